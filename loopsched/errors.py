@@ -1,0 +1,91 @@
+"""The exceptions that loopsched raises: one tree, each with its parts kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class LoopschedError(Exception):
+    """Base of every error that loopsched raises on purpose."""
+
+
+class InputError(LoopschedError, ValueError):
+    """Base of the errors that an input file or argument causes.
+
+    Parameters
+    ----------
+    message : str
+        Where, what was found, what is allowed, how to mend it.
+    problems : iterable of str, optional
+        Every single fault found, if there are several; the message then
+        holds them all, one a line.
+
+    Attributes
+    ----------
+    problems : tuple of str
+        The single faults; at least one.
+
+    Examples
+    --------
+    >>> InputError.joined("x.json", ["layer 0: no 'op'", "layer 1: n is 0"]).problems
+    ('layer 0: no 'op'', 'layer 1: n is 0')
+    """
+
+    def __init__(self, message: str, problems: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.problems: tuple[str, ...] = tuple(problems) or (message,)
+
+    @classmethod
+    def joined(cls, where: str, problems: Iterable[str]) -> InputError:
+        """Build one error from all faults of one file."""
+        found = tuple(problems)
+        if len(found) == 1:
+            return cls(f"{where}: {found[0]}", found)
+        lines = "\n".join(f"  {fault}" for fault in found)
+        return cls(f"{where}: {len(found)} errors\n{lines}", found)
+
+
+class ProblemError(InputError):
+    """A problem (iteration space and tensors) that cannot exist."""
+
+
+class WorkloadError(InputError):
+    """A workload file that cannot be read or is not valid."""
+
+
+class ArchError(InputError):
+    """An architecture file that cannot be read or is not valid."""
+
+
+class ScheduleError(InputError):
+    """A schedule that does not fit its problem, or cannot be parsed."""
+
+
+class ConstraintError(InputError):
+    """A search constraint that names what does not exist."""
+
+
+class EmptySpaceError(LoopschedError):
+    """No schedule is left; the message names the constraint that took the last one."""
+
+
+class MissingExtraError(LoopschedError, ImportError):
+    """An optional dependency is needed and not installed."""
+
+
+def nearest(word: str, allowed: Iterable[str]) -> str:
+    """Say what was meant and what is allowed, for the end of a message.
+
+    Examples
+    --------
+    >>> nearest("KK", ["N", "K", "C"])
+    "did you mean 'K'? (allowed: N K C)"
+    >>> nearest("zz", ["N", "K"])
+    '(allowed: N K)'
+    """
+    names = list(allowed)
+    folded = {name.casefold(): name for name in names}
+    close = get_close_matches(word.casefold(), list(folded), n=1, cutoff=0.5)
+    hint = f"did you mean '{folded[close[0]]}'? " if close else ""
+    return f"{hint}(allowed: {' '.join(names)})"

@@ -1,0 +1,232 @@
+"""Exact footprints: how many distinct stored elements a region touches.
+
+A region is an extent, and where padding matters a start, for each dimension.
+Tensors are products of axes, and no dimension moves along two axes of one
+tensor, so every count here is a product over axes; sums over a tiling are
+products of sums.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from loopsched.problem import Axis, Problem, Tensor
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@lru_cache(maxsize=4096)
+def reach(terms: tuple[tuple[int, int], ...]) -> int:
+    """Mark the positions that sums of arithmetic progressions reach.
+
+    Parameters
+    ----------
+    terms : tuple of (coefficient, extent)
+        One progression ``0, coefficient, ..`` of ``extent`` members a term.
+
+    Returns
+    -------
+    int
+        A bit set: bit ``x`` is 1 if some choice of members adds up to ``x``.
+
+    Examples
+    --------
+    A 1 wide filter at stride 2 leaves gaps, a 3 wide one does not.
+
+    >>> bin(reach(((2, 3), (1, 1)))), bin(reach(((2, 3), (1, 3))))
+    ('0b10101', '0b1111111')
+    """
+    bits = 1
+    for coefficient, extent in terms:
+        grown, copies = bits, 1
+        while copies < extent:  # doubling: each pass at most doubles the members
+            step = min(copies, extent - copies)
+            grown |= grown << (coefficient * step)
+            copies += step
+        bits = grown
+    return bits
+
+
+def axis_count(axis: Axis, start: Mapping[str, int], extent: Mapping[str, int]) -> int:
+    """Count the distinct stored positions that a region touches on an axis.
+
+    Parameters
+    ----------
+    axis : Axis
+    start, extent : mapping of dimension name to int
+        The region: ``start <= index < start + extent``.  A dimension missing
+        from ``start`` starts at 0; from ``extent``, it has extent 1.
+
+    Returns
+    -------
+    int, elements
+
+    Examples
+    --------
+    >>> rows = Axis((("P", 1), ("R", 1)), offset=-1, size=8)
+    >>> axis_count(rows, {"P": 0}, {"P": 2, "R": 3})
+    3
+    >>> axis_count(rows, {"P": 3}, {"P": 2, "R": 3})
+    4
+    """
+    bits = reach(tuple((c, extent.get(dim, 1)) for dim, c in axis.terms))
+    if axis.size is None:
+        return bits.bit_count()
+    first = axis.offset + sum(c * start.get(dim, 0) for dim, c in axis.terms)
+    bits = bits << first if first >= 0 else bits >> -first
+    return (bits & ((1 << axis.size) - 1)).bit_count()
+
+
+def footprint_elems(tensor: Tensor, start: Mapping[str, int], extent: Mapping[str, int]) -> int:
+    """Count the distinct stored elements of a tensor in one region.
+
+    Parameters and result are those of `axis_count`, over all axes.
+
+    Examples
+    --------
+    >>> from loopsched import conv2d
+    >>> image = conv2d(n=1, c=2, k=1, h=8, w=8, r=1, s=1, stride=2).tensor("input")
+    >>> footprint_elems(image, {}, {"C": 2, "P": 4, "Q": 4})
+    32
+    """
+    return math.prod(axis_count(axis, start, extent) for axis in tensor.axes)
+
+
+def segments(size: int, extents: Sequence[int]) -> tuple[tuple[int, int], ...]:
+    """Cut a dimension into the pieces that a chain of loops visits, in order.
+
+    Parameters
+    ----------
+    size : int
+        Size of the dimension.
+    extents : sequence of int
+        Tile extents, outermost first, none growing inward.
+
+    Returns
+    -------
+    tuple of (start, length)
+
+    Examples
+    --------
+    >>> segments(10, (4, 3))
+    ((0, 3), (3, 1), (4, 3), (7, 1), (8, 2))
+    """
+    pieces = [(0, size)]
+    for extent in extents:
+        pieces = [
+            (begin, min(extent, start + length - begin))
+            for start, length in pieces
+            for begin in range(start, start + length, extent)
+        ]
+    return tuple(pieces)
+
+
+def n_segments(size: int, extents: Sequence[int]) -> int:
+    """Count the pieces of `segments` without listing them.
+
+    Examples
+    --------
+    >>> n_segments(10, (4, 3))
+    5
+    """
+    lengths = {size: 1}
+    for extent in extents:
+        cut: dict[int, int] = {}
+        for length, many in lengths.items():
+            full, rest = divmod(length, extent)
+            if full:
+                cut[extent] = cut.get(extent, 0) + many * full
+            if rest:
+                cut[rest] = cut.get(rest, 0) + many
+        lengths = cut
+    return sum(lengths.values())
+
+
+@lru_cache(maxsize=65536)
+def axis_total_and_max(
+    axis: Axis, sizes: tuple[int, ...], chains: tuple[tuple[int, ...], ...]
+) -> tuple[int, int]:
+    """Sum and maximise `axis_count` over all pieces of a tiling.
+
+    Parameters
+    ----------
+    axis : Axis
+    sizes : tuple of int
+        Size of each dimension of the axis, in the order of its terms.
+    chains : tuple of tuple of int
+        Tile extents of each of them, outermost first; empty: whole.
+
+    Returns
+    -------
+    total, largest : int, elements
+
+    Examples
+    --------
+    Two tiles of a 3 wide filter over 8 stored positions: 5 each, 2 shared.
+
+    >>> rows = Axis((("P", 1), ("R", 1)), offset=-1, size=8)
+    >>> axis_total_and_max(rows, (8, 3), ((4,), ()))
+    (10, 5)
+    """
+    if axis.is_plain:
+        return sizes[0], (min(chains[0]) if chains[0] else sizes[0])
+    import numpy as np
+
+    starts, lengths = [], []
+    for size, chain, (_, coefficient) in zip(sizes, chains, axis.terms, strict=True):
+        pieces = np.array(segments(size, chain), dtype=np.int64).reshape(-1, 2)
+        starts.append(pieces[:, 0] * coefficient)
+        lengths.append(pieces[:, 1])
+    total, largest = 0, 0
+    for shape in _length_shapes(lengths):
+        bits = reach(
+            tuple((c, length) for (_, c), length in zip(axis.terms, shape, strict=True))
+        )
+        first = np.zeros(1, dtype=np.int64)
+        for begin, length, wanted in zip(starts, lengths, shape, strict=True):
+            first = np.add.outer(first, begin[length == wanted]).ravel()
+        count = _clipped_counts(bits, first + axis.offset, axis.size)
+        total += int(count.sum())
+        largest = max(largest, int(count.max()))
+    return total, largest
+
+
+def _length_shapes(lengths: list[NDArray[np.int64]]) -> list[tuple[int, ...]]:
+    shapes: list[tuple[int, ...]] = [()]
+    for length in lengths:
+        found = sorted(set(length.tolist()))
+        shapes = [(*shape, one) for shape in shapes for one in found]
+    return shapes
+
+
+def _clipped_counts(bits: int, first: NDArray[np.int64], size: int | None) -> NDArray[np.int64]:
+    """Count, for each first position, the marked positions inside [0, size)."""
+    import numpy as np
+
+    width = bits.bit_length()
+    if size is None:
+        return np.full(first.shape, bits.bit_count(), dtype=np.int64)
+    packed = np.frombuffer(bits.to_bytes((width + 7) // 8, "little"), dtype=np.uint8)
+    marks = np.unpackbits(packed, bitorder="little")[:width]
+    before = np.concatenate(([0], np.cumsum(marks, dtype=np.int64)))
+    low = np.clip(-first, 0, width)
+    high = np.clip(size - first, 0, width)
+    return before[np.maximum(high, low)] - before[low]
+
+
+def tensor_bytes(problem: Problem, tensor: Tensor) -> int:
+    """Size in bytes of what the whole iteration space touches of a tensor.
+
+    Examples
+    --------
+    >>> from loopsched import gemm
+    >>> problem = gemm(m=4, n=3, k=2)
+    >>> [tensor_bytes(problem, tensor) for tensor in problem.tensors]
+    [32, 24, 48]
+    """
+    return footprint_elems(tensor, {}, problem.size) * tensor.element_bytes
