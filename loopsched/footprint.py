@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from loopsched.problem import Axis, Problem, Tensor
 
@@ -147,11 +147,19 @@ def n_segments(size: int, extents: Sequence[int]) -> int:
     return sum(lengths.values())
 
 
+class Extremes(NamedTuple):
+    """Total, largest and smallest count over the pieces of a tiling."""
+
+    total: int
+    largest: int
+    smallest: int
+
+
 @lru_cache(maxsize=65536)
-def axis_total_and_max(
+def axis_extremes(
     axis: Axis, sizes: tuple[int, ...], chains: tuple[tuple[int, ...], ...]
-) -> tuple[int, int]:
-    """Sum and maximise `axis_count` over all pieces of a tiling.
+) -> Extremes:
+    """Sum, maximise and minimise `axis_count` over all pieces of a tiling.
 
     Parameters
     ----------
@@ -163,18 +171,26 @@ def axis_total_and_max(
 
     Returns
     -------
-    total, largest : int, elements
+    Extremes
 
     Examples
     --------
     Two tiles of a 3 wide filter over 8 stored positions: 5 each, 2 shared.
 
     >>> rows = Axis((("P", 1), ("R", 1)), offset=-1, size=8)
-    >>> axis_total_and_max(rows, (8, 3), ((4,), ()))
-    (10, 5)
+    >>> axis_extremes(rows, (8, 3), ((4,), ()))
+    Extremes(total=10, largest=5, smallest=5)
     """
     if axis.is_plain:
-        return sizes[0], (min(chains[0]) if chains[0] else sizes[0])
+        lengths = {sizes[0]}
+        for extent in chains[0]:
+            lengths = {
+                part
+                for length in lengths
+                for part in (min(length, extent), length % extent)
+                if part
+            }
+        return Extremes(sizes[0], max(lengths), min(lengths))
     import numpy as np
 
     starts, lengths = [], []
@@ -182,7 +198,7 @@ def axis_total_and_max(
         pieces = np.array(segments(size, chain), dtype=np.int64).reshape(-1, 2)
         starts.append(pieces[:, 0] * coefficient)
         lengths.append(pieces[:, 1])
-    total, largest = 0, 0
+    total, largest, smallest = 0, 0, None
     for shape in _length_shapes(lengths):
         bits = reach(
             tuple((c, length) for (_, c), length in zip(axis.terms, shape, strict=True))
@@ -193,7 +209,9 @@ def axis_total_and_max(
         count = _clipped_counts(bits, first + axis.offset, axis.size)
         total += int(count.sum())
         largest = max(largest, int(count.max()))
-    return total, largest
+        least = int(count.min())
+        smallest = least if smallest is None else min(smallest, least)
+    return Extremes(total, largest, smallest or 0)
 
 
 def _length_shapes(lengths: list[NDArray[np.int64]]) -> list[tuple[int, ...]]:

@@ -1,0 +1,233 @@
+"""What one buffer sees of a schedule: a list of cuts, outermost first.
+
+A *cut* is a loop seen from a buffer: it takes a region apart along one
+dimension, into pieces of the given extent.  Sequential cuts visit their pieces
+one after the other.  A parallel cut hands its pieces to instances *inside* the
+buffer, which work on them in lock-step, so that all pieces are present at once.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from loopsched.footprint import Extremes, axis_extremes, n_segments
+from loopsched.nest import Schedule
+from loopsched.problem import Axis, Problem, Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """One step of taking the iteration space apart.
+
+    Parameters
+    ----------
+    dim : str
+    extent : int
+        Length of the pieces, as far as they are not clipped.
+    is_parallel : bool
+        Whether the pieces run side by side inside the buffer.
+    position : int
+        Position of the loop in the schedule.
+    """
+
+    dim: str
+    extent: int
+    is_parallel: bool
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A schedule as one buffer sees it.
+
+    Parameters
+    ----------
+    problem : Problem
+    cuts : tuple of Cut
+        Cuts that do something, outermost first.
+    boundary : int
+        Cuts before this one hand out work items to the instances of this
+        buffer or of an outer one: nothing survives from item to item.
+
+    Examples
+    --------
+    >>> from loopsched.builders import gemm
+    >>> from loopsched.notation import parse_schedule
+    >>> problem = gemm(m=8, n=8, k=4)
+    >>> view = view_of(problem, parse_schedule("M:8 N:8 K:4 M:2", problem))
+    >>> [(cut.dim, cut.extent) for cut in view.cuts]
+    [('M', 2), ('N', 1), ('K', 1), ('M', 1)]
+    >>> view.visits_elems(problem.tensor("B"), 2)
+    128
+    """
+
+    problem: Problem
+    cuts: tuple[Cut, ...]
+    boundary: int = 0
+
+    def chain(self, dim: str, upto: int) -> tuple[Cut, ...]:
+        """Cuts of one dimension among the first ``upto``."""
+        return tuple(cut for cut in self.cuts[:upto] if cut.dim == dim)
+
+    def n_pieces(self, dim: str, upto: int) -> int:
+        """Count the pieces of a dimension that are visited one after the other."""
+        return _n_pieces(self.problem.size[dim], self.chain(dim, upto))
+
+    def axis_extremes(self, axis: Axis, upto: int) -> Extremes:
+        """Total, largest and smallest count on an axis over all pieces.
+
+        Parallel pieces that are whole are taken together; where they are cut
+        further, what they share is counted for each (an upper bound).
+        """
+        sizes, chains, copies = [], [], 1
+        for dim in axis.dims:
+            chain = self.chain(dim, upto)
+            while chain and chain[-1].is_parallel:
+                chain = chain[:-1]
+            length = sizes_of(self.problem, dim)
+            for cut in chain:
+                if cut.is_parallel:
+                    copies *= -(-length // cut.extent)
+                length = min(length, cut.extent)
+            sizes.append(sizes_of(self.problem, dim))
+            chains.append(tuple(cut.extent for cut in chain))
+        found = axis_extremes(axis, tuple(sizes), tuple(chains))
+        return Extremes(found.total, found.largest * copies, found.smallest)
+
+    def visits_elems(self, tensor: Tensor, upto: int) -> int:
+        """Sum the footprints of all visits to the region inside ``upto`` cuts."""
+        own = math.prod(self.axis_extremes(axis, upto).total for axis in tensor.axes)
+        repeats = math.prod(
+            self.n_pieces(dim, upto)
+            for dim in self.problem.dims
+            if not tensor.is_indexed_by(dim)
+        )
+        return own * repeats
+
+    def footprint_bytes(self, tensor: Tensor, upto: int) -> int:
+        """Footprint of a tensor in the largest region inside ``upto`` cuts."""
+        elems = math.prod(self.axis_extremes(axis, upto).largest for axis in tensor.axes)
+        return elems * tensor.element_bytes
+
+    def extents(self, upto: int) -> dict[str, int]:
+        """Extent of a full region inside ``upto`` cuts, each dimension."""
+        found = self.problem.size
+        for cut in self.cuts[:upto]:
+            found[cut.dim] = min(found[cut.dim], cut.extent)
+        return found
+
+    def without_inner(self, upto: int, cut: Cut, extent: int) -> View:
+        """Return the view inside ``upto`` cuts with one of them at another extent."""
+        changed = Cut(cut.dim, extent, cut.is_parallel, cut.position)
+        cuts = tuple(changed if other is cut else other for other in self.cuts[:upto])
+        return View(self.problem, cuts, min(self.boundary, upto))
+
+
+def sizes_of(problem: Problem, dim: str) -> int:
+    """Size of one dimension."""
+    for name, size in problem.sizes:
+        if name == dim:
+            return size
+    raise KeyError(dim)
+
+
+def _n_pieces(size: int, chain: tuple[Cut, ...]) -> int:
+    lengths = {size: 1}
+    for cut in chain:
+        parts: dict[int, int] = {}
+        for length, many in lengths.items():
+            if cut.is_parallel:  # side by side: as many steps as the longest takes
+                longest = min(length, cut.extent)
+                parts[longest] = parts.get(longest, 0) + many
+                continue
+            full, rest = divmod(length, cut.extent)
+            if full:
+                parts[cut.extent] = parts.get(cut.extent, 0) + many * full
+            if rest:
+                parts[rest] = parts.get(rest, 0) + many
+        lengths = parts
+    return sum(lengths.values())
+
+
+def view_of(
+    problem: Problem,
+    schedule: Schedule,
+    *,
+    instances: Mapping[str, int] | None = None,
+    own_units: frozenset[str] = frozenset(),
+) -> View:
+    """Look at a schedule from one buffer.
+
+    Parameters
+    ----------
+    problem : Problem
+    schedule : Schedule
+    instances : mapping of unit name to int, optional
+        Instances inside this buffer that share the work of a spatial loop.
+    own_units : frozenset of str
+        Units whose instances each own such a buffer (or lie outside it): their
+        spatial loops hand out work items.
+
+    Returns
+    -------
+    View
+    """
+    cuts: list[Cut] = []
+    boundary = 0
+    run: list[tuple[int, str, int, int]] = []
+    size = problem.size
+    extent_now = dict(size)
+
+    def close_run() -> None:
+        if run:
+            cuts.extend(_waves(run, (instances or {}).get(unit, 1)))
+            run.clear()
+
+    unit = ""
+    for position, (loop, step) in enumerate(zip(schedule.loops, schedule.steps, strict=True)):
+        inner = loop.level is not None and loop.level not in own_units
+        if run and (not inner or loop.level != unit):
+            close_run()
+        extent = min(step, extent_now[loop.dim])
+        if inner:
+            unit = loop.level or ""
+            run.append((position, loop.dim, extent_now[loop.dim], extent))
+        elif extent < extent_now[loop.dim]:
+            cuts.append(Cut(loop.dim, extent, False, position))
+        extent_now[loop.dim] = extent
+        if loop.level in own_units:
+            boundary = len(cuts)
+    close_run()
+    return View(problem, tuple(cuts), boundary)
+
+
+def _waves(run: list[tuple[int, str, int, int]], instances: int) -> list[Cut]:
+    """Split a run of spatial loops into waves, then into what a wave runs at once.
+
+    The innermost loops fill the instances first; waves are aligned to whole
+    iterations of the loop at which the instances run out.
+    """
+    parts: list[tuple[int, str, int, int, int]] = []
+    free = max(1, instances)
+    for position, dim, length, extent in reversed(run):
+        trips = -(-length // extent)
+        at_once = min(trips, free)
+        free = free // at_once if at_once == trips else 1
+        parts.append((position, dim, length, extent, at_once))
+    parts.reverse()
+    cuts = [
+        Cut(dim, extent * at_once, False, position)
+        for position, dim, length, extent, at_once in parts
+        if extent * at_once < length
+    ]
+    cuts += [
+        Cut(dim, extent, True, position)
+        for position, dim, _, extent, at_once in parts
+        if at_once > 1
+    ]
+    return cuts
+
+
+__all__ = ["Cut", "View", "n_segments", "sizes_of", "view_of"]
