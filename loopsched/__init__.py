@@ -1,0 +1,107 @@
+"""Proven-best loop orders and tile sizes for loop nests of multiply-accumulates.
+
+Names are imported on first use, so that ``import loopsched`` costs next to
+nothing and loads no heavy library.
+
+Examples
+--------
+>>> import loopsched
+>>> loopsched.gemm(m=4, n=3, k=2).macs
+24
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from loopsched.arch import Arch as Arch
+    from loopsched.arch import Level as Level
+    from loopsched.arch_file import arch_names as arch_names
+    from loopsched.arch_file import buffer_arch as buffer_arch
+    from loopsched.arch_file import load_arch as load_arch
+    from loopsched.builders import affine as affine
+    from loopsched.builders import batched_gemm as batched_gemm
+    from loopsched.builders import conv2d as conv2d
+    from loopsched.builders import einsum as einsum
+    from loopsched.builders import gemm as gemm
+    from loopsched.errors import ArchError as ArchError
+    from loopsched.errors import ConstraintError as ConstraintError
+    from loopsched.errors import EmptySpaceError as EmptySpaceError
+    from loopsched.errors import InputError as InputError
+    from loopsched.errors import LoopschedError as LoopschedError
+    from loopsched.errors import MissingExtraError as MissingExtraError
+    from loopsched.errors import ProblemError as ProblemError
+    from loopsched.errors import ScheduleError as ScheduleError
+    from loopsched.errors import WorkloadError as WorkloadError
+    from loopsched.models.reuse import traffic as traffic
+    from loopsched.models.yalsa import yalsa_bandwidth as yalsa_bandwidth
+    from loopsched.nest import Loop as Loop
+    from loopsched.nest import Schedule as Schedule
+    from loopsched.notation import format_schedule as format_schedule
+    from loopsched.notation import parse_schedule as parse_schedule
+    from loopsched.notation import render_loops as render_loops
+    from loopsched.ops import bind_spatial as bind_spatial
+    from loopsched.ops import reorder as reorder
+    from loopsched.ops import tile as tile
+    from loopsched.problem import Axis as Axis
+    from loopsched.problem import Problem as Problem
+    from loopsched.problem import Tensor as Tensor
+    from loopsched.scheduler import Result as Result
+    from loopsched.scheduler import search as search
+    from loopsched.scheduler import search_workload as search_workload
+    from loopsched.scheduler import space_size as space_size
+    from loopsched.scheduler.constraints import Constraints as Constraints
+    from loopsched.score import Evaluation as Evaluation
+    from loopsched.score import evaluate as evaluate
+    from loopsched.workload import Workload as Workload
+    from loopsched.workload import load_workload as load_workload
+    from loopsched.workload import workload_names as workload_names
+
+__version__ = "0.1.0"
+
+# Module, below `loopsched`, to the names that it gives; a test compares it with the list above.
+_EXPORTS = {
+    "arch": ("Arch", "Level"),
+    "arch_file": ("arch_names", "buffer_arch", "load_arch"),
+    "builders": ("affine", "batched_gemm", "conv2d", "einsum", "gemm"),
+    "errors": (
+        "ArchError",
+        "ConstraintError",
+        "EmptySpaceError",
+        "InputError",
+        "LoopschedError",
+        "MissingExtraError",
+        "ProblemError",
+        "ScheduleError",
+        "WorkloadError",
+    ),
+    "models.reuse": ("traffic",),
+    "models.yalsa": ("yalsa_bandwidth",),
+    "nest": ("Loop", "Schedule"),
+    "notation": ("format_schedule", "parse_schedule", "render_loops"),
+    "ops": ("bind_spatial", "reorder", "tile"),
+    "problem": ("Axis", "Problem", "Tensor"),
+    "scheduler": ("Result", "search", "search_workload", "space_size"),
+    "scheduler.constraints": ("Constraints",),
+    "score": ("Evaluation", "evaluate"),
+    "workload": ("Workload", "load_workload", "workload_names"),
+}
+_HOMES = {name: module for module, names in _EXPORTS.items() for name in names}
+
+__all__ = ["__version__", *_HOMES]
+
+
+def __getattr__(name: str) -> object:
+    """Import an exported name from its module the first time it is asked for."""
+    if name not in _HOMES:
+        raise AttributeError(f"module 'loopsched' has no attribute '{name}'")
+    from importlib import import_module
+
+    value: object = getattr(import_module(f"loopsched.{_HOMES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
