@@ -1,0 +1,230 @@
+"""Plain text for people: tables that fit a width, and numbers with units."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+GAP = "  "
+_SHORTEST = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a table.
+
+    Parameters
+    ----------
+    title : str
+    numeric : bool
+        Numbers stand to the right, words to the left.
+    shrinks : bool
+        Its cells may be cut in the middle where the table is too wide.
+    spare : int
+        Columns with a higher number are the first to be left out where the
+        table is too wide; 0 is never left out.
+    """
+
+    title: str
+    numeric: bool = True
+    shrinks: bool = False
+    spare: int = 0
+
+
+def words(title: str, *, shrinks: bool = False, spare: int = 0) -> Column:
+    """Make a column of words."""
+    return Column(title, numeric=False, shrinks=shrinks, spare=spare)
+
+
+def table(
+    columns: Sequence[Column],
+    rows: Sequence[Sequence[str]],
+    width: int,
+    details: Sequence[str] = (),
+) -> str:
+    """Lay out rows under titles so that no line is wider than ``width``.
+
+    Spare columns are left out first, then shrinking cells are cut in the
+    middle.  A table that still does not fit is as wide as it must be.
+
+    Parameters
+    ----------
+    columns : sequence of Column
+    rows : sequence of sequence of str
+        One cell a column.
+    width : int
+        Characters a line.
+    details : sequence of str, optional
+        A text for each row, wrapped and indented below it.
+
+    Examples
+    --------
+    >>> columns = [words("name", shrinks=True), Column("bytes")]
+    >>> print(table(columns, [["input", "12"], ["weight", "3456"]], 40))
+    name    bytes
+    ------  -----
+    input      12
+    weight   3456
+    >>> print(table(columns, [["a very long name indeed", "12"]], 20))
+    name           bytes
+    -------------  -----
+    a ver...ndeed     12
+    """
+    kept = _kept(columns, rows, width)
+    columns = [columns[i] for i in kept]
+    cells = [[row[i] for i in kept] for row in rows]
+    widths = _widths(columns, cells, width)
+    lines = [_line([column.title for column in columns], columns, widths)]
+    lines.append(GAP.join("-" * wide for wide in widths))
+    for position, row in enumerate(cells):
+        lines.append(_line(row, columns, widths))
+        if details:
+            lines.extend(wrapped(details[position], width, indent="    "))
+    return "\n".join(lines)
+
+
+def _natural(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> list[int]:
+    widths = [len(column.title) for column in columns]
+    for row in rows:
+        widths = [max(wide, len(cell)) for wide, cell in zip(widths, row, strict=True)]
+    return widths
+
+
+def _kept(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> list[int]:
+    """Choose the columns that fit when shrinking ones are at their narrowest."""
+    natural = _natural(columns, rows)
+    least = [
+        min(wide, max(_SHORTEST, len(column.title))) if column.shrinks else wide
+        for wide, column in zip(natural, columns, strict=True)
+    ]
+    kept = list(range(len(columns)))
+    while sum(least[i] for i in kept) + len(GAP) * (len(kept) - 1) > width:
+        spare = max(kept, key=lambda i: columns[i].spare)
+        if not columns[spare].spare:
+            break
+        kept.remove(spare)
+    return kept
+
+
+def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> list[int]:
+    widths = _natural(columns, rows)
+    excess = sum(widths) + len(GAP) * (len(widths) - 1) - width
+    for i, column in enumerate(columns):
+        if column.shrinks and excess > 0:
+            least = min(widths[i], max(_SHORTEST, len(column.title)))
+            taken = min(excess, widths[i] - least)
+            widths[i] -= taken
+            excess -= taken
+    return widths
+
+
+def _line(row: Sequence[str], columns: Sequence[Column], widths: Sequence[int]) -> str:
+    cells = [
+        cell.rjust(wide) if column.numeric else shortened(cell, wide).ljust(wide)
+        for cell, column, wide in zip(row, columns, widths, strict=True)
+    ]
+    return GAP.join(cells).rstrip()
+
+
+def shortened(text: str, width: int) -> str:
+    """Cut the middle out of a text that is too long, keeping both ends.
+
+    Examples
+    --------
+    >>> shortened("resnet50/conv2_block1", 15)
+    'resnet...block1'
+    """
+    if len(text) <= width:
+        return text
+    tail = (width - 3) // 2
+    return f"{text[: width - 3 - tail]}...{text[len(text) - tail :]}"
+
+
+def wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    """Break a text at blanks into lines of at most ``width``, words kept whole.
+
+    Examples
+    --------
+    >>> wrapped("M:1760 N:128 K:1760", 12, indent="  ")
+    ['  M:1760', '  N:128', '  K:1760']
+    """
+    return textwrap.wrap(
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def scaled(value: float | None, unit: str = "") -> str:
+    """Write a number with four digits and a decimal prefix.
+
+    Parameters
+    ----------
+    value : float or None
+        None and NaN are written as ``-``.
+    unit : str
+        ``B``, ``s``, ``B/s``, ``FLOP/s``, ``J`` or nothing for a count.
+
+    Examples
+    --------
+    >>> scaled(653705216, "B"), scaled(0.00123456, "s"), scaled(0, "B/s")
+    ('653.7 MB', '1.235 ms', '0 B/s')
+    >>> scaled(12), scaled(1.5e17), scaled(None, "J")
+    ('12', '1.5e+17', '-')
+    """
+    if value is None or math.isnan(value):
+        return "-"
+    if not unit:
+        return str(value) if isinstance(value, int) and abs(value) < 10**6 else f"{value:.4g}"
+    if value == 0 or math.isinf(value):
+        return f"{value:.4g} {unit}"
+    return _prefixed(value, unit)
+
+
+_PREFIXES = {-12: "p", -9: "n", -6: "u", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P"}
+
+
+def _prefixed(value: float, unit: str) -> str:
+    lowest = -12 if unit in ("s", "J") else 0
+    rounded = float(f"{value:.4g}")
+    power = 3 * math.floor(math.log10(abs(rounded)) / 3)
+    power = max(lowest, min(power, 15))
+    # Four digits always, so that a column of numbers lines up.
+    number = rounded / 10.0**power
+    if not power and isinstance(value, int):
+        return f"{value} {unit}"
+    decimals = max(0, 3 - math.floor(math.log10(abs(number)))) if abs(number) >= 1 else 3
+    return f"{number:.{decimals}f} {_PREFIXES[power]}{unit}"
+
+
+def percent(share: float | None) -> str:
+    """Write a share as a percentage with one decimal.
+
+    Examples
+    --------
+    >>> percent(0.12345), percent(None)
+    ('12.3 %', '-')
+    """
+    return "-" if share is None or math.isnan(share) else f"{100 * share:.1f} %"
+
+
+def capacity(size_bytes: int | None) -> str:
+    """Write a capacity in binary units, as data sheets of caches do.
+
+    Examples
+    --------
+    >>> capacity(98304), capacity(4718592), capacity(1000), capacity(None)
+    ('96 KiB', '4.5 MiB', '1000 B', '-')
+    """
+    if size_bytes is None:
+        return "-"
+    for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
+        scale = 1024**power
+        if size_bytes >= scale and size_bytes * 8 % scale == 0:
+            return f"{size_bytes / scale:g} {unit}"
+    return f"{size_bytes} B"

@@ -1,0 +1,118 @@
+"""Tables and numbers for people."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loopsched.render import Column, capacity, percent, scaled, shortened, table, words, wrapped
+
+COLUMNS = [words("problem", shrinks=True), Column("time"), Column("spare", spare=1)]
+
+
+def test_columns_line_up() -> None:
+    text = table(COLUMNS, [["a", "1 s", "x"], ["bcd", "10 s", "yy"]], 80)
+    assert text.splitlines() == [
+        "problem  time  spare",
+        "-------  ----  -----",
+        "a         1 s      x",
+        "bcd      10 s     yy",
+    ]
+
+
+def test_a_spare_column_goes_before_a_name_is_lost() -> None:
+    row = ["a name of some length", "1 s", "x"]
+    assert "spare" in table(COLUMNS, [row], 80)
+    narrow = table(COLUMNS, [row], 18)
+    assert "spare" not in narrow
+    assert "a nam...ength" not in narrow
+    assert max(map(len, narrow.splitlines())) <= 18
+
+
+def test_details_stand_below_their_row() -> None:
+    text = table(COLUMNS[1:2], [["1 s"], ["2 s"]], 12, details=["M:4 N:2 K:8", "M:1"])
+    assert text.splitlines() == [
+        "time",
+        "----",
+        " 1 s",
+        "    M:4 N:2",
+        "    K:8",
+        " 2 s",
+        "    M:1",
+    ]
+
+
+def test_a_table_without_rows_is_its_head() -> None:
+    assert table(COLUMNS[:2], [], 80) == "problem  time\n-------  ----"
+
+
+@given(
+    st.lists(st.tuples(st.text("ab c", max_size=60), st.text("12", max_size=8)), max_size=5),
+    st.integers(18, 120),
+)
+def test_a_table_fits_its_width(rows: list[tuple[str, str]], width: int) -> None:
+    text = table(COLUMNS[:2], rows, width)
+    assert max(map(len, text.splitlines())) <= width
+
+
+@given(st.text("abc", min_size=1, max_size=40), st.integers(4, 40))
+def test_shortened_keeps_both_ends(text: str, width: int) -> None:
+    cut = shortened(text, width)
+    assert len(cut) == min(len(text), width)
+    head = cut.partition("...")[0]
+    assert text.startswith(head)
+    assert text.endswith(cut.rpartition("...")[2])
+
+
+@given(st.lists(st.text("MNK:1", min_size=1, max_size=9), max_size=12), st.integers(12, 60))
+def test_wrapping_keeps_every_word(parts: list[str], width: int) -> None:
+    lines = wrapped(" ".join(parts), width, indent="  ")
+    assert " ".join(lines).split() == parts
+    assert all(len(line) <= width for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (0.000101, "s", "101.0 us"),
+        (59.99996, "s", "60.00 s"),
+        (0.9999999, "s", "1.000 s"),
+        (1e-15, "s", "0.001 ps"),
+        (1.5, "s", "1.500 s"),
+        (999, "B", "999 B"),
+        (999_999, "B", "1.000 MB"),
+        (1_234_567, "B", "1.235 MB"),
+        (652.8e9, "B/s", "652.8 GB/s"),
+        (5e19, "B", "50000 PB"),
+        (math.inf, "B/s", "inf B/s"),
+        (math.nan, "s", "-"),
+        (999_999, "", "999999"),
+        (10**6, "", "1e+06"),
+        (10**30, "", "1e+30"),
+    ],
+)
+def test_scaled(value: float, unit: str, text: str) -> None:
+    assert scaled(value, unit) == text
+
+
+@given(st.floats(1e-9, 1e14), st.sampled_from(["s", "B/s"]))
+def test_scaled_keeps_four_digits(value: float, unit: str) -> None:
+    factor = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+    number, prefixed = scaled(value, unit).split()
+    back = float(number) * factor[prefixed.removesuffix(unit)]
+    assert back == pytest.approx(value, rel=5.1e-4, abs=5.1e-4 if unit == "B/s" else 0)
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(2**20, "1 MiB"), (6 * 2**20, "6 MiB"), (4718592, "4.5 MiB"), (1023, "1023 B"), (0, "0 B")],
+)
+def test_capacity(size: int, text: str) -> None:
+    assert capacity(size) == text
+
+
+def test_percent_of_nothing_is_a_dash() -> None:
+    assert percent(None) == percent(math.nan) == "-"
