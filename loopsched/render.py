@@ -211,20 +211,3 @@ def percent(share: float | None) -> str:
     ('12.3 %', '-')
     """
     return "-" if share is None or math.isnan(share) else f"{100 * share:.1f} %"
-
-
-def capacity(size_bytes: int | None) -> str:
-    """Write a capacity in binary units, as data sheets of caches do.
-
-    Examples
-    --------
-    >>> capacity(98304), capacity(4718592), capacity(1000), capacity(None)
-    ('96 KiB', '4.5 MiB', '1000 B', '-')
-    """
-    if size_bytes is None:
-        return "-"
-    for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
-        scale = 1024**power
-        if size_bytes >= scale and size_bytes * 8 % scale == 0:
-            return f"{size_bytes / scale:g} {unit}"
-    return f"{size_bytes} B"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loopsched.render import Column, capacity, percent, scaled, shortened, table, words, wrapped
+from loopsched.render import Column, percent, scaled, shortened, table, words, wrapped
 
 COLUMNS = [words("problem", shrinks=True), Column("time"), Column("spare", spare=1)]
 
@@ -104,14 +104,6 @@ def test_scaled_keeps_four_digits(value: float, unit: str) -> None:
     number, prefixed = scaled(value, unit).split()
     back = float(number) * factor[prefixed.removesuffix(unit)]
     assert back == pytest.approx(value, rel=5.1e-4, abs=5.1e-4 if unit == "B/s" else 0)
-
-
-@pytest.mark.parametrize(
-    ("size", "text"),
-    [(2**20, "1 MiB"), (6 * 2**20, "6 MiB"), (4718592, "4.5 MiB"), (1023, "1023 B"), (0, "0 B")],
-)
-def test_capacity(size: int, text: str) -> None:
-    assert capacity(size) == text
 
 
 def test_percent_of_nothing_is_a_dash() -> None:
