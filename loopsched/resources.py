@@ -40,7 +40,9 @@ def resource_dir(kind: str) -> Path:
         if place.is_dir():
             return place
     looked = " nor ".join(str(place) for place in places)
-    raise LoopschedError(f"no shipped folder '{kind}': neither {looked} exists; reinstall loopsched")
+    raise LoopschedError(
+        f"no shipped folder '{kind}': neither {looked} exists; reinstall loopsched"
+    )
 
 
 def resource_names(kind: str, suffix: str) -> tuple[str, ...]:
