@@ -1,0 +1,276 @@
+"""Results as rows of plain values: what files and other programs read.
+
+A row says all that is needed to trust and repeat it: besides the result, the
+version, the command, the seed and the digests of its inputs.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TextIO
+
+from loopsched.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    from loopsched.models.reuse import Bracket
+    from loopsched.nest import Schedule
+    from loopsched.scheduler import Result
+    from loopsched.score import Evaluation, LevelScore
+
+Row = dict[str, object]
+Format = Literal["json", "jsonl", "csv"]
+FORMATS: tuple[Format, ...] = ("json", "jsonl", "csv")
+
+
+def evaluation_row(evaluation: Evaluation) -> Row:
+    """Describe a score by plain values.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+
+    Returns
+    -------
+    dict
+        The names are those of the attributes; ``levels`` holds one dictionary
+        a level, with brackets as ``low``, ``point`` and ``high``.
+    """
+    return {
+        "time_s": evaluation.time_s,
+        "time_bound_s": evaluation.time_bound_s,
+        "problem_bound_s": evaluation.problem_bound_s,
+        "bound_by": evaluation.bound_by,
+        "compute_time_s": evaluation.compute_time_s,
+        "compute_utilisation": evaluation.compute_utilisation,
+        "dram_bytes": evaluation.dram_bytes,
+        "dram_read_bytes": evaluation.dram_read_bytes,
+        "dram_write_bytes": evaluation.dram_write_bytes,
+        "required_dram_bandwidth_bytes_per_s": evaluation.required_dram_bandwidth_bytes_per_s,
+        "energy_pj": evaluation.energy_pj,
+        "levels": [_level(level) for level in evaluation.levels],
+    }
+
+
+def _level(level: LevelScore) -> Row:
+    return {
+        "name": level.name,
+        "capacity_bytes": level.capacity_bytes,
+        "working_set_bytes": level.working_set_bytes,
+        "bytes": _bracket(level.bytes),
+        "read_bytes": _bracket(level.read_bytes),
+        "write_bytes": _bracket(level.write_bytes),
+        "time_s": level.time_s,
+        "utilisation": level.utilisation,
+        "operational_intensity": level.operational_intensity,
+    }
+
+
+def _bracket(bracket: Bracket) -> dict[str, int]:
+    return {"low": bracket.low, "point": bracket.point, "high": bracket.high}
+
+
+def result_rows(result: Result, origin: Mapping[str, object] | None = None) -> list[Row]:
+    """Describe what a search found: the best schedule, then the alternatives.
+
+    Parameters
+    ----------
+    result : Result
+    origin : mapping, optional
+        What the caller knows beyond the result (layer, digests, command);
+        appended to each row.
+
+    Returns
+    -------
+    list of dict
+        One a schedule, by ``rank``.  The certificate belongs to the first.
+    """
+    certificate = result.certificate
+    found: list[tuple[Schedule, Evaluation]] = [(result.schedule, result.evaluation)]
+    found.extend(result.alternatives)
+    return [
+        {
+            "problem": result.problem.name,
+            "rank": rank,
+            "schedule": str(schedule),
+            **evaluation_row(evaluation),
+            "objective": result.objective,
+            "lower_bound": certificate.lower_bound,
+            "gap": certificate.gap,
+            "proven": certificate.proven,
+            "nodes": certificate.nodes,
+            "space_size": certificate.space_size,
+            **(origin or {}),
+        }
+        for rank, (schedule, evaluation) in enumerate(found, 1)
+    ]
+
+
+class RowWriter:
+    """Write rows to a stream as they come, so that an interruption keeps them.
+
+    Parameters
+    ----------
+    stream : text stream
+    form : {'json', 'jsonl', 'csv'}
+        One list; one object a line; a head and one line a row, without nested
+        values.
+
+    Examples
+    --------
+    >>> import sys
+    >>> with RowWriter(sys.stdout, "csv") as writer:
+    ...     writer.write({"problem": "a", "time_s": 0.5, "levels": []})
+    problem,time_s
+    a,0.5
+    """
+
+    def __init__(self, stream: TextIO, form: Format) -> None:
+        self._stream = stream
+        self._write = {"json": self._json, "jsonl": self._jsonl, "csv": self._csv}[form]
+        self._is_json = form == "json"
+        self._n_rows = 0
+
+    def __enter__(self) -> RowWriter:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def write(self, row: Row) -> None:
+        """Write one row and hand it on at once."""
+        self._write(row)
+        self._n_rows += 1
+        self._stream.flush()
+
+    def close(self) -> None:
+        """End the list, where the form has one."""
+        if self._is_json:
+            self._stream.write("\n]\n" if self._n_rows else "[]\n")
+            self._stream.flush()
+
+    def _json(self, row: Row) -> None:
+        self._stream.write((",\n " if self._n_rows else "[\n ") + json_text(row))
+
+    def _jsonl(self, row: Row) -> None:
+        self._stream.write(json_text(row) + "\n")
+
+    def _csv(self, row: Row) -> None:
+        flat = {key: value for key, value in row.items() if not isinstance(value, list | dict)}
+        writer = csv.DictWriter(self._stream, list(flat), lineterminator="\n")
+        if not self._n_rows:
+            writer.writeheader()
+        writer.writerow(flat)
+
+
+def json_text(value: object) -> str:
+    """Write a value as one line of strict JSON; what is not finite becomes null.
+
+    Examples
+    --------
+    >>> json_text({"gap": float("inf"), "n": 2**70})
+    '{"gap": null, "n": 1180591620717411303424}'
+    """
+    return json.dumps(_finite(value), allow_nan=False, ensure_ascii=False)
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value
+
+
+class ResultFile:
+    """A result file that is never half a row.
+
+    ``.jsonl`` and ``.csv`` grow by whole lines; ``.json`` appears under its
+    name when it is complete.  The folder must exist.
+
+    Parameters
+    ----------
+    path : path
+        Its suffix chooses the form.
+
+    Raises
+    ------
+    InputError
+        If the suffix is unknown or the file cannot be written.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        form = self.path.suffix.lower().removeprefix(".")
+        known: dict[str, Format] = {name: name for name in FORMATS}
+        if form not in known:
+            hint = nearest(self.path.suffix, [f".{name}" for name in FORMATS])
+            raise InputError(f"{self.path}: unknown suffix '{self.path.suffix}'; {hint}")
+        self._target = self.path.with_name(f"{self.path.name}.part") if form == "json" else None
+        place = self._target or self.path
+        try:
+            self._stream = place.open("w", encoding="utf-8", newline="")
+        except OSError as error:
+            raise InputError(f"{place}: cannot be written: {error.strerror}") from error
+        self._writer = RowWriter(self._stream, known[form])
+        self.write: Callable[[Row], None] = self._writer.write
+
+    def __enter__(self) -> ResultFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._writer.close()
+        self._stream.close()
+        if self._target:
+            self._target.replace(self.path)
+
+
+def read_rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, Row]]:
+    """Read the rows of a ``.json`` or ``.jsonl`` result file.
+
+    Yields
+    ------
+    (int, dict)
+        Position, from 1 (for ``.jsonl`` the line), and row.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or does not hold rows.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from error
+    for position, row in _parsed(path, text):
+        if not isinstance(row, dict):
+            raise InputError(f"{path}: row {position} is not an object with named values")
+        yield position, row
+
+
+def _parsed(path: str | os.PathLike[str], text: str) -> Iterator[tuple[int, object]]:
+    if text.lstrip().startswith("["):
+        loaded = _loaded(path, 1, text)
+        yield from enumerate(loaded if isinstance(loaded, list) else [loaded], 1)
+        return
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            yield number, _loaded(path, number, line)
+
+
+def _loaded(path: str | os.PathLike[str], line: int, text: str) -> object:
+    try:
+        loaded: object = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        where = line + getattr(error, "lineno", 1) - 1
+        reason = getattr(error, "msg", "not JSON")
+        raise InputError(f"{path}: line {where}: {reason}; is it a result file?") from error
+    return loaded
