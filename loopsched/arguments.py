@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from loopsched.errors import InputError, nearest
 
-# Where several dimensions share an axis, its footprint is counted position by position.
+# Shared and padded axes are counted position by position; others may be as long as they like.
 MAX_SPAN = 2**22
 # Far above every real size, far enough below 2**63 that sums of two stay exact in int64.
 MAX_COUNT = 2**60

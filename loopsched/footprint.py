@@ -74,12 +74,20 @@ def axis_count(axis: Axis, start: Mapping[str, int], extent: Mapping[str, int]) 
     >>> axis_count(rows, {"P": 3}, {"P": 2, "R": 3})
     4
     """
-    bits = reach(tuple((c, extent.get(dim, 1)) for dim, c in axis.terms))
+    # Only dimensions that move widen the reach: one alone needs no bit set, however long it is.
+    moving = tuple((c, extent[dim]) for dim, c in axis.terms if extent.get(dim, 1) > 1)
     if axis.size is None:
-        return bits.bit_count()
+        return moving[0][1] if len(moving) == 1 else reach(moving).bit_count()
     first = axis.offset + sum(c * start.get(dim, 0) for dim, c in axis.terms)
-    bits = bits << first if first >= 0 else bits >> -first
-    return (bits & ((1 << axis.size) - 1)).bit_count()
+    if len(moving) == 1:
+        coefficient, members = moving[0]
+        skipped = max(0, -(first // coefficient))
+        kept = min(members, -((first - axis.size) // coefficient))
+        return max(0, kept - skipped)
+    bits = reach(moving)
+    low = max(0, -first)
+    high = min(bits.bit_length(), axis.size - first)
+    return ((bits >> low) & ((1 << (high - low)) - 1)).bit_count() if low < high else 0
 
 
 def footprint_elems(tensor: Tensor, start: Mapping[str, int], extent: Mapping[str, int]) -> int:
@@ -181,16 +189,16 @@ def axis_extremes(
     >>> axis_extremes(rows, (8, 3), ((4,), ()))
     Extremes(total=10, largest=5, smallest=5)
     """
-    if axis.is_plain:
-        lengths = {sizes[0]}
+    if len(axis.terms) == 1 and axis.size is None:
+        piece_lengths = {sizes[0]}
         for extent in chains[0]:
-            lengths = {
+            piece_lengths = {
                 part
-                for length in lengths
+                for length in piece_lengths
                 for part in (min(length, extent), length % extent)
                 if part
             }
-        return Extremes(sizes[0], max(lengths), min(lengths))
+        return Extremes(sizes[0], max(piece_lengths), min(piece_lengths))
     import numpy as np
 
     starts, lengths = [], []
@@ -200,9 +208,7 @@ def axis_extremes(
         lengths.append(pieces[:, 1])
     total, largest, smallest = 0, 0, None
     for shape in _length_shapes(lengths):
-        bits = reach(
-            tuple((c, length) for (_, c), length in zip(axis.terms, shape, strict=True))
-        )
+        bits = reach(tuple((c, length) for (_, c), length in zip(axis.terms, shape, strict=True)))
         first = np.zeros(1, dtype=np.int64)
         for begin, length, wanted in zip(starts, lengths, shape, strict=True):
             first = np.add.outer(first, begin[length == wanted]).ravel()

@@ -41,14 +41,15 @@ def span(axis: Axis, sizes: Mapping[str, int]) -> int:
 
 
 def check_spans(check: Checker, tensors: Iterable[Tensor], sizes: Mapping[str, int]) -> None:
-    """Refuse axes shared by several dimensions that are too long to count."""
+    """Refuse axes that are too long to count position by position."""
     for tensor in tensors:
         for axis in tensor.axes:
-            if axis.is_compound and span(axis, sizes) > MAX_SPAN:
+            is_counted = axis.is_compound or axis.size is not None
+            if is_counted and span(axis, sizes) > MAX_SPAN:
                 check.fault(
                     f"tensor '{tensor.name}': axis {axis_text(axis)} reaches "
                     f"{show(span(axis, sizes))} positions; at most {MAX_SPAN} "
-                    "where dimensions share an axis"
+                    "where dimensions share an axis or not all is stored"
                 )
 
 
