@@ -1,0 +1,526 @@
+"""Architectures: levels that hold data, and units that compute."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import asdict, dataclass, replace
+from typing import Literal
+
+from loopsched.arch_check import DATA_TYPES, arch_faults, compute_faults, level_faults
+from loopsched.errors import ArchError, nearest
+
+Sources = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A level of the machine that holds data.
+
+    Parameters
+    ----------
+    name : str
+        A word of letters, digits and underscores.
+    kind : {"memory", "cache", "scratchpad"}
+        ``cache`` keeps what was used last (LRU); in a ``scratchpad`` the
+        schedule places tiles; ``memory`` is the outermost level.
+    capacity_bytes : int or None, bytes
+        Of one instance.  None: unbounded (the memory).
+    instances : int
+        How many the whole machine has; 1: shared by all units.
+    unit : str or None
+        Word that marks the loops run by the instances, as in ``M:1024@SM``;
+        needed when there are several.
+    bandwidth_bytes_per_s : float or None, bytes per second
+        Of this level's *outer* boundary, toward the next outer level, summed
+        over all instances, at the sustained clock.  The memory has none.
+    line_bytes : int or None, bytes
+        Line, or sector where sectors are fetched apart.
+    holds : tuple of str or None
+        Tensors or roles (``input``, ``weight``, ``output``) that may live
+        here; others pass by to the next level.  None: all.
+    tensor_capacity_bytes : tuple of (str, int)
+        Roles or tensors with a buffer of their own, and its size.
+    write_policy : {"back", "through"}
+        Whether a written line waits for its eviction or goes on at once.
+    accumulate : {"level", "registers"}
+        Where partial sums of the resident tile are kept.  With registers a
+        write-through level still sees one write a residency.
+    double_buffered : bool
+        Whether half the capacity is filled while the other is used.
+    halo_reuse : bool
+        Scratchpad: whether the overlap of neighbouring tiles is kept.
+    effective_capacity_bytes : int or None, bytes
+        Useful part of the nominal capacity.  None: all of it.
+    energy_pj_per_byte : float or None, picojoules
+        Of one byte read from or written to this level.
+    sources : tuple of (str, str)
+        Where each number comes from: key of the file, document.
+    peak_bandwidth_bytes_per_s : float or None, bytes per second
+        Highest possible bandwidth of the outer boundary, for bounds: at the
+        highest clock, or a looser limit where the bandwidth was measured.
+        None: ``bandwidth_bytes_per_s``.
+
+    Raises
+    ------
+    ArchError
+        If a value cannot be; all faults at once.
+
+    Examples
+    --------
+    >>> Level("L2", "cache", 4_718_592, bandwidth_bytes_per_s=652.8e9).usable_bytes
+    4718592
+    """
+
+    name: str
+    kind: Literal["memory", "cache", "scratchpad"]
+    capacity_bytes: int | None
+    instances: int = 1
+    unit: str | None = None
+    bandwidth_bytes_per_s: float | None = None
+    line_bytes: int | None = None
+    holds: tuple[str, ...] | None = None
+    tensor_capacity_bytes: tuple[tuple[str, int], ...] = ()
+    write_policy: Literal["back", "through"] = "back"
+    accumulate: Literal["level", "registers"] = "level"
+    double_buffered: bool = False
+    halo_reuse: bool = True
+    effective_capacity_bytes: int | None = None
+    energy_pj_per_byte: float | None = None
+    sources: Sources = ()
+    peak_bandwidth_bytes_per_s: float | None = None
+
+    def __post_init__(self) -> None:
+        faults = list(level_faults(self))
+        if faults:
+            raise ArchError.joined(f"level '{self.name}'", faults)
+
+    @property
+    def usable_bytes(self) -> int | None:
+        """Capacity of one instance that data can use; None: unbounded."""
+        if self.effective_capacity_bytes is not None:
+            return self.effective_capacity_bytes
+        return self.capacity_bytes
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether one instance serves the whole machine."""
+        return self.instances == 1
+
+    @property
+    def bound_bandwidth_bytes_per_s(self) -> float | None:
+        """Bandwidth of the outer boundary that no run can exceed."""
+        if self.peak_bandwidth_bytes_per_s is not None:
+            return self.peak_bandwidth_bytes_per_s
+        return self.bandwidth_bytes_per_s
+
+    def may_hold(self, *names: str) -> bool:
+        """Whether a tensor known by any of these names or roles may live here.
+
+        Examples
+        --------
+        >>> Level("SB", "scratchpad", 32768, holds=("weight",)).may_hold("A", "input")
+        False
+        """
+        return self.holds is None or any(name in self.holds for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """The units that multiply and accumulate.
+
+    Parameters
+    ----------
+    unit : str
+        Word for one unit, such as ``SM``.
+    units : int
+        How many.
+    clock_hz : float, hertz
+        Sustained clock: what a promised time is computed with.
+    max_clock_hz : float, hertz
+        Highest clock: what a bound is computed with.
+    macs_per_cycle_per_unit : tuple of (str, int or float)
+        Multiply-accumulates a cycle for each data type.  ``fp16``, ``bf16``,
+        ``tf32``, ``fp8`` and ``int8`` mean the fastest units that take such
+        operands: tensor cores with wide accumulation where there are some,
+        else packed arithmetic, else conversion to fp32.  ``fp16_simt`` means
+        packed fp16 on the ordinary lanes.
+    lane_unit : str or None
+        Word that marks loops run by the lanes of one unit.
+    energy_pj_per_mac : float or None, picojoules
+    sources : tuple of (str, str)
+
+    Raises
+    ------
+    ArchError
+        If a value cannot be; all faults at once.
+
+    Examples
+    --------
+    >>> Compute("SM", 80, 1.2e9, 1.455e9, (("fp32", 64),)).peak_macs_per_s("fp32")
+    7449600000000.0
+    """
+
+    unit: str
+    units: int
+    clock_hz: float
+    max_clock_hz: float
+    macs_per_cycle_per_unit: tuple[tuple[str, int | float], ...]
+    lane_unit: str | None = None
+    energy_pj_per_mac: float | None = None
+    sources: Sources = ()
+
+    def __post_init__(self) -> None:
+        faults = list(compute_faults(self))
+        if faults:
+            raise ArchError.joined("compute", faults)
+
+    @property
+    def data_types(self) -> tuple[str, ...]:
+        """Data types with a known rate."""
+        return tuple(name for name, _ in self.macs_per_cycle_per_unit)
+
+    def rate(self, data_type: str) -> int | float:
+        """Look up the multiply-accumulates a cycle of one unit.
+
+        Raises
+        ------
+        ArchError
+            If the machine has no rate for the data type; names those it has.
+
+        Examples
+        --------
+        >>> Compute("SM", 80, 1.2e9, 1.455e9, (("fp32", 64), ("fp16", 512))).rate("fp16")
+        512
+        """
+        for name, macs in self.macs_per_cycle_per_unit:
+            if name == data_type:
+                return macs
+        raise ArchError(
+            f"no rate for data type '{data_type}'; {nearest(str(data_type), self.data_types)}"
+        )
+
+    def peak_macs_per_s(self, data_type: str) -> float:
+        """Multiply-accumulates a second of all units at the highest clock."""
+        return self.rate(data_type) * self.units * self.max_clock_hz
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A further number of a machine that the traffic model does not need.
+
+    Parameters
+    ----------
+    name : str
+    value : int or float
+        In ``unit``.
+    unit : str
+        Base unit: ``B``, ``B/s``, ``Hz``, ``s``, ``cycles``, ``MAC/cycle``,
+        ``FLOP/s``.
+    source : str
+
+    Examples
+    --------
+    >>> Constant("l2_latency", 193, "cycles").value
+    193
+    """
+
+    name: str
+    value: int | float
+    unit: str
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Arch:
+    """A machine: levels from the memory to the innermost, and compute units.
+
+    Parameters
+    ----------
+    name : str
+    levels : tuple of Level
+        Outermost first; the first, and only it, is the memory.
+    compute : Compute
+    title : str
+        The machine's full name.
+    constants : tuple of Constant
+        Further numbers, such as latencies.
+    notes : str
+        What a reader of results should know.
+
+    Raises
+    ------
+    ArchError
+        If levels and units do not fit together; all faults at once.
+
+    Examples
+    --------
+    >>> arch = buffer_arch(capacity_bytes=98304, policy="explicit")
+    >>> [level.name for level in arch.levels], arch.caches[0].kind
+    (['DRAM', 'buffer'], 'scratchpad')
+    """
+
+    name: str
+    levels: tuple[Level, ...]
+    compute: Compute
+    title: str = ""
+    constants: tuple[Constant, ...] = ()
+    notes: str = ""
+
+    def __post_init__(self) -> None:
+        faults = list(arch_faults(self))
+        if faults:
+            raise ArchError.joined(f"architecture '{self.name}'", faults)
+
+    @property
+    def memory(self) -> Level:
+        """The outermost level."""
+        return self.levels[0]
+
+    @property
+    def caches(self) -> tuple[Level, ...]:
+        """All levels but the memory, outermost first."""
+        return self.levels[1:]
+
+    @property
+    def spatial_units(self) -> tuple[tuple[str, int], ...]:
+        """Words that may mark spatial loops outside the lanes, and their counts."""
+        units = {level.unit: level.instances for level in self.levels if level.unit}
+        units.setdefault(self.compute.unit, self.compute.units)
+        return tuple(units.items())
+
+    def level(self, name: str) -> Level:
+        """Find a level by its name, whatever its case.
+
+        Raises
+        ------
+        ArchError
+            If there is none; names those that exist.
+
+        Examples
+        --------
+        >>> buffer_arch(capacity_bytes=1024).level("Buffer").capacity_bytes
+        1024
+        """
+        return self.levels[self._position(name)]
+
+    def constant(self, name: str) -> int | float:
+        """Look up a further number of the machine, in its base unit.
+
+        Raises
+        ------
+        ArchError
+            If there is none of that name; names those that exist.
+        """
+        for constant in self.constants:
+            if constant.name == name:
+                return constant.value
+        known = [constant.name for constant in self.constants]
+        raise ArchError(f"'{self.name}' has no constant '{name}'; {nearest(name, known)}")
+
+    @property
+    def digest(self) -> str:
+        """Hash of everything that results depend on: not of titles and sources.
+
+        Examples
+        --------
+        >>> one, two = buffer_arch(capacity_bytes=1024), buffer_arch(capacity_bytes=2048)
+        >>> len(one.digest), one.digest == two.digest
+        (16, False)
+        """
+        content = asdict(self)
+        for part in (content, content["compute"], *content["levels"], *content["constants"]):
+            for key in ("title", "notes", "sources", "source"):
+                part.pop(key, None)
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def with_value(self, key: str, value: float | int) -> Arch:
+        """Replace one number.
+
+        Parameters
+        ----------
+        key : str
+            ``<level>.capacity``, ``<level>.bandwidth`` (of what the level
+            delivers *inward*, as in the files, so ``DRAM.bandwidth`` is the
+            memory's), ``compute.clock`` (moves the highest clock by the same
+            factor), ``compute.units`` or ``compute.macs`` (a factor).
+        value : int or float
+            In bytes, bytes per second, hertz.
+
+        Raises
+        ------
+        ArchError
+            If the key names nothing, or the value cannot be.
+
+        Examples
+        --------
+        >>> arch = buffer_arch(capacity_bytes=1024).with_value("buffer.capacity", 2048)
+        >>> arch.level("buffer").capacity_bytes
+        2048
+        """
+        current = self._value(key)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+            raise ArchError(f"'{key}' must be a number above zero, not {value!r}")
+        return self._changed(key, value / current, f"{self.name}[{key}={value:g}]")
+
+    def scaled(self, key: str, factor: float) -> Arch:
+        """Multiply one number, for studies of sensitivity.
+
+        Parameters
+        ----------
+        key : str
+            As for `with_value`.
+        factor : float
+            Above 0.  Bytes and counts are rounded to whole numbers.  Scaling
+            a level's capacity scales its useful part and its buffers too;
+            scaling a bandwidth, its peak.
+
+        Returns
+        -------
+        Arch
+            Named after the original and the change.
+
+        Raises
+        ------
+        ArchError
+            If the key names nothing, or the result cannot be.
+
+        Examples
+        --------
+        >>> arch = buffer_arch(capacity_bytes=1024).scaled("dram.bandwidth", 2)
+        >>> arch.name, arch.level("buffer").bandwidth_bytes_per_s
+        ('buffer[dram.bandwidth*2]', 200000000000.0)
+        """
+        self._value(key)
+        if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not factor > 0:
+            raise ArchError(f"factor of '{key}' must be a number above zero, not {factor!r}")
+        return self._changed(key, factor, f"{self.name}[{key}*{factor:g}]")
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Keys that `scaled` and `with_value` accept."""
+        keys = [
+            f"{outer.name}.bandwidth"
+            for outer, inner in zip(self.levels, self.levels[1:], strict=False)
+            if inner.bandwidth_bytes_per_s is not None
+        ]
+        keys += [f"{level.name}.capacity" for level in self.levels if level.capacity_bytes]
+        return (*keys, "compute.clock", "compute.units", "compute.macs")
+
+    def _changed(self, key: str, factor: float, name: str) -> Arch:
+        if not math.isfinite(factor):
+            raise ArchError(f"'{key}' cannot become infinite")
+        owner, _, field = key.casefold().partition(".")
+        if owner == "compute":
+            levels = self.levels
+            if field == "units":  # each unit brings the levels that are its own
+                levels = tuple(
+                    replace(level, instances=round(level.instances * factor))
+                    if level.unit == self.compute.unit
+                    else level
+                    for level in levels
+                )
+            compute = _scaled_compute(self.compute, field, factor)
+            return replace(self, name=name, levels=levels, compute=compute)
+        # A level's inward bandwidth is kept with the next inner level.
+        position = self._position(owner) + (field == "bandwidth")
+        changed = _scaled_level(self.levels[position], field, factor)
+        levels = (*self.levels[:position], changed, *self.levels[position + 1 :])
+        return replace(self, name=name, levels=levels)
+
+    def _value(self, key: str) -> float:
+        known = {name.casefold(): name for name in self.keys}
+        found = known.get(str(key).casefold())
+        if found is None:
+            raise ArchError(f"'{self.name}' has no '{key}'; {nearest(str(key), self.keys)}")
+        owner, _, field = found.partition(".")
+        if owner == "compute":
+            values = {"clock": self.compute.clock_hz, "units": float(self.compute.units)}
+            return values.get(field, 1.0)
+        position = self._position(owner)
+        if field == "bandwidth":
+            return self.levels[position + 1].bandwidth_bytes_per_s or 0.0
+        return float(self.levels[position].capacity_bytes or 0)
+
+    def _position(self, name: str) -> int:
+        for position, level in enumerate(self.levels):
+            if level.name.casefold() == str(name).casefold():
+                return position
+        names = [level.name for level in self.levels]
+        raise ArchError(f"'{self.name}' has no level '{name}'; {nearest(str(name), names)}")
+
+
+def buffer_arch(
+    *,
+    capacity_bytes: int,
+    policy: Literal["lru", "explicit"] = "lru",
+    bandwidth_bytes_per_s: float = 100e9,
+    macs_per_cycle: int | float = 256,
+) -> Arch:
+    """Build a machine of one buffer under DRAM, for theory and tests.
+
+    Parameters
+    ----------
+    capacity_bytes : int, bytes
+    policy : {"lru", "explicit"}
+        A cache, or a scratchpad.
+    bandwidth_bytes_per_s : float, bytes per second
+        Between DRAM and the buffer.
+    macs_per_cycle : int or float
+        At 1 GHz, for every data type.
+
+    Raises
+    ------
+    ArchError
+        If a value cannot be.
+
+    Examples
+    --------
+    >>> buffer_arch(capacity_bytes=98304, policy="explicit").level("buffer").kind
+    'scratchpad'
+    """
+    kinds: dict[str, Literal["cache", "scratchpad"]] = {"lru": "cache", "explicit": "scratchpad"}
+    if policy not in kinds:
+        raise ArchError(f"policy {policy!r}: unknown; {nearest(str(policy), kinds)}")
+    buffer = Level(
+        "buffer", kinds[policy], capacity_bytes, bandwidth_bytes_per_s=bandwidth_bytes_per_s
+    )
+    rates = tuple((name, macs_per_cycle) for name in DATA_TYPES)
+    return Arch(
+        "buffer",
+        (Level("DRAM", "memory", None), buffer),
+        Compute("core", 1, 1e9, 1e9, rates),
+        title=f"one buffer of {capacity_bytes:,} bytes under DRAM, {policy}",
+    )
+
+
+def _scaled_level(level: Level, field: str, factor: float) -> Level:
+    if field == "bandwidth":
+        peak = level.peak_bandwidth_bytes_per_s
+        return replace(
+            level,
+            bandwidth_bytes_per_s=(level.bandwidth_bytes_per_s or 0.0) * factor,
+            peak_bandwidth_bytes_per_s=None if peak is None else peak * factor,
+        )
+    useful = level.effective_capacity_bytes
+    return replace(
+        level,
+        capacity_bytes=round((level.capacity_bytes or 0) * factor),
+        effective_capacity_bytes=None if useful is None else round(useful * factor),
+        tensor_capacity_bytes=tuple(
+            (name, round(size * factor)) for name, size in level.tensor_capacity_bytes
+        ),
+    )
+
+
+def _scaled_compute(compute: Compute, field: str, factor: float) -> Compute:
+    if field == "clock":
+        return replace(
+            compute, clock_hz=compute.clock_hz * factor, max_clock_hz=compute.max_clock_hz * factor
+        )
+    if field == "units":
+        return replace(compute, units=round(compute.units * factor))
+    rates = tuple((name, macs * factor) for name, macs in compute.macs_per_cycle_per_unit)
+    return replace(compute, macs_per_cycle_per_unit=rates)

@@ -1,0 +1,302 @@
+"""Quantities with units: "6 MiB", "652.8 GB/s", "1.2 GHz", "5 pJ/B", "2 us".
+
+Decimal prefixes (kB, MB, GB) are powers of 1,000 and binary ones (KiB, MiB,
+GiB) powers of 1,024; "KB", which people use for both, is refused.  Parsing is
+exact: bytes come out as whole numbers, everything else as the nearest float.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import Literal
+
+from loopsched.errors import InputError, nearest
+
+Kind = Literal[
+    "bytes",
+    "bandwidth",
+    "bandwidth_per_cycle",
+    "frequency",
+    "time",
+    "cycles",
+    "macs_per_cycle",
+    "flop_rate",
+    "energy_per_byte",
+    "energy_per_mac",
+]
+
+# No machine has more; beyond it compiled code could not count.
+MAX_BYTES = 2**62
+_LONGEST = 80
+_LARGEST_EXPONENT = 30
+
+_DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
+_BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+_SMALL = {"": Fraction(1), "m": Fraction(1, 10**3), "u": Fraction(1, 10**6)}
+_SMALL |= {"n": Fraction(1, 10**9), "p": Fraction(1, 10**12)}
+
+
+def _scaled(prefixes: Mapping[str, int | Fraction], unit: str) -> dict[str, Fraction]:
+    return {prefix + unit: Fraction(factor) for prefix, factor in prefixes.items()}
+
+
+# Base units: B, B/s, B/cycle, Hz, s, cycles, MAC/cycle, FLOP/s, pJ/B, pJ/MAC.
+_UNITS: dict[str, dict[str, Fraction]] = {
+    "bytes": _scaled(_DECIMAL | _BINARY, "B"),
+    "bandwidth": _scaled(_DECIMAL | _BINARY, "B/s"),
+    "bandwidth_per_cycle": {"B/cycle": Fraction(1)},
+    "frequency": _scaled(_DECIMAL, "Hz"),
+    "time": _scaled(_SMALL, "s"),
+    "cycles": {"cycles": Fraction(1), "cycle": Fraction(1)},
+    "macs_per_cycle": {"MAC/cycle": Fraction(1)},
+    "flop_rate": _scaled(_DECIMAL, "FLOP/s"),
+    "energy_per_byte": {"pJ/B": Fraction(1), "nJ/B": Fraction(1000)},
+    "energy_per_mac": {"pJ/MAC": Fraction(1), "nJ/MAC": Fraction(1000)},
+}
+_ADVICE = {
+    "KB": "'KB' is used for both 1,000 and 1,024 bytes: write kB or KiB",
+    "KB/s": "'KB/s' is used for both 1,000 and 1,024 bytes: write kB/s or KiB/s",
+}
+_NUMBER = re.compile(
+    r"([+-]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)?(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)[ \t]*(.*)"
+)
+
+
+def parse_quantity(text: object, *kinds: Kind) -> tuple[Fraction, Kind]:
+    """Parse a positive number with its unit, exactly.
+
+    Parameters
+    ----------
+    text : str
+        Number, optional space, unit.  Thousands may be set off by commas.
+    *kinds : str
+        What it may measure: ``bytes``, ``bandwidth``, ``bandwidth_per_cycle``,
+        ``frequency``, ``time``, ``cycles``, ``macs_per_cycle``, ``flop_rate``,
+        ``energy_per_byte``, ``energy_per_mac``.
+
+    Returns
+    -------
+    (Fraction, str)
+        Value in the base unit of its kind, and which kind it was.
+
+    Raises
+    ------
+    InputError
+        If it is not text, not a number, not positive, has no unit or an
+        unknown one; the message names the units allowed and the nearest.
+
+    Examples
+    --------
+    >>> parse_quantity("1.2 GHz", "frequency")
+    (Fraction(1200000000, 1), 'frequency')
+    """
+    if not isinstance(text, str):
+        raise InputError(f"{_shown(text)} has no unit; write text such as {_example(kinds)}")
+    if len(text) > _LONGEST:
+        raise InputError(f"{_shown(text)} is too long for a number with a unit")
+    value, unit = _split(text, kinds)
+    for kind in kinds:
+        factor = _UNITS[kind].get(unit)
+        if factor is not None:
+            return _checked(value * factor, text, kind), kind
+    if unit in _ADVICE:
+        raise InputError(f"{text!r}: {_ADVICE[unit]}")
+    raise InputError(f"{text!r}: unknown unit '{unit}'; {nearest(unit, _allowed(kinds))}")
+
+
+def parse_bytes(text: object) -> int:
+    """Parse a number of bytes, which must come out whole.
+
+    Examples
+    --------
+    >>> parse_bytes("6 MiB"), parse_bytes("60 MB"), parse_bytes("4,718,592 B")
+    (6291456, 60000000, 4718592)
+    """
+    return int(parse_quantity(text, "bytes")[0])
+
+
+def parse_bandwidth(text: object) -> float:
+    """Parse a bandwidth into bytes per second.
+
+    Examples
+    --------
+    >>> parse_bandwidth("652.8 GB/s"), parse_bandwidth("200 GiB/s")
+    (652800000000.0, 214748364800.0)
+    """
+    return float(parse_quantity(text, "bandwidth")[0])
+
+
+def parse_frequency(text: object) -> float:
+    """Parse a clock into hertz.
+
+    Examples
+    --------
+    >>> parse_frequency("1455 MHz")
+    1455000000.0
+    """
+    return float(parse_quantity(text, "frequency")[0])
+
+
+def parse_time(text: object) -> float:
+    """Parse a duration into seconds.
+
+    Examples
+    --------
+    >>> parse_time("2 us")
+    2e-06
+    """
+    return float(parse_quantity(text, "time")[0])
+
+
+def parse_energy(text: object) -> float:
+    """Parse an energy per byte into picojoules per byte.
+
+    Examples
+    --------
+    >>> parse_energy("5 pJ/B")
+    5.0
+    """
+    return float(parse_quantity(text, "energy_per_byte")[0])
+
+
+def format_capacity(size_bytes: int) -> str:
+    """Write a capacity with a binary prefix where that is exact, else in bytes.
+
+    Examples
+    --------
+    >>> format_capacity(98304), format_capacity(4718592), format_capacity(1001)
+    ('96 KiB', '4.5 MiB', '1,001 B')
+    """
+    for prefix in reversed(_BINARY):
+        tenths, rest = divmod(size_bytes * 10, _BINARY[prefix])
+        if size_bytes >= _BINARY[prefix] and rest == 0:
+            return f"{_trim(tenths / 10)} {prefix}B"
+    return f"{size_bytes:,} B"
+
+
+def format_bytes(size_bytes: float, digits: int = 4) -> str:
+    """Write an amount of traffic with a decimal prefix, rounded.
+
+    Examples
+    --------
+    >>> format_bytes(1073912384), format_bytes(320)
+    ('1.074 GB', '320 B')
+    """
+    return _format_decimal(size_bytes, "B", digits)
+
+
+def format_bandwidth(bytes_per_s: float, digits: int = 4) -> str:
+    """Write a bandwidth with a decimal prefix.
+
+    Examples
+    --------
+    >>> format_bandwidth(652.8e9)
+    '652.8 GB/s'
+    """
+    return _format_decimal(bytes_per_s, "B/s", digits)
+
+
+def format_frequency(hertz: float, digits: int = 4) -> str:
+    """Write a clock.
+
+    Examples
+    --------
+    >>> format_frequency(1.455e9)
+    '1.455 GHz'
+    """
+    return _format_decimal(hertz, "Hz", digits)
+
+
+def format_flop_rate(flop_per_s: float, digits: int = 4) -> str:
+    """Write a rate of floating point operations.
+
+    Examples
+    --------
+    >>> format_flop_rate(14.9e12)
+    '14.9 TFLOP/s'
+    """
+    return _format_decimal(flop_per_s, "FLOP/s", digits)
+
+
+def format_time(time_s: float, digits: int = 4) -> str:
+    """Write a duration with the prefix that keeps it at 1 or above.
+
+    Examples
+    --------
+    >>> format_time(2e-6), format_time(0.0153), format_time(0), format_time(12)
+    ('2 us', '15.3 ms', '0 s', '12 s')
+    """
+    for prefix in ("", "m", "u", "n"):
+        value = time_s / float(_SMALL[prefix])
+        if _rounded(value, digits) >= 1 or (prefix == "n" and time_s > 0):
+            return f"{_trim(_rounded(value, digits))} {prefix}s"
+    return "0 s"
+
+
+def _split(text: str, kinds: tuple[Kind, ...]) -> tuple[Fraction, str]:
+    match = _NUMBER.fullmatch(text.strip())
+    number, unit = match.groups() if match else ("", "")
+    if not any(character.isdigit() for character in number.lower().partition("e")[0]):
+        raise InputError(f"{_shown(text)} is not a number with a unit, such as {_example(kinds)}")
+    if not unit:
+        raise InputError(f"{text!r} has no unit; {nearest('', _allowed(kinds))}")
+    exponent = re.search(r"[eE]([+-]?[0-9]+)$", number)
+    if exponent and abs(int(exponent[1])) > _LARGEST_EXPONENT:
+        raise InputError(f"{text!r} is out of range")
+    return Fraction(number.replace(",", "")), unit.strip()
+
+
+def _checked(value: Fraction, text: str, kind: Kind) -> Fraction:
+    if value <= 0:
+        raise InputError(f"{text!r} must be above zero")
+    if kind == "bytes":
+        if value.denominator != 1:
+            raise InputError(f"{text!r} is not a whole number of bytes")
+        if value > MAX_BYTES:
+            raise InputError(f"{text!r} is more than 2**62 bytes")
+    return value
+
+
+def _allowed(kinds: tuple[Kind, ...]) -> list[str]:
+    return [unit for kind in kinds for unit in _UNITS[kind]]
+
+
+_EXAMPLES = {
+    "bytes": "96 KiB",
+    "bandwidth": "652.8 GB/s",
+    "bandwidth_per_cycle": "1536 B/cycle",
+    "frequency": "1.2 GHz",
+    "time": "2 us",
+    "cycles": "193 cycles",
+    "macs_per_cycle": "64 MAC/cycle",
+    "flop_rate": "18.7 TFLOP/s",
+    "energy_per_byte": "5 pJ/B",
+    "energy_per_mac": "1.5 pJ/MAC",
+}
+
+
+def _example(kinds: tuple[Kind, ...]) -> str:
+    return " or ".join(f"'{_EXAMPLES[kind]}'" for kind in kinds)
+
+
+def _shown(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 40 else shown[:37] + "..."
+
+
+def _format_decimal(value: float, unit: str, digits: int) -> str:
+    for prefix in reversed(_DECIMAL):
+        scaled = _rounded(value / _DECIMAL[prefix], digits)
+        if scaled >= 1:
+            return f"{_trim(scaled)} {prefix}{unit}"
+    return f"{_trim(_rounded(value, digits))} {unit}"
+
+
+def _rounded(value: float, digits: int) -> float:
+    return float(f"{value:.{digits}g}")
+
+
+def _trim(value: float) -> str:
+    return f"{value:,.10f}".rstrip("0").rstrip(".")
