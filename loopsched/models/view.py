@@ -118,12 +118,6 @@ class View:
             found[cut.dim] = min(found[cut.dim], cut.extent)
         return found
 
-    def without_inner(self, upto: int, cut: Cut, extent: int) -> View:
-        """Return the view inside ``upto`` cuts with one of them at another extent."""
-        changed = Cut(cut.dim, extent, cut.is_parallel, cut.position)
-        cuts = tuple(changed if other is cut else other for other in self.cuts[:upto])
-        return View(self.problem, cuts, min(self.boundary, upto))
-
 
 def sizes_of(problem: Problem, dim: str) -> int:
     """Size of one dimension."""

@@ -1,0 +1,473 @@
+"""The reuse model: what crosses the outer boundary of one buffer.
+
+Derived here from the nest itself, after model.md of the project's design notes:
+
+* The *body* at a position is the region inside it.  If its working set fits,
+  everything inside one visit of the body is loaded once.
+* Between consecutive visits of the body, a tensor that the loop in between does
+  not index stays, and a window that slides keeps its halo.  That needs room for
+  the *reuse window*: the parts of two consecutive bodies that are touched
+  between two uses of an element.
+
+``point`` takes the reuse between bodies for granted once the body fits.
+``high`` grants it only where the whole of two consecutive bodies fits, which is
+enough for any order of accesses in an LRU cache.  ``low`` charges a visit only
+where more than the capacity is touched, in any order, since the last one.
+`tests/test_reuse.py` holds all three against a literal LRU simulation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from loopsched.errors import ScheduleError, nearest
+from loopsched.footprint import axis_count, reach, tensor_bytes
+from loopsched.models.view import Cut, View, view_of
+from loopsched.nest import Schedule
+from loopsched.problem import Axis, Problem, Tensor
+
+Policy = Literal["lru", "explicit"]
+POLICIES: tuple[Policy, ...] = ("lru", "explicit")
+
+
+@dataclass(frozen=True, slots=True)
+class Bracket:
+    """Bytes that are certainly moved, probably moved, and at most moved.
+
+    Examples
+    --------
+    >>> Bracket(1, 2, 3) + Bracket.exact(10)
+    Bracket(low=11, point=12, high=13)
+    """
+
+    low: int
+    point: int
+    high: int
+
+    @classmethod
+    def exact(cls, value: int) -> Bracket:
+        """Build a bracket of one value."""
+        return cls(value, value, value)
+
+    def __add__(self, other: Bracket) -> Bracket:
+        """Add low to low, point to point, high to high."""
+        return Bracket(self.low + other.low, self.point + other.point, self.high + other.high)
+
+
+@dataclass(frozen=True, slots=True)
+class TensorTraffic:
+    """Traffic of one tensor across one boundary.
+
+    Parameters
+    ----------
+    name : str
+    read_bytes : Bracket
+        Toward the compute units.
+    write_bytes : Bracket
+        Away from them.
+    """
+
+    name: str
+    read_bytes: Bracket
+    write_bytes: Bracket
+
+    @property
+    def bytes(self) -> Bracket:
+        """Reads and writes together."""
+        return self.read_bytes + self.write_bytes
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Traffic of all tensors across one boundary.
+
+    Parameters
+    ----------
+    tensors : mapping of str to TensorTraffic
+    fit_position : int
+        Position of the outermost loop whose whole region fits; the number of
+        loops if only single points do.
+    working_set_bytes : int
+        Footprint of that region, all tensors together.
+    """
+
+    tensors: Mapping[str, TensorTraffic]
+    fit_position: int
+    working_set_bytes: int
+
+    @cached_property
+    def read_bytes(self) -> Bracket:
+        """Reads of all tensors."""
+        return sum((part.read_bytes for part in self.tensors.values()), Bracket.exact(0))
+
+    @cached_property
+    def write_bytes(self) -> Bracket:
+        """Writes of all tensors."""
+        return sum((part.write_bytes for part in self.tensors.values()), Bracket.exact(0))
+
+    @property
+    def bytes(self) -> Bracket:
+        """Reads and writes of all tensors."""
+        return self.read_bytes + self.write_bytes
+
+
+def traffic(
+    problem: Problem,
+    schedule: Schedule,
+    *,
+    capacity_bytes: int,
+    policy: Policy = "lru",
+    halo_reuse: bool = True,
+    double_buffered: bool = False,
+) -> Traffic:
+    """Find what a schedule moves between memory and one buffer under it.
+
+    Parameters
+    ----------
+    problem : Problem
+    schedule : Schedule
+        Temporal loops only count as sequence; spatial loops are taken as
+        sequential too (`loopsched.evaluate` knows a machine's instances).
+    capacity_bytes : int, bytes
+        Room for all tensors together.
+    policy : {'lru', 'explicit'}
+        A cache that evicts the least recently used, or a scratchpad into which
+        tiles are placed.
+    halo_reuse : bool
+        Explicit only: whether the overlap of neighbouring tiles stays.
+    double_buffered : bool
+        Explicit only: whether each tile needs its room twice.
+
+    Returns
+    -------
+    Traffic
+        Reads, and writes including the flush at the end.
+
+    Raises
+    ------
+    ScheduleError
+        If the schedule does not cover the problem, or the policy is unknown.
+
+    Examples
+    --------
+    >>> from loopsched import gemm, parse_schedule
+    >>> problem = gemm(m=8, n=8, k=8, element_bytes=1)
+    >>> nest = parse_schedule("M:8 N:8 K:8 M:3 N:3 K:8", problem)
+    >>> traffic(problem, nest, capacity_bytes=90).bytes.point
+    320
+    """
+    if policy not in POLICIES:
+        raise ScheduleError(f"policy '{policy}' is unknown; {nearest(str(policy), POLICIES)}")
+    if not isinstance(capacity_bytes, int) or capacity_bytes < 0:
+        raise ScheduleError(f"capacity_bytes is {capacity_bytes!r}; a whole number >= 0 is needed")
+    view = view_of(problem, schedule.check(problem))
+    room = Room.shared(capacity_bytes)
+    if policy == "explicit":
+        return explicit_traffic(
+            view, room, halo_reuse=halo_reuse, double_buffered=double_buffered
+        )
+    return lru_traffic(view, room)
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """Room of a buffer: one for all tensors, and some tensors' own.
+
+    Parameters
+    ----------
+    shared_bytes : int or None
+        For all tensors without room of their own; None: they do not enter.
+    own_bytes : tuple of (tensor name, int)
+    """
+
+    shared_bytes: int | None
+    own_bytes: tuple[tuple[str, int], ...] = ()
+
+    @classmethod
+    def shared(cls, capacity_bytes: int) -> Room:
+        """Build room that all tensors share."""
+        return cls(capacity_bytes)
+
+    def holds(self, tensor: Tensor) -> bool:
+        """Whether the tensor enters the buffer at all."""
+        return self.shared_bytes is not None or tensor.name in dict(self.own_bytes)
+
+    def held(self, problem: Problem) -> tuple[Tensor, ...]:
+        """Tensors that enter the buffer."""
+        return tuple(tensor for tensor in problem.tensors if self.holds(tensor))
+
+    def fits(self, needs: Mapping[str, int]) -> bool:
+        """Whether these bytes a tensor fit together."""
+        own = dict(self.own_bytes)
+        if any(need > own[name] for name, need in needs.items() if name in own):
+            return False
+        rest = sum(need for name, need in needs.items() if name not in own)
+        return rest == 0 or (self.shared_bytes is not None and rest <= self.shared_bytes)
+
+
+def fit_cut(view: View, room: Room, copies: int = 1) -> int | None:
+    """Find the outermost cut whose body fits; None if not even one point does."""
+    tensors = room.held(view.problem)
+    for upto in range(view.boundary, len(view.cuts) + 1):
+        if room.fits({t.name: copies * view.footprint_bytes(t, upto) for t in tensors}):
+            return upto
+    return None
+
+
+def explicit_traffic(
+    view: View, room: Room, *, halo_reuse: bool = True, double_buffered: bool = False
+) -> Traffic:
+    """Find the traffic of a scratchpad into which tiles are placed.
+
+    Raises
+    ------
+    ScheduleError
+        If not even the data of one point fits.
+    """
+    fit = fit_cut(view, room, 2 if double_buffered else 1)
+    if fit is None:
+        raise ScheduleError("not even the operands of one point fit into the scratchpad")
+    visits = {
+        tensor.name: _steady_visits(view, tensor, fit, slides=halo_reuse)
+        for tensor in room.held(view.problem)
+    }
+    return _traffic(view, room, fit, visits, visits, visits)
+
+
+def lru_traffic(view: View, room: Room) -> Traffic:
+    """Bracket the traffic of a cache that evicts the least recently used."""
+    tensors = room.held(view.problem)
+    fit = fit_cut(view, room)
+    if fit is None:  # nothing is ever reused for certain; one point is the body
+        fit = len(view.cuts)
+        point = high = {t.name: view.visits_elems(t, fit) for t in tensors}
+    else:
+        point = {t.name: _steady_visits(view, t, fit, slides=True) for t in tensors}
+        high = _guaranteed_visits(view, room, fit)
+    low = {t.name: _certain_visits(view, room, t) for t in tensors}
+    high = {name: max(high[name], low[name]) for name in high}
+    point = {name: min(max(point[name], low[name]), high[name]) for name in point}
+    return _traffic(view, room, fit, low, point, high)
+
+
+def _traffic(
+    view: View,
+    room: Room,
+    fit: int,
+    low: Mapping[str, int],
+    point: Mapping[str, int],
+    high: Mapping[str, int],
+) -> Traffic:
+    problem = view.problem
+    tensors = {}
+    for tensor in room.held(problem):
+        size = tensor.element_bytes
+        moved = Bracket(
+            low[tensor.name] * size, point[tensor.name] * size, high[tensor.name] * size
+        )
+        if tensor.name == problem.output:
+            first = tensor_bytes(problem, tensor)  # first visits bring nothing in
+            back = Bracket(moved.low - first, moved.point - first, moved.high - first)
+            tensors[tensor.name] = TensorTraffic(tensor.name, back, moved)
+        else:
+            tensors[tensor.name] = TensorTraffic(tensor.name, moved, Bracket.exact(0))
+    held = sum(view.footprint_bytes(tensor, fit) for tensor in room.held(problem))
+    return Traffic(tensors, fit_position(view, fit), held)
+
+
+def fit_position(view: View, upto: int) -> int:
+    """Translate a number of cuts into a loop position of the schedule."""
+    if upto == 0:
+        return 0
+    return view.cuts[upto - 1].position + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """The loops just outside a body that leave a tensor where it is.
+
+    Parameters
+    ----------
+    inner : tuple of Cut
+        Sequential cuts outside the body that do not index the tensor, up to
+        the first one that does.
+    stop : int
+        Number of cuts outside all of them.
+    slide : Cut or None
+        The cut that ended the run, if the tensor's window slides along it.
+    """
+
+    inner: tuple[Cut, ...]
+    stop: int
+    slide: Cut | None
+
+
+def run_outside(view: View, tensor: Tensor, upto: int) -> Run:
+    """Find the run of cuts outside a body that do not index a tensor."""
+    inner: list[Cut] = []
+    while upto > view.boundary:
+        cut = view.cuts[upto - 1]
+        if not cut.is_parallel:
+            if tensor.is_indexed_by(cut.dim):
+                slides = any(a.is_compound and cut.dim in a.dims for a in tensor.axes)
+                return Run(tuple(inner), upto, cut if slides else None)
+            inner.append(cut)
+        upto -= 1
+    return Run(tuple(inner), upto, None)
+
+
+def _steady_visits(view: View, tensor: Tensor, upto: int, *, slides: bool) -> int:
+    run = run_outside(view, tensor, upto)
+    return view.visits_elems(tensor, run.stop - (1 if slides and run.slide else 0))
+
+
+def _guaranteed_visits(view: View, room: Room, fit: int) -> dict[str, int]:
+    """Take the best body: fewest bytes in all, with only guaranteed reuse."""
+    tensors = room.held(view.problem)
+    weight = {t.name: t.element_bytes * (1 + (t.name == view.problem.output)) for t in tensors}
+    best: dict[str, int] | None = None
+    least = 0
+    for upto in range(fit, len(view.cuts) + 1):
+        visits = {t.name: _guaranteed_at(view, room, t, upto) for t in tensors}
+        total = sum(weight[name] * count for name, count in visits.items())
+        if best is None or total < least:
+            best, least = visits, total
+    return best or {}
+
+
+def _guaranteed_at(view: View, room: Room, tensor: Tensor, upto: int) -> int:
+    run = run_outside(view, tensor, upto)
+    if run.slide and is_gapless(view, tensor, run.slide, upto):
+        window = window_bytes(view, room, upto, (*run.inner, run.slide))
+        if room.fits(window):
+            return view.visits_elems(tensor, run.stop - 1)
+    if not run.inner or room.fits(window_bytes(view, room, upto, run.inner)):
+        return view.visits_elems(tensor, run.stop)
+    return view.visits_elems(tensor, upto)
+
+
+def is_gapless(view: View, tensor: Tensor, slide: Cut, upto: int) -> bool:
+    """Whether a body touches an unbroken stretch where the window slides.
+
+    Only then do the visits that touch an element follow one another.
+    """
+    extents = view.extents(upto)
+    for axis in tensor.axes:
+        if slide.dim in axis.dims:
+            bits = reach(tuple((c, extents[dim]) for dim, c in axis.terms))
+            if bits.bit_count() != bits.bit_length():
+                return False
+    return True
+
+
+def window_bytes(
+    view: View, room: Room, upto: int, between: tuple[Cut, ...]
+) -> dict[str, int]:
+    """Bound what two consecutive bodies touch, for each tensor.
+
+    Parameters
+    ----------
+    view, room : View, Room
+    upto : int
+        The body is the region inside this many cuts.
+    between : tuple of Cut
+        The cuts whose steps lead from one body to the next.
+    """
+    return {
+        tensor.name: _pair_bytes(view, tensor, upto, between)
+        for tensor in room.held(view.problem)
+    }
+
+
+def _pair_bytes(view: View, tensor: Tensor, upto: int, between: tuple[Cut, ...]) -> int:
+    one = view.footprint_bytes(tensor, upto)
+    if not any(tensor.is_indexed_by(cut.dim) for cut in between):
+        return one
+    if len(between) > 1 or view.cuts[upto - 1] is not between[0]:
+        return 2 * one
+    elems = 1
+    for axis in tensor.axes:
+        elems *= _pair_on_axis(view, axis, upto, between[0].dim)
+    return min(2 * one, elems * tensor.element_bytes)
+
+
+def _pair_on_axis(view: View, axis: Axis, upto: int, dim: str) -> int:
+    """Bound what two neighbouring pieces of a dimension touch on an axis."""
+    one = view.axis_extremes(axis, upto).largest
+    if dim not in axis.dims:
+        return one
+    extents = view.extents(upto)
+    extents[dim] = min(2 * extents[dim], view.extents(upto - 1)[dim])
+    both = reach(tuple((c, extents[name]) for name, c in axis.terms)).bit_count()
+    return min(2 * one, both, axis.size or both)
+
+
+def _certain_visits(view: View, room: Room, tensor: Tensor) -> int:
+    """Count the visits whose data has certainly been evicted since the last one.
+
+    Consider the loop ``r`` that indexes the tensor on an axis of its own.  In
+    each execution of the region from ``r`` inward an element belongs to one
+    iteration of ``r``; since its last use all other iterations have run.  If
+    they touch more than the room, the whole region is fetched anew each time.
+    """
+    once = view.visits_elems(tensor, 0)
+    if any(cut.is_parallel for cut in view.cuts):
+        return once
+    best = once
+    own = {axis.dims[0] for axis in tensor.axes if not axis.is_compound}
+    for upto in range(view.boundary, len(view.cuts)):
+        cut = view.cuts[upto]
+        if cut.dim not in own or tensor.name in dict(room.own_bytes):
+            continue
+        others = _least_between(view, room, upto)
+        if others is None or room.shared_bytes is None:
+            continue
+        if others + tensor.element_bytes > room.shared_bytes:
+            best = max(best, view.visits_elems(tensor, upto))
+    return best
+
+
+def _least_between(view: View, room: Room, upto: int) -> int | None:
+    """Bound from below what all iterations but one of a cut touch."""
+    cut = view.cuts[upto]
+    shortest = _shortest(view, cut.dim, upto)
+    if shortest <= cut.extent:
+        return None
+    total = 0
+    for tensor in room.held(view.problem):
+        if tensor.name not in dict(room.own_bytes):
+            elems = 1
+            for axis in tensor.axes:
+                elems *= _least_on_axis(view, axis, cut, upto, shortest)
+            total += elems * tensor.element_bytes
+    return total
+
+
+def _least_on_axis(view: View, axis: Axis, cut: Cut, upto: int, shortest: int) -> int:
+    if cut.dim not in axis.dims:
+        return view.axis_extremes(axis, upto).smallest
+    if not axis.is_compound and axis.size is None:
+        return shortest - cut.extent
+    if axis.size is not None:
+        return 0
+    # The iterations before and after may overlap: count the longer side only.
+    extents = {dim: _shortest(view, dim, upto) for dim in axis.dims}
+    extents[cut.dim] = max(1, (shortest - cut.extent) // 2)
+    return axis_count(axis, {}, extents)
+
+
+def _shortest(view: View, dim: str, upto: int) -> int:
+    lengths = {view.problem.size[dim]}
+    for cut in view.chain(dim, upto):
+        lengths = set(_parts(lengths, cut.extent))
+    return min(lengths)
+
+
+def _parts(lengths: set[int], extent: int) -> Iterator[int]:
+    for length in lengths:
+        yield min(length, extent)
+        if length > extent and length % extent:
+            yield length % extent

@@ -1,0 +1,364 @@
+"""Compiled loops of the search: the only module of the scheduler that numba sees.
+
+All numbers are exact 64-bit integers; callers check that they cannot overflow.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from loopsched._jit import jit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+
+
+@jit
+def _stretch_count(first: int, width: int, size: int) -> int:
+    """Count the positions of an unbroken stretch that are stored."""
+    if size < 0:
+        return width
+    return max(0, min(size, first + width) - max(0, first))
+
+
+@jit
+def _gappy_count(
+    first: int, c1: int, n1: int, c2: int, n2: int, size: int, marks: Ints, stamp: int
+) -> int:
+    count = 0
+    for i in range(n1):
+        for j in range(n2):
+            at = c1 * i + c2 * j
+            if size >= 0 and not 0 <= first + at < size:
+                continue
+            if marks[at] != stamp:
+                marks[at] = stamp
+                count += 1
+    return count
+
+
+@jit
+def axis_table(
+    outer1: Ints,
+    extents1: Ints,
+    c1: int,
+    outer2: Ints,
+    extents2: Ints,
+    c2: int,
+    offset: int,
+    size: int,
+    out: Ints,
+) -> None:
+    """Tabulate an axis ``c1*i + c2*j + offset`` clipped to ``[0, size)``.
+
+    ``out`` gets five rows: the sum over all pieces, the largest piece, bounds
+    for a pair of pieces along either dimension, whether a piece is unbroken.
+    ``size`` is -1 where nothing is clipped.
+    """
+    longest1 = outer1[:, 1].max()
+    longest2 = outer2[:, 1].max()
+    marks = np.zeros(c1 * (2 * longest1) + c2 * (2 * longest2) + 1, dtype=np.int64)
+    stamp = 0
+    for a in range(len(extents1)):
+        for b in range(len(extents2)):
+            e1, e2 = extents1[a], extents2[b]
+            at = a * len(extents2) + b
+            total, largest = 0, 0
+            for p in range(outer1.shape[0]):
+                x = outer1[p, 0]
+                while x < outer1[p, 0] + outer1[p, 1]:
+                    n1 = min(e1, outer1[p, 0] + outer1[p, 1] - x)
+                    for q in range(outer2.shape[0]):
+                        y = outer2[q, 0]
+                        while y < outer2[q, 0] + outer2[q, 1]:
+                            n2 = min(e2, outer2[q, 0] + outer2[q, 1] - y)
+                            first = c1 * x + c2 * y + offset
+                            width = c1 * (n1 - 1) + c2 * (n2 - 1) + 1
+                            if _is_unbroken(c1, n1, c2, n2):
+                                count = _stretch_count(first, width, size)
+                            else:
+                                stamp += 1
+                                count = _gappy_count(
+                                    first, c1, n1, c2, n2, size, marks, stamp
+                                )
+                            total += count
+                            largest = max(largest, count)
+                            y += e2
+                    x += e1
+            out[0, at] = total
+            out[1, at] = largest
+            for along in range(2):
+                d1 = min(2 * e1, longest1) if along == 0 else e1
+                d2 = min(2 * e2, longest2) if along == 1 else e2
+                if _is_unbroken(c1, d1, c2, d2):
+                    both = c1 * (d1 - 1) + c2 * (d2 - 1) + 1
+                else:
+                    stamp += 1
+                    both = _gappy_count(0, c1, d1, c2, d2, -1, marks, stamp)
+                if size >= 0:
+                    both = min(both, size)
+                out[2 + along, at] = min(both, 2 * largest)
+            out[4, at] = 1 if _is_unbroken(c1, e1, c2, e2) else 0
+
+
+@jit
+def _is_unbroken(c1: int, n1: int, c2: int, n2: int) -> bool:
+    """Whether ``c1*i + c2*j`` takes every value between its ends."""
+    if n1 == 1 and n2 == 1:
+        return True
+    if n1 == 1:
+        return c2 == 1
+    if n2 == 1:
+        return c1 == 1
+    if c2 == 1 and c1 <= n2:
+        return True
+    return c1 == 1 and c2 <= n1
+
+
+@jit
+def envelope(flat: Ints, rows: int, columns: int, start: int, out: Ints) -> None:
+    """Replace each number by the least of those at or behind it, both ways."""
+    for i in range(rows - 1, -1, -1):
+        for j in range(columns - 1, -1, -1):
+            least = flat[start + i * columns + j]
+            if i + 1 < rows:
+                least = min(least, out[start + (i + 1) * columns + j])
+            if j + 1 < columns:
+                least = min(least, out[start + i * columns + j + 1])
+            out[start + i * columns + j] = least
+
+
+@jit
+def _on_axes(
+    table: Ints, index: Ints, t: int, skip: int, tensor_axes: Ints, axis_dims: Ints,
+    axis_stride: Ints, axis_start: Ints,
+) -> int:
+    """Multiply a table over the axes of a tensor; dimension ``skip`` stays whole."""
+    product = 1
+    for a in range(tensor_axes[t], tensor_axes[t + 1]):
+        d1, d2 = axis_dims[a, 0], axis_dims[a, 1]
+        at = axis_start[a]
+        if d1 != skip:
+            at += index[d1] * axis_stride[a]
+        if d2 >= 0 and d2 != skip:
+            at += index[d2]
+        product *= table[at]
+    return product
+
+
+@jit
+def _repeats(index: Ints, t: int, run: Ints, pieces: Ints, is_indexed: Ints) -> int:
+    product = 1
+    for d in range(pieces.shape[0]):
+        if is_indexed[t, d] == 0:
+            product *= pieces[d, 0 if run[d] else index[d]]
+    return product
+
+
+@jit
+def _fits(needs: Ints, capacity: int, own: Ints) -> bool:
+    shared = 0
+    for t in range(len(needs)):
+        if own[t] >= 0:
+            if needs[t] > own[t]:
+                return False
+        elif own[t] == -1:
+            shared += needs[t]
+    return shared <= capacity
+
+
+@jit
+def _pair(
+    one: Ints, index: Ints, b: int, run: Ints, slide: int, tensor_axes: Ints, axis_dims: Ints,
+    axis_stride: Ints, axis_start: Ints, largest: Ints, pair_first: Ints, pair_second: Ints,
+    is_indexed: Ints, element_bytes: Ints, pieces: Ints,
+) -> int:
+    """Bound what two consecutive bodies touch of tensor ``b``."""
+    between, touching, only = 0, 0, -1
+    for d in range(len(run)):
+        if (run[d] or d == slide) and pieces[d, index[d]] > pieces[d, 0]:
+            between += 1
+            only = d
+            if is_indexed[b, d]:
+                touching += 1
+    if touching == 0:
+        return one[b]
+    if between > 1:
+        return 2 * one[b]
+    product = element_bytes[b]
+    for a in range(tensor_axes[b], tensor_axes[b + 1]):
+        d1, d2 = axis_dims[a, 0], axis_dims[a, 1]
+        at = axis_start[a] + index[d1] * axis_stride[a]
+        if d2 >= 0:
+            at += index[d2]
+        if d1 == only:
+            product *= pair_first[at]
+        elif d2 == only:
+            product *= pair_second[at]
+        else:
+            product *= largest[at]
+    return min(product, 2 * one[b])
+
+
+@jit
+def best_body(
+    pieces: Ints,
+    n_extents: Ints,
+    axis_dims: Ints,
+    axis_stride: Ints,
+    axis_start: Ints,
+    total: Ints,
+    total_bound: Ints,
+    largest: Ints,
+    largest_bound: Ints,
+    pair_first: Ints,
+    pair_second: Ints,
+    is_gapless: Ints,
+    tensor_axes: Ints,
+    is_indexed: Ints,
+    slides: Ints,
+    weight: Ints,
+    element_bytes: Ints,
+    actives: Ints,
+    runs: Ints,
+    slide_dims: Ints,
+    capacity: int,
+    own: Ints,
+    copies: int,
+    is_guaranteed: bool,
+    incumbent: int,
+    best_index: Ints,
+) -> tuple[int, int, int]:
+    """Find the body and the order class that move the fewest bytes.
+
+    ``actives[c, k]`` lists the cut dimensions of class ``c`` (-1 ends it);
+    ``runs[c, t, d]`` marks the run of tensor t; ``slide_dims[c, t]`` its slide.
+    Returns the bytes (``incumbent`` if none is better), class and nodes;
+    ``best_index`` receives the candidates' numbers.
+    """
+    n_dims = pieces.shape[0]
+    n_tensors = len(weight)
+    index = np.zeros(n_dims, dtype=np.int64)
+    bound_at = np.zeros(n_dims, dtype=np.int64)
+    small_at = np.zeros(n_dims, dtype=np.int64)
+    needs = np.zeros(n_tensors, dtype=np.int64)
+    window = np.zeros(n_tensors, dtype=np.int64)
+    empty = np.zeros(n_dims, dtype=np.int64)
+    best_class, nodes = -1, 0
+    for c in range(actives.shape[0]):
+        depth_of = 0
+        while depth_of < n_dims and actives[c, depth_of] >= 0:
+            depth_of += 1
+        index[:] = 0
+        bound_at[:] = 0
+        small_at[:] = 0
+        for k in range(depth_of):
+            d = actives[c, k]
+            bound_at[d] = 1
+            small_at[d] = n_extents[d] - 1
+        k = 0
+        if depth_of:
+            index[actives[c, 0]] = 0
+        while k >= 0:
+            leaf = k >= depth_of - 1
+            if depth_of:
+                d = actives[c, k]
+                index[d] += 1
+                if index[d] >= n_extents[d]:
+                    bound_at[d] = 1
+                    small_at[d] = n_extents[d] - 1
+                    k -= 1
+                    continue
+                bound_at[d] = index[d]
+                small_at[d] = index[d]
+            nodes += 1
+            bound = 0
+            for t in range(n_tensors):
+                skip = slide_dims[c, t]
+                bound += (
+                    weight[t]
+                    * _repeats(bound_at, t, runs[c, t], pieces, is_indexed)
+                    * _on_axes(
+                        total_bound, bound_at, t, skip, tensor_axes, axis_dims, axis_stride,
+                        axis_start,
+                    )
+                )
+            if bound >= incumbent:
+                if depth_of == 0:
+                    break
+                bound_at[d] = 1
+                small_at[d] = n_extents[d] - 1
+                k -= 1
+                continue
+            for t in range(n_tensors):
+                needs[t] = (
+                    copies
+                    * element_bytes[t]
+                    * _on_axes(
+                        largest if leaf else largest_bound, small_at, t, -1, tensor_axes,
+                        axis_dims, axis_stride, axis_start,
+                    )
+                )
+            fits = _fits(needs, capacity, own)
+            if not fits:
+                if depth_of == 0:
+                    break
+                continue
+            if not leaf:
+                k += 1
+                index[actives[c, k]] = 0
+                continue
+            cost = 0
+            for t in range(n_tensors):
+                slide = slide_dims[c, t]
+                run = runs[c, t]
+                if is_guaranteed:
+                    ok = True
+                    if slide >= 0:
+                        for a in range(tensor_axes[t], tensor_axes[t + 1]):
+                            d1, d2 = axis_dims[a, 0], axis_dims[a, 1]
+                            if d1 == slide or d2 == slide:
+                                at = axis_start[a] + index[d1] * axis_stride[a]
+                                if d2 >= 0:
+                                    at += index[d2]
+                                ok = ok and is_gapless[at] == 1
+                        if ok:
+                            for b in range(n_tensors):
+                                window[b] = _pair(
+                                    needs, index, b, run, slide, tensor_axes, axis_dims,
+                                    axis_stride, axis_start, largest, pair_first, pair_second,
+                                    is_indexed, element_bytes, pieces,
+                                )
+                            ok = _fits(window, capacity, own)
+                        if not ok:
+                            slide = -1
+                    has_run = False
+                    for e in range(n_dims):
+                        has_run = has_run or run[e] != 0
+                    if slide < 0 and has_run:
+                        for b in range(n_tensors):
+                            window[b] = _pair(
+                                needs, index, b, run, -1, tensor_axes, axis_dims, axis_stride,
+                                axis_start, largest, pair_first, pair_second, is_indexed,
+                                element_bytes, pieces,
+                            )
+                        if not _fits(window, capacity, own):
+                            run = empty
+                cost += (
+                    weight[t]
+                    * _repeats(index, t, run, pieces, is_indexed)
+                    * _on_axes(
+                        total, index, t, slide, tensor_axes, axis_dims, axis_stride, axis_start
+                    )
+                )
+            if cost < incumbent:
+                incumbent = cost
+                best_class = c
+                best_index[:] = index
+            if depth_of == 0:
+                break
+    return incumbent, best_class, nodes

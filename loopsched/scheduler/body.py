@@ -1,0 +1,168 @@
+"""The best body for one buffer: exact, over all extents and all orders.
+
+Loops outside the body of a buffer need only one loop a dimension: merging two
+loops of one dimension into the inner one never adds a visit, nor a step to a
+reuse window.  The loops inside do not matter to this buffer.  So the optimum
+over every nest is the optimum over one block of loops around one body.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from loopsched.models.reuse import Room
+from loopsched.problem import Problem
+from loopsched.scheduler.orders import OrderClass, Relevance, order_classes, relevance
+from loopsched.scheduler.tables import Tables, tables_for
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+
+NO_INCUMBENT = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A body and the loops around it.
+
+    Parameters
+    ----------
+    bytes : int
+        Reads and writes across the buffer's outer boundary.
+    extents : tuple of (str, int)
+        Extents of the body, each dimension in the problem's order.
+    inward : tuple of str
+        Loops around it that do something, innermost first.
+    nodes : int
+        Partial choices looked at.
+    """
+
+    bytes: int
+    extents: tuple[tuple[str, int], ...]
+    inward: tuple[str, ...]
+    nodes: int
+
+
+def best_body(
+    problem: Problem,
+    room: Room,
+    *,
+    tables: Tables | None = None,
+    is_guaranteed: bool = True,
+    halo_reuse: bool = True,
+    copies: int = 1,
+    below: int = NO_INCUMBENT,
+) -> Body | None:
+    """Find the body that moves the fewest bytes; None if none is below ``below``.
+
+    Parameters
+    ----------
+    problem : Problem
+    room : Room
+    tables : Tables, optional
+        Those of `tables_for`, if outer loops or candidates are fixed.
+    is_guaranteed : bool
+        Score with the guaranteed traffic of a cache; otherwise that of a
+        scratchpad (the point value of a cache whose tiles are full).
+    halo_reuse, copies
+        Scratchpads only: whether halos stay; 2 if double-buffered.
+    below : int, bytes
+        Look only for something better.
+
+    Examples
+    --------
+    >>> from loopsched.builders import gemm
+    >>> found = best_body(gemm(m=64, n=64, k=64), Room.shared(4096), is_guaranteed=False)
+    >>> found.bytes
+    81920
+    """
+    import numpy as np
+
+    from loopsched.scheduler import _kernels
+
+    tables = tables or tables_for(problem)
+    held = [tensor.name for tensor in room.held(problem)]
+    constant = tables.constant if problem.output in held else 0
+    own_bytes = dict(room.own_bytes)
+    own = np.array(
+        [
+            own_bytes.get(tensor.name, -1 if tensor.name in held else -2)
+            for tensor in problem.tensors
+        ],
+        dtype=np.int64,
+    )
+    weight = np.where(own == -2, 0, tables.weight)
+    rows = _class_rows(
+        relevance(problem), problem.dims, tuple(int(n) > 1 for n in tables.n_extents), halo_reuse
+    )
+    bounds = [np.empty_like(tables.total), np.empty_like(tables.total)]
+    for axis in range(len(tables.axis_dims)):
+        first = int(tables.n_extents[tables.axis_dims[axis, 0]])
+        for source, out in zip((tables.total, tables.largest), bounds, strict=True):
+            _kernels.envelope(
+                source, first, int(tables.axis_stride[axis]), int(tables.axis_start[axis]), out
+            )
+    index = np.zeros(len(problem.sizes), dtype=np.int64)
+    found, chosen, nodes = _kernels.best_body(
+        tables.pieces, tables.n_extents, tables.axis_dims, tables.axis_stride, tables.axis_start,
+        tables.total, bounds[0], tables.largest, bounds[1], tables.pair_first,
+        tables.pair_second, tables.is_gapless, tables.tensor_axes, tables.is_indexed,
+        tables.slides, weight, tables.element_bytes, rows.actives, rows.runs, rows.slides,
+        room.shared_bytes or 0, own, copies, is_guaranteed, min(below + constant, NO_INCUMBENT),
+        index,
+    )  # fmt: skip
+    if chosen < 0:
+        return None
+    extents = tuple(
+        (dim, tables.extents[row][int(index[row])]) for row, dim in enumerate(problem.dims)
+    )
+    order = rows.classes[chosen]
+    active = [problem.dims[d] for d in rows.actives[chosen] if d >= 0]
+    inward = (*order.inward, *(dim for dim in active if dim not in order.inward))
+    return Body(int(found) - constant, extents, inward, int(nodes))
+
+
+@dataclass(frozen=True)
+class ClassRows:
+    """Order classes of all subsets of cut dimensions, as arrays for the kernel."""
+
+    classes: tuple[OrderClass, ...]
+    actives: Ints
+    runs: Ints
+    slides: Ints
+
+
+@lru_cache(maxsize=1024)
+def _class_rows(
+    tensors: Relevance, dims: tuple[str, ...], can_cut: tuple[bool, ...], halo_reuse: bool
+) -> ClassRows:
+    import numpy as np
+
+    from loopsched.scheduler.orders import _classes
+
+    free = [dim for dim, can in zip(dims, can_cut, strict=True) if can]
+    chosen: list[tuple[tuple[str, ...], OrderClass]] = []
+    for many in range(len(free) + 1):
+        for active in combinations(free, many):
+            chosen.extend((active, order) for order in _classes(tensors, active))
+    row = {dim: at for at, dim in enumerate(dims)}
+    actives = np.full((len(chosen), len(dims) + 1), -1, dtype=np.int64)
+    runs = np.zeros((len(chosen), len(tensors), len(dims)), dtype=np.int64)
+    slides = np.full((len(chosen), len(tensors)), -1, dtype=np.int64)
+    for at, (active, order) in enumerate(chosen):
+        actives[at, : len(active)] = [row[dim] for dim in active]
+        for t, (run, slide) in enumerate(zip(order.runs, order.slides, strict=True)):
+            for dim in run:
+                runs[at, t, row[dim]] = 1
+            if slide is not None and halo_reuse:
+                slides[at, t] = row[slide]
+    return ClassRows(tuple(order for _, order in chosen), actives, runs, slides)
+
+
+__all__ = ["NO_INCUMBENT", "Body", "best_body", "order_classes"]

@@ -1,0 +1,287 @@
+"""Tables that let a compiled kernel score one buffer's body in a few steps.
+
+For one buffer the extents of the body are chosen from a short list for each
+dimension.  Everything that the reuse model needs is a product of numbers that
+depend on one dimension or one axis only; they are tabulated here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from loopsched.footprint import segments, tensor_bytes
+from loopsched.problem import Axis, Problem
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The numbers behind one buffer's choice of a body.
+
+    Parameters
+    ----------
+    problem : Problem
+    extents : tuple of tuple of int
+        Candidate extents of each dimension, largest (no cut) first.
+    pieces : array (dims, candidates)
+        Sequential pieces of each dimension when cut so, outer cuts included.
+    axis_dims : array (axes, 2)
+        The dimensions of each axis; -1 where there is no second one.
+    axis_stride : array (axes,)
+        Candidates of the second dimension, to index the flat tables.
+    axis_start : array (axes,)
+        Where the axis' numbers start in the flat tables.
+    total, largest, pair_first, pair_second, is_gapless : flat arrays
+        For each choice on an axis: the sum over all pieces, the largest piece,
+        the bound for two pieces next to each other along either dimension, and
+        whether a piece is unbroken.
+    tensor_axes : array (tensors + 1,)
+        Axes of tensor t are those from ``tensor_axes[t]`` to the next.
+    is_indexed : array (tensors, dims)
+    weight : array (tensors,)
+        Bytes that one visited element moves: its size, twice for the output.
+    element_bytes : array (tensors,)
+    constant : int
+        Bytes to take off the sum: the output's first visits read nothing.
+    """
+
+    problem: Problem
+    extents: tuple[tuple[int, ...], ...]
+    pieces: Ints
+    n_extents: Ints
+    axis_dims: Ints
+    axis_stride: Ints
+    axis_start: Ints
+    total: Ints
+    largest: Ints
+    pair_first: Ints
+    pair_second: Ints
+    is_gapless: Ints
+    tensor_axes: Ints
+    is_indexed: Ints
+    slides: Ints
+    weight: Ints
+    element_bytes: Ints
+    constant: int
+
+
+def tables_for(
+    problem: Problem,
+    chains: tuple[tuple[int, ...], ...] | None = None,
+    candidates: tuple[tuple[int, ...], ...] | None = None,
+) -> Tables:
+    """Tabulate a problem for one buffer.
+
+    Parameters
+    ----------
+    problem : Problem
+    chains : tuple of tuple of int, optional
+        Extents of the loops outside this buffer's block, each dimension.
+    candidates : tuple of tuple of int, optional
+        Extents to choose from, each dimension, largest first and starting with
+        the uncut extent; by default every extent that is not dominated.
+    """
+    import numpy as np
+
+    chains = chains or tuple(() for _ in problem.dims)
+    outer = [segments(size, chain) for (_, size), chain in zip(problem.sizes, chains, strict=True)]
+    if candidates is None:
+        candidates = tuple(
+            _candidates(problem, dim, pieces)
+            for dim, pieces in zip(problem.dims, outer, strict=True)
+        )
+    width = max(len(extents) for extents in candidates)
+    pieces = np.zeros((len(candidates), width), dtype=np.int64)
+    for row, (extents, cut) in enumerate(zip(candidates, outer, strict=True)):
+        lengths = np.array([length for _, length in cut], dtype=np.int64)
+        pieces[row, : len(extents)] = [int((-(-lengths // extent)).sum()) for extent in extents]
+    index = {dim: row for row, dim in enumerate(problem.dims)}
+    axis_dims, strides, starts, offsets = [], [], [], [0]
+    flat: list[list[Ints]] = []
+    at = 0
+    for tensor in problem.tensors:
+        for axis in tensor.axes:
+            rows = [index[dim] for dim in axis.dims]
+            if len(rows) > 2:
+                from loopsched.errors import ProblemError
+
+                raise ProblemError(
+                    f"problem '{problem.name}': an axis of '{tensor.name}' moves with "
+                    f"{len(rows)} dims; the search handles at most 2"
+                )
+            second = rows[1] if len(rows) == 2 else -1
+            parts = _axis_numbers(
+                axis,
+                outer[rows[0]],
+                candidates[rows[0]],
+                outer[second] if second >= 0 else ((0, 1),),
+                candidates[second] if second >= 0 else (1,),
+            )
+            axis_dims.append((rows[0], second))
+            strides.append(len(candidates[second]) if second >= 0 else 1)
+            starts.append(at)
+            at += len(parts[0])
+            flat.append(list(parts))
+        offsets.append(len(axis_dims))
+    numbers = [np.concatenate([parts[k] for parts in flat]) for k in range(5)]
+    output = problem.output_tensor
+    return Tables(
+        problem=problem,
+        extents=candidates,
+        pieces=pieces,
+        n_extents=np.array([len(extents) for extents in candidates], dtype=np.int64),
+        axis_dims=np.array(axis_dims, dtype=np.int64).reshape(-1, 2),
+        axis_stride=np.array(strides, dtype=np.int64),
+        axis_start=np.array(starts, dtype=np.int64),
+        total=numbers[0],
+        largest=numbers[1],
+        pair_first=numbers[2],
+        pair_second=numbers[3],
+        is_gapless=numbers[4],
+        tensor_axes=np.array(offsets, dtype=np.int64),
+        is_indexed=np.array(
+            [[t.is_indexed_by(dim) for dim in problem.dims] for t in problem.tensors],
+            dtype=np.int64,
+        ).reshape(len(problem.tensors), -1),
+        slides=np.array(
+            [
+                [any(a.is_compound and dim in a.dims for a in t.axes) for dim in problem.dims]
+                for t in problem.tensors
+            ],
+            dtype=np.int64,
+        ).reshape(len(problem.tensors), -1),
+        weight=np.array(
+            [t.element_bytes * (1 + (t.name == problem.output)) for t in problem.tensors],
+            dtype=np.int64,
+        ),
+        element_bytes=np.array([t.element_bytes for t in problem.tensors], dtype=np.int64),
+        constant=tensor_bytes(problem, output),
+    )
+
+
+@lru_cache(maxsize=4096)
+def trip_classes(lengths: tuple[int, ...]) -> tuple[int, ...]:
+    """List the smallest extent for each number of pieces, largest extent first.
+
+    Parameters
+    ----------
+    lengths : tuple of int
+        Lengths to be cut, each into pieces of the extent.
+
+    Examples
+    --------
+    >>> trip_classes((10,))
+    (10, 5, 4, 3, 2, 1)
+    """
+    import numpy as np
+
+    longest = max(lengths)
+    if len(lengths) == 1:
+        classes = {-(-longest // trips) for trips in range(1, int(longest**0.5) + 2)}
+        classes.update(range(1, int(longest**0.5) + 2))
+        return tuple(sorted({-(-longest // (-(-longest // e))) for e in classes}, reverse=True))
+    extent = np.arange(1, longest + 1, dtype=np.int64)
+    n_pieces = np.zeros(longest, dtype=np.int64)
+    for length in lengths:
+        n_pieces += -(-length // extent)
+    keep = np.concatenate(([True], n_pieces[1:] < n_pieces[:-1]))
+    found = extent[keep].tolist()
+    if found[-1] != longest:  # uncut is always a choice, and the first
+        found.append(longest)
+    return tuple(reversed(found))
+
+
+def _candidates(
+    problem: Problem, dim: str, outer: tuple[tuple[int, int], ...]
+) -> tuple[int, ...]:
+    classes = trip_classes(tuple(sorted(length for _, length in outer)))
+    clipped = [
+        axis
+        for tensor in problem.tensors
+        for axis in tensor.axes
+        if dim in axis.dims and _is_clipped(problem, axis)
+    ]
+    if not clipped:
+        return classes
+    return _with_clipped(problem, dim, outer, classes, tuple(clipped))
+
+
+def _is_clipped(problem: Problem, axis: Axis) -> bool:
+    if axis.size is None:
+        return False
+    reached = sum(c * (problem.size[dim] - 1) for dim, c in axis.terms)
+    return axis.offset < 0 or axis.offset + reached >= axis.size
+
+
+def _with_clipped(
+    problem: Problem,
+    dim: str,
+    outer: tuple[tuple[int, int], ...],
+    classes: tuple[int, ...],
+    axes: tuple[Axis, ...],
+) -> tuple[int, ...]:
+    """Add extents that are larger than their class needs but touch less padding."""
+    longest = max(length for _, length in outer)
+    every = tuple(range(longest, 0, -1))
+    keep = set(classes)
+    for axis in axes:
+        others = [name for name in axis.dims if name != dim]
+        size = problem.size[others[0]] if others else 1
+        choices = trip_classes((size,)) if others else (1,)
+        swapped = bool(others) and axis.dims[0] != dim
+        pieces = ((0, size),)
+        if swapped:
+            table = _axis_numbers(axis, pieces, choices, outer, every)[0]
+            totals = table.reshape(len(choices), longest).T
+        else:
+            table = _axis_numbers(axis, outer, every, pieces, choices)[0]
+            totals = table.reshape(longest, len(choices))
+        smallest = classes[-1]
+        for row in range(longest - 1, -1, -1):
+            extent = every[row]
+            if extent in classes:
+                smallest = extent
+            elif (totals[row] < totals[longest - smallest]).any():
+                keep.add(extent)
+    return tuple(sorted(keep, reverse=True))
+
+
+def _axis_numbers(
+    axis: Axis,
+    outer_first: tuple[tuple[int, int], ...],
+    first: tuple[int, ...],
+    outer_second: tuple[tuple[int, int], ...],
+    second: tuple[int, ...],
+) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+    import numpy as np
+
+    from loopsched.scheduler._kernels import axis_table
+
+    if axis.is_plain:
+        largest = np.array(first, dtype=np.int64)
+        size = sum(length for _, length in outer_first)
+        pair = np.minimum(2 * largest, largest[0])
+        ones = np.ones_like(largest)
+        return np.full_like(largest, size), largest, pair, pair, ones
+    shape = (5, len(first) * len(second))
+    numbers = np.zeros(shape, dtype=np.int64)
+    terms = axis.terms
+    axis_table(
+        np.array(outer_first, dtype=np.int64),
+        np.array(first, dtype=np.int64),
+        terms[0][1],
+        np.array(outer_second, dtype=np.int64),
+        np.array(second, dtype=np.int64),
+        terms[1][1] if len(terms) > 1 else 1,
+        axis.offset,
+        -1 if axis.size is None else axis.size,
+        numbers,
+    )
+    return numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]
