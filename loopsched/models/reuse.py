@@ -178,34 +178,32 @@ class Room:
 
     Parameters
     ----------
-    shared_bytes : int or None
-        For all tensors without room of their own; None: they do not enter.
+    shared_bytes : int
+        For all tensors that have no room of their own.
     own_bytes : tuple of (tensor name, int)
+    passing : frozenset of str
+        Tensors that do not enter the buffer.
     """
 
-    shared_bytes: int | None
+    shared_bytes: int
     own_bytes: tuple[tuple[str, int], ...] = ()
+    passing: frozenset[str] = frozenset()
 
     @classmethod
     def shared(cls, capacity_bytes: int) -> Room:
         """Build room that all tensors share."""
         return cls(capacity_bytes)
 
-    def holds(self, tensor: Tensor) -> bool:
-        """Whether the tensor enters the buffer at all."""
-        return self.shared_bytes is not None or tensor.name in dict(self.own_bytes)
-
     def held(self, problem: Problem) -> tuple[Tensor, ...]:
         """Tensors that enter the buffer."""
-        return tuple(tensor for tensor in problem.tensors if self.holds(tensor))
+        return tuple(tensor for tensor in problem.tensors if tensor.name not in self.passing)
 
     def fits(self, needs: Mapping[str, int]) -> bool:
         """Whether these bytes a tensor fit together."""
         own = dict(self.own_bytes)
         if any(need > own[name] for name, need in needs.items() if name in own):
             return False
-        rest = sum(need for name, need in needs.items() if name not in own)
-        return rest == 0 or (self.shared_bytes is not None and rest <= self.shared_bytes)
+        return sum(need for name, need in needs.items() if name not in own) <= self.shared_bytes
 
 
 def fit_cut(view: View, room: Room, copies: int = 1) -> int | None:
@@ -335,6 +333,9 @@ def _guaranteed_visits(view: View, room: Room, fit: int) -> dict[str, int]:
         total = sum(weight[name] * count for name, count in visits.items())
         if best is None or total < least:
             best, least = visits, total
+        steady = (weight[t.name] * _steady_visits(view, t, upto, slides=True) for t in tensors)
+        if sum(steady) >= least:  # a smaller body has no fewer visits
+            break
     return best or {}
 
 
@@ -423,7 +424,7 @@ def _certain_visits(view: View, room: Room, tensor: Tensor) -> int:
         if cut.dim not in own or tensor.name in dict(room.own_bytes):
             continue
         others = _least_between(view, room, upto)
-        if others is None or room.shared_bytes is None:
+        if others is None:
             continue
         if others + tensor.element_bytes > room.shared_bytes:
             best = max(best, view.visits_elems(tensor, upto))

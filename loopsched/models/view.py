@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
-from loopsched.footprint import Extremes, axis_extremes, n_segments
+from loopsched.footprint import Extremes, axis_extremes
 from loopsched.nest import Schedule
 from loopsched.problem import Axis, Problem, Tensor
 
@@ -38,7 +39,7 @@ class Cut:
     position: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class View:
     """A schedule as one buffer sees it.
 
@@ -66,6 +67,12 @@ class View:
     problem: Problem
     cuts: tuple[Cut, ...]
     boundary: int = 0
+    _known: dict[tuple[str, int, str], int] = field(default_factory=dict, compare=False, repr=False)
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """Size of each dimension."""
+        return self.problem.size
 
     def chain(self, dim: str, upto: int) -> tuple[Cut, ...]:
         """Cuts of one dimension among the first ``upto``."""
@@ -73,7 +80,7 @@ class View:
 
     def n_pieces(self, dim: str, upto: int) -> int:
         """Count the pieces of a dimension that are visited one after the other."""
-        return _n_pieces(self.problem.size[dim], self.chain(dim, upto))
+        return _n_pieces(self.sizes[dim], self.chain(dim, upto))
 
     def axis_extremes(self, axis: Axis, upto: int) -> Extremes:
         """Total, largest and smallest count on an axis over all pieces.
@@ -86,45 +93,42 @@ class View:
             chain = self.chain(dim, upto)
             while chain and chain[-1].is_parallel:
                 chain = chain[:-1]
-            length = sizes_of(self.problem, dim)
+            length = size = self.sizes[dim]
             for cut in chain:
                 if cut.is_parallel:
                     copies *= -(-length // cut.extent)
                 length = min(length, cut.extent)
-            sizes.append(sizes_of(self.problem, dim))
+            sizes.append(size)
             chains.append(tuple(cut.extent for cut in chain))
         found = axis_extremes(axis, tuple(sizes), tuple(chains))
         return Extremes(found.total, found.largest * copies, found.smallest)
 
     def visits_elems(self, tensor: Tensor, upto: int) -> int:
         """Sum the footprints of all visits to the region inside ``upto`` cuts."""
-        own = math.prod(self.axis_extremes(axis, upto).total for axis in tensor.axes)
-        repeats = math.prod(
-            self.n_pieces(dim, upto)
-            for dim in self.problem.dims
-            if not tensor.is_indexed_by(dim)
-        )
-        return own * repeats
+        key = (tensor.name, upto, "visits")
+        if key not in self._known:
+            indexed = tensor.dims
+            visits = math.prod(self.axis_extremes(axis, upto).total for axis in tensor.axes)
+            for dim in self.sizes:
+                if dim not in indexed:
+                    visits *= self.n_pieces(dim, upto)
+            self._known[key] = visits
+        return self._known[key]
 
     def footprint_bytes(self, tensor: Tensor, upto: int) -> int:
         """Footprint of a tensor in the largest region inside ``upto`` cuts."""
-        elems = math.prod(self.axis_extremes(axis, upto).largest for axis in tensor.axes)
-        return elems * tensor.element_bytes
+        key = (tensor.name, upto, "footprint")
+        if key not in self._known:
+            elems = math.prod(self.axis_extremes(axis, upto).largest for axis in tensor.axes)
+            self._known[key] = elems * tensor.element_bytes
+        return self._known[key]
 
     def extents(self, upto: int) -> dict[str, int]:
         """Extent of a full region inside ``upto`` cuts, each dimension."""
-        found = self.problem.size
+        found = dict(self.sizes)
         for cut in self.cuts[:upto]:
             found[cut.dim] = min(found[cut.dim], cut.extent)
         return found
-
-
-def sizes_of(problem: Problem, dim: str) -> int:
-    """Size of one dimension."""
-    for name, size in problem.sizes:
-        if name == dim:
-            return size
-    raise KeyError(dim)
 
 
 def _n_pieces(size: int, chain: tuple[Cut, ...]) -> int:
@@ -222,6 +226,3 @@ def _waves(run: list[tuple[int, str, int, int]], instances: int) -> list[Cut]:
         if at_once > 1
     ]
     return cuts
-
-
-__all__ = ["Cut", "View", "n_segments", "sizes_of", "view_of"]

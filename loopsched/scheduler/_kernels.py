@@ -362,3 +362,115 @@ def best_body(
             if depth_of == 0:
                 break
     return incumbent, best_class, nodes
+
+
+@jit
+def best_items(
+    pieces: Ints,
+    axis_dims: Ints,
+    axis_stride: Ints,
+    axis_start: Ints,
+    total: Ints,
+    tensor_axes: Ints,
+    is_indexed: Ints,
+    weight: Ints,
+    constant: int,
+    sizes: Ints,
+    split: Ints,
+    n_options: Ints,
+    extent_at: Ints,
+    is_cut: Ints,
+    extents: Ints,
+    instances: int,
+    reduction: int,
+    macs: int,
+    rate: float,
+    inner_bandwidth: float,
+    floor_s: float,
+    limit_s: float,
+    is_collecting: bool,
+    leaves: Ints,
+    leaf_s: NDArray[np.float64],
+) -> tuple[int, int]:
+    """Enumerate the ways to cut the parallel dimensions into work items.
+
+    Option ``o`` of dimension d cuts it into pieces of ``extents[d, o]``; where
+    ``is_cut[d, o]``, the full pieces and the rest are lists of their own.  A
+    leaf's score is the largest of its compute time, the time that its items'
+    own data need to get in, and ``floor_s``.  Keeps the best leaf below
+    ``limit_s``, or collects all.  Returns the number kept and of nodes.
+    """
+    n_split = len(split)
+    index = np.zeros(pieces.shape[0], dtype=np.int64)
+    option = np.full(max(1, n_split), -1, dtype=np.int64)
+    waste = np.ones(n_split + 1, dtype=np.float64)
+    kept, nodes = 0, 0
+    k = 0
+    while k >= 0:
+        if n_split:
+            d = split[k]
+            option[k] += 1
+            if option[k] >= n_options[d]:
+                option[k] = -1
+                index[d] = 0
+                k -= 1
+                continue
+            index[d] = extent_at[d, option[k]]
+            size, extent = sizes[d], extents[d, option[k]]
+            charged = -(-size // extent) * extent
+            if is_cut[d, option[k]]:
+                charged = size
+            waste[k + 1] = waste[k] * (charged / size)
+        nodes += 1
+        compute_s = macs / instances * waste[n_split if k == n_split else k + 1] / rate
+        if compute_s * (1.0 - 1e-12) >= limit_s:
+            if n_split == 0:
+                break
+            continue
+        moved = -constant
+        for t in range(len(weight)):
+            product = weight[t]
+            for e in range(pieces.shape[0]):
+                if is_indexed[t, e] == 0:
+                    product *= pieces[e, index[e]]
+            moved += product * _on_axes(
+                total, index, t, -1, tensor_axes, axis_dims, axis_stride, axis_start
+            )
+        inner_s = moved / inner_bandwidth
+        if inner_s >= limit_s:  # more items never move less
+            if n_split == 0:
+                break
+            continue
+        if k < n_split - 1:
+            k += 1
+            option[k] = -1
+            continue
+        steps = 0
+        for shape in range(1 << n_split):
+            items, length, many = 1, reduction, 1
+            for j in range(n_split):
+                e = split[j]
+                size, extent = sizes[e], extents[e, option[j]]
+                last = (shape >> j) & 1
+                if is_cut[e, option[j]]:
+                    items *= 1 if last else size // extent
+                    length *= size % extent if last else extent
+                elif last:
+                    many = 0
+                else:
+                    items *= -(-size // extent)
+                    length *= extent
+            if many:
+                steps += -(-items // instances) * length
+        score = max(steps / rate, inner_s, floor_s)
+        if score < limit_s:
+            if not is_collecting:
+                limit_s = score
+                kept = 0
+            if kept < leaves.shape[0]:
+                leaves[kept, :n_split] = option[:n_split]
+                leaf_s[kept] = score
+            kept += 1
+        if n_split == 0:
+            break
+    return kept, nodes

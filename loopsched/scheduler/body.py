@@ -114,7 +114,7 @@ def best_body(
         tables.total, bounds[0], tables.largest, bounds[1], tables.pair_first,
         tables.pair_second, tables.is_gapless, tables.tensor_axes, tables.is_indexed,
         tables.slides, weight, tables.element_bytes, rows.actives, rows.runs, rows.slides,
-        room.shared_bytes or 0, own, copies, is_guaranteed, min(below + constant, NO_INCUMBENT),
+        room.shared_bytes, own, copies, is_guaranteed, min(below + constant, NO_INCUMBENT),
         index,
     )  # fmt: skip
     if chosen < 0:

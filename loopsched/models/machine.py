@@ -1,0 +1,108 @@
+"""How a problem and an architecture meet: roles, rooms, units, data types."""
+
+from __future__ import annotations
+
+from loopsched.arch import Arch, Level
+from loopsched.errors import ArchError
+from loopsched.models.reuse import Room
+from loopsched.problem import Problem, Tensor
+
+# What to look for first, by the size of the widest input element.
+_DATA_TYPES = {1: ("int8", "fp8"), 2: ("fp16", "bf16"), 4: ("fp32", "tf32"), 8: ("fp64",)}
+
+
+def roles(problem: Problem, tensor: Tensor) -> tuple[str, str]:
+    """Name a tensor as architecture files may: by name, and by role.
+
+    The output is what is written, whatever its name; the weight is the second
+    operand of a product.
+
+    Examples
+    --------
+    >>> from loopsched.builders import gemm
+    >>> problem = gemm(m=2, n=2, k=2)
+    >>> [roles(problem, tensor)[1] for tensor in problem.tensors]
+    ['input', 'weight', 'output']
+    """
+    if tensor.name == problem.output:
+        return tensor.name, "output"
+    read = [other.name for other in problem.tensors if other.name != problem.output]
+    is_weight = tensor.name == "weight" or (tensor.name != "input" and tensor.name in read[1:])
+    return tensor.name, "weight" if is_weight else "input"
+
+
+def room_of(problem: Problem, level: Level) -> Room:
+    """Find the room that a level offers to a problem's tensors.
+
+    Raises
+    ------
+    ArchError
+        If the level is unbounded.
+    """
+    usable = level.usable_bytes
+    own: list[tuple[str, int]] = []
+    passing = set()
+    buffers = dict(level.tensor_capacity_bytes)
+    for tensor in problem.tensors:
+        names = roles(problem, tensor)
+        if not level.may_hold(*names):
+            passing.add(tensor.name)
+            continue
+        sizes = [buffers[name] for name in names if name in buffers]
+        if sizes:
+            own.append((tensor.name, sizes[0]))
+        elif usable is None:
+            raise ArchError(f"level '{level.name}' has no capacity for tensor '{tensor.name}'")
+    return Room(usable or 0, tuple(own), frozenset(passing))
+
+
+def own_units(arch: Arch, level: Level) -> frozenset[str]:
+    """Units whose instances each have such a level, or are outside it."""
+    units = dict(arch.spatial_units)
+    return frozenset(unit for unit, count in units.items() if count <= level.instances)
+
+
+def instances_inside(arch: Arch, level: Level) -> dict[str, int]:
+    """How many of each unit share one instance of a level."""
+    return {
+        unit: count // level.instances
+        for unit, count in arch.spatial_units
+        if count > level.instances
+    }
+
+
+def nested_units(arch: Arch) -> dict[str, int]:
+    """How many of each unit there are in one of the next outer, outermost first.
+
+    Examples
+    --------
+    >>> from loopsched.arch_file import load_arch
+    >>> nested_units(load_arch("titan_v"))
+    {'SM': 80}
+    """
+    found: dict[str, int] = {}
+    around = 1
+    for unit, count in sorted(arch.spatial_units, key=lambda pair: pair[1]):
+        found[unit] = count // around
+        around = count
+    return found
+
+
+def data_type_of(problem: Problem, arch: Arch) -> str:
+    """Choose the data type whose rate counts: the widest input's.
+
+    Raises
+    ------
+    ArchError
+        If the machine knows none of that width, nor a wider one.
+    """
+    width = max(t.element_bytes for t in problem.tensors if t.name != problem.output)
+    known = arch.compute.data_types
+    for size in sorted(_DATA_TYPES):
+        if size >= width:
+            for name in _DATA_TYPES[size]:
+                if name in known:
+                    return name
+    raise ArchError(
+        f"'{arch.name}' has no rate for elements of {width} bytes (it has: {' '.join(known)})"
+    )
