@@ -83,7 +83,10 @@ def _capacity_faults(level: Level) -> Iterator[str]:
             yield "the memory must have one instance"
         for field in ("bandwidth_bytes_per_s", "peak_bandwidth_bytes_per_s"):
             if getattr(level, field) is not None:
-                yield f"the memory has no outer boundary, so no {field}"
+                yield (
+                    f"a memory has no level around it, so no {field}; "
+                    "the outermost level, and only that, is the memory"
+                )
         return
     if level.capacity_bytes is None:
         yield f"a {level.kind} needs a capacity"

@@ -106,6 +106,19 @@ def parse_quantity(text: object, *kinds: Kind) -> tuple[Fraction, Kind]:
     raise InputError(f"{text!r}: unknown unit '{unit}'; {nearest(unit, _allowed(kinds))}")
 
 
+def pattern(*kinds: Kind) -> str:
+    """Write a regular expression for a number with one of the units, for schemas.
+
+    Examples
+    --------
+    >>> import re
+    >>> bool(re.search(pattern("frequency"), "1.2 GHz")), bool(re.search(pattern("time"), "1"))
+    (True, False)
+    """
+    units = "|".join(re.escape(unit) for unit in _allowed(kinds))
+    return rf"^[0-9.,]+([eE][+-]?[0-9]+)?[ \t]*({units})$"
+
+
 def parse_bytes(text: object) -> int:
     """Parse a number of bytes, which must come out whole.
 
