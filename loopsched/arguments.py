@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import reprlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from loopsched.errors import InputError, nearest
 
@@ -44,6 +44,19 @@ def show(value: object) -> str:
         return _SHORT.repr(value).replace("\n", " ")
     except Exception:  # a foreign object's own repr may raise anything
         return f"a {type(value).__name__}"
+
+
+def near(value: object, allowed: Iterable[str]) -> str:
+    """Say what was meant and what is allowed, whatever was given.
+
+    Examples
+    --------
+    >>> near("sam", ["same", "valid"]), near(3, ["same", "valid"])
+    ("did you mean 'same'? (allowed: same valid)", '(allowed: same valid)')
+    """
+    names = list(allowed)
+    # Comparing words takes the square of their length.
+    return nearest(value[:80] if isinstance(value, str) else "", names)
 
 
 def is_text(value: object) -> bool:
@@ -136,8 +149,7 @@ class Checker:
         """Check one of a few words."""
         if isinstance(value, str) and value in allowed:
             return value
-        hint = nearest(value, allowed) if isinstance(value, str) else f"one of {' '.join(allowed)}"
-        self.fault(f"{name} is {show(value)}; {hint}")
+        self.fault(f"{name} is {show(value)}; {near(value, allowed)}")
         return allowed[0]
 
     def name(self, value: object, default: str) -> str:
@@ -174,17 +186,15 @@ class Checker:
         for tensor, one in value.items():
             if tensor in found:
                 found[tensor] = self._one_element_bytes(f"element_bytes[{show(tensor)}]", one)
-            elif isinstance(tensor, str):
-                self.fault(f"element_bytes: no tensor {show(tensor)}; {nearest(tensor, tensors)}")
             else:
-                self.fault(f"element_bytes: no tensor {show(tensor)}; one of {' '.join(tensors)}")
+                self.fault(f"element_bytes: no tensor {show(tensor)}; {near(tensor, tensors)}")
         return found
 
     def _one_element_bytes(self, name: str, value: object) -> int:
         if isinstance(value, str):
             if value in DATA_TYPE_BYTES:
                 return DATA_TYPE_BYTES[value]
-            self.fault(f"{name} is {show(value)}; bytes, or {nearest(value, DATA_TYPE_BYTES)}")
+            self.fault(f"{name} is {show(value)}; bytes, or {near(value, DATA_TYPE_BYTES)}")
             return 1
         size = self.count(name, value)
         if size > 1024:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from loopsched.arguments import Checker, show
-from loopsched.errors import ProblemError, nearest
+from loopsched.arguments import Checker, near, show
+from loopsched.errors import ProblemError
 from loopsched.problem import Axis, Problem, Tensor
 from loopsched.projections import ElementBytes, check_spans, plain
 
@@ -171,7 +171,7 @@ def _padding(check: Checker, padding: object) -> tuple[int, int, int, int] | str
     if isinstance(padding, str):
         if padding in _AUTOMATIC:
             return padding
-        check.fault(f"padding is {show(padding)}; a number, or {nearest(padding, _AUTOMATIC)}")
+        check.fault(f"padding is {show(padding)}; a number, or {near(padding, _AUTOMATIC)}")
         return "valid"
     if isinstance(padding, (tuple, list)):
         if len(padding) not in (2, 4):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from loopsched.arguments import MAX_COUNT, MAX_SPAN, Checker, show
-from loopsched.errors import ProblemError, nearest
+from loopsched.arguments import MAX_COUNT, MAX_SPAN, Checker, near, show
+from loopsched.errors import ProblemError
 from loopsched.problem import Axis, Problem, Tensor
 
 ElementBytes = int | str | Mapping[str, int | str]
@@ -247,8 +247,7 @@ def _checked_output(check: Checker, output: object, names: list[str]) -> str:
     if output is None:
         return names[-1] if names else ""
     if output not in names:
-        hint = nearest(output, names) if isinstance(output, str) else f"one of {' '.join(names)}"
-        check.fault(f"output is {show(output)}; {hint}")
+        check.fault(f"output is {show(output)}; {near(output, names)}")
     return str(output)
 
 
@@ -258,19 +257,20 @@ def _check_dims_used(
     if check.faults:
         return  # a tensor that could not be read may be the one that uses a dimension
     used = {dim for found in axes.values() for axis in found for dim in axis.dims}
-    for dim in sizes:
-        if dim not in used:
-            check.fault(f"dimension '{dim}' indexes no tensor; remove it or use it")
     for tensor, found in axes.items():
         dims = [dim for axis in found for dim in axis.dims]
         for dim in dict.fromkeys(dims):
             if dim not in sizes:
-                check.fault(f"tensor '{tensor}': unknown dim '{dim}'; {nearest(dim, sizes)}")
+                check.fault(f"tensor '{tensor}': unknown dim '{dim}'; {near(dim, sizes)}")
             if dims.count(dim) > 1:
                 check.fault(f"tensor '{tensor}': '{dim}' occurs twice; it may index one axis, once")
         for axis in found:
             if axis.size == 0 or any(c == 0 for _, c in axis.terms):
                 check.fault(f"tensor '{tensor}': axis {axis_text(axis)} holds a 0; >= 1 is needed")
+    if used <= set(sizes):  # else the dimension that seems unused is likely the misspelt one
+        for dim in sizes:
+            if dim not in used:
+                check.fault(f"dimension '{dim}' indexes no tensor; remove it or use it")
 
 
 def einsum(
@@ -316,10 +316,10 @@ def einsum(
     letters = dict.fromkeys(operands[-1] + "".join(operands))
     for letter in letters:
         if letter not in checked and isinstance(sizes, Mapping) and letter not in sizes:
-            check.fault(f"no size for '{letter}'; {nearest(letter, checked)}")
+            check.fault(f"no size for '{letter}'; {near(letter, checked)}")
     for letter in checked:
         if letter not in letters and not check.faults:
-            check.fault(f"sizes: '{letter}' is not in the expression; {nearest(letter, letters)}")
+            check.fault(f"sizes: '{letter}' is not in the expression; {near(letter, letters)}")
     names = [chr(ord("A") + i) for i in range(len(operands))]
     widths = check.element_bytes(element_bytes, names)
     chosen = {letter: checked.get(letter, 1) for letter in letters}
