@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from loopsched.arguments import MAX_COUNT, MAX_SPAN, Checker, near, show
+from loopsched.arguments import MAX_COUNT, MAX_SPAN, Checker, is_text, near, show
 from loopsched.errors import ProblemError
 from loopsched.problem import Axis, Problem, Tensor
 
@@ -231,7 +231,7 @@ def _checked_projections(check: Checker, tensors: object) -> dict[str, tuple[Axi
         return {}
     axes: dict[str, tuple[Axis, ...]] = {}
     for tensor, text in tensors.items():
-        if not isinstance(tensor, str) or not tensor.isidentifier():
+        if not (isinstance(tensor, str) and tensor.isidentifier() and is_text(tensor)):
             check.fault(f"tensor name {show(tensor)} is not a plain word (letters, digits, _)")
         elif not isinstance(text, str):
             check.fault(f"tensor '{tensor}': projection is {show(text)}; text is needed")

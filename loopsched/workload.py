@@ -151,9 +151,9 @@ def parse_workload(data: object, where: str, default_name: str) -> Workload:
     if not isinstance(data, Mapping):
         raise WorkloadError(f"{where}: found {show(data)}; an object with 'layers' is needed")
     top = _fields(check, "", data, {field.name: field for field in TOP}, LAYERS)
-    for key in ("name", "source"):
-        if key in top and not (is_text(top[key]) if key == "name" else isinstance(top[key], str)):
-            check.fault(f"{key} is {show(top[key])}; a line of text is needed")
+    for key, is_right in (("name", is_text), ("source", _is_prose)):
+        if key in top and not is_right(top[key]):
+            check.fault(f"{key} is {show(top[key])}; printable text is needed")
     if "element_bytes" in top:
         if isinstance(top["element_bytes"], Mapping):
             check.fault("element_bytes of the file is a mapping; sizes by tensor go in the layers")
@@ -170,9 +170,14 @@ def parse_workload(data: object, where: str, default_name: str) -> Workload:
         more = len(check.faults) - _MAX_FAULTS
         check.faults[_MAX_FAULTS:] = [f"and {more} more"]
     check.finish()
-    name = top.get("name", default_name)
+    name = str(top.get("name", default_name))
     counts = tuple(layer.count for layer in built)
-    return Workload(str(name), problems, counts, str(top.get("source", "")))
+    source = str(top.get("source", ""))
+    return Workload(name if is_text(name) else "workload", problems, counts, source)
+
+
+def _is_prose(value: object) -> bool:
+    return isinstance(value, str) and "".join(value.split()).isprintable()
 
 
 class _Layer:

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from loopsched.builders import affine, batched_gemm, conv2d, einsum, gemm
-from loopsched.errors import WorkloadError
+from loopsched.errors import LoopschedError, WorkloadError
 from loopsched.problem import Problem
 from loopsched.resources import resource_dir
 from loopsched.workload import (
@@ -197,8 +197,9 @@ BAD_TOPS: list[tuple[Any, str]] = [
     ({"layers": GEMM}, "x.json: layers is {"),
     ({"layers": 3}, "x.json: layers is 3; a list of layers is needed"),
     ({"layers": [GEMM], "sorce": "me"}, "unknown field 'sorce'; did you mean 'source'?"),
-    ({"layers": [GEMM], "name": ["x"]}, "x.json: name is ['x']; a line of text"),
-    ({"layers": [GEMM], "source": 3}, "x.json: source is 3; a line of text"),
+    ({"layers": [GEMM], "name": ["x"]}, "x.json: name is ['x']; printable text is needed"),
+    ({"layers": [GEMM], "source": 3}, "x.json: source is 3; printable text is needed"),
+    ({"layers": [GEMM], "source": "\ud800"}, r"source is '\ud800'; printable text"),
     ({"layers": [GEMM, GEMM], "element_bytes": 0}, "x.json: element_bytes is 0; a whole number"),
     ({"layers": [GEMM], "element_bytes": {"A": 2}}, "element_bytes of the file is a mapping"),
 ]
@@ -340,6 +341,24 @@ def test_an_unreadable_file_says_why(tmp_path: Path) -> None:
 def test_bad_workloads(problems: Any, counts: Any, message: str) -> None:
     with pytest.raises(WorkloadError, match=message):
         Workload("mine", problems, counts)
+
+
+# --- where shipped files lie ------------------------------------------------------------------
+
+
+def test_the_packaged_folder_wins_and_its_absence_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loopsched.resources._PACKAGE", tmp_path / "loopsched")
+    with pytest.raises(LoopschedError, match=r"no shipped folder 'workloads'.*reinstall"):
+        workload_names()
+    (tmp_path / "workloads").mkdir()
+    assert workload_names() == ()
+    packaged = tmp_path / "loopsched" / "data" / "workloads"
+    packaged.mkdir(parents=True)
+    write(packaged, {"layers": [GEMM]})
+    assert workload_names() == ("x",)
+    assert load_workload("x") == read(GEMM)
 
 
 # --- fuzzing ----------------------------------------------------------------------------------

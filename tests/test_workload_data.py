@@ -13,7 +13,13 @@ import pytest
 
 from loopsched.footprint import tensor_bytes
 from loopsched.resources import resource_dir
-from loopsched.workload import Workload, load_workload, workload_names, workload_schema
+from loopsched.workload import (
+    Workload,
+    load_workload,
+    parse_workload,
+    workload_names,
+    workload_schema,
+)
 
 DATA = Path(__file__).parent / "data"
 SCHEMA_FILE = resource_dir("workloads") / "schema" / "workload.schema.json"
@@ -203,3 +209,13 @@ def test_report_003_reproduces_the_compute_times_it_prints() -> None:
         assert problems[name].flops / 18.7e12 * 1e6 == pytest.approx(microseconds, abs=1), name
     layer = problems["fc_25088x4096_batch_64"]
     assert layer.size == {"M": 64, "N": 4096, "K": 25088}
+
+
+def test_the_documented_example_is_valid() -> None:
+    page = Path(__file__).parent.parent / "docs" / "workloads.md"
+    if not page.exists():  # tests of an installed package have no docs beside them
+        pytest.skip("no docs folder")
+    data = json.loads(page.read_text(encoding="utf-8").split("```")[1].removeprefix("json"))
+    jsonschema.validate(data, workload_schema())
+    kinds = {problem.kind for problem in parse_workload(data, "docs", "docs").problems}
+    assert kinds == {"conv2d", "gemm", "batched_gemm", "einsum", "affine"}
