@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from loopsched.arguments import show
 from loopsched.errors import ScheduleError, nearest
 from loopsched.problem import Problem
 
@@ -53,7 +54,8 @@ class Schedule:
     Raises
     ------
     ScheduleError
-        If an extent is below 1, or grows inward along its dimension.
+        If an extent is below 1 or grows inward along its dimension, or a name
+        is not a plain word.
 
     Examples
     --------
@@ -133,14 +135,26 @@ class Schedule:
 def _faults(loops: Sequence[Loop]) -> Iterable[str]:
     outer: dict[str, int] = {}
     for loop in loops:
+        if not isinstance(loop, Loop):
+            yield f"{show(loop)} is not a Loop; write Loop('K', 64)"
+            continue
+        words = {"dim": loop.dim} | ({} if loop.level is None else {"level": loop.level})
+        for what, word in words.items():
+            if not isinstance(word, str) or not word.isidentifier():
+                yield f"{what} {show(word)} of a loop is not a plain word (letters, digits, _)"
+        if not isinstance(loop.dim, str):
+            continue
         if not isinstance(loop.extent, int) or isinstance(loop.extent, bool) or loop.extent < 1:
-            yield f"loop '{loop}': extent must be a whole number >= 1"
+            yield (
+                f"loop of '{loop.dim}': extent is {show(loop.extent)}; "
+                "a whole number >= 1 is needed"
+            )
             continue
         bound = outer.get(loop.dim, loop.extent)
         if loop.extent > bound:
             yield (
-                f"loop '{loop}': extent grows inward, the next outer loop of "
-                f"'{loop.dim}' covers only {bound}"
+                f"loop of '{loop.dim}': extent {show(loop.extent)} grows inward; the next outer "
+                f"loop of '{loop.dim}' covers only {bound}"
             )
         outer[loop.dim] = min(bound, loop.extent)
 
@@ -157,4 +171,7 @@ def _mismatches(loops: Sequence[Loop], problem: Problem) -> Iterable[str]:
         if dim not in first and whole > 1:
             yield f"dim '{dim}' (size {whole}) has no loop; add '{dim}:{whole}'"
         elif dim in first and first[dim] != whole:
-            yield f"outermost loop of '{dim}' covers {first[dim]}; it must cover the size, {whole}"
+            yield (
+                f"outermost loop of '{dim}' covers {show(first[dim])}; "
+                f"it must cover the size, {whole}"
+            )
