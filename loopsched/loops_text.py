@@ -1,0 +1,208 @@
+"""Schedules as ``for`` loops, to be read by people and by Python."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from keyword import iskeyword
+
+from loopsched.nest import Schedule
+from loopsched.problem import Axis, Problem, Tensor
+
+_INDENTS = (4, 2, 1)
+_LEAST_NOTE = 24
+_GAP = "  # "
+
+
+def render_loops(
+    problem: Problem,
+    schedule: Schedule,
+    notes: Mapping[int, str] | None = None,
+    *,
+    width: int = 80,
+    body: str | None = None,
+) -> str:
+    """Render a schedule as nested ``for`` loops.
+
+    Without spatial loops the text is Python: each loop stops at the edge of
+    its tile and of every tile around it.  A spatial loop reads ``parallel for
+    .. @unit:``.
+
+    Parameters
+    ----------
+    problem : Problem
+    schedule : Schedule
+        Must cover the problem.
+    notes : mapping of int to str, optional
+        What to say about a loop, by its position from the outside; the number
+        of loops stands for the body.
+    width : int
+        Columns to stay within, if the loops themselves do.  Notes stand in a
+        column of their own, or above their loop where there is no room.
+    body : str, optional
+        The statement inside; by default the multiply-accumulate.
+
+    Returns
+    -------
+    str
+        Without a line break at the end.
+
+    Raises
+    ------
+    ScheduleError
+        If the schedule does not cover the problem.
+
+    Examples
+    --------
+    >>> from loopsched.builders import gemm
+    >>> from loopsched.notation import parse_schedule
+    >>> problem = gemm(m=1000, n=64, k=8)
+    >>> schedule = parse_schedule("M:1000@SM N:64 K:8 M:128", problem)
+    >>> print(render_loops(problem, schedule, {0: "8 tiles", 2: "C stays"}))
+    parallel for m1 in range(0, 1000, 128) @SM:          # 8 tiles
+        for n in range(64):
+            for k in range(8):                           # C stays
+                for m in range(m1, min(m1 + 128, 1000)):
+                    C[m, n] += A[m, k] * B[k, n]
+    """
+    schedule.check(problem)
+    variables = _variables(problem, schedule)
+    heads = _heads(schedule, variables)
+    lines = [body] if body is not None else _body(problem, variables, schedule)
+    said = {place: " ".join(note.split()) for place, note in (notes or {}).items() if note.strip()}
+    rows = _rows(heads, lines, _indent(heads, said, width), width)
+    return "\n".join(_annotated(rows, said, width))
+
+
+def _variables(problem: Problem, schedule: Schedule) -> list[str]:
+    """Name each loop: the dimension in small letters, numbered from the inside."""
+    folded = [dim.casefold() for dim in problem.dims]
+    taken = {"range", "min", *(tensor.name for tensor in problem.tensors)}
+    base: dict[str, str] = {}
+    for dim in problem.dims:
+        base[dim] = dim.lower() if folded.count(dim.casefold()) == 1 else dim
+        base[dim] = _free(base[dim], taken)
+    inner = dict.fromkeys(problem.dims, 0)
+    names = []
+    for loop in reversed(schedule.loops):
+        depth = inner[loop.dim]
+        inner[loop.dim] += 1
+        names.append(_free(f"{base[loop.dim]}{depth}", taken) if depth else base[loop.dim])
+    return names[::-1]
+
+
+def _free(name: str, taken: set[str]) -> str:
+    while iskeyword(name) or not name.isidentifier() or name in taken:
+        name += "_"
+    taken.add(name)
+    return name
+
+
+def _heads(schedule: Schedule, variables: Sequence[str]) -> list[str]:
+    heads = []
+    chains: dict[str, list[tuple[str, int]]] = {dim: [] for dim in schedule.dims}
+    for loop, variable, step in zip(schedule.loops, variables, schedule.steps, strict=True):
+        outer = chains[loop.dim]
+        span = _span(outer, loop.extent, step)
+        outer.append((variable, loop.extent))
+        head = f"for {variable} in range({span})"
+        heads.append(f"parallel {head} @{loop.level}:" if loop.is_spatial else f"{head}:")
+    return heads
+
+
+def _span(outer: Sequence[tuple[str, int]], extent: int, step: int) -> str:
+    """Write start, end and step of a loop inside the outer loops of its dim."""
+    start = outer[-1][0] if outer else "0"
+    ends = [f"{start} + {extent}" if outer else str(extent)]
+    inner = extent
+    for position in range(len(outer) - 1, -1, -1):
+        around = outer[position][1]
+        # Tiles that divide the tile around them cannot reach beyond its edge.
+        if around % inner:
+            ends.append(f"{outer[position - 1][0]} + {around}" if position else str(around))
+        inner = around
+    end = ends[0] if len(ends) == 1 else f"min({', '.join(ends)})"
+    if step > 1:
+        return f"{start}, {end}, {step}"
+    return end if start == "0" else f"{start}, {end}"
+
+
+def _indent(heads: Sequence[str], said: Mapping[int, str], width: int) -> int:
+    """Choose the widest indentation with which loops and notes fit, or at least loops."""
+    room = width - max((len(_GAP) + len(note) for note in said.values()), default=0)
+    for wanted, indents in ((set(said), _INDENTS[:2]), (set[int](), _INDENTS)):
+        for indent in indents:
+            ends = [indent * depth + len(head) for depth, head in enumerate(heads)]
+            beside = (end <= room for place, end in enumerate(ends) if place in wanted)
+            if all(end <= width for end in ends) and all(beside):
+                return indent
+    return _INDENTS[-1]
+
+
+def _terms(problem: Problem, variables: Sequence[str], schedule: Schedule) -> list[str]:
+    point = dict.fromkeys(problem.dims, "0")
+    for loop, variable in zip(schedule.loops, variables, strict=True):
+        point[loop.dim] = variable
+    written = problem.output_tensor
+    read = [tensor for tensor in problem.tensors if tensor is not written]
+    return [_element(tensor, point) for tensor in (written, *read)]
+
+
+def _element(tensor: Tensor, point: Mapping[str, str]) -> str:
+    return f"{tensor.name}[{', '.join(_index(axis, point) for axis in tensor.axes) or '()'}]"
+
+
+def _index(axis: Axis, point: Mapping[str, str]) -> str:
+    terms = [
+        point[dim] if coefficient == 1 else f"{coefficient}*{point[dim]}"
+        for dim, coefficient in axis.terms
+        if point[dim] != "0"
+    ]
+    text = " + ".join(terms)
+    if not text:
+        return str(axis.offset)
+    if axis.offset:
+        text += f" {'-' if axis.offset < 0 else '+'} {abs(axis.offset)}"
+    return text
+
+
+def _body(problem: Problem, variables: Sequence[str], schedule: Schedule) -> list[str]:
+    """Write the multiply-accumulate: whole, then cut into its parts."""
+    written, *read = _terms(problem, variables, schedule)
+    factors = [f"  {'* ' if i else ''}{element}" for i, element in enumerate(read or ["1"])]
+    return [f"{written} += {' * '.join(read) or '1'}", f"{written} += (", *factors, ")"]
+
+
+def _rows(
+    heads: Sequence[str], lines: Sequence[str], indent: int, width: int
+) -> list[tuple[str, int]]:
+    """Indent every line; with each goes the place of the note that it takes, or -1."""
+    margin = " " * (indent * len(heads))
+    whole, parts = lines[:1], lines[1:]
+    statement = parts if parts and len(margin + whole[0]) > width else whole
+    rows = [(" " * (indent * depth) + head, depth) for depth, head in enumerate(heads)]
+    return rows + [(margin + line, -1 if i else len(heads)) for i, line in enumerate(statement)]
+
+
+def _annotated(
+    rows: Sequence[tuple[str, int]], said: Mapping[int, str], width: int
+) -> Iterable[str]:
+    """Put the notes in a column beside their rows, or above them if it is narrow."""
+    longest = max(map(len, said.values()), default=0)
+    column = max(len(code) for code, _ in rows)
+    if column + len(_GAP) + longest > width:
+        column = max((len(code) for code, place in rows if place in said), default=0)
+    room = width - column - len(_GAP)
+    is_beside = room >= min(longest, _LEAST_NOTE)
+    for code, place in rows:
+        if place not in said:
+            yield code
+        elif is_beside:
+            first, *rest = textwrap.wrap(said[place], room)
+            yield f"{code:<{column}}{_GAP}{first}"
+            yield from (f"{'':<{column}}{_GAP}{line}" for line in rest)
+        else:
+            margin = " " * (len(code) - len(code.lstrip())) + "# "
+            least = max(width - len(margin), _LEAST_NOTE)
+            yield from (margin + line for line in textwrap.wrap(said[place], least))
+            yield code
