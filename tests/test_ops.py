@@ -1,0 +1,209 @@
+"""Operations on schedules: what they keep, against a literal walk of the points."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loopsched.errors import ScheduleError
+from loopsched.nest import Loop, Schedule
+from loopsched.ops import (
+    bind_spatial,
+    canonical,
+    drop_unit_loops,
+    interchange,
+    reorder,
+    split,
+    tile,
+    unbind,
+)
+
+Point = tuple[tuple[str, int], ...]
+SIZES = {"M": 7, "N": 4, "K": 3}
+
+
+def walk(schedule: Schedule) -> list[Point]:
+    """List the points in the order of the loops: each loop cuts up its region."""
+
+    def inside(position: int, region: dict[str, range]) -> Iterator[Point]:
+        if position == len(schedule.loops):
+            yield tuple((dim, region[dim].start) for dim in sorted(region))
+            return
+        dim = schedule.loops[position].dim
+        step = schedule.steps[position]
+        whole = region[dim]
+        for start in range(whole.start, whole.stop, step):
+            piece = range(start, min(start + step, whole.stop))
+            yield from inside(position + 1, {**region, dim: piece})
+
+    first = {loop.dim: range(loop.extent) for loop in reversed(schedule.loops)}
+    return list(inside(0, first))
+
+
+@st.composite
+def schedules(draw: st.DrawFn) -> Schedule:
+    loops = []
+    left = dict(SIZES)
+    for dim in draw(st.permutations("MNK")):
+        loops.append(Loop(dim, SIZES[dim], draw(st.sampled_from([None, None, "SM"]))))
+    for dim in draw(st.lists(st.sampled_from("MNK"), max_size=5)):
+        left[dim] = draw(st.integers(1, left[dim]))
+        place = draw(st.integers(0, len(loops)))
+        last = max(i for i, loop in enumerate(loops) if loop.dim == dim)
+        loops.insert(max(place, last + 1), Loop(dim, left[dim]))
+    return Schedule(tuple(loops))
+
+
+@given(schedules())
+def test_every_point_is_visited_exactly_once(schedule: Schedule) -> None:
+    points = walk(schedule)
+    assert len(points) == 7 * 4 * 3
+    assert len(set(points)) == len(points)
+
+
+@given(schedules(), st.data())
+def test_tiling_visits_every_point_exactly_once(schedule: Schedule, data: st.DataObject) -> None:
+    dim = data.draw(st.sampled_from("MNK"))
+    extents = [loop.extent for loop in schedule.loops if loop.dim == dim]
+    tiled = tile(schedule, dim, data.draw(st.integers(1, min(extents))))
+    assert tiled.loops[:-1] == schedule.loops
+    assert sorted(walk(tiled)) == sorted(walk(schedule))
+
+
+@given(schedules(), st.data())
+def test_splitting_by_a_multiple_of_the_step_keeps_the_order(
+    schedule: Schedule, data: st.DataObject
+) -> None:
+    place = data.draw(st.integers(0, len(schedule.loops) - 1))
+    step, extent = schedule.steps[place], schedule.loops[place].extent
+    inner = data.draw(st.integers(1, extent // step)) * step
+    cut = split(schedule, place, inner)
+    assert walk(cut) == walk(schedule)
+    assert cut.loops[place].level == cut.loops[place + 1].level == schedule.loops[place].level
+
+
+@given(schedules(), st.data())
+def test_reordering_back_is_the_identity(schedule: Schedule, data: st.DataObject) -> None:
+    names = [loop.dim for loop in schedule.loops]
+    order = data.draw(st.permutations(names))
+    moved = reorder(schedule, order)
+    assert [loop.dim for loop in moved.loops] == order
+    assert reorder(moved, names) == schedule
+    assert sorted(walk(moved)) == sorted(walk(schedule))
+
+
+@given(schedules(), st.data())
+def test_reordering_by_position_and_its_inverse(schedule: Schedule, data: st.DataObject) -> None:
+    order = data.draw(st.permutations(range(len(schedule.loops))))
+    try:
+        moved = reorder(schedule, order)
+    except ScheduleError:  # a small tile outside a larger one
+        chains = [[schedule.loops[i] for i in order if schedule.loops[i].dim == d] for d in "MNK"]
+        assert any(a.extent < b.extent for chain in chains for a, b in pairwise(chain))
+        return
+    assert moved.loops == tuple(schedule.loops[i] for i in order)
+    assert reorder(moved, [order.index(i) for i in range(len(order))]) == schedule
+
+
+@given(schedules(), st.data())
+def test_interchanging_twice_is_the_identity(schedule: Schedule, data: st.DataObject) -> None:
+    places = st.integers(0, len(schedule.loops) - 1)
+    one, other = data.draw(places), data.draw(places)
+    try:
+        moved = interchange(schedule, one, other)
+    except ScheduleError:
+        between = schedule.loops[min(one, other) : max(one, other) + 1]
+        ends = {between[0].dim, between[-1].dim}
+        assert any(len({x.extent for x in between if x.dim == dim}) > 1 for dim in ends)
+        return
+    assert interchange(moved, one, other) == schedule
+
+
+@given(schedules())
+def test_unit_loops_change_nothing(schedule: Schedule) -> None:
+    slim = drop_unit_loops(schedule)
+    assert all(t > 1 or one.is_spatial for t, one in zip(slim.trips, slim.loops, strict=True))
+    assert walk(slim) == walk(schedule)
+
+
+@given(schedules())
+def test_canonical_visits_in_the_same_order_and_is_final(schedule: Schedule) -> None:
+    short = canonical(schedule)
+    assert walk(short) == walk(schedule)
+    assert canonical(short) == short
+    assert [one.dim for one in short.loops if one.is_spatial] == [
+        one.dim for one in schedule.loops if one.is_spatial
+    ]
+
+
+def test_canonical_does_not_merge_tiles_that_do_not_divide() -> None:
+    # 10 by 4 by 3 visits 0-2 3 4-6 7 8-9; 10 by 3 would visit 0-2 3-5 ..
+    cut = Schedule((Loop("M", 10), Loop("M", 4), Loop("K", 2), Loop("M", 3)))
+    assert canonical(cut) == cut
+    fits = Schedule((Loop("M", 10), Loop("M", 6), Loop("K", 2), Loop("M", 3)))
+    assert str(canonical(fits)) == "M:10 K:2 M:3"
+
+
+def test_canonical_merges_spatial_loops_of_one_level_only() -> None:
+    one = Schedule((Loop("M", 8, "SM"), Loop("M", 2, "SM"), Loop("K", 3)))
+    assert str(canonical(one)) == "M:8@SM K:3"
+    two = Schedule((Loop("M", 8, "SM"), Loop("M", 2, "lane"), Loop("K", 3)))
+    assert canonical(two) == two
+
+
+@given(schedules())
+def test_binding_and_unbinding(schedule: Schedule) -> None:
+    loose = unbind(schedule)
+    assert not any(loop.is_spatial for loop in loose.loops)
+    bound = loose
+    for place, loop in enumerate(schedule.loops):
+        if loop.level:
+            bound = bind_spatial(bound, place, loop.level)
+    assert bound == schedule
+
+
+BASE = Schedule((Loop("M", 64), Loop("K", 32), Loop("M", 8)))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: tile(BASE, "MM", 4), "no loop of dim 'MM'.*did you mean 'M'"),
+        (lambda: tile(BASE, 3, 4), "dim is 3; the name of a dimension is needed"),  # type: ignore[arg-type]
+        (lambda: tile(BASE, "M", 16), "extent 16 grows inward"),
+        (lambda: tile(BASE, "M", 0), "extent is 0"),
+        (lambda: tile(BASE, "M", 4, position=0), "extent 64 grows inward"),
+        (lambda: tile(BASE, "M", 4, position=4), "position is 4; 0 to 3 is allowed"),
+        (lambda: tile(BASE, "M", 4, position=-1), "position is -1; 0 to 3 is allowed"),
+        (lambda: split(BASE, "M", 8), "dim 'M' has loops at 0, 2 in .*; name one of them"),
+        (lambda: split(BASE, 0, 4), "extent 8 grows inward"),
+        (lambda: split(BASE, 0, 65), "extent 65 grows inward"),
+        (lambda: split(BASE, 3, 2), "no loop 3 in .*; positions are 0 to 2"),
+        (lambda: split(BASE, -1, 2), "no loop -1 in"),
+        (lambda: split(BASE, True, 2), "no loop True in"),
+        (lambda: split(BASE, 1.0, 2), r"dim is 1\.0"),  # type: ignore[arg-type]
+        (lambda: reorder(BASE, [0, 1]), r"order is \[0, 1\]; each of the positions 0 to 2"),
+        (lambda: reorder(BASE, [0, 1, 1]), "is needed once"),
+        (lambda: reorder(BASE, [0, 1, True]), "is needed once"),
+        (lambda: reorder(BASE, []), "is needed once"),
+        (lambda: reorder(BASE, [0, "K", 2]), "is needed once"),  # type: ignore[list-item]
+        (lambda: reorder(BASE, [2, 1, 0]), "extent 64 grows inward"),
+        (lambda: reorder(BASE, ["M", "K"]), "is needed once"),
+        (lambda: reorder(BASE, ["M", "K", "K"]), "dim 'K' is named 2 times; .* has 1 of its"),
+        (lambda: reorder(BASE, ["M", "K", "N"]), "no loop of dim 'N'"),
+        (lambda: interchange(BASE, 0, 2), "grows inward"),
+        (lambda: interchange(BASE, "K", "Q"), "no loop of dim 'Q'"),
+        (lambda: bind_spatial(BASE, 0, ""), "unit is ''; the name of a level"),
+        (lambda: bind_spatial(BASE, 0, "S M"), "unit is 'S M'"),
+        (lambda: bind_spatial(BASE, "N", "SM"), "no loop of dim 'N'"),
+        (lambda: unbind(BASE, 9), "no loop 9"),
+    ],
+)
+def test_what_cannot_be_done(call: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ScheduleError, match=message):
+        call()
