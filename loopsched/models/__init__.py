@@ -1,0 +1,1 @@
+"""Models: what a schedule moves between memory levels, and how long that takes."""
