@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from loopsched.arch import Arch as Arch
     from loopsched.arch import Level as Level
+    from loopsched.arch import buffer_arch as buffer_arch
     from loopsched.arch_file import arch_names as arch_names
-    from loopsched.arch_file import buffer_arch as buffer_arch
     from loopsched.arch_file import load_arch as load_arch
     from loopsched.builders import affine as affine
     from loopsched.builders import batched_gemm as batched_gemm
@@ -42,11 +42,16 @@ if TYPE_CHECKING:
     from loopsched.notation import parse_schedule as parse_schedule
     from loopsched.notation import render_loops as render_loops
     from loopsched.ops import bind_spatial as bind_spatial
+    from loopsched.ops import interchange as interchange
     from loopsched.ops import reorder as reorder
+    from loopsched.ops import split as split
     from loopsched.ops import tile as tile
+    from loopsched.ops import unbind as unbind
     from loopsched.problem import Axis as Axis
     from loopsched.problem import Problem as Problem
     from loopsched.problem import Tensor as Tensor
+    from loopsched.reasons import compare as compare
+    from loopsched.reasons import explain as explain
     from loopsched.scheduler import Result as Result
     from loopsched.scheduler import search as search
     from loopsched.scheduler import search_workload as search_workload
@@ -62,8 +67,8 @@ __version__ = "0.1.0"
 
 # Module, below `loopsched`, to the names that it gives; a test compares it with the list above.
 _EXPORTS = {
-    "arch": ("Arch", "Level"),
-    "arch_file": ("arch_names", "buffer_arch", "load_arch"),
+    "arch": ("Arch", "Level", "buffer_arch"),
+    "arch_file": ("arch_names", "load_arch"),
     "builders": ("affine", "batched_gemm", "conv2d", "einsum", "gemm"),
     "errors": (
         "ArchError",
@@ -80,8 +85,9 @@ _EXPORTS = {
     "models.yalsa": ("yalsa_bandwidth",),
     "nest": ("Loop", "Schedule"),
     "notation": ("format_schedule", "parse_schedule", "render_loops"),
-    "ops": ("bind_spatial", "reorder", "tile"),
+    "ops": ("bind_spatial", "interchange", "reorder", "split", "tile", "unbind"),
     "problem": ("Axis", "Problem", "Tensor"),
+    "reasons": ("compare", "explain"),
     "scheduler": ("Result", "search", "search_workload", "space_size"),
     "scheduler.constraints": ("Constraints",),
     "score": ("Evaluation", "evaluate"),

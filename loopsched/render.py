@@ -6,6 +6,9 @@ import math
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Literal
+
+Shrinks = Literal["", "middle", "end"]
 
 GAP = "  "
 _SHORTEST = 8
@@ -20,8 +23,9 @@ class Column:
     title : str
     numeric : bool
         Numbers stand to the right, words to the left.
-    shrinks : bool
-        Its cells may be cut in the middle where the table is too wide.
+    shrinks : {'', 'middle', 'end'}
+        Where its cells may be cut if the table is too wide: names in the
+        middle, sentences at the end.
     spare : int
         Columns with a higher number are the first to be left out where the
         table is too wide; 0 is never left out.
@@ -29,11 +33,11 @@ class Column:
 
     title: str
     numeric: bool = True
-    shrinks: bool = False
+    shrinks: Shrinks = ""
     spare: int = 0
 
 
-def words(title: str, *, shrinks: bool = False, spare: int = 0) -> Column:
+def words(title: str, *, shrinks: Shrinks = "", spare: int = 0) -> Column:
     """Make a column of words."""
     return Column(title, numeric=False, shrinks=shrinks, spare=spare)
 
@@ -61,7 +65,7 @@ def table(
 
     Examples
     --------
-    >>> columns = [words("name", shrinks=True), Column("bytes")]
+    >>> columns = [words("name", shrinks="middle"), Column("bytes")]
     >>> print(table(columns, [["input", "12"], ["weight", "3456"]], 40))
     name    bytes
     ------  -----
@@ -122,10 +126,16 @@ def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int
 
 def _line(row: Sequence[str], columns: Sequence[Column], widths: Sequence[int]) -> str:
     cells = [
-        cell.rjust(wide) if column.numeric else shortened(cell, wide).ljust(wide)
+        cell.rjust(wide) if column.numeric else _cut(cell, column, wide).ljust(wide)
         for cell, column, wide in zip(row, columns, widths, strict=True)
     ]
     return GAP.join(cells).rstrip()
+
+
+def _cut(text: str, column: Column, width: int) -> str:
+    if column.shrinks == "end" and len(text) > width:
+        return f"{text[: width - 3].rstrip(' ,;:(')}..."
+    return shortened(text, width)
 
 
 def shortened(text: str, width: int) -> str:
@@ -142,8 +152,10 @@ def shortened(text: str, width: int) -> str:
     return f"{text[: width - 3 - tail]}...{text[len(text) - tail :]}"
 
 
-def wrapped(text: str, width: int, indent: str = "") -> list[str]:
+def wrapped(text: str, width: int, indent: str = "", hang: str = "") -> list[str]:
     """Break a text at blanks into lines of at most ``width``, words kept whole.
+
+    All lines begin with ``indent``, all but the first also with ``hang``.
 
     Examples
     --------
@@ -154,7 +166,7 @@ def wrapped(text: str, width: int, indent: str = "") -> list[str]:
         text,
         width,
         initial_indent=indent,
-        subsequent_indent=indent,
+        subsequent_indent=indent + hang,
         break_long_words=False,
         break_on_hyphens=False,
     )
@@ -168,7 +180,7 @@ def scaled(value: float | None, unit: str = "") -> str:
     value : float or None
         None and NaN are written as ``-``.
     unit : str
-        ``B``, ``s``, ``B/s``, ``FLOP/s``, ``J`` or nothing for a count.
+        ``B``, ``s``, ``B/s``, ``FLOP/s``, ``MAC``, ``J`` or nothing for a count.
 
     Examples
     --------
@@ -211,3 +223,18 @@ def percent(share: float | None) -> str:
     ('12.3 %', '-')
     """
     return "-" if share is None or math.isnan(share) else f"{100 * share:.1f} %"
+
+
+def binary(size_bytes: int) -> str:
+    """Write a working set in the units of capacities, with four digits.
+
+    Examples
+    --------
+    >>> binary(38912), binary(4718592), binary(12)
+    ('38.00 KiB', '4.500 MiB', '12 B')
+    """
+    for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
+        number = size_bytes / 1024**power
+        if number >= 1:
+            return f"{number:#.4g} {unit}" if number < 1000 else f"{number:.0f} {unit}"
+    return f"{size_bytes} B"

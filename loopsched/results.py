@@ -7,20 +7,23 @@ version, the command, the seed and the digests of its inputs.
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import astuple, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TextIO
+from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 from loopsched.errors import InputError, nearest
 
 if TYPE_CHECKING:
     from loopsched.models.reuse import Bracket
-    from loopsched.nest import Schedule
-    from loopsched.scheduler import Result
+    from loopsched.scheduler.result import Result
     from loopsched.score import Evaluation, LevelScore
+    from loopsched.workload import Workload
 
 Row = dict[str, object]
 Format = Literal["json", "jsonl", "csv"]
@@ -74,24 +77,22 @@ def _bracket(bracket: Bracket) -> dict[str, int]:
     return {"low": bracket.low, "point": bracket.point, "high": bracket.high}
 
 
-def result_rows(result: Result, origin: Mapping[str, object] | None = None) -> list[Row]:
+def result_rows(result: Result) -> list[Row]:
     """Describe what a search found: the best schedule, then the alternatives.
 
     Parameters
     ----------
     result : Result
-    origin : mapping, optional
-        What the caller knows beyond the result (layer, digests, command);
-        appended to each row.
 
     Returns
     -------
     list of dict
-        One a schedule, by ``rank``.  The certificate belongs to the first.
+        One a schedule, by ``rank``.  The certificate is the search's, the same
+        in all of them.
     """
     certificate = result.certificate
-    found: list[tuple[Schedule, Evaluation]] = [(result.schedule, result.evaluation)]
-    found.extend(result.alternatives)
+    found = [(result.schedule, result.evaluation)]
+    found += [(each.schedule, each.evaluation) for each in result.alternatives]
     return [
         {
             "problem": result.problem.name,
@@ -104,10 +105,56 @@ def result_rows(result: Result, origin: Mapping[str, object] | None = None) -> l
             "proven": certificate.proven,
             "nodes": certificate.nodes,
             "space_size": certificate.space_size,
-            **(origin or {}),
         }
         for rank, (schedule, evaluation) in enumerate(found, 1)
     ]
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Sums over a workload, each problem as often as it occurs.
+
+    Parameters
+    ----------
+    time_s, time_bound_s : float, seconds
+    dram_bytes : int, bytes
+    bound_by : tuple of (str, int)
+        What binds, and in how many problems; the commonest first.
+    n_proven : int
+    nodes, space_size : int
+        Of all searches, each once.
+    """
+
+    time_s: float
+    time_bound_s: float
+    dram_bytes: int
+    bound_by: tuple[tuple[str, int], ...]
+    n_proven: int
+    nodes: int
+    space_size: int
+
+
+def totals(rows: Iterable[Mapping[str, Any]]) -> Totals:
+    """Sum the rows of the best schedules of a workload.
+
+    Examples
+    --------
+    >>> row = {"time_s": 0.5, "time_bound_s": 0.25, "dram_bytes": 8, "bound_by": "DRAM"}
+    >>> row |= {"count": 3, "proven": True, "nodes": 7, "space_size": 100}
+    >>> totals([row])
+    Totals(time_s=1.5, time_bound_s=0.75, dram_bytes=24, bound_by=(('DRAM', 1),), n_proven=1,
+    nodes=7, space_size=100)
+    """
+    kept = list(rows)
+    return Totals(
+        time_s=sum(row["count"] * row["time_s"] for row in kept),
+        time_bound_s=sum(row["count"] * row["time_bound_s"] for row in kept),
+        dram_bytes=sum(row["count"] * row["dram_bytes"] for row in kept),
+        bound_by=tuple(Counter(row["bound_by"] for row in kept).most_common()),
+        n_proven=sum(row["proven"] for row in kept),
+        nodes=sum(row["nodes"] for row in kept),
+        space_size=sum(row["space_size"] for row in kept),
+    )
 
 
 class RowWriter:
@@ -274,3 +321,22 @@ def _loaded(path: str | os.PathLike[str], line: int, text: str) -> object:
         reason = getattr(error, "msg", "not JSON")
         raise InputError(f"{path}: line {where}: {reason}; is it a result file?") from error
     return loaded
+
+
+def workload_digest(workload: Workload) -> str:
+    """Hash everything in a workload that results depend on: not its source.
+
+    Examples
+    --------
+    >>> from loopsched.builders import gemm
+    >>> from loopsched.workload import Workload
+    >>> one, two = (Workload("mine", (gemm(m=2, n=3, k=k),)) for k in (4, 5))
+    >>> len(workload_digest(one)), workload_digest(one) == workload_digest(two)
+    (16, False)
+    """
+    content = [
+        [problem.name, problem.sizes, [astuple(tensor) for tensor in problem.tensors]]
+        + [problem.output, count]
+        for problem, count in zip(workload.problems, workload.counts, strict=True)
+    ]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from loopsched.render import Column, percent, scaled, shortened, table, words, wrapped
 
-COLUMNS = [words("problem", shrinks=True), Column("time"), Column("spare", spare=1)]
+COLUMNS = [words("problem", shrinks="middle"), Column("time"), Column("spare", spare=1)]
 
 
 def test_columns_line_up() -> None:
@@ -30,6 +30,11 @@ def test_a_spare_column_goes_before_a_name_is_lost() -> None:
     assert "spare" not in narrow
     assert "a nam...ength" not in narrow
     assert max(map(len, narrow.splitlines())) <= 18
+
+
+def test_sentences_are_cut_at_their_end() -> None:
+    columns = [words("source", shrinks="end")]
+    assert table(columns, [["a report, with a table"]], 12).splitlines()[2] == "a report..."
 
 
 def test_details_stand_below_their_row() -> None:
