@@ -1,0 +1,129 @@
+"""The command line: parse, call the library, print.
+
+Data go to standard output, progress and complaints to standard error.
+Commands are imported when they are called, so that ``--help`` is quick.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn
+
+import click
+
+from loopsched import __version__
+from loopsched.errors import EmptySpaceError, InputError, LoopschedError
+
+EXIT_BUG, EXIT_USAGE, EXIT_INPUT, EXIT_EMPTY = 1, 2, 3, 4
+EXIT_INTERRUPTED = 130
+EXIT_PIPE = 141
+
+# Command to its module, below `loopsched.cli`, and its line in the help.
+_COMMANDS = {
+    "search": ("search", "Find the best schedule of every problem of a workload."),
+    "analyze": ("analyze", "Score a given schedule, or print Yalsa's tables for it."),
+    "show": ("show", "Show a schedule or a saved result as loops."),
+    "compare": ("compare", "Explain why one schedule is worse than another."),
+    "space": ("space", "Count the schedules of a search before it runs."),
+    "archs": ("listing", "List architectures, or show one with its sources."),
+    "workloads": ("listing", "List workloads, or show one with its problems."),
+}
+
+
+class _LazyGroup(click.Group):
+    """A group that imports a command's module only to run that command."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module = import_module(f"loopsched.cli.{_COMMANDS[cmd_name][0]}")
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
+            from loopsched.errors import nearest
+
+            ctx.fail(f"no command '{args[0]}'; {nearest(args[0], _COMMANDS)}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+
+
+_HELP = """Find proven-best loop orders and tile sizes for loop nests.
+
+\b
+loopsched search deepbench_conv                best schedules on a Titan V
+loopsched search my.json --arch v100 --top 3   your problems, another machine
+loopsched COMMAND --help                       what a command can do
+"""
+
+
+@click.group(
+    cls=_LazyGroup,
+    help=_HELP,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit status: 0 done, 2 wrong usage, 3 bad input, 4 nothing fits, 130 interrupted.",
+)
+@click.version_option(__version__, prog_name="loopsched", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Find proven-best loop orders and tile sizes for loop nests."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run one command line and return its exit status.
+
+    An error that is not the user's is left to rise, with its traceback.
+
+    Examples
+    --------
+    >>> run(["--version"])
+    loopsched ...
+    0
+    """
+    # Not `cli.main`: it has its own ideas of interruptions and closed pipes.
+    try:
+        with cli.make_context(
+            "loopsched", list(arguments), obj=shlex.join(["loopsched", *arguments])
+        ) as context:
+            cli.invoke(context)
+        sys.stdout.flush()
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except EmptySpaceError as error:
+        return _complain(error, EXIT_EMPTY)
+    except InputError as error:
+        return _complain(error, EXIT_INPUT)
+    except LoopschedError as error:
+        return _complain(error, EXIT_BUG)
+    except KeyboardInterrupt:
+        return _complain("interrupted", EXIT_INTERRUPTED)
+    except BrokenPipeError:
+        # The reader has had enough; nothing may be flushed into the pipe at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return EXIT_PIPE
+    return 0
+
+
+def _complain(message: object, status: int) -> int:
+    click.echo(f"Error: {message}", err=True)
+    return status
+
+
+def main() -> NoReturn:
+    """Run the command line of this process and exit."""
+    sys.exit(run(sys.argv[1:]))

@@ -1,0 +1,229 @@
+"""``analyze``: what a given schedule costs, by this or by an older model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from loopsched.cli import options, output
+from loopsched.cli.inputs import schedule_from, select, select_one
+from loopsched.cli.output import Style
+from loopsched.render import Column, binary, percent, scaled, words
+from loopsched.units import format_capacity, parse_bytes
+
+if TYPE_CHECKING:
+    from loopsched.arch import Arch
+    from loopsched.nest import Schedule
+    from loopsched.problem import Problem
+    from loopsched.results import Row
+    from loopsched.score import Evaluation, LevelScore
+
+Policy = Literal["lru", "explicit"]
+
+_EPILOG = """\b
+loopsched analyze gemm:m=64,n=64,k=64 'M:64@SM N:64 K:64 M:8'
+loopsched analyze resnet50 --layer 3 @schedule.txt --arch v100
+loopsched analyze gemm:m=9,n=9,k=9 'M:9 N:9 K:9' --capacity '1 KiB'
+loopsched analyze gemm:m=64,n=256,k=256 'n:64 c:256 k:256 n:32 c:32 k:32' \\
+    --model yalsa --dialect yalsa
+"""
+
+
+# What the original's tables are made for: caches of 16 B to 8 MiB.
+_YALSA_CAPACITIES = tuple(16 << doublings for doublings in range(20))
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("problem")
+@click.argument("schedule", required=False)
+@options.layers
+@options.element_bytes
+@options.arch
+@click.option(
+    "--capacity", metavar="SIZE", help="One buffer of this size under DRAM instead of a machine."
+)
+@click.option(
+    "--policy",
+    type=click.Choice(["lru", "explicit"]),
+    default="lru",
+    show_default=True,
+    help="With --capacity: a cache, or a scratchpad.",
+)
+@click.option(
+    "--model",
+    type=click.Choice(["reuse", "yalsa", "report003"]),
+    default="reuse",
+    show_default=True,
+    help="Yalsa's prints that program's tables; report 003's needs no schedule.",
+)
+@options.dialect
+@options.form
+def analyze(
+    problem: str,
+    schedule: str | None,
+    layers: tuple[str, ...],
+    element_bytes: int | None,
+    arch: str,
+    capacity: str | None,
+    policy: Policy,
+    model: str,
+    dialect: str,
+    form: Style,
+) -> None:
+    """Score SCHEDULE, a text or @FILE, of PROBLEM.
+
+    PROBLEM is a workload with --layer, or a problem such as gemm:m=4,n=3,k=2.
+    """
+    if model == "report003":
+        _report003(select(problem, layers, element_bytes).workload.problems, form)
+        return
+    if schedule is None:
+        raise click.UsageError(f"the model '{model}' needs a SCHEDULE")
+    one = select_one(problem, layers, element_bytes)
+    nest = schedule_from(schedule, one, dialect)
+    if model == "yalsa":
+        _yalsa(one, nest, form)
+        return
+    from loopsched.results import evaluation_row
+    from loopsched.score import evaluate
+
+    machine = _machine(arch, capacity, policy)
+    score = evaluate(one, nest, machine)
+    if form == "table":
+        show_score(one, nest, machine.name, score)
+    else:
+        head: Row = {"problem": one.name, "arch": machine.name, "schedule": str(nest)}
+        output.print_rows([{**head, **evaluation_row(score)}], form)
+
+
+def _machine(arch: str, capacity: str | None, policy: Policy) -> Arch:
+    from loopsched.arch_file import buffer_arch, load_arch
+
+    if capacity is None:
+        return load_arch(arch)
+    return buffer_arch(capacity_bytes=parse_bytes(capacity), policy=policy)
+
+
+_LEVELS = (
+    words("boundary"),
+    words("tensor"),
+    Column("at least"),
+    Column("likely", spare=2),
+    Column("promised"),
+    Column("read", spare=3),
+    Column("written", spare=3),
+    Column("time"),
+    Column("busy", spare=1),
+    Column("FLOP/B", spare=1),
+)
+
+
+def show_score(problem: Problem, schedule: Schedule, machine: str, score: Evaluation) -> None:
+    """Print a score for people: the sums, then every boundary."""
+    output.print_text(f"{problem.name} on {machine}: {schedule}")
+    click.echo()
+    for title, text in _sums(problem, score):
+        click.echo(f"{title:<10}{text}")
+    click.echo()
+    output.print_table(_LEVELS, [row for level in score.levels for row in _boundary(level)])
+    for level in score.levels:
+        held = binary(level.working_set_bytes)
+        room = (
+            "" if level.capacity_bytes is None else f" of {format_capacity(level.capacity_bytes)}"
+        )
+        body = " ".join(map(str, schedule.loops[level.fit_position :])) or "one point"
+        output.print_text(f"{level.name} holds {held}{room}: {body}")
+
+
+def _sums(problem: Problem, score: Evaluation) -> Iterator[tuple[str, str]]:
+    yield (
+        "time",
+        f"{scaled(score.time_s, 's')} promised, {scaled(score.time_bound_s, 's')} at least; "
+        f"{scaled(score.problem_bound_s, 's')} for any schedule",
+    )
+    yield "bound by", score.bound_by
+    yield (
+        "compute",
+        f"{scaled(problem.flops, 'FLOP')} in {scaled(score.compute_time_s, 's')}, "
+        f"units useful {percent(score.compute_utilisation)} of the time",
+    )
+    yield (
+        "DRAM",
+        f"{scaled(score.dram_bytes, 'B')}: {scaled(score.dram_read_bytes, 'B')} read, "
+        f"{scaled(score.dram_write_bytes, 'B')} written; keeping up takes "
+        f"{scaled(score.required_dram_bandwidth_bytes_per_s, 'B/s')}",
+    )
+    if score.energy_pj is not None:
+        yield "energy", scaled(score.energy_pj * 1e-12, "J")
+
+
+def _boundary(level: LevelScore) -> Iterator[list[str]]:
+    brackets = [(level.bytes, level.read_bytes, level.write_bytes)]
+    brackets += [(each.bytes, each.read_bytes, each.write_bytes) for each in level.tensors.values()]
+    cells = [
+        [scaled(moved.low, "B"), scaled(moved.point, "B"), scaled(moved.high, "B")]
+        + [scaled(read.high, "B"), scaled(write.high, "B")]
+        for moved, read, write in brackets
+    ]
+    busy = [scaled(level.time_s, "s"), percent(level.utilisation)]
+    intensity = f"{level.operational_intensity:.4g}"
+    yield [f"{level.outer} - {level.name}", "all", *cells[0], *busy, intensity]
+    for name, own in zip(level.tensors, cells[1:], strict=True):
+        yield ["", name, *own, "", "", ""]
+
+
+def _yalsa(problem: Problem, schedule: Schedule, form: Style) -> None:
+    from loopsched.models.diannao import yalsa_report
+    from loopsched.models.yalsa import yalsa_bandwidth
+
+    if form == "table":
+        click.echo(yalsa_report(problem, schedule, title=f"{problem.name} Analysis"), nl=False)
+        return
+    rows: list[Row] = []
+    for capacity_bytes in _YALSA_CAPACITIES:
+        bytes_per_cycle, fit_level = yalsa_bandwidth(
+            problem,
+            schedule,
+            capacity_bytes=capacity_bytes,
+            iterations_per_cycle=16,
+            element_bytes=2,
+        )
+        row: Row = {"problem": problem.name, "schedule": str(schedule)}
+        row |= {"capacity_bytes": capacity_bytes, "bytes_per_cycle": bytes_per_cycle}
+        rows.append(row | {"fit_level": fit_level})
+    output.print_rows(rows, form)
+
+
+def _report003(problems: Sequence[Problem], form: Style) -> None:
+    from loopsched.models.report003 import report003_time
+
+    rows: list[Row] = []
+    for problem in problems:
+        said = report003_time(problem)
+        row: Row = {"problem": problem.name, "time_us": said.time_us, "printed_us": said.printed_us}
+        row |= {"compute_us": said.compute_us, "memory_us": said.memory_us, "bound": said.bound}
+        row |= {"bytes_per_cycle": said.bytes_per_cycle, "fit_level": said.fit_level}
+        rows.append(row)
+    if form != "table":
+        output.print_rows(rows, form)
+        return
+    output.print_table(
+        (
+            words("problem", shrinks="middle"),
+            Column("predicted"),
+            Column("as printed"),
+            Column("compute"),
+            Column("memory"),
+            words("bound by"),
+            Column("B/cycle", spare=1),
+        ),
+        [
+            [str(row["problem"])]
+            + [f"{row['time_us']:.1f} us", f"{row['printed_us']} us"]
+            + [f"{row['compute_us']:.1f} us", f"{row['memory_us']:.1f} us"]
+            + [str(row["bound"]), str(row["bytes_per_cycle"])]
+            for row in rows
+        ],
+    )

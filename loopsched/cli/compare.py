@@ -1,0 +1,89 @@
+"""``compare``: why one schedule is worse than another, or than the best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from loopsched.cli import options, output
+from loopsched.cli.inputs import best_schedule, schedule_from, select_one
+from loopsched.cli.output import Style
+from loopsched.render import Column, percent, scaled, words
+
+if TYPE_CHECKING:
+    from loopsched.reasons import Comparison
+
+
+@click.command()
+@click.argument("problem")
+@click.argument("schedule")
+@click.argument("other", required=False)
+@options.layers
+@options.element_bytes
+@options.arch
+@options.dialect
+@options.form
+def compare(
+    problem: str,
+    schedule: str,
+    other: str | None,
+    layers: tuple[str, ...],
+    element_bytes: int | None,
+    arch: str,
+    dialect: str,
+    form: Style,
+) -> None:
+    """Explain why SCHEDULE of PROBLEM is worse than OTHER, or than the best.
+
+    Which tensor is fetched again by which loop, and which level overflows.
+    """
+    from loopsched.arch_file import load_arch
+    from loopsched.reasons import compare as compare_schedules
+    from loopsched.results import Row, evaluation_row
+
+    one = select_one(problem, layers, element_bytes)
+    machine = load_arch(arch)
+    mine = schedule_from(schedule, one, dialect)
+    theirs = schedule_from(other, one, dialect) if other else best_schedule(one, machine)
+    found = compare_schedules(one, mine, theirs, machine)
+    if form != "table":
+        pairs = ((mine, found.first, found.reasons), (theirs, found.second, ()))
+        rows: list[Row] = [
+            {"problem": one.name, "arch": machine.name, "schedule": str(nest)}
+            | evaluation_row(score)
+            | {"reasons": list(reasons)}
+            for nest, score, reasons in pairs
+        ]
+        output.print_rows(rows, form)
+        return
+    name = "other" if other else "best"
+    output.print_text(f"{one.name} on {machine.name}")
+    output.print_text(f"this: {mine}")
+    output.print_text(f"{name}: {theirs}")
+    click.echo()
+    columns = (words(""), Column("this"), Column(name), Column("ratio"))
+    output.print_table(columns, list(_rows(found)))
+    click.echo()
+    for reason in found.reasons or (
+        f"nothing moves more, or waits longer, than in the {name} one",
+    ):
+        output.print_text(f"- {reason}", hang="  ")
+
+
+def _rows(found: Comparison) -> Iterator[list[str]]:
+    first, second = found.first, found.second
+    yield _row("time", first.time_s, second.time_s, "s")
+    yield ["bound by", first.bound_by, second.bound_by, ""]
+    yield _row("compute", first.compute_time_s, second.compute_time_s, "s")
+    useful = [percent(score.compute_utilisation) for score in (first, second)]
+    yield ["units useful", *useful, ""]
+    for mine, theirs in zip(first.levels, second.levels, strict=True):
+        name = f"{mine.outer} - {mine.name}"
+        yield _row(name, mine.bytes.high, theirs.bytes.high, "B")
+
+
+def _row(title: str, mine: float, theirs: float, unit: str) -> list[str]:
+    ratio = f"{mine / theirs:.3g}" if theirs else "-"
+    return [title, scaled(mine, unit), scaled(theirs, unit), ratio]

@@ -1,0 +1,128 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+from typing import Any, get_args
+
+import click
+
+from loopsched.cli.output import Style
+
+Command = Callable[..., Any]
+
+form = click.option(
+    "--format",
+    "form",
+    type=click.Choice(get_args(Style)),
+    default="table",
+    show_default=True,
+    help="A table for people, or rows for programs.",
+)
+arch = click.option(
+    "--arch",
+    "-a",
+    default="titan_v",
+    show_default=True,
+    metavar="NAME|FILE",
+    help="Machine: see 'loopsched archs'.",
+)
+layers = click.option(
+    "--layer",
+    "-l",
+    "layers",
+    multiple=True,
+    metavar="NUMBER|NAME",
+    help="Only this problem of the workload; may be repeated.",
+)
+element_bytes = click.option(
+    "--element-bytes",
+    type=click.IntRange(1, 1024),
+    metavar="N",
+    help="Size of an element of every tensor, whatever the workload says.",
+)
+dialect = click.option(
+    "--dialect",
+    type=click.Choice(["loopsched", "yalsa"]),
+    default="loopsched",
+    show_default=True,
+    help="Letters of the schedule's dimensions.",
+)
+
+
+def _together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Make one decorator of several options, shown in this order."""
+
+    def decorate(command: Command) -> Command:
+        return reduce(lambda inner, option: option(inner), reversed(options), command)
+
+    return decorate
+
+
+_OBJECTIVES = ("time", "dram_bytes", "energy", "edp")
+_STRATEGIES = ("exact", "exhaustive", "random", "local")
+_VALUES = ("high", "point", "low")
+
+goal = _together(
+    click.option(
+        "--objective",
+        "-o",
+        type=click.Choice(_OBJECTIVES),
+        default="time",
+        show_default=True,
+        help="What to make small; edp: energy times time.",
+    ),
+    click.option(
+        "--strategy",
+        "-s",
+        type=click.Choice(_STRATEGIES),
+        default="exact",
+        show_default=True,
+        help="Only exact and exhaustive prove that nothing is better.",
+    ),
+    click.option(
+        "--value",
+        type=click.Choice(_VALUES),
+        default="high",
+        show_default=True,
+        help="Traffic to go by: promised, likely or least.",
+    ),
+    click.option("--seed", type=int, default=0, show_default=True, help="Of random and local."),
+)
+
+
+def goal_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Pick the keyword arguments of a search out of a command's options."""
+    return {name: given[name] for name in ("objective", "strategy", "value", "seed")}
+
+
+constraints = _together(
+    click.option(
+        "--tiles",
+        type=click.Choice(["all", "divisors", "powers2"]),
+        default="all",
+        show_default=True,
+        help="Tile sizes to try.",
+    ),
+    click.option(
+        "--fix",
+        multiple=True,
+        metavar="DIM@LEVEL=N",
+        help="Tile size of a dimension at a level; may be repeated.",
+    ),
+    click.option(
+        "--max",
+        "at_most",
+        multiple=True,
+        metavar="DIM@LEVEL=N",
+        help="Largest tile size there; may be repeated.",
+    ),
+    click.option(
+        "--spatial", metavar="DIMS", help="Dimensions that instances may share, as in K,P; or none."
+    ),
+    click.option("--order", metavar="DIMS", help="These loops in this order, outermost first."),
+    click.option(
+        "--prefix", metavar="LOOPS", help="Outermost loops, such as 'M:1024@SM N:1024@SM'."
+    ),
+)

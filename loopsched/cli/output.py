@@ -1,0 +1,96 @@
+"""Printing: rows for programs, tables for people, progress for the patient."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import click
+
+from loopsched.render import Column, table, wrapped
+from loopsched.results import Format, Row, RowWriter
+
+Style = Literal["table", "json", "jsonl", "csv"]
+
+# Room for every column where nobody has said how wide the paper is.
+_FILE_WIDTH = 120
+
+
+def width() -> int:
+    """Characters a line: of the terminal, or of ``COLUMNS``."""
+    if sys.stdout.isatty() or os.environ.get("COLUMNS"):
+        return max(40, shutil.get_terminal_size().columns)
+    return _FILE_WIDTH
+
+
+def is_plain() -> bool:
+    """Whether colours are not wanted (click drops them where nobody sees them)."""
+    return bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") == "dumb"
+
+
+def styled(text: str, **style: bool) -> str:
+    """Mark a text up, unless colours are not wanted."""
+    return text if is_plain() else click.style(text, **style)
+
+
+def rows_writer(form: Format) -> RowWriter:
+    """Open standard output for rows."""
+    return RowWriter(sys.stdout, form)
+
+
+def print_rows(rows: Iterable[Row], form: Format) -> None:
+    """Print rows for programs, each as soon as it is known."""
+    with rows_writer(form) as writer:
+        for row in rows:
+            writer.write(row)
+
+
+def print_table(
+    columns: Sequence[Column], rows: Sequence[Sequence[str]], details: Sequence[str] = ()
+) -> None:
+    """Print a table with its titles set off."""
+    titles, _, body = table(columns, rows, width(), details).partition("\n")
+    click.echo(styled(titles, bold=True))
+    click.echo(body)
+
+
+def print_text(text: str, hang: str = "") -> None:
+    """Print a paragraph, wrapped; ``hang`` goes before all lines but the first."""
+    for line in wrapped(text, width(), hang=hang):
+        click.echo(line)
+
+
+class Progress:
+    """One line on standard error that tells how far long work is.
+
+    It is shown only to a person: not where standard error is a file.
+
+    Parameters
+    ----------
+    total : int
+        Steps in all.
+    """
+
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._done = 0
+        self._is_shown = sys.stderr.isatty() and total > 1
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._show("")
+
+    def step(self, what: str) -> None:
+        """Say that one more step, this one, is done."""
+        self._done += 1
+        self._show(f"{self._done} of {self._total}: {what}")
+
+    def _show(self, text: str) -> None:
+        if self._is_shown:
+            room = shutil.get_terminal_size().columns - 1
+            click.echo(f"\r\033[K{text[:room]}", err=True, nl=False)

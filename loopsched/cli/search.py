@@ -1,0 +1,203 @@
+"""``search``: the best schedule of every problem, with its certificate."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, cast
+
+import click
+
+from loopsched import __version__
+from loopsched.cli import options, output
+from loopsched.cli.inputs import Selection, select
+from loopsched.cli.output import Style
+from loopsched.render import Column, percent, scaled, words
+
+if TYPE_CHECKING:
+    from loopsched.arch import Arch
+    from loopsched.results import Row
+    from loopsched.scheduler import Result
+
+_EPILOG = """\b
+loopsched search deepbench_conv                  94 layers on a Titan V
+loopsched search resnet50 -a v100 --out v.jsonl  keep the results
+loopsched search gemm:m=64,n=64,k=64 --top 3     one problem, three answers
+loopsched search my.json --tiles divisors        a smaller space
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("workload")
+@options.layers
+@options.element_bytes
+@options.arch
+@options.goal
+@options.constraints
+@click.option(
+    "--top", type=click.IntRange(1), default=1, metavar="N", help="Keep the N best schedules."
+)
+@click.option(
+    "--jobs",
+    "-j",
+    type=click.IntRange(1),
+    default=1,
+    metavar="N",
+    help="Work on N problems at a time.",
+)
+@click.option(
+    "--out", metavar="FILE", help="Also save rows: .jsonl or .csv as they come, or .json."
+)
+@options.form
+def search(
+    workload: str,
+    layers: tuple[str, ...],
+    element_bytes: int | None,
+    arch: str,
+    top: int,
+    jobs: int,
+    out: str | None,
+    form: Style,
+    **given: object,
+) -> None:
+    """Find the best schedule of every problem of WORKLOAD.
+
+    WORKLOAD is a name, a file, or a problem such as gemm:m=4,n=3,k=2.
+    """
+    from loopsched.arch_file import load_arch
+    from loopsched.scheduler import search_workload
+
+    chosen = select(workload, layers, element_bytes)
+    machine = load_arch(arch)
+    goal = options.goal_of(given)
+    found = search_workload(
+        chosen.workload,
+        machine,
+        jobs=jobs,
+        top=top,
+        constraints=options.constraints_of(given),
+        **goal,
+    )
+    origin = _origin(workload, arch, machine, element_bytes, goal)
+    _report(_rows(found, chosen, origin), chosen, machine.name, out, form, top)
+
+
+def _origin(
+    workload: str,
+    arch: str,
+    machine: Arch,
+    element_bytes: int | None,
+    goal: Mapping[str, object],
+) -> Row:
+    """Collect what a row needs so that it can be trusted and repeated."""
+    from loopsched.results import workload_digest
+
+    return {
+        "strategy": goal["strategy"],
+        "value": goal["value"],
+        "seed": goal["seed"],
+        "arch": arch,
+        "arch_digest": machine.digest,
+        "workload": workload,
+        "workload_digest": workload_digest(select(workload, (), element_bytes).workload),
+        "element_bytes": element_bytes,
+        "version": __version__,
+        "command": click.get_current_context().obj,
+    }
+
+
+def _rows(results: Iterator[Result], chosen: Selection, origin: Row) -> Iterator[list[Row]]:
+    from loopsched.results import result_rows
+
+    counts = chosen.workload.counts
+    for number, count, result in zip(chosen.numbers, counts, results, strict=True):
+        place: Row = {"layer": number, "count": count}
+        yield [place | row | origin for row in result_rows(result)]
+
+
+def _report(
+    found: Iterator[list[Row]],
+    chosen: Selection,
+    machine: str,
+    out: str | None,
+    form: Style,
+    top: int,
+) -> None:
+    """Save and print rows as they come; what there is at the end, or at Ctrl-C."""
+    from loopsched.results import ResultFile
+
+    kept: list[Row] = []
+    try:
+        with ExitStack() as stack:
+            writers = []
+            if out:
+                writers.append(stack.enter_context(ResultFile(out)))
+            if form != "table":
+                writers.append(stack.enter_context(output.rows_writer(form)))
+            progress = stack.enter_context(output.Progress(len(chosen.numbers)))
+            for rows in found:
+                for row in rows:
+                    for writer in writers:
+                        writer.write(row)
+                kept += rows
+                progress.step(str(rows[0]["problem"]))
+    finally:
+        if form == "table" and kept:
+            _print(kept, len(chosen.numbers), machine, top)
+
+
+_COLUMNS = (
+    Column("#"),
+    words("problem", shrinks="middle"),
+    Column("time"),
+    words("bound by"),
+    Column("DRAM"),
+    Column("needs", spare=2),
+    Column("useful", spare=1),
+    Column("bound", spare=3),
+    Column("space", spare=4),
+    Column("gap"),
+)
+
+
+def _print(rows: Sequence[Row], n_problems: int, machine: str, top: int) -> None:
+    from loopsched.results import totals
+
+    cells = [_cells(row, top) for row in rows]
+    output.print_table(_COLUMNS, cells, [str(row["schedule"]) for row in rows])
+    best = [row for row in rows if row["rank"] == 1]
+    sums = totals(best)
+    click.echo()
+    done = f"{len(best)}" if len(best) == n_problems else f"{len(best)} of {n_problems}"
+    output.print_text(
+        f"{done} problems on {machine}: {scaled(sums.time_s, 's')} in all, no run of these "
+        f"schedules below {scaled(sums.time_bound_s, 's')}; {scaled(sums.dram_bytes, 'B')} from "
+        f"and to DRAM."
+    )
+    bound = ", ".join(f"{name} {count}" for name, count in sums.bound_by)
+    proven = "all" if sums.n_proven == len(best) else f"{sums.n_proven} of {len(best)}"
+    output.print_text(
+        f"Bound by: {bound}. Proven best: {proven}, among {scaled(sums.space_size)} schedules "
+        f"({scaled(sums.nodes)} nodes visited)."
+    )
+
+
+def _cells(row: Row, top: int) -> list[str]:
+    number = str(row["layer"])
+    gap = cast(float, row["gap"])
+    return [
+        number if top == 1 else f"{number}.{row['rank']}",
+        str(row["problem"]),
+        _scaled(row, "time_s", "s"),
+        str(row["bound_by"]),
+        _scaled(row, "dram_bytes", "B"),
+        _scaled(row, "required_dram_bandwidth_bytes_per_s", "B/s"),
+        percent(cast(float, row["compute_utilisation"])),
+        _scaled(row, "time_bound_s", "s"),
+        scaled(cast(int, row["space_size"])),
+        ("0" if row["proven"] else percent(gap)) if row["rank"] == 1 else "",
+    ]
+
+
+def _scaled(row: Row, key: str, unit: str) -> str:
+    return scaled(cast(float, row[key]), unit)

@@ -1,0 +1,47 @@
+"""``space``: how many schedules a search would have to choose from."""
+
+from __future__ import annotations
+
+import click
+
+from loopsched.cli import options, output
+from loopsched.cli.inputs import select
+from loopsched.cli.output import Style
+from loopsched.render import Column, scaled, words
+
+
+@click.command()
+@click.argument("workload")
+@options.layers
+@options.arch
+@options.constraints
+@options.form
+def space(workload: str, layers: tuple[str, ...], arch: str, form: Style, **given: object) -> None:
+    """Count the schedules that a search of WORKLOAD chooses from."""
+    from loopsched.arch_file import load_arch
+    from loopsched.results import Row
+    from loopsched.scheduler import space_size
+
+    chosen = select(workload, layers)
+    machine = load_arch(arch)
+    rows: list[Row] = [
+        {
+            "layer": number,
+            "problem": problem.name,
+            "arch": arch,
+            "space_size": space_size(problem, machine, options.constraints_of(given, problem)),
+        }
+        for number, problem in zip(chosen.numbers, chosen.workload.problems, strict=True)
+    ]
+    if form != "table":
+        output.print_rows(rows, form)
+        return
+    sizes = [int(str(row["space_size"])) for row in rows]
+    cells = [
+        [str(row["layer"]), str(row["problem"]), f"{size:,}", scaled(size)]
+        for row, size in zip(rows, sizes, strict=True)
+    ]
+    columns = (Column("#"), words("problem", shrinks="middle"))
+    output.print_table((*columns, Column("schedules", spare=1), Column("about")), cells)
+    click.echo()
+    output.print_text(f"{sum(sizes):,} schedules in all")

@@ -1,0 +1,334 @@
+"""The command line: what it prints, where, and with which exit status."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from loopsched import __version__
+from loopsched.cli import _COMMANDS, run
+from loopsched.errors import EmptySpaceError
+
+DATA = Path(__file__).parent / "data"
+GEMM = "gemm:m=1024,n=1024,k=1024"
+NEST = "M:1024@SM N:1024@SM K:1024 M:128 N:64 K:8"
+SMALL = "M:1024@SM N:1024@SM K:1024 M:16 N:16 K:8"
+HEAVY = {"numpy", "numba", "networkx", "pydantic", "matplotlib", "yaml"}
+
+
+@pytest.fixture(autouse=True)
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
+def call(capsys: pytest.CaptureFixture[str], *words: str, status: int = 0) -> str:
+    """Run a command line; return standard output, or error where it must fail."""
+    assert run(words) == status
+    captured = capsys.readouterr()
+    if status == 0:
+        assert captured.err == ""
+        return captured.out
+    assert captured.out == ""
+    return captured.err
+
+
+def rows(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, object]]:
+    found = json.loads(call(capsys, *words, "--format", "json"))
+    assert isinstance(found, list)
+    return found
+
+
+class TestFront:
+    def test_help_lists_every_command_and_loads_nothing_heavy(self) -> None:
+        code = "import sys; from loopsched.cli import run; run(['--help'])"
+        code += "; print(*sys.modules, file=sys.stderr)"
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert all(f"\n  {name} " in done.stdout for name in _COMMANDS)
+        loaded = set(done.stderr.split())
+        assert not loaded & HEAVY
+        assert not any(name.startswith("loopsched.cli.") for name in loaded)
+
+    def test_version(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert call(capsys, "--version") == f"loopsched {__version__}\n"
+
+    @pytest.mark.parametrize("command", _COMMANDS)
+    def test_every_command_has_help(self, command: str, capsys: pytest.CaptureFixture[str]) -> None:
+        text = call(capsys, command, "--help")
+        assert text.startswith(f"Usage: loopsched {command}")
+        assert max(map(len, text.splitlines())) <= 80
+
+    def test_module_runs(self) -> None:
+        command = [sys.executable, "-m", "loopsched", "--version"]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert done.stdout == f"loopsched {__version__}\n"
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            (["serach"], "no command 'serach'; did you mean 'search'?"),
+            (["analyze", GEMM], "needs a SCHEDULE"),
+            (["analyze", GEMM, NEST, "--model", "yalza"], "'yalza' is not one of"),
+            (["archs", "--format", "xml"], "'xml' is not one of"),
+            (["archs", "--foo"], "No such option"),
+        ],
+    )
+    def test_wrong_usage_is_2(
+        self, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert message in call(capsys, *words, status=2)
+
+    @pytest.mark.parametrize(
+        ("words", "message"),
+        [
+            (["archs", "titan_w"], "no architecture 'titan_w'; did you mean 'titan_v'?"),
+            (["workloads", "resnet5"], "did you mean 'resnet50'?"),
+            (["workloads", "no/such.json"], "no/such.json: no such file"),
+            (["analyze", GEMM, "M:1024 N:1024 K:512"], "it must cover the size, 'K:1024'"),
+            (["analyze", GEMM, "M:1024@XM N:1024 K:1024"], "unknown unit 'XM'"),
+            (["analyze", GEMM, NEST, "--capacity", "5 KB"], "write kB or KiB"),
+            (["analyze", GEMM, "@none.txt"], "none.txt: cannot be read"),
+            (["analyze", "resnet50", NEST], "25 problems, but one is needed"),
+            (["analyze", "resnet50", NEST, "-l", "77"], "layers are numbered 0 to 24"),
+            (["analyze", "resnet50", NEST, "-l", "conv2_3x4"], "did you mean 'conv2_3x3'?"),
+            (["analyze", "gemm:m=4,n", NEST], "'n' is not field=value"),
+            (["analyze", "gemm:m=4,m=5,n=1,k=1", NEST], "field 'm' is given twice"),
+            (["analyze", "gemm:m=0,n=1,k=1", NEST], "m is 0"),
+            (["analyze", '{"op": "gemm"', NEST], "problem on the command line: not JSON"),
+            (["analyze", f"gemm:m={'9' * 5000},n=1,k=1", NEST], "m is"),
+            (["show", __file__], "not JSON"),
+        ],
+    )
+    def test_bad_input_is_3_and_one_message(
+        self, words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        text = call(capsys, *words, status=3)
+        assert text.startswith("Error: ")
+        assert message in text
+        assert "Traceback" not in text
+
+    def test_nothing_fits_is_4(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def refuse() -> tuple[str, ...]:
+            raise EmptySpaceError("no schedule is left: --fix M@L2=7 took the last 12")
+
+        monkeypatch.setattr("loopsched.arch_file.arch_names", refuse)
+        text = call(capsys, "archs", status=4)
+        assert text == "Error: no schedule is left: --fix M@L2=7 took the last 12\n"
+
+    def test_an_interruption_is_130(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def interrupt() -> tuple[str, ...]:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("loopsched.arch_file.arch_names", interrupt)
+        assert call(capsys, "archs", status=130) == "Error: interrupted\n"
+
+    def test_a_closed_pipe_is_silent(self) -> None:
+        command = f"{sys.executable} -m loopsched workloads deepbench_gemm | head -n 1"
+        done = subprocess.run(
+            ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True
+        )
+        assert done.stderr == ""
+        assert len(done.stdout.splitlines()) == 1
+        assert done.returncode in (0, 128 + signal.SIGPIPE)
+
+    def test_a_bug_keeps_its_traceback(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fail() -> tuple[str, ...]:
+            raise RuntimeError("a bug")
+
+        monkeypatch.setattr("loopsched.arch_file.arch_names", fail)
+        with pytest.raises(RuntimeError, match="a bug"):
+            run(["archs"])
+
+
+class TestArchs:
+    def test_table_fits_80_columns_and_names_all(self, capsys: pytest.CaptureFixture[str]) -> None:
+        text = call(capsys, "archs")
+        assert max(map(len, text.splitlines())) <= 80
+        assert {"titan_v", "h200", "diannao"} <= {line.split()[0] for line in text.splitlines()}
+        assert "L2 4.5 MiB, L1 96 KiB x 80" in text
+
+    def test_rows(self, capsys: pytest.CaptureFixture[str]) -> None:
+        found = {row["name"]: row for row in rows(capsys, "archs")}
+        # 80 SM x 64 lanes x 2 FLOP x 1.455 GHz; 3,072 bits at 850 MHz, two a cycle.
+        assert found["titan_v"]["peak_fp32_flops_per_s"] == pytest.approx(14.8992e12)
+        assert found["titan_v"]["dram_bandwidth_bytes_per_s"] == pytest.approx(652.8e9)
+
+    def test_one_shows_numbers_with_sources(self, capsys: pytest.CaptureFixture[str]) -> None:
+        text = call(capsys, "archs", "titan_v")
+        assert max(map(len, text.splitlines())) <= 80
+        assert "652.8 GB/s" in text
+        assert "deviceQuery" in text
+        assert "dram_latency" in text
+
+    def test_a_file_works_like_a_name(
+        self, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    ) -> None:
+        (exported,) = rows(capsys, "archs", "titan_v")
+        digest = exported.pop("digest")
+        path = tmp_path / "mine.yaml"
+        path.write_text(json.dumps(exported), encoding="utf-8")
+        (again,) = rows(capsys, "archs", str(path))
+        assert again["digest"] == digest
+
+
+class TestWorkloads:
+    def test_table_fits_80_columns(self, capsys: pytest.CaptureFixture[str]) -> None:
+        text = call(capsys, "workloads")
+        assert max(map(len, text.splitlines())) <= 80
+        assert "deepbench_conv " in text
+
+    def test_counts(self, capsys: pytest.CaptureFixture[str]) -> None:
+        found = {row["name"]: row["problems"] for row in rows(capsys, "workloads")}
+        assert found["deepbench_conv"] == 94
+        assert found["deepbench_gemm"] == 160
+
+    def test_problems_of_one(self, capsys: pytest.CaptureFixture[str]) -> None:
+        found = rows(capsys, "workloads", "deepbench_conv")
+        assert [row["layer"] for row in found] == list(range(94))
+        text = call(capsys, "workloads", "deepbench_conv")
+        assert len(text.splitlines()) == 2 + 94
+
+    def test_csv(self, capsys: pytest.CaptureFixture[str]) -> None:
+        text = call(capsys, "workloads", "vgg16", "--format", "csv")
+        found = list(csv.DictReader(io.StringIO(text)))
+        assert found[0]["kind"] == "conv2d"
+
+    def test_schema_is_json_schema(self, capsys: pytest.CaptureFixture[str]) -> None:
+        from jsonschema import Draft202012Validator
+
+        schema = json.loads(call(capsys, "workloads", "--schema"))
+        Draft202012Validator.check_schema(schema)
+        assert Draft202012Validator(schema).is_valid(
+            {"layers": [{"op": "gemm", "m": 2, "n": 3, "k": 4}]}
+        )
+
+
+class TestAnalyze:
+    def test_table(self, capsys: pytest.CaptureFixture[str]) -> None:
+        text = call(capsys, "analyze", GEMM, NEST)
+        assert max(map(len, text.splitlines())) <= 80
+        assert "bound by  compute" in text
+        assert "2.147 GFLOP in 218.5 us, units useful 80.0 % of the time" in text
+        assert "L1 holds 38.00 KiB of 96 KiB: M:128 N:64 K:8" in text
+
+    def test_row(self, capsys: pytest.CaptureFixture[str]) -> None:
+        (row,) = rows(capsys, "analyze", GEMM, NEST)
+        # 128 tiles on 80 SM: two waves of 128 x 64 x 1,024 steps at 64 MAC a cycle, 1.2 GHz.
+        assert row["time_s"] == pytest.approx(2 * 128 * 64 * 1024 / 64 / 1.2e9)
+        assert row["schedule"] == NEST
+        levels = row["levels"]
+        assert isinstance(levels, list)
+        assert [level["name"] for level in levels] == ["L2", "L1"]
+        assert levels[1]["read_bytes"]["high"] == 4 * 128 * 1024 * (128 + 64)
+
+    def test_one_buffer_by_size(self, capsys: pytest.CaptureFixture[str]) -> None:
+        nest = "M:64 N:64 K:64 M:16 N:16"
+        words = ["analyze", "gemm:m=64,n=64,k=64", nest, "--capacity", "2 KiB"]
+        (row,) = rows(capsys, *words, "--policy", "explicit")
+        assert row["dram_bytes"] == 4 * 64 * 64 * (4 + 4 + 1)
+
+    def test_element_bytes_override(self, capsys: pytest.CaptureFixture[str]) -> None:
+        nest, size = "M:64 N:64 K:64", ["--capacity", "1 MiB", "--element-bytes", "2"]
+        (row,) = rows(capsys, "analyze", "gemm:m=64,n=64,k=64", nest, *size)
+        assert row["dram_bytes"] == 3 * 64 * 64 * 2
+
+    @pytest.mark.parametrize("suffix", ["txt", "json"])
+    def test_schedule_from_a_file(
+        self, suffix: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    ) -> None:
+        path = tmp_path / f"nest.{suffix}"
+        loops = [{"dim": dim, "extent": 8} for dim in "MNK"]
+        path.write_text("M:8\nN:8\nK:8\n" if suffix == "txt" else json.dumps({"loops": loops}))
+        (row,) = rows(capsys, "analyze", "gemm:m=8,n=8,k=8", f"@{path}")
+        assert row["schedule"] == "M:8 N:8 K:8"
+
+    def test_yalsa_prints_its_examples(self, capsys: pytest.CaptureFixture[str]) -> None:
+        conv = "conv2d:c=108,k=200,p=32,q=32,r=4,s=4,name=Example Conv"
+        loops = "n:1 y:32 x:32 k:200 y:8 x:8 k:64 s:4 r:4 c:108 k:16 c:16"
+        product = "gemm:m=64,n=256,k=256,name=Example MM"
+        both = [(conv, loops), (product, "n:64 c:256 k:256 n:32 c:32 k:32")]
+        text = "".join(
+            call(capsys, "analyze", problem, nest, "--model", "yalsa", "--dialect", "yalsa")
+            for problem, nest in both
+        )
+        assert text == (DATA / "yalsa_examples.txt").read_text(encoding="utf-8")
+
+    def test_yalsa_rows(self, capsys: pytest.CaptureFixture[str]) -> None:
+        nest = "n:64 c:256 k:256 n:32 c:32 k:32"
+        words = ["gemm:m=64,n=256,k=256", nest, "--model", "yalsa", "--dialect", "yalsa"]
+        found = {row["capacity_bytes"]: row for row in rows(capsys, "analyze", *words)}
+        assert len(found) == 20
+        assert (found[8192]["bytes_per_cycle"], found[8192]["fit_level"]) == (3.0, 3)
+
+    def test_report_003_needs_no_schedule(self, capsys: pytest.CaptureFixture[str]) -> None:
+        (row,) = rows(capsys, "analyze", "gemm:m=64,n=4096,k=25088", "--model", "report003")
+        assert (row["printed_us"], row["bound"]) == (62190, "memory")
+        text = call(capsys, "analyze", "report_003", "--model", "report003")
+        assert max(map(len, text.splitlines())) <= 80
+        assert len(text.splitlines()) > 50
+
+
+class TestShow:
+    def test_a_schedule_as_loops(self, capsys: pytest.CaptureFixture[str]) -> None:
+        text = call(capsys, "show", GEMM, NEST)
+        assert max(map(len, text.splitlines())) <= 80
+        assert "parallel for m1 in range(0, 1024, 128) @SM:" in text
+        assert "L1 holds 38.00 KiB of 96 KiB" in text
+        assert "C[m, n] += A[m, k] * B[k, n]" in text
+
+
+class TestCompare:
+    def test_table(self, capsys: pytest.CaptureFixture[str]) -> None:
+        text = call(capsys, "compare", GEMM, SMALL, NEST)
+        assert max(map(len, text.splitlines())) <= 80
+        assert "L2 - L1       541.1 MB  104.9 MB   5.16" in text
+        assert "- L2 to L1, B: 268.4 MB against 33.55 MB" in text
+
+    def test_nothing_worse(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert "nothing moves more" in call(capsys, "compare", GEMM, NEST, NEST)
+
+    def test_rows(self, capsys: pytest.CaptureFixture[str]) -> None:
+        this, other = rows(capsys, "compare", GEMM, SMALL, NEST)
+        assert (this["schedule"], other["schedule"]) == (SMALL, NEST)
+        assert this["reasons"]
+        assert other["reasons"] == []
+
+
+@pytest.mark.parametrize("words", [["archs"], ["workloads"], ["analyze", GEMM, NEST]])
+def test_wide_paper_is_used(
+    words: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    widest = max(map(len, call(capsys, *words).splitlines()))
+    assert 80 < widest <= 120
+
+
+def test_colour_only_for_people_who_want_it() -> None:
+    import pty
+
+    def shown(**settings: str) -> bytes:
+        mine, theirs = pty.openpty()
+        environment = {k: v for k, v in os.environ.items() if k != "NO_COLOR"} | settings
+        environment |= {"TERM": settings.get("TERM", "xterm")}
+        command = [sys.executable, "-m", "loopsched", "archs"]
+        subprocess.run(command, stdout=theirs, env=environment, check=True)
+        os.close(theirs)
+        text = os.read(mine, 65536)
+        os.close(mine)
+        return text
+
+    assert b"\x1b[1m" in shown()
+    assert b"\x1b" not in shown(NO_COLOR="1")
+    assert b"\x1b" not in shown(TERM="dumb")
