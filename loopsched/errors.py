@@ -29,7 +29,7 @@ class InputError(LoopschedError, ValueError):
     Examples
     --------
     >>> InputError.joined("x.json", ["layer 0: no 'op'", "layer 1: n is 0"]).problems
-    ('layer 0: no 'op'', 'layer 1: n is 0')
+    ("layer 0: no 'op'", 'layer 1: n is 0')
     """
 
     def __init__(self, message: str, problems: Iterable[str] = ()) -> None:
