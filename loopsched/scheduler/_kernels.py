@@ -120,15 +120,20 @@ def _is_unbroken(c1: int, n1: int, c2: int, n2: int) -> bool:
 
 
 @jit
-def envelope(flat: Ints, rows: int, columns: int, start: int, out: Ints) -> None:
-    """Replace each number by the least of those at or behind it, both ways."""
-    for i in range(rows - 1, -1, -1):
-        for j in range(columns - 1, -1, -1):
+def envelope(
+    flat: Ints, rows: int, columns: int, start: int, is_forward: bool, out: Ints
+) -> None:
+    """Replace each number by the least of those behind it, or before it, both ways."""
+    step = -1 if is_forward else 1
+    for at_i in range(rows):
+        i = rows - 1 - at_i if is_forward else at_i
+        for at_j in range(columns):
+            j = columns - 1 - at_j if is_forward else at_j
             least = flat[start + i * columns + j]
-            if i + 1 < rows:
-                least = min(least, out[start + (i + 1) * columns + j])
-            if j + 1 < columns:
-                least = min(least, out[start + i * columns + j + 1])
+            if at_i:
+                least = min(least, out[start + (i - step) * columns + j])
+            if at_j:
+                least = min(least, out[start + i * columns + j - step])
             out[start + i * columns + j] = least
 
 
@@ -309,8 +314,44 @@ def best_body(
                     break
                 continue
             if not leaf:
-                k += 1
-                index[actives[c, k]] = 0
+                # The largest extents of the rest that leave room, one by one.
+                for j in range(k + 1, depth_of):
+                    e = actives[c, j]
+                    low, high = 1, n_extents[e] - 1
+                    while low < high:
+                        middle = (low + high) // 2
+                        small_at[e] = middle
+                        for t in range(n_tensors):
+                            needs[t] = (
+                                copies
+                                * element_bytes[t]
+                                * _on_axes(
+                                    largest_bound, small_at, t, -1, tensor_axes, axis_dims,
+                                    axis_stride, axis_start,
+                                )
+                            )
+                        if _fits(needs, capacity, own):
+                            high = middle
+                        else:
+                            low = middle + 1
+                    small_at[e] = n_extents[e] - 1
+                    bound_at[e] = low
+                bound = 0
+                for t in range(n_tensors):
+                    bound += (
+                        weight[t]
+                        * _repeats(bound_at, t, runs[c, t], pieces, is_indexed)
+                        * _on_axes(
+                            total_bound, bound_at, t, slide_dims[c, t], tensor_axes, axis_dims,
+                            axis_stride, axis_start,
+                        )
+                    )
+                first = bound_at[actives[c, k + 1]]
+                for j in range(k + 1, depth_of):
+                    bound_at[actives[c, j]] = 1
+                if bound < incumbent:
+                    k += 1
+                    index[actives[c, k]] = first - 1
                 continue
             cost = 0
             for t in range(n_tensors):

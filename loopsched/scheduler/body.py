@@ -104,10 +104,9 @@ def best_body(
     bounds = [np.empty_like(tables.total), np.empty_like(tables.total)]
     for axis in range(len(tables.axis_dims)):
         first = int(tables.n_extents[tables.axis_dims[axis, 0]])
-        for source, out in zip((tables.total, tables.largest), bounds, strict=True):
-            _kernels.envelope(
-                source, first, int(tables.axis_stride[axis]), int(tables.axis_start[axis]), out
-            )
+        second, start = int(tables.axis_stride[axis]), int(tables.axis_start[axis])
+        _kernels.envelope(tables.total, first, second, start, True, bounds[0])
+        _kernels.envelope(tables.largest, first, second, start, False, bounds[1])
     index = np.zeros(len(problem.sizes), dtype=np.int64)
     found, chosen, nodes = _kernels.best_body(
         tables.pieces, tables.n_extents, tables.axis_dims, tables.axis_stride, tables.axis_start,

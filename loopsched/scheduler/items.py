@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from loopsched.problem import Problem
-from loopsched.scheduler.tables import tables_for, trip_classes
+from loopsched.scheduler.tables import tables_for, trip_classes, with_least_halos
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +34,14 @@ class Items:
         Extents of the full lists, where the rest is a list of its own.
     least_s : float, seconds
         Lower bound of the time of every schedule in which items are cut so.
+    pieces : tuple of (str, int)
+        How many items there are along each of these dimensions.
     """
 
     extents: tuple[tuple[str, int], ...]
     listed: tuple[tuple[str, int], ...]
     least_s: float
+    pieces: tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +105,7 @@ def best_items(
         else (size[dim],)
         for dim in problem.dims
     )
-    tables = tables_for(problem, candidates=candidates)
+    tables = with_least_halos(tables_for(problem, candidates=candidates))
     width = max([len(found) for found in options.values()], default=1)
     shape = (len(problem.dims), width)
     extents = np.ones(shape, dtype=np.int64)
@@ -142,6 +145,10 @@ def best_items(
                     if cut
                 ),
                 float(leaf_s[at]),
+                tuple(
+                    (dim, -(-size[dim] // extent))
+                    for dim, (extent, _) in zip(split, chosen, strict=True)
+                ),
             )
         )
     found.sort(key=lambda items: items.least_s)

@@ -7,11 +7,12 @@ depend on one dimension or one axis only; they are tabulated here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from loopsched.footprint import segments, tensor_bytes
+from loopsched.footprint import axis_extremes, reach, segments, tensor_bytes
 from loopsched.problem import Axis, Problem
 
 if TYPE_CHECKING:
@@ -285,3 +286,83 @@ def _axis_numbers(
         numbers,
     )
     return numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]
+
+
+def relaxed_tables(problem: Problem, pieces: Mapping[str, int]) -> Tables:
+    """Tabulate a problem so that no way of cutting some pieces does better.
+
+    Parameters
+    ----------
+    problem : Problem
+    pieces : mapping of str to int
+        How often each of these dimensions is cut outside; however unevenly.
+
+    Returns
+    -------
+    Tables
+        Every number is at most that of any choice of outer extents with as
+        many pieces and a body of the same or larger extents.
+    """
+    size = problem.size
+    candidates = tuple(
+        tuple(e for e in trip_classes((size[dim],)) if e <= -(-size[dim] // pieces.get(dim, 1)))
+        for dim in problem.dims
+    )
+    return with_least_halos(tables_for(problem, candidates=candidates))
+
+
+def with_least_halos(tables: Tables) -> Tables:
+    """Lower the sums on clipped axes to the least that as many pieces can have.
+
+    Where padding is clipped, two pieces that meet near the edge share less.
+    Along one dimension, each meeting point adds what is shared there, whatever
+    the other pieces are; so the least sum has the meeting points that share
+    least.  Axes on which both dimensions are cut, or windows have gaps, are
+    taken without any sharing.
+    """
+    import numpy as np
+
+    total = tables.total.copy()
+    problem = tables.problem
+    at = 0
+    for tensor in problem.tensors:
+        for axis in tensor.axes:
+            if _is_clipped(problem, axis) or axis.is_compound:
+                _least_totals(tables, axis, at, total)
+            at += 1
+    return replace(tables, total=np.minimum(total, tables.total))
+
+
+def _least_totals(tables: Tables, axis: Axis, at: int, total: Ints) -> None:
+    import numpy as np
+
+    size = tables.problem.size
+    start = int(tables.axis_start[at])
+    rows = [int(d) for d in tables.axis_dims[at] if d >= 0]
+    counts = [int(tables.n_extents[d]) for d in rows]
+    n_second = counts[1] if len(counts) > 1 else 1
+    union = axis_extremes(axis, tuple(size[dim] for dim in axis.dims), ((),) * len(rows)).total
+    for k, row in enumerate(rows):
+        dim, coefficient = axis.terms[k]
+        window = 1 + sum(c * (size[name] - 1) for name, c in axis.terms if name != dim)
+        x = np.arange(1, size[dim], dtype=np.int64)
+        low = axis.offset + coefficient * x
+        high = low - coefficient + window  # first position after the piece before
+        if axis.size is not None:
+            low, high = np.clip(low, 0, axis.size), np.clip(high, 0, axis.size)
+        shared = np.sort(np.maximum(0, high - low))
+        if not _is_interval(axis, dim, size):
+            shared[:] = 0
+        least = np.concatenate(([0], np.cumsum(shared)))
+        for i in range(counts[k]):
+            where = start + (i * n_second if k == 0 else i)
+            total[where] = union + least[int(tables.pieces[row, i]) - 1]
+    if len(rows) == 2:  # both cut: no sharing is certain
+        for i in range(1, counts[0]):
+            for j in range(1, counts[1]):
+                total[start + i * n_second + j] = union
+
+
+def _is_interval(axis: Axis, dim: str, size: Mapping[str, int]) -> bool:
+    bits = reach(tuple((c, 1 if name == dim else size[name]) for name, c in axis.terms))
+    return bits.bit_count() == bits.bit_length()

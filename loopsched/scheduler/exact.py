@@ -1,0 +1,415 @@
+"""Exact search: bounds from each resource alone, joined until they meet.
+
+Every resource gives a bound that holds for all schedules of the space: the
+least traffic across each boundary (`body`), and the least time of any cut into
+work items (`items`).  Schedules are built to reach the bounds; where the best
+one does, it is optimal, and the certificate says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from itertools import permutations
+
+from loopsched.arch import Arch, Level
+from loopsched.errors import EmptySpaceError
+from loopsched.models.machine import data_type_of, nested_units, room_of
+from loopsched.nest import Schedule
+from loopsched.problem import Problem
+from loopsched.scheduler.blocks import Block, compose
+from loopsched.scheduler.body import Body, best_body
+from loopsched.scheduler.items import Items, Pace, best_items
+from loopsched.scheduler.result import (
+    Certificate,
+    Objective,
+    Result,
+    Scored,
+    Value,
+    objective_value,
+    rank,
+)
+from loopsched.scheduler.space import Space
+from loopsched.scheduler.tables import relaxed_tables, tables_for, trip_classes
+from loopsched.score import Evaluation, evaluate, level_traffic
+
+Extents = dict[str, int]
+
+# Ways to cut items that are looked at one by one before the gap is left open.
+MAX_OPEN = 8192
+MAX_TRIED = 24
+WIDENINGS = (1.0001, 1.001, 1.01, 1.05, 1.2, float("inf"))
+
+
+@dataclass
+class Searcher:
+    """One exact search in progress.
+
+    Parameters
+    ----------
+    problem : Problem
+    arch : Arch
+    objective, value
+        What is minimised.
+    spatial : tuple of str
+        Dimensions that instances may share.
+    keep : int
+        How many of the best schedules to keep.
+    """
+
+    problem: Problem
+    arch: Arch
+    objective: Objective
+    value: Value
+    spatial: tuple[str, ...]
+    keep: int
+    nodes: int = 0
+    found: dict[Schedule, Evaluation] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        arch = self.arch
+        self.rate = float(
+            arch.compute.rate(data_type_of(self.problem, arch)) * arch.compute.clock_hz
+        )
+        units = nested_units(arch)
+        self.unit, self.instances = next(
+            ((unit, count) for unit, count in units.items() if count > 1), (None, 1)
+        )
+        self.shared = tuple(level for level in arch.caches if level.is_shared)
+        self.private = tuple(level for level in arch.caches if not level.is_shared)
+        if self.unit is None or len(units) > 1:
+            self.spatial = self.spatial if self.unit else ()
+        self.least: dict[str, Body] = {}
+
+    def run(self) -> tuple[float, bool]:
+        """Search; returns the lower bound and whether it is met."""
+        floor = self._floor()
+        self._try_memory_first()
+        if self._best() <= floor:
+            return self._best(), True
+        if self.objective == "time" and self.unit:
+            floor = self._items_first(floor)
+        best = self._best()
+        return min(floor, best), best <= floor
+
+    def _best(self) -> float:
+        return min(
+            (objective_value(e, self.objective, self.value) for e in self.found.values()),
+            default=float("inf"),
+        )
+
+    def consider(self, schedule: Schedule) -> Evaluation:
+        """Score a schedule and remember it."""
+        known = self.found.get(schedule)
+        if known is None:
+            known = evaluate(self.problem, schedule, self.arch)
+            self.found[schedule] = known
+        return known
+
+    # Bounds -----------------------------------------------------------------
+
+    def body(
+        self,
+        level: Level,
+        chains: tuple[tuple[int, ...], ...] | None = None,
+        share_bytes: int | None = None,
+    ) -> Body:
+        """Find the best body of a level, inside outer extents if given."""
+        is_cache = level.kind == "cache"
+        room = room_of(self.problem, level)
+        if share_bytes is not None:
+            room = replace(room, shared_bytes=min(room.shared_bytes, share_bytes))
+        tables = tables_for(self.problem, chains) if chains else None
+        found = best_body(
+            self.problem,
+            room,
+            tables=tables,
+            is_guaranteed=is_cache and self.value == "high",
+            halo_reuse=is_cache or level.halo_reuse,
+            copies=2 if level.double_buffered and not is_cache else 1,
+        )
+        if found is None:
+            found = self._single_points(level)
+        self.nodes += found.nodes
+        return found
+
+    def _single_points(self, level: Level) -> Body:
+        if level.kind == "scratchpad":
+            raise EmptySpaceError(
+                f"problem '{self.problem.name}': nothing fits, the operands of one point need "
+                f"more than level '{level.name}' holds ({level.usable_bytes} B)"
+            )
+        ones = tuple((dim, 1) for dim in self.problem.dims)
+        return Body(0, ones, tuple(d for d, n in self.problem.sizes if n > 1), 0)
+
+    def _bound_bytes(self, level: Level) -> int:
+        if level.name not in self.least:
+            self.least[level.name] = self.body(level)
+        return self.least[level.name].bytes if self.value != "low" else 0
+
+    def _level_s(self, level: Level) -> float:
+        if not level.bandwidth_bytes_per_s:
+            return 0.0
+        return self._bound_bytes(level) / level.bandwidth_bytes_per_s
+
+    def _compute_s(self) -> float:
+        return -(-self.problem.macs // self.instances) / self.rate
+
+    def _energy_floor(self) -> float:
+        total = self.problem.macs * (self.arch.compute.energy_pj_per_mac or 0.0)
+        for outer, level in zip(self.arch.levels, self.arch.caches, strict=False):
+            both = (outer.energy_pj_per_byte or 0.0) + (level.energy_pj_per_byte or 0.0)
+            total += self._bound_bytes(level) * both
+        return total
+
+    def _time_floor(self) -> float:
+        """Bound time; inner levels' traffic only where it may matter."""
+        floor = max(self._compute_s(), *(self._level_s(level) for level in self.shared))
+        if not self.unit:
+            floor = max(floor, *(self._level_s(level) for level in self.private), 0.0)
+        return floor
+
+    def _floor(self) -> float:
+        if self.objective == "dram_bytes":
+            return self._bound_bytes(self.arch.caches[0])
+        if self.objective == "time":
+            return self._time_floor()
+        energy = self._energy_floor()
+        return energy if self.objective == "energy" else energy * self._time_floor()
+
+    # Schedules ---------------------------------------------------------------
+
+    def _try_memory_first(self) -> None:
+        """Build from the memory inward: each level's best body in the last one's."""
+        blocks: list[Block] = []
+        chains: list[Extents] = []
+        for level in self.shared:
+            body = self.least.get(level.name) if not chains else None
+            body = body or self.body(level, self._chains(chains))
+            blocks.append(Block(tuple(reversed(body.inward)), body.extents))
+            chains.append(dict(body.extents))
+        if not self.unit:
+            self.consider(compose(self.problem, blocks))
+            return
+        region = chains[-1] if chains else self.problem.size
+        for items in self._items_inside(region):
+            cut = dict(region)
+            cut.update({dim: min(extent, cut[dim]) for dim, extent in items.extents})
+            self._spread(blocks, chains, cut)
+
+    def _items_inside(self, region: Extents) -> tuple[Items, ...]:
+        """Cut one list's region into items, as if it were the whole problem."""
+        sizes = tuple((dim, region[dim]) for dim in self.problem.dims)
+        part = replace(self.problem, sizes=sizes)
+        items, nodes = best_items(part, self.spatial, self._pace(0.0))
+        self.nodes += nodes
+        return items
+
+    def _pace(self, floor_s: float) -> Pace:
+        bandwidth = self.private[0].bandwidth_bytes_per_s if self.private else None
+        if self.value == "low":
+            bandwidth = None
+        return Pace(self.instances, self.rate, bandwidth or float("inf"), floor_s)
+
+    def _chains(self, outer: list[Extents]) -> tuple[tuple[int, ...], ...] | None:
+        if not outer:
+            return None
+        return tuple(tuple(extents[dim] for extents in outer) for dim in self.problem.dims)
+
+    def _spread(self, blocks: list[Block], chains: list[Extents], cut: Extents) -> None:
+        """Give items to instances in the best order; inside, each level's best body."""
+        region = chains[-1] if chains else self.problem.size
+        trips = {
+            dim: -(-region[dim] // cut[dim])
+            for dim in self.problem.dims
+            if cut[dim] < region[dim]
+        }
+        extents = tuple((dim, cut[dim]) for dim in trips)
+        for inner in self._inside([*chains, cut]):
+            made = [
+                compose(self.problem, [*blocks, Block(order, extents, self.unit), *inner])
+                for order in distinct_orders(trips, self.instances)
+            ]
+            if len(made) > self.keep:
+                made.sort(key=lambda schedule: (self._memory_bytes(schedule), str(schedule)))
+            for schedule in made[: self.keep]:
+                self.consider(schedule)
+
+    def _inside(self, outer: list[Extents]) -> list[list[Block]]:
+        """Build the loops inside an item: each level's best body in the last one's.
+
+        Instances in lock-step share the level outside, so besides the best
+        body there is the best of those that fit there all at once.
+        """
+        shares: list[int | None] = [None]
+        if self.shared and self.private:
+            usable = self.shared[-1].usable_bytes or 0
+            own = self.private[0].usable_bytes or 0
+            if usable < own * self.instances:
+                shares.append(usable // self.instances)
+        found: list[list[Block]] = []
+        for share in shares:
+            chains, blocks = list(outer), []
+            for level in self.private:
+                body = self.body(level, self._chains(chains), share)
+                blocks.append(Block(tuple(reversed(body.inward)), body.extents))
+                chains.append(dict(body.extents))
+            if blocks not in found:
+                found.append(blocks)
+        return found
+
+    def _memory_bytes(self, schedule: Schedule) -> int:
+        if not self.shared:
+            return 0
+        moved = level_traffic(self.problem, schedule, self.arch, self.shared[0].name)
+        found: int = getattr(moved[0].bytes, self.value)
+        return found
+
+    # Time, from the items outward ---------------------------------------------
+
+    def _items_first(self, floor: float) -> float:
+        """Build from the items outward until their bound meets the best time.
+
+        Returns a lower bound on the time of every schedule of the space.
+        """
+        pace = self._pace(floor)
+        items, nodes = best_items(self.problem, self.spatial, pace)
+        self.nodes += nodes
+        for chosen in items:
+            self._from_items(chosen)
+        if self._best() <= items[0].least_s:
+            return self._best()
+        return self._close(pace, items[0].least_s)
+
+    def _close(self, pace: Pace, least: float) -> float:
+        """Exclude every other cut into items, or build it; bound what is left."""
+        if self.private:  # cheap, and often the end of it
+            pace = replace(
+                pace, floor_s=max(pace.floor_s, *(self._level_s(level) for level in self.private))
+            )
+            if self._best() <= pace.floor_s:
+                return self._best()
+        settled: set[tuple[tuple[str, int], ...]] = set()
+        reached, tried, unsettled = least, 0, float("inf")
+        for widening in WIDENINGS:
+            limit = min(self._best(), least * widening)
+            rest, nodes = best_items(
+                self.problem, self.spatial, pace, below_s=limit, collect=MAX_OPEN
+            )
+            self.nodes += nodes
+            if len(rest) >= MAX_OPEN:
+                break
+            for chosen in rest:
+                if chosen.extents + chosen.listed in settled or chosen.least_s >= self._best():
+                    continue
+                settled.add(chosen.extents + chosen.listed)
+                floor = max(chosen.least_s, self._private_floor(chosen))
+                if floor < self._best() and tried < MAX_TRIED:
+                    tried += 1
+                    self._from_items(chosen)
+                unsettled = min(unsettled, floor)
+            reached = limit
+            if reached >= self._best():
+                break
+        return min(unsettled, max(reached, least), self._best())
+
+    def _private_floor(self, items: Items) -> float:
+        """Bound the inner traffic of all schedules with as many pieces."""
+        level = self.private[0] if self.private else None
+        if level is None or not level.bandwidth_bytes_per_s or self.value == "low":
+            return 0.0
+        limit = int(self._best() * level.bandwidth_bytes_per_s) + 1
+        is_cache = level.kind == "cache"
+        found = best_body(
+            self.problem,
+            room_of(self.problem, level),
+            tables=relaxed_tables(self.problem, dict(items.pieces)),
+            is_guaranteed=is_cache and self.value == "high",
+            halo_reuse=is_cache or level.halo_reuse,
+            copies=2 if level.double_buffered and not is_cache else 1,
+            below=limit,
+        )
+        if found is None:
+            return self._best()
+        self.nodes += found.nodes
+        return found.bytes / level.bandwidth_bytes_per_s
+
+    def _from_items(self, items: Items) -> None:
+        size = self.problem.size
+        cut = {**size, **dict(items.extents)}
+        listed = dict(items.listed)
+        if listed:
+            block = Block(tuple(listed), tuple(listed.items()))
+            self._spread([block], [{**size, **listed}], cut)
+        else:
+            self._spread([], [], cut)
+        if self._best() > items.least_s:
+            self._lists_in_memory_order(cut)
+
+    def _lists_in_memory_order(self, cut: Extents) -> None:
+        """Cut whole items into lists whose data stay in the shared level."""
+        if not self.shared:
+            return
+        candidates = tuple(
+            _multiples(size, cut[dim]) if cut[dim] < size else trip_classes((size,))
+            for dim, size in self.problem.sizes
+        )
+        body = best_body(
+            self.problem,
+            room_of(self.problem, self.shared[0]),
+            tables=tables_for(self.problem, candidates=candidates),
+            is_guaranteed=self.value == "high",
+        )
+        if body is None:
+            return
+        self.nodes += body.nodes
+        region = dict(body.extents)
+        inside = {dim: min(extent, region[dim]) for dim, extent in cut.items()}
+        self._spread([Block(tuple(reversed(body.inward)), body.extents)], [region], inside)
+
+
+def _multiples(size: int, extent: int) -> tuple[int, ...]:
+    whole = -(-size // extent)
+    found = {min(size, extent * many) for many in trip_classes((whole,))}
+    return tuple(sorted(found | {size}, reverse=True))
+
+
+def distinct_orders(trips: Extents, instances: int) -> Iterator[tuple[str, ...]]:
+    """List the orders of spatial loops that lead to different waves.
+
+    Examples
+    --------
+    >>> list(distinct_orders({"M": 4, "N": 2}, 8))
+    [('M', 'N')]
+    """
+    seen = set()
+    for order in permutations(trips):
+        free = instances
+        after: list[tuple[str, int]] = []
+        at_once = set()
+        for dim in reversed(order):
+            now = min(trips[dim], free)
+            free = free // now if now == trips[dim] else 1
+            if now < trips[dim]:
+                after.append((dim, now))
+            at_once.add((dim, now))
+        key = (tuple(after), frozenset(at_once))
+        if key not in seen:
+            seen.add(key)
+            yield order
+
+
+def exact_search(space: Space, *, objective: Objective, value: Value, top: int) -> Result:
+    """Search exactly; see `loopsched.search`."""
+    searcher = Searcher(space.problem, space.arch, objective, value, space.spatial, top)
+    floor, proven = searcher.run()
+    ranked = sorted(
+        searcher.found.items(), key=lambda pair: (rank(pair[1], objective, value), str(pair[0]))
+    )
+    schedule, evaluation = ranked[0]
+    best = objective_value(evaluation, objective, value)
+    return Result(
+        space.problem, space.arch, objective, "exact", schedule, evaluation,
+        Certificate(proven, best if proven else floor, best, searcher.nodes, space.size()),
+        tuple(Scored(s, e) for s, e in ranked[1:top]),
+    )  # fmt: skip

@@ -1,0 +1,136 @@
+"""What a search returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from loopsched.arch import Arch
+from loopsched.errors import ConstraintError, nearest
+from loopsched.nest import Schedule
+from loopsched.problem import Problem
+from loopsched.score import Evaluation
+
+Objective = Literal["time", "dram_bytes", "energy", "edp"]
+OBJECTIVES: tuple[Objective, ...] = ("time", "dram_bytes", "energy", "edp")
+Value = Literal["high", "point", "low"]
+VALUES: tuple[Value, ...] = ("high", "point", "low")
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What a search can say about everything that it did not return.
+
+    Parameters
+    ----------
+    proven : bool
+        No schedule of the space has a smaller value of the objective.
+    lower_bound : float
+        In the objective's unit: no schedule of the space is below it.
+    value : float
+        The returned schedule's.
+    nodes : int
+        Partial choices looked at.
+    space_size : int
+        Schedules in the space.
+    """
+
+    proven: bool
+    lower_bound: float
+    value: float
+    nodes: int
+    space_size: int
+
+    @property
+    def gap(self) -> float:
+        """How far the value may be above the optimum, relative to the bound."""
+        if self.proven or self.value == self.lower_bound:
+            return 0.0
+        return self.value / self.lower_bound - 1 if self.lower_bound > 0 else float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """A schedule with its score."""
+
+    schedule: Schedule
+    evaluation: Evaluation
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The best schedule found, and what is known about better ones.
+
+    Parameters
+    ----------
+    problem : Problem
+    arch : Arch
+    objective : str
+    strategy : str
+    schedule : Schedule
+    evaluation : Evaluation
+    certificate : Certificate
+    alternatives : tuple of Scored
+        The next best schedules found, best first.
+    """
+
+    problem: Problem
+    arch: Arch
+    objective: Objective
+    strategy: str
+    schedule: Schedule
+    evaluation: Evaluation
+    certificate: Certificate
+    alternatives: tuple[Scored, ...] = ()
+
+
+def time_of(evaluation: Evaluation, value: Value) -> float:
+    """Time with promised, point or least traffic, at the sustained clock."""
+    if value == "high":
+        return evaluation.time_s
+    return max(
+        evaluation.compute_time_s,
+        *(
+            level.time_s * getattr(level.bytes, value) / level.bytes.high
+            for level in evaluation.levels
+        ),
+    )
+
+
+def objective_value(evaluation: Evaluation, objective: Objective, value: Value = "high") -> float:
+    """Read an objective off a score.
+
+    Raises
+    ------
+    ConstraintError
+        If the objective is unknown, or the architecture gives no energies.
+    """
+    if objective == "dram_bytes":
+        found: int = getattr(evaluation.levels[0].bytes, value)
+        return found
+    if objective == "time":
+        return time_of(evaluation, value)
+    if objective not in OBJECTIVES:
+        raise ConstraintError(
+            f"objective '{objective}' is unknown; {nearest(str(objective), OBJECTIVES)}"
+        )
+    if evaluation.energy_pj is None:
+        raise ConstraintError(
+            f"objective '{objective}' needs an energy for every level and for the arithmetic, "
+            "which the architecture does not give"
+        )
+    if objective == "energy":
+        return evaluation.energy_pj
+    return evaluation.energy_pj * time_of(evaluation, value)
+
+
+def rank(
+    evaluation: Evaluation, objective: Objective, value: Value = "high"
+) -> tuple[float, int, int, int]:
+    """Order schedules: the objective, then DRAM bytes, compute, inner traffic."""
+    return (
+        objective_value(evaluation, objective, value),
+        getattr(evaluation.levels[0].bytes, value),
+        evaluation.compute_steps,
+        sum(getattr(level.bytes, value) for level in evaluation.levels[1:]),
+    )
