@@ -212,12 +212,8 @@ def evaluate(
     )
 
 
-def level_traffic(
-    problem: Problem, schedule: Schedule, arch: Arch, only: str | None = None
-) -> tuple[Traffic, ...]:
+def level_traffic(problem: Problem, schedule: Schedule, arch: Arch) -> tuple[Traffic, ...]:
     """Find the traffic across the outer boundary of each level but the memory.
-
-    With ``only``, of that level alone, if all tensors may enter it.
 
     Tensors that a level does not hold pass it by: their traffic is what the
     next inner level, or the units themselves, ask for.
@@ -225,8 +221,6 @@ def level_traffic(
     inward: list[Traffic] = []
     behind: Mapping[str, TensorTraffic] = {}
     for level in reversed(arch.caches):
-        if only not in (None, level.name):
-            continue
         view = view_of(
             problem,
             schedule,

@@ -251,6 +251,23 @@ def lru_traffic(view: View, room: Room) -> Traffic:
     return _traffic(view, room, fit, low, point, high)
 
 
+def promised_bytes(view: View, room: Room) -> int:
+    """Reads and writes of a cache, guaranteed: the total that `lru_traffic` brackets."""
+    tensors = room.held(view.problem)
+    fit = fit_cut(view, room)
+    if fit is None:
+        visits = {t.name: view.visits_elems(t, len(view.cuts)) for t in tensors}
+    else:
+        visits = _guaranteed_visits(view, room, fit)
+    output = view.problem.output
+    total = 0
+    for tensor in tensors:
+        total += visits[tensor.name] * tensor.element_bytes * (1 + (tensor.name == output))
+        if tensor.name == output:
+            total -= tensor_bytes(view.problem, tensor)
+    return total
+
+
 def _traffic(
     view: View,
     room: Room,
@@ -306,10 +323,11 @@ class Run:
 def run_outside(view: View, tensor: Tensor, upto: int) -> Run:
     """Find the run of cuts outside a body that do not index a tensor."""
     inner: list[Cut] = []
+    indexed = view.indexed[tensor.name]
     while upto > view.boundary:
         cut = view.cuts[upto - 1]
         if not cut.is_parallel:
-            if tensor.is_indexed_by(cut.dim):
+            if cut.dim in indexed:
                 slides = any(a.is_compound and cut.dim in a.dims for a in tensor.axes)
                 return Run(tuple(inner), upto, cut if slides else None)
             inner.append(cut)
@@ -385,7 +403,8 @@ def window_bytes(
 
 def _pair_bytes(view: View, tensor: Tensor, upto: int, between: tuple[Cut, ...]) -> int:
     one = view.footprint_bytes(tensor, upto)
-    if not any(tensor.is_indexed_by(cut.dim) for cut in between):
+    indexed = view.indexed[tensor.name]
+    if not any(cut.dim in indexed for cut in between):
         return one
     if len(between) > 1 or view.cuts[upto - 1] is not between[0]:
         return 2 * one

@@ -67,20 +67,44 @@ class View:
     problem: Problem
     cuts: tuple[Cut, ...]
     boundary: int = 0
-    _known: dict[tuple[str, int, str], int] = field(default_factory=dict, compare=False, repr=False)
+    _known: dict[object, int] = field(default_factory=dict, compare=False, repr=False)
+    _axes: dict[object, Extremes] = field(default_factory=dict, compare=False, repr=False)
 
     @cached_property
     def sizes(self) -> dict[str, int]:
         """Size of each dimension."""
         return self.problem.size
 
+    @cached_property
+    def indexed(self) -> dict[str, frozenset[str]]:
+        """Dimensions that index each tensor, by its name."""
+        return {tensor.name: frozenset(tensor.dims) for tensor in self.problem.tensors}
+
+    @cached_property
+    def _by_dim(self) -> dict[str, tuple[Cut, ...]]:
+        """Cuts of each dimension, outermost first."""
+        return {dim: tuple(cut for cut in self.cuts if cut.dim == dim) for dim in self.sizes}
+
+    @cached_property
+    def _depth(self) -> tuple[dict[str, int], ...]:
+        """How many of the first cuts are along each dimension, for every number of cuts."""
+        depth = dict.fromkeys(self.sizes, 0)
+        found = [dict(depth)]
+        for cut in self.cuts:
+            depth[cut.dim] += 1
+            found.append(dict(depth))
+        return tuple(found)
+
     def chain(self, dim: str, upto: int) -> tuple[Cut, ...]:
         """Cuts of one dimension among the first ``upto``."""
-        return tuple(cut for cut in self.cuts[:upto] if cut.dim == dim)
+        return self._by_dim[dim][: self._depth[upto][dim]]
 
     def n_pieces(self, dim: str, upto: int) -> int:
         """Count the pieces of a dimension that are visited one after the other."""
-        return _n_pieces(self.sizes[dim], self.chain(dim, upto))
+        key = (dim, self._depth[upto][dim])
+        if key not in self._known:
+            self._known[key] = _n_pieces(self.sizes[dim], self.chain(dim, upto))
+        return self._known[key]
 
     def axis_extremes(self, axis: Axis, upto: int) -> Extremes:
         """Total, largest and smallest count on an axis over all pieces.
@@ -88,8 +112,15 @@ class View:
         Parallel pieces that are whole are taken together; where they are cut
         further, what they share is counted for each (an upper bound).
         """
+        depth = self._depth[upto]
+        key = (id(axis), *(depth[dim] for dim, _ in axis.terms))
+        if key not in self._axes:
+            self._axes[key] = self._new_extremes(axis, upto)
+        return self._axes[key]
+
+    def _new_extremes(self, axis: Axis, upto: int) -> Extremes:
         sizes, chains, copies = [], [], 1
-        for dim in axis.dims:
+        for dim, _ in axis.terms:
             chain = self.chain(dim, upto)
             while chain and chain[-1].is_parallel:
                 chain = chain[:-1]
@@ -107,7 +138,7 @@ class View:
         """Sum the footprints of all visits to the region inside ``upto`` cuts."""
         key = (tensor.name, upto, "visits")
         if key not in self._known:
-            indexed = tensor.dims
+            indexed = self.indexed[tensor.name]
             visits = math.prod(self.axis_extremes(axis, upto).total for axis in tensor.axes)
             for dim in self.sizes:
                 if dim not in indexed:

@@ -14,7 +14,15 @@ from itertools import permutations
 
 from loopsched.arch import Arch, Level
 from loopsched.errors import EmptySpaceError
-from loopsched.models.machine import data_type_of, nested_units, room_of
+from loopsched.models.machine import (
+    data_type_of,
+    instances_inside,
+    nested_units,
+    own_units,
+    room_of,
+)
+from loopsched.models.reuse import promised_bytes
+from loopsched.models.view import view_of
 from loopsched.nest import Schedule
 from loopsched.problem import Problem
 from loopsched.scheduler.blocks import Block, compose
@@ -31,7 +39,7 @@ from loopsched.scheduler.result import (
 )
 from loopsched.scheduler.space import Space
 from loopsched.scheduler.tables import relaxed_tables, tables_for, trip_classes
-from loopsched.score import Evaluation, evaluate, level_traffic
+from loopsched.score import Evaluation, evaluate
 
 Extents = dict[str, int]
 
@@ -84,11 +92,10 @@ class Searcher:
     def run(self) -> tuple[float, bool]:
         """Search; returns the lower bound and whether it is met."""
         floor = self._floor()
-        self._try_memory_first()
-        if self._best() <= floor:
-            return self._best(), True
         if self.objective == "time" and self.unit:
             floor = self._items_first(floor)
+        else:
+            self._try_memory_first()
         best = self._best()
         return min(floor, best), best <= floor
 
@@ -195,7 +202,7 @@ class Searcher:
         for items in self._items_inside(region):
             cut = dict(region)
             cut.update({dim: min(extent, cut[dim]) for dim, extent in items.extents})
-            self._spread(blocks, chains, cut)
+            self._spread(blocks, chains, cut, any_order=True)
 
     def _items_inside(self, region: Extents) -> tuple[Items, ...]:
         """Cut one list's region into items, as if it were the whole problem."""
@@ -216,7 +223,14 @@ class Searcher:
             return None
         return tuple(tuple(extents[dim] for extents in outer) for dim in self.problem.dims)
 
-    def _spread(self, blocks: list[Block], chains: list[Extents], cut: Extents) -> None:
+    def _spread(
+        self,
+        blocks: list[Block],
+        chains: list[Extents],
+        cut: Extents,
+        *,
+        any_order: bool = False,
+    ) -> None:
         """Give items to instances in the best order; inside, each level's best body."""
         region = chains[-1] if chains else self.problem.size
         trips = {
@@ -226,9 +240,10 @@ class Searcher:
         }
         extents = tuple((dim, cut[dim]) for dim in trips)
         for inner in self._inside([*chains, cut]):
+            orders = [tuple(trips)] if any_order else distinct_orders(trips, self.instances)
             made = [
                 compose(self.problem, [*blocks, Block(order, extents, self.unit), *inner])
-                for order in distinct_orders(trips, self.instances)
+                for order in orders
             ]
             if len(made) > self.keep:
                 made.sort(key=lambda schedule: (self._memory_bytes(schedule), str(schedule)))
@@ -261,9 +276,12 @@ class Searcher:
     def _memory_bytes(self, schedule: Schedule) -> int:
         if not self.shared:
             return 0
-        moved = level_traffic(self.problem, schedule, self.arch, self.shared[0].name)
-        found: int = getattr(moved[0].bytes, self.value)
-        return found
+        level = self.shared[0]
+        view = view_of(
+            self.problem, schedule, instances=instances_inside(self.arch, level),
+            own_units=own_units(self.arch, level),
+        )  # fmt: skip
+        return promised_bytes(view, room_of(self.problem, level))
 
     # Time, from the items outward ---------------------------------------------
 
@@ -277,6 +295,9 @@ class Searcher:
         self.nodes += nodes
         for chosen in items:
             self._from_items(chosen)
+        if self._best() <= items[0].least_s:
+            return self._best()
+        self._try_memory_first()
         if self._best() <= items[0].least_s:
             return self._best()
         return self._close(pace, items[0].least_s)

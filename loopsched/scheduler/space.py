@@ -120,10 +120,10 @@ def _count(sizes: tuple[tuple[int, tuple[bool, ...]], ...], n_slots: int) -> int
     places = n_slots + 1
     base = len(sizes) + 1
     most = 1
-    for size, _ in sizes:
-        most *= 2 ** (n_slots + 1) * max(1, math.comb(max(0, size - 2), n_slots // 2 + 1), size)
-    most *= max(1, *(math.comb(max(0, size - 2), k) for size, _ in sizes for k in range(places)), 1)
-    bits = 64 * (most.bit_length() // 64 + 2)
+    for size, may in sizes:
+        free = sum(may)
+        most *= sum(math.comb(free, k) * math.comb(size - 1, k) for k in range(free + 1))
+    bits = 64 * (most.bit_length() // 64 + 1)
     packed = 1
     for size, may in sizes:
         grown = 0
