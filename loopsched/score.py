@@ -175,15 +175,17 @@ def evaluate(
     >>> nest = parse_schedule("M:1024@SM N:1024@SM K:1024 M:128 N:64 K:8", problem)
     >>> score = evaluate(problem, nest, load_arch("titan_v"))
     >>> score.bound_by, score.compute_steps, score.dram_bytes
-    ('compute', 16777216, 12582912)
+    ('compute', 16777216, 16777216)
     """
     schedule.check(problem)
-    nested = nested_units(arch)
-    steps = compute_steps(problem, schedule, nested)
     rate = arch.compute.rate(data_type or data_type_of(problem, arch))
-    compute_s = steps.promised / (rate * arch.compute.clock_hz)
-    compute_bound_s = steps.least / (rate * arch.compute.max_clock_hz)
-    moved = level_traffic(problem, schedule, arch)
+    lanes = max(1, int(rate))
+    steps = compute_steps(problem, schedule, nested_units(arch, lanes))
+    has_lanes = any(loop.level == arch.compute.lane_unit for loop in schedule.loops if loop.level)
+    pace = rate / lanes if has_lanes else rate  # a unit's steps, or a lane's
+    compute_s = steps.promised / (pace * arch.compute.clock_hz)
+    compute_bound_s = steps.least / (pace * arch.compute.max_clock_hz)
+    moved = level_traffic(problem, schedule, arch, lanes)
     times = [_times(level, found) for level, found in zip(arch.caches, moved, strict=True)]
     time_s = max(compute_s, *(time for time, _ in times))
     bound_by = "compute"
@@ -206,14 +208,19 @@ def evaluate(
         bound_by=bound_by,
         compute_time_s=compute_s,
         compute_steps=steps.promised,
-        compute_utilisation=problem.macs / (steps.promised * arch.compute.units),
+        compute_utilisation=problem.macs
+        / (steps.promised * arch.compute.units * (lanes if has_lanes else 1)),
         energy_pj=_energy_pj(problem, arch, moved),
         levels=levels,
     )
 
 
-def level_traffic(problem: Problem, schedule: Schedule, arch: Arch) -> tuple[Traffic, ...]:
+def level_traffic(
+    problem: Problem, schedule: Schedule, arch: Arch, lanes: int = 1
+) -> tuple[Traffic, ...]:
     """Find the traffic across the outer boundary of each level but the memory.
+
+    ``lanes`` is how many lanes of one unit work side by side.
 
     Tensors that a level does not hold pass it by: their traffic is what the
     next inner level, or the units themselves, ask for.
@@ -224,7 +231,7 @@ def level_traffic(problem: Problem, schedule: Schedule, arch: Arch) -> tuple[Tra
         view = view_of(
             problem,
             schedule,
-            instances=instances_inside(arch, level),
+            instances=instances_inside(arch, level, lanes),
             own_units=own_units(arch, level),
         )
         if not behind:

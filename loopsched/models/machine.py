@@ -62,17 +62,22 @@ def own_units(arch: Arch, level: Level) -> frozenset[str]:
     return frozenset(unit for unit, count in units.items() if count <= level.instances)
 
 
-def instances_inside(arch: Arch, level: Level) -> dict[str, int]:
-    """How many of each unit share one instance of a level."""
-    return {
+def instances_inside(arch: Arch, level: Level, lanes: int = 0) -> dict[str, int]:
+    """How many of each unit, and of its lanes, share one instance of a level."""
+    found = {
         unit: count // level.instances
         for unit, count in arch.spatial_units
         if count > level.instances
     }
+    if arch.compute.lane_unit is not None:
+        found[arch.compute.lane_unit] = lanes  # a wave of lanes is inside one unit
+    return found
 
 
-def nested_units(arch: Arch) -> dict[str, int]:
+def nested_units(arch: Arch, lanes: int = 0) -> dict[str, int]:
     """How many of each unit there are in one of the next outer, outermost first.
+
+    With ``lanes``, the lanes of one unit come last, if the machine names them.
 
     Examples
     --------
@@ -85,6 +90,8 @@ def nested_units(arch: Arch) -> dict[str, int]:
     for unit, count in sorted(arch.spatial_units, key=lambda pair: pair[1]):
         found[unit] = count // around
         around = count
+    if lanes and arch.compute.lane_unit is not None:
+        found[arch.compute.lane_unit] = lanes
     return found
 
 
