@@ -11,7 +11,7 @@ from typing import Literal
 Shrinks = Literal["", "middle", "end"]
 
 GAP = "  "
-_SHORTEST = 8
+_SHORTEST = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +71,10 @@ def table(
     ------  -----
     input      12
     weight   3456
-    >>> print(table(columns, [["a very long name indeed", "12"]], 20))
-    name           bytes
-    -------------  -----
-    a ver...ndeed     12
+    >>> print(table(columns, [["a very long name indeed", "12"]], 25))
+    name                bytes
+    ------------------  -----
+    a very l... indeed     12
     """
     kept = _kept(columns, rows, width)
     columns = [columns[i] for i in kept]

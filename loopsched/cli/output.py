@@ -6,6 +6,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Literal
 
 import click
@@ -61,6 +62,18 @@ def print_text(text: str, hang: str = "") -> None:
     """Print a paragraph, wrapped; ``hang`` goes before all lines but the first."""
     for line in wrapped(text, width(), hang=hang):
         click.echo(line)
+
+
+def announce_compilation() -> None:
+    """Tell, if the search's kernels are yet to be compiled, that this takes a while."""
+    from loopsched.scheduler import _kernels
+
+    stats = getattr(_kernels.best_body, "stats", None)
+    if stats is None:  # plain Python, not compiled at all
+        return
+    built = [path.stat().st_mtime for path in Path(stats.cache_path).glob("_kernels.best_body*")]
+    if max(built, default=0.0) < Path(_kernels.__file__).stat().st_mtime:
+        click.echo("compiling the search, once, about 10 s ...", err=True)
 
 
 class Progress:

@@ -16,7 +16,7 @@ from loopsched.render import Column, percent, scaled, words
 
 if TYPE_CHECKING:
     from loopsched.arch import Arch
-    from loopsched.results import Row
+    from loopsched.results import ResultFile, Row, RowWriter
     from loopsched.scheduler import Result
 
 _EPILOG = """\b
@@ -70,6 +70,8 @@ def search(
     chosen = select(workload, layers, element_bytes)
     machine = load_arch(arch)
     goal = options.goal_of(given)
+    if goal["strategy"] == "exact":
+        output.announce_compilation()
     found = search_workload(
         chosen.workload,
         machine,
@@ -129,7 +131,7 @@ def _report(
     kept: list[Row] = []
     try:
         with ExitStack() as stack:
-            writers = []
+            writers: list[RowWriter | ResultFile] = []
             if out:
                 writers.append(stack.enter_context(ResultFile(out)))
             if form != "table":
@@ -152,9 +154,9 @@ _COLUMNS = (
     Column("time"),
     words("bound by"),
     Column("DRAM"),
-    Column("needs", spare=2),
-    Column("useful", spare=1),
-    Column("bound", spare=3),
+    Column("needs", spare=1),
+    Column("units", spare=2),
+    Column("at least", spare=3),
     Column("space", spare=4),
     Column("gap"),
 )
@@ -169,8 +171,9 @@ def _print(rows: Sequence[Row], n_problems: int, machine: str, top: int) -> None
     sums = totals(best)
     click.echo()
     done = f"{len(best)}" if len(best) == n_problems else f"{len(best)} of {n_problems}"
+    noun = "problem" if n_problems == 1 else "problems"
     output.print_text(
-        f"{done} problems on {machine}: {scaled(sums.time_s, 's')} in all, no run of these "
+        f"{done} {noun} on {machine}: {scaled(sums.time_s, 's')} in all, no run of these "
         f"schedules below {scaled(sums.time_bound_s, 's')}; {scaled(sums.dram_bytes, 'B')} from "
         f"and to DRAM."
     )

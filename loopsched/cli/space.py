@@ -24,12 +24,13 @@ def space(workload: str, layers: tuple[str, ...], arch: str, form: Style, **give
 
     chosen = select(workload, layers)
     machine = load_arch(arch)
+    constraints = options.constraints_of(given)
     rows: list[Row] = [
         {
             "layer": number,
             "problem": problem.name,
             "arch": arch,
-            "space_size": space_size(problem, machine, options.constraints_of(given, problem)),
+            "space_size": space_size(problem, machine, constraints),
         }
         for number, problem in zip(chosen.numbers, chosen.workload.problems, strict=True)
     ]
