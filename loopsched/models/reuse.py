@@ -166,9 +166,7 @@ def traffic(
     view = view_of(problem, schedule.check(problem))
     room = Room.shared(capacity_bytes)
     if policy == "explicit":
-        return explicit_traffic(
-            view, room, halo_reuse=halo_reuse, double_buffered=double_buffered
-        )
+        return explicit_traffic(view, room, halo_reuse=halo_reuse, double_buffered=double_buffered)
     return lru_traffic(view, room)
 
 
@@ -382,9 +380,7 @@ def is_gapless(view: View, tensor: Tensor, slide: Cut, upto: int) -> bool:
     return True
 
 
-def window_bytes(
-    view: View, room: Room, upto: int, between: tuple[Cut, ...]
-) -> dict[str, int]:
+def window_bytes(view: View, room: Room, upto: int, between: tuple[Cut, ...]) -> dict[str, int]:
     """Bound what two consecutive bodies touch, for each tensor.
 
     Parameters
@@ -396,8 +392,7 @@ def window_bytes(
         The cuts whose steps lead from one body to the next.
     """
     return {
-        tensor.name: _pair_bytes(view, tensor, upto, between)
-        for tensor in room.held(view.problem)
+        tensor.name: _pair_bytes(view, tensor, upto, between) for tensor in room.held(view.problem)
     }
 
 

@@ -82,9 +82,7 @@ def axis_table(
                                 count = _stretch_count(first, width, size)
                             else:
                                 stamp += 1
-                                count = _gappy_count(
-                                    first, c1, n1, c2, n2, size, marks, stamp
-                                )
+                                count = _gappy_count(first, c1, n1, c2, n2, size, marks, stamp)
                             total += count
                             largest = max(largest, count)
                             y += e2
@@ -120,9 +118,7 @@ def _is_unbroken(c1: int, n1: int, c2: int, n2: int) -> bool:
 
 
 @jit
-def envelope(
-    flat: Ints, rows: int, columns: int, start: int, is_forward: bool, out: Ints
-) -> None:
+def envelope(flat: Ints, rows: int, columns: int, start: int, is_forward: bool, out: Ints) -> None:
     """Replace each number by the least of those behind it, or before it, both ways."""
     step = -1 if is_forward else 1
     for at_i in range(rows):
@@ -139,8 +135,14 @@ def envelope(
 
 @jit
 def _on_axes(
-    table: Ints, index: Ints, t: int, skip: int, tensor_axes: Ints, axis_dims: Ints,
-    axis_stride: Ints, axis_start: Ints,
+    table: Ints,
+    index: Ints,
+    t: int,
+    skip: int,
+    tensor_axes: Ints,
+    axis_dims: Ints,
+    axis_stride: Ints,
+    axis_start: Ints,
 ) -> int:
     """Multiply a table over the axes of a tensor; dimension ``skip`` stays whole."""
     product = 1
@@ -178,9 +180,21 @@ def _fits(needs: Ints, capacity: int, own: Ints) -> bool:
 
 @jit
 def _pair(
-    one: Ints, index: Ints, b: int, run: Ints, slide: int, tensor_axes: Ints, axis_dims: Ints,
-    axis_stride: Ints, axis_start: Ints, largest: Ints, pair_first: Ints, pair_second: Ints,
-    is_indexed: Ints, element_bytes: Ints, pieces: Ints,
+    one: Ints,
+    index: Ints,
+    b: int,
+    run: Ints,
+    slide: int,
+    tensor_axes: Ints,
+    axis_dims: Ints,
+    axis_stride: Ints,
+    axis_start: Ints,
+    largest: Ints,
+    pair_first: Ints,
+    pair_second: Ints,
+    is_indexed: Ints,
+    element_bytes: Ints,
+    pieces: Ints,
 ) -> int:
     """Bound what two consecutive bodies touch of tensor ``b``."""
     between, touching, only = 0, 0, -1
@@ -191,9 +205,9 @@ def _pair(
             if is_indexed[b, d]:
                 touching += 1
     if touching == 0:
-        return one[b]
+        return int(one[b])
     if between > 1:
-        return 2 * one[b]
+        return int(2 * one[b])
     product = element_bytes[b]
     for a in range(tensor_axes[b], tensor_axes[b + 1]):
         d1, d2 = axis_dims[a, 0], axis_dims[a, 1]
@@ -206,7 +220,7 @@ def _pair(
             product *= pair_second[at]
         else:
             product *= largest[at]
-    return min(product, 2 * one[b])
+    return int(min(product, 2 * one[b]))
 
 
 @jit
@@ -288,7 +302,13 @@ def best_body(
                     weight[t]
                     * _repeats(bound_at, t, runs[c, t], pieces, is_indexed)
                     * _on_axes(
-                        total_bound, bound_at, t, skip, tensor_axes, axis_dims, axis_stride,
+                        total_bound,
+                        bound_at,
+                        t,
+                        skip,
+                        tensor_axes,
+                        axis_dims,
+                        axis_stride,
                         axis_start,
                     )
                 )
@@ -304,8 +324,14 @@ def best_body(
                     copies
                     * element_bytes[t]
                     * _on_axes(
-                        largest if leaf else largest_bound, small_at, t, -1, tensor_axes,
-                        axis_dims, axis_stride, axis_start,
+                        largest if leaf else largest_bound,
+                        small_at,
+                        t,
+                        -1,
+                        tensor_axes,
+                        axis_dims,
+                        axis_stride,
+                        axis_start,
                     )
                 )
             fits = _fits(needs, capacity, own)
@@ -326,8 +352,14 @@ def best_body(
                                 copies
                                 * element_bytes[t]
                                 * _on_axes(
-                                    largest_bound, small_at, t, -1, tensor_axes, axis_dims,
-                                    axis_stride, axis_start,
+                                    largest_bound,
+                                    small_at,
+                                    t,
+                                    -1,
+                                    tensor_axes,
+                                    axis_dims,
+                                    axis_stride,
+                                    axis_start,
                                 )
                             )
                         if _fits(needs, capacity, own):
@@ -342,8 +374,14 @@ def best_body(
                         weight[t]
                         * _repeats(bound_at, t, runs[c, t], pieces, is_indexed)
                         * _on_axes(
-                            total_bound, bound_at, t, slide_dims[c, t], tensor_axes, axis_dims,
-                            axis_stride, axis_start,
+                            total_bound,
+                            bound_at,
+                            t,
+                            slide_dims[c, t],
+                            tensor_axes,
+                            axis_dims,
+                            axis_stride,
+                            axis_start,
                         )
                     )
                 first = bound_at[actives[c, k + 1]]
@@ -370,9 +408,21 @@ def best_body(
                         if ok:
                             for b in range(n_tensors):
                                 window[b] = _pair(
-                                    needs, index, b, run, slide, tensor_axes, axis_dims,
-                                    axis_stride, axis_start, largest, pair_first, pair_second,
-                                    is_indexed, element_bytes, pieces,
+                                    needs,
+                                    index,
+                                    b,
+                                    run,
+                                    slide,
+                                    tensor_axes,
+                                    axis_dims,
+                                    axis_stride,
+                                    axis_start,
+                                    largest,
+                                    pair_first,
+                                    pair_second,
+                                    is_indexed,
+                                    element_bytes,
+                                    pieces,
                                 )
                             ok = _fits(window, capacity, own)
                         if not ok:
@@ -383,9 +433,21 @@ def best_body(
                     if slide < 0 and has_run:
                         for b in range(n_tensors):
                             window[b] = _pair(
-                                needs, index, b, run, -1, tensor_axes, axis_dims, axis_stride,
-                                axis_start, largest, pair_first, pair_second, is_indexed,
-                                element_bytes, pieces,
+                                needs,
+                                index,
+                                b,
+                                run,
+                                -1,
+                                tensor_axes,
+                                axis_dims,
+                                axis_stride,
+                                axis_start,
+                                largest,
+                                pair_first,
+                                pair_second,
+                                is_indexed,
+                                element_bytes,
+                                pieces,
                             )
                         if not _fits(window, capacity, own):
                             run = empty

@@ -80,9 +80,11 @@ class Searcher:
             arch.compute.rate(data_type_of(self.problem, arch)) * arch.compute.clock_hz
         )
         units = nested_units(arch)
-        self.unit, self.instances = next(
-            ((unit, count) for unit, count in units.items() if count > 1), (None, 1)
-        )
+        self.unit: str | None = None
+        self.instances = 1
+        for unit, count in reversed(units.items()):
+            if count > 1:
+                self.unit, self.instances = unit, count
         self.shared = tuple(level for level in arch.caches if level.is_shared)
         self.private = tuple(level for level in arch.caches if not level.is_shared)
         if self.unit is None or len(units) > 1:
@@ -234,9 +236,7 @@ class Searcher:
         """Give items to instances in the best order; inside, each level's best body."""
         region = chains[-1] if chains else self.problem.size
         trips = {
-            dim: -(-region[dim] // cut[dim])
-            for dim in self.problem.dims
-            if cut[dim] < region[dim]
+            dim: -(-region[dim] // cut[dim]) for dim in self.problem.dims if cut[dim] < region[dim]
         }
         extents = tuple((dim, cut[dim]) for dim in trips)
         for inner in self._inside([*chains, cut]):

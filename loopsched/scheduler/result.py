@@ -88,13 +88,11 @@ def time_of(evaluation: Evaluation, value: Value) -> float:
     """Time with promised, point or least traffic, at the sustained clock."""
     if value == "high":
         return evaluation.time_s
-    return max(
-        evaluation.compute_time_s,
-        *(
-            level.time_s * getattr(level.bytes, value) / level.bytes.high
-            for level in evaluation.levels
-        ),
-    )
+    times = [evaluation.compute_time_s]
+    for level in evaluation.levels:
+        moved: int = getattr(level.bytes, value)
+        times.append(level.time_s * moved / level.bytes.high)
+    return max(times)
 
 
 def objective_value(evaluation: Evaluation, objective: Objective, value: Value = "high") -> float:

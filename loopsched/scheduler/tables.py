@@ -199,9 +199,7 @@ def trip_classes(lengths: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(found))
 
 
-def _candidates(
-    problem: Problem, dim: str, outer: tuple[tuple[int, int], ...]
-) -> tuple[int, ...]:
+def _candidates(problem: Problem, dim: str, outer: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
     classes = trip_classes(tuple(sorted(length for _, length in outer)))
     clipped = [
         axis
