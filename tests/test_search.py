@@ -1,0 +1,69 @@
+"""Searches on real layers: certificates met, results in order, same for any number of jobs."""
+
+from __future__ import annotations
+
+import pytest
+
+import loopsched
+from loopsched.errors import ConstraintError
+from loopsched.scheduler import search_workload
+from loopsched.workload import Workload
+
+ARCH = loopsched.load_arch("titan_v")
+
+
+@pytest.mark.parametrize("name", ["deepbench_conv", "deepbench_gemm"])
+def test_every_deepbench_problem_is_proven(name: str) -> None:
+    open_ones = [
+        result.problem.name
+        for result in search_workload(loopsched.load_workload(name), ARCH)
+        if not result.certificate.proven or result.certificate.gap
+    ]
+    assert open_ones == []
+
+
+def test_a_promise_is_between_the_bounds() -> None:
+    for problem in loopsched.load_workload("alexnet").problems:
+        score = loopsched.search(problem, ARCH).evaluation
+        assert score.problem_bound_s <= score.time_bound_s <= score.time_s
+
+
+def test_a_returned_schedule_scores_what_the_result_says() -> None:
+    problem = loopsched.gemm(m=300, n=200, k=100)
+    result = loopsched.search(problem, ARCH, top=4)
+    for scored in (result, *result.alternatives):
+        again = loopsched.parse_schedule(str(scored.schedule), problem)
+        assert loopsched.evaluate(problem, again, ARCH) == scored.evaluation
+    times = [result.evaluation.time_s, *(a.evaluation.time_s for a in result.alternatives)]
+    assert times == sorted(times)
+
+
+def test_jobs_change_nothing() -> None:
+    whole = loopsched.load_workload("alexnet")
+    some = Workload("some", whole.problems[:3])
+    one = [(r.schedule, r.certificate) for r in search_workload(some, ARCH)]
+    two = [(r.schedule, r.certificate) for r in search_workload(some, ARCH, jobs=2)]
+    assert one == two
+
+
+def test_a_larger_cache_never_needs_more_memory_traffic() -> None:
+    problem = loopsched.conv2d(n=2, c=24, k=40, h=20, w=20, r=3, s=3, padding=1)
+    moved = [
+        loopsched.search(
+            problem, loopsched.buffer_arch(capacity_bytes=2**k), objective="dram_bytes"
+        ).evaluation.dram_bytes
+        for k in range(8, 20)
+    ]
+    assert moved == sorted(moved, reverse=True)
+    assert moved[-1] == 4 * (2 * 24 * 400 + 40 * 24 * 9 + 2 * 40 * 400)
+
+
+def test_all_wrong_arguments_are_named_at_once() -> None:
+    problem = loopsched.gemm(m=2, n=2, k=2)
+    with pytest.raises(ConstraintError, match=r"(?s)objective 'tiem'.*'time'.*strategy 'exat'"):
+        loopsched.search(problem, ARCH, objective="tiem", strategy="exat", top=0)  # type: ignore[arg-type]
+
+
+def test_an_objective_without_data_says_what_is_missing() -> None:
+    with pytest.raises(ConstraintError, match="needs an energy for every level"):
+        loopsched.search(loopsched.gemm(m=2, n=2, k=2), ARCH, objective="energy")
