@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from loopsched.score import Evaluation, LevelScore
     from loopsched.workload import Workload
 
-Row = dict[str, object]
+# Values are those of JSON, nested ones included.
+Row = dict[str, Any]
 Format = Literal["json", "jsonl", "csv"]
 FORMATS: tuple[Format, ...] = ("json", "jsonl", "csv")
 

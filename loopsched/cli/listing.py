@@ -55,14 +55,10 @@ def _arch_cells(arch: Arch) -> list[str]:
     return [
         arch.name,
         arch.title,
-        scaled(_number(row["peak_fp32_flops_per_s"]), "FLOP/s"),
-        scaled(_number(row["dram_bandwidth_bytes_per_s"]), "B/s"),
+        scaled(row["peak_fp32_flops_per_s"], "FLOP/s"),
+        scaled(row["dram_bandwidth_bytes_per_s"], "B/s"),
         ", ".join(_cache_text(level) for level in arch.caches),
     ]
-
-
-def _number(value: object) -> float | None:
-    return value if isinstance(value, int | float) else None
 
 
 def _arch_row(arch: Arch) -> Row:
@@ -211,7 +207,7 @@ def _workload_row(workload: Workload) -> Row:
 
 
 def _workload_cells(row: Row) -> list[str]:
-    macs = scaled(_number(row["macs"]), "MAC")
+    macs = scaled(row["macs"], "MAC")
     return [*(str(row[key]) for key in ("name", "problems", "kinds")), macs, str(row["source"])]
 
 
@@ -231,10 +227,9 @@ def _problem_rows(workload: Workload) -> list[Row]:
 
 
 def _problem_cells(row: Row) -> list[str]:
-    macs, data = _number(row["macs"]) or 0, _number(row["data_bytes"]) or 0
     return [
         *(str(row[key]) for key in ("layer", "problem", "count", "kind")),
-        scaled(macs, "MAC"),
-        scaled(data, "B"),
-        f"{2 * macs / data:.4g}" if data else "-",
+        scaled(row["macs"], "MAC"),
+        scaled(row["data_bytes"], "B"),
+        f"{2 * row['macs'] / row['data_bytes']:.4g}",
     ]

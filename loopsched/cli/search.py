@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import click
 
@@ -142,7 +142,7 @@ def _report(
                     for writer in writers:
                         writer.write(row)
                 kept += rows
-                progress.step(str(rows[0]["problem"]))
+                progress.step(rows[0]["problem"])
     finally:
         if form == "table" and kept:
             _print(kept, len(chosen.numbers), machine, top)
@@ -166,7 +166,7 @@ def _print(rows: Sequence[Row], n_problems: int, machine: str, top: int) -> None
     from loopsched.results import totals
 
     cells = [_cells(row, top) for row in rows]
-    output.print_table(_COLUMNS, cells, [str(row["schedule"]) for row in rows])
+    output.print_table(_COLUMNS, cells, [row["schedule"] for row in rows])
     best = [row for row in rows if row["rank"] == 1]
     sums = totals(best)
     click.echo()
@@ -187,20 +187,15 @@ def _print(rows: Sequence[Row], n_problems: int, machine: str, top: int) -> None
 
 def _cells(row: Row, top: int) -> list[str]:
     number = str(row["layer"])
-    gap = cast(float, row["gap"])
     return [
         number if top == 1 else f"{number}.{row['rank']}",
-        str(row["problem"]),
-        _scaled(row, "time_s", "s"),
-        str(row["bound_by"]),
-        _scaled(row, "dram_bytes", "B"),
-        _scaled(row, "required_dram_bandwidth_bytes_per_s", "B/s"),
-        percent(cast(float, row["compute_utilisation"])),
-        _scaled(row, "time_bound_s", "s"),
-        scaled(cast(int, row["space_size"])),
-        ("0" if row["proven"] else percent(gap)) if row["rank"] == 1 else "",
+        row["problem"],
+        scaled(row["time_s"], "s"),
+        row["bound_by"],
+        scaled(row["dram_bytes"], "B"),
+        scaled(row["required_dram_bandwidth_bytes_per_s"], "B/s"),
+        percent(row["compute_utilisation"]),
+        scaled(row["time_bound_s"], "s"),
+        scaled(row["space_size"]),
+        ("0" if row["proven"] else percent(row["gap"])) if row["rank"] == 1 else "",
     ]
-
-
-def _scaled(row: Row, key: str, unit: str) -> str:
-    return scaled(cast(float, row[key]), unit)

@@ -37,12 +37,11 @@ def space(workload: str, layers: tuple[str, ...], arch: str, form: Style, **give
     if form != "table":
         output.print_rows(rows, form)
         return
-    sizes = [int(str(row["space_size"])) for row in rows]
     cells = [
-        [str(row["layer"]), str(row["problem"]), f"{size:,}", scaled(size)]
-        for row, size in zip(rows, sizes, strict=True)
+        [str(row["layer"]), row["problem"], f"{row['space_size']:,}", scaled(row["space_size"])]
+        for row in rows
     ]
     columns = (Column("#"), words("problem", shrinks="middle"))
     output.print_table((*columns, Column("schedules", spare=1), Column("about")), cells)
     click.echo()
-    output.print_text(f"{sum(sizes):,} schedules in all")
+    output.print_text(f"{sum(row['space_size'] for row in rows):,} schedules in all")
