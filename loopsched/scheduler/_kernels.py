@@ -577,3 +577,26 @@ def best_items(
         if n_split == 0:
             break
     return kept, nodes
+
+
+@jit
+def least_listed(shared: Ints, least: Ints) -> None:
+    """Minimise what pieces share, over all lists of items, for each number of pieces.
+
+    ``shared[x]`` is shared where pieces meet at ``x``; ``least[m]`` receives
+    the least sum of m meeting points.
+    """
+    size = len(shared)
+    for length in range(1, size + 1):
+        for extent in range(1, length + 1):
+            points, added, begin = 0, 0, 0
+            while begin < size:
+                end = min(size, begin + length)
+                if begin:
+                    points += 1
+                    added += shared[begin]
+                for at in range(begin + extent, end, extent):
+                    points += 1
+                    added += shared[at]
+                begin = end
+            least[points] = min(least[points], added)

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
+# Longest dimension of which all ways to list items are tried for a bound.
+MAX_LISTED = 1024
+
+
 @dataclass(frozen=True)
 class Tables:
     """The numbers behind one buffer's choice of a body.
@@ -306,17 +310,19 @@ def relaxed_tables(problem: Problem, pieces: Mapping[str, int]) -> Tables:
         tuple(e for e in trip_classes((size[dim],)) if e <= -(-size[dim] // pieces.get(dim, 1)))
         for dim in problem.dims
     )
-    return with_least_halos(tables_for(problem, candidates=candidates))
+    return with_least_halos(tables_for(problem, candidates=candidates), n_item_extents=1)
 
 
-def with_least_halos(tables: Tables) -> Tables:
+def with_least_halos(tables: Tables, n_item_extents: int | None = None) -> Tables:
     """Lower the sums on clipped axes to the least that as many pieces can have.
 
     Where padding is clipped, two pieces that meet near the edge share less.
     Along one dimension, each meeting point adds what is shared there, whatever
     the other pieces are; so the least sum has the meeting points that share
-    least.  Axes on which both dimensions are cut, or windows have gaps, are
-    taken without any sharing.
+    least.  Windows with gaps are taken without any sharing.
+
+    The first ``n_item_extents`` extents (None: all) are those of work items,
+    which can only meet where lists of equal items do.
     """
     import numpy as np
 
@@ -326,20 +332,22 @@ def with_least_halos(tables: Tables) -> Tables:
     for tensor in problem.tensors:
         for axis in tensor.axes:
             if _is_clipped(problem, axis) or axis.is_compound:
-                _least_totals(tables, axis, at, total)
+                _least_totals(tables, axis, at, total, n_item_extents)
             at += 1
     return replace(tables, total=np.minimum(total, tables.total))
 
 
-def _least_totals(tables: Tables, axis: Axis, at: int, total: Ints) -> None:
+def _least_totals(
+    tables: Tables, axis: Axis, at: int, total: Ints, n_item_extents: int | None
+) -> None:
     import numpy as np
 
     size = tables.problem.size
     start = int(tables.axis_start[at])
     rows = [int(d) for d in tables.axis_dims[at] if d >= 0]
     counts = [int(tables.n_extents[d]) for d in rows]
-    n_second = counts[1] if len(counts) > 1 else 1
     union = axis_extremes(axis, tuple(size[dim] for dim in axis.dims), ((),) * len(rows)).total
+    added = []
     for k, row in enumerate(rows):
         dim, coefficient = axis.terms[k]
         window = 1 + sum(c * (size[name] - 1) for name, c in axis.terms if name != dim)
@@ -348,17 +356,34 @@ def _least_totals(tables: Tables, axis: Axis, at: int, total: Ints) -> None:
         high = low - coefficient + window  # first position after the piece before
         if axis.size is not None:
             low, high = np.clip(low, 0, axis.size), np.clip(high, 0, axis.size)
-        shared = np.sort(np.maximum(0, high - low))
+        shared = np.maximum(0, high - low)
         if not _is_interval(axis, dim, size):
             shared[:] = 0
-        least = np.concatenate(([0], np.cumsum(shared)))
-        for i in range(counts[k]):
-            where = start + (i * n_second if k == 0 else i)
-            total[where] = union + least[int(tables.pieces[row, i]) - 1]
-    if len(rows) == 2:  # both cut: no sharing is certain
-        for i in range(1, counts[0]):
-            for j in range(1, counts[1]):
-                total[start + i * n_second + j] = union
+        pieces = tables.pieces[row, : counts[k]] - 1
+        least = np.concatenate(([0], np.cumsum(np.sort(shared))))[pieces]
+        if size[dim] <= MAX_LISTED:
+            items = _least_listed(tuple(shared.tolist()))[pieces]
+            least[:n_item_extents] = items[:n_item_extents]
+            least = np.maximum(least, least[0])
+        added.append(least)
+    # Cutting a second dimension as well never makes the sum smaller.
+    both = np.maximum.outer(added[0], added[1]) if len(added) == 2 else added[0]
+    total[start : start + both.size] = union + both.ravel()
+
+
+@lru_cache(maxsize=512)
+def _least_listed(shared: tuple[int, ...]) -> Ints:
+    """Sum what is shared at the meeting points, least for each number of them.
+
+    Over all lists of one length, each cut into items of one extent.
+    """
+    import numpy as np
+
+    from loopsched.scheduler._kernels import least_listed
+
+    least = np.full(len(shared) + 1, 2**62, dtype=np.int64)
+    least_listed(np.array((0, *shared), dtype=np.int64), least)
+    return least
 
 
 def _is_interval(axis: Axis, dim: str, size: Mapping[str, int]) -> bool:
