@@ -481,9 +481,8 @@ def best_items(
     sizes: Ints,
     split: Ints,
     n_options: Ints,
-    extent_at: Ints,
-    is_cut: Ints,
-    extents: Ints,
+    table_at: Ints,
+    lists: Ints,
     instances: int,
     reduction: int,
     macs: int,
@@ -497,8 +496,9 @@ def best_items(
 ) -> tuple[int, int]:
     """Enumerate the ways to cut the parallel dimensions into work items.
 
-    Option ``o`` of dimension d cuts it into pieces of ``extents[d, o]``; where
-    ``is_cut[d, o]``, the full pieces and the rest are lists of their own.  A
+    Option ``o`` of dimension d makes lists of ``lists[d, o]``: how many full
+    lists, items in each, extent of an item, items in the rest's list (0: no
+    rest), extent of an item there.  Its numbers are at ``table_at[d, o]``.  A
     leaf's score is the largest of its compute time, the time that its items'
     own data need to get in, and ``floor_s``.  Keeps the best leaf below
     ``limit_s``, or collects all.  Returns the number kept and of nodes.
@@ -518,14 +518,12 @@ def best_items(
                 index[d] = 0
                 k -= 1
                 continue
-            index[d] = extent_at[d, option[k]]
-            size, extent = sizes[d], extents[d, option[k]]
-            charged = -(-size // extent) * extent
-            if is_cut[d, option[k]]:
-                charged = size
-            waste[k + 1] = waste[k] * (charged / size)
+            index[d] = table_at[d, option[k]]
+            now = lists[d, option[k]]
+            charged = now[0] * now[1] * now[2] + now[3] * now[4]
+            waste[k + 1] = waste[k] * (charged / sizes[d])
         nodes += 1
-        compute_s = macs / instances * waste[n_split if k == n_split else k + 1] / rate
+        compute_s = macs / instances * waste[k + 1 if n_split else 0] / rate
         if compute_s * (1.0 - 1e-12) >= limit_s:
             if n_split == 0:
                 break
@@ -540,7 +538,7 @@ def best_items(
                 total, index, t, -1, tensor_axes, axis_dims, axis_stride, axis_start
             )
         inner_s = moved / inner_bandwidth
-        if inner_s >= limit_s:  # more items never move less
+        if inner_s >= limit_s:
             if n_split == 0:
                 break
             continue
@@ -552,19 +550,16 @@ def best_items(
         for shape in range(1 << n_split):
             items, length, many = 1, reduction, 1
             for j in range(n_split):
-                e = split[j]
-                size, extent = sizes[e], extents[e, option[j]]
-                last = (shape >> j) & 1
-                if is_cut[e, option[j]]:
-                    items *= 1 if last else size // extent
-                    length *= size % extent if last else extent
-                elif last:
-                    many = 0
+                now = lists[split[j], option[j]]
+                if (shape >> j) & 1:
+                    items *= now[3]
+                    length *= now[4]
                 else:
-                    items *= -(-size // extent)
-                    length *= extent
-            if many:
-                steps += -(-items // instances) * length
+                    items *= now[1]
+                    length *= now[2]
+                    many *= now[0]
+            if items:
+                steps += many * -(-items // instances) * length
         score = max(steps / rate, inner_s, floor_s)
         if score < limit_s:
             if not is_collecting:

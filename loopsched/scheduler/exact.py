@@ -27,7 +27,7 @@ from loopsched.nest import Schedule
 from loopsched.problem import Problem
 from loopsched.scheduler.blocks import Block, compose
 from loopsched.scheduler.body import Body, best_body
-from loopsched.scheduler.items import Items, Pace, best_items
+from loopsched.scheduler.items import Items, Pace, best_items, refined_items
 from loopsched.scheduler.result import (
     Certificate,
     Objective,
@@ -45,6 +45,7 @@ Extents = dict[str, int]
 
 # Ways to cut items that are looked at one by one before the gap is left open.
 MAX_OPEN = 8192
+MAX_REFINED = 64
 MAX_TRIED = 24
 WIDENINGS = (1.0001, 1.001, 1.01, 1.05, 1.2, float("inf"))
 
@@ -325,6 +326,8 @@ class Searcher:
                     continue
                 settled.add(chosen.extents + chosen.listed)
                 floor = max(chosen.least_s, self._private_floor(chosen))
+                if floor < self._best():
+                    floor = max(floor, self._refined_floor(chosen, pace))
                 if floor < self._best() and tried < MAX_TRIED:
                     tried += 1
                     self._from_items(chosen)
@@ -354,6 +357,15 @@ class Searcher:
             return self._best()
         self.nodes += found.nodes
         return found.bytes / level.bandwidth_bytes_per_s
+
+    def _refined_floor(self, items: Items, pace: Pace) -> float:
+        """Bound all schedules with as many pieces by looking at each way to cut."""
+        size = self.problem.size
+        if any(size[dim] > MAX_REFINED for dim, many in items.pieces if many > 1):
+            return 0.0
+        least, nodes = refined_items(self.problem, items, pace, below_s=self._best())
+        self.nodes += nodes
+        return self._best() if least is None else least
 
     def _from_items(self, items: Items) -> None:
         size = self.problem.size

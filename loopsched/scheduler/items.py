@@ -16,10 +16,18 @@ moves as much or more into the items.  What it may save is memory traffic.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 from loopsched.problem import Problem
-from loopsched.scheduler.tables import tables_for, trip_classes, with_least_halos
+from loopsched.scheduler.tables import (
+    Tables,
+    tables_for,
+    tables_for_cuts,
+    trip_classes,
+    with_least_halos,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,35 +99,123 @@ def best_items(
     -------
     items, nodes : tuple of Items, int
     """
-    import numpy as np
-
-    from loopsched.scheduler import _kernels
-
     size = problem.size
-    split = [dim for dim in problem.dims if dim in spatial and size[dim] > 1]
-    split.sort(key=lambda dim: size[dim])
-    options = {dim: _options(size[dim]) for dim in split}
+    options = {dim: _best_cuts(size[dim]) for dim in _split_dims(problem, spatial)}
     candidates = tuple(
-        tuple(sorted({extent for extent, _ in options[dim]}, reverse=True))
+        tuple(sorted({cut.extent for cut in options[dim]}, reverse=True))
         if dim in options
         else (size[dim],)
         for dim in problem.dims
     )
     tables = with_least_halos(tables_for(problem, candidates=candidates))
-    width = max([len(found) for found in options.values()], default=1)
-    shape = (len(problem.dims), width)
-    extents = np.ones(shape, dtype=np.int64)
-    extent_at = np.zeros(shape, dtype=np.int64)
-    is_cut = np.zeros(shape, dtype=np.int64)
-    n_options = np.zeros(len(problem.dims), dtype=np.int64)
+    where = {
+        dim: tuple(candidates[problem.dims.index(dim)].index(cut.extent) for cut in cuts)
+        for dim, cuts in options.items()
+    }
+    return _enumerate(problem, options, tables, where, pace, below_s, collect)
+
+
+def refined_items(
+    problem: Problem, items: Items, pace: Pace, *, below_s: float
+) -> tuple[float | None, int]:
+    """Bound the time of all ways to cut a problem into as many pieces, one by one.
+
+    Parameters
+    ----------
+    problem : Problem
+    items : Items
+        Whose numbers of pieces are kept.
+    pace : Pace
+    below_s : float, seconds
+
+    Returns
+    -------
+    least_s, nodes : float or None, int
+        The least bound; None if none is below ``below_s``.
+    """
+    size = problem.size
+    options = {dim: _cuts_into(size[dim], many) for dim, many in items.pieces}
+    tables = tables_for_cuts(
+        problem,
+        {dim: tuple((cut.listed, cut.extent) for cut in cuts) for dim, cuts in options.items()},
+    )
+    where = {dim: tuple(range(len(cuts))) for dim, cuts in options.items()}
+    found, nodes = _enumerate(problem, options, tables, where, pace, below_s, 0)
+    return (found[0].least_s if found else None), nodes
+
+
+@dataclass(frozen=True, slots=True)
+class _Cut:
+    """Lists of ``listed`` along a dimension, cut into items of ``extent``."""
+
+    size: int
+    listed: int
+    extent: int
+
+    @property
+    def lists(self) -> tuple[int, int, int, int, int]:
+        """Full lists, items in each, their extent; items in the rest, their extent."""
+        many, rest = divmod(self.size, self.listed)
+        full = min(self.extent, self.listed)
+        return (
+            many, -(-self.listed // self.extent), full,
+            -(-rest // self.extent), min(self.extent, rest),
+        )  # fmt: skip
+
+    @property
+    def n_pieces(self) -> int:
+        """Items along the dimension."""
+        many, items, _, rest, _ = self.lists
+        return many * items + rest
+
+
+def _split_dims(problem: Problem, spatial: tuple[str, ...]) -> list[str]:
+    size = problem.size
+    split = [dim for dim in problem.dims if dim in spatial and size[dim] > 1]
+    return sorted(split, key=lambda dim: size[dim])
+
+
+def _best_cuts(size: int) -> tuple[_Cut, ...]:
+    """List the cuts that nothing beats (see above), fewest items first."""
+    extents = trip_classes((size,))
+    floors = {size // (-(-size // extent)) for extent in extents}
+    floors |= {size // (size // extent) for extent in extents}
+    found = [_Cut(size, size, extent) for extent in extents]
+    found += [_Cut(size, size - size % e, e) for e in floors if size % e]
+    return tuple(sorted(found, key=lambda cut: (-cut.extent, -cut.listed)))
+
+
+@lru_cache(maxsize=4096)
+def _cuts_into(size: int, pieces: int) -> tuple[_Cut, ...]:
+    """List all cuts of a dimension into so many pieces."""
+    every = (_Cut(size, t, e) for t in range(1, size + 1) for e in range(1, t + 1))
+    return tuple(cut for cut in every if cut.n_pieces == pieces)
+
+
+def _enumerate(
+    problem: Problem,
+    options: Mapping[str, tuple[_Cut, ...]],
+    tables: Tables,
+    where: Mapping[str, tuple[int, ...]],
+    pace: Pace,
+    below_s: float,
+    collect: int,
+) -> tuple[tuple[Items, ...], int]:
+    import numpy as np
+
+    from loopsched.scheduler import _kernels
+
+    size = problem.size
+    split = list(options)
     row = {dim: at for at, dim in enumerate(problem.dims)}
-    for dim in split:
-        d = row[dim]
-        n_options[d] = len(options[dim])
-        for o, (extent, cut) in enumerate(options[dim]):
-            extents[d, o] = extent
-            extent_at[d, o] = candidates[d].index(extent)
-            is_cut[d, o] = cut
+    width = max([len(found) for found in options.values()], default=1)
+    lists = np.ones((len(row), width, 5), dtype=np.int64)
+    table_at = np.zeros((len(row), width), dtype=np.int64)
+    n_options = np.zeros(len(row), dtype=np.int64)
+    for dim, cuts in options.items():
+        n_options[row[dim]] = len(cuts)
+        lists[row[dim], : len(cuts)] = [cut.lists for cut in cuts]
+        table_at[row[dim], : len(cuts)] = where[dim]
     leaves = np.zeros((max(1, collect), max(1, len(split))), dtype=np.int64)
     leaf_s = np.full(len(leaves), np.inf)
     reduction = problem.macs
@@ -129,36 +225,20 @@ def best_items(
         tables.pieces, tables.axis_dims, tables.axis_stride, tables.axis_start, tables.total,
         tables.tensor_axes, tables.is_indexed, tables.weight, tables.constant,
         np.array([size[dim] for dim in problem.dims], dtype=np.int64),
-        np.array([row[dim] for dim in split], dtype=np.int64), n_options, extent_at, is_cut,
-        extents, pace.instances, reduction, problem.macs, pace.macs_per_s,
-        pace.inner_bytes_per_s, pace.floor_s, below_s, collect > 0, leaves, leaf_s,
+        np.array([row[dim] for dim in split], dtype=np.int64), n_options, table_at, lists,
+        pace.instances, reduction, problem.macs, pace.macs_per_s, pace.inner_bytes_per_s,
+        pace.floor_s, below_s, collect > 0, leaves, leaf_s,
     )  # fmt: skip
     found = []
     for at in range(min(int(kept), len(leaves))):
-        chosen = [options[dim][int(leaves[at, k])] for k, dim in enumerate(split)]
+        chosen = {dim: options[dim][int(leaves[at, k])] for k, dim in enumerate(split)}
         found.append(
             Items(
-                tuple((dim, extent) for dim, (extent, _) in zip(split, chosen, strict=True)),
-                tuple(
-                    (dim, size[dim] - size[dim] % extent)
-                    for dim, (extent, cut) in zip(split, chosen, strict=True)
-                    if cut
-                ),
+                tuple((dim, cut.extent) for dim, cut in chosen.items()),
+                tuple((dim, cut.listed) for dim, cut in chosen.items() if cut.listed < size[dim]),
                 float(leaf_s[at]),
-                tuple(
-                    (dim, -(-size[dim] // extent))
-                    for dim, (extent, _) in zip(split, chosen, strict=True)
-                ),
+                tuple((dim, cut.n_pieces) for dim, cut in chosen.items()),
             )
         )
     found.sort(key=lambda items: items.least_s)
     return tuple(found), int(nodes)
-
-
-def _options(size: int) -> tuple[tuple[int, bool], ...]:
-    """List (extent, whether the rest is a list of its own), fewest items first."""
-    found = [(extent, False) for extent in trip_classes((size,))]
-    floors = {size // (-(-size // extent)) for extent, _ in found}
-    floors |= {size // (size // extent) for extent, _ in found}
-    found += [(extent, True) for extent in floors if size % extent]
-    return tuple(sorted(found, key=lambda option: (-option[0], option[1])))

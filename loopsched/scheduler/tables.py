@@ -7,12 +7,14 @@ depend on one dimension or one axis only; they are tabulated here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import product
 from typing import TYPE_CHECKING
 
-from loopsched.footprint import axis_extremes, reach, segments, tensor_bytes
+from loopsched.footprint import axis_extremes, n_segments, reach, segments, tensor_bytes
 from loopsched.problem import Axis, Problem
 
 if TYPE_CHECKING:
@@ -288,6 +290,34 @@ def _axis_numbers(
         numbers,
     )
     return numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]
+
+
+def tables_for_cuts(problem: Problem, cuts: Mapping[str, tuple[tuple[int, int], ...]]) -> Tables:
+    """Tabulate given ways to list and cut some dimensions; the rest stays whole.
+
+    Parameters
+    ----------
+    problem : Problem
+    cuts : mapping of str to tuple of (listed, extent)
+        For each dimension, the choices: extent of a list, extent of an item.
+    """
+
+    size = problem.size
+    choices = tuple(cuts.get(dim, ((size[dim], size[dim]),)) for dim in problem.dims)
+    tables = tables_for(problem, candidates=tuple((1,) * len(found) for found in choices))
+    pieces = tables.pieces.copy()
+    for row, (dim, found) in enumerate(zip(problem.dims, choices, strict=True)):
+        pieces[row, : len(found)] = [n_segments(size[dim], chain) for chain in found]
+    total = tables.total.copy()
+    axes = [axis for tensor in problem.tensors for axis in tensor.axes]
+    for at, axis in enumerate(axes):
+        rows = [int(row) for row in tables.axis_dims[at] if row >= 0]
+        sizes = tuple(size[dim] for dim in axis.dims)
+        total[int(tables.axis_start[at]) :][: math.prod(len(choices[row]) for row in rows)] = [
+            axis_extremes(axis, sizes, chains).total
+            for chains in product(*(choices[row] for row in rows))
+        ]
+    return replace(tables, pieces=pieces, total=total)
 
 
 def relaxed_tables(problem: Problem, pieces: Mapping[str, int]) -> Tables:
