@@ -301,7 +301,6 @@ def tables_for_cuts(problem: Problem, cuts: Mapping[str, tuple[tuple[int, int], 
     cuts : mapping of str to tuple of (listed, extent)
         For each dimension, the choices: extent of a list, extent of an item.
     """
-
     size = problem.size
     choices = tuple(cuts.get(dim, ((size[dim], size[dim]),)) for dim in problem.dims)
     tables = tables_for(problem, candidates=tuple((1,) * len(found) for found in choices))
