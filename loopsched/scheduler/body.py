@@ -58,6 +58,7 @@ def best_body(
     halo_reuse: bool = True,
     copies: int = 1,
     below: int = NO_INCUMBENT,
+    rows: ClassRows | None = None,
 ) -> Body | None:
     """Find the body that moves the fewest bytes; None if none is below ``below``.
 
@@ -74,6 +75,8 @@ def best_body(
         Scratchpads only: whether halos stay; 2 if double-buffered.
     below : int, bytes
         Look only for something better.
+    rows : ClassRows, optional
+        Order classes to choose from; by default all.
 
     Examples
     --------
@@ -98,7 +101,7 @@ def best_body(
         dtype=np.int64,
     )
     weight = np.where(own == -2, 0, tables.weight)
-    rows = _class_rows(
+    rows = rows or _class_rows(
         relevance(problem), problem.dims, tuple(int(n) > 1 for n in tables.n_extents), halo_reuse
     )
     bounds = [np.empty_like(tables.total), np.empty_like(tables.total)]
@@ -141,8 +144,6 @@ class ClassRows:
 def _class_rows(
     tensors: Relevance, dims: tuple[str, ...], can_cut: tuple[bool, ...], halo_reuse: bool
 ) -> ClassRows:
-    import numpy as np
-
     from loopsched.scheduler.orders import _classes
 
     free = [dim for dim, can in zip(dims, can_cut, strict=True) if can]
@@ -150,10 +151,22 @@ def _class_rows(
     for many in range(len(free) + 1):
         for active in combinations(free, many):
             chosen.extend((active, order) for order in _classes(tensors, active))
+    return class_rows(dims, len(tensors), chosen, halo_reuse)
+
+
+def class_rows(
+    dims: tuple[str, ...],
+    n_tensors: int,
+    chosen: list[tuple[tuple[str, ...], OrderClass]],
+    halo_reuse: bool,
+) -> ClassRows:
+    """Write order classes, each with its cut dimensions, as arrays."""
+    import numpy as np
+
     row = {dim: at for at, dim in enumerate(dims)}
     actives = np.full((len(chosen), len(dims) + 1), -1, dtype=np.int64)
-    runs = np.zeros((len(chosen), len(tensors), len(dims)), dtype=np.int64)
-    slides = np.full((len(chosen), len(tensors)), -1, dtype=np.int64)
+    runs = np.zeros((len(chosen), n_tensors, len(dims)), dtype=np.int64)
+    slides = np.full((len(chosen), n_tensors), -1, dtype=np.int64)
     for at, (active, order) in enumerate(chosen):
         actives[at, : len(active)] = [row[dim] for dim in active]
         for t, (run, slide) in enumerate(zip(order.runs, order.slides, strict=True)):

@@ -434,6 +434,10 @@ def distinct_orders(trips: Extents, instances: int) -> Iterator[tuple[str, ...]]
 
 def exact_search(space: Space, *, objective: Objective, value: Value, top: int) -> Result:
     """Search exactly; see `loopsched.search`."""
+    if not space.constraints.is_free:
+        from loopsched.scheduler.constrained import constrained_search
+
+        return constrained_search(space, objective=objective, value=value, top=top)
     searcher = Searcher(space.problem, space.arch, objective, value, space.spatial, top)
     floor, proven = searcher.run()
     ranked = sorted(

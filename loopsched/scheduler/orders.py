@@ -109,7 +109,7 @@ def _prefixes(
         yield from _prefixes(tensors, active, (*inward, dim))
 
 
-def order_graph(problem: Problem, before: tuple[tuple[str, str], ...] = ()) -> nx.DiGraph:
+def order_graph(problem: Problem, before: tuple[tuple[str, str], ...] = ()) -> nx.DiGraph[str]:
     """Build the precedence graph of a problem's loops.
 
     Parameters
@@ -126,7 +126,7 @@ def order_graph(problem: Problem, before: tuple[tuple[str, str], ...] = ()) -> n
     """
     import networkx as nx
 
-    graph = nx.DiGraph()
+    graph: nx.DiGraph[str] = nx.DiGraph()
     for dim, size in problem.sizes:
         graph.add_node(dim, size=size)
     graph.add_edges_from(before)

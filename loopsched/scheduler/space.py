@@ -60,6 +60,10 @@ class Space:
 
     def size(self) -> int:
         """Count the schedules: every choice of extents and orders, once."""
+        if not self.constraints.is_free:
+            from loopsched.scheduler.counting import counter
+
+            return counter(self).size
         sizes = tuple(
             (size, tuple(dim in slot.dims for slot in self.slots))
             for dim, size in self.problem.sizes
@@ -105,7 +109,12 @@ def space_of(problem: Problem, arch: Arch, constraints: Constraints | None = Non
     slots += [
         BlockSlot(level.name, None, problem.dims) for level in arch.caches if not level.is_shared
     ]
-    return Space(problem, arch, constraints, tuple(slots))
+    space = Space(problem, arch, constraints, tuple(slots))
+    if not constraints.is_free:
+        from loopsched.scheduler.allowed import check
+
+        check(space)
+    return space
 
 
 @lru_cache(maxsize=4096)

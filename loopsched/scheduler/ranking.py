@@ -1,0 +1,130 @@
+"""Keep the best of many schedules while a search scores them."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from loopsched.errors import ConstraintError, EmptySpaceError, ScheduleError
+from loopsched.nest import Schedule
+from loopsched.scheduler.result import (
+    Certificate,
+    Objective,
+    Result,
+    Scored,
+    Value,
+    objective_value,
+    rank,
+)
+from loopsched.scheduler.space import Space
+from loopsched.score import Evaluation, evaluate
+
+Rank = tuple[float, int, int, int]
+_REMEMBERED = 65536
+
+
+@dataclass
+class Ranking:
+    """The best schedules of a space that have been scored so far.
+
+    Parameters
+    ----------
+    space : Space
+    objective, value
+        What is minimised.
+    top : int
+        How many to keep.
+    """
+
+    space: Space
+    objective: Objective
+    value: Value
+    top: int
+    n_scored: int = 0
+    n_invalid: int = 0
+    best: list[tuple[Rank, str, Schedule, Evaluation]] = field(default_factory=list)
+    _known: OrderedDict[Schedule, Rank | None] = field(default_factory=OrderedDict)
+
+    def add(self, schedule: Schedule) -> Rank | None:
+        """Score a schedule; None if the machine cannot run it."""
+        self.n_scored += 1
+        if schedule in self._known:
+            self.n_invalid += self._known[schedule] is None
+            return self._known[schedule]
+        try:
+            evaluation = evaluate(self.space.problem, schedule, self.space.arch)
+        except ScheduleError:
+            self.n_invalid += 1
+            return self._remember(schedule, None)
+        found = rank(evaluation, self.objective, self.value)
+        entry = (found, str(schedule), schedule, evaluation)
+        if len(self.best) < self.top or entry[:2] < self.best[-1][:2]:
+            self.best = [kept for kept in self.best if kept[1] != entry[1]]
+            self.best.append(entry)
+            self.best.sort(key=lambda kept: kept[:2])
+            del self.best[self.top :]
+        return self._remember(schedule, found)
+
+    def _remember(self, schedule: Schedule, found: Rank | None) -> Rank | None:
+        self._known[schedule] = found
+        if len(self._known) > _REMEMBERED:
+            self._known.popitem(last=False)
+        return found
+
+    @property
+    def least(self) -> float:
+        """The best value of the objective so far."""
+        return self.best[0][0][0] if self.best else float("inf")
+
+    def result(self, strategy: str, *, floor: float, is_complete: bool, nodes: int = 0) -> Result:
+        """Make a result of what there is.
+
+        Parameters
+        ----------
+        strategy : str
+        floor : float
+            A lower bound that holds for every schedule of the space.
+        is_complete : bool
+            Whether every schedule has been scored.
+        nodes : int
+            Looked at besides the scored ones.
+
+        Raises
+        ------
+        EmptySpaceError
+            If no schedule could be run.
+        """
+        space = self.space
+        if not self.best:
+            raise EmptySpaceError(
+                f"problem '{space.problem.name}': none of the {self.n_scored} schedules looked at "
+                f"fits '{space.arch.name}'"
+            )
+        _, _, schedule, evaluation = self.best[0]
+        value = objective_value(evaluation, self.objective, self.value)
+        proven = is_complete or value <= floor
+        certificate = Certificate(
+            proven, value if proven else floor, value, self.n_scored + nodes, space.size()
+        )
+        return Result(
+            space.problem, space.arch, self.objective, strategy, schedule, evaluation, certificate,
+            tuple(Scored(s, e) for _, _, s, e in self.best[1:]),
+        )  # fmt: skip
+
+
+def free_bound(space: Space, objective: Objective, value: Value) -> float:
+    """Find a bound for a constrained space: the exact one of the free space.
+
+    0 where the exact search has none.
+    """
+    from loopsched.errors import LoopschedError
+    from loopsched.scheduler.allowed import free_space
+    from loopsched.scheduler.exact import exact_search
+
+    try:
+        found = exact_search(free_space(space), objective=objective, value=value, top=1)
+    except ConstraintError:
+        raise
+    except LoopschedError:
+        return 0.0
+    return found.certificate.lower_bound
