@@ -1,0 +1,301 @@
+"""``search``, ``space``, ``show`` and ``compare`` where they search."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loopsched import __version__
+from loopsched.arch_file import load_arch
+from loopsched.builders import gemm
+from loopsched.cli import run
+from loopsched.notation import parse_schedule
+from loopsched.scheduler import search as search_one
+from loopsched.score import evaluate
+from loopsched.workload import load_workload
+
+Rows = list[dict[str, Any]]
+
+NEEDED = {
+    *("problem", "schedule", "time_s", "bound_by", "dram_bytes", "lower_bound", "proven"),
+    *("required_dram_bandwidth_bytes_per_s", "space_size"),
+    *("version", "seed", "command", "arch_digest", "workload_digest"),
+}
+SOME = ["vgg16", "-l", "0", "-l", "fc8"]
+SMALL = "gemm:m=12,n=10,k=7"
+
+
+@pytest.fixture(autouse=True)
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("NO_COLOR", "1")
+
+
+@pytest.fixture
+def rows(capsys: pytest.CaptureFixture[str]) -> Any:
+    def call(*words: str) -> Rows:
+        assert run([*words, "--format", "json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert isinstance(found, list)
+        return found
+
+    return call
+
+
+class TestSearch:
+    def test_rows_say_what_the_library_says(self, rows: Any) -> None:
+        (row,) = rows("search", "gemm:m=1760,n=128,k=1760")
+        problem, arch = gemm(m=1760, n=128, k=1760), load_arch("titan_v")
+        result = search_one(problem, arch)
+        assert set(row) >= NEEDED
+        assert row["schedule"] == str(result.schedule)
+        assert row["time_s"] == result.evaluation.time_s
+        assert row["proven"] is True
+        assert row["gap"] == 0
+        assert row["space_size"] == result.certificate.space_size
+        assert row["arch_digest"] == arch.digest
+        assert row["version"] == __version__
+        assert row["command"] == "loopsched search gemm:m=1760,n=128,k=1760 --format json"
+        again = evaluate(problem, parse_schedule(row["schedule"], problem), arch)
+        assert (row["dram_bytes"], row["bound_by"]) == (again.dram_bytes, again.bound_by)
+
+    def test_table(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run(["search", *SOME]) == 0
+        text = capsys.readouterr().out
+        assert max(map(len, text.splitlines())) <= 80
+        assert "2 problems on titan_v: " in text
+        assert "Proven best: all" in text
+
+    def test_layers_keep_their_numbers(self, rows: Any) -> None:
+        names = [problem.name for problem in load_workload("vgg16").problems]
+        found = rows("search", *SOME)
+        assert [(row["layer"], row["problem"]) for row in found] == [
+            (0, names[0]),
+            (names.index("fc8"), "fc8"),
+        ]
+
+    def test_jobs_change_nothing(self, rows: Any) -> None:
+        one, two = (rows("search", *SOME, "--jobs", jobs) for jobs in "12")
+        for row in (*one, *two):
+            del row["command"]
+        assert one == two
+
+    def test_top_is_ranked(self, rows: Any) -> None:
+        found = rows("search", SMALL, "-s", "random", "--samples", "50", "--top", "3")
+        assert [row["rank"] for row in found] == [1, 2, 3]
+        times = [row["time_s"] for row in found]
+        assert times == sorted(times)
+        assert len({row["schedule"] for row in found}) == 3
+
+    @pytest.mark.parametrize("strategy", ["random", "local"])
+    def test_a_seed_repeats_and_nothing_beats_exact(self, strategy: str, rows: Any) -> None:
+        words = ["search", SMALL, "-s", strategy, "--samples", "40", "--seed", "7"]
+        first, second = rows(*words), rows(*words)
+        assert first == second
+        (exact,) = rows("search", SMALL)
+        assert exact["time_s"] <= first[0]["time_s"]
+
+    def test_objective(self, rows: Any) -> None:
+        (least,) = rows("search", "gemm:m=700,n=500,k=300", "-o", "dram_bytes")
+        assert least["lower_bound"] == least["dram_bytes"]
+
+    def test_constraints_are_kept(self, rows: Any) -> None:
+        words = ["--tiles", "divisors", "--spatial", "M", "--fix", "N@L1=5", "--order", "K,M"]
+        (row,) = rows("search", SMALL, *words)
+        loops = [loop.partition("@") for loop in row["schedule"].split()]
+        assert {loop.partition(":")[0] for loop, at, _ in loops if at} <= {"M"}
+        extents = {loop for loop, _, _ in loops}
+        assert all({"M": 12, "N": 10, "K": 7}[x[0]] % int(x[2:]) == 0 for x in extents)
+        assert row["space_size"] < rows("search", SMALL)[0]["space_size"]
+
+    def test_nothing_fits_is_4(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run(["search", SMALL, "--tiles", "divisors", "--fix", "M@L1=5"]) == 4
+        error = capsys.readouterr().err
+        assert error.startswith("Error: ")
+        assert "M" in error
+
+    @pytest.mark.parametrize(
+        ("words", "status"),
+        [
+            (["--fix", "M=5"], 2),
+            (["--fix", "Z@L1=5"], 3),
+            (["--fix", "M@L9=5"], 3),
+            (["--spatial", "Z"], 3),
+            (["--order", "Z,M"], 3),
+            (["--prefix", "Z:4"], 3),
+            (["--out", "rows.txt"], 3),
+            (["-o", "energy"], 3),
+            (["-s", "quick"], 2),
+            (["--top", "0"], 2),
+        ],
+    )
+    def test_wrong_settings(
+        self, words: list[str], status: int, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert run(["search", SMALL, *words]) == status
+        captured = capsys.readouterr()
+        assert captured.out == ""
+        assert "Error: " in captured.err
+
+
+class TestOut:
+    @pytest.mark.parametrize("suffix", ["jsonl", "json", "csv"])
+    def test_a_file_holds_the_rows(
+        self, suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        path = tmp_path / f"rows.{suffix}"
+        assert run(["search", *SOME, "--out", str(path)]) == 0
+        assert "2 problems" in capsys.readouterr().out
+        text = path.read_text(encoding="utf-8")
+        if suffix == "csv":
+            found: Rows = list(csv.DictReader(text.splitlines()))
+        elif suffix == "json":
+            found = json.loads(text)
+        else:
+            found = [json.loads(line) for line in text.splitlines()]
+        assert len(found) == 2
+        assert all(set(row) >= NEEDED for row in found)
+
+    def test_show_reads_it_back(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        path = str(tmp_path / "rows.jsonl")
+        assert run(["search", *SOME, "--top", "2", "--out", path]) == 0
+        capsys.readouterr()
+        assert run(["show", path, "--layer", "fc8"]) == 0
+        saved = capsys.readouterr().out
+        assert run(["show", "vgg16", "--layer", "fc8"]) == 0
+        assert saved == capsys.readouterr().out
+        assert "output" in saved or "C[" in saved
+        assert run(["show", path, "--layer", "0", "--rank", "2"]) == 0
+        assert run(["show", path, "--layer", "0", "--rank", "3"]) == 3
+
+    @pytest.mark.parametrize(
+        ("key", "message"),
+        [
+            ("workload_digest", "no longer what was searched"),
+            ("arch_digest", "no longer what was searched on"),
+            ("schedule", "schedule"),
+            ("workload", "no 'workload'"),
+            ("layer", "'layer' is"),
+        ],
+    )
+    def test_show_refuses_what_has_changed(
+        self, key: str, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        path = tmp_path / "rows.jsonl"
+        assert run(["search", SMALL, "--out", str(path)]) == 0
+        row = json.loads(path.read_text(encoding="utf-8"))
+        row[key] = [1]
+        path.write_text(json.dumps(row), encoding="utf-8")
+        capsys.readouterr()
+        assert run(["show", str(path)]) == 3
+        assert message in capsys.readouterr().err
+
+    @pytest.mark.parametrize("form", ["table", "jsonl"])
+    def test_an_interruption_keeps_what_is_done(
+        self,
+        form: str,
+        tmp_path: Path,
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        from loopsched import scheduler
+
+        whole = scheduler.search_workload
+
+        def interrupted(*given: Any, **settings: Any) -> Iterator[Any]:
+            for number, result in enumerate(whole(*given, **settings)):
+                if number == 1:
+                    raise KeyboardInterrupt
+                yield result
+
+        monkeypatch.setattr(scheduler, "search_workload", interrupted)
+        path = tmp_path / "rows.jsonl"
+        assert run(["search", *SOME, "--out", str(path), "--format", form]) == 130
+        captured = capsys.readouterr()
+        assert captured.err.endswith("Error: interrupted\n")
+        assert len(path.read_text(encoding="utf-8").splitlines()) == 1
+        assert ("1 of 2 problems" if form == "table" else '"layer": 0') in captured.out
+
+    def test_a_real_interruption(self, tmp_path: Path) -> None:
+        path = tmp_path / "rows.jsonl"
+        command = [sys.executable, "-m", "loopsched", "search", "deepbench_gemm"]
+        command += ["--out", str(path), "--format", "jsonl"]
+        with subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        ) as process:
+            patience = time.monotonic() + 60
+            while not (path.exists() and path.stat().st_size) and process.poll() is None:
+                assert time.monotonic() < patience
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            _, error = process.communicate(timeout=60)
+        assert process.returncode == 130
+        assert error.splitlines()[-1] == "Error: interrupted"
+        assert all(json.loads(line)["proven"] for line in path.read_text().splitlines())
+
+    def test_bad_input_leaves_an_old_file_alone(self, tmp_path: Path) -> None:
+        path = tmp_path / "rows.jsonl"
+        path.write_text("precious", encoding="utf-8")
+        assert run(["search", "resnet51", "--out", str(path)]) == 3
+        assert run(["search", SMALL, "--spatial", "Z", "--out", str(path)]) == 3
+        assert path.read_text(encoding="utf-8") == "precious"
+
+
+class TestSpace:
+    def test_counts_what_exhaustive_would_score(self, rows: Any) -> None:
+        (row,) = rows("space", "gemm:m=3,n=2,k=2")
+        (searched,) = rows("search", "gemm:m=3,n=2,k=2", "-s", "exhaustive")
+        assert row["space_size"] == searched["space_size"]
+        assert searched["proven"] is True
+
+    def test_constraints_shrink_it(self, rows: Any) -> None:
+        (free,) = rows("space", SMALL)
+        (bound,) = rows("space", SMALL, "--tiles", "divisors", "--spatial", "none")
+        assert 0 < bound["space_size"] < free["space_size"]
+
+    def test_table(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run(["space", "resnet50"]) == 0
+        text = capsys.readouterr().out
+        assert max(map(len, text.splitlines())) <= 80
+        assert text.splitlines()[-1].endswith("schedules in all")
+
+
+class TestBest:
+    def test_compare_with_the_best(self, rows: Any) -> None:
+        nest = "M:700 N:500 K:300"
+        this, best = rows("compare", "gemm:m=700,n=500,k=300", nest)
+        assert this["schedule"] == nest
+        assert best["time_s"] < this["time_s"]
+        assert any("units do useful work 1.2 % of the time" in text for text in this["reasons"])
+
+    def test_every_best_schedule_is_shown(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run(["show", *SOME]) == 0
+        text = capsys.readouterr().out
+        assert text.count(" on titan_v: ") == 2
+
+
+def test_the_seed_of_hashing_changes_nothing() -> None:
+    command = [sys.executable, "-m", "loopsched", "search", *SOME, "--format", "jsonl"]
+    outputs = {
+        subprocess.run(
+            command,
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for seed in "01"
+    }
+    assert len(outputs) == 1
+    assert all(math.isfinite(json.loads(line)["time_s"]) for line in outputs.pop().splitlines())
