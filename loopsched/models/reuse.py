@@ -19,7 +19,7 @@ where more than the capacity is touched, in any order, since the last one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
@@ -369,15 +369,23 @@ def _guaranteed_at(view: View, room: Room, tensor: Tensor, upto: int) -> int:
 def is_gapless(view: View, tensor: Tensor, slide: Cut, upto: int) -> bool:
     """Whether a body touches an unbroken stretch where the window slides.
 
-    Only then do the visits that touch an element follow one another.
+    Only then do the visits that touch an element follow one another.  Windows
+    that slide side by side run into each other's stretches at another time.
     """
     extents = view.extents(upto)
-    for axis in tensor.axes:
-        if slide.dim in axis.dims:
-            bits = reach(tuple((c, extents[dim]) for dim, c in axis.terms))
-            if bits.bit_count() != bits.bit_length():
-                return False
-    return True
+    return all(
+        _is_unbroken(axis, extents) and view.n_copies(axis, upto) == 1
+        for axis in tensor.axes
+        if slide.dim in axis.dims
+    )
+
+
+def _is_unbroken(axis: Axis, extents: Mapping[str, int]) -> bool:
+    moving = tuple((c, extents[dim]) for dim, c in axis.terms if extents[dim] > 1)
+    if len(moving) <= 1:  # one dimension alone needs no bit set, however long it is
+        return all(c == 1 for c, _ in moving)
+    bits = reach(moving)
+    return bits.bit_count() == bits.bit_length()
 
 
 def window_bytes(view: View, room: Room, upto: int, between: tuple[Cut, ...]) -> dict[str, int]:
@@ -415,8 +423,9 @@ def _pair_on_axis(view: View, axis: Axis, upto: int, dim: str) -> int:
     if dim not in axis.dims:
         return one
     extents = view.extents(upto)
-    extents[dim] = min(2 * extents[dim], view.extents(upto - 1)[dim])
-    both = reach(tuple((c, extents[name]) for name, c in axis.terms)).bit_count()
+    around = min((cut.extent for cut in view.chain(dim, upto - 1)), default=view.sizes[dim])
+    extents[dim] = min(2 * extents[dim], around)
+    both = axis_count(replace(axis, size=None), {}, extents) * view.n_copies(axis, upto)
     return min(2 * one, both, axis.size or both)
 
 

@@ -119,20 +119,31 @@ class View:
         return self._axes[key]
 
     def _new_extremes(self, axis: Axis, upto: int) -> Extremes:
-        sizes, chains, copies = [], [], 1
+        sizes, chains = [], []
         for dim, _ in axis.terms:
-            chain = self.chain(dim, upto)
-            while chain and chain[-1].is_parallel:
-                chain = chain[:-1]
-            length = size = self.sizes[dim]
-            for cut in chain:
+            sizes.append(self.sizes[dim])
+            chains.append(tuple(cut.extent for cut in self._split_chain(dim, upto)))
+        found = axis_extremes(axis, tuple(sizes), tuple(chains))
+        copies = self.n_copies(axis, upto)
+        return Extremes(found.total, found.largest * copies, found.smallest)
+
+    def n_copies(self, axis: Axis, upto: int) -> int:
+        """Count the parallel pieces of an axis that are cut further, and so counted apart."""
+        copies = 1
+        for dim, _ in axis.terms:
+            length = self.sizes[dim]
+            for cut in self._split_chain(dim, upto):
                 if cut.is_parallel:
                     copies *= -(-length // cut.extent)
                 length = min(length, cut.extent)
-            sizes.append(size)
-            chains.append(tuple(cut.extent for cut in chain))
-        found = axis_extremes(axis, tuple(sizes), tuple(chains))
-        return Extremes(found.total, found.largest * copies, found.smallest)
+        return copies
+
+    def _split_chain(self, dim: str, upto: int) -> tuple[Cut, ...]:
+        """Cuts of a dimension, less the last ones if all their pieces are present at once."""
+        chain = self.chain(dim, upto)
+        while chain and chain[-1].is_parallel:
+            chain = chain[:-1]
+        return chain
 
     def visits_elems(self, tensor: Tensor, upto: int) -> int:
         """Sum the footprints of all visits to the region inside ``upto`` cuts."""
@@ -155,11 +166,11 @@ class View:
         return self._known[key]
 
     def extents(self, upto: int) -> dict[str, int]:
-        """Extent of a full region inside ``upto`` cuts, each dimension."""
-        found = dict(self.sizes)
-        for cut in self.cuts[:upto]:
-            found[cut.dim] = min(found[cut.dim], cut.extent)
-        return found
+        """Extent of a full region inside ``upto`` cuts, whole parallel pieces together."""
+        return {
+            dim: min((cut.extent for cut in self._split_chain(dim, upto)), default=size)
+            for dim, size in self.sizes.items()
+        }
 
 
 def _n_pieces(size: int, chain: tuple[Cut, ...]) -> int:
