@@ -174,10 +174,8 @@ class Searcher:
 
     def _time_floor(self) -> float:
         """Bound time; inner levels' traffic only where it may matter."""
-        floor = max(self._compute_s(), *(self._level_s(level) for level in self.shared))
-        if not self.unit:
-            floor = max(floor, *(self._level_s(level) for level in self.private), 0.0)
-        return floor
+        known = self.shared if self.unit else self.arch.caches
+        return max([self._compute_s(), *(self._level_s(level) for level in known)])
 
     def _floor(self) -> float:
         if self.objective == "dram_bytes":
@@ -206,6 +204,8 @@ class Searcher:
             cut = dict(region)
             cut.update({dim: min(extent, cut[dim]) for dim, extent in items.extents})
             self._spread(blocks, chains, cut, any_order=True)
+        if self.objective != "time":  # one unit alone shares nothing twice
+            self._spread(blocks, chains, dict(region), any_order=True)
 
     def _items_inside(self, region: Extents) -> tuple[Items, ...]:
         """Cut one list's region into items, as if it were the whole problem."""
