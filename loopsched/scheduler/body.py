@@ -83,7 +83,7 @@ def best_body(
     >>> from loopsched.builders import gemm
     >>> found = best_body(gemm(m=64, n=64, k=64), Room.shared(4096), is_guaranteed=False)
     >>> found.bytes
-    81920
+    98304
     """
     import numpy as np
 
