@@ -137,7 +137,8 @@ def tables_for(
             at += len(parts[0])
             flat.append(list(parts))
         offsets.append(len(axis_dims))
-    numbers = [np.concatenate([parts[k] for parts in flat]) for k in range(5)]
+    none = np.zeros(0, dtype=np.int64)  # scalars have no axes
+    numbers = [np.concatenate([none, *(parts[k] for parts in flat)]) for k in range(5)]
     output = problem.output_tensor
     return Tables(
         problem=problem,
