@@ -441,7 +441,7 @@ def _certain_visits(view: View, room: Room, tensor: Tensor) -> int:
     if any(cut.is_parallel for cut in view.cuts):
         return once
     best = once
-    own = {axis.dims[0] for axis in tensor.axes if not axis.is_compound}
+    own = {_moving(view, axis)[0] for axis in tensor.axes if len(_moving(view, axis)) == 1}
     for upto in range(view.boundary, len(view.cuts)):
         cut = view.cuts[upto]
         if cut.dim not in own or tensor.name in dict(room.own_bytes):
@@ -473,14 +473,27 @@ def _least_between(view: View, room: Room, upto: int) -> int | None:
 def _least_on_axis(view: View, axis: Axis, cut: Cut, upto: int, shortest: int) -> int:
     if cut.dim not in axis.dims:
         return view.axis_extremes(axis, upto).smallest
-    if not axis.is_compound and axis.size is None:
-        return shortest - cut.extent
-    if axis.size is not None:
+    if _is_clipped(view, axis):
         return 0
+    if len(_moving(view, axis)) == 1:
+        return shortest - cut.extent
     # The iterations before and after may overlap: count the longer side only.
     extents = {dim: _shortest(view, dim, upto) for dim in axis.dims}
     extents[cut.dim] = max(1, (shortest - cut.extent) // 2)
     return axis_count(axis, {}, extents)
+
+
+def _moving(view: View, axis: Axis) -> tuple[str, ...]:
+    """Dimensions of an axis that have more than one position."""
+    return tuple(dim for dim in axis.dims if view.sizes[dim] > 1)
+
+
+def _is_clipped(view: View, axis: Axis) -> bool:
+    """Whether part of what the dimensions reach on an axis is padding."""
+    if axis.size is None:
+        return False
+    last = axis.offset + sum(c * (view.sizes[dim] - 1) for dim, c in axis.terms)
+    return axis.offset < 0 or last >= axis.size
 
 
 def _shortest(view: View, dim: str, upto: int) -> int:
