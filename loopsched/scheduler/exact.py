@@ -8,12 +8,15 @@ one does, it is optimal, and the certificate says so.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import permutations
 
 from loopsched.arch import Arch, Level
-from loopsched.errors import EmptySpaceError
+from loopsched.errors import EmptySpaceError, ScheduleError
+from loopsched.footprint import tensor_bytes
 from loopsched.models.machine import (
     data_type_of,
     instances_inside,
@@ -108,13 +111,13 @@ class Searcher:
             default=float("inf"),
         )
 
-    def consider(self, schedule: Schedule) -> Evaluation:
-        """Score a schedule and remember it."""
-        known = self.found.get(schedule)
-        if known is None:
-            known = evaluate(self.problem, schedule, self.arch)
-            self.found[schedule] = known
-        return known
+    def consider(self, schedule: Schedule) -> None:
+        """Score a schedule and remember it, if the machine can run it."""
+        if schedule in self.found:
+            return
+        # What runs at once may not fit into a scratchpad that instances share.
+        with suppress(ScheduleError):
+            self.found[schedule] = evaluate(self.problem, schedule, self.arch)
 
     # Bounds -----------------------------------------------------------------
 
@@ -138,6 +141,8 @@ class Searcher:
             halo_reuse=is_cache or level.halo_reuse,
             copies=2 if level.double_buffered and not is_cache else 1,
         )
+        if found is None and share_bytes is not None:
+            return self.body(level, chains)
         if found is None:
             found = self._single_points(level)
         self.nodes += found.nodes
@@ -150,12 +155,44 @@ class Searcher:
                 f"more than level '{level.name}' holds ({level.usable_bytes} B)"
             )
         ones = tuple((dim, 1) for dim in self.problem.dims)
-        return Body(0, ones, tuple(d for d, n in self.problem.sizes if n > 1), 0)
+        inward = tuple(d for d, n in self.problem.sizes if n > 1)
+        return Body(self._unfitting_bytes(level), ones, inward, 0)
+
+    def _unfitting_bytes(self, level: Level) -> int:
+        """Bound the traffic of a cache that cannot hold what its instances need at once.
+
+        Nothing is kept from step to step; but in a step, instances share what
+        their points have in common.
+        """
+        held = {tensor.name for tensor in room_of(self.problem, level).held(self.problem)}
+        size, total = self.problem.size, 0
+        for tensor in self.problem.tensors:
+            if tensor.name not in held:
+                continue
+            once = tensor_bytes(self.problem, tensor)
+            alone = {axis.dims[0] for axis in tensor.axes if len(axis.dims) == 1}
+            sharing = math.prod(size[dim] for dim in self.spatial if dim not in alone)
+            at_once = min(self.instances, sharing) if level.is_shared else 1
+            steps = -(-self.problem.macs // at_once) * tensor.element_bytes
+            moved = once if any(axis.size is not None for axis in tensor.axes) else max(once, steps)
+            total += 2 * moved - once if tensor.name == self.problem.output else moved
+        return total
 
     def _bound_bytes(self, level: Level) -> int:
+        if self.value == "low":
+            return 0
         if level.name not in self.least:
             self.least[level.name] = self.body(level)
-        return self.least[level.name].bytes if self.value != "low" else 0
+        least = self.least[level.name].bytes
+        if level.is_shared and level.kind == "cache" and not self._fits_at_once(level):
+            least = min(least, self._unfitting_bytes(level))
+        return least
+
+    def _fits_at_once(self, level: Level) -> bool:
+        """Whether a level has room for one point of each instance, whatever the points."""
+        room = room_of(self.problem, level)
+        many = self.instances if level.is_shared else 1
+        return room.fits({t.name: many * t.element_bytes for t in room.held(self.problem)})
 
     def _level_s(self, level: Level) -> float:
         if not level.bandwidth_bytes_per_s:
@@ -342,6 +379,8 @@ class Searcher:
         level = self.private[0] if self.private else None
         if level is None or not level.bandwidth_bytes_per_s or self.value == "low":
             return 0.0
+        if not self._fits_at_once(level):
+            return self._level_s(level)
         limit = int(self._best() * level.bandwidth_bytes_per_s) + 1
         is_cache = level.kind == "cache"
         found = best_body(
