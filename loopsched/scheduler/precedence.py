@@ -101,24 +101,34 @@ def n_orders(dims: frozenset[str], inside: Inside) -> int:
 
 
 def allowed_classes(
-    tensors: Relevance, active: tuple[str, ...], inside: Mapping[str, frozenset[str]]
+    tensors: Relevance,
+    active: tuple[str, ...],
+    inside: Mapping[str, frozenset[str]],
+    *,
+    by_innermost: bool = False,
 ) -> tuple[OrderClass, ...]:
     """List the order classes that some allowed order belongs to.
 
-    As `loopsched.scheduler.orders.order_classes`, under a precedence.
+    As `loopsched.scheduler.orders.order_classes`, under a precedence; with
+    ``by_innermost``, orders with another innermost loop are another class.
     """
     found: dict[tuple[object, ...], OrderClass] = {}
     for inward in _inward(tensors, active, inside, ()):
-        runs, slides = [], []
-        for indexed, sliding in tensors:
-            outside = next((at for at, dim in enumerate(inward) if dim in indexed), len(inward))
-            ends = inward[outside] if outside < len(inward) else None
-            runs.append(tuple(sorted(inward[:outside])))
-            slides.append(ends if ends in sliding else None)
-        found.setdefault(
-            (tuple(runs), tuple(slides)), OrderClass(inward, tuple(runs), tuple(slides))
-        )
+        one = class_of(tensors, inward)
+        key = (one.runs, one.slides, inward[:1] if by_innermost else None)
+        found.setdefault(key, one)
     return tuple(found.values())
+
+
+def class_of(tensors: Relevance, inward: tuple[str, ...]) -> OrderClass:
+    """Find the class of an order, given innermost first."""
+    runs, slides = [], []
+    for indexed, sliding in tensors:
+        outside = next((at for at, dim in enumerate(inward) if dim in indexed), len(inward))
+        ends = inward[outside] if outside < len(inward) else None
+        runs.append(tuple(sorted(inward[:outside])))
+        slides.append(ends if ends in sliding else None)
+    return OrderClass(inward, tuple(runs), tuple(slides))
 
 
 def _inward(
