@@ -1,0 +1,133 @@
+"""How problems meet machines: roles, rooms, units and data types."""
+
+from __future__ import annotations
+
+import pytest
+
+from loopsched.arch import Arch, Compute, Level, buffer_arch
+from loopsched.arch_file import load_arch
+from loopsched.builders import conv2d, einsum, gemm
+from loopsched.errors import ArchError
+from loopsched.models.machine import (
+    data_type_of,
+    instances_inside,
+    nested_units,
+    own_units,
+    roles,
+    room_of,
+)
+from loopsched.models.reuse import Room
+
+CONV = {"c": 4, "k": 4, "p": 4, "q": 4, "r": 3, "s": 3}
+
+
+def machine(*levels: Level, units: int = 4, rates: dict[str, int] | None = None) -> Arch:
+    compute = Compute("core", units, 1e9, 1e9, tuple((rates or {"fp32": 8}).items()))
+    return Arch("machine", (Level("DRAM", "memory", None), *levels), compute)
+
+
+def cache(name: str, capacity: int, instances: int = 1, unit: str | None = None) -> Level:
+    return Level(name, "cache", capacity, instances, unit, bandwidth_bytes_per_s=1e9)
+
+
+@pytest.mark.parametrize(
+    ("pass_", "expected"),
+    [
+        ("forward", {"input": "input", "weight": "weight", "output": "output"}),
+        ("backward_data", {"output": "input", "weight": "weight", "input": "output"}),
+        ("backward_weights", {"input": "input", "output": "weight", "weight": "output"}),
+    ],
+)
+def test_roles_follow_what_is_written(pass_: str, expected: dict[str, str]) -> None:
+    problem = conv2d(**CONV, pass_=pass_)
+    assert {t.name: roles(problem, t)[1] for t in problem.tensors} == expected
+    assert [roles(problem, t)[0] for t in problem.tensors] == [t.name for t in problem.tensors]
+
+
+def test_every_operand_but_the_first_is_a_weight() -> None:
+    problem = einsum("ij,jk,kl->il", sizes={"i": 2, "j": 2, "k": 2, "l": 2})
+    found = [roles(problem, tensor)[1] for tensor in problem.tensors]
+    assert found == ["input", "weight", "weight", "output"]
+
+
+def test_rooms() -> None:
+    problem = gemm(m=4, n=4, k=4)
+    assert room_of(problem, cache("L1", 1024)) == Room(1024)
+    useful = Level("L2", "cache", 60, bandwidth_bytes_per_s=1e9, effective_capacity_bytes=30)
+    assert room_of(problem, useful) == Room(30)
+    weights = Level("L1", "cache", 64, bandwidth_bytes_per_s=1e9, holds=("weight",))
+    assert room_of(problem, weights) == Room(64, (), frozenset({"A", "C"}))
+    by_name = Level("L1", "cache", 64, bandwidth_bytes_per_s=1e9, holds=("A", "output"))
+    assert room_of(problem, by_name) == Room(64, (), frozenset({"B"}))
+    buffers = load_arch("diannao").caches[0]
+    room = room_of(problem, buffers)
+    assert dict(room.own_bytes) == {"A": 2048, "B": 32768, "C": 2048}
+    assert room.passing == frozenset()
+
+
+def test_an_own_buffer_counts_for_its_tensor_alone() -> None:
+    room = Room(10, (("A", 6),))
+    assert room.fits({"A": 6, "B": 5, "C": 5})
+    assert not room.fits({"A": 7, "B": 1})
+    assert not room.fits({"A": 1, "B": 5, "C": 6})
+
+
+def test_the_memory_is_no_room() -> None:
+    arch = buffer_arch(capacity_bytes=64)
+    with pytest.raises(ArchError, match="level 'DRAM' has no capacity for tensor 'A'"):
+        room_of(gemm(m=2, n=2, k=2), arch.memory)
+
+
+def test_units_of_a_machine_with_three_kinds() -> None:
+    """12 SMs in 4 clusters; each SM computes with 2 cores."""
+    arch = machine(
+        cache("L3", 4096),
+        cache("L2", 2048, 4, "cluster"),
+        cache("L1", 1024, 12, "SM"),
+        units=24,
+    )
+    assert nested_units(arch) == {"cluster": 4, "SM": 3, "core": 2}
+    assert list(nested_units(arch)) == ["cluster", "SM", "core"]
+    shared, middle, inner = arch.caches
+    assert own_units(arch, shared) == frozenset()
+    assert own_units(arch, middle) == {"cluster"}
+    assert own_units(arch, inner) == {"cluster", "SM"}
+    assert instances_inside(arch, shared) == {"cluster": 4, "SM": 12, "core": 24}
+    assert instances_inside(arch, middle) == {"SM": 3, "core": 6}
+    assert instances_inside(arch, inner) == {"core": 2}
+
+
+def test_lanes_are_the_innermost_unit() -> None:
+    arch = load_arch("titan_v")
+    assert nested_units(arch, 64) == {"SM": 80, "lane": 64}
+    assert own_units(arch, arch.level("L1")) == {"SM"}
+    assert instances_inside(arch, arch.level("L1"), 64) == {"lane": 64}
+
+
+@pytest.mark.parametrize(
+    ("rates", "width", "expected"),
+    [
+        ({"fp32": 1, "fp16": 2, "bf16": 2, "int8": 4, "fp8": 4}, 1, "int8"),
+        ({"fp32": 1, "fp16": 2, "bf16": 2, "int8": 4, "fp8": 4}, 2, "fp16"),
+        ({"fp32": 1, "fp16": 2}, 4, "fp32"),
+        ({"fp32": 1, "bf16": 2}, 2, "bf16"),
+        ({"tf32": 8, "fp16": 16}, 4, "tf32"),
+        ({"fp32": 1, "fp8": 4}, 1, "fp8"),
+        ({"fp32": 1}, 1, "fp32"),  # no narrower rate: converted
+        ({"fp32": 1, "bf16": 2}, 1, "bf16"),
+    ],
+)
+def test_data_type_of_the_widest_input(rates: dict[str, int], width: int, expected: str) -> None:
+    arch = machine(cache("L1", 1024), rates=rates)
+    problem = gemm(m=2, n=2, k=2, element_bytes=width)
+    assert data_type_of(problem, arch) == expected
+    wide_output = problem.with_element_bytes({"C": 8})
+    assert data_type_of(wide_output, arch) == expected
+    narrow_input = problem.with_element_bytes({"A": 1})
+    assert data_type_of(narrow_input, arch) == expected
+
+
+def test_a_machine_that_is_too_narrow() -> None:
+    arch = machine(cache("L1", 1024), rates={"bf16": 2})
+    with pytest.raises(ArchError, match=r"no rate for elements of 4 bytes \(it has: bf16\)"):
+        data_type_of(gemm(m=2, n=2, k=2), arch)
