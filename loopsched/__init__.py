@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from loopsched.scheduler import search_workload as search_workload
     from loopsched.scheduler import space_size as space_size
     from loopsched.scheduler.constraints import Constraints as Constraints
+    from loopsched.scheduler.tradeoffs import pareto as pareto
     from loopsched.score import Evaluation as Evaluation
     from loopsched.score import evaluate as evaluate
     from loopsched.workload import Workload as Workload
@@ -90,6 +91,7 @@ _EXPORTS = {
     "reasons": ("compare", "explain"),
     "scheduler": ("Result", "search", "search_workload", "space_size"),
     "scheduler.constraints": ("Constraints",),
+    "scheduler.tradeoffs": ("pareto",),
     "score": ("Evaluation", "evaluate"),
     "workload": ("Workload", "load_workload", "workload_names"),
 }

@@ -1,0 +1,42 @@
+"""Pareto sets: nothing in them is dominated, nothing left out dominates."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+import loopsched
+from loopsched.nest import Schedule
+from loopsched.scheduler.tradeoffs import Tradeoff, non_dominated, pareto
+
+PROBLEM = loopsched.gemm(m=60, n=48, k=36)
+ARCH = loopsched.load_arch("titan_v")
+SCORE = loopsched.search(PROBLEM, ARCH).evaluation
+
+
+def _points(costs: list[tuple[int, int, int]]) -> list[Tradeoff]:
+    return [Tradeoff(c, float(t), d, Schedule(()), SCORE) for t, d, c in costs]
+
+
+@given(st.lists(st.tuples(*[st.integers(1, 4)] * 3), max_size=20))
+def test_exactly_the_undominated_costs_remain(costs: list[tuple[int, int, int]]) -> None:
+    kept = {point.costs for point in non_dominated(_points(costs))}
+    for cost in costs:
+        beaten = any(o != cost and all(a <= b for a, b in zip(o, cost, strict=True)) for o in costs)
+        assert (cost in kept) != beaten
+
+
+def test_less_capacity_never_moves_less() -> None:
+    buffer = loopsched.buffer_arch(capacity_bytes=2**15)
+    front = pareto(PROBLEM, buffer)
+    assert len(front) > 3
+    moved = [point.dram_bytes for point in front]
+    assert moved == sorted(moved)
+    for point in front:
+        arch = buffer.with_value("buffer.capacity", point.capacity_bytes)
+        assert loopsched.evaluate(PROBLEM, point.schedule, arch).dram_bytes == point.dram_bytes
+
+
+def test_given_capacities_are_the_only_ones() -> None:
+    front = pareto(PROBLEM, ARCH, capacities_bytes=[2**17, 2**18])
+    assert {point.capacity_bytes for point in front} <= {2**17, 2**18}
