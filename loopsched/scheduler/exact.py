@@ -17,6 +17,7 @@ from itertools import permutations
 from loopsched.arch import Arch, Level
 from loopsched.errors import EmptySpaceError, ScheduleError
 from loopsched.footprint import tensor_bytes
+from loopsched.models.compute import compute_steps
 from loopsched.models.machine import (
     data_type_of,
     instances_inside,
@@ -30,6 +31,7 @@ from loopsched.nest import Schedule
 from loopsched.problem import Problem
 from loopsched.scheduler.blocks import Block, compose
 from loopsched.scheduler.body import Body, best_body
+from loopsched.scheduler.enumerate import schedules
 from loopsched.scheduler.items import Items, Pace, best_items, refined_items
 from loopsched.scheduler.result import (
     Certificate,
@@ -48,6 +50,9 @@ Extents = dict[str, int]
 
 # Ways to cut items that are looked at one by one before the gap is left open.
 MAX_OPEN = 8192
+# Where bounds are not met: spaces that are listed, nests of them that are scored.
+MAX_LISTED = 32768
+MAX_SCORED = 8192
 MAX_REFINED = 64
 MAX_TRIED = 24
 WIDENINGS = (1.0001, 1.001, 1.01, 1.05, 1.2, float("inf"))
@@ -104,6 +109,26 @@ class Searcher:
             self._try_memory_first()
         best = self._best()
         return min(floor, best), best <= floor
+
+    def run_all(self, space: Space, floor: float) -> bool:
+        """Score every schedule of a small space; returns whether it was small enough."""
+        nests = list(schedules(space))
+        units = nested_units(self.arch)
+        if self.objective == "time":  # most are slower for their compute time alone
+            most = self._best() * self.rate * (1 + 1e-12)
+            nests = [n for n in nests if compute_steps(self.problem, n, units).promised <= most]
+        if len(nests) > MAX_SCORED:
+            return False
+        for nest in nests:
+            self.nodes += 1
+            self.consider(nest)
+            if self.keep == 1 and self._worth(nest) <= floor:
+                break
+        return True
+
+    def _worth(self, schedule: Schedule) -> float:
+        found = self.found.get(schedule)
+        return objective_value(found, self.objective, self.value) if found else float("inf")
 
     def _best(self) -> float:
         return min(
@@ -241,7 +266,8 @@ class Searcher:
             cut = dict(region)
             cut.update({dim: min(extent, cut[dim]) for dim, extent in items.extents})
             self._spread(blocks, chains, cut, any_order=True)
-        if self.objective != "time":  # one unit alone shares nothing twice
+        # One unit alone shares nothing twice; or not even two points fit at once.
+        if self.objective != "time" or not self.found:
             self._spread(blocks, chains, dict(region), any_order=True)
 
     def _items_inside(self, region: Extents) -> tuple[Items, ...]:
@@ -479,6 +505,8 @@ def exact_search(space: Space, *, objective: Objective, value: Value, top: int) 
         return constrained_search(space, objective=objective, value=value, top=top)
     searcher = Searcher(space.problem, space.arch, objective, value, space.spatial, top)
     floor, proven = searcher.run()
+    if not proven and space.size() <= MAX_LISTED:
+        proven = searcher.run_all(space, floor)
     ranked = sorted(
         searcher.found.items(), key=lambda pair: (rank(pair[1], objective, value), str(pair[0]))
     )
