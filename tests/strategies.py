@@ -11,6 +11,8 @@ from loopsched.arch import Arch, Compute, Level
 from loopsched.nest import Loop, Schedule
 from loopsched.problem import Axis, Problem, Tensor
 
+HOLDS = (None, None, ("input", "weight"), ("output",), ("weight", "output"))
+
 # A literal walk of a problem of this many points takes about a millisecond.
 MAX_POINTS = 400
 
@@ -183,6 +185,7 @@ def machines(draw: st.DrawFn, problem: Problem, *, has_scratchpads: bool = False
                 peak_bandwidth_bytes_per_s=draw(
                     st.none() | st.floats(1, 2).map(lambda f, b=bandwidth: f * b)
                 ),
+                holds=draw(st.sampled_from(HOLDS)),
                 write_policy=draw(st.sampled_from(["back", "through"])),
                 accumulate=draw(st.sampled_from(["level", "registers"])),
                 double_buffered=draw(st.booleans()),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from loopsched.arch import Arch, Compute, Level, buffer_arch
@@ -41,7 +43,26 @@ def cache(name: str, capacity: int, instances: int = 1, unit: str | None = None)
 def test_roles_follow_what_is_written(pass_: str, expected: dict[str, str]) -> None:
     problem = conv2d(**CONV, pass_=pass_)
     assert {t.name: roles(problem, t)[1] for t in problem.tensors} == expected
-    assert [roles(problem, t)[0] for t in problem.tensors] == [t.name for t in problem.tensors]
+    buffers = Level(
+        "buffers",
+        "scratchpad",
+        999,
+        1,
+        None,
+        1e9,
+        tensor_capacity_bytes=(("input", 10), ("weight", 20), ("output", 30)),
+    )
+    sizes = {"input": 10, "weight": 20, "output": 30}
+    room = dict(room_of(problem, buffers).own_bytes)
+    assert room == {name: sizes[role] for name, role in expected.items()}
+    one = replace(buffers, tensor_capacity_bytes=(), holds=("output",))
+    assert room_of(problem, one).held(problem) == (problem.output_tensor,)
+
+
+def test_other_names_and_roles_both_count() -> None:
+    problem = gemm(m=2, n=2, k=2)
+    found = [roles(problem, tensor) for tensor in problem.tensors]
+    assert found == [("A", "input"), ("B", "weight"), ("C", "output")]
 
 
 def test_every_operand_but_the_first_is_a_weight() -> None:

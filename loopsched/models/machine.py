@@ -7,6 +7,7 @@ from loopsched.errors import ArchError
 from loopsched.models.reuse import Room
 from loopsched.problem import Problem, Tensor
 
+_ROLES = ("input", "weight", "output")
 # What to look for first, by the size of the widest input element.
 _DATA_TYPES = {1: ("int8", "fp8"), 2: ("fp16", "bf16"), 4: ("fp32", "tf32"), 8: ("fp64",)}
 
@@ -14,8 +15,10 @@ _DATA_TYPES = {1: ("int8", "fp8"), 2: ("fp16", "bf16"), 4: ("fp32", "tf32"), 8: 
 def roles(problem: Problem, tensor: Tensor) -> tuple[str, str]:
     """Name a tensor as architecture files may: by name, and by role.
 
-    The output is what is written, whatever its name; the weight is the second
-    operand of a product.
+    The output is what is written, whatever its name; the weight is what is read
+    under that name, or else every operand but the first.  The words ``input``,
+    ``weight`` and ``output`` mean roles, even where a tensor bears such a name:
+    a gradient reads the tensor "output".
 
     Examples
     --------
@@ -24,11 +27,17 @@ def roles(problem: Problem, tensor: Tensor) -> tuple[str, str]:
     >>> [roles(problem, tensor)[1] for tensor in problem.tensors]
     ['input', 'weight', 'output']
     """
+    role = _role(problem, tensor)
+    return (role if tensor.name in _ROLES else tensor.name), role
+
+
+def _role(problem: Problem, tensor: Tensor) -> str:
     if tensor.name == problem.output:
-        return tensor.name, "output"
+        return "output"
     read = [other.name for other in problem.tensors if other.name != problem.output]
-    is_weight = tensor.name == "weight" or (tensor.name != "input" and tensor.name in read[1:])
-    return tensor.name, "weight" if is_weight else "input"
+    if "weight" in read:
+        return "weight" if tensor.name == "weight" else "input"
+    return "weight" if tensor.name != "input" and tensor.name in read[1:] else "input"
 
 
 def room_of(problem: Problem, level: Level) -> Room:
