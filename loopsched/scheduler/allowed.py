@@ -292,10 +292,12 @@ def _place_prefix(space: Space, prefix: tuple[Loop, ...]) -> tuple[int, ...]:
             at, block = at + 1, []
         if at == len(units):
             names = " ".join(slot.name for slot in space.slots)
+            kept = ", ".join(" before ".join(pair) for pair in space.constraints.before)
             raise ConstraintError(
                 f"constraint prefix: loop {number} '{loop}' finds no block of the space: the "
                 f"blocks are {names}, each dimension at most once in each"
                 + (f", spatial dims {' '.join(space.spatial)}" if space.spatial else "")
+                + (f", in each {kept}" if kept else "")
             )
         where.append(at)
         block.append(loop.dim)
