@@ -7,6 +7,7 @@ import pytest
 import loopsched
 from loopsched.errors import ConstraintError
 from loopsched.scheduler import search_workload
+from loopsched.scheduler.result import rank
 from loopsched.workload import Workload
 
 ARCH = loopsched.load_arch("titan_v")
@@ -31,11 +32,19 @@ def test_a_promise_is_between_the_bounds() -> None:
 def test_a_returned_schedule_scores_what_the_result_says() -> None:
     problem = loopsched.gemm(m=300, n=200, k=100)
     result = loopsched.search(problem, ARCH, top=4)
+    assert len(result.alternatives) == 3
     for scored in (result, *result.alternatives):
         again = loopsched.parse_schedule(str(scored.schedule), problem)
         assert loopsched.evaluate(problem, again, ARCH) == scored.evaluation
     times = [result.evaluation.time_s, *(a.evaluation.time_s for a in result.alternatives)]
     assert times == sorted(times)
+
+
+def test_alternatives_differ_in_more_than_names() -> None:
+    result = loopsched.search(loopsched.gemm(m=96, n=50, k=40), ARCH, top=6)
+    ranks = [rank(s.evaluation, "time") for s in (result, *result.alternatives)]
+    assert ranks == sorted(set(ranks))
+    assert len(ranks) == 6
 
 
 def test_jobs_change_nothing() -> None:

@@ -44,6 +44,7 @@ from loopsched.scheduler.result import (
 )
 from loopsched.scheduler.space import Space
 from loopsched.scheduler.tables import relaxed_tables, tables_for, trip_classes
+from loopsched.scheduler.variations import variations
 from loopsched.score import Evaluation, evaluate
 
 Extents = dict[str, int]
@@ -143,6 +144,36 @@ class Searcher:
         # What runs at once may not fit into a scratchpad that instances share.
         with suppress(ScheduleError):
             self.found[schedule] = evaluate(self.problem, schedule, self.arch)
+
+    def ranked(self) -> list[tuple[Schedule, Evaluation]]:
+        """List the schedules found, best first."""
+        return sorted(
+            self.found.items(),
+            key=lambda pair: (rank(pair[1], self.objective, self.value), str(pair[0])),
+        )
+
+    def distinct(self) -> list[tuple[Schedule, Evaluation]]:
+        """List the schedules found, best first, one for each score."""
+        first: dict[object, tuple[Schedule, Evaluation]] = {}
+        for schedule, evaluation in self.ranked():
+            first.setdefault(rank(evaluation, self.objective, self.value), (schedule, evaluation))
+        return list(first.values())
+
+    def look_around(self, space: Space) -> None:
+        """Score what is one step away from the best ones, until enough are known."""
+        from loopsched.scheduler.allowed import allows
+
+        done: set[Schedule] = set()
+        while True:
+            near = [schedule for schedule, _ in self.distinct()[: self.keep]]
+            here = next((schedule for schedule in near if schedule not in done), None)
+            if here is None:
+                return
+            done.add(here)
+            for other in variations(here):
+                if other not in self.found and allows(space, other) is None:
+                    with suppress(ScheduleError):  # does not fit a scratchpad
+                        self.consider(other)
 
     # Bounds -----------------------------------------------------------------
 
@@ -507,9 +538,9 @@ def exact_search(space: Space, *, objective: Objective, value: Value, top: int) 
     floor, proven = searcher.run()
     if not proven and space.size() <= MAX_LISTED:
         proven = searcher.run_all(space, floor)
-    ranked = sorted(
-        searcher.found.items(), key=lambda pair: (rank(pair[1], objective, value), str(pair[0]))
-    )
+    if top > 1:
+        searcher.look_around(space)
+    ranked = searcher.distinct()
     schedule, evaluation = ranked[0]
     best = objective_value(evaluation, objective, value)
     return Result(

@@ -71,7 +71,8 @@ class Result:
     evaluation : Evaluation
     certificate : Certificate
     alternatives : tuple of Scored
-        The next best schedules found, best first.
+        The next best schedules found, best first, one for each score.  That no
+        others come between is proven only where the whole space was scored.
     """
 
     problem: Problem
