@@ -87,12 +87,10 @@ class TestSearch:
 
     def test_jobs_change_nothing(self, rows: Any) -> None:
         one, two = (rows("search", *SOME, "--jobs", jobs) for jobs in "12")
-        for row in (*one, *two):
-            del row["command"]
-        assert one == two
+        assert one == two == rows("search", *SOME)
 
     def test_top_is_ranked(self, rows: Any) -> None:
-        found = rows("search", SMALL, "-s", "random", "--samples", "50", "--top", "3")
+        found = rows("search", SMALL, "--top", "3")
         assert [row["rank"] for row in found] == [1, 2, 3]
         times = [row["time_s"] for row in found]
         assert times == sorted(times)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
@@ -104,8 +105,20 @@ def _origin(
         "workload_digest": workload_digest(select(workload, (), element_bytes).workload),
         "element_bytes": element_bytes,
         "version": __version__,
-        "command": click.get_current_context().obj,
+        "command": _repeatable(click.get_current_context().obj),
     }
+
+
+def _repeatable(command: str) -> str:
+    """Leave out how many jobs there were: rows are the same for any number."""
+    kept: list[str] = []
+    words = iter(shlex.split(command))
+    for word in words:
+        if word in ("--jobs", "-j"):
+            next(words, None)
+        elif not word.startswith(("--jobs=", "-j")):
+            kept.append(word)
+    return shlex.join(kept)
 
 
 def _rows(results: Iterator[Result], chosen: Selection, origin: Row) -> Iterator[list[Row]]:
