@@ -197,7 +197,9 @@ def evaluate(
         _level_score(problem, outer, level, found, time, time_s)
         for outer, level, found, time in zip(arch.levels, arch.caches, moved, times, strict=False)
     )
-    peak_s = problem.macs / (rate * arch.compute.units * arch.compute.max_clock_hz)
+    side_by_side = arch.compute.units * (lanes if has_lanes else 1)
+    # Divided as the schedule's own bound is, so that rounding keeps their order.
+    peak_s = (problem.macs / side_by_side) / (pace * arch.compute.max_clock_hz)
     memory_bandwidth = arch.caches[0].bound_bandwidth_bytes_per_s
     compulsory = sum(tensor_bytes(problem, tensor) for tensor in problem.tensors)
     memory_s = compulsory / memory_bandwidth if memory_bandwidth else 0.0
@@ -208,8 +210,7 @@ def evaluate(
         bound_by=bound_by,
         compute_time_s=compute_s,
         compute_steps=steps.promised,
-        compute_utilisation=problem.macs
-        / (steps.promised * arch.compute.units * (lanes if has_lanes else 1)),
+        compute_utilisation=problem.macs / (steps.promised * side_by_side),
         energy_pj=_energy_pj(problem, arch, moved),
         levels=levels,
     )

@@ -328,3 +328,16 @@ def test_other_refusals() -> None:
         evaluate(problem, nest, buffer_arch(capacity_bytes=11, policy="explicit"))
     with pytest.raises(ArchError, match="no rate for elements of 4 bytes"):
         evaluate(problem, nest, load_arch("diannao"))
+
+
+def test_rounding_keeps_the_order_of_bounds() -> None:
+    """Five units share five steps: both bounds are one step of a clock that is no whole number."""
+    problem = gemm(m=5, n=1, k=1)
+    arch = Arch(
+        "five",
+        (Level("DRAM", "memory", None), Level("L1", "cache", 64, bandwidth_bytes_per_s=1e12)),
+        Compute("SM", 5, 1e9 / 3, 1e9 / 3, (("fp32", 1),)),
+    )
+    score = evaluate(problem, parse_schedule("M:5@SM", problem), arch)
+    assert score.problem_bound_s <= score.time_bound_s <= score.time_s
+    assert score.compute_utilisation == 1
