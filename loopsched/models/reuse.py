@@ -218,6 +218,10 @@ def explicit_traffic(
 ) -> Traffic:
     """Find the traffic of a scratchpad into which tiles are placed.
 
+    A halo is kept for the whole sweep of its window.  Where a stride leaves
+    gaps in a tile, its neighbours' neighbours share elements, too, and keeping
+    those takes more room than a tile: there the figure is a lower bound.
+
     Raises
     ------
     ScheduleError
