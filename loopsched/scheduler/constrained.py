@@ -24,6 +24,7 @@ from loopsched.scheduler.allowed import Allowed, Choice, Place, allowed, check_n
 from loopsched.scheduler.body import Body, ClassRows, best_body, class_rows
 from loopsched.scheduler.counting import every_choice
 from loopsched.scheduler.exact import Searcher, distinct_orders
+from loopsched.scheduler.item_bounds import least_item_s
 from loopsched.scheduler.orders import OrderClass, Relevance, relevance
 from loopsched.scheduler.precedence import allowed_classes
 from loopsched.scheduler.ranking import Ranking, free_bound
@@ -124,7 +125,7 @@ class Builder:
         self.limits, self.found = limits, found
         self.problem, self.arch = space.problem, space.arch
         self.searcher = Searcher(
-            space.problem, space.arch, found.objective, found.value, space.spatial, found.top
+            space.problem, space.arch, found.objective, found.value, space.spatial
         )
         self.row = {dim: at for at, dim in enumerate(self.problem.dims)}
         self.nodes = 0
@@ -140,7 +141,20 @@ class Builder:
     # Bounds ---------------------------------------------------------------------
 
     def floor(self) -> float:
-        """Bound the objective by the least traffic with the extents that are left."""
+        """Bound the objective by the least steps and traffic with the extents that are left."""
+        steps_s = 0.0
+        if self.found.objective == "time":
+            inner = self.searcher.private[0] if self.searcher.private else None
+            bandwidth = inner.bandwidth_bytes_per_s if inner and self.found.value != "low" else None
+            steps_s = least_item_s(
+                self.limits,
+                self.searcher.instances,
+                self.searcher.rate,
+                bandwidth or float("inf"),
+            )
+        return max(steps_s, self._traffic_floor())
+
+    def _traffic_floor(self) -> float:
         if self.limits.space.constraints.tiles == "all" or self.found.value == "low":
             return 0.0
         searcher = self.searcher

@@ -71,8 +71,6 @@ class Searcher:
         What is minimised.
     spatial : tuple of str
         Dimensions that instances may share.
-    keep : int
-        How many of the best schedules to keep.
     """
 
     problem: Problem
@@ -80,7 +78,6 @@ class Searcher:
     objective: Objective
     value: Value
     spatial: tuple[str, ...]
-    keep: int
     nodes: int = 0
     found: dict[Schedule, Evaluation] = field(default_factory=dict)
 
@@ -123,7 +120,7 @@ class Searcher:
         for nest in nests:
             self.nodes += 1
             self.consider(nest)
-            if self.keep == 1 and self._worth(nest) <= floor:
+            if self._worth(nest) <= floor:
                 break
         return True
 
@@ -159,13 +156,13 @@ class Searcher:
             first.setdefault(rank(evaluation, self.objective, self.value), (schedule, evaluation))
         return list(first.values())
 
-    def look_around(self, space: Space) -> None:
+    def look_around(self, space: Space, top: int) -> None:
         """Score what is one step away from the best ones, until enough are known."""
         from loopsched.scheduler.allowed import allows
 
         done: set[Schedule] = set()
         while True:
-            near = [schedule for schedule, _ in self.distinct()[: self.keep]]
+            near = [schedule for schedule, _ in self.distinct()[:top]]
             here = next((schedule for schedule in near if schedule not in done), None)
             if here is None:
                 return
@@ -340,10 +337,9 @@ class Searcher:
                 compose(self.problem, [*blocks, Block(order, extents, self.unit), *inner])
                 for order in orders
             ]
-            if len(made) > self.keep:
+            if len(made) > 1:
                 made.sort(key=lambda schedule: (self._memory_bytes(schedule), str(schedule)))
-            for schedule in made[: self.keep]:
-                self.consider(schedule)
+            self.consider(made[0])
 
     def _inside(self, outer: list[Extents]) -> list[list[Block]]:
         """Build the loops inside an item: each level's best body in the last one's.
@@ -534,17 +530,19 @@ def exact_search(space: Space, *, objective: Objective, value: Value, top: int) 
         from loopsched.scheduler.constrained import constrained_search
 
         return constrained_search(space, objective=objective, value=value, top=top)
-    searcher = Searcher(space.problem, space.arch, objective, value, space.spatial, top)
+    searcher = Searcher(space.problem, space.arch, objective, value, space.spatial)
     floor, proven = searcher.run()
     if not proven and space.size() <= MAX_LISTED:
         proven = searcher.run_all(space, floor)
+    schedule, evaluation = searcher.ranked()[0]
+    behind: list[tuple[Schedule, Evaluation]] = []
     if top > 1:
-        searcher.look_around(space)
-    ranked = searcher.distinct()
-    schedule, evaluation = ranked[0]
+        searcher.look_around(space, top)
+        last = rank(evaluation, objective, value)
+        behind = [pair for pair in searcher.distinct() if rank(pair[1], objective, value) > last]
     best = objective_value(evaluation, objective, value)
     return Result(
         space.problem, space.arch, objective, "exact", schedule, evaluation,
         Certificate(proven, best if proven else floor, best, searcher.nodes, space.size()),
-        tuple(Scored(s, e) for s, e in ranked[1:top]),
+        tuple(Scored(s, e) for s, e in behind[: top - 1]),
     )  # fmt: skip
