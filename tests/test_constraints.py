@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from itertools import combinations, pairwise, permutations, product
@@ -15,8 +16,9 @@ from hypothesis import strategies as st
 
 from loopsched.arch_file import load_arch
 from loopsched.builders import conv2d, gemm
-from loopsched.errors import ConstraintError, EmptySpaceError
+from loopsched.errors import ConstraintError, EmptySpaceError, ScheduleError
 from loopsched.notation import parse_schedule
+from loopsched.problem import Problem
 from loopsched.scheduler import Constraints, Space, constrained, search, space_of
 from loopsched.scheduler.allowed import allowed, allows
 from loopsched.scheduler.counting import counter, every_choice
@@ -24,6 +26,8 @@ from loopsched.scheduler.orders import order_graph
 from loopsched.scheduler.precedence import allowed_classes, allowed_orders
 from loopsched.scheduler.result import rank
 from loopsched.score import evaluate
+
+from strategies import convs, gemms, machines  # isort: skip
 
 TITAN = load_arch("titan_v")
 SMALL = TITAN.with_value("L1.capacity", 64).with_value("L2.capacity", 160)
@@ -347,6 +351,52 @@ class TestSearch:
         assert found.certificate.value >= best
         if found.certificate.proven:
             assert found.certificate.value == best
+
+    @given(st.data(), st.one_of(gemms(most=5), convs()))
+    @settings(max_examples=25)
+    def test_bounds_hold_on_any_machine(self, data: st.DataObject, problem: Problem) -> None:
+        problem = problem.with_element_bytes(4)
+        arch = data.draw(machines(problem, has_scratchpads=True))
+        order = data.draw(st.permutations(problem.dims))
+        slots = [slot.name for slot in space_of(problem, arch).slots]
+        bounds = []
+        for dim, block in data.draw(
+            st.lists(
+                st.tuples(st.sampled_from(problem.dims), st.sampled_from(slots)),
+                max_size=3,
+                unique=True,
+            )
+        ):
+            low = data.draw(st.integers(1, problem.size[dim]))
+            bounds.append((dim, block, low, data.draw(st.integers(low, problem.size[dim]))))
+        given = Constraints(
+            tiles=data.draw(st.sampled_from(["divisors", "powers2"])),
+            extents=tuple(bounds),
+            before=tuple(pairwise(order))[: data.draw(st.integers(0, 3))],
+        )
+        space = space_of(problem, arch, given)
+        assume(0 < space.size() <= 200)
+        objective = data.draw(st.sampled_from(["time", "dram_bytes", "energy", "edp"]))
+        value = data.draw(st.sampled_from(["high", "point", "low"]))
+        limits = allowed(space)
+        nests = {limits.schedule(choice) for choice in every_choice(limits)}
+        ranks = []
+        for nest in nests:
+            with suppress(ScheduleError):
+                ranks.append(rank(evaluate(problem, nest, arch), objective, value))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(constrained, "MAX_SCORED", 0)
+            if not ranks:
+                with pytest.raises(EmptySpaceError):
+                    search(problem, arch, objective=objective, value=value, constraints=given)
+                return
+            found = search(problem, arch, objective=objective, value=value, constraints=given)
+        best = min(ranks)[0]
+        assert found.schedule in nests
+        assert found.certificate.lower_bound <= best * (1 + 1e-12)
+        assert found.certificate.value >= best
+        if found.certificate.proven:
+            assert found.certificate.value <= best * (1 + 1e-12)
 
     def test_one_point_is_returned(self) -> None:
         nest = "M:4 K:2 N:3@SM M:2@SM N:2"
