@@ -367,6 +367,55 @@ def test_instances_side_by_side_need_room_for_each_next_tile() -> None:
     assert roomy.tensors["A"].read_bytes.high == a
 
 
+def test_windows_side_by_side_meet_at_another_time() -> None:
+    """The first two rows of the second item are the last two of the first, 6 steps later."""
+    problem = conv2d(c=4, k=1, p=16, q=1, r=3, s=1, element_bytes=1)
+    nest = parse_schedule("P:16@SM P:8 C:4 R:3", problem)
+    view = view_of(problem, nest, instances={"SM": 2})
+    room = Room.shared(4 * (2 * 4 + 3) + 4)  # steps of two windows, the filter, sums
+    cache = oracle.Lru(problem, room.shared_bytes)
+    (items,) = oracle.item_lists(problem, nest, "SM")
+    cache.run(oracle.lock_step(items))
+    cache.flush()
+    assert cache.moved.reads["input"] == 4 * 2 * 10
+    assert lru_traffic(view, room).tensors["input"].read_bytes == Bracket(4 * 18, 72, 4 * 2 * 10)
+
+
+def test_a_window_with_gaps_is_fetched_again() -> None:
+    """4*D+E+F, D in between: element 1 is touched in sweeps 0 and 1, and sums return."""
+    axes = (Axis((("D", 4), ("E", 1), ("F", 1))),)
+    problem = Problem(
+        "gaps",
+        (("D", 6), ("E", 4), ("F", 2)),
+        (Tensor("X", (Axis((("D", 1),)),), 8), Tensor("W", axes, 4)),
+        "W",
+    )
+    nest = parse_schedule("E:4 D:6 F:2", problem)
+    for capacity in range(40, 160, 4):
+        found = traffic(problem, nest, capacity_bytes=capacity)
+        assert_holds(found, oracle.simulate(problem, nest, capacity))
+
+
+@pytest.mark.parametrize("capacity", [20, 22, 26, 30, 34, 40])
+def test_a_halo_needs_room_for_the_next_window(capacity: int) -> None:
+    """Only positions 0 and 1 are stored: sweep R=0 leaves what sweep R=1 touches again."""
+    image = Axis((("P", 1), ("R", 2)), -2, 2)
+    problem = Problem(
+        "halo",
+        (("C", 2), ("P", 4), ("R", 2)),
+        (
+            Tensor("weight", (Axis((("C", 1),)), Axis((("R", 1),))), 1),
+            Tensor("output", (Axis((("P", 1),)),), 1),
+            Tensor("input", (Axis((("C", 1),)), image), 4),
+        ),
+        "input",
+    )
+    nest = parse_schedule("R:2 C:2 P:4", problem)
+    assert_holds(
+        traffic(problem, nest, capacity_bytes=capacity), oracle.simulate(problem, nest, capacity)
+    )
+
+
 # --- sizes and refusals ------------------------------------------------------
 
 

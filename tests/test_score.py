@@ -186,6 +186,17 @@ def test_what_passes_several_levels_arrives_at_the_memory() -> None:
     assert l2.tensors["C"].bytes == Bracket.exact(4 * 64)
 
 
+def test_an_inner_level_filters_what_passes_the_outer() -> None:
+    problem = gemm(m=8, n=8, k=8)
+    nest = parse_schedule(NEST, problem)
+    arch = two_levels(holds=("input", "weight"))
+    outer = replace(arch.levels[1], holds=("weight", "output"))
+    score = evaluate(problem, nest, replace(arch, levels=(arch.levels[0], outer, arch.levels[2])))
+    l2, l1 = score.levels
+    assert l2.tensors["A"] == l1.tensors["A"]
+    assert l2.tensors["A"].read_bytes.point == 4 * 64
+
+
 @pytest.mark.parametrize(
     ("policy", "accumulate", "written"),
     [

@@ -364,7 +364,8 @@ def _guaranteed_at(view: View, room: Room, tensor: Tensor, upto: int) -> int:
     if run.slide and is_gapless(view, tensor, run.slide, upto):
         window = window_bytes(view, room, upto, (*run.inner, run.slide))
         if room.fits(window):
-            return view.visits_elems(tensor, run.stop - 1)
+            # Windows side by side run into each other's stretches at another time.
+            return view.visits_elems(tensor, run.stop - 1, apart=run.slide.dim)
     if not run.inner or room.fits(window_bytes(view, room, upto, run.inner)):
         return view.visits_elems(tensor, run.stop)
     return view.visits_elems(tensor, upto)
@@ -373,15 +374,10 @@ def _guaranteed_at(view: View, room: Room, tensor: Tensor, upto: int) -> int:
 def is_gapless(view: View, tensor: Tensor, slide: Cut, upto: int) -> bool:
     """Whether a body touches an unbroken stretch where the window slides.
 
-    Only then do the visits that touch an element follow one another.  Windows
-    that slide side by side run into each other's stretches at another time.
+    Only then do the visits that touch an element follow one another.
     """
     extents = view.extents(upto)
-    return all(
-        _is_unbroken(axis, extents) and view.n_copies(axis, upto) == 1
-        for axis in tensor.axes
-        if slide.dim in axis.dims
-    )
+    return all(_is_unbroken(axis, extents) for axis in tensor.axes if slide.dim in axis.dims)
 
 
 def _is_unbroken(axis: Axis, extents: Mapping[str, int]) -> bool:

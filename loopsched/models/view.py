@@ -145,17 +145,31 @@ class View:
             chain = chain[:-1]
         return chain
 
-    def visits_elems(self, tensor: Tensor, upto: int) -> int:
-        """Sum the footprints of all visits to the region inside ``upto`` cuts."""
-        key = (tensor.name, upto, "visits")
+    def visits_elems(self, tensor: Tensor, upto: int, apart: str | None = None) -> int:
+        """Sum the footprints of all visits to the region inside ``upto`` cuts.
+
+        Parallel pieces of the dimension ``apart`` are counted each for itself.
+        """
+        key = ("visits", tensor.name, upto, apart)
         if key not in self._known:
             indexed = self.indexed[tensor.name]
-            visits = math.prod(self.axis_extremes(axis, upto).total for axis in tensor.axes)
+            visits = math.prod(self._total(axis, upto, apart) for axis in tensor.axes)
             for dim in self.sizes:
                 if dim not in indexed:
                     visits *= self.n_pieces(dim, upto)
             self._known[key] = visits
         return self._known[key]
+
+    def _total(self, axis: Axis, upto: int, apart: str | None) -> int:
+        if apart is None or apart not in axis.dims:
+            return self.axis_extremes(axis, upto).total
+        chains = [
+            self.chain(dim, upto) if dim == apart else self._split_chain(dim, upto)
+            for dim in axis.dims
+        ]
+        sizes = tuple(self.sizes[dim] for dim in axis.dims)
+        extents = tuple(tuple(cut.extent for cut in chain) for chain in chains)
+        return axis_extremes(axis, sizes, extents).total
 
     def footprint_bytes(self, tensor: Tensor, upto: int) -> int:
         """Footprint of a tensor in the largest region inside ``upto`` cuts."""
