@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import pairwise
 
 from loopsched.nest import Loop, Schedule
 from loopsched.ops import drop_unit_loops
@@ -30,7 +31,7 @@ def variations(schedule: Schedule) -> Iterator[Schedule]:
             inner = schedule.steps[at]
             for extent in _next_extents(outer[-1], loop.extent, inner):
                 yield _with(loops, at, replace(loop, extent=extent))
-    for at, (first, second) in enumerate(zip(loops, loops[1:], strict=False)):
+    for at, (first, second) in enumerate(pairwise(loops)):
         if first.dim != second.dim and first.level == second.level:
             swapped = (*loops[:at], second, first, *loops[at + 2 :])
             yield drop_unit_loops(Schedule(swapped))
