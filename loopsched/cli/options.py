@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import reduce
-from itertools import combinations
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
@@ -121,26 +119,22 @@ constraints = _together(
     click.option(
         "--fix",
         multiple=True,
-        metavar="DIM@LEVEL=N",
-        help="Tile size of a dimension, as in M@L2=128; may be repeated.",
-    ),
-    click.option(
-        "--max",
-        "at_most",
-        multiple=True,
-        metavar="DIM@LEVEL=N",
-        help="Largest tile size there; may be repeated.",
+        metavar="BOUND",
+        help="Tile size of a dimension: M@L2=128, K@L1<=64, 64<=N@L2<=256; may be repeated.",
     ),
     click.option(
         "--spatial", metavar="DIMS", help="Dimensions that instances may share, as in K,P; or none."
     ),
-    click.option("--order", metavar="DIMS", help="These loops in this order, outermost first."),
+    click.option(
+        "--order",
+        multiple=True,
+        metavar="DIMS",
+        help="Loops in this order in every block, outermost first: 'K>M>N'; may be repeated.",
+    ),
     click.option(
         "--prefix", metavar="LOOPS", help="Outermost loops, such as 'M:1024@SM N:1024@SM'."
     ),
 )
-
-_BOUND = re.compile(r"([^@=\s]+)@([^@=\s]+)=([0-9]{1,18})")
 
 
 def constraints_of(given: Mapping[str, Any]) -> Constraints:
@@ -148,37 +142,17 @@ def constraints_of(given: Mapping[str, Any]) -> Constraints:
 
     Examples
     --------
-    >>> given = {"tiles": "all", "fix": ("M@L2=128",), "at_most": (), "spatial": "none"}
-    >>> found = constraints_of(given | {"order": "M,K", "prefix": None})
+    >>> given = {"tiles": "all", "fix": ("M@L2<=128",), "spatial": "none", "order": ("M>K",)}
+    >>> found = constraints_of(given | {"prefix": None})
     >>> found.extents, found.spatial, found.before
-    ((('M', 'L2', 128, 128),), (), (('M', 'K'),))
+    ((('M', 'L2', 1, 128),), (), (('M', 'K'),))
     """
     from loopsched.scheduler.constraints import Constraints
 
-    exact = [(dim, block, n, n) for dim, block, n in _bounds("--fix", given["fix"])]
-    upper = [(dim, block, 1, n) for dim, block, n in _bounds("--max", given["at_most"])]
-    return Constraints(
+    return Constraints.parse(
         tiles=given["tiles"],
-        extents=(*exact, *upper),
-        spatial=_spatial(given["spatial"]),
-        before=tuple(combinations(_names(given["order"]), 2)),
+        fix=given["fix"],
+        spatial=given["spatial"],
+        before=given["order"],
         prefix=given["prefix"] or "",
     )
-
-
-def _bounds(option: str, texts: Sequence[str]) -> Iterator[tuple[str, str, int]]:
-    for text in texts:
-        match = _BOUND.fullmatch(text)
-        if match is None:
-            raise click.BadParameter(f"'{text}' is not DIM@LEVEL=N, such as M@L2=128 ({option})")
-        yield match[1], match[2], int(match[3])
-
-
-def _names(text: str | None) -> tuple[str, ...]:
-    return tuple(filter(None, re.split(r"[\s,]+", text or "")))
-
-
-def _spatial(text: str | None) -> tuple[str, ...] | None:
-    if text is None:
-        return None
-    return () if text.strip().lower() == "none" else _names(text)
