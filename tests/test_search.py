@@ -73,6 +73,13 @@ def test_all_wrong_arguments_are_named_at_once() -> None:
         loopsched.search(problem, ARCH, objective="tiem", strategy="exat", top=0)  # type: ignore[arg-type]
 
 
+def test_constraints_are_checked_before_the_first_result() -> None:
+    constraints = loopsched.Constraints(before=(("K", "P"),))
+    results = search_workload(loopsched.load_workload("vgg16"), ARCH, constraints=constraints)
+    with pytest.raises(ConstraintError, match=r"problem 'fc6': .*unknown dim 'P'"):
+        next(results)
+
+
 def test_an_objective_without_data_says_what_is_missing() -> None:
     with pytest.raises(ConstraintError, match="needs an energy for every level"):
         loopsched.search(loopsched.gemm(m=2, n=2, k=2), ARCH, objective="energy")

@@ -127,6 +127,8 @@ def search_workload(
     _check(objective, strategy, value, top)
     if jobs < 1:
         raise ConstraintError(f"jobs is {jobs}; at least 1 is needed")
+    if constraints is not None:  # all that is wrong with them, before the first result
+        _check_constraints(workload, arch, constraints)
     options = {
         "objective": objective,
         "strategy": strategy,
@@ -137,6 +139,17 @@ def search_workload(
         "samples": samples,
     }
     yield from in_order(workload.problems, arch, options, jobs)
+
+
+def _check_constraints(workload: Workload, arch: Arch, constraints: Constraints) -> None:
+    faults = []
+    for problem in workload.problems:
+        try:
+            space_of(problem, arch, constraints)
+        except ConstraintError as error:
+            faults += [f"problem '{problem.name}': {fault}" for fault in error.problems]
+    if faults:
+        raise ConstraintError.joined("constraints", faults)
 
 
 def space_size(problem: Problem, arch: Arch, constraints: Constraints | None = None) -> int:
