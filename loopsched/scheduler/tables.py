@@ -8,6 +8,7 @@ depend on one dimension or one axis only; they are tabulated here.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -107,8 +108,11 @@ def tables_for(
     width = max(len(extents) for extents in candidates)
     pieces = np.zeros((len(candidates), width), dtype=np.int64)
     for row, (extents, cut) in enumerate(zip(candidates, outer, strict=True)):
-        lengths = np.array([length for _, length in cut], dtype=np.int64)
-        pieces[row, : len(extents)] = [int((-(-lengths // extent)).sum()) for extent in extents]
+        lengths = Counter(length for _, length in cut)
+        each = np.array(extents, dtype=np.int64)
+        pieces[row, : len(extents)] = sum(
+            many * -(-length // each) for length, many in lengths.items()
+        )
     index = {dim: row for row, dim in enumerate(problem.dims)}
     axis_dims, strides, starts, offsets = [], [], [], [0]
     flat: list[list[Ints]] = []
@@ -208,15 +212,20 @@ def trip_classes(lengths: tuple[int, ...]) -> tuple[int, ...]:
 
 def _candidates(problem: Problem, dim: str, outer: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
     classes = trip_classes(tuple(sorted(length for _, length in outer)))
-    clipped = [
+    uneven = [
         axis
         for tensor in problem.tensors
         for axis in tensor.axes
-        if dim in axis.dims and _is_clipped(problem, axis)
+        if dim in axis.dims and (_is_clipped(problem, axis) or _may_have_gaps(axis))
     ]
-    if not clipped:
+    if not uneven:
         return classes
-    return _with_clipped(problem, dim, outer, classes, tuple(clipped))
+    return _with_uneven(problem, dim, outer, classes, tuple(uneven))
+
+
+def _may_have_gaps(axis: Axis) -> bool:
+    """Whether small pieces may touch an axis with gaps, and then less than their width."""
+    return axis.is_compound and any(coefficient > 1 for _, coefficient in axis.terms)
 
 
 def _is_clipped(problem: Problem, axis: Axis) -> bool:
@@ -226,14 +235,18 @@ def _is_clipped(problem: Problem, axis: Axis) -> bool:
     return axis.offset < 0 or axis.offset + reached >= axis.size
 
 
-def _with_clipped(
+def _with_uneven(
     problem: Problem,
     dim: str,
     outer: tuple[tuple[int, int], ...],
     classes: tuple[int, ...],
     axes: tuple[Axis, ...],
 ) -> tuple[int, ...]:
-    """Add extents that are larger than their class needs but touch less padding."""
+    """Add extents larger than their class needs that touch less, for padding or gaps.
+
+    With stride 2, filter tiles of 3 and 1 touch less of a row than two of 2: the
+    windows of the last do not meet.
+    """
     longest = max(length for _, length in outer)
     every = tuple(range(longest, 0, -1))
     keep = set(classes)
