@@ -179,6 +179,8 @@ class Searcher:
         level: Level,
         chains: tuple[tuple[int, ...], ...] | None = None,
         share_bytes: int | None = None,
+        *,
+        is_bound: bool = False,
     ) -> Body:
         """Find the best body of a level, inside outer extents if given."""
         is_cache = level.kind == "cache"
@@ -190,7 +192,7 @@ class Searcher:
             self.problem,
             room,
             tables=tables,
-            is_guaranteed=is_cache and self.value == "high",
+            is_guaranteed=self._is_guaranteed(level, is_bound=is_bound),
             halo_reuse=is_cache or level.halo_reuse,
             copies=2 if level.double_buffered and not is_cache else 1,
         )
@@ -200,6 +202,15 @@ class Searcher:
             found = self._single_points(level)
         self.nodes += found.nodes
         return found
+
+    def _is_guaranteed(self, level: Level, *, is_bound: bool) -> bool:
+        """Whether only guaranteed reuse counts.
+
+        Not for bounds of levels that instances own: items end a run of loops
+        early, and a shorter run has a smaller reuse window.
+        """
+        own = is_bound and self.unit is not None and not level.is_shared
+        return level.kind == "cache" and self.value == "high" and not own
 
     def _single_points(self, level: Level) -> Body:
         if level.kind == "scratchpad":
@@ -235,7 +246,7 @@ class Searcher:
         if self.value == "low":
             return 0
         if level.name not in self.least:
-            self.least[level.name] = self.body(level)
+            self.least[level.name] = self.body(level, is_bound=True)
         least = self.least[level.name].bytes
         if level.is_shared and level.kind == "cache" and not self._fits_at_once(level):
             least = min(least, self._unfitting_bytes(level))
@@ -440,7 +451,7 @@ class Searcher:
             self.problem,
             room_of(self.problem, level),
             tables=relaxed_tables(self.problem, dict(items.pieces)),
-            is_guaranteed=is_cache and self.value == "high",
+            is_guaranteed=self._is_guaranteed(level, is_bound=True),
             halo_reuse=is_cache or level.halo_reuse,
             copies=2 if level.double_buffered and not is_cache else 1,
             below=limit,
