@@ -554,6 +554,6 @@ def exact_search(space: Space, *, objective: Objective, value: Value, top: int) 
     best = objective_value(evaluation, objective, value)
     return Result(
         space.problem, space.arch, objective, "exact", schedule, evaluation,
-        Certificate(proven, best if proven else floor, best, searcher.nodes, space.size()),
+        Certificate(proven, best if proven else floor, best, searcher.nodes, space),
         tuple(Scored(s, e) for s, e in behind[: top - 1]),
     )  # fmt: skip

@@ -104,7 +104,7 @@ class Ranking:
         value = objective_value(evaluation, self.objective, self.value)
         proven = is_complete or value <= floor
         certificate = Certificate(
-            proven, value if proven else floor, value, self.n_scored + nodes, space.size()
+            proven, value if proven else floor, value, self.n_scored + nodes, space
         )
         return Result(
             space.problem, space.arch, self.objective, strategy, schedule, evaluation, certificate,

@@ -9,6 +9,7 @@ from loopsched.arch import Arch
 from loopsched.errors import ConstraintError, nearest
 from loopsched.nest import Schedule
 from loopsched.problem import Problem
+from loopsched.scheduler.space import Space
 from loopsched.score import Evaluation
 
 Objective = Literal["time", "dram_bytes", "energy", "edp"]
@@ -31,15 +32,20 @@ class Certificate:
         The returned schedule's.
     nodes : int
         Partial choices looked at.
-    space_size : int
-        Schedules in the space.
+    space : Space
+        What was searched.
     """
 
     proven: bool
     lower_bound: float
     value: float
     nodes: int
-    space_size: int
+    space: Space
+
+    @property
+    def space_size(self) -> int:
+        """Schedules in the space; counted when asked for."""
+        return self.space.size()
 
     @property
     def gap(self) -> float:
