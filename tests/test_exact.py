@@ -10,13 +10,21 @@ from __future__ import annotations
 from random import Random
 
 import pytest
-from oracle_search import least_of, n_choices, random_machine, random_problem
+from oracle_search import (
+    every_nest,
+    least_of,
+    n_choices,
+    random_machine,
+    random_problem,
+    scores,
+)
 
 import loopsched
-from loopsched.arch import Arch
+from loopsched.arch import Arch, Compute, Level
 from loopsched.errors import EmptySpaceError
-from loopsched.problem import Problem
-from loopsched.scheduler import exact
+from loopsched.problem import Axis, Problem, Tensor
+from loopsched.scheduler import exact, search, space_of
+from loopsched.scheduler.enumerate import schedules
 from loopsched.scheduler.result import Certificate, Objective, Value
 
 GOALS: tuple[tuple[Objective, Value], ...] = (
@@ -84,3 +92,112 @@ def test_bounds_hold_without_scoring_the_space(monkeypatch: pytest.MonkeyPatch) 
             n_found += 1
             n_proven += found.proven
     assert n_proven > 0.6 * n_found  # the bounds do most of the work
+
+
+def _machine(*levels: Level, units: int = 1, rate: float = 1.0) -> Arch:
+    rates = (("fp32", 1), ("fp16", 1), ("int8", 1))
+    return Arch(
+        "test", (Level("DRAM", "memory", None), *levels), Compute("SM", units, rate, rate, rates)
+    )
+
+
+def _least_is_found(problem: Problem, arch: Arch, objective: Objective) -> None:
+    least = least_of(problem, arch)
+    assert least is not None
+    found = search(problem, arch, objective=objective).certificate
+    assert found.proven
+    assert found.value == pytest.approx(getattr(least, objective)["high"], rel=1e-12)
+
+
+def test_instances_share_what_a_tiny_cache_cannot_hold() -> None:
+    # One point of both units needs 20 bytes, the cache has 18: each step fetches A once.
+    problem = loopsched.gemm(m=1, n=3, k=1)
+    shared = Level("L2", "cache", 18, bandwidth_bytes_per_s=1.0)
+    own = Level("L1", "cache", 14, instances=2, unit="SM", bandwidth_bytes_per_s=1.0)
+    arch = _machine(shared, own, units=2)
+    found = search(problem, arch, objective="dram_bytes").certificate
+    assert (found.proven, found.value) == (True, 32)
+
+
+def test_a_strided_filter_is_best_cut_unevenly() -> None:
+    # Filter tiles of 3 and 1 at stride 2 touch 9 + 4 positions, two tiles of 2 touch 16.
+    problem = loopsched.conv2d(
+        n=1, c=1, k=1, h=1, w=10, r=1, s=4, stride=(1, 2), pass_="backward_data"
+    ).with_element_bytes({"output": 2})
+    cache = Level("L1", "cache", 37, bandwidth_bytes_per_s=1.0)
+    found = search(problem, _machine(cache), objective="dram_bytes")
+    assert found.certificate.proven
+    assert found.evaluation.dram_bytes == 96
+    assert "S:3" in str(found.schedule)
+
+
+def test_items_end_a_run_early() -> None:
+    # Inside an item of E=1 the scalar X stays; in the whole nest its window does not fit.
+    axes = {
+        "X": (),
+        "Y": (Axis((("G", 1), ("F", 3))), Axis((("E", 2),))),
+        "Z": (Axis((("E", 1),)),),
+        "W": (Axis((("E", 3),)), Axis((("G", 3),)), Axis((("F", 3),))),
+    }
+    width = {"X": 2, "Y": 4, "Z": 2, "W": 4}
+    tensors = tuple(Tensor(name, axes[name], width[name]) for name in axes)
+    problem = Problem("items", (("E", 2), ("F", 2), ("G", 2)), tensors, "W")
+    own = Level("L1", "cache", 21, instances=3, unit="SM", bandwidth_bytes_per_s=1.0)
+    _least_is_found(problem, _machine(own, units=3), "time")
+
+
+def test_a_private_cache_too_small_for_a_point_proves_nothing() -> None:
+    problem = loopsched.gemm(m=2, n=5, k=1).with_element_bytes({"A": 2, "B": 1})
+    shared = Level("L2", "scratchpad", 38, bandwidth_bytes_per_s=1e6, double_buffered=True)
+    own = Level("L1", "cache", 5, instances=7, unit="SM", bandwidth_bytes_per_s=1e3)
+    _least_is_found(problem, _machine(shared, own, units=7), "time")
+
+
+def test_tensors_without_axes_are_searched() -> None:
+    scalars = (Tensor("X", ()), Tensor("Y", ()))
+    problem = Problem("scalars", (("D", 4),), scalars, "Y")
+    cache = Level("L1", "cache", 64, bandwidth_bytes_per_s=1.0)
+    assert search(problem, _machine(cache)).evaluation.dram_bytes == 8
+
+
+def test_what_fits_no_two_units_at_once_runs_on_one() -> None:
+    problem = loopsched.gemm(m=4, n=1, k=1)
+    pad = Level("L1", "scratchpad", 12, bandwidth_bytes_per_s=1e6)
+    arch = _machine(pad, units=4)
+    found = search(problem, arch)
+    assert not any(loop.is_spatial for loop in found.schedule.loops)
+    assert found.certificate.value == min(e.time_s for _, e in scores(problem, arch)) == 4.0
+
+
+def test_what_does_not_fit_at_all_is_an_error() -> None:
+    pad = Level("L1", "scratchpad", 11, bandwidth_bytes_per_s=1.0)
+    with pytest.raises(EmptySpaceError, match="one point"):
+        search(loopsched.gemm(m=2, n=2, k=2), _machine(pad))
+
+
+def test_the_list_of_nests_is_every_nest_once() -> None:
+    for seed in range(60):
+        rng = Random(seed)
+        problem = random_problem(rng)
+        arch = random_machine(rng, problem)
+        if n_choices(problem, arch) > 600:
+            continue
+        listed = [nest.loops for nest in schedules(space_of(problem, arch))]
+        assert len(listed) == len(set(listed))
+        assert set(listed) == every_nest(problem, arch)
+
+
+def test_write_through_writes_what_the_level_inside_writes() -> None:
+    # The scratchpad keeps C; the cache around it would write it at every step.
+    problem = loopsched.gemm(m=2, n=1, k=4).with_element_bytes({"B": 2})
+    pad = Level("L3", "scratchpad", 31, bandwidth_bytes_per_s=240.0)
+    own = (("A", 5), ("B", 20), ("C", 19))
+    cache = Level(
+        "L2", "cache", 24, bandwidth_bytes_per_s=240.0, tensor_capacity_bytes=own,
+        write_policy="through",
+    )  # fmt: skip
+    inner = Level(
+        "L1", "scratchpad", 23, instances=6, unit="SM", bandwidth_bytes_per_s=240.0,
+        holds=("B", "C"), double_buffered=True,
+    )  # fmt: skip
+    _least_is_found(problem, _machine(pad, cache, inner, units=6, rate=40.0), "time")

@@ -188,6 +188,9 @@ class Searcher:
         if share_bytes is not None:
             room = replace(room, shared_bytes=min(room.shared_bytes, share_bytes))
         tables = tables_for(self.problem, chains) if chains else None
+        if is_bound and _passes_writes(level):  # it reads at its visits, and writes at least once
+            tables = tables_for(self.problem)
+            tables = replace(tables, weight=tables.element_bytes, constant=0)
         found = best_body(
             self.problem,
             room,
@@ -239,7 +242,9 @@ class Searcher:
             at_once = min(self.instances, sharing) if level.is_shared else 1
             steps = -(-self.problem.macs // at_once) * tensor.element_bytes
             moved = once if any(axis.size is not None for axis in tensor.axes) else max(once, steps)
-            total += 2 * moved - once if tensor.name == self.problem.output else moved
+            total += moved
+            if tensor.name == self.problem.output and not _passes_writes(level):
+                total += moved - once
         return total
 
     def _bound_bytes(self, level: Level) -> int:
@@ -443,7 +448,7 @@ class Searcher:
         level = self.private[0] if self.private else None
         if level is None or not level.bandwidth_bytes_per_s or self.value == "low":
             return 0.0
-        if not self._fits_at_once(level):
+        if not self._fits_at_once(level) or _passes_writes(level):
             return self._level_s(level)
         limit = int(self._best() * level.bandwidth_bytes_per_s) + 1
         is_cache = level.kind == "cache"
@@ -502,6 +507,11 @@ class Searcher:
         region = dict(body.extents)
         inside = {dim: min(extent, region[dim]) for dim, extent in cut.items()}
         self._spread([Block(tuple(reversed(body.inward)), body.extents)], [region], inside)
+
+
+def _passes_writes(level: Level) -> bool:
+    """Whether a level writes what the level inside it writes, however much it keeps."""
+    return level.write_policy == "through" and level.accumulate == "level"
 
 
 def _multiples(size: int, extent: int) -> tuple[int, ...]:
