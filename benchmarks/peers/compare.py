@@ -1,6 +1,7 @@
 """Run every peer beside loopsched, one process at a time, and make the tables.
 
     python compare.py run --accelforge PYTHON --zigzag PYTHON   # about 12 minutes
+    python compare.py ours                                      # loopsched again, beside them
     python compare.py table                                     # from results/runs.jsonl
 
 ``PYTHON`` is the interpreter of a virtual environment that has the peer; a peer that is not
@@ -15,6 +16,7 @@ import datetime as dt
 import json
 import os
 import platform
+import re
 import signal
 import statistics
 import subprocess
@@ -103,7 +105,7 @@ def peer_runs(options: argparse.Namespace) -> list[tuple[str, str, list[str], fl
     return runs
 
 
-def ours_beside(script: str, words: list[str], variant: str) -> Row:
+def ours_beside(words: list[str], variant: str) -> Row:
     """Run loopsched on the same problem and number of levels."""
     options = ["--levels", "1" if variant.startswith("1 level") else "2"]
     if "--capacity" in words:
@@ -120,15 +122,27 @@ def measure(options: argparse.Namespace) -> None:
         done = {(row["peer"], row["variant"], row["problem"]): row for row in rows}
     today = dt.datetime.now(dt.UTC).date().isoformat()
     for python, script, words, limit, labels in peer_runs(options):
-        if options.only and options.only not in f"{labels['peer']} {labels['variant']}":
+        name = f"{labels['peer']}, {labels['variant']}, {labels['problem']}"
+        if options.only and not re.search(options.only, name):
             continue
-        ours = ours_beside(script, words, labels["variant"])
+        ours = ours_beside(words, labels["variant"])
         peer = run(python, script, *words, limit_s=limit)
         row = labels | {k: v for k, v in peer.items() if k not in labels}
         row |= {"date": today, "cpu": _cpu_name(), "ours": ours}
         done[labels["peer"], labels["variant"], labels["problem"]] = row
         RUNS.write_text("".join(json.dumps(row) + "\n" for row in done.values()))
         print(text_of(summary(row)), flush=True)
+
+
+def refresh() -> None:
+    """Measure only loopsched again, beside the peers' earlier rows."""
+    rows = [json.loads(line) for line in RUNS.read_text().splitlines()]
+    for row in rows:
+        words = [row["problem"]]
+        if row["problem"] in common.KNOWN_OPTIMA:
+            words += ["--capacity", str(common.KNOWN_OPTIMA[row["problem"]][1])]
+        row["ours"] = ours_beside(words, row["variant"])
+    RUNS.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
 def summary(row: Row) -> Row:
@@ -208,13 +222,17 @@ def _cpu_name() -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("action", choices=("run", "table"))
+    parser.add_argument("action", choices=("run", "ours", "table"))
     parser.add_argument("--accelforge", help="interpreter that has accelforge")
     parser.add_argument("--zigzag", help="interpreter that has zigzag-dse and six")
-    parser.add_argument("--only", help="measure only peers whose name and variant hold this")
+    parser.add_argument(
+        "--only", help="measure only runs whose 'peer, variant, problem' holds this pattern"
+    )
     options = parser.parse_args()
     if options.action == "run":
         measure(options)
+    elif options.action == "ours":
+        refresh()
     table()
 
 
