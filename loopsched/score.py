@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 
 from loopsched.arch import Arch, Level
 from loopsched.footprint import tensor_bytes
@@ -18,6 +17,7 @@ from loopsched.models.machine import (
 )
 from loopsched.models.reuse import (
     Bracket,
+    Moved,
     TensorTraffic,
     Traffic,
     explicit_traffic,
@@ -29,7 +29,7 @@ from loopsched.problem import Problem
 
 
 @dataclass(frozen=True)
-class LevelScore:
+class LevelScore(Moved):
     """What one level does under a schedule.
 
     Parameters
@@ -63,21 +63,6 @@ class LevelScore:
     time_bound_s: float
     operational_intensity: float
     utilisation: float
-
-    @cached_property
-    def read_bytes(self) -> Bracket:
-        """Reads of all tensors."""
-        return sum((part.read_bytes for part in self.tensors.values()), Bracket.exact(0))
-
-    @cached_property
-    def write_bytes(self) -> Bracket:
-        """Writes of all tensors."""
-        return sum((part.write_bytes for part in self.tensors.values()), Bracket.exact(0))
-
-    @property
-    def bytes(self) -> Bracket:
-        """Reads and writes of all tensors."""
-        return self.read_bytes + self.write_bytes
 
 
 @dataclass(frozen=True)

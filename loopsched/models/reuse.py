@@ -80,23 +80,10 @@ class TensorTraffic:
         return self.read_bytes + self.write_bytes
 
 
-@dataclass(frozen=True)
-class Traffic:
-    """Traffic of all tensors across one boundary.
-
-    Parameters
-    ----------
-    tensors : mapping of str to TensorTraffic
-    fit_position : int
-        Position of the outermost loop whose whole region fits; the number of
-        loops if only single points do.
-    working_set_bytes : int
-        Footprint of that region, all tensors together.
-    """
+class Moved:
+    """Totals of what some tensors move."""
 
     tensors: Mapping[str, TensorTraffic]
-    fit_position: int
-    working_set_bytes: int
 
     @cached_property
     def read_bytes(self) -> Bracket:
@@ -112,6 +99,25 @@ class Traffic:
     def bytes(self) -> Bracket:
         """Reads and writes of all tensors."""
         return self.read_bytes + self.write_bytes
+
+
+@dataclass(frozen=True)
+class Traffic(Moved):
+    """Traffic of all tensors across one boundary.
+
+    Parameters
+    ----------
+    tensors : mapping of str to TensorTraffic
+    fit_position : int
+        Position of the outermost loop whose whole region fits; the number of
+        loops if only single points do.
+    working_set_bytes : int
+        Footprint of that region, all tensors together.
+    """
+
+    tensors: Mapping[str, TensorTraffic]
+    fit_position: int
+    working_set_bytes: int
 
 
 def traffic(

@@ -239,7 +239,6 @@ def best_body(
     is_gapless: Ints,
     tensor_axes: Ints,
     is_indexed: Ints,
-    slides: Ints,
     weight: Ints,
     element_bytes: Ints,
     actives: Ints,

@@ -115,7 +115,7 @@ def best_body(
         tables.pieces, tables.n_extents, tables.axis_dims, tables.axis_stride, tables.axis_start,
         tables.total, bounds[0], tables.largest, bounds[1], tables.pair_first,
         tables.pair_second, tables.is_gapless, tables.tensor_axes, tables.is_indexed,
-        tables.slides, weight, tables.element_bytes, rows.actives, rows.runs, rows.slides,
+        weight, tables.element_bytes, rows.actives, rows.runs, rows.slides,
         room.shared_bytes, own, copies, is_guaranteed, min(below + constant, NO_INCUMBENT),
         index,
     )  # fmt: skip

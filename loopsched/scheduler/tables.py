@@ -74,7 +74,6 @@ class Tables:
     is_gapless: Ints
     tensor_axes: Ints
     is_indexed: Ints
-    slides: Ints
     weight: Ints
     element_bytes: Ints
     constant: int
@@ -160,13 +159,6 @@ def tables_for(
         tensor_axes=np.array(offsets, dtype=np.int64),
         is_indexed=np.array(
             [[t.is_indexed_by(dim) for dim in problem.dims] for t in problem.tensors],
-            dtype=np.int64,
-        ).reshape(len(problem.tensors), -1),
-        slides=np.array(
-            [
-                [any(a.is_compound and dim in a.dims for a in t.axes) for dim in problem.dims]
-                for t in problem.tensors
-            ],
             dtype=np.int64,
         ).reshape(len(problem.tensors), -1),
         weight=np.array(
