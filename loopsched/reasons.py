@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from loopsched.arch import Arch, Level
 from loopsched.footprint import tensor_bytes
 from loopsched.models.machine import instances_inside, own_units, room_of
-from loopsched.models.reuse import Bracket, fit_cut, run_outside
+from loopsched.models.reuse import fit_cut, run_outside
 from loopsched.models.view import View, view_of
 from loopsched.nest import Schedule
 from loopsched.problem import Problem, Tensor
@@ -29,8 +29,8 @@ class TensorReason:
     Parameters
     ----------
     tensor : str
-    bytes : Bracket
-        Across the level's outer boundary, reads and writes.
+    bytes : int
+        Promised across the level's outer boundary, reads and writes.
     once_bytes : int
         What moving every element once would take.
     is_held : bool
@@ -47,7 +47,7 @@ class TensorReason:
     """
 
     tensor: str
-    bytes: Bracket
+    bytes: int
     once_bytes: int
     is_held: bool
     stays_through: tuple[int, ...]
@@ -145,7 +145,7 @@ def _level_reason(
         else sum(view.footprint_bytes(tensor, body - 1) for tensor in room.held(problem)),
         tensors=tuple(
             _tensor_reason(
-                view, tensor, body, found.tensors[tensor.name].bytes, tensor in room.held(problem)
+                view, tensor, body, found.promised[tensor.name].bytes, tensor in room.held(problem)
             )
             for tensor in problem.tensors
         ),
@@ -153,7 +153,7 @@ def _level_reason(
 
 
 def _tensor_reason(
-    view: View, tensor: Tensor, body: int, moved: Bracket, is_held: bool
+    view: View, tensor: Tensor, body: int, moved: int, is_held: bool
 ) -> TensorReason:
     problem = view.problem
     run = run_outside(view, tensor, body)
@@ -267,18 +267,18 @@ def compare(problem: Problem, first: Schedule, second: Schedule, arch: Arch) -> 
 
 
 def _excess(mine: Iterable[TensorReason], other: Iterable[TensorReason]) -> int:
-    return sum(each.bytes.high for each in mine) - sum(each.bytes.high for each in other)
+    return sum(each.bytes for each in mine) - sum(each.bytes for each in other)
 
 
 def _level_reasons(
     first: Schedule, second: Schedule, mine: LevelReason, other: LevelReason
 ) -> Iterator[str]:
     pairs = list(zip(mine.tensors, other.tensors, strict=True))
-    for a, b in sorted(pairs, key=lambda pair: pair[1].bytes.high - pair[0].bytes.high):
-        if a.bytes.high > b.bytes.high:
+    for a, b in sorted(pairs, key=lambda pair: pair[1].bytes - pair[0].bytes):
+        if a.bytes > b.bytes:
             head = f"{mine.outer} to {mine.level}, {a.tensor}"
             yield f"{head}: {_against(a, b)}: {_why(first, second, a, b)}"
-    is_worse = any(a.bytes.high > b.bytes.high for a, b in pairs)
+    is_worse = any(a.bytes > b.bytes for a, b in pairs)
     if is_worse and mine.overflow_position is not None:
         room = "" if mine.capacity_bytes is None else f" ({format_capacity(mine.capacity_bytes)})"
         yield (
@@ -289,8 +289,8 @@ def _level_reasons(
 
 
 def _against(a: TensorReason, b: TensorReason) -> str:
-    ratio = f" ({a.bytes.high / b.bytes.high:.1f} times)" if b.bytes.high else ""
-    return f"{format_bytes(a.bytes.high)} against {format_bytes(b.bytes.high)}{ratio}"
+    ratio = f" ({a.bytes / b.bytes:.1f} times)" if b.bytes else ""
+    return f"{format_bytes(a.bytes)} against {format_bytes(b.bytes)}{ratio}"
 
 
 def _compute_reasons(first: Evaluation, second: Evaluation) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 from loopsched.errors import InputError, nearest
 
 if TYPE_CHECKING:
-    from loopsched.models.reuse import Bracket
+    from loopsched.models.traffic import Bracket
     from loopsched.scheduler.result import Result
     from loopsched.score import Evaluation, LevelScore
     from loopsched.workload import Workload

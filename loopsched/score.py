@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from loopsched.arch import Arch, Level
 from loopsched.footprint import tensor_bytes
+from loopsched.models.buffer import EFFORT, Traffic, explicit_traffic, lru_traffic
 from loopsched.models.compute import compute_steps
 from loopsched.models.machine import (
     data_type_of,
@@ -15,17 +16,69 @@ from loopsched.models.machine import (
     own_units,
     room_of,
 )
-from loopsched.models.reuse import (
-    Bracket,
-    Moved,
-    TensorTraffic,
-    Traffic,
-    explicit_traffic,
-    lru_traffic,
-)
+from loopsched.models.traffic import Bracket, Moved, Promise, TensorTraffic
 from loopsched.models.view import View, view_of
 from loopsched.nest import Schedule
 from loopsched.problem import Problem
+
+
+@dataclass(frozen=True)
+class LevelTraffic(Moved):
+    """Traffic across the outer boundary of one level of a machine.
+
+    Parameters
+    ----------
+    own : Traffic
+        What the level's own buffer moves.
+    inner : LevelTraffic or Accesses
+        What the next inner level, or the units themselves, ask for.
+    passing : frozenset of str
+        Tensors that do not enter the level: their traffic is the inner one's.
+    writes_through : bool
+        Whether every write of the inner level goes on outward.
+    """
+
+    own: Traffic
+    inner: LevelTraffic | Accesses
+    passing: frozenset[str]
+    writes_through: bool
+
+    @cached_property
+    def promised(self) -> dict[str, Promise]:
+        """Promised bytes of each tensor."""
+        found = {}
+        for name, inner in self.inner.promised.items():
+            found[name] = inner if name in self.passing else self.own.promised[name]
+            if self.writes_through and name not in self.passing:
+                found[name] = Promise(found[name].read_bytes, inner.write_bytes)
+        return found
+
+    @cached_property
+    def tensors(self) -> dict[str, TensorTraffic]:
+        """Bracket of each tensor's bytes."""
+        found = {}
+        for name, inner in self.inner.tensors.items():
+            found[name] = inner if name in self.passing else self.own.tensors[name]
+            if self.writes_through and name not in self.passing:
+                found[name] = TensorTraffic(name, found[name].read_bytes, inner.write_bytes)
+        return found
+
+
+@dataclass(frozen=True)
+class Accesses(Moved):
+    """What the units ask for, point by point."""
+
+    promised: dict[str, Promise]
+
+    @cached_property
+    def tensors(self) -> dict[str, TensorTraffic]:
+        """Exact brackets."""
+        return {
+            name: TensorTraffic(
+                name, Bracket.exact(part.read_bytes), Bracket.exact(part.write_bytes)
+            )
+            for name, part in self.promised.items()
+        }
 
 
 @dataclass(frozen=True)
@@ -43,10 +96,12 @@ class LevelScore(Moved):
         Footprint of the body that fits, in one instance.
     fit_position : int
         Position of the outermost loop whose whole region fits.
-    tensors : mapping of str to TensorTraffic
+    moved : LevelTraffic
         Bytes across the outer boundary, all instances together.
-    time_s, time_bound_s : float, seconds
-        Promised bytes at the sustained bandwidth; least bytes at the highest.
+    time_s : float, seconds
+        Promised bytes at the sustained bandwidth.
+    peak_bytes_per_s : float
+        Highest bandwidth of the outer boundary; 0 if it is unlimited.
     operational_intensity : float, FLOP per byte
         Of the promised bytes across the outer boundary.
     utilisation : float
@@ -58,11 +113,26 @@ class LevelScore(Moved):
     capacity_bytes: int | None
     working_set_bytes: int
     fit_position: int
-    tensors: Mapping[str, TensorTraffic]
+    moved: LevelTraffic
     time_s: float
-    time_bound_s: float
+    peak_bytes_per_s: float
     operational_intensity: float
     utilisation: float
+
+    @property
+    def tensors(self) -> dict[str, TensorTraffic]:
+        """Bracket of each tensor's bytes across the outer boundary."""
+        return self.moved.tensors
+
+    @property
+    def promised(self) -> dict[str, Promise]:
+        """Promised bytes of each tensor across the outer boundary."""
+        return self.moved.promised
+
+    @property
+    def time_bound_s(self) -> float:
+        """Least bytes at the highest bandwidth."""
+        return self.bytes.low / self.peak_bytes_per_s if self.peak_bytes_per_s else 0.0
 
 
 @dataclass(frozen=True)
@@ -74,14 +144,13 @@ class Evaluation:
     time_s : float, seconds
         Promised: the largest of compute time and of the levels' times with
         guaranteed traffic, at sustained clock and bandwidths.
-    time_bound_s : float, seconds
-        No run of this schedule is faster: least traffic, highest clock.
     problem_bound_s : float, seconds
         No implementation of this algorithm is faster, operands coming from
         memory: peak rate, and each tensor moved once.
     bound_by : str
         ``compute``, or the level whose inner side is the bottleneck.
-    compute_time_s : float, seconds
+    compute_time_s, compute_bound_s : float, seconds
+        At the sustained clock; at the highest, edge items not counted as full.
     compute_steps : int
         Multiply-accumulate steps of the busiest unit.
     compute_utilisation : float
@@ -93,29 +162,34 @@ class Evaluation:
     """
 
     time_s: float
-    time_bound_s: float
     problem_bound_s: float
     bound_by: str
     compute_time_s: float
+    compute_bound_s: float
     compute_steps: int
     compute_utilisation: float
     energy_pj: float | None
     levels: tuple[LevelScore, ...]
 
     @property
+    def time_bound_s(self) -> float:
+        """No run of this schedule is faster: least traffic, highest clock and bandwidths."""
+        return max(self.compute_bound_s, *(level.time_bound_s for level in self.levels))
+
+    @property
     def dram_read_bytes(self) -> int:
         """Promised reads from memory."""
-        return self.levels[0].read_bytes.high
+        return self.levels[0].promised_read_bytes
 
     @property
     def dram_write_bytes(self) -> int:
         """Promised writes to memory, the flush at the end included."""
-        return self.levels[0].write_bytes.high
+        return self.levels[0].promised_write_bytes
 
     @property
     def dram_bytes(self) -> int:
         """Promised reads and writes of the memory."""
-        return self.levels[0].bytes.high
+        return self.levels[0].promised_bytes
 
     @property
     def required_dram_bandwidth_bytes_per_s(self) -> float:
@@ -128,7 +202,12 @@ class Evaluation:
 
 
 def evaluate(
-    problem: Problem, schedule: Schedule, arch: Arch, *, data_type: str | None = None
+    problem: Problem,
+    schedule: Schedule,
+    arch: Arch,
+    *,
+    data_type: str | None = None,
+    effort: int = EFFORT,
 ) -> Evaluation:
     """Score a schedule of a problem on a machine.
 
@@ -140,6 +219,9 @@ def evaluate(
     arch : Arch
     data_type : str, optional
         Whose compute rate counts; by default that of the widest input.
+    effort : int
+        How many accesses of tiles may be replayed a level to narrow the
+        brackets, when they are asked for; 0: closed forms only.
 
     Returns
     -------
@@ -170,12 +252,12 @@ def evaluate(
     pace = rate / lanes if has_lanes else rate  # a unit's steps, or a lane's
     compute_s = steps.promised / (pace * arch.compute.clock_hz)
     compute_bound_s = steps.least / (pace * arch.compute.max_clock_hz)
-    moved = level_traffic(problem, schedule, arch, lanes)
-    times = [_times(level, found) for level, found in zip(arch.caches, moved, strict=True)]
-    time_s = max(compute_s, *(time for time, _ in times))
+    moved = level_traffic(problem, schedule, arch, lanes, effort=effort)
+    times = [_time(level, found) for level, found in zip(arch.caches, moved, strict=True)]
+    time_s = max(compute_s, *times)
     bound_by = "compute"
     slowest = compute_s
-    for outer, (time, _) in zip(arch.levels, times, strict=False):
+    for outer, time in zip(arch.levels, times, strict=False):
         if time > slowest:
             slowest, bound_by = time, outer.name
     levels = tuple(
@@ -190,10 +272,10 @@ def evaluate(
     memory_s = compulsory / memory_bandwidth if memory_bandwidth else 0.0
     return Evaluation(
         time_s=time_s,
-        time_bound_s=max(compute_bound_s, *(bound for _, bound in times)),
         problem_bound_s=max(peak_s, memory_s),
         bound_by=bound_by,
         compute_time_s=compute_s,
+        compute_bound_s=compute_bound_s,
         compute_steps=steps.promised,
         compute_utilisation=problem.macs / (steps.promised * side_by_side),
         energy_pj=_energy_pj(problem, arch, moved),
@@ -202,8 +284,8 @@ def evaluate(
 
 
 def level_traffic(
-    problem: Problem, schedule: Schedule, arch: Arch, lanes: int = 1
-) -> tuple[Traffic, ...]:
+    problem: Problem, schedule: Schedule, arch: Arch, lanes: int = 1, *, effort: int = EFFORT
+) -> tuple[LevelTraffic, ...]:
     """Find the traffic across the outer boundary of each level but the memory.
 
     ``lanes`` is how many lanes of one unit work side by side.
@@ -211,8 +293,8 @@ def level_traffic(
     Tensors that a level does not hold pass it by: their traffic is what the
     next inner level, or the units themselves, ask for.
     """
-    inward: list[Traffic] = []
-    behind: Mapping[str, TensorTraffic] = {}
+    inward: list[LevelTraffic] = []
+    behind: LevelTraffic | Accesses | None = None
     for level in reversed(arch.caches):
         view = view_of(
             problem,
@@ -220,15 +302,12 @@ def level_traffic(
             instances=instances_inside(arch, level, lanes),
             own_units=own_units(arch, level),
         )
-        if not behind:
-            behind = _accesses(view)
-        found = _one_level(view, level, behind)
-        behind = found.tensors
-        inward.append(found)
+        behind = _one_level(view, level, behind or _accesses(view), effort)
+        inward.append(behind)
     return tuple(reversed(inward))
 
 
-def _accesses(view: View) -> dict[str, TensorTraffic]:
+def _accesses(view: View) -> Accesses:
     """What the units ask for, point by point."""
     problem = view.problem
     accesses = {}
@@ -237,64 +316,53 @@ def _accesses(view: View) -> dict[str, TensorTraffic]:
         writes, reads = 0, every
         if tensor.name == problem.output:
             writes, reads = every, every - tensor_bytes(problem, tensor)
-        accesses[tensor.name] = TensorTraffic(
-            tensor.name, Bracket.exact(reads), Bracket.exact(writes)
-        )
-    return accesses
+        accesses[tensor.name] = Promise(reads, writes)
+    return Accesses(accesses)
 
 
-def _one_level(view: View, level: Level, behind: Mapping[str, TensorTraffic]) -> Traffic:
-    problem = view.problem
-    room = room_of(problem, level)
+def _one_level(
+    view: View, level: Level, inner: LevelTraffic | Accesses, effort: int
+) -> LevelTraffic:
+    room = room_of(view.problem, level)
     if level.kind == "scratchpad":
-        found = explicit_traffic(
+        own = explicit_traffic(
             view, room, halo_reuse=level.halo_reuse, double_buffered=level.double_buffered
         )
     else:
-        found = lru_traffic(view, room)
-    tensors = dict(found.tensors)
-    for name, inner in behind.items():
-        if name in room.passing:
-            tensors[name] = inner
-        elif level.write_policy == "through" and level.accumulate == "level":
-            own = tensors[name]
-            tensors[name] = TensorTraffic(name, own.read_bytes, inner.write_bytes)
-    ordered = {tensor.name: tensors[tensor.name] for tensor in problem.tensors}
-    return Traffic(ordered, found.fit_position, found.working_set_bytes)
+        own = lru_traffic(view, room, effort=effort)
+    writes_through = level.write_policy == "through" and level.accumulate == "level"
+    return LevelTraffic(own, inner, room.passing, writes_through)
 
 
-def _times(level: Level, found: Traffic) -> tuple[float, float]:
-    """Promised and least time of a level's outer boundary; 0 if unlimited."""
-    sustained, highest = level.bandwidth_bytes_per_s, level.bound_bandwidth_bytes_per_s
-    return (
-        found.bytes.high / sustained if sustained else 0.0,
-        found.bytes.low / highest if highest else 0.0,
-    )
+def _time(level: Level, found: LevelTraffic) -> float:
+    """Promised time of a level's outer boundary; 0 if it is unlimited."""
+    sustained = level.bandwidth_bytes_per_s
+    return found.promised_bytes / sustained if sustained else 0.0
 
 
 def _level_score(
     problem: Problem,
     outer: Level,
     level: Level,
-    found: Traffic,
-    times: tuple[float, float],
+    found: LevelTraffic,
+    own_time_s: float,
     time_s: float,
 ) -> LevelScore:
     return LevelScore(
         name=level.name,
         outer=outer.name,
         capacity_bytes=level.usable_bytes,
-        working_set_bytes=found.working_set_bytes,
-        fit_position=found.fit_position,
-        tensors=found.tensors,
-        time_s=times[0],
-        time_bound_s=times[1],
-        operational_intensity=problem.flops / found.bytes.high,
-        utilisation=times[0] / time_s if time_s else 0.0,
+        working_set_bytes=found.own.working_set_bytes,
+        fit_position=found.own.fit_position,
+        moved=found,
+        time_s=own_time_s,
+        peak_bytes_per_s=level.bound_bandwidth_bytes_per_s or 0.0,
+        operational_intensity=problem.flops / found.promised_bytes,
+        utilisation=own_time_s / time_s if time_s else 0.0,
     )
 
 
-def _energy_pj(problem: Problem, arch: Arch, moved: tuple[Traffic, ...]) -> float | None:
+def _energy_pj(problem: Problem, arch: Arch, moved: tuple[LevelTraffic, ...]) -> float | None:
     """Energy of both sides of every boundary, and of the arithmetic."""
     per_mac = arch.compute.energy_pj_per_mac
     if per_mac is None or any(level.energy_pj_per_byte is None for level in arch.levels):
@@ -302,5 +370,5 @@ def _energy_pj(problem: Problem, arch: Arch, moved: tuple[Traffic, ...]) -> floa
     total = problem.macs * per_mac
     for outer, level, found in zip(arch.levels, arch.caches, moved, strict=False):
         both = (outer.energy_pj_per_byte or 0.0) + (level.energy_pj_per_byte or 0.0)
-        total += found.bytes.high * both
+        total += found.promised_bytes * both
     return total

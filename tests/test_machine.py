@@ -18,7 +18,7 @@ from loopsched.models.machine import (
     roles,
     room_of,
 )
-from loopsched.models.reuse import Room
+from loopsched.models.traffic import Room
 
 CONV = {"c": 4, "k": 4, "p": 4, "q": 4, "r": 3, "s": 3}
 

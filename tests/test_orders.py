@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from strategies import problems, tiles
 
 from loopsched.builders import conv2d, gemm
-from loopsched.models.reuse import traffic
+from loopsched.models.buffer import traffic
 from loopsched.models.view import view_of
 from loopsched.nest import Loop, Schedule
 from loopsched.problem import Problem

@@ -14,9 +14,10 @@ from loopsched.arch import Arch, Compute, Level, buffer_arch
 from loopsched.arch_file import load_arch
 from loopsched.builders import conv2d, gemm
 from loopsched.errors import ArchError, ScheduleError
+from loopsched.models.buffer import traffic
 from loopsched.models.compute import compute_steps
 from loopsched.models.machine import nested_units
-from loopsched.models.reuse import Bracket, traffic
+from loopsched.models.traffic import Bracket
 from loopsched.nest import Schedule
 from loopsched.notation import parse_schedule
 from loopsched.problem import Problem
@@ -58,7 +59,7 @@ def test_the_slowest_resource_binds(
     assert [level.outer for level in score.levels] == [level.name for level in arch.levels[:-1]]
     for level, description in zip(score.levels, arch.caches, strict=True):
         assert level.name == description.name
-        assert level.time_s == level.bytes.high / description.bandwidth_bytes_per_s
+        assert level.time_s == level.promised_bytes / description.bandwidth_bytes_per_s
         peak = description.peak_bandwidth_bytes_per_s or description.bandwidth_bytes_per_s
         assert level.time_bound_s == level.bytes.low / peak
 
@@ -70,6 +71,7 @@ def test_bounds_keep_their_order(scored: tuple[Problem, Schedule, Arch, Evaluati
     compulsory = sum(oracle.compulsory(problem).values())
     for level in score.levels:
         assert compulsory <= level.bytes.low <= level.bytes.point <= level.bytes.high
+        assert level.bytes.high <= level.promised_bytes
         assert level.time_bound_s <= score.time_bound_s
         assert 0 < level.utilisation <= 1
         assert level.working_set_bytes >= 0
@@ -83,19 +85,19 @@ def test_derived_numbers(scored: tuple[Problem, Schedule, Arch, Evaluation]) -> 
     assert score.compute_steps == steps
     assert score.compute_utilisation == pytest.approx(problem.macs / (steps * arch.compute.units))
     memory = score.levels[0]
-    assert score.dram_read_bytes == memory.read_bytes.high
-    assert score.dram_write_bytes == memory.write_bytes.high
+    assert score.dram_read_bytes == memory.promised_read_bytes
+    assert score.dram_write_bytes == memory.promised_write_bytes
     assert score.dram_bytes == score.dram_read_bytes + score.dram_write_bytes
-    assert score.dram_bytes == sum(part.bytes.high for part in memory.tensors.values())
+    assert score.dram_bytes == sum(part.bytes for part in memory.promised.values())
     bandwidth = score.required_dram_bandwidth_bytes_per_s
     assert bandwidth == pytest.approx(score.dram_bytes / score.compute_time_s)
     for level in score.levels:
-        assert level.operational_intensity == pytest.approx(2 * problem.macs / level.bytes.high)
+        assert level.operational_intensity == pytest.approx(2 * problem.macs / level.promised_bytes)
         assert score.level(level.name) is level
     energy = problem.macs * arch.compute.energy_pj_per_mac
     for outer, inner, level in zip(arch.levels, arch.caches, score.levels, strict=False):
-        energy += level.bytes.high * outer.energy_pj_per_byte
-        energy += level.bytes.high * inner.energy_pj_per_byte
+        energy += level.promised_bytes * outer.energy_pj_per_byte
+        energy += level.promised_bytes * inner.energy_pj_per_byte
     assert score.energy_pj == pytest.approx(energy)
 
 
@@ -136,7 +138,7 @@ def test_a_product_on_a_titan_v() -> None:
     assert l1.read_bytes == Bracket.exact(64 * 2 * 128 * 1024 * 4)
     assert l1.tensors["C"].bytes == Bracket.exact(1024 * 1024 * 4)
     assert score.dram_bytes == 3 * 1024 * 1024 * 4  # one wave goes through all of K once
-    assert l1.time_s == pytest.approx(l1.bytes.high / (1536 * 1.2e9))
+    assert l1.time_s == pytest.approx(l1.promised_bytes / (1536 * 1.2e9))
     assert score.problem_bound_s == pytest.approx(2**30 / (80 * 64 * 1.455e9))
     assert score.bound_by == "compute"
     assert score.energy_pj is None
@@ -248,7 +250,7 @@ def test_diannao_places_each_tensor_in_its_buffer(problem: Problem, data: st.Dat
         assert part.read_bytes == Bracket.exact(literal.reads[name])
         assert part.write_bytes == Bracket.exact(literal.writes[name])
     assert score.energy_pj == pytest.approx(
-        1.5 * problem.macs + (162.5 + 1.25) * score.levels[0].bytes.high
+        1.5 * problem.macs + (162.5 + 1.25) * score.levels[0].promised_bytes
     )
 
 

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from loopsched.builders import conv2d, gemm
 from loopsched.errors import ProblemError, ScheduleError
-from loopsched.models.reuse import Room, traffic
+from loopsched.models.buffer import traffic
+from loopsched.models.traffic import Room
 from loopsched.nest import Loop, Schedule
 from loopsched.problem import Problem
 from loopsched.scheduler.body import best_body

@@ -46,7 +46,7 @@ def main() -> None:
 
     import loopsched
     from loopsched.arch import Arch, Compute, Level
-    from loopsched.models.reuse import Room
+    from loopsched.models.traffic import Room
     from loopsched.problem import Problem
     from loopsched.scheduler.body import best_body
 

@@ -81,7 +81,7 @@ def _rows(found: Comparison) -> Iterator[list[str]]:
     yield ["units useful", *useful, ""]
     for mine, theirs in zip(first.levels, second.levels, strict=True):
         name = f"{mine.outer} - {mine.name}"
-        yield _row(name, mine.bytes.high, theirs.bytes.high, "B")
+        yield _row(name, mine.promised_bytes, theirs.promised_bytes, "B")
 
 
 def _row(title: str, mine: float, theirs: float, unit: str) -> list[str]:

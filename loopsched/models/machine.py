@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from loopsched.arch import Arch, Level
 from loopsched.errors import ArchError
-from loopsched.models.reuse import Room
+from loopsched.models.traffic import Room
 from loopsched.problem import Problem, Tensor
 
 _ROLES = ("input", "weight", "output")

@@ -1,4 +1,4 @@
-"""The reuse model: what crosses the outer boundary of one buffer.
+"""The reuse model in closed form: what one buffer's schedule lets it keep.
 
 Derived here from the nest itself, after model.md of the project's design notes:
 
@@ -9,205 +9,22 @@ Derived here from the nest itself, after model.md of the project's design notes:
   the *reuse window*: the parts of two consecutive bodies that are touched
   between two uses of an element.
 
-``point`` takes the reuse between bodies for granted once the body fits.
-``high`` grants it only where the whole of two consecutive bodies fits, which is
-enough for any order of accesses in an LRU cache.  ``low`` charges a visit only
-where more than the capacity is touched, in any order, since the last one.
-`tests/test_reuse.py` holds all three against a literal LRU simulation.
+`steady_visits` takes the reuse between bodies for granted once the body fits.
+`guaranteed_visits` grants it only where the whole of two consecutive bodies
+fits, which is enough for any order of accesses in an LRU cache.
+`certain_visits` charges a visit only where more than the capacity is touched, in
+any order, since the last one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Literal
 
-from loopsched.errors import ScheduleError, nearest
 from loopsched.footprint import axis_count, reach, tensor_bytes
-from loopsched.models.view import Cut, View, view_of
-from loopsched.nest import Schedule
+from loopsched.models.traffic import Room
+from loopsched.models.view import Cut, View, parts
 from loopsched.problem import Axis, Problem, Tensor
-
-Policy = Literal["lru", "explicit"]
-POLICIES: tuple[Policy, ...] = ("lru", "explicit")
-
-
-@dataclass(frozen=True, slots=True)
-class Bracket:
-    """Bytes that are certainly moved, probably moved, and at most moved.
-
-    Examples
-    --------
-    >>> Bracket(1, 2, 3) + Bracket.exact(10)
-    Bracket(low=11, point=12, high=13)
-    """
-
-    low: int
-    point: int
-    high: int
-
-    @classmethod
-    def exact(cls, value: int) -> Bracket:
-        """Build a bracket of one value."""
-        return cls(value, value, value)
-
-    def __add__(self, other: Bracket) -> Bracket:
-        """Add low to low, point to point, high to high."""
-        return Bracket(self.low + other.low, self.point + other.point, self.high + other.high)
-
-
-@dataclass(frozen=True, slots=True)
-class TensorTraffic:
-    """Traffic of one tensor across one boundary.
-
-    Parameters
-    ----------
-    name : str
-    read_bytes : Bracket
-        Toward the compute units.
-    write_bytes : Bracket
-        Away from them.
-    """
-
-    name: str
-    read_bytes: Bracket
-    write_bytes: Bracket
-
-    @property
-    def bytes(self) -> Bracket:
-        """Reads and writes together."""
-        return self.read_bytes + self.write_bytes
-
-
-class Moved:
-    """Totals of what some tensors move."""
-
-    tensors: Mapping[str, TensorTraffic]
-
-    @cached_property
-    def read_bytes(self) -> Bracket:
-        """Reads of all tensors."""
-        return sum((part.read_bytes for part in self.tensors.values()), Bracket.exact(0))
-
-    @cached_property
-    def write_bytes(self) -> Bracket:
-        """Writes of all tensors."""
-        return sum((part.write_bytes for part in self.tensors.values()), Bracket.exact(0))
-
-    @property
-    def bytes(self) -> Bracket:
-        """Reads and writes of all tensors."""
-        return self.read_bytes + self.write_bytes
-
-
-@dataclass(frozen=True)
-class Traffic(Moved):
-    """Traffic of all tensors across one boundary.
-
-    Parameters
-    ----------
-    tensors : mapping of str to TensorTraffic
-    fit_position : int
-        Position of the outermost loop whose whole region fits; the number of
-        loops if only single points do.
-    working_set_bytes : int
-        Footprint of that region, all tensors together.
-    """
-
-    tensors: Mapping[str, TensorTraffic]
-    fit_position: int
-    working_set_bytes: int
-
-
-def traffic(
-    problem: Problem,
-    schedule: Schedule,
-    *,
-    capacity_bytes: int,
-    policy: Policy = "lru",
-    halo_reuse: bool = True,
-    double_buffered: bool = False,
-) -> Traffic:
-    """Find what a schedule moves between memory and one buffer under it.
-
-    Parameters
-    ----------
-    problem : Problem
-    schedule : Schedule
-        Temporal loops only count as sequence; spatial loops are taken as
-        sequential too (`loopsched.evaluate` knows a machine's instances).
-    capacity_bytes : int, bytes
-        Room for all tensors together.
-    policy : {'lru', 'explicit'}
-        A cache that evicts the least recently used, or a scratchpad into which
-        tiles are placed.
-    halo_reuse : bool
-        Explicit only: whether the overlap of neighbouring tiles stays.
-    double_buffered : bool
-        Explicit only: whether each tile needs its room twice.
-
-    Returns
-    -------
-    Traffic
-        Reads, and writes including the flush at the end.
-
-    Raises
-    ------
-    ScheduleError
-        If the schedule does not cover the problem, or the policy is unknown.
-
-    Examples
-    --------
-    >>> from loopsched import gemm, parse_schedule
-    >>> problem = gemm(m=8, n=8, k=8, element_bytes=1)
-    >>> nest = parse_schedule("M:8 N:8 K:8 M:3 N:3 K:8", problem)
-    >>> traffic(problem, nest, capacity_bytes=90).bytes.point
-    320
-    """
-    if policy not in POLICIES:
-        raise ScheduleError(f"policy '{policy}' is unknown; {nearest(str(policy), POLICIES)}")
-    if not isinstance(capacity_bytes, int) or capacity_bytes < 0:
-        raise ScheduleError(f"capacity_bytes is {capacity_bytes!r}; a whole number >= 0 is needed")
-    view = view_of(problem, schedule.check(problem))
-    room = Room.shared(capacity_bytes)
-    if policy == "explicit":
-        return explicit_traffic(view, room, halo_reuse=halo_reuse, double_buffered=double_buffered)
-    return lru_traffic(view, room)
-
-
-@dataclass(frozen=True, slots=True)
-class Room:
-    """Room of a buffer: one for all tensors, and some tensors' own.
-
-    Parameters
-    ----------
-    shared_bytes : int
-        For all tensors that have no room of their own.
-    own_bytes : tuple of (tensor name, int)
-    passing : frozenset of str
-        Tensors that do not enter the buffer.
-    """
-
-    shared_bytes: int
-    own_bytes: tuple[tuple[str, int], ...] = ()
-    passing: frozenset[str] = frozenset()
-
-    @classmethod
-    def shared(cls, capacity_bytes: int) -> Room:
-        """Build room that all tensors share."""
-        return cls(capacity_bytes)
-
-    def held(self, problem: Problem) -> tuple[Tensor, ...]:
-        """Tensors that enter the buffer."""
-        return tuple(tensor for tensor in problem.tensors if tensor.name not in self.passing)
-
-    def fits(self, needs: Mapping[str, int]) -> bool:
-        """Whether these bytes a tensor fit together."""
-        own = dict(self.own_bytes)
-        if any(need > own[name] for name, need in needs.items() if name in own):
-            return False
-        return sum(need for name, need in needs.items() if name not in own) <= self.shared_bytes
 
 
 def fit_cut(view: View, room: Room, copies: int = 1) -> int | None:
@@ -219,86 +36,16 @@ def fit_cut(view: View, room: Room, copies: int = 1) -> int | None:
     return None
 
 
-def explicit_traffic(
-    view: View, room: Room, *, halo_reuse: bool = True, double_buffered: bool = False
-) -> Traffic:
-    """Find the traffic of a scratchpad into which tiles are placed.
-
-    A halo is kept for the whole sweep of its window.  Where a stride leaves
-    gaps in a tile, its neighbours' neighbours share elements, too, and keeping
-    those takes more room than a tile: there the figure is a lower bound.
-
-    Raises
-    ------
-    ScheduleError
-        If not even the data of one point fits.
-    """
-    fit = fit_cut(view, room, 2 if double_buffered else 1)
-    if fit is None:
-        raise ScheduleError("not even the operands of one point fit into the scratchpad")
-    visits = {
-        tensor.name: _steady_visits(view, tensor, fit, slides=halo_reuse)
-        for tensor in room.held(view.problem)
-    }
-    return _traffic(view, room, fit, visits, visits, visits)
-
-
-def lru_traffic(view: View, room: Room) -> Traffic:
-    """Bracket the traffic of a cache that evicts the least recently used."""
-    tensors = room.held(view.problem)
-    fit = fit_cut(view, room)
-    if fit is None:  # nothing is ever reused for certain; one point is the body
-        fit = len(view.cuts)
-        point = high = {t.name: view.visits_elems(t, fit) for t in tensors}
-    else:
-        point = {t.name: _steady_visits(view, t, fit, slides=True) for t in tensors}
-        high = _guaranteed_visits(view, room, fit)
-    low = {t.name: _certain_visits(view, room, t) for t in tensors}
-    high = {name: max(high[name], low[name]) for name in high}
-    point = {name: min(max(point[name], low[name]), high[name]) for name in point}
-    return _traffic(view, room, fit, low, point, high)
-
-
-def promised_bytes(view: View, room: Room) -> int:
-    """Reads and writes of a cache, guaranteed: the total that `lru_traffic` brackets."""
-    tensors = room.held(view.problem)
-    fit = fit_cut(view, room)
-    if fit is None:
-        visits = {t.name: view.visits_elems(t, len(view.cuts)) for t in tensors}
-    else:
-        visits = _guaranteed_visits(view, room, fit)
-    output = view.problem.output
+def visits_bytes(problem: Problem, visits: Mapping[str, int]) -> int:
+    """Turn elements brought in into bytes read and written, all tensors together."""
     total = 0
-    for tensor in tensors:
-        total += visits[tensor.name] * tensor.element_bytes * (1 + (tensor.name == output))
-        if tensor.name == output:
-            total -= tensor_bytes(view.problem, tensor)
+    for name, elems in visits.items():
+        tensor = problem.tensor(name)
+        is_output = name == problem.output
+        total += elems * tensor.element_bytes * (1 + is_output)
+        if is_output:
+            total -= tensor_bytes(problem, tensor)  # first visits bring nothing in
     return total
-
-
-def _traffic(
-    view: View,
-    room: Room,
-    fit: int,
-    low: Mapping[str, int],
-    point: Mapping[str, int],
-    high: Mapping[str, int],
-) -> Traffic:
-    problem = view.problem
-    tensors = {}
-    for tensor in room.held(problem):
-        size = tensor.element_bytes
-        moved = Bracket(
-            low[tensor.name] * size, point[tensor.name] * size, high[tensor.name] * size
-        )
-        if tensor.name == problem.output:
-            first = tensor_bytes(problem, tensor)  # first visits bring nothing in
-            back = Bracket(moved.low - first, moved.point - first, moved.high - first)
-            tensors[tensor.name] = TensorTraffic(tensor.name, back, moved)
-        else:
-            tensors[tensor.name] = TensorTraffic(tensor.name, moved, Bracket.exact(0))
-    held = sum(view.footprint_bytes(tensor, fit) for tensor in room.held(problem))
-    return Traffic(tensors, fit_position(view, fit), held)
 
 
 def fit_position(view: View, upto: int) -> int:
@@ -343,12 +90,12 @@ def run_outside(view: View, tensor: Tensor, upto: int) -> Run:
     return Run(tuple(inner), upto, None)
 
 
-def _steady_visits(view: View, tensor: Tensor, upto: int, *, slides: bool) -> int:
+def steady_visits(view: View, tensor: Tensor, upto: int, *, slides: bool) -> int:
     run = run_outside(view, tensor, upto)
     return view.visits_elems(tensor, run.stop - (1 if slides and run.slide else 0))
 
 
-def _guaranteed_visits(view: View, room: Room, fit: int) -> dict[str, int]:
+def guaranteed_visits(view: View, room: Room, fit: int) -> dict[str, int]:
     """Take the best body: fewest bytes in all, with only guaranteed reuse."""
     tensors = room.held(view.problem)
     weight = {t.name: t.element_bytes * (1 + (t.name == view.problem.output)) for t in tensors}
@@ -359,7 +106,7 @@ def _guaranteed_visits(view: View, room: Room, fit: int) -> dict[str, int]:
         total = sum(weight[name] * count for name, count in visits.items())
         if best is None or total < least:
             best, least = visits, total
-        steady = (weight[t.name] * _steady_visits(view, t, upto, slides=True) for t in tensors)
+        steady = (weight[t.name] * steady_visits(view, t, upto, slides=True) for t in tensors)
         if sum(steady) >= least:  # a smaller body has no fewer visits
             break
     return best or {}
@@ -435,7 +182,7 @@ def _pair_on_axis(view: View, axis: Axis, upto: int, dim: str) -> int:
     return min(2 * one, both, axis.size or both)
 
 
-def _certain_visits(view: View, room: Room, tensor: Tensor) -> int:
+def certain_visits(view: View, room: Room, tensor: Tensor) -> int:
     """Count the visits whose data has certainly been evicted since the last one.
 
     Consider the loop ``r`` that indexes the tensor on an axis of its own.  In
@@ -505,12 +252,5 @@ def _is_clipped(view: View, axis: Axis) -> bool:
 def _shortest(view: View, dim: str, upto: int) -> int:
     lengths = {view.problem.size[dim]}
     for cut in view.chain(dim, upto):
-        lengths = set(_parts(lengths, cut.extent))
+        lengths = set(parts(lengths, cut.extent))
     return min(lengths)
-
-
-def _parts(lengths: set[int], extent: int) -> Iterator[int]:
-    for length in lengths:
-        yield min(length, extent)
-        if length > extent and length % extent:
-            yield length % extent

@@ -9,11 +9,11 @@ buffer, which work on them in lock-step, so that all pieces are present at once.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from loopsched.footprint import Extremes, axis_extremes
+from loopsched.footprint import Extremes, axis_extremes, segments
 from loopsched.nest import Schedule
 from loopsched.problem import Axis, Problem, Tensor
 
@@ -39,6 +39,27 @@ class Cut:
     position: int
 
 
+@dataclass(frozen=True, slots=True)
+class InnerLoop:
+    """A loop inside one item of the buffer, as it runs.
+
+    Parameters
+    ----------
+    dim : str
+    extent : int
+        Length of its pieces, as far as they are not clipped.
+    group : int or None
+        Which list of items it belongs to; None: temporal.
+    level : str or None
+        The unit whose instances run that list.
+    """
+
+    dim: str
+    extent: int
+    group: int | None
+    level: str | None
+
+
 @dataclass(frozen=True)
 class View:
     """A schedule as one buffer sees it.
@@ -51,6 +72,11 @@ class View:
     boundary : int
         Cuts before this one hand out work items to the instances of this
         buffer or of an outer one: nothing survives from item to item.
+    schedule : Schedule
+    instances : mapping of unit name to int
+        Instances inside this buffer that share the work of a spatial loop.
+    own_units : frozenset of str
+        Units whose instances each own such a buffer, or lie outside it.
 
     Examples
     --------
@@ -66,9 +92,16 @@ class View:
 
     problem: Problem
     cuts: tuple[Cut, ...]
-    boundary: int = 0
+    boundary: int
+    schedule: Schedule = field(compare=False)
+    instances: Mapping[str, int] = field(compare=False)
+    own_units: frozenset[str] = field(compare=False)
     _known: dict[object, int] = field(default_factory=dict, compare=False, repr=False)
     _axes: dict[object, Extremes] = field(default_factory=dict, compare=False, repr=False)
+
+    def __getstate__(self) -> dict[str, object]:
+        """Leave what has been looked up behind: its keys hold in this process only."""
+        return self.__dict__ | {"_known": {}, "_axes": {}}
 
     @cached_property
     def sizes(self) -> dict[str, int]:
@@ -94,6 +127,67 @@ class View:
             depth[cut.dim] += 1
             found.append(dict(depth))
         return tuple(found)
+
+    @cached_property
+    def _split(self) -> tuple[dict[str, tuple[int, ...]], tuple[InnerLoop, ...]]:
+        return _split(self.problem, self.schedule, self.own_units)
+
+    @property
+    def outer_chains(self) -> dict[str, tuple[int, ...]]:
+        """Extents of the pieces into which loops outside an item cut each dimension."""
+        return self._split[0]
+
+    @property
+    def inner_loops(self) -> tuple[InnerLoop, ...]:
+        """Loops inside an item that do something, outermost first."""
+        return self._split[1]
+
+    @cached_property
+    def is_aligned(self) -> bool:
+        """Whether every wave ends with a whole iteration of the loop where instances run out.
+
+        Waves run on across a list of items; the parallel cuts stand for waves that do not.
+        """
+        lengths = {dim: {size for _, size in self._kinds(dim)} for dim in self.sizes}
+        at = 0
+        while at < len(self.inner_loops):
+            first = self.inner_loops[at]
+            end = at + 1
+            while end < len(self.inner_loops) and self.inner_loops[end].group == first.group:
+                end += 1
+            if first.group is None:
+                end = at + 1
+            trips = []
+            for loop in self.inner_loops[at:end]:
+                trips.append({-(-length // loop.extent) for length in lengths[loop.dim]})
+                lengths[loop.dim] = set(parts(lengths[loop.dim], loop.extent))
+            n = self.instances.get(first.level or "", 1)
+            if first.group is not None and not ends_with_iterations(trips, n):
+                return False
+            at = end
+        return True
+
+    def _kinds(self, dim: str) -> dict[tuple[int, int], int]:
+        return self.item_pieces(dim, is_placed=False)
+
+    def item_pieces(self, dim: str, *, is_placed: bool) -> dict[tuple[int, int], int]:
+        """Pieces of a dimension that items work on: start and length, and how many.
+
+        Where the place does not matter, all of a length are counted together.
+        """
+        if is_placed:
+            return dict.fromkeys(segments(self.sizes[dim], self.outer_chains[dim]), 1)
+        lengths = {self.sizes[dim]: 1}
+        for extent in self.outer_chains[dim]:
+            parts: dict[int, int] = {}
+            for length, many in lengths.items():
+                full, rest = divmod(length, extent)
+                if full:
+                    parts[extent] = parts.get(extent, 0) + many * full
+                if rest:
+                    parts[rest] = parts.get(rest, 0) + many
+            lengths = parts
+        return {(0, length): many for length, many in lengths.items()}
 
     def chain(self, dim: str, upto: int) -> tuple[Cut, ...]:
         """Cuts of one dimension among the first ``upto``."""
@@ -187,6 +281,31 @@ class View:
         }
 
 
+def parts(lengths: set[int], extent: int) -> Iterator[int]:
+    """Lengths of the pieces that a loop cuts from pieces of other lengths."""
+    for length in lengths:
+        yield min(length, extent)
+        if length > extent and length % extent:
+            yield length % extent
+
+
+def ends_with_iterations(trips: Sequence[set[int]], instances: int) -> bool:
+    """Whether waves of a list with these trip counts, outermost first, end with iterations."""
+    if math.prod(max(each) for each in trips) <= instances or instances == 1:
+        return True
+    if any(len(each) > 1 for each in trips):
+        return False
+    inside = 1
+    for i in reversed(range(len(trips))):
+        (count,) = trips[i]
+        if inside * count > instances:
+            at_once, rest = divmod(instances, inside)
+            is_outermost = all(max(each) == 1 for each in trips[:i])
+            return rest == 0 and (is_outermost or count % at_once == 0)
+        inside *= count
+    return True
+
+
 def _n_pieces(size: int, chain: tuple[Cut, ...]) -> int:
     lengths = {size: 1}
     for cut in chain:
@@ -254,7 +373,31 @@ def view_of(
         if loop.level in own_units:
             boundary = len(cuts)
     close_run()
-    return View(problem, tuple(cuts), boundary)
+    return View(problem, tuple(cuts), boundary, schedule, dict(instances or {}), own_units)
+
+
+def _split(
+    problem: Problem, schedule: Schedule, own_units: frozenset[str]
+) -> tuple[dict[str, tuple[int, ...]], tuple[InnerLoop, ...]]:
+    """Split a schedule at the innermost loop that hands out items to such buffers."""
+    levels = [loop.level for loop in schedule.loops]
+    first = max((i + 1 for i, level in enumerate(levels) if level in own_units), default=0)
+    chains: dict[str, tuple[int, ...]] = dict.fromkeys(problem.dims, ())
+    size = dict(problem.size)
+    inner: list[InnerLoop] = []
+    group = 0
+    for position, (loop, step) in enumerate(zip(schedule.loops, schedule.steps, strict=True)):
+        if position and loop.level != levels[position - 1]:
+            group += 1
+        if step >= size[loop.dim]:
+            continue
+        size[loop.dim] = step
+        if position < first:
+            chains[loop.dim] += (step,)
+        else:
+            number = group if loop.is_spatial else None
+            inner.append(InnerLoop(loop.dim, step, number, loop.level))
+    return chains, tuple(inner)
 
 
 def _waves(run: list[tuple[int, str, int, int]], instances: int) -> list[Cut]:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from loopsched.models.reuse import Room
+from loopsched.models.traffic import Room
 from loopsched.problem import Problem
 from loopsched.scheduler.orders import OrderClass, Relevance, order_classes, relevance
 from loopsched.scheduler.tables import Tables, tables_for

@@ -145,7 +145,9 @@ class Builder:
         steps_s = 0.0
         if self.found.objective == "time":
             inner = self.searcher.private[0] if self.searcher.private else None
-            bandwidth = inner.bandwidth_bytes_per_s if inner and self.found.value != "low" else None
+            bandwidth = (
+                inner.bandwidth_bytes_per_s if inner and self.found.value == "high" else None
+            )
             steps_s = least_item_s(
                 self.limits,
                 self.searcher.instances,
@@ -155,7 +157,7 @@ class Builder:
         return max(steps_s, self._traffic_floor())
 
     def _traffic_floor(self) -> float:
-        if self.limits.space.constraints.tiles == "all" or self.found.value == "low":
+        if self.limits.space.constraints.tiles == "all" or self.found.value != "high":
             return 0.0
         searcher = self.searcher
         for level in self.arch.caches:

@@ -17,6 +17,7 @@ from itertools import permutations
 from loopsched.arch import Arch, Level
 from loopsched.errors import EmptySpaceError, ScheduleError
 from loopsched.footprint import tensor_bytes
+from loopsched.models.buffer import promised_visits
 from loopsched.models.compute import compute_steps
 from loopsched.models.machine import (
     data_type_of,
@@ -25,7 +26,7 @@ from loopsched.models.machine import (
     own_units,
     room_of,
 )
-from loopsched.models.reuse import promised_bytes
+from loopsched.models.reuse import visits_bytes
 from loopsched.models.view import view_of
 from loopsched.nest import Schedule
 from loopsched.problem import Problem
@@ -45,6 +46,7 @@ from loopsched.scheduler.result import (
 from loopsched.scheduler.space import Space
 from loopsched.scheduler.tables import relaxed_tables, tables_for, trip_classes
 from loopsched.scheduler.variations import variations
+from loopsched.scheduler.waves import aligned_orders, with_barriers
 from loopsched.score import Evaluation, evaluate
 
 Extents = dict[str, int]
@@ -141,6 +143,24 @@ class Searcher:
         # What runs at once may not fit into a scratchpad that instances share.
         with suppress(ScheduleError):
             self.found[schedule] = evaluate(self.problem, schedule, self.arch)
+        if self.unit is not None and (self.objective != "time" or self._is_late(schedule)):
+            self._align(schedule)
+
+    def _align(self, schedule: Schedule) -> None:
+        """Try what keeps waves from ending within an iteration, if they do."""
+        unit = self.unit or ""
+        if view_of(self.problem, schedule, instances={unit: self.instances}).is_aligned:
+            return
+        for other in aligned_orders(schedule, unit, self.instances):
+            self.consider(other)
+        with_barrier = with_barriers(self.problem, schedule, unit, self.instances)
+        if with_barrier is not None:
+            self.consider(with_barrier)
+
+    def _is_late(self, schedule: Schedule) -> bool:
+        """Whether a schedule waits for data, which waves may have brought in twice."""
+        found = self.found.get(schedule)
+        return found is not None and found.bound_by != "compute"
 
     def ranked(self) -> list[tuple[Schedule, Evaluation]]:
         """List the schedules found, best first."""
@@ -248,8 +268,9 @@ class Searcher:
         return total
 
     def _bound_bytes(self, level: Level) -> int:
-        if self.value == "low":
-            return 0
+        if self.value != "high":  # only the promise has a closed form
+            held = room_of(self.problem, level).held(self.problem)
+            return sum(tensor_bytes(self.problem, tensor) for tensor in held)
         if level.name not in self.least:
             self.least[level.name] = self.body(level, is_bound=True)
         least = self.least[level.name].bytes
@@ -324,7 +345,7 @@ class Searcher:
 
     def _pace(self, floor_s: float) -> Pace:
         bandwidth = self.private[0].bandwidth_bytes_per_s if self.private else None
-        if self.value == "low":
+        if self.value != "high":
             bandwidth = None
         return Pace(self.instances, self.rate, bandwidth or float("inf"), floor_s)
 
@@ -388,7 +409,7 @@ class Searcher:
             self.problem, schedule, instances=instances_inside(self.arch, level),
             own_units=own_units(self.arch, level),
         )  # fmt: skip
-        return promised_bytes(view, room_of(self.problem, level))
+        return visits_bytes(self.problem, promised_visits(view, room_of(self.problem, level)))
 
     # Time, from the items outward ---------------------------------------------
 
@@ -446,7 +467,7 @@ class Searcher:
     def _private_floor(self, items: Items) -> float:
         """Bound the inner traffic of all schedules with as many pieces."""
         level = self.private[0] if self.private else None
-        if level is None or not level.bandwidth_bytes_per_s or self.value == "low":
+        if level is None or not level.bandwidth_bytes_per_s or self.value != "high":
             return 0.0
         if not self._fits_at_once(level) or _passes_writes(level):
             return self._level_s(level)

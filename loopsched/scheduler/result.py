@@ -10,7 +10,7 @@ from loopsched.errors import ConstraintError, nearest
 from loopsched.nest import Schedule
 from loopsched.problem import Problem
 from loopsched.scheduler.space import Space
-from loopsched.score import Evaluation
+from loopsched.score import Evaluation, LevelScore
 
 Objective = Literal["time", "dram_bytes", "energy", "edp"]
 OBJECTIVES: tuple[Objective, ...] = ("time", "dram_bytes", "energy", "edp")
@@ -97,8 +97,7 @@ def time_of(evaluation: Evaluation, value: Value) -> float:
         return evaluation.time_s
     times = [evaluation.compute_time_s]
     for level in evaluation.levels:
-        moved: int = getattr(level.bytes, value)
-        times.append(level.time_s * moved / level.bytes.high)
+        times.append(level.time_s * _bytes(level, value) / level.promised_bytes)
     return max(times)
 
 
@@ -111,8 +110,7 @@ def objective_value(evaluation: Evaluation, objective: Objective, value: Value =
         If the objective is unknown, or the architecture gives no energies.
     """
     if objective == "dram_bytes":
-        found: int = getattr(evaluation.levels[0].bytes, value)
-        return found
+        return _bytes(evaluation.levels[0], value)
     if objective == "time":
         return time_of(evaluation, value)
     if objective not in OBJECTIVES:
@@ -135,7 +133,15 @@ def rank(
     """Order schedules: the objective, then DRAM bytes, compute, inner traffic."""
     return (
         objective_value(evaluation, objective, value),
-        getattr(evaluation.levels[0].bytes, value),
+        _bytes(evaluation.levels[0], value),
         evaluation.compute_steps,
-        sum(getattr(level.bytes, value) for level in evaluation.levels[1:]),
+        sum(_bytes(level, value) for level in evaluation.levels[1:]),
     )
+
+
+def _bytes(level: LevelScore, value: Value) -> int:
+    """Promised, or on request the point or least bytes of a level's outer boundary."""
+    if value == "high":
+        return level.promised_bytes
+    found: int = getattr(level.bytes, value)
+    return found

@@ -1,0 +1,252 @@
+"""The compiled walk behind `loopsched.models.replay`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from loopsched._jit import jit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+
+LOW, POINT, HIGH = 0, 1, 2
+
+# Members of the state that a walk leaves behind, so that it can be taken up again.
+HEAD, TAIL, USED, VISIT, OVERFLOW, FINISHED, WINDOW = 0, 1, 2, 3, 4, 5, 6
+
+
+@jit
+def locate(
+    loops: Ints, groups: Ints, sizes: Ints, digits: Ints, pick: int, piece: Ints, length: Ints
+) -> bool:
+    """Find the pieces of each dimension that one instance works on at one step.
+
+    ``pick`` numbers the instance of every group, the outermost group's slowest.
+    Returns whether there is such a piece.
+    """
+    for dim in range(sizes.size):
+        piece[dim] = 0
+        length[dim] = sizes[dim]
+    left = pick
+    i = 0
+    while i < loops.shape[0]:
+        group = loops[i, 4]
+        if group < 0:
+            dim, extent = loops[i, 0], loops[i, 1]
+            digit = digits[i]
+            length[dim] = min(extent, length[dim] - digit * extent)
+            if length[dim] <= 0:
+                return False
+            piece[dim] += digit * loops[i, 2]
+            i += 1
+            continue
+        first, end, n, inside = (
+            groups[group, 0],
+            groups[group, 1],
+            groups[group, 2],
+            groups[group, 3],
+        )
+        number = digits[i] * n + left // inside
+        left %= inside
+        items = 1
+        for k in range(first, end):  # items of a list that its region clips are fewer
+            items *= (length[loops[k, 0]] + loops[k, 1] - 1) // loops[k, 1]
+        if number >= items:
+            return False
+        for k in range(first, end):
+            dim, extent = loops[k, 0], loops[k, 1]
+            trips = (length[dim] + extent - 1) // extent
+            items //= trips
+            digit = number // items
+            number %= items
+            length[dim] = min(extent, length[dim] - digit * extent)
+            piece[dim] += digit * loops[k, 2]
+        i = end
+    return True
+
+
+@jit
+def step_on(loops: Ints, digits: Ints) -> bool:
+    """Go to the next step of the nest; return whether there is one."""
+    i = loops.shape[0] - 1
+    while i >= 0:
+        digits[i] += 1
+        if digits[i] < loops[i, 3]:
+            return True
+        digits[i] = 0
+        i -= 1
+    return False
+
+
+@jit
+def touch(cell: int, size: int, capacity: int, sizes: Ints, links: Ints, state: Ints) -> bool:
+    """Use a cell of an LRU cache; return whether it was there."""
+    before, after = links[cell, 0], links[cell, 1]
+    is_held = bool(before != -2)
+    if state[HEAD] == cell:
+        return True
+    if is_held:
+        links[before, 1] = after
+        if after >= 0:
+            links[after, 0] = before
+        else:
+            state[TAIL] = before
+    else:
+        sizes[cell] = size
+        state[USED] += size
+    head = state[HEAD]
+    links[cell, 0] = -1
+    links[cell, 1] = head
+    if head >= 0:
+        links[head, 0] = cell
+    else:
+        state[TAIL] = cell
+    state[HEAD] = cell
+    while state[USED] > capacity and state[TAIL] >= 0:
+        last = state[TAIL]
+        state[USED] -= sizes[last]
+        state[TAIL] = links[last, 0]
+        links[last, 0] = -2
+        if state[TAIL] >= 0:
+            links[state[TAIL], 1] = -1
+        else:
+            state[HEAD] = -1
+    return is_held
+
+
+@jit
+def walk(
+    loops: Ints,
+    groups: Ints,
+    picks: int,
+    sizes: Ints,
+    tensors: Ints,
+    axes: Ints,
+    axis_dims: Ints,
+    rows: Ints,
+    columns: Ints,
+    weights: Ints,
+    capacity: int,
+    has_point: bool,
+    has_bounds: bool,
+    limits: Ints,
+    digits: Ints,
+    state: Ints,
+    links: Ints,
+    cell_sizes: Ints,
+    last: Ints,
+    at: Ints,
+    found: Ints,
+    most: int,
+) -> None:
+    """Visit bodies in order; count what is fetched, at least, in an LRU cache, and at most.
+
+    ``loops``: dimension, extent, pieces in a full child, trips, group (-1: none).
+    ``groups``: first loop, end, instances, instances of the groups inside.
+    ``tensors``: first axis, end, bytes an element, first cell, window threshold.
+    ``axes``: first of its dims, end, first row, factor of its cells, first weight.
+    ``axis_dims``: dimension, factor of its pieces.
+    ``state``: see the constants above; then start and bytes of each window, where
+    window 0 is as long as whole visits fit, and window k+1 as ``limits[k+1]`` says.
+    """
+    n_dims = sizes.size
+    piece = np.zeros(n_dims, np.int64)
+    length = np.zeros(n_dims, np.int64)
+    most_axes = 1
+    for t in range(tensors.shape[0]):
+        most_axes = max(most_axes, tensors[t, 1] - tensors[t, 0])
+    begin = np.zeros(most_axes, np.int64)
+    end = np.zeros(most_axes, np.int64)
+    now = np.zeros(most_axes, np.int64)
+    fresh = np.zeros((256, 4), np.int64)
+    n_limits = limits.size
+    for _ in range(most):
+        visit = state[VISIT]
+        n_fresh = 0
+        for pick in range(picks):
+            if not locate(loops, groups, sizes, digits, pick, piece, length):
+                continue
+            for t in range(tensors.shape[0]):
+                first_axis = tensors[t, 0]
+                n_axes = tensors[t, 1] - first_axis
+                is_empty = False
+                for k in range(n_axes):
+                    axis = first_axis + k
+                    row = axes[axis, 2]
+                    for d in range(axes[axis, 0], axes[axis, 1]):
+                        row += piece[axis_dims[d, 0]] * axis_dims[d, 1]
+                    begin[k], end[k] = rows[row], rows[row + 1]
+                    now[k] = begin[k]
+                    is_empty = is_empty or begin[k] == end[k]
+                if is_empty:
+                    continue
+                while True:
+                    cell, elems = tensors[t, 3], 1
+                    for k in range(n_axes):
+                        column = columns[now[k]]
+                        axis = first_axis + k
+                        cell += column * axes[axis, 3]
+                        elems *= weights[axes[axis, 4] + column]
+                    size = elems * tensors[t, 2]
+                    if has_point and not touch(cell, size, capacity, cell_sizes, links, state):
+                        found[t, 1] += elems
+                    if has_bounds:
+                        before = last[cell]
+                        if before == visit:
+                            found[t, 3] += elems  # again in this visit, by another instance
+                        else:
+                            if before >= 0:
+                                at[before] -= size
+                            at[visit] += size
+                            last[cell] = visit
+                            for k in range(n_limits):
+                                if before < state[WINDOW + 2 * k]:
+                                    state[WINDOW + 2 * k + 1] += size
+                            if n_fresh == fresh.shape[0]:
+                                grown = np.zeros((2 * n_fresh, 4), np.int64)
+                                grown[:n_fresh] = fresh
+                                fresh = grown
+                            fresh[n_fresh, 0] = t
+                            fresh[n_fresh, 1] = elems
+                            fresh[n_fresh, 2] = before
+                            # Certainly gone, if what whole visits touched since is too much.
+                            start = state[WINDOW + 2 * tensors[t, 4]]
+                            fresh[n_fresh, 3] = 1 if before < 0 or before + 1 < start else 0
+                            n_fresh += 1
+                    k = n_axes - 1
+                    while k >= 0:
+                        now[k] += 1
+                        if now[k] < end[k]:
+                            break
+                        now[k] = begin[k]
+                        k -= 1
+                    if k < 0:
+                        break
+        if has_bounds:
+            is_over = at[visit] > capacity
+            if is_over:
+                state[OVERFLOW] = 1
+            for k in range(n_limits):
+                start, held = state[WINDOW + 2 * k], state[WINDOW + 2 * k + 1]
+                while held > limits[k]:
+                    held -= at[start]
+                    start += 1
+                state[WINDOW + 2 * k], state[WINDOW + 2 * k + 1] = start, held
+            for f in range(n_fresh):
+                t, elems, before = fresh[f, 0], fresh[f, 1], fresh[f, 2]
+                if fresh[f, 3] == 1:
+                    found[t, 0] += elems
+                if before < 0 or before < state[WINDOW]:
+                    found[t, 2] += elems
+            for t in range(tensors.shape[0]):
+                if is_over:
+                    found[t, 2] += found[t, 3]
+                found[t, 3] = 0
+            state[VISIT] += 1
+        if not step_on(loops, digits):
+            state[FINISHED] = 1
+            return

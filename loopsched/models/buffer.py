@@ -1,0 +1,270 @@
+"""What crosses the outer boundary of one buffer: a cache or a scratchpad.
+
+For a cache, closed forms (`loopsched.models.reuse`) give a promise and a first
+bracket, and a replay of the schedule's bodies (`loopsched.models.replay`) narrows
+the bracket.  That is done when somebody asks for it: a search does not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Literal
+
+from loopsched.errors import ScheduleError, nearest
+from loopsched.footprint import tensor_bytes
+from loopsched.models.reuse import (
+    certain_visits,
+    fit_cut,
+    fit_position,
+    guaranteed_visits,
+    steady_visits,
+)
+from loopsched.models.traffic import Bracket, Moved, Promise, Room, TensorTraffic
+from loopsched.models.view import View, view_of
+from loopsched.nest import Schedule
+from loopsched.problem import Problem
+
+Policy = Literal["lru", "explicit"]
+POLICIES: tuple[Policy, ...] = ("lru", "explicit")
+
+EFFORT = 2**17
+"""Accesses of tiles that are replayed for a bracket, about: some milliseconds."""
+
+PROMISE_EFFORT = 2**19
+"""The same for the promise of waves that end within a loop."""
+
+
+@dataclass(frozen=True)
+class Traffic(Moved):
+    """Traffic of all tensors across one boundary.
+
+    Parameters
+    ----------
+    promised : mapping of str to Promise
+    fit_position : int
+        Position of the outermost loop whose whole region fits; the number of
+        loops if only single points do.
+    working_set_bytes : int
+        Footprint of that region, all tensors together.
+    """
+
+    promised: Mapping[str, Promise]
+    fit_position: int
+    working_set_bytes: int
+    _finder: Finder = field(repr=False, compare=False)
+
+    @cached_property
+    def tensors(self) -> Mapping[str, TensorTraffic]:
+        """Bracket of each tensor's traffic."""
+        return self._finder.tensors()
+
+
+@dataclass(frozen=True, slots=True)
+class Finder:
+    """What it takes to bracket a buffer's traffic, once it is asked for."""
+
+    view: View
+    room: Room
+    is_placed: bool
+    visits: Mapping[str, int]
+    effort: int
+
+    def tensors(self) -> dict[str, TensorTraffic]:
+        """Bracket each tensor's traffic."""
+        if self.is_placed:
+            brackets = {name: Bracket.exact(count) for name, count in self.visits.items()}
+        else:
+            brackets = _cache_visits(self.view, self.room, self.visits, self.effort)
+        problem = self.view.problem
+        found = {}
+        for tensor in self.room.held(problem):
+            size, visits = tensor.element_bytes, brackets[tensor.name]
+            moved = Bracket(visits.low * size, visits.point * size, visits.high * size)
+            if tensor.name == problem.output:
+                first = tensor_bytes(problem, tensor)  # first visits bring nothing in
+                back = Bracket(moved.low - first, moved.point - first, moved.high - first)
+                found[tensor.name] = TensorTraffic(tensor.name, back, moved)
+            else:
+                found[tensor.name] = TensorTraffic(tensor.name, moved, Bracket.exact(0))
+        return found
+
+
+def traffic(
+    problem: Problem,
+    schedule: Schedule,
+    *,
+    capacity_bytes: int,
+    policy: Policy = "lru",
+    halo_reuse: bool = True,
+    double_buffered: bool = False,
+    effort: int = EFFORT,
+) -> Traffic:
+    """Find what a schedule moves between memory and one buffer under it.
+
+    Parameters
+    ----------
+    problem : Problem
+    schedule : Schedule
+        Temporal loops only count as sequence; spatial loops are taken as
+        sequential too (`loopsched.evaluate` knows a machine's instances).
+    capacity_bytes : int, bytes
+        Room for all tensors together.
+    policy : {'lru', 'explicit'}
+        A cache that evicts the least recently used, or a scratchpad into which
+        tiles are placed.
+    halo_reuse : bool
+        Explicit only: whether the overlap of neighbouring tiles stays.
+    double_buffered : bool
+        Explicit only: whether each tile needs its room twice.
+    effort : int
+        LRU only: how many accesses of tiles may be replayed to narrow the
+        bracket.  Nests of fewer accesses are exact; 0: closed forms only.
+
+    Returns
+    -------
+    Traffic
+        Reads, and writes including the flush at the end.
+
+    Raises
+    ------
+    ScheduleError
+        If the schedule does not cover the problem, the policy is unknown, or
+        nothing fits a scratchpad.
+
+    Examples
+    --------
+    >>> from loopsched import gemm, parse_schedule
+    >>> problem = gemm(m=8, n=8, k=8, element_bytes=1)
+    >>> nest = parse_schedule("M:8 N:8 K:8 M:3 N:3 K:8", problem)
+    >>> found = traffic(problem, nest, capacity_bytes=90)
+    >>> found.bytes, found.promised_bytes
+    (Bracket(low=320, point=320, high=320), 320)
+    """
+    if policy not in POLICIES:
+        raise ScheduleError(f"policy '{policy}' is unknown; {nearest(str(policy), POLICIES)}")
+    for name, number in (("capacity_bytes", capacity_bytes), ("effort", effort)):
+        if not isinstance(number, int) or number < 0:
+            raise ScheduleError(f"{name} is {number!r}; a whole number >= 0 is needed")
+    view = view_of(problem, schedule.check(problem))
+    room = Room.shared(capacity_bytes)
+    if policy == "explicit":
+        return explicit_traffic(view, room, halo_reuse=halo_reuse, double_buffered=double_buffered)
+    return lru_traffic(view, room, effort=effort)
+
+
+def explicit_traffic(
+    view: View, room: Room, *, halo_reuse: bool = True, double_buffered: bool = False
+) -> Traffic:
+    """Find the traffic of a scratchpad into which tiles are placed.
+
+    A halo is kept for the whole sweep of its window.  Where a stride leaves
+    gaps in a tile, its neighbours' neighbours share elements, too, and keeping
+    those takes more room than a tile: there the figure is a lower bound.
+
+    Raises
+    ------
+    ScheduleError
+        If not even the data of one point fits.
+    """
+    fit = fit_cut(view, room, 2 if double_buffered else 1)
+    if fit is None:
+        raise ScheduleError("not even the operands of one point fit into the scratchpad")
+    visits = {
+        tensor.name: steady_visits(view, tensor, fit, slides=halo_reuse)
+        for tensor in room.held(view.problem)
+    }
+    return _traffic(view, room, fit, visits, is_placed=True)
+
+
+def lru_traffic(view: View, room: Room, *, effort: int = EFFORT) -> Traffic:
+    """Bracket the traffic of a cache that evicts the least recently used."""
+    fit = fit_cut(view, room)
+    visits = promised_visits(view, room, fit)
+    is_merged = fit is None and any(cut.is_parallel for cut in view.cuts)
+    if is_merged or not view.is_aligned:
+        # Not what the closed form speaks of: waves end within an iteration, or what
+        # one wave needs at a time does not fit.
+        visits = _raised(view, room, visits)
+    fit = len(view.cuts) if fit is None else fit
+    return _traffic(view, room, fit, visits, is_placed=False, effort=effort)
+
+
+def _raised(view: View, room: Room, visits: Mapping[str, int]) -> dict[str, int]:
+    """Raise what a closed form finds to what holds for waves that run on."""
+    from loopsched.models.replay import is_within, replay
+
+    replayed = replay(view, room, PROMISE_EFFORT, enough=visits)
+    high = replayed.high if replayed else None
+    if high is None or not is_within(high, visits):
+        alone = _each_alone(view, room)
+        high = {name: min(count, (high or alone)[name]) for name, count in alone.items()}
+    return {name: max(count, high[name]) for name, count in visits.items()}
+
+
+def promised_visits(view: View, room: Room, fit: int | None = None) -> dict[str, int]:
+    """Count the elements that a cache brings in at most, waves ending with whole iterations."""
+    fit = fit_cut(view, room) if fit is None else fit
+    if fit is None:  # nothing is ever reused for certain
+        return {t.name: view.visits_elems(t, len(view.cuts)) for t in room.held(view.problem)}
+    return guaranteed_visits(view, room, fit)
+
+
+def _traffic(
+    view: View,
+    room: Room,
+    fit: int,
+    visits: Mapping[str, int],
+    *,
+    is_placed: bool,
+    effort: int = 0,
+) -> Traffic:
+    problem = view.problem
+    promised = {}
+    for tensor in room.held(problem):
+        moved = visits[tensor.name] * tensor.element_bytes
+        if tensor.name == problem.output:
+            promised[tensor.name] = Promise(moved - tensor_bytes(problem, tensor), moved)
+        else:
+            promised[tensor.name] = Promise(moved, 0)
+    held = sum(view.footprint_bytes(tensor, fit) for tensor in room.held(problem))
+    finder = Finder(view, room, is_placed, visits, effort)
+    return Traffic(promised, fit_position(view, fit), held, finder)
+
+
+def _cache_visits(
+    view: View, room: Room, promised: Mapping[str, int], effort: int
+) -> dict[str, Bracket]:
+    """Bracket the elements of each tensor that a cache brings in."""
+    from loopsched.models.replay import replay
+
+    tensors = room.held(view.problem)
+    low = {tensor.name: certain_visits(view, room, tensor) for tensor in tensors}
+    replayed = replay(view, room, effort) if effort else None
+    high = dict(promised)
+    fit = fit_cut(view, room)
+    at = len(view.cuts) if fit is None else fit
+    point = {t.name: steady_visits(view, t, at, slides=fit is not None) for t in tensors}
+    if replayed:
+        point = replayed.point
+        low = {name: max(count, replayed.low[name]) for name, count in low.items()}
+        if replayed.high is not None:
+            high = {name: min(count, replayed.high[name]) for name, count in high.items()}
+    return {
+        name: Bracket(low[name], min(max(point[name], low[name]), high[name]), high[name])
+        for name in low
+    }
+
+
+def _each_alone(view: View, room: Room) -> dict[str, int]:
+    """Bound what instances in lock-step bring in, each in its share of the room.
+
+    Between two uses of an element by one instance, the others go through steps
+    like its own, so an n-th of the room that is enough for one is enough for all.
+    """
+    units = frozenset(loop.level for loop in view.inner_loops if loop.level is not None)
+    alone = view_of(view.problem, view.schedule, own_units=units | view.own_units)
+    n = math.prod(max(1, view.instances.get(unit, 1)) for unit in units)
+    return promised_visits(alone, room.divided(n))

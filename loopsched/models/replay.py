@@ -1,0 +1,485 @@
+"""Replays of a nest, body by body, through a cache that evicts the least recently used.
+
+A *visit* is one body, or in a wave the bodies of all instances at one step.  What
+a visit touches is known; the order within it is not.  Two visits of an element
+bound the data touched between its two uses from both sides:
+
+* both visits and all between them hold no less.  If that fits, the element is
+  certainly still there;
+* the visits strictly between them hold no more.  If that, with the element, does
+  not fit, it has certainly been evicted.
+
+Where bodies are single points, order is known, and both bounds are the truth.
+So deeper bodies cost more and say more; `replay` goes as deep as its budget
+allows, or until the bounds meet.  Between them, ``point`` is what a cache does
+that holds whole tiles.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from loopsched.footprint import footprint_elems, n_segments
+from loopsched.models import _replay_kernels as kernels
+from loopsched.models.cells import AxisCells, axis_cells
+from loopsched.problem import Axis, Problem, Tensor
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from loopsched.models.traffic import Room
+    from loopsched.models.view import View
+
+    Ints = NDArray[np.int64]
+
+CHUNK = 2**16
+MOST_ITEMS = 256
+MOST_CELLS = 2**26
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """Elements of each tensor that are brought in: at least, probably, at most.
+
+    ``high`` is None where some visit alone did not fit.
+    """
+
+    low: dict[str, int]
+    point: dict[str, int]
+    high: dict[str, int] | None
+
+    def is_closed(self) -> bool:
+        """Whether the bounds meet."""
+        return self.low == self.high
+
+    def __add__(self, other: Replayed) -> Replayed:
+        """Add what two replays bring in."""
+        high = None
+        if self.high is not None and other.high is not None:
+            high = {name: count + other.high[name] for name, count in self.high.items()}
+        return Replayed(
+            {name: count + other.low[name] for name, count in self.low.items()},
+            {name: count + other.point[name] for name, count in self.point.items()},
+            high,
+        )
+
+    def times(self, factor: int) -> Replayed:
+        """Repeat a replay."""
+        return Replayed(
+            {name: factor * count for name, count in self.low.items()},
+            {name: factor * count for name, count in self.point.items()},
+            None
+            if self.high is None
+            else {name: factor * count for name, count in self.high.items()},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A region that a buffer works on from a cold start, and how many are like it."""
+
+    start: Mapping[str, int]
+    length: Mapping[str, int]
+    count: int
+
+
+def replay(
+    view: View, room: Room, budget: int, enough: Mapping[str, int] | None = None
+) -> Replayed | None:
+    """Replay a nest as deeply as a budget allows.
+
+    Parameters
+    ----------
+    view : View
+    room : Room
+    budget : int
+        Accesses of cells to follow, about.
+    enough : mapping of str to int, optional
+        Elements of each tensor; stop where ``high`` is not above them, and leave
+        ``point`` out.
+
+    Returns
+    -------
+    Replayed or None
+        None if not even the outermost bodies can be followed.
+    """
+    items = items_of(view)
+    if items is None:
+        return None
+    nest = _Nest(view, items)
+    pools = _pools(view.problem, room)
+    found: Replayed | None = None
+    spent = 0
+    for depth in nest.depths():
+        if depth < nest.deepest and not nest.may_fit(depth, room):
+            continue
+        cost = sum(nest.boxes(item, depth) for item in items) * len(view.problem.tensors)
+        if cost > budget:
+            break
+        if found is not None and cost < 2 * spent and depth < nest.deepest:
+            continue  # hardly finer than the last
+        one = _replay_all(nest, items, depth, pools, budget, is_point=enough is None)
+        if one is None:
+            break
+        spent = cost
+        found = one if found is None else _narrower(found, one)
+        if found.is_closed() or (enough and found.high and is_within(found.high, enough)):
+            break
+    return found
+
+
+def is_within(high: Mapping[str, int], enough: Mapping[str, int]) -> bool:
+    """Whether no tensor brings in more than enough."""
+    return all(count <= enough[name] for name, count in high.items())
+
+
+def _narrower(coarse: Replayed, fine: Replayed) -> Replayed:
+    low = {name: max(count, fine.low[name]) for name, count in coarse.low.items()}
+    high = coarse.high or fine.high
+    if coarse.high is not None and fine.high is not None:
+        high = {name: min(count, fine.high[name]) for name, count in coarse.high.items()}
+    return Replayed(low, fine.point, high)
+
+
+def _replay_all(
+    nest: _Nest,
+    items: Sequence[Item],
+    depth: int,
+    pools: Sequence[_Pool],
+    budget: int,
+    *,
+    is_point: bool,
+) -> Replayed | None:
+    total: Replayed | None = None
+    for item in items:
+        parts: list[Replayed] = []
+        for pool in pools:
+            one = nest.run(item, depth, pool, budget, is_point=is_point)
+            if one is None:
+                return None
+            parts.append(one)
+        high: dict[str, int] | None = {}
+        for part in parts:
+            high = None if high is None or part.high is None else high | part.high
+        low = {name: count for part in parts for name, count in part.low.items()}
+        point = {name: count for part in parts for name, count in part.point.items()}
+        whole = Replayed(low, point, high).times(item.count)
+        total = whole if total is None else total + whole
+    return total
+
+
+@dataclass(frozen=True, slots=True)
+class _Pool:
+    """Tensors that share room, inputs first."""
+
+    tensors: tuple[Tensor, ...]
+    capacity_bytes: int
+
+
+def _pools(problem: Problem, room: Room) -> list[_Pool]:
+    own = dict(room.own_bytes)
+    held = sorted(room.held(problem), key=lambda tensor: tensor.name == problem.output)
+    shared = tuple(tensor for tensor in held if tensor.name not in own)
+    pools = [_Pool((t,), own[t.name]) for t in held if t.name in own]
+    return [_Pool(shared, room.shared_bytes), *pools] if shared else pools
+
+
+def items_of(view: View) -> list[Item] | None:
+    """Find the kinds of items that a buffer starts cold; None if they are too many.
+
+    Items of equal lengths differ only by what the padding clips of them.
+    """
+    problem = view.problem
+    clipped = [axis for t in problem.tensors for axis in t.axes if _is_clipped(problem, axis)]
+    joint: list[set[str]] = []
+    for dims in [{dim} for dim in problem.dims] + [set(axis.dims) for axis in clipped]:
+        touching = [one for one in joint if one & dims]
+        joint = [one for one in joint if not one & dims] + [dims.union(*touching)]
+    kinds: list[list[Item]] = []
+    for dims in joint:
+        ordered = [dim for dim in problem.dims if dim in dims]
+        pieces = [view.item_pieces(dim, is_placed=len(dims) > 1) for dim in ordered]
+        kinds.append(_kinds(ordered, pieces, [a for a in clipped if set(a.dims) & dims]))
+    if math.prod(len(kind) for kind in kinds) > MOST_ITEMS:
+        return None
+    return [
+        Item(
+            {dim: at for part in parts for dim, at in part.start.items()},
+            {dim: size for part in parts for dim, size in part.length.items()},
+            math.prod(part.count for part in parts),
+        )
+        for parts in itertools.product(*kinds)
+    ]
+
+
+def _is_clipped(problem: Problem, axis: Axis) -> bool:
+    if axis.size is None:
+        return False
+    last = axis.offset + sum(c * (problem.size[dim] - 1) for dim, c in axis.terms)
+    return axis.offset < 0 or last >= axis.size
+
+
+def _kinds(
+    dims: Sequence[str], pieces: Sequence[Mapping[tuple[int, int], int]], clipped: Sequence[Axis]
+) -> list[Item]:
+    found: dict[tuple[int, ...], Item] = {}
+    for combination in itertools.product(*(part.items() for part in pieces)):
+        start = {dim: at for dim, ((at, _), _) in zip(dims, combination, strict=True)}
+        length = {dim: size for dim, ((_, size), _) in zip(dims, combination, strict=True)}
+        key = [*length.values()]
+        for axis in clipped:
+            first = axis.offset + sum(c * start[dim] for dim, c in axis.terms)
+            last = first + sum(c * (length[dim] - 1) for dim, c in axis.terms)
+            key += [max(0, -first), max(0, last - (axis.size or 0) + 1)]
+        count = math.prod(many for _, many in combination)
+        before = found.get(tuple(key))
+        found[tuple(key)] = Item(start, length, count + (before.count if before else 0))
+    return list(found.values())
+
+
+class _Nest:
+    """The loops inside an item, in the form that the kernel walks."""
+
+    def __init__(self, view: View, items: Sequence[Item]) -> None:
+        self.items = items
+        self.problem = view.problem
+        self.dims = view.problem.dims
+        self.loops = view.inner_loops
+        self.instances = view.instances
+
+    @property
+    def deepest(self) -> int:
+        """Number of loops."""
+        return len(self.loops)
+
+    def depths(self) -> Iterator[int]:
+        """Numbers of loops outside a body, fewest first; lists of items are not taken apart."""
+        for depth in range(len(self.loops) + 1):
+            if 0 < depth < len(self.loops):
+                group = self.loops[depth].group
+                if group is not None and self.loops[depth - 1].group == group:
+                    continue
+            yield depth
+
+    def chain(self, depth: int, dim: str) -> tuple[int, ...]:
+        """Extents of the pieces that the first loops make of a dimension."""
+        return tuple(loop.extent for loop in self.loops[:depth] if loop.dim == dim)
+
+    def may_fit(self, depth: int, room: Room) -> bool:
+        """Whether one body alone fits."""
+        extents = {}
+        for dim in self.dims:
+            chain = self.chain(depth, dim)
+            extents[dim] = chain[-1] if chain else max(item.length[dim] for item in self.items)
+        whole = [t for t in room.held(self.problem) if not any(a.size for a in t.axes)]
+        return room.fits({t.name: footprint_elems(t, {}, extents) * t.element_bytes for t in whole})
+
+    def boxes(self, item: Item, depth: int) -> int:
+        """Count the bodies of an item."""
+        return math.prod(n_segments(item.length[dim], self.chain(depth, dim)) for dim in self.dims)
+
+    def program(self, item: Item, depth: int) -> _Program:
+        """Write the loops outside a body down as numbers."""
+        size = dict(item.length)
+        rows: list[list[int]] = []
+        groups: list[list[int]] = []
+        group_at: dict[int, int] = {}
+        for i, loop in enumerate(self.loops[:depth]):
+            trips = -(-size[loop.dim] // loop.extent)
+            later = tuple(
+                after.extent for after in self.loops[i + 1 : depth] if after.dim == loop.dim
+            )
+            size[loop.dim] = min(size[loop.dim], loop.extent)
+            number = -1
+            if loop.group is not None:
+                if loop.group not in group_at:
+                    group_at[loop.group] = len(groups)
+                    groups.append([i, i, self.instances.get(loop.level or "", 1), 1, 1])
+                number = group_at[loop.group]
+                groups[number][1] = i + 1
+                groups[number][4] *= trips
+            rows.append(
+                [
+                    self.dims.index(loop.dim),
+                    loop.extent,
+                    n_segments(loop.extent, later),
+                    trips if number < 0 else 1,
+                    number,
+                ]
+            )
+        picks = 1
+        for group in reversed(groups):
+            group[3] = picks
+            n_items = group[4]
+            group[2] = max(1, min(group[2], n_items))
+            picks *= group[2]
+            rows[group[0]][3] = -(-n_items // group[2])  # waves
+        visits = math.prod(row[3] for row in rows)
+        return _Program(
+            np.array(rows, np.int64).reshape(-1, 5),
+            np.array(groups, np.int64).reshape(-1, 5),
+            picks,
+            visits,
+        )
+
+    def cells(self, item: Item, depth: int, tensor: Tensor) -> list[AxisCells] | None:
+        """Cells of each axis of a tensor; None if they are too many."""
+        found: list[AxisCells] = []
+        for axis in tensor.axes:
+            region = tuple(
+                (item.start[dim] if axis.size is not None else 0, item.length[dim])
+                for dim in axis.dims
+            )
+            chains = tuple(self.chain(depth, dim) for dim in axis.dims)
+            if math.prod(n_segments(r[1], c) for r, c in zip(region, chains, strict=True)) > 2**22:
+                return None
+            one = axis_cells(axis, region, chains)
+            if one is None:
+                return None
+            found.append(one)
+        return found
+
+    def run(
+        self, item: Item, depth: int, pool: _Pool, budget: int, *, is_point: bool
+    ) -> Replayed | None:
+        """Replay one item; None if that takes much more than the budget."""
+        program = self.program(item, depth)
+        cells = [self.cells(item, depth, tensor) for tensor in pool.tensors]
+        per_box = 0.0
+        for one in cells:
+            if one is None:
+                return None
+            per_box += math.prod(len(c.columns) / max(1, len(c.rows) - 1) for c in one)
+        cost = max(program.visits * program.picks / 4, self.boxes(item, depth) * per_box)
+        tables = _tables(self.dims, pool, [one for one in cells if one is not None])
+        if cost > 2 * budget or tables.n_cells > MOST_CELLS:
+            return None
+        sizes = np.array([item.length[dim] for dim in self.dims], np.int64)
+        is_exact = depth == self.deepest
+        return _walk(
+            program, tables, sizes, pool, has_point=is_exact or is_point, has_bounds=not is_exact
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """Loops and lists of items for the kernel, and how far they go."""
+
+    loops: Ints
+    groups: Ints
+    picks: int
+    visits: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """Tensors, axes and cells for the kernel."""
+
+    tensors: Ints
+    axes: Ints
+    axis_dims: Ints
+    rows: Ints
+    columns: Ints
+    weights: Ints
+    limits: Ints
+    n_cells: int
+
+
+def _tables(dims: Sequence[str], pool: _Pool, cells: Sequence[Sequence[AxisCells]]) -> _Tables:
+    widths = sorted({tensor.element_bytes for tensor in pool.tensors})
+    tensors: list[list[int]] = []
+    axes: list[list[int]] = []
+    axis_dims: list[list[int]] = []
+    rows: list[Ints] = []
+    columns: list[Ints] = []
+    weights: list[Ints] = []
+    n_rows = n_columns = n_weights = n_cells = 0
+    for tensor, of_tensor in zip(pool.tensors, cells, strict=True):
+        first = len(axes)
+        factor = 1
+        for axis, one in zip(tensor.axes, of_tensor, strict=True):
+            begin = len(axis_dims)
+            axis_dims += [
+                [dims.index(dim), stride]
+                for dim, stride in zip(axis.dims, one.strides, strict=True)
+            ]
+            axes.append([begin, len(axis_dims), n_rows, factor, n_weights])
+            factor *= max(1, len(one.weights))
+            rows.append(one.rows + n_columns)
+            columns.append(one.columns)
+            weights.append(one.weights)
+            n_rows += len(one.rows)
+            n_columns += len(one.columns)
+            n_weights += len(one.weights)
+        width = tensor.element_bytes
+        tensors.append([first, len(axes), width, n_cells, 1 + widths.index(width)])
+        n_cells += factor
+    empty = np.zeros(0, np.int64)
+    return _Tables(
+        np.array(tensors, np.int64).reshape(-1, 5),
+        np.array(axes, np.int64).reshape(-1, 5),
+        np.array(axis_dims, np.int64).reshape(-1, 2),
+        np.concatenate([empty, *rows]),
+        np.concatenate([empty, *columns]),
+        np.concatenate([empty, *weights]),
+        np.array(
+            [pool.capacity_bytes, *(pool.capacity_bytes - width for width in widths)], np.int64
+        ),
+        n_cells,
+    )
+
+
+def _walk(
+    program: _Program,
+    tables: _Tables,
+    sizes: Ints,
+    pool: _Pool,
+    *,
+    has_point: bool,
+    has_bounds: bool,
+) -> Replayed:
+    limits = tables.limits
+    state = np.zeros(kernels.WINDOW + 2 * len(limits), np.int64)
+    state[kernels.HEAD] = state[kernels.TAIL] = -1
+    links = np.full((tables.n_cells if has_point else 1, 2), -2, np.int64)
+    cell_sizes = np.zeros(tables.n_cells if has_point else 1, np.int64)
+    last = np.full(tables.n_cells if has_bounds else 1, -1, np.int64)
+    at = np.zeros(program.visits + 1 if has_bounds else 1, np.int64)
+    found = np.zeros((len(pool.tensors), 4), np.int64)
+    digits = np.zeros(len(program.loops), np.int64)
+    while not state[kernels.FINISHED]:  # in chunks, so that an interruption is heard
+        kernels.walk(
+            program.loops,
+            program.groups,
+            program.picks,
+            sizes,
+            tables.tensors,
+            tables.axes,
+            tables.axis_dims,
+            tables.rows,
+            tables.columns,
+            tables.weights,
+            pool.capacity_bytes,
+            has_point,
+            has_bounds,
+            limits,
+            digits,
+            state,
+            links,
+            cell_sizes,
+            last,
+            at,
+            found,
+            CHUNK,
+        )
+    names = [tensor.name for tensor in pool.tensors]
+    low, point, high, _ = (dict(zip(names, part, strict=True)) for part in found.T.tolist())
+    if not has_bounds:
+        return Replayed(point, point, point)
+    return Replayed(low, point, None if state[kernels.OVERFLOW] else high)
