@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from loopsched.errors import ProblemError as ProblemError
     from loopsched.errors import ScheduleError as ScheduleError
     from loopsched.errors import WorkloadError as WorkloadError
-    from loopsched.models.reuse import traffic as traffic
+    from loopsched.models.buffer import traffic as traffic
     from loopsched.models.yalsa import yalsa_bandwidth as yalsa_bandwidth
     from loopsched.nest import Loop as Loop
     from loopsched.nest import Schedule as Schedule
@@ -82,7 +82,7 @@ _EXPORTS = {
         "ScheduleError",
         "WorkloadError",
     ),
-    "models.reuse": ("traffic",),
+    "models.buffer": ("traffic",),
     "models.yalsa": ("yalsa_bandwidth",),
     "nest": ("Loop", "Schedule"),
     "notation": ("format_schedule", "parse_schedule", "render_loops"),
