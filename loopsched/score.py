@@ -100,8 +100,8 @@ class LevelScore(Moved):
         Bytes across the outer boundary, all instances together.
     time_s : float, seconds
         Promised bytes at the sustained bandwidth.
-    peak_bytes_per_s : float
-        Highest bandwidth of the outer boundary; 0 if it is unlimited.
+    time_bound_s : float, seconds
+        Each element once at the highest bandwidth, whatever caches may keep.
     operational_intensity : float, FLOP per byte
         Of the promised bytes across the outer boundary.
     utilisation : float
@@ -115,7 +115,7 @@ class LevelScore(Moved):
     fit_position: int
     moved: LevelTraffic
     time_s: float
-    peak_bytes_per_s: float
+    time_bound_s: float
     operational_intensity: float
     utilisation: float
 
@@ -129,11 +129,6 @@ class LevelScore(Moved):
         """Promised bytes of each tensor across the outer boundary."""
         return self.moved.promised
 
-    @property
-    def time_bound_s(self) -> float:
-        """Least bytes at the highest bandwidth."""
-        return self.bytes.low / self.peak_bytes_per_s if self.peak_bytes_per_s else 0.0
-
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -144,13 +139,15 @@ class Evaluation:
     time_s : float, seconds
         Promised: the largest of compute time and of the levels' times with
         guaranteed traffic, at sustained clock and bandwidths.
+    time_bound_s : float, seconds
+        No run of this schedule is faster: edge items not counted as full, each
+        element once across every boundary, highest clock and bandwidths.
     problem_bound_s : float, seconds
         No implementation of this algorithm is faster, operands coming from
         memory: peak rate, and each tensor moved once.
     bound_by : str
         ``compute``, or the level whose inner side is the bottleneck.
-    compute_time_s, compute_bound_s : float, seconds
-        At the sustained clock; at the highest, edge items not counted as full.
+    compute_time_s : float, seconds
     compute_steps : int
         Multiply-accumulate steps of the busiest unit.
     compute_utilisation : float
@@ -162,19 +159,14 @@ class Evaluation:
     """
 
     time_s: float
+    time_bound_s: float
     problem_bound_s: float
     bound_by: str
     compute_time_s: float
-    compute_bound_s: float
     compute_steps: int
     compute_utilisation: float
     energy_pj: float | None
     levels: tuple[LevelScore, ...]
-
-    @property
-    def time_bound_s(self) -> float:
-        """No run of this schedule is faster: least traffic, highest clock and bandwidths."""
-        return max(self.compute_bound_s, *(level.time_bound_s for level in self.levels))
 
     @property
     def dram_read_bytes(self) -> int:
@@ -261,21 +253,18 @@ def evaluate(
         if time > slowest:
             slowest, bound_by = time, outer.name
     levels = tuple(
-        _level_score(problem, outer, level, found, time, time_s)
-        for outer, level, found, time in zip(arch.levels, arch.caches, moved, times, strict=False)
+        _level_score(problem, outer, level, found, time_s)
+        for outer, level, found in zip(arch.levels, arch.caches, moved, strict=False)
     )
     side_by_side = arch.compute.units * (lanes if has_lanes else 1)
     # Divided as the schedule's own bound is, so that rounding keeps their order.
     peak_s = (problem.macs / side_by_side) / (pace * arch.compute.max_clock_hz)
-    memory_bandwidth = arch.caches[0].bound_bandwidth_bytes_per_s
-    compulsory = sum(tensor_bytes(problem, tensor) for tensor in problem.tensors)
-    memory_s = compulsory / memory_bandwidth if memory_bandwidth else 0.0
     return Evaluation(
         time_s=time_s,
-        problem_bound_s=max(peak_s, memory_s),
+        time_bound_s=max(compute_bound_s, *(level.time_bound_s for level in levels)),
+        problem_bound_s=max(peak_s, levels[0].time_bound_s),
         bound_by=bound_by,
         compute_time_s=compute_s,
-        compute_bound_s=compute_bound_s,
         compute_steps=steps.promised,
         compute_utilisation=problem.macs / (steps.promised * side_by_side),
         energy_pj=_energy_pj(problem, arch, moved),
@@ -345,9 +334,11 @@ def _level_score(
     outer: Level,
     level: Level,
     found: LevelTraffic,
-    own_time_s: float,
     time_s: float,
 ) -> LevelScore:
+    own_time_s = _time(level, found)
+    compulsory = sum(tensor_bytes(problem, tensor) for tensor in problem.tensors)
+    highest = level.bound_bandwidth_bytes_per_s
     return LevelScore(
         name=level.name,
         outer=outer.name,
@@ -356,7 +347,7 @@ def _level_score(
         fit_position=found.own.fit_position,
         moved=found,
         time_s=own_time_s,
-        peak_bytes_per_s=level.bound_bandwidth_bytes_per_s or 0.0,
+        time_bound_s=compulsory / highest if highest else 0.0,
         operational_intensity=problem.flops / found.promised_bytes,
         utilisation=own_time_s / time_s if time_s else 0.0,
     )

@@ -242,8 +242,8 @@ def _cache_visits(
 
     tensors = room.held(view.problem)
     low = {tensor.name: certain_visits(view, room, tensor) for tensor in tensors}
-    replayed = replay(view, room, effort) if effort else None
     high = dict(promised)
+    replayed = replay(view, room, effort) if effort and low != high else None
     fit = fit_cut(view, room)
     at = len(view.cuts) if fit is None else fit
     point = {t.name: steady_visits(view, t, at, slides=fit is not None) for t in tensors}

@@ -190,7 +190,7 @@ def certain_visits(view: View, room: Room, tensor: Tensor) -> int:
     iteration of ``r``; since its last use all other iterations have run.  If
     they touch more than the room, the whole region is fetched anew each time.
     """
-    once = view.visits_elems(tensor, 0)
+    once = view.visits_elems(tensor, view.boundary)  # items start cold
     if any(cut.is_parallel for cut in view.cuts):
         return once
     best = once

@@ -137,25 +137,29 @@ class Searcher:
         )
 
     def consider(self, schedule: Schedule) -> None:
-        """Score a schedule and remember it, if the machine can run it."""
+        """Score a schedule and remember it, if the machine can run it.
+
+        If its waves end within an iteration and bring data in twice for that,
+        score also what keeps them from it.
+        """
         if schedule in self.found:
             return
+        self._score(schedule)
+        if self.unit is None or not (self.objective != "time" or self._is_late(schedule)):
+            return
+        if view_of(self.problem, schedule, instances={self.unit: self.instances}).is_aligned:
+            return
+        for other in aligned_orders(schedule, self.unit, self.instances):
+            self._score(other)
+        with_barrier = with_barriers(self.problem, schedule, self.unit, self.instances)
+        if with_barrier is not None:
+            self._score(with_barrier)
+
+    def _score(self, schedule: Schedule) -> None:
         # What runs at once may not fit into a scratchpad that instances share.
         with suppress(ScheduleError):
-            self.found[schedule] = evaluate(self.problem, schedule, self.arch)
-        if self.unit is not None and (self.objective != "time" or self._is_late(schedule)):
-            self._align(schedule)
-
-    def _align(self, schedule: Schedule) -> None:
-        """Try what keeps waves from ending within an iteration, if they do."""
-        unit = self.unit or ""
-        if view_of(self.problem, schedule, instances={unit: self.instances}).is_aligned:
-            return
-        for other in aligned_orders(schedule, unit, self.instances):
-            self.consider(other)
-        with_barrier = with_barriers(self.problem, schedule, unit, self.instances)
-        if with_barrier is not None:
-            self.consider(with_barrier)
+            if schedule not in self.found:
+                self.found[schedule] = evaluate(self.problem, schedule, self.arch)
 
     def _is_late(self, schedule: Schedule) -> bool:
         """Whether a schedule waits for data, which waves may have brought in twice."""
