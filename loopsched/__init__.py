@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from loopsched.arch import buffer_arch as buffer_arch
     from loopsched.arch_file import arch_names as arch_names
     from loopsched.arch_file import load_arch as load_arch
+    from loopsched.bounds.communication import CommunicationBound as CommunicationBound
+    from loopsched.bounds.communication import communication_bound as communication_bound
     from loopsched.builders import affine as affine
     from loopsched.builders import batched_gemm as batched_gemm
     from loopsched.builders import conv2d as conv2d
@@ -70,6 +72,7 @@ __version__ = "0.1.0"
 _EXPORTS = {
     "arch": ("Arch", "Level", "buffer_arch"),
     "arch_file": ("arch_names", "load_arch"),
+    "bounds.communication": ("CommunicationBound", "communication_bound"),
     "builders": ("affine", "batched_gemm", "conv2d", "einsum", "gemm"),
     "errors": (
         "ArchError",
