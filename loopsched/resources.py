@@ -18,7 +18,7 @@ def resource_dir(kind: str) -> Path:
     Parameters
     ----------
     kind : str
-        ``workloads`` or ``archs``.
+        ``workloads``, ``archs`` or ``counters``.
 
     Returns
     -------

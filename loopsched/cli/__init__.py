@@ -29,6 +29,7 @@ _COMMANDS = {
     "show": ("show", "Show a schedule or a saved result as loops."),
     "compare": ("compare", "Explain why one schedule is worse than another."),
     "space": ("space", "Count the schedules of a search before it runs."),
+    "validate": ("validate", "Hold predicted traffic against hardware counters."),
     "archs": ("listing", "List architectures, or show one with its sources."),
     "workloads": ("listing", "List workloads, or show one with its problems."),
 }

@@ -1,0 +1,140 @@
+"""``validate``: predictions beside measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from loopsched.cli import output
+from loopsched.render import Column, percent, scaled, words
+
+if TYPE_CHECKING:
+    from loopsched.validation import Validation
+
+_EPILOG = """\b
+loopsched validate counters h200_tiled_gemm
+loopsched validate counters mine.csv --arch v100 --plot mine.svg
+loopsched validate counters mine.csv --format json
+"""
+
+
+@click.group()
+def validate() -> None:
+    """Hold predictions against measurements."""
+
+
+@validate.command(epilog=_EPILOG)
+@click.argument("file", metavar="FILE.csv")
+@click.option(
+    "--arch",
+    "-a",
+    default="h200",
+    show_default=True,
+    metavar="NAME|FILE",
+    help="Machine that was measured: see 'loopsched archs'.",
+)
+@click.option(
+    "--with",
+    "method",
+    type=click.Choice(["simulator", "evaluate"]),
+    default="simulator",
+    show_default=True,
+    help="Replay tiles through L2, or take the traffic that 'analyze' calls likely.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "csv"]),
+    default="table",
+    show_default=True,
+    help="A table for people, or {summary, rows}, or rows, for programs.",
+)
+@click.option("--plot", metavar="FILE.svg", help="Draw predicted over measured (.svg .png .pdf).")
+def counters(
+    file: str,
+    arch: str,
+    method: Literal["simulator", "evaluate"],
+    form: Literal["table", "json", "csv"],
+    plot: str | None,
+) -> None:
+    """Compare predicted DRAM and L2 traffic with hardware counters.
+
+    FILE.csv has a row a launch: its columns are those of the shipped files
+    (h200_tiled_gemm, h200_kernels: their names work as FILE), or 'problem' and
+    'schedule' as text; and what was measured: dram_read_bytes,
+    dram_write_bytes, l2_read_sectors.  See docs/counters.md.
+    """
+    from loopsched.validation import read_counters, validate_counters
+    from loopsched.validation.plot import plot_validation
+
+    with output.Progress(len(read_counters(file))) as progress:
+        found = validate_counters(file, arch, method=method, progress=progress.step)
+    if plot is not None:
+        plot_validation(found, plot)
+    if form == "json":
+        from loopsched.results import json_text
+
+        click.echo(json_text({"summary": dict(found.summary), "rows": list(found.rows)}))
+    elif form == "csv":
+        output.print_rows((dict(row) for row in found.rows), form)
+    else:
+        _show(found)
+
+
+_QUANTITIES = (
+    ("dram_read_bytes", "DRAM read", "B"),
+    ("dram_write_bytes", "DRAM write", "B"),
+    ("l2_read_sectors", "L2 sectors", " "),
+)
+
+
+def _show(found: Validation) -> None:
+    is_long = any("problem" in row for row in found.rows)
+    columns = [words("launch", shrinks="middle" if is_long else "")]
+    for spare, (_, title, _) in zip((1, 3, 2), _QUANTITIES, strict=True):
+        columns += [Column(title), Column("predicted", spare=spare), Column("error")]
+    output.print_table(columns, [[_name(row), *_cells(row)] for row in found.rows])
+    click.echo()
+    titles = ("quantity", "rows", "median", "90 %", "mean", "largest", "rank corr.")
+    summary = [words(titles[0]), *(Column(title) for title in titles[1:])]
+    output.print_table(summary, list(_sums(found.summary)))
+    click.echo()
+    output.print_text(
+        f"Errors are relative, without sign in the sums. {found.summary['bound_violations']} "
+        "measurements are below what must move at least."
+    )
+
+
+def _name(row: Mapping[str, object]) -> str:
+    if "case" in row:
+        return str(row["case"])
+    if "tile_m" not in row:
+        return f"{row['problem']} {row['schedule']}"
+    sizes = "x".join(str(row[name]) for name in ("M", "N", "K"))
+    tiles = "x".join(str(row[f"tile_{name}"]) for name in "mnk")
+    return f"{sizes} {tiles} g{row['group_m']}"
+
+
+def _cells(row: Mapping[str, object]) -> Iterator[str]:
+    for name, _, unit in _QUANTITIES:
+        for value in (row.get(name), row[f"predicted_{name}"]):
+            yield scaled(value, unit) if isinstance(value, int | float) else ""
+        error = row[f"error_{name}"]
+        yield f"{100 * error:+.1f} %" if isinstance(error, float) else ""
+
+
+def _sums(summary: Mapping[str, object]) -> Iterable[list[str]]:
+    for name, title, _ in (("dram_bytes", "DRAM both", "B"), *_QUANTITIES):
+        errors = summary[name]
+        if not isinstance(errors, Mapping):
+            continue
+        shares = [errors[f"{key}_error"] for key in ("median", "p90", "mean", "max")]
+        rank = errors["rank_correlation"]
+        yield [
+            title,
+            str(errors["rows"]),
+            *("" if share is None else percent(share) for share in shares),
+            "" if rank is None else f"{rank:.3f}",
+        ]
