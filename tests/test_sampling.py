@@ -171,11 +171,11 @@ class TestFaults:
     ) -> None:
         scored: list[Schedule] = []
 
-        def interrupted(*given: Any) -> Evaluation:
+        def interrupted(*given: Any, **options: Any) -> Evaluation:
             if len(scored) == 20:
                 raise KeyboardInterrupt
             scored.append(given[1])
-            return evaluate(*given)
+            return evaluate(*given, **options)
 
         monkeypatch.setattr(ranking, "evaluate", interrupted)
         found = sampled_search(space_of(GEMM, SMALL), strategy=strategy, objective="dram_bytes")
@@ -185,7 +185,7 @@ class TestFaults:
         assert found.certificate.space_size == 2247
 
     def test_an_interrupt_before_anything_is_one(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def interrupted(*_: Any) -> Evaluation:
+        def interrupted(*_: Any, **__: Any) -> Evaluation:
             raise KeyboardInterrupt
 
         monkeypatch.setattr(ranking, "evaluate", interrupted)

@@ -30,8 +30,11 @@ from loopsched.problem import Problem
 Policy = Literal["lru", "explicit"]
 POLICIES: tuple[Policy, ...] = ("lru", "explicit")
 
-EFFORT = 2**17
-"""Accesses of tiles that are replayed for a bracket, about: some milliseconds."""
+EFFORT = 2**20
+"""Accesses of tiles that are replayed for a bracket, about: a tenth of a second at most."""
+
+QUICK = 2**15
+"""The same for what a search returns: a millisecond a level."""
 
 PROMISE_EFFORT = 2**19
 """The same for the promise of waves that end within a loop."""

@@ -17,7 +17,7 @@ from itertools import permutations
 from loopsched.arch import Arch, Level
 from loopsched.errors import EmptySpaceError, ScheduleError
 from loopsched.footprint import tensor_bytes
-from loopsched.models.buffer import promised_visits
+from loopsched.models.buffer import QUICK, promised_visits
 from loopsched.models.compute import compute_steps
 from loopsched.models.machine import (
     data_type_of,
@@ -159,7 +159,7 @@ class Searcher:
         # What runs at once may not fit into a scratchpad that instances share.
         with suppress(ScheduleError):
             if schedule not in self.found:
-                self.found[schedule] = evaluate(self.problem, schedule, self.arch)
+                self.found[schedule] = evaluate(self.problem, schedule, self.arch, effort=QUICK)
 
     def _is_late(self, schedule: Schedule) -> bool:
         """Whether a schedule waits for data, which waves may have brought in twice."""

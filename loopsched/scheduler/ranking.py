@@ -6,6 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 
 from loopsched.errors import ConstraintError, EmptySpaceError, ScheduleError
+from loopsched.models.buffer import QUICK
 from loopsched.nest import Schedule
 from loopsched.scheduler.result import (
     Certificate,
@@ -52,7 +53,7 @@ class Ranking:
             self.n_invalid += self._known[schedule] is None
             return self._known[schedule]
         try:
-            evaluation = evaluate(self.space.problem, schedule, self.space.arch)
+            evaluation = evaluate(self.space.problem, schedule, self.space.arch, effort=QUICK)
         except ScheduleError:
             self.n_invalid += 1
             return self._remember(schedule, None)
