@@ -62,6 +62,8 @@ if TYPE_CHECKING:
     from loopsched.scheduler.tradeoffs import pareto as pareto
     from loopsched.score import Evaluation as Evaluation
     from loopsched.score import evaluate as evaluate
+    from loopsched.validation.compare import Validation as Validation
+    from loopsched.validation.compare import validate_counters as validate_counters
     from loopsched.workload import Workload as Workload
     from loopsched.workload import load_workload as load_workload
     from loopsched.workload import workload_names as workload_names
@@ -96,6 +98,7 @@ _EXPORTS = {
     "scheduler.constraints": ("Constraints",),
     "scheduler.tradeoffs": ("pareto",),
     "score": ("Evaluation", "evaluate"),
+    "validation.compare": ("Validation", "validate_counters"),
     "workload": ("Workload", "load_workload", "workload_names"),
 }
 _HOMES = {name: module for module, names in _EXPORTS.items() for name in names}

@@ -86,6 +86,16 @@ def test_products_of_other_sizes_are_predicted() -> None:
     assert found.summary["bound_violations"] == 0
 
 
+def test_products_measured_afterwards_are_predicted() -> None:
+    found = validate_counters(shipped("h200_tiled_gemm_held_out")[::6])
+    reads = errors(found, "dram_read_bytes")
+    assert reads["rows"] == 20
+    assert reads["median_error"] <= 0.03
+    assert reads["p90_error"] <= 0.25  # every row: 21.5 %
+    assert reads["rank_correlation"] >= 0.98
+    assert found.summary["bound_violations"] == 0
+
+
 def test_multiprocessors_receive_the_sectors_that_are_predicted() -> None:
     """Between L2 and the multiprocessors requests are merged; behind it nothing is lost."""
     rows = rows_of(shipped("h200_tiled_gemm_more"))
