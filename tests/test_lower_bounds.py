@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import math
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import product
@@ -30,7 +31,7 @@ from loopsched.bounds.inequalities import Inequality
 from loopsched.builders import affine, batched_gemm, conv2d, einsum, gemm
 from loopsched.errors import EmptySpaceError, ProblemError
 from loopsched.nest import Loop, Schedule
-from loopsched.problem import Problem
+from loopsched.problem import Axis, Problem
 
 Access = tuple[int, ...]
 
@@ -369,6 +370,50 @@ def test_inequalities_of_products_and_convolutions() -> None:
     assert best(meet)[2] > 1
 
 
+@given(st.lists(st.tuples(st.integers(1, 6), st.integers(1, 7)), min_size=2, max_size=4))
+def test_no_two_points_of_a_class_meet(terms: list[tuple[int, int]]) -> None:
+    """Runs of as many values as the modulus, or every so-manyth value."""
+    names = "ABCD"[: len(terms)]
+    axis = Axis(tuple((name, c) for name, (c, _) in zip(names, terms, strict=True)))
+    size = {name: extent for name, (_, extent) in zip(names, terms, strict=True)}
+    for cut in windows.splits(axis, size):
+        seen = set()
+        for place in product(*(range(extent) for extent in size.values())):
+            point = dict(zip(names, place, strict=True))
+            of_class = tuple(
+                point[one.dim] // one.modulus if one.modulus > 1 else point[one.dim] % one.classes
+                for one in cut
+            )
+            assert all(number < one.classes for number, one in zip(of_class, cut, strict=True))
+            at = sum(c * point[name] for name, c in axis.terms)
+            assert (of_class, at) not in seen
+            seen.add((of_class, at))
+        for one in cut:
+            assert sum(one.values) == one.size
+            assert max(one.values) == (one.classes if one.modulus > 1 else one.size)
+
+
+def test_few_weights_pair_inputs_with_outputs() -> None:
+    """Larger powers than needed are kept where they save the factor of the windows."""
+    layer = conv2d(c=4, k=4, p=9, q=9, r=3, s=3)
+    found = {(one.powers, one.root, one.factor) for one in found_for(layer)}
+    assert {((1, 1, 1), 2, 9), ((1, 2, 1), 2, 1), ((1, 1, 2), 2, 1)} <= found
+    # Only what cannot be had for less is kept.
+    assert ((2, 2, 2), 2, 1) not in found
+    assert len(found_for(gemm(m=4, n=4, k=4))) == 4
+
+
+def test_no_weights_where_two_tensors_share_a_window() -> None:
+    """What is apart for one tensor is not for the other: residues must not be told apart."""
+    problem = affine({"P": 4, "T": 4, "R": 3}, {"x": "2*P+R", "y": "2*T+R", "z": "P T"})
+    for one in found_for(problem):
+        assert one.grain == 1 or max(one.powers[:2]) >= one.root
+        rng = Random(1)
+        for _ in range(50):
+            points = some_points(rng, problem)
+            assert len(points) <= most_work(one, problem, points)
+
+
 @given(strategies.problems())
 def test_stored_points_are_never_over_counted(problem: Problem) -> None:
     nest = Schedule.of(Loop(dim, size) for dim, size in problem.sizes)
@@ -416,6 +461,21 @@ def test_phase_cost_is_below_every_choice_of_elements(
         if factor * math.prod(x**a for x, a in zip(elems, powers, strict=True)) >= points**2
     ]
     assert choices == [] or cost <= min(choices)
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=60), st.integers(1, 12))
+def test_phases_have_the_work_that_is_claimed(weights: list[int], n: int) -> None:
+    """Each phase ends with the point that completes its share of the sum."""
+    total, largest = sum(weights), max(weights)
+    one = Inequality((1, 1), 1, 1, total, largest)
+    phases = [0] * n
+    begun = 0
+    for weight in weights:
+        phases[min(n - 1, begun * n // total)] += weight
+        begun += weight
+    claimed = sorted(work for work, many in communication._phases(one, n) for _ in range(many))
+    assert len(claimed) == n
+    assert all(map(operator.le, claimed, sorted(phases)))
 
 
 @given(st.integers(0, 10**40), st.integers(2, 24))
