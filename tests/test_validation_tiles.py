@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 from collections import OrderedDict
 from itertools import product
 
@@ -210,3 +213,25 @@ def test_panels_are_the_sectors_that_blocks_load(
         right = min(left + tile_n, n)
         expected += sum(sectors(i, n, left, right) for i in range(first, last))
     assert panel_sectors(m, n, k, tile_m, tile_n, step) == expected
+
+
+def test_plain_python_gives_the_same() -> None:
+    program = (
+        "from loopsched import gemm, parse_schedule\n"
+        "from loopsched.validation.tile_replay import reuse_profile\n"
+        "problem = gemm(m=70, n=50, k=40)\n"
+        "nest = parse_schedule('M:70@SM N:50@SM M:30@SM K:40 M:10 N:20 K:8', problem)\n"
+        "print(reuse_profile(problem, nest, 4, room_bytes=2048, capacity_bytes=4096))\n"
+    )
+    printed = {
+        subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "LOOPSCHED_JIT": jit},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for jit in "01"
+    }
+    assert len(printed) == 1
+    assert "read_cold_bytes=19200" in printed.pop()
