@@ -145,7 +145,7 @@ CONV = {"x": "C P+R", "w": "K C R", "y": "K P"}
 
 TINY = [
     gemm(m=2, n=2, k=2, element_bytes=1),
-    gemm(m=3, n=3, k=1, element_bytes=1),
+    gemm(m=2, n=4, k=1, element_bytes=1),
     gemm(m=1, n=3, k=2, element_bytes=1),
     gemm(m=2, n=2, k=2, element_bytes={"A": 1, "B": 2, "C": 3}),
     affine({"P": 3, "R": 3}, {"x": "P+R", "w": "R", "y": "P"}, element_bytes=1),
@@ -338,6 +338,7 @@ def test_no_set_of_points_breaks_a_weighted_inequality(
     nest = Schedule.of(Loop(dim, extent) for dim, extent in problem.sizes)
     total = sum(weight(point) for _, point in oracle.walk(problem, nest))
     assert one.work <= total < one.work + 1.001
+    assert one.grain == math.ceil(math.sqrt(most / (n_filter // stride)))
     rng = Random(5)
     near = 0.0
     for _ in range(300):
@@ -610,8 +611,9 @@ def test_words() -> None:
     assert (all_in.method, all_in.n_phases) == ("every element that is touched is moved once", 1)
 
 
-@pytest.mark.parametrize("capacity", [-1, 1.5, "64", None, True])
+@pytest.mark.parametrize("capacity", [-1, 1.5, "64", None, True, [1]])
 def test_bad_capacity(capacity: object) -> None:
+    communication_bound(gemm(m=4, n=4, k=4), 1)  # kept, and equal to True
     with pytest.raises(ProblemError, match=r"capacity_bytes is .*; a whole number >= 0 is needed"):
         communication_bound(gemm(m=4, n=4, k=4), capacity)  # type: ignore[arg-type]
 

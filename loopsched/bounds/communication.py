@@ -82,7 +82,6 @@ class CommunicationBound:
         return max(0, self.write_bytes - self.capacity_bytes)
 
 
-@lru_cache(maxsize=1024)
 def communication_bound(problem: Problem, capacity_bytes: int) -> CommunicationBound:
     """Bound the traffic of every order of execution from below.
 
@@ -127,6 +126,11 @@ def communication_bound(problem: Problem, capacity_bytes: int) -> CommunicationB
         raise ProblemError(
             f"capacity_bytes is {show(capacity_bytes)}; a whole number >= 0 is needed"
         )
+    return _bound(problem, capacity_bytes)
+
+
+@lru_cache(maxsize=1024)
+def _bound(problem: Problem, capacity_bytes: int) -> CommunicationBound:
     part, family = _argument(problem)
     best, n_phases, chosen = sum(part.touched), 1, None
     for inequality in family if capacity_bytes < best else ():
