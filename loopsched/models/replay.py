@@ -112,8 +112,8 @@ def replay(
     items = items_of(view)
     if items is None:
         return None
-    nest = _Nest(view, items)
-    pools = _pools(view.problem, room)
+    nest = Nest(view, items)
+    pools = pools_of(view.problem, room)
     found: Replayed | None = None
     spent = 0
     for depth in nest.depths():
@@ -124,11 +124,11 @@ def replay(
             break
         if found is not None and cost < 2 * spent and depth < nest.deepest:
             continue  # hardly finer than the last
-        one = _replay_all(nest, items, depth, pools, budget, is_point=enough is None)
+        one = replay_at(nest, items, depth, pools, budget, is_point=enough is None)
         if one is None:
             break
         spent = cost
-        found = one if found is None else _narrower(found, one)
+        found = one if found is None else narrower(found, one)
         if found.is_closed() or (enough and found.high and is_within(found.high, enough)):
             break
     return found
@@ -139,7 +139,7 @@ def is_within(high: Mapping[str, int], enough: Mapping[str, int]) -> bool:
     return all(count <= enough[name] for name, count in high.items())
 
 
-def _narrower(coarse: Replayed, fine: Replayed) -> Replayed:
+def narrower(coarse: Replayed, fine: Replayed) -> Replayed:
     low = {name: max(count, fine.low[name]) for name, count in coarse.low.items()}
     high = coarse.high or fine.high
     if coarse.high is not None and fine.high is not None:
@@ -147,11 +147,11 @@ def _narrower(coarse: Replayed, fine: Replayed) -> Replayed:
     return Replayed(low, fine.point, high)
 
 
-def _replay_all(
-    nest: _Nest,
+def replay_at(
+    nest: Nest,
     items: Sequence[Item],
     depth: int,
-    pools: Sequence[_Pool],
+    pools: Sequence[Pool],
     budget: int,
     *,
     is_point: bool,
@@ -175,19 +175,19 @@ def _replay_all(
 
 
 @dataclass(frozen=True, slots=True)
-class _Pool:
+class Pool:
     """Tensors that share room, inputs first."""
 
     tensors: tuple[Tensor, ...]
     capacity_bytes: int
 
 
-def _pools(problem: Problem, room: Room) -> list[_Pool]:
+def pools_of(problem: Problem, room: Room) -> list[Pool]:
     own = dict(room.own_bytes)
     held = sorted(room.held(problem), key=lambda tensor: tensor.name == problem.output)
     shared = tuple(tensor for tensor in held if tensor.name not in own)
-    pools = [_Pool((t,), own[t.name]) for t in held if t.name in own]
-    return [_Pool(shared, room.shared_bytes), *pools] if shared else pools
+    pools = [Pool((t,), own[t.name]) for t in held if t.name in own]
+    return [Pool(shared, room.shared_bytes), *pools] if shared else pools
 
 
 def items_of(view: View) -> list[Item] | None:
@@ -243,7 +243,7 @@ def _kinds(
     return list(found.values())
 
 
-class _Nest:
+class Nest:
     """The loops inside an item, in the form that the kernel walks."""
 
     def __init__(self, view: View, items: Sequence[Item]) -> None:
@@ -346,7 +346,7 @@ class _Nest:
         return found
 
     def run(
-        self, item: Item, depth: int, pool: _Pool, budget: int, *, is_point: bool
+        self, item: Item, depth: int, pool: Pool, budget: int, *, is_point: bool
     ) -> Replayed | None:
         """Replay one item; None if that takes much more than the budget."""
         program = self.program(item, depth)
@@ -391,7 +391,7 @@ class _Tables:
     n_cells: int
 
 
-def _tables(dims: Sequence[str], pool: _Pool, cells: Sequence[Sequence[AxisCells]]) -> _Tables:
+def _tables(dims: Sequence[str], pool: Pool, cells: Sequence[Sequence[AxisCells]]) -> _Tables:
     widths = sorted({tensor.element_bytes for tensor in pool.tensors})
     tensors: list[list[int]] = []
     axes: list[list[int]] = []
@@ -439,7 +439,7 @@ def _walk(
     program: _Program,
     tables: _Tables,
     sizes: Ints,
-    pool: _Pool,
+    pool: Pool,
     *,
     has_point: bool,
     has_bounds: bool,

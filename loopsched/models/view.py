@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from loopsched.footprint import Extremes, axis_extremes, segments
@@ -77,6 +77,8 @@ class View:
         Instances inside this buffer that share the work of a spatial loop.
     own_units : frozenset of str
         Units whose instances each own such a buffer, or lie outside it.
+    n_sliced : int
+        Further loops that are taken as outside an item (`sliced`).
 
     Examples
     --------
@@ -96,6 +98,7 @@ class View:
     schedule: Schedule = field(compare=False)
     instances: Mapping[str, int] = field(compare=False)
     own_units: frozenset[str] = field(compare=False)
+    n_sliced: int = field(default=0, compare=False)
     _known: dict[object, int] = field(default_factory=dict, compare=False, repr=False)
     _axes: dict[object, Extremes] = field(default_factory=dict, compare=False, repr=False)
 
@@ -130,7 +133,14 @@ class View:
 
     @cached_property
     def _split(self) -> tuple[dict[str, tuple[int, ...]], tuple[InnerLoop, ...]]:
-        return _split(self.problem, self.schedule, self.own_units)
+        chains, inner = _split(self.problem, self.schedule, self.own_units)
+        for loop in inner[: self.n_sliced]:
+            chains[loop.dim] += (loop.extent,)
+        return chains, inner[self.n_sliced :]
+
+    def sliced(self, n_loops: int) -> View:
+        """Take some loops inside an item as outside: smaller items, each with a cold start."""
+        return replace(self, n_sliced=self.n_sliced + n_loops)
 
     @property
     def outer_chains(self) -> dict[str, tuple[int, ...]]:
