@@ -8,10 +8,12 @@ Belady's choice of what to evict.
 
 from __future__ import annotations
 
+import csv
 import heapq
 import math
 import operator
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from itertools import product
 from random import Random
@@ -32,6 +34,7 @@ from loopsched.builders import affine, batched_gemm, conv2d, einsum, gemm
 from loopsched.errors import EmptySpaceError, ProblemError
 from loopsched.nest import Loop, Schedule
 from loopsched.problem import Axis, Problem
+from loopsched.resources import resource_dir
 
 Access = tuple[int, ...]
 
@@ -257,6 +260,16 @@ def test_below_simulated_caches(data: st.DataObject) -> None:
     assert found.bytes <= belady(ordered, capacity)
 
 
+@given(st.data())
+def test_below_what_many_small_caches_move_together(data: st.DataObject) -> None:
+    """Units with a cache each: one unit could do the work of all, one after another."""
+    problem = data.draw(strategies.problems())
+    schedule = data.draw(strategies.schedules(problem, units=("SM",)))
+    capacity = data.draw(strategies.capacities(problem))
+    moved = oracle.simulate_private(problem, schedule, capacity, ["SM"])
+    assert communication_bound(problem, capacity).bytes <= moved.total
+
+
 def test_below_belady_in_tiled_orders() -> None:
     """Square tiles, sums innermost: as near to the bound as small simulations come."""
     ratios = []
@@ -279,6 +292,47 @@ def test_below_belady_in_tiled_orders() -> None:
                 assert found.bytes <= moved
                 ratios.append(moved / found.bytes)
     assert min(ratios) < 1.36
+
+
+H200_SMS = 132
+SM_BYTES = 512 * 1024  # L1 with shared memory, and registers
+CHIP_BYTES = 60 * 1024**2 + H200_SMS * SM_BYTES
+
+
+def measured() -> Iterator[tuple[Problem, dict[str, str]]]:
+    """Shipped counters of an H200, with the problem that each kernel solves."""
+    for path in sorted(resource_dir("counters").glob("*.csv")):
+        with path.open(encoding="utf-8") as lines:
+            for row in csv.DictReader(lines):
+                case = row.get("case", "gemm")
+                size = {key: int(n) for key, n in re.findall(r"(\w+)=(\d+)", case)}
+                if case.startswith("filt"):
+                    side, radius = size["S"], size["R"]
+                    around = f"Z P+R-{radius}<{side} Q+S-{radius}<{side}"
+                    sizes = {"Z": size["Z"], "P": side, "Q": side}
+                    sizes |= dict.fromkeys("RS", 2 * radius + 1)
+                    yield affine(sizes, {"x": around, "w": "R S", "y": "Z P Q"}), row
+                elif case.startswith("direct"):
+                    p, r = size["S"], size["K"]
+                    yield conv2d(c=size["Ni"], k=size["Nn"], p=p, q=p, r=r, s=r), row
+                else:
+                    m, n, k = (size.get(dim) or int(row[dim]) for dim in "MNK")
+                    yield gemm(m=m, n=n, k=k), row
+
+
+def test_below_hardware_counters() -> None:
+    """Of DRAM with all that the chip holds; of L2 with what one multiprocessor holds."""
+    n_rows = above_compulsory = 0
+    for problem, row in measured():
+        chip = communication_bound(problem, CHIP_BYTES)
+        assert chip.read_bytes <= float(row["dram_read_bytes"]), row
+        assert chip.unflushed_write_bytes <= float(row["dram_write_bytes"]), row
+        own = communication_bound(problem, SM_BYTES)
+        assert own.read_bytes <= 32 * float(row["l2_read_sectors"]), row
+        n_rows += 1
+        above_compulsory += own.bytes > own.compulsory_bytes
+    assert n_rows >= 68
+    assert above_compulsory > n_rows / 2
 
 
 # Inequalities, literally ------------------------------------------------------------
