@@ -1,0 +1,246 @@
+"""Replays and slices: their bounds hold a literal simulation, however little is followed."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import oracle
+import pytest
+import strategies as own
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+import loopsched
+from loopsched.footprint import segments
+from loopsched.models.buffer import Traffic, lru_traffic
+from loopsched.models.cells import axis_cells
+from loopsched.models.replay import items_of, replay
+from loopsched.models.slices import replay_slices
+from loopsched.models.traffic import Room
+from loopsched.models.view import View, view_of
+from loopsched.nest import Schedule
+from loopsched.problem import Problem, Tensor
+from loopsched.scheduler.waves import aligned_orders, with_barriers
+
+# From nothing over a few bodies to single points.
+efforts = st.sampled_from([0, 1, 20, 60, 200, 600, 2**20])
+
+
+@st.composite
+def cases(draw: st.DrawFn) -> tuple[View, int, oracle.Moved]:
+    """A buffer's view of a nest, its size, and what a literal cache moves."""
+    problem = draw(own.problems())
+    kind = draw(st.sampled_from(["sequence", "private", "waves"]))
+    units = () if kind == "sequence" else ("SM",)
+    schedule = draw(own.schedules(problem, units=units, max_blocks=3 - len(units)))
+    capacity = draw(own.capacities(problem))
+    if kind == "sequence":
+        return view_of(problem, schedule), capacity, oracle.simulate(problem, schedule, capacity)
+    if kind == "private":
+        view = view_of(problem, schedule, own_units=frozenset({"SM"}))
+        return view, capacity, oracle.simulate_private(problem, schedule, capacity, ("SM",))
+    n = draw(st.integers(1, 6))
+    view = view_of(problem, schedule, instances={"SM": n})
+    return view, capacity, in_waves(problem, schedule, capacity, n)
+
+
+def in_waves(problem: Problem, schedule: Schedule, capacity: int, n: int) -> oracle.Moved:
+    """One cache, n items side by side in lock-step, waves running on over the list."""
+    cache = oracle.Lru(problem, capacity)
+    for items in oracle.item_lists(problem, schedule, "SM"):
+        for wave in oracle.waves(items, n):
+            cache.run(oracle.lock_step(wave))
+    cache.flush()
+    return cache.moved
+
+
+def assert_holds(found: Traffic, moved: oracle.Moved) -> None:
+    for name, part in found.tensors.items():
+        promise = found.promised[name]
+        for bracket, most, real in (
+            (part.read_bytes, promise.read_bytes, moved.reads[name]),
+            (part.write_bytes, promise.write_bytes, moved.writes[name]),
+        ):
+            assert bracket.low <= bracket.point <= bracket.high <= most, name
+            assert bracket.low <= real <= bracket.high, name
+
+
+@given(cases(), efforts)
+def test_any_effort_holds_the_simulation(case: tuple[View, int, oracle.Moved], effort: int) -> None:
+    view, capacity, moved = case
+    assert_holds(lru_traffic(view, Room.shared(capacity), effort=effort), moved)
+
+
+@given(cases())
+def test_single_points_are_exact(case: tuple[View, int, oracle.Moved]) -> None:
+    view, capacity, moved = case
+    found = lru_traffic(view, Room.shared(capacity))
+    assert found.bytes.low == found.bytes.point == found.bytes.high == moved.total
+
+
+@given(cases(), st.integers(1, 600), st.integers(1, 600))
+def test_more_effort_is_never_wider(
+    case: tuple[View, int, oracle.Moved], one: int, other: int
+) -> None:
+    view, capacity, _ = case
+    few, many = (
+        lru_traffic(view, Room.shared(capacity), effort=effort).bytes
+        for effort in (0, max(one, other))
+    )
+    assert few.low <= many.low <= many.high <= few.high
+
+
+@given(cases(), st.integers(1, 3000))
+def test_slices_alone_hold_the_simulation(
+    case: tuple[View, int, oracle.Moved], effort: int
+) -> None:
+    view, capacity, moved = case
+    found = replay_slices(view, Room.shared(capacity), effort)
+    assume(found is not None)
+    assert found is not None
+    assert found.high is not None
+    for tensor in view.problem.tensors:
+        size, name = tensor.element_bytes, tensor.name
+        brought = moved.writes[name] if name == view.problem.output else moved.reads[name]
+        assert found.low[name] * size <= brought <= found.high[name] * size
+
+
+@given(st.data())
+def test_tensors_of_their_own_room_do_not_meet(data: st.DataObject) -> None:
+    problem = data.draw(own.problems())
+    schedule = data.draw(own.schedules(problem))
+    rooms = {tensor.name: data.draw(st.integers(0, 200)) for tensor in problem.tensors}
+    found = lru_traffic(view_of(problem, schedule), Room(0, tuple(rooms.items())))
+    for tensor in problem.tensors:
+        alone = Problem("alone", problem.sizes, (tensor,), tensor.name)
+        moved = oracle.simulate(alone, schedule, rooms[tensor.name])
+        part = found.tensors[tensor.name]
+        if tensor.name == problem.output:
+            assert part.read_bytes.point == moved.reads[tensor.name]
+            assert part.write_bytes.point == moved.writes[tensor.name]
+        else:  # what an output writes, an input reads: each time it is brought in
+            assert part.read_bytes.point == moved.writes[tensor.name]
+
+
+# --- the parts ---------------------------------------------------------------
+
+
+@given(st.data())
+def test_cells_are_touched_whole_or_not_at_all(data: st.DataObject) -> None:
+    problem = data.draw(own.problems())
+    axes = [axis for tensor in problem.tensors for axis in tensor.axes]
+    assume(axes)
+    axis = data.draw(st.sampled_from(axes))
+    region, chains = [], []
+    for dim in axis.dims:
+        start = data.draw(st.integers(0, problem.size[dim] - 1))
+        length = data.draw(st.integers(1, problem.size[dim] - start))
+        first = data.draw(st.integers(1, length))
+        region.append((start, length))
+        chains.append((first, data.draw(st.integers(1, first))))
+    cells = axis_cells(axis, tuple(region), tuple(chains))
+    assert cells is not None
+    pieces = [segments(size, chain) for (_, size), chain in zip(region, chains, strict=True)]
+    seen: dict[int, set[int]] = {}
+    for numbers in itertools.product(*(range(len(part)) for part in pieces)):
+        row = sum(n * stride for n, stride in zip(numbers, cells.strides, strict=True))
+        spans = []
+        for (start, _), part, n in zip(region, pieces, numbers, strict=True):
+            spans.append(range(start + part[n][0], start + sum(part[n])))
+        touched = set()
+        for places in itertools.product(*spans):
+            point = dict(zip(axis.dims, places, strict=True))
+            one = oracle.element(Tensor("X", (axis,)), point)
+            touched |= {one[1][0]} if one is not None else set()
+        mine = cells.columns[cells.rows[row] : cells.rows[row + 1]].tolist()
+        assert len(set(mine)) == len(mine)
+        assert sum(cells.weights[mine]) == len(touched)
+        for place in touched:
+            seen.setdefault(place, set()).add(row)
+    kinds = {frozenset(rows) for rows in seen.values()}
+    assert len(cells.weights) >= len(kinds)
+    assert cells.weights.sum() == len(seen)
+
+
+@given(st.data())
+def test_items_of_a_kind_touch_as_much(data: st.DataObject) -> None:
+    problem = data.draw(own.problems())
+    schedule = data.draw(own.schedules(problem, units=("SM",)))
+    kinds = items_of(view_of(problem, schedule, own_units=frozenset({"SM"})))
+    assert kinds is not None
+    real: dict[tuple[int, ...], int] = {}
+    for items in oracle.item_lists(problem, schedule, "SM"):
+        for item in items:
+            touched = oracle.touched(problem, item.points)
+            key = (len(item.points), *(len(touched[t.name]) for t in problem.tensors))
+            real[key] = real.get(key, 0) + 1
+    mine: dict[tuple[int, ...], int] = {}
+    for kind in kinds:
+        spans = [range(kind.start[d], kind.start[d] + kind.length[d]) for d in problem.dims]
+        points = [dict(zip(problem.dims, at, strict=True)) for at in itertools.product(*spans)]
+        touched = oracle.touched(problem, points)
+        key = (len(points), *(len(touched[t.name]) for t in problem.tensors))
+        mine[key] = mine.get(key, 0) + kind.count
+    assert mine == real
+
+
+@given(st.data(), st.integers(1, 6))
+def test_aligned_waves_are_waves(data: st.DataObject, n: int) -> None:
+    problem = data.draw(own.problems())
+    schedule = data.draw(own.schedules(problem, units=("SM",)))
+    if not view_of(problem, schedule, instances={"SM": n}).is_aligned:
+        return
+    for items in oracle.item_lists(problem, schedule, "SM"):
+        if len(items) > n:
+            assert oracle.aligned_waves(schedule, items, n) == oracle.waves(items, n)
+
+
+@given(st.data(), st.integers(2, 6))
+def test_barriers_and_orders_run_the_same_items(data: st.DataObject, n: int) -> None:
+    problem = data.draw(own.problems())
+    schedule = data.draw(own.schedules(problem, units=("SM",)))
+    found = [*aligned_orders(schedule, "SM", n)]
+    barred = with_barriers(problem, schedule, "SM", n)
+
+    def items(nest: Schedule) -> set[frozenset[tuple[int, ...]]]:
+        return {
+            frozenset(tuple(point.values()) for point in item.points)
+            for items in oracle.item_lists(problem, nest, "SM")
+            for item in items
+        }
+
+    for other in (*found, *([barred] if barred else [])):
+        assert items(other) == items(schedule)
+    if barred:
+        lists = oracle.item_lists(problem, barred, "SM")
+        assert all(len(items) <= n for items in lists)
+
+
+def test_waves_run_on_into_the_next_row() -> None:
+    """Three columns on four instances: the second wave begins in row 1 and ends in row 2."""
+    problem = loopsched.gemm(m=3, n=3, k=4, element_bytes=1)
+    nest = loopsched.parse_schedule("M:3@SM N:3@SM K:4", problem)
+    view = view_of(problem, nest, instances={"SM": 4})
+    assert not view.is_aligned
+    found = lru_traffic(view, Room.shared(9))
+    # Waves touch rows {0, 1}, {1, 2}, {2} of A and columns all, all, {2} of B.
+    assert found.tensors["A"].read_bytes.point == 4 * (2 + 2 + 1)
+    assert found.tensors["B"].read_bytes.point == 4 * (3 + 3 + 1)
+    assert found.promised_bytes >= in_waves(problem, nest, 9, 4).total
+
+
+@pytest.mark.parametrize("order", ["MNK", "MKN", "NMK", "NKM", "KMN", "KNM"])
+def test_a_nest_far_too_long_is_bracketed_by_slices(order: str) -> None:
+    """2^30 points: panels of 4,096 words do not stay in a cache of 1,000."""
+    size = 1024
+    problem = loopsched.gemm(m=size, n=size, k=size)
+    nest = loopsched.parse_schedule(" ".join(f"{dim}:{size}" for dim in order), problem)
+    view, room = view_of(problem, nest), Room.shared(4000)
+    assert replay(view, room, 2**20) is None or not replay(view, room, 2**20).is_closed()  # type: ignore[union-attr]
+    found = lru_traffic(view, room)
+    assert found.bytes.high <= 1.001 * found.bytes.low
+    # The innermost loop's dimension streams one word of two tensors at every point.
+    streamed = 2 * 4 * math.prod(problem.size.values())
+    is_output = order[2] in "MN"
+    assert found.bytes.point >= streamed + (streamed // 2 if is_output else 0) - 2**24
