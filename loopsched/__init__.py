@@ -62,6 +62,11 @@ if TYPE_CHECKING:
     from loopsched.scheduler.tradeoffs import pareto as pareto
     from loopsched.score import Evaluation as Evaluation
     from loopsched.score import evaluate as evaluate
+    from loopsched.simulator import Layout as Layout
+    from loopsched.simulator import Simulation as Simulation
+    from loopsched.simulator import StackDistances as StackDistances
+    from loopsched.simulator import simulate as simulate
+    from loopsched.simulator import stack_distances as stack_distances
     from loopsched.validation.compare import Validation as Validation
     from loopsched.validation.compare import validate_counters as validate_counters
     from loopsched.workload import Workload as Workload
@@ -98,6 +103,7 @@ _EXPORTS = {
     "scheduler.constraints": ("Constraints",),
     "scheduler.tradeoffs": ("pareto",),
     "score": ("Evaluation", "evaluate"),
+    "simulator": ("Layout", "Simulation", "StackDistances", "simulate", "stack_distances"),
     "validation.compare": ("Validation", "validate_counters"),
     "workload": ("Workload", "load_workload", "workload_names"),
 }

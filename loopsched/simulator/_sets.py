@@ -1,0 +1,100 @@
+"""Compiled set-associative cache: LRU lists over the ways of each set, or random victims."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from loopsched._jit import jit
+from loopsched.simulator._lru import EVICTED, NEVER, tensor_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+    Ids = NDArray[np.int32]
+
+_ALL = (1 << 32) - 1
+
+
+@jit
+def draw(state: Ints, many: int) -> int:
+    """Draw a number below ``many`` (at most 2**31) from a generator of 32 bits."""
+    # Marsaglia, Xorshift RNGs (2003), the triple 13, 17, 5.
+    x = int(state[0])
+    x ^= (x << 13) & _ALL
+    x ^= x >> 17
+    x ^= (x << 5) & _ALL
+    state[0] = x
+    return (x * many) >> 32
+
+
+@jit
+def sets(
+    ids: Ids,
+    n: int,
+    bounds: Ints,
+    starts: Ints,
+    n_sets: int,
+    ways: int,
+    is_random: bool,
+    where: Ids,
+    lines: Ids,
+    before: Ids,
+    after: Ids,
+    heads: Ids,
+    filled: Ids,
+    random: Ints,
+    counts: Ints,
+) -> None:
+    """Run ``n`` accesses of lines through the cache.
+
+    ``starts[t]`` is what to add to a line's number for its place in memory.
+    ``where[i]`` is the slot of line i; slots of one set are neighbours.
+    ``heads[s]`` is the most recently used slot of a set, ``before`` and
+    ``after`` make its slots a ring.  ``counts[t]`` as for `_lru.lru`.
+    """
+    for k in range(n):
+        one = ids[k]
+        slot = where[one]
+        if slot >= 0:
+            if is_random:
+                continue
+            s = slot // ways
+            head = heads[s]
+            if slot == head:
+                continue
+            tail = before[head]
+            if slot == tail:  # the ring only turns
+                heads[s] = slot
+                continue
+            after[before[slot]] = after[slot]
+            before[after[slot]] = before[slot]
+            before[slot], after[slot] = tail, head
+            after[tail], before[head] = slot, slot
+            heads[s] = slot
+            continue
+        t = tensor_of(one, bounds)
+        counts[t, 0] += 1
+        if slot == NEVER:
+            counts[t, 1] += 1
+        s = (one + starts[t]) % n_sets
+        if filled[s] < ways:
+            slot = s * ways + filled[s]
+            filled[s] += 1
+            if filled[s] == 1:
+                before[slot], after[slot] = slot, slot
+            else:
+                head = heads[s]
+                tail = before[head]
+                before[slot], after[slot] = tail, head
+                after[tail], before[head] = slot, slot
+        else:
+            slot = s * ways + draw(random, ways) if is_random else before[heads[s]]
+            gone = lines[slot]
+            where[gone] = EVICTED
+            counts[tensor_of(gone, bounds), 2] += 1
+        heads[s] = slot
+        lines[slot] = one
+        where[one] = slot
