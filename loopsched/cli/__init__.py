@@ -26,6 +26,7 @@ EXIT_PIPE = 141
 _COMMANDS = {
     "search": ("search", "Find the best schedule of every problem of a workload."),
     "analyze": ("analyze", "Score a given schedule, or print Yalsa's tables for it."),
+    "simulate": ("simulate", "Replay a schedule through caches, access by access."),
     "show": ("show", "Show a schedule or a saved result as loops."),
     "compare": ("compare", "Explain why one schedule is worse than another."),
     "space": ("space", "Count the schedules of a search before it runs."),

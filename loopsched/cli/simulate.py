@@ -1,0 +1,309 @@
+"""``simulate``: a schedule replayed through caches, access by access."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from loopsched.cli import options, output
+from loopsched.cli.inputs import schedule_from, select_one
+from loopsched.cli.output import Style
+from loopsched.errors import InputError
+from loopsched.render import Column, percent, scaled, words
+from loopsched.units import format_capacity, parse_bytes
+
+if TYPE_CHECKING:
+    from loopsched.nest import Schedule
+    from loopsched.problem import Problem
+    from loopsched.results import Row
+    from loopsched.simulator import Layout, LevelCounts
+
+_EPILOG = """\b
+loopsched simulate gemm:m=64,n=64,k=64 'M:64 N:64 K:64 M:8' --capacity '4 KiB'
+loopsched simulate gemm:m=64,n=64,k=64 'M:64 N:64 K:64' -c 1KiB -c 64KiB
+loopsched simulate resnet50 -l 3 @nest.txt -c 32KiB --line 64B --ways 8 \\
+    --layout NHWC
+loopsched simulate gemm:m=512,n=512,k=512 --arch titan_v \\
+    'M:512@SM N:512@SM K:512 M:64 N:64'
+"""
+
+# Accesses a second that any machine of today manages, to warn before long work.
+_CACHE_RATE, _SYSTEM_RATE = 5e7, 1e7
+_PATIENCE_S = 60
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("problem")
+@click.argument("schedule")
+@options.layers
+@options.element_bytes
+@click.option(
+    "--capacity",
+    "-c",
+    "capacities",
+    multiple=True,
+    metavar="SIZE",
+    help="One cache of this size under DRAM; may be repeated.",
+)
+@click.option("--arch", "-a", metavar="NAME|FILE", help="All caches of a machine instead.")
+@click.option("--line", metavar="SIZE", help="Move lines of this size instead of elements.")
+@click.option("--ways", type=int, metavar="N", help="Lines a set; without: fully associative.")
+@click.option(
+    "--policy",
+    type=click.Choice(["lru", "random", "belady"]),
+    default="lru",
+    show_default=True,
+    help="Who is evicted; belady: what is used again latest.",
+)
+@click.option(
+    "--write-policy",
+    type=click.Choice(["back", "through"]),
+    default="back",
+    show_default=True,
+    help="With --capacity: whether writes wait for the eviction.",
+)
+@click.option(
+    "--layout",
+    "layouts",
+    multiple=True,
+    metavar="[TENSOR=]AXES",
+    help="Order in memory, with room: NHWC, A=KM, 'A=M,K:4100'; may be repeated.",
+)
+@click.option("--align", metavar="SIZE", default="256 B", show_default=True, help="Of tensors.")
+@click.option(
+    "--instances",
+    multiple=True,
+    metavar="[UNIT=]N",
+    help="With --capacity: items of spatial loops that share the cache in lock-step.",
+)
+@click.option(
+    "--granularity",
+    "-g",
+    type=click.Choice(["element", "tile"]),
+    default="element",
+    show_default=True,
+    help="tile: whole tiles move at a time, which is fast.",
+)
+@click.option(
+    "--sees",
+    type=click.Choice(["misses", "all"]),
+    default="misses",
+    show_default=True,
+    help="With --arch: what outer levels see; all: as analyze has it.",
+)
+@click.option("--warm", is_flag=True, help="With --arch: private caches outlive an item.")
+@click.option("--no-flush", is_flag=True, help="Leave out what is dirty at the end.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of random victims.")
+@options.dialect
+@options.form
+def simulate(
+    problem: str,
+    schedule: str,
+    layers: tuple[str, ...],
+    element_bytes: int | None,
+    capacities: tuple[str, ...],
+    arch: str | None,
+    line: str | None,
+    layouts: tuple[str, ...],
+    align: str,
+    instances: tuple[str, ...],
+    no_flush: bool,
+    dialect: str,
+    form: Style,
+    **given: Any,
+) -> None:
+    """Replay SCHEDULE, a text or @FILE, of PROBLEM through caches.
+
+    PROBLEM is a workload with --layer, or a problem such as gemm:m=4,n=3,k=2.
+    """
+    if bool(capacities) == (arch is not None):
+        raise click.UsageError("give --capacity (once or more), or --arch")
+    one = select_one(problem, layers, element_bytes)
+    nest = schedule_from(schedule, one, dialect)
+    common = given | {
+        "line_bytes": None if line is None else parse_bytes(line),
+        "layouts": _layouts(layouts, align),
+        "instances": _instances(instances),
+        "flush": not no_flush,
+    }
+    sizes = [parse_bytes(capacity) for capacity in capacities]
+    found = _simulated(one, nest, sizes, arch, common)
+    if form == "table":
+        _show(one, nest, arch, found)
+        return
+    head: Row = {"problem": one.name, "arch": arch, "schedule": str(nest)}
+    head |= {name: common[name] for name in ("policy", "granularity", "line_bytes", "ways")}
+    output.print_rows((head | row for level in found for row in _rows(level)), form)
+
+
+def _simulated(
+    problem: Problem, nest: Schedule, sizes: Sequence[int], arch: str | None, common: dict[str, Any]
+) -> list[LevelCounts]:
+    from loopsched.arch_file import load_arch
+    from loopsched.simulator import simulate as replay
+    from loopsched.simulator import stack_distances
+
+    machine = None if arch is None else load_arch(arch)
+    plain: dict[str, Any] = {
+        "ways": None,
+        "policy": "lru",
+        "write_policy": "back",
+        "granularity": "element",
+    }
+    plain |= {"warm": False, "sees": "misses"}
+    is_once = len(sizes) > 1 and all(common[name] == value for name, value in plain.items())
+    rate = _SYSTEM_RATE if is_once or machine is not None else _CACHE_RATE
+    with _Waiting(rate, is_quick=common["granularity"] == "tile") as waiting:
+        if machine is not None:
+            return list(replay(problem, nest, arch=machine, **common, progress=waiting.tell).levels)
+        if is_once:
+            shared = {name: common[name] for name in ("line_bytes", "layouts", "instances")}
+            passed = stack_distances(problem, nest, **shared, progress=waiting.tell)
+            return [passed.traffic(size, flush=common["flush"]) for size in sizes]
+        return [
+            level
+            for size in sizes
+            for level in replay(
+                problem, nest, capacity_bytes=size, **common, progress=waiting.tell
+            ).levels
+        ]
+
+
+def _layouts(given: Sequence[str], align: str) -> dict[str, Layout] | Layout | None:
+    """Read layouts: one for all tensors, or one each.
+
+    Examples
+    --------
+    >>> _layouts(["A=KM"], "64 B")["A"].axes
+    ('K', 'M')
+    >>> _layouts(["NHWC"], "64 B").align_bytes
+    64
+    """
+    from loopsched.simulator import Layout
+
+    bytes_ = parse_bytes(align)
+    if not given:
+        layout = Layout(align_bytes=bytes_)
+        return None if layout == Layout() else layout
+    found: dict[str, Layout] = {}
+    for text in given:
+        name, equals, axes = text.partition("=")
+        if not equals and len(given) == 1:
+            return Layout.parse(text, align_bytes=bytes_)
+        if not equals or name.strip() in found:
+            what = f"of '{name.strip()}' is given twice" if equals else "names no tensor"
+            raise InputError(f"layout '{text}' {what}; write TENSOR=AXES once a tensor")
+        found[name.strip()] = Layout.parse(axes, align_bytes=bytes_)
+    return found
+
+
+def _instances(given: Sequence[str]) -> dict[str, int] | int | None:
+    """Read how many instances share a cache.
+
+    Examples
+    --------
+    >>> _instances(["132"]), _instances(["SM=4", "lane=8"])
+    (132, {'SM': 4, 'lane': 8})
+    """
+    found: dict[str, int] = {}
+    for text in given:
+        unit, _, many = text.rpartition("=")
+        if not many.strip().isdecimal() or len(many) > 9 or (not unit and len(given) > 1):
+            raise InputError(f"instances '{text}' is not N, or UNIT=N once a unit")
+        if not unit:
+            return int(many)
+        found[unit.strip()] = int(many)
+    return found or None
+
+
+class _Waiting:
+    """Tells a person how long it will take; and anybody, if it takes minutes."""
+
+    def __init__(self, rate: float, *, is_quick: bool) -> None:
+        self._rate, self._is_quick = rate, is_quick
+        self._began = self._told = time.monotonic()
+        self._is_warned = self._is_shown = False
+
+    def __enter__(self) -> _Waiting:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_shown:
+            click.echo("\r\033[K", err=True, nl=False)
+
+    @property
+    def tell(self) -> Callable[[int, int], None] | None:
+        """What to call with accesses done and accesses in all."""
+        return None if self._is_quick else self._tell
+
+    def _tell(self, done: int, total: int) -> None:
+        if not self._is_warned:
+            self._is_warned = True
+            if total / self._rate > _PATIENCE_S:
+                click.echo(
+                    f"{scaled(total, 'accesses')}: this takes minutes or more (Ctrl-C stops it); "
+                    "--granularity tile is fast",
+                    err=True,
+                )
+        now = time.monotonic()
+        if now - self._told < 1 or not sys.stderr.isatty():
+            return
+        self._told, self._is_shown = now, True
+        left = (now - self._began) * (total / max(1, done) - 1)
+        text = f"{percent(done / total)} of {scaled(total, 'accesses')}, {scaled(left, 's')} left"
+        click.echo(f"\r\033[K{text}", err=True, nl=False)
+
+
+_NUMBERS = ("accesses", "hits", "misses", "write_backs", "read_bytes", "write_bytes")
+
+
+def _rows(level: LevelCounts) -> Iterator[Row]:
+    """Describe a level by plain values: the sums, then every tensor."""
+    head: Row = {"level": level.name, "outer": level.outer, "capacity_bytes": level.capacity_bytes}
+    head |= {"instances": level.instances}
+    for name, counts in (("all", level), *level.tensors.items()):
+        yield head | {"tensor": name} | {number: getattr(counts, number) for number in _NUMBERS}
+
+
+_COLUMNS = (
+    words("boundary"),
+    Column("capacity"),
+    words("tensor"),
+    Column("accesses", spare=2),
+    Column("hits"),
+    Column("misses", spare=1),
+    Column("written back", spare=3),
+    Column("read"),
+    Column("written"),
+)
+
+
+def _show(problem: Problem, nest: Schedule, arch: str | None, found: Sequence[LevelCounts]) -> None:
+    on = "" if arch is None else f" on {arch}"
+    output.print_text(f"{problem.name}{on}: {nest}")
+    click.echo()
+    output.print_table(_COLUMNS, [cells for level in found for cells in _cells(level)])
+
+
+def _cells(level: LevelCounts) -> Iterator[list[str]]:
+    room = "" if level.capacity_bytes is None else format_capacity(level.capacity_bytes)
+    if level.instances > 1:
+        room = f"{level.instances} x {room}"
+    for row in _rows(level):
+        is_first = row["tensor"] == "all"
+        share = row["hits"] / row["accesses"] if row["accesses"] else 1.0
+        yield [
+            f"{level.outer} - {level.name}" if is_first else "",
+            room if is_first else "",
+            row["tensor"],
+            f"{row['accesses']:,}",
+            percent(share),
+            f"{row['misses']:,}",
+            f"{row['write_backs']:,}",
+            scaled(row["read_bytes"], "B"),
+            scaled(row["write_bytes"], "B"),
+        ]
