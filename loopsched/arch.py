@@ -150,6 +150,9 @@ class Compute:
         Word that marks loops run by the lanes of one unit.
     energy_pj_per_mac : float or None, picojoules
     sources : tuple of (str, str)
+    storage_bytes : int or None
+        What one unit can hold beside its levels: registers, other buffers.
+        None: not known.
 
     Raises
     ------
@@ -170,6 +173,7 @@ class Compute:
     lane_unit: str | None = None
     energy_pj_per_mac: float | None = None
     sources: Sources = ()
+    storage_bytes: int | None = None
 
     def __post_init__(self) -> None:
         faults = list(compute_faults(self))
@@ -305,6 +309,29 @@ class Arch:
         """
         return self.levels[self._position(name)]
 
+    def inside_bytes(self, level: Level) -> int | None:
+        """All that can hold data inside a level's outer boundary, in one instance.
+
+        None if what a unit can hold is not known.
+
+        Examples
+        --------
+        >>> from loopsched import load_arch
+        >>> titan_v = load_arch("titan_v")
+        >>> [titan_v.inside_bytes(level) for level in titan_v.caches]
+        [36175872, 393216]
+        """
+        storage = self.compute.storage_bytes
+        if storage is None:
+            return None
+        total = -(-self.compute.units // level.instances) * storage
+        for inner in self.levels[self._position(level.name) :]:
+            if inner.capacity_bytes is None and not inner.tensor_capacity_bytes:
+                return None
+            held = (inner.capacity_bytes or 0) + sum(n for _, n in inner.tensor_capacity_bytes)
+            total += -(-inner.instances // level.instances) * held
+        return total
+
     def constant(self, name: str) -> int | float:
         """Look up a further number of the machine, in its base unit.
 
@@ -333,6 +360,8 @@ class Arch:
         for part in (content, content["compute"], *content["levels"], *content["constants"]):
             for key in ("title", "notes", "sources", "source"):
                 part.pop(key, None)
+        if self.compute.storage_bytes is None:
+            del content["compute"]["storage_bytes"]
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -118,6 +118,9 @@ def compute_faults(compute: Compute) -> Iterator[str]:
     low, high = compute.clock_hz, compute.max_clock_hz
     if _is_positive(low) and _is_positive(high) and high < low:
         yield f"max_clock ({high:g} Hz) is below clock ({low:g} Hz)"
+    storage = compute.storage_bytes
+    if storage is not None and not _is_count(storage):
+        yield f"storage_bytes must be a whole number >= 1, not {storage!r}"
     if compute.energy_pj_per_mac is not None and not _is_positive(compute.energy_pj_per_mac):
         yield f"energy_pj_per_mac must be above zero, not {compute.energy_pj_per_mac!r}"
     if not compute.macs_per_cycle_per_unit:

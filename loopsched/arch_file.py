@@ -409,6 +409,7 @@ def _read_compute(reader: _Reader, data: object) -> Compute | None:
     clock = reader.number("compute.clock", take("clock"), sources, "frequency", required=True)
     top = reader.number("compute.max_clock", take("max_clock"), sources, "frequency")
     energy = reader.number("compute.energy", take("energy"), sources, "energy_per_mac")
+    storage = reader.number("compute.storage", take("storage"), sources, "bytes")
     macs = []
     for name, rate in reader.mapping("compute.macs", take("macs"), None).items():
         value = reader.number(f"compute.macs.{name}", rate, sources, "macs_per_cycle")
@@ -430,6 +431,7 @@ def _read_compute(reader: _Reader, data: object) -> Compute | None:
             lane,
             float(energy[0]) if energy else None,
             tuple(sources.items()),
+            int(storage[0]) if storage else None,
         ),
     )
 

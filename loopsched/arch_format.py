@@ -28,7 +28,7 @@ LEVEL_KEYS = (
     "halo_reuse",
     "energy",
 )
-COMPUTE_KEYS = ("unit", "units", "clock", "max_clock", "macs", "lane_unit", "energy")
+COMPUTE_KEYS = ("unit", "units", "clock", "max_clock", "macs", "lane_unit", "energy", "storage")
 CONSTANT_KINDS: tuple[Kind, ...] = (
     "bytes",
     "bandwidth",
@@ -88,6 +88,7 @@ def arch_schema() -> dict[str, Any]:
             "macs": _object(dict.fromkeys(DATA_TYPES, macs), required=[]) | {"minProperties": 1},
             "lane_unit": word,
             "energy": _quantity("energy_per_mac"),
+            "storage": size,
         },
         required=["unit", "units", "clock", "macs"],
     )
@@ -213,6 +214,8 @@ def _compute_to_dict(compute: Compute) -> dict[str, Any]:
         data["energy"] = _with_source(
             f"{compute.energy_pj_per_mac!r} pJ/MAC", sources.get("energy")
         )
+    if compute.storage_bytes is not None:
+        data["storage"] = _with_source(f"{compute.storage_bytes} B", sources.get("storage"))
     return data
 
 

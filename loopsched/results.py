@@ -54,6 +54,7 @@ def evaluation_row(evaluation: Evaluation) -> Row:
         "dram_bytes": evaluation.dram_bytes,
         "dram_read_bytes": evaluation.dram_read_bytes,
         "dram_write_bytes": evaluation.dram_write_bytes,
+        "least_dram_bytes": evaluation.least_dram_bytes,
         "required_dram_bandwidth_bytes_per_s": evaluation.required_dram_bandwidth_bytes_per_s,
         "energy_pj": evaluation.energy_pj,
         "levels": [_level(level) for level in evaluation.levels],
@@ -65,6 +66,7 @@ def _level(level: LevelScore) -> Row:
         "name": level.name,
         "capacity_bytes": level.capacity_bytes,
         "working_set_bytes": level.working_set_bytes,
+        "promised_bytes": level.promised_bytes,
         "bytes": _bracket(level.bytes),
         "read_bytes": _bracket(level.read_bytes),
         "write_bytes": _bracket(level.write_bytes),
@@ -118,7 +120,8 @@ class Totals:
     Parameters
     ----------
     time_s, time_bound_s : float, seconds
-    dram_bytes : int, bytes
+    dram_bytes, least_dram_bytes : int, bytes
+        Promised; and what no schedule goes below.
     bound_by : tuple of (str, int)
         What binds, and in how many problems; the commonest first.
     n_proven : int
@@ -129,6 +132,7 @@ class Totals:
     time_s: float
     time_bound_s: float
     dram_bytes: int
+    least_dram_bytes: int
     bound_by: tuple[tuple[str, int], ...]
     n_proven: int
     nodes: int
@@ -141,16 +145,17 @@ def totals(rows: Iterable[Mapping[str, Any]]) -> Totals:
     Examples
     --------
     >>> row = {"time_s": 0.5, "time_bound_s": 0.25, "dram_bytes": 8, "bound_by": "DRAM"}
-    >>> row |= {"count": 3, "proven": True, "nodes": 7, "space_size": 100}
+    >>> row |= {"count": 3, "proven": True, "nodes": 7, "space_size": 100, "least_dram_bytes": 5}
     >>> totals([row])
-    Totals(time_s=1.5, time_bound_s=0.75, dram_bytes=24, bound_by=(('DRAM', 1),), n_proven=1,
-    nodes=7, space_size=100)
+    Totals(time_s=1.5, time_bound_s=0.75, dram_bytes=24, least_dram_bytes=15,
+    bound_by=(('DRAM', 1),), n_proven=1, nodes=7, space_size=100)
     """
     kept = list(rows)
     return Totals(
         time_s=sum(row["count"] * row["time_s"] for row in kept),
         time_bound_s=sum(row["count"] * row["time_bound_s"] for row in kept),
         dram_bytes=sum(row["count"] * row["dram_bytes"] for row in kept),
+        least_dram_bytes=sum(row["count"] * row["least_dram_bytes"] for row in kept),
         bound_by=tuple(Counter(row["bound_by"] for row in kept).most_common()),
         n_proven=sum(row["proven"] for row in kept),
         nodes=sum(row["nodes"] for row in kept),

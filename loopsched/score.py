@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from loopsched.arch import Arch, Level
+from loopsched.bounds.communication import communication_bound
 from loopsched.footprint import tensor_bytes
 from loopsched.models.buffer import EFFORT, Traffic, explicit_traffic, lru_traffic
 from loopsched.models.compute import compute_steps
@@ -101,7 +102,7 @@ class LevelScore(Moved):
     time_s : float, seconds
         Promised bytes at the sustained bandwidth.
     time_bound_s : float, seconds
-        Each element once at the highest bandwidth, whatever caches may keep.
+        What no order of execution avoids, at the highest bandwidth.
     operational_intensity : float, FLOP per byte
         Of the promised bytes across the outer boundary.
     utilisation : float
@@ -140,11 +141,15 @@ class Evaluation:
         Promised: the largest of compute time and of the levels' times with
         guaranteed traffic, at sustained clock and bandwidths.
     time_bound_s : float, seconds
-        No run of this schedule is faster: edge items not counted as full, each
-        element once across every boundary, highest clock and bandwidths.
+        No run of this schedule is faster: edge items not counted as full, what
+        no order of execution avoids across every boundary, highest clock and
+        bandwidths.
     problem_bound_s : float, seconds
         No implementation of this algorithm is faster, operands coming from
-        memory: peak rate, and each tensor moved once.
+        memory: peak rate, and the communication bound of all that is on chip.
+    least_dram_bytes : int
+        No schedule moves less through an outermost level of this size: the
+        communication bound of its usable capacity.
     bound_by : str
         ``compute``, or the level whose inner side is the bottleneck.
     compute_time_s : float, seconds
@@ -166,6 +171,7 @@ class Evaluation:
     compute_steps: int
     compute_utilisation: float
     energy_pj: float | None
+    least_dram_bytes: int
     levels: tuple[LevelScore, ...]
 
     @property
@@ -253,7 +259,7 @@ def evaluate(
         if time > slowest:
             slowest, bound_by = time, outer.name
     levels = tuple(
-        _level_score(problem, outer, level, found, time_s)
+        _level_score(problem, arch, outer, level, found, time_s)
         for outer, level, found in zip(arch.levels, arch.caches, moved, strict=False)
     )
     side_by_side = arch.compute.units * (lanes if has_lanes else 1)
@@ -268,6 +274,7 @@ def evaluate(
         compute_steps=steps.promised,
         compute_utilisation=problem.macs / (steps.promised * side_by_side),
         energy_pj=_energy_pj(problem, arch, moved),
+        least_dram_bytes=_least_dram_bytes(problem, arch),
         levels=levels,
     )
 
@@ -331,13 +338,18 @@ def _time(level: Level, found: LevelTraffic) -> float:
 
 def _level_score(
     problem: Problem,
+    arch: Arch,
     outer: Level,
     level: Level,
     found: LevelTraffic,
     time_s: float,
 ) -> LevelScore:
     own_time_s = _time(level, found)
-    compulsory = sum(tensor_bytes(problem, tensor) for tensor in problem.tensors)
+    inside = arch.inside_bytes(level)
+    if inside is None:
+        least = sum(tensor_bytes(problem, tensor) for tensor in problem.tensors)
+    else:
+        least = communication_bound(problem, inside).bytes
     highest = level.bound_bandwidth_bytes_per_s
     return LevelScore(
         name=level.name,
@@ -347,10 +359,24 @@ def _level_score(
         fit_position=found.own.fit_position,
         moved=found,
         time_s=own_time_s,
-        time_bound_s=compulsory / highest if highest else 0.0,
+        time_bound_s=least / highest if highest else 0.0,
         operational_intensity=problem.flops / found.promised_bytes,
         utilisation=own_time_s / time_s if time_s else 0.0,
     )
+
+
+def _least_dram_bytes(problem: Problem, arch: Arch) -> int:
+    """Bound what the modelled outermost level moves, in any order.
+
+    Tensors that pass it may stay further in, so that those levels count, too.
+    """
+    level = arch.caches[0]
+    room = level.usable_bytes
+    if level.holds is not None or room is None:
+        inside = arch.inside_bytes(level)
+        return communication_bound(problem, 2**62 if inside is None else inside).bytes
+    room += sum(size for _, size in level.tensor_capacity_bytes)
+    return communication_bound(problem, room).bytes
 
 
 def _energy_pj(problem: Problem, arch: Arch, moved: tuple[LevelTraffic, ...]) -> float | None:

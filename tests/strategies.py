@@ -138,6 +138,8 @@ def schedules(
             dims = dims[: draw(st.integers(0, len(dims)))]
         elif mark is not None:
             dims = dims[: draw(st.integers(1, 2))]
+            if draw(st.booleans()):  # rows of tiles in groups, as kernels launch them
+                dims = (*dims, *dims[: draw(st.integers(1, 2))])
         for dim in dims:
             seen = any(loop.dim == dim for loop in loops)
             if seen:

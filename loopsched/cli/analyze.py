@@ -111,6 +111,7 @@ _LEVELS = (
     words("tensor"),
     Column("at least"),
     Column("likely", spare=2),
+    Column("at most", spare=2),
     Column("promised"),
     Column("read", spare=3),
     Column("written", spare=3),
@@ -155,17 +156,27 @@ def _sums(problem: Problem, score: Evaluation) -> Iterator[tuple[str, str]]:
         f"{scaled(score.dram_write_bytes, 'B')} written; keeping up takes "
         f"{scaled(score.required_dram_bandwidth_bytes_per_s, 'B/s')}",
     )
+    ratio = score.dram_bytes / score.least_dram_bytes
+    yield (
+        "any order",
+        f"{scaled(score.least_dram_bytes, 'B')} from and to DRAM at least; "
+        f"here {ratio:.3g} times that",
+    )
     if score.energy_pj is not None:
         yield "energy", scaled(score.energy_pj * 1e-12, "J")
 
 
 def _boundary(level: LevelScore) -> Iterator[list[str]]:
-    brackets = [(level.bytes, level.read_bytes, level.write_bytes)]
-    brackets += [(each.bytes, each.read_bytes, each.write_bytes) for each in level.tensors.values()]
+    from loopsched.models.traffic import Promise
+
+    read, write = level.promised_read_bytes, level.promised_write_bytes
+    moved = [(level.bytes, Promise(read, write))]
+    moved += [(each.bytes, level.promised[name]) for name, each in level.tensors.items()]
     cells = [
-        [scaled(moved.low, "B"), scaled(moved.point, "B"), scaled(moved.high, "B")]
-        + [scaled(read.high, "B"), scaled(write.high, "B")]
-        for moved, read, write in brackets
+        [scaled(found.low, "B"), scaled(found.point, "B"), scaled(found.high, "B")]
+        + [scaled(promise.bytes, "B")]
+        + [scaled(promise.read_bytes, "B"), scaled(promise.write_bytes, "B")]
+        for found, promise in moved
     ]
     busy = [scaled(level.time_s, "s"), percent(level.utilisation)]
     intensity = f"{level.operational_intensity:.4g}"

@@ -188,7 +188,7 @@ def _print(rows: Sequence[Row], n_problems: int, machine: str, top: int) -> None
     output.print_text(
         f"{done} {noun} on {machine}: {scaled(sums.time_s, 's')} in all, no run of these "
         f"schedules below {scaled(sums.time_bound_s, 's')}; {scaled(sums.dram_bytes, 'B')} from "
-        f"and to DRAM."
+        f"and to DRAM ({scaled(sums.least_dram_bytes, 'B')} at least, in any order)."
     )
     bound = ", ".join(f"{name} {count}" for name, count in sums.bound_by)
     proven = "all" if sums.n_proven == len(best) else f"{sums.n_proven} of {len(best)}"

@@ -20,6 +20,26 @@ HEAD, TAIL, USED, VISIT, OVERFLOW, FINISHED, WINDOW = 0, 1, 2, 3, 4, 5, 6
 
 
 @jit
+def n_pieces(loops: Ints, first: int, end: int, dim: int, length: int) -> int:
+    """Count the pieces that some loops of a list make of a length of a dimension."""
+    pieces = 0
+    for k in range(first, end):
+        if loops[k, 0] == dim:
+            pieces += length // loops[k, 1] * loops[k, 5]
+            length %= loops[k, 1]
+    return pieces + (1 if length > 0 else 0)
+
+
+@jit
+def n_items(loops: Ints, first: int, end: int, lengths: Ints) -> int:
+    """Count the items that some loops of a list make of a region."""
+    items = 1
+    for dim in range(lengths.size):
+        items *= n_pieces(loops, first, end, dim, lengths[dim])
+    return items
+
+
+@jit
 def locate(
     loops: Ints, groups: Ints, sizes: Ints, digits: Ints, pick: int, piece: Ints, length: Ints
 ) -> bool:
@@ -52,18 +72,16 @@ def locate(
         )
         number = digits[i] * n + left // inside
         left %= inside
-        items = 1
-        for k in range(first, end):  # items of a list that its region clips are fewer
-            items *= (length[loops[k, 0]] + loops[k, 1] - 1) // loops[k, 1]
-        if number >= items:
-            return False
+        if number >= n_items(loops, first, end, length):
+            return False  # items of a list that its region clips are fewer
         for k in range(first, end):
             dim, extent = loops[k, 0], loops[k, 1]
-            trips = (length[dim] + extent - 1) // extent
-            items //= trips
-            digit = number // items
-            number %= items
-            length[dim] = min(extent, length[dim] - digit * extent)
+            whole = length[dim]
+            length[dim] = min(extent, whole)
+            inside_one = n_items(loops, k + 1, end, length)  # of all iterations but the last
+            digit = number // inside_one
+            number -= digit * inside_one
+            length[dim] = min(extent, whole - digit * extent)
             piece[dim] += digit * loops[k, 2]
         i = end
     return True
@@ -145,7 +163,8 @@ def walk(
 ) -> None:
     """Visit bodies in order; count what is fetched, at least, in an LRU cache, and at most.
 
-    ``loops``: dimension, extent, pieces in a full child, trips, group (-1: none).
+    ``loops``: dimension, extent, pieces in a full child, trips, group (-1: none),
+    pieces that its list makes of a full child.
     ``groups``: first loop, end, instances, instances of the groups inside.
     ``tensors``: first axis, end, bytes an element, first cell, window threshold.
     ``axes``: first of its dims, end, first row, factor of its cells, first weight.

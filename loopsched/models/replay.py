@@ -297,6 +297,11 @@ class Nest:
             )
             size[loop.dim] = min(size[loop.dim], loop.extent)
             number = -1
+            listed = tuple(
+                after.extent
+                for after in self.loops[i + 1 : depth]
+                if after.dim == loop.dim and after.group == loop.group
+            )
             if loop.group is not None:
                 if loop.group not in group_at:
                     group_at[loop.group] = len(groups)
@@ -311,6 +316,7 @@ class Nest:
                     n_segments(loop.extent, later),
                     trips if number < 0 else 1,
                     number,
+                    n_segments(loop.extent, listed),
                 ]
             )
         picks = 1
@@ -322,7 +328,7 @@ class Nest:
             rows[group[0]][3] = -(-n_items // group[2])  # waves
         visits = math.prod(row[3] for row in rows)
         return _Program(
-            np.array(rows, np.int64).reshape(-1, 5),
+            np.array(rows, np.int64).reshape(-1, 6),
             np.array(groups, np.int64).reshape(-1, 5),
             picks,
             visits,
