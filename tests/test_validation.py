@@ -174,6 +174,15 @@ def test_what_is_below_the_bounds_is_counted() -> None:
     assert found.summary["bound_violations"] == 2
 
 
+def test_the_model_alone_predicts_tiled_products() -> None:
+    found = validate_counters("h200_tiled_gemm", method="evaluate")
+    for name in ("dram_bytes", "dram_read_bytes"):
+        assert errors(found, name)["rows"] == 45
+        assert errors(found, name)["median_error"] <= 0.1
+        assert errors(found, name)["p90_error"] <= 0.3
+        assert errors(found, name)["rank_correlation"] >= 0.98
+
+
 def test_a_schedule_as_text_is_the_same_as_its_tiles() -> None:
     text = "M:512@SM N:512@SM M:512@SM K:512 M:64 N:64 K:32"
     written = {"problem": "gemm:m=512,n=512,k=512", "schedule": text}

@@ -27,6 +27,8 @@ METHODS: tuple[Method, ...] = ("simulator", "evaluate")
 # Lines that a set of an H200's L2 holds: Accel-Sim, gpgpu-sim
 # configs/tested-cfgs/SM90_H200 (256 sets of 20 lines of 128 bytes a slice).
 L2_WAYS = 20
+# Tiles that `evaluate` may follow, about: to the steps inside the blocks of large kernels.
+EFFORT = 2**24
 # Caches are cold at the start; at the end, dirty lines may stay.
 _BOUNDS = {"dram_read_bytes": "bound_dram_read_bytes", "dram_write_bytes": "bound_dram_write_bytes"}
 
@@ -172,7 +174,7 @@ def _predict(
 def _streamed(launch: Launch, capacity: int) -> _Prediction:
     """Predict what passes once: the cache ends up with the last of all that passed."""
     moved = launch.compulsory_read_bytes + launch.written_bytes
-    left = min(moved, capacity) * launch.written_bytes / moved
+    left = _left(moved, launch.written_bytes, capacity)
     sectors = launch.l2_sectors
     written = launch.written_bytes - left
     return _Prediction("footprint", launch.compulsory_read_bytes, written, sectors)
@@ -188,12 +190,20 @@ def _evaluated(launch: Launch, arch: Arch) -> _Prediction:
 
     if launch.schedule is None:
         raise InputError("a launch without a schedule cannot be evaluated")
-    score = evaluate(launch.problem, launch.schedule, _abreast(arch, launch.abreast))
+    machine = _abreast(arch, launch.abreast)
+    score = evaluate(launch.problem, launch.schedule, machine, effort=EFFORT)
     sectors: float | None = launch.l2_sectors
     if sectors is None and len(score.levels) > 1:
         sectors = loaded_sectors(score.levels[1].read_bytes.point)
     memory = score.levels[0]
-    return _Prediction("evaluate", memory.read_bytes.point, memory.write_bytes.point, sectors)
+    read, written = memory.read_bytes.point, memory.write_bytes.point
+    left = _left(read + written, written, machine.caches[0].usable_bytes or 0)
+    return _Prediction("evaluate", read, written - left, sectors)
+
+
+def _left(moved: int, written: int, capacity: int) -> float:
+    """Estimate what is dirty at the end: the cache holds the last of all that passed."""
+    return min(moved, capacity) * written / moved
 
 
 def _abreast(arch: Arch, many: int) -> Arch:
