@@ -41,19 +41,24 @@ def n_items(loops: Ints, first: int, end: int, lengths: Ints) -> int:
 
 @jit
 def locate(
-    loops: Ints, groups: Ints, sizes: Ints, digits: Ints, pick: int, piece: Ints, length: Ints
+    loops: Ints,
+    groups: Ints,
+    digits: Ints,
+    pick: int,
+    begin: int,
+    stop: int,
+    piece: Ints,
+    length: Ints,
 ) -> bool:
-    """Find the pieces of each dimension that one instance works on at one step.
+    """Go into the pieces that one instance works on at one step, by some of the loops.
 
-    ``pick`` numbers the instance of every group, the outermost group's slowest.
-    Returns whether there is such a piece.
+    ``pick`` numbers the instance of every group of these loops and of those
+    inside, the outermost group's slowest.  ``piece`` and ``length`` are where
+    the loops begin.  Returns whether there is such a piece.
     """
-    for dim in range(sizes.size):
-        piece[dim] = 0
-        length[dim] = sizes[dim]
     left = pick
-    i = 0
-    while i < loops.shape[0]:
+    i = begin
+    while i < stop:
         group = loops[i, 4]
         if group < 0:
             dim, extent = loops[i, 0], loops[i, 1]
@@ -88,16 +93,16 @@ def locate(
 
 
 @jit
-def step_on(loops: Ints, digits: Ints) -> bool:
-    """Go to the next step of the nest; return whether there is one."""
+def step_on(loops: Ints, digits: Ints) -> int:
+    """Go to the next step of the nest; return which loop went on, -1 if none could."""
     i = loops.shape[0] - 1
     while i >= 0:
         digits[i] += 1
         if digits[i] < loops[i, 3]:
-            return True
+            return i
         digits[i] = 0
         i -= 1
-    return False
+    return -1
 
 
 @jit
@@ -183,11 +188,41 @@ def walk(
     now = np.zeros(most_axes, np.int64)
     fresh = np.zeros((256, 4), np.int64)
     n_limits = limits.size
+    # What the outermost list makes of a wave stays while the loops inside go on.
+    inside = groups[0, 1] if groups.shape[0] else 0
+    n_inner = groups[0, 3] if groups.shape[0] else 1
+    n_outer = picks // n_inner
+    outer_pieces = np.zeros((n_outer, n_dims), np.int64)
+    outer_lengths = np.zeros((n_outer, n_dims), np.int64)
+    is_there = np.zeros(n_outer, np.bool_)
+    went_on = -1
     for _ in range(most):
         visit = state[VISIT]
         n_fresh = 0
+        if went_on < inside:
+            for outer in range(n_outer):
+                outer_pieces[outer] = 0
+                outer_lengths[outer] = sizes
+                is_there[outer] = locate(
+                    loops,
+                    groups,
+                    digits,
+                    outer * n_inner,
+                    0,
+                    inside,
+                    outer_pieces[outer],
+                    outer_lengths[outer],
+                )
         for pick in range(picks):
-            if not locate(loops, groups, sizes, digits, pick, piece, length):
+            outer = pick // n_inner
+            if not is_there[outer]:
+                continue
+            for dim in range(n_dims):
+                piece[dim] = outer_pieces[outer, dim]
+                length[dim] = outer_lengths[outer, dim]
+            if not locate(
+                loops, groups, digits, pick % n_inner, inside, loops.shape[0], piece, length
+            ):
                 continue
             for t in range(tensors.shape[0]):
                 first_axis = tensors[t, 0]
@@ -266,6 +301,7 @@ def walk(
                     found[t, 2] += found[t, 3]
                 found[t, 3] = 0
             state[VISIT] += 1
-        if not step_on(loops, digits):
+        went_on = step_on(loops, digits)
+        if went_on < 0:
             state[FINISHED] = 1
             return
