@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tracemalloc
 from functools import cache
 from itertools import groupby
 
@@ -577,6 +578,24 @@ class TestLayouts:
         laid = simulate(problem, nest, layouts={"A": "K M"}, **options)
         assert laid.tensors == simulate(other, nest, **options).tensors
         assert laid.tensors != simulate(problem, nest, **options).tensors
+
+
+@pytest.mark.parametrize("options", [{}, {"line_bytes": 32, "ways": 4}])
+def test_memory_grows_with_the_footprint_not_the_trace(options: dict[str, int]) -> None:
+    """12,288 elements are accessed 786,432 times: written down, 3 MiB."""
+    problem = gemm(m=64, n=64, k=64)
+    nest = parse_schedule("M:64 N:64 K:64 M:8 N:8 K:8", problem)
+
+    def run() -> None:
+        simulate(problem, nest, capacity_bytes=16384, **options)  # type: ignore[arg-type]
+        stack_distances(problem, nest, line_bytes=options.get("line_bytes"))
+
+    run()
+    tracemalloc.start()
+    run()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**20
 
 
 SCRIPT = """
