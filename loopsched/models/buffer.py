@@ -186,8 +186,9 @@ def lru_traffic(view: View, room: Room, *, effort: int = EFFORT) -> Traffic:
     """Bracket the traffic of a cache that evicts the least recently used."""
     fit = fit_cut(view, room)
     visits = promised_visits(view, room, fit)
+    is_whole = fit is not None and fit <= view.boundary
     is_merged = fit is None and any(cut.is_parallel for cut in view.cuts)
-    if is_merged or not view.is_aligned:
+    if is_merged or not (is_whole or view.is_aligned):
         # Not what the closed form speaks of: waves end within an iteration, or what
         # one wave needs at a time does not fit.
         visits = _raised(view, room, visits)
