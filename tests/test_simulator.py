@@ -485,6 +485,21 @@ class TestArguments:
         with pytest.raises(InputError, match=message):
             simulate(self.problem, self.nest, **options)  # type: ignore[arg-type]
 
+    def test_other_things_than_problems_and_schedules(self) -> None:
+        with pytest.raises(InputError, match="2 errors") as caught:
+            simulate("gemm", "M:8 N:8 K:8", capacity_bytes=8)  # type: ignore[arg-type]
+        assert "a Problem is needed" in caught.value.problems[0]
+        with pytest.raises(InputError, match="schedule is 'M:8'; a Schedule is needed"):
+            stack_distances(self.problem, "M:8")  # type: ignore[arg-type]
+
+    def test_too_little_memory_is_a_message(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fail(*_: object) -> None:
+            raise MemoryError
+
+        monkeypatch.setattr("loopsched.simulator.cache.run_lru", fail)
+        with pytest.raises(InputError, match=r"not enough memory .* larger lines"):
+            simulate(self.problem, self.nest, capacity_bytes=8)
+
     def test_all_at_once(self) -> None:
         with pytest.raises(InputError, match="3 errors") as caught:
             simulate(self.problem, self.nest, capacity_bytes=-1, policy="x", flush="no")  # type: ignore[arg-type]
@@ -599,11 +614,12 @@ def test_memory_grows_with_the_footprint_not_the_trace(options: dict[str, int]) 
 
 
 SCRIPT = """
+from loopsched.arch_file import load_arch
 from loopsched.builders import conv2d, gemm
 from loopsched.notation import parse_schedule
 from loopsched.simulator import simulate, stack_distances
-problem = conv2d(n=1, c=3, k=2, h=5, w=6, r=3, s=2, stride=2, padding=1, element_bytes=4)
-nest = parse_schedule("K:2@SM P:3@SM C:3 Q:4 R:3 S:2", problem)
+problem = conv2d(n=1, c=4, k=4, h=5, w=6, r=3, s=2, stride=2, padding=1, element_bytes=4)
+nest = parse_schedule("K:4@SM P:3@SM C:4 Q:4 R:3 S:2 K:2", problem)
 for options in (
     {"capacity_bytes": 64},
     {"capacity_bytes": 64, "instances": 4},
@@ -612,6 +628,10 @@ for options in (
     {"capacity_bytes": 64, "line_bytes": 16, "ways": 2, "policy": "random"},
 ):
     print(simulate(problem, nest, **options))
+spread = parse_schedule("K:4@SM P:3@SM C:4 Q:4 R:3 S:2 K:2", problem)
+machine = load_arch("titan_v").with_value("L1.capacity", 64).with_value("L2.capacity", 200)
+for options in ({}, {"sees": "all"}, {"warm": True}, {"line_bytes": 8}, {"granularity": "tile"}):
+    print(simulate(problem, spread, arch=machine, **options))
 print(stack_distances(problem, nest).tensors)
 print(stack_distances(problem.with_element_bytes({"input": 8}), nest).tensors)
 """

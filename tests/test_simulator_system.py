@@ -228,6 +228,18 @@ def test_nine_items_on_four_instances() -> None:
     assert small.level("L2").tensors["B"].read_bytes == 140
 
 
+def test_caches_of_few_among_many_elements() -> None:
+    """1,200 elements share 256 buckets in each of three caches."""
+    problem = gemm(m=20, n=20, k=20)
+    nest = parse_schedule("M:20@SM N:20@SM K:20 M:7 N:6 K:5", problem)
+    found = simulate(problem, nest, arch=machine(3, 200, 2000))
+    literal = oracle.simulate_private(problem, nest, 200, ("SM",))
+    inner = found.level("L1").tensors
+    assert {name: each.read_bytes for name, each in inner.items()} == literal.reads
+    assert {name: each.write_bytes for name, each in inner.items()} == literal.writes
+    assert_same(found, run_literally(problem, nest, machine(3, 200, 2000)))
+
+
 def test_warm_caches_keep_a_shared_operand() -> None:
     problem = gemm(m=8, n=1, k=4, element_bytes=1)
     nest = parse_schedule("M:8@SM N:1 K:4", problem)

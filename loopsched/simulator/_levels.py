@@ -40,7 +40,7 @@ def bucket_of(one: int, bits: int) -> int:
     """Spread numbers over 2**bits buckets; with 31 bits each has its own."""
     if bits == 31:
         return one
-    return ((one * 2654435769) & 0xFFFFFFFF) >> (32 - bits)
+    return ((int(one) * 2654435769) & 0xFFFFFFFF) >> (32 - bits)
 
 
 @jit

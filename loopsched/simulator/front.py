@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Literal
 
 from loopsched.arch import Arch
@@ -10,7 +11,7 @@ from loopsched.arguments import Checker, near, show
 from loopsched.errors import InputError
 from loopsched.nest import Schedule
 from loopsched.problem import Problem
-from loopsched.simulator import cache
+from loopsched.simulator import cache, tiles
 from loopsched.simulator.distances import StackDistances, measure
 from loopsched.simulator.layout import LayoutLike, layouts_of
 from loopsched.simulator.result import LevelCounts, Simulation, TensorCounts
@@ -119,6 +120,7 @@ def simulate(
     192
     """
     check = Checker("simulate", InputError)
+    _check_objects(check, problem, schedule)
     chosen = check.choice("policy", policy, POLICIES)
     through = check.choice("write_policy", write_policy, WRITE_POLICIES) == "through"
     grain = check.choice("granularity", granularity, GRANULARITIES)
@@ -150,35 +152,33 @@ def simulate(
     check.finish()
     schedule.check(problem)
     line = None if line_bytes is None else int(line_bytes)
-    memory = None
-    if grain == "element":
-        memory = Memory.of(problem, layouts_of(problem, layouts), line)
+    placed = layouts_of(problem, layouts)
+    shared = _instances(schedule, instances)
+    capacity = int(capacity_bytes or 0)
     report = _report(problem, progress)
-    if arch is not None:
-        check_caches(arch)
-        units = units_of(arch, problem, schedule)
-        if memory is None:
-            from loopsched.simulator import tiles
-
-            levels = tiles.system(problem, schedule, arch)
-        else:
-            system = System(memory, schedule, arch, units, sees=seen, is_warm=warm)
-            system.run(flush=flush, progress=report)
-            levels = system.counts()
-    else:
-        capacity = int(capacity_bytes or 0)
-        shared = _instances(schedule, instances)
-        if memory is None:
-            from loopsched.simulator import tiles
-
+    levels: tuple[LevelCounts, ...]
+    with _memory_of(problem):
+        if arch is not None:
+            check_caches(arch)
+            units = units_of(arch, problem, schedule)
+            if grain == "tile":
+                levels = tiles.system(problem, schedule, arch)
+            else:
+                memory = Memory.of(problem, placed, line)
+                system = System(memory, schedule, arch, units, sees=seen, is_warm=warm)
+                system.run(flush=flush, progress=report)
+                levels = system.counts()
+        elif grain == "tile":
             tensors = tiles.one_cache(problem, schedule, capacity, shared)
+            levels = (LevelCounts("cache", "DRAM", capacity, 1, tensors),)
         else:
+            memory = Memory.of(problem, placed, line)
             source = Waves(memory, schedule, shared) if shared else Walker(memory, schedule)
             kept = _run(source, capacity, ways, chosen, int(seed), report)
             tensors = cache.tensor_counts(
                 memory, source.accesses.tolist(), kept, is_through=through, flush=flush
             )
-        levels = (LevelCounts("cache", "DRAM", capacity, 1, tensors),)
+            levels = (LevelCounts("cache", "DRAM", capacity, 1, tensors),)
     return Simulation(problem.name, str(schedule), chosen, grain, line, levels)
 
 
@@ -221,6 +221,7 @@ def stack_distances(
     [(0, 704), (12, 512), (44, 320), (116, 128)]
     """
     check = Checker("stack_distances", InputError)
+    _check_objects(check, problem, schedule)
     _check_geometry(check, 0, line_bytes, None, "lru")
     check.finish()
     schedule.check(problem)
@@ -228,7 +229,27 @@ def stack_distances(
     memory = Memory.of(problem, layouts_of(problem, layouts), line)
     shared = _instances(schedule, instances)
     source = Waves(memory, schedule, shared) if shared else Walker(memory, schedule)
-    return measure(source, str(schedule), _report(problem, progress))
+    with _memory_of(problem):
+        return measure(source, str(schedule), _report(problem, progress))
+
+
+def _check_objects(check: Checker, problem: object, schedule: object) -> None:
+    if not isinstance(problem, Problem):
+        check.fault(f"problem is {show(problem)}; a Problem is needed, as gemm(...) returns")
+    if not isinstance(schedule, Schedule):
+        check.fault(f"schedule is {show(schedule)}; a Schedule is needed, see parse_schedule")
+
+
+@contextmanager
+def _memory_of(problem: Problem) -> Iterator[None]:
+    """Say what to do where memory does not suffice."""
+    try:
+        yield
+    except MemoryError:
+        raise InputError(
+            f"there is not enough memory to follow the elements of '{problem.name}'; larger "
+            "lines (line_bytes), or tiles (granularity 'tile'), need less"
+        ) from None
 
 
 def _run(
