@@ -332,6 +332,12 @@ class TestErrors:
         with pytest.raises(InputError, match="arch is 'titan_v'; an Arch is needed"):
             simulate(self.problem, self.nest, arch="titan_v")  # type: ignore[arg-type]
 
+    def test_an_idle_instance_counts_as_one(self) -> None:
+        plain = parse_schedule("M:8 N:8 K:8", self.problem)
+        found = simulate(self.problem, plain, arch=load_arch("titan_v"))
+        assert found.level("L1").instances == 80
+        assert found.level("L1").read_bytes == found.read_bytes == 4 * 128
+
     def test_levels_by_name(self) -> None:
         found = simulate(self.problem, self.nest, arch=load_arch("titan_v"))
         assert found.level("l2") is found.levels[0]

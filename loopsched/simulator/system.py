@@ -99,7 +99,6 @@ class _Caches:
     """All instances of one level, and what they count."""
 
     level: Level
-    n_instances: int
     n_own_runs: int
     is_through: bool
     n_parts: int
@@ -146,7 +145,6 @@ class _Caches:
         margin = max(memory.unit_bytes) // least + 4
         found = cls(
             level=level,
-            n_instances=n_instances,
             n_own_runs=n_own_runs,
             is_through=level.write_policy == "through" and level.accumulate == "level",
             n_parts=len(capacities),
@@ -324,7 +322,7 @@ class System:
             behind = tensors
             level = own.level
             found.append(
-                LevelCounts(level.name, around, level.usable_bytes, own.n_instances, tensors)
+                LevelCounts(level.name, around, level.usable_bytes, level.instances, tensors)
             )
         return tuple(reversed(found))
 
