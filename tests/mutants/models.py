@@ -1,0 +1,522 @@
+"""Mutants of the models: reuse, replay, traffic, time, and published models."""
+
+from __future__ import annotations
+
+from .mutant import In
+
+_traffic = In("models/traffic.py", "test_reuse.py")
+_traffic.broken(
+    "exact-fit-refused",
+    "what fills a buffer exactly does not fit",
+    "not in own) <= self.shared_bytes",
+    "not in own) < self.shared_bytes",
+)
+_traffic.broken(
+    "own-room-exact-fit-refused",
+    "what fills a tensor's own buffer exactly does not fit",
+    "if any(need > own[name]",
+    "if any(need >= own[name]",
+    "test_margins.py",
+)
+
+_reuse = In("models/reuse.py", "test_margins.py", "test_reuse.py", "test_replay.py")
+_reuse.broken(
+    "item-starts-outside",
+    "what fits may be larger than a work item",
+    "for upto in range(view.boundary, len(view.cuts) + 1):",
+    "for upto in range(0, len(view.cuts) + 1):",
+)
+_reuse.broken(
+    "run-one-loop-late",
+    "the loop that moves a tensor on counts as leaving it in place",
+    "return Run(tuple(inner), upto, cut if slides else None)",
+    "return Run(tuple(inner), upto - 1, cut if slides else None)",
+)
+_reuse.broken(
+    "run-one-loop-early",
+    "a tensor stays through one loop only",
+    "            if cut.dim in indexed:",
+    "            if cut.dim in indexed or inner:",
+)
+_reuse.broken(
+    "slide-over-gaps",
+    "a halo is granted where a stride leaves gaps in a window",
+    "if run.slide and is_gapless(view, tensor, run.slide, upto):",
+    "if run.slide:",
+)
+_reuse.broken(
+    "gaps-of-a-stride-unseen",
+    "a stride alone leaves no gaps",
+    "return all(c == 1 for c, _ in moving)",
+    "return True",
+)
+_reuse.broken(
+    "slide-never",
+    "no halo stays in a scratchpad",
+    "return view.visits_elems(tensor, run.stop - (1 if slides and run.slide else 0))",
+    "return view.visits_elems(tensor, run.stop)",
+)
+_reuse.broken(
+    "window-counted-once",
+    "between two bodies only one of them takes room",
+    "        return 2 * one\n",
+    "        return one\n",
+)
+_reuse.broken(
+    "pair-is-one-piece",
+    "two neighbouring pieces touch what one does",
+    "extents[dim] = min(2 * extents[dim], around)",
+    "extents[dim] = min(extents[dim], around)",
+)
+_reuse.broken(
+    "pair-without-copies",
+    "of pairs side by side only one takes room",
+    "axis_count(replace(axis, size=None), {}, extents) * view.n_copies(axis, upto)",
+    "axis_count(replace(axis, size=None), {}, extents)",
+)
+_reuse.broken(
+    "run-without-room",
+    "a tensor stays whether what comes in between fits or not",
+    "if not run.inner or room.fits(window_bytes(view, room, upto, run.inner)):",
+    "if True:",
+)
+_reuse.broken(
+    "outermost-body-only",
+    "deeper bodies, which may promise more reuse, are not looked at",
+    "if sum(steady) >= least:",
+    "if best:",
+    "test_body.py",
+    "test_reuse.py",
+)
+_reuse.broken(
+    "certain-two-loops-inward",
+    "visits deeper than certain are charged",
+    "best = max(best, view.visits_elems(tensor, upto))",
+    "best = max(best, view.visits_elems(tensor, min(upto + 2, len(view.cuts))))",
+)
+_reuse.broken(
+    "certain-without-the-element",
+    "what exactly fits between two uses certainly evicts",
+    "if others + tensor.element_bytes > room.shared_bytes:",
+    "if others + 2 * tensor.element_bytes > room.shared_bytes:",
+)
+_reuse.broken(
+    "certain-overlap-counted-twice",
+    "windows before and after are taken not to overlap",
+    "max(1, (shortest - cut.extent) // 2)",
+    "max(1, shortest - cut.extent)",
+)
+_reuse.broken(
+    "certain-ignores-padding",
+    "what is clipped counts as touched",
+    "    if _is_clipped(view, axis):\n        return 0\n",
+    "",
+)
+
+_replay = In("models/replay.py", "test_margins.py", "test_replay.py")
+_replay.broken(
+    "clip-kind-lost",
+    "items that the far padding clips differently are taken for equal",
+    "key += [max(0, -first), max(0, last - (axis.size or 0) + 1)]",
+    "key += [max(0, -first)]",
+)
+_replay.broken(
+    "kinds-not-counted",
+    "of equal items only the last is counted",
+    "Item(start, length, count + (before.count if before else 0))",
+    "Item(start, length, count)",
+)
+_replay.broken(
+    "replay-drops-the-last-wave",
+    "items that do not fill a wave do not run",
+    "rows[group[0]][3] = -(-n_items // group[2])  # waves",
+    "rows[group[0]][3] = max(1, n_items // group[2])",
+)
+_replay.broken(
+    "replay-drops-the-last-trip",
+    "a loop whose step does not divide makes one iteration too few",
+    "trips = -(-size[loop.dim] // loop.extent)",
+    "trips = max(1, size[loop.dim] // loop.extent)",
+)
+_replay.broken(
+    "overflow-lost",
+    "a body that does not fit alone still bounds what is moved",
+    "None if state[kernels.OVERFLOW] else high",
+    "high",
+)
+_replay.broken(
+    "gone-with-two-elements-less",
+    "what with the element just fits has certainly evicted it",
+    "*(pool.capacity_bytes - width for width in widths)",
+    "*(pool.capacity_bytes - 2 * width for width in widths)",
+)
+_replay.broken(
+    "gone-only-without-the-element",
+    "the element's own room is forgotten: bounds do not close where they could",
+    "*(pool.capacity_bytes - width for width in widths)",
+    "*(pool.capacity_bytes for width in widths)",
+)
+_replay.broken(
+    "narrower-takes-the-larger",
+    "of two upper bounds the looser is kept",
+    "high = {name: min(count, fine.high[name]) for name, count in coarse.high.items()}",
+    "high = {name: max(count, fine.high[name]) for name, count in coarse.high.items()}",
+)
+_replay.broken(
+    "own-rooms-shared",
+    "tensors with room of their own share the common one",
+    "pools = [Pool((t,), own[t.name]) for t in held if t.name in own]",
+    "pools = [Pool((t,), room.shared_bytes) for t in held if t.name in own]",
+)
+
+_kernels = In("models/_replay_kernels.py", "test_replay.py", "test_margins.py")
+_kernels.broken(
+    "pieces-inside-not-counted",
+    "pieces of an outer loop are numbered as if none were inside",
+    "piece[dim] += digit * loops[i, 2]",
+    "piece[dim] += digit",
+)
+_kernels.broken(
+    "outermost-loop-fastest",
+    "loops run in the reverse order",
+    """    i = loops.shape[0] - 1
+    while i >= 0:
+        digits[i] += 1
+        if digits[i] < loops[i, 3]:
+            return i
+        digits[i] = 0
+        i -= 1
+""",
+    """    i = 0
+    while i < loops.shape[0]:
+        digits[i] += 1
+        if digits[i] < loops[i, 3]:
+            return 0
+        digits[i] = 0
+        i += 1
+""",
+)
+_kernels.broken(
+    "waves-overlap",
+    "a wave begins one item after the last one did",
+    "number = digits[i] * n + left // inside",
+    "number = digits[i] + left // inside",
+)
+_kernels.broken(
+    "last-item-dropped",
+    "the last item of a list does not run",
+    "if number >= n_items(loops, first, end, length):",
+    "if number >= n_items(loops, first, end, length) - 1:",
+)
+_kernels.broken(
+    "first-in-first-out",
+    "a cell that is used again does not become the most recent",
+    "if state[HEAD] == cell:",
+    "if is_held:",
+)
+_kernels.broken(
+    "evicts-when-full",
+    "a cache that is exactly full evicts",
+    "while state[USED] > capacity and state[TAIL] >= 0:",
+    "while state[USED] > max(capacity - 1, 0) and state[TAIL] >= 0:",
+)
+_kernels.broken(
+    "lower-window-inclusive",
+    "the last visit itself counts as what came in between",
+    "1 if before < 0 or before + 1 < start else 0",
+    "1 if before < 0 or before < start else 0",
+)
+_kernels.broken(
+    "upper-window-exclusive",
+    "the last visit does not count as what came in between",
+    "if before < 0 or before < state[WINDOW]:",
+    "if before < 0 or before + 1 < state[WINDOW]:",
+)
+_kernels.broken(
+    "cell-stays-at-its-old-visit",
+    "what is touched again takes room at both visits",
+    "at[before] -= size",
+    "at[before] -= 0",
+)
+_kernels.broken(
+    "cell-in-window-twice",
+    "what the first visit of a window touched counts again",
+    "if before < state[WINDOW + 2 * k]:",
+    "if before <= state[WINDOW + 2 * k]:",
+)
+_kernels.broken(
+    "visit-alone-may-overflow",
+    "a visit that does not fit alone is not noticed",
+    "is_over = at[visit] > capacity",
+    "is_over = at[visit] > 2 * capacity",
+)
+
+_cells = In("models/cells.py", "test_replay.py")
+_cells.broken(
+    "cells-of-one-position",
+    "a cell holds one position, however many are in it",
+    "weights = np.bincount(cell.ravel(), minlength=len(kinds))",
+    "weights = np.minimum(1, np.bincount(cell.ravel(), minlength=len(kinds)))",
+)
+_cells.broken(
+    "rows-one-apart",
+    "rows of cells are numbered as if each dimension had one piece",
+    "strides.insert(0, n_rows)",
+    "strides.insert(0, 1)",
+)
+_cells.broken(
+    "cells-beyond-the-end",
+    "the position after the last is stored",
+    "place = place[(place >= 0) & (place < axis.size)]",
+    "place = place[(place >= 0) & (place <= axis.size)]",
+)
+_cells.broken(
+    "plain-cells-clip-end",
+    "along one dimension, the last stored position is left out",
+    "kept = np.minimum(weights, -((first - axis.size) // coefficient))",
+    "kept = np.minimum(weights, -((first - axis.size + 1) // coefficient))",
+)
+
+_slices = In("models/slices.py", "test_replay.py")
+_slices.broken(
+    "first-touches-all-missing",
+    "a slice finds nothing of the ones before",
+    "sum(item.count * _elems(tensor, item) for item in items),",
+    "touched,",
+)
+_slices.broken(
+    "nothing-held-at-the-start",
+    "a slice larger than the cache finds nothing",
+    "held = pool.capacity_bytes // tensor.element_bytes",
+    "held = 0",
+)
+_slices.broken(
+    "first-touches-all-found",
+    "a slice misses no more at first than it certainly must",
+    "at_most = touched\n",
+    "at_most = missing\n",
+)
+_slices.broken(
+    "slices-first-touch-twice",
+    "what a slice brings in first is counted again",
+    "again = inner.point[name] - touched",
+    "again = inner.point[name]",
+)
+
+_buffer = In("models/buffer.py", "test_reuse.py", "test_replay.py")
+_buffer.broken(
+    "promise-ignores-waves-that-run-on",
+    "the promise is not raised where waves end within an iteration",
+    "if is_merged or not (is_whole or view.is_aligned):",
+    "if is_merged:",
+)
+_buffer.broken(
+    "promise-ignores-unfit-waves",
+    "the promise is not raised where a step of a wave does not fit",
+    "if is_merged or not (is_whole or view.is_aligned):",
+    "if not (is_whole or view.is_aligned):",
+)
+_buffer.broken(
+    "promise-lowered",
+    "where waves run on, the smaller bound is promised",
+    "return {name: max(count, high[name]) for name, count in visits.items()}",
+    "return {name: min(count, high[name]) for name, count in visits.items()}",
+)
+_buffer.broken(
+    "each-alone-in-all-the-room",
+    "an instance alone has the room of all",
+    "return promised_visits(alone, room.divided(n))",
+    "return promised_visits(alone, room)",
+)
+_buffer.broken(
+    "output-read-at-first",
+    "the first visits of the output read it",
+    "back = Bracket(moved.low - first, moved.point - first, moved.high - first)",
+    "back = moved",
+)
+_buffer.broken(
+    "write-back-lost",
+    "the last visits of the output do not write it",
+    "TensorTraffic(tensor.name, back, moved)",
+    "TensorTraffic(tensor.name, back, back)",
+)
+_buffer.broken(
+    "promised-write-back-lost",
+    "the last visits of the output are promised for nothing",
+    "Promise(moved - tensor_bytes(problem, tensor), moved)",
+    "Promise(moved - tensor_bytes(problem, tensor), moved - tensor_bytes(problem, tensor))",
+    "test_score.py",
+    "test_reuse.py",
+)
+_buffer.broken(
+    "double-buffer-for-nothing",
+    "double-buffered tiles take their room once",
+    "fit = fit_cut(view, room, 2 if double_buffered else 1)",
+    "fit = fit_cut(view, room, 1)",
+)
+_buffer.broken(
+    "brackets-not-narrowed",
+    "what a replay finds does not lower the upper bound",
+    "high = {name: min(count, found.high[name]) for name, count in high.items()}",
+    "high = {name: max(count, found.high[name]) for name, count in high.items()}",
+)
+
+_compute = In("models/compute.py", "test_compute.py")
+_compute.broken(
+    "partial-wave-free",
+    "items that do not fill a wave take no time",
+    "waves, full_waves = -(-n_items // instances),",
+    "waves, full_waves = max(1, n_items // instances),",
+)
+_compute.broken(
+    "edge-item-full-in-the-bound",
+    "the bound counts an edge item as a full one",
+    "n_full *= max(1, lengths[dim] // extent)",
+    "n_full *= -(-lengths[dim] // extent)",
+)
+_compute.broken(
+    "edge-item-dropped",
+    "an item at the edge is not worked on",
+    "n_items *= -(-lengths[dim] // extent)",
+    "n_items *= max(1, lengths[dim] // extent)",
+)
+_compute.broken(
+    "last-list-dropped",
+    "the rest of a temporal loop makes no list",
+    "for length, trips in ((step, full), (rest, 1)):",
+    "for length, trips in ((step, full),):",
+)
+
+_machine = In("models/machine.py", "test_machine.py", "test_score.py")
+_machine.broken(
+    "own-level-shared",
+    "a unit's own level keeps what it holds from item to item",
+    "if count <= level.instances",
+    "if count < level.instances",
+)
+_machine.broken(
+    "instances-of-all",
+    "one instance of a level serves the units of all",
+    "unit: count // level.instances",
+    "unit: count",
+)
+
+_score = In("score.py", "test_score.py")
+_score.broken(
+    "bandwidth-of-the-level-outside",
+    "a level's traffic goes at the bandwidth of the next outer one",
+    "times = [_time(level, found) for level, found in zip(arch.caches, moved, strict=True)]",
+    "times = [_time(level, found) for level, found in zip(arch.levels, moved, strict=False)]",
+)
+_score.broken(
+    "passing-tensors-free",
+    "tensors that do not enter a level move a byte",
+    "found[name] = inner if name in self.passing else self.own.promised[name]",
+    "found[name] = Promise(1, 0) if name in self.passing else self.own.promised[name]",
+)
+_score.broken(
+    "write-through-as-write-back",
+    "a level that writes through writes its own visits",
+    "Promise(found[name].read_bytes, inner.write_bytes)",
+    "Promise(found[name].read_bytes, found[name].write_bytes)",
+)
+_score.broken(
+    "registers-forgotten",
+    "sums kept in registers are written through all the same",
+    'level.write_policy == "through" and level.accumulate == "level"',
+    'level.write_policy == "through"',
+)
+_score.broken(
+    "first-access-reads",
+    "the first access to each element of the output reads it",
+    "writes, reads = every, every - tensor_bytes(problem, tensor)",
+    "writes, reads = every, every",
+)
+_score.broken(
+    "bound-with-full-edges",
+    "the bound on time counts edge items as full",
+    "compute_bound_s = steps.least /",
+    "compute_bound_s = steps.promised /",
+    "test_margins.py",
+)
+_score.broken(
+    "bound-at-sustained-bandwidth",
+    "the bound on time takes the sustained bandwidth for the highest",
+    "highest = level.bound_bandwidth_bytes_per_s",
+    "highest = level.bandwidth_bytes_per_s",
+)
+_score.broken(
+    "energy-of-one-side",
+    "a byte costs energy in the outer level only",
+    "both = (outer.energy_pj_per_byte or 0.0) + (level.energy_pj_per_byte or 0.0)",
+    "both = outer.energy_pj_per_byte or 0.0",
+)
+
+_yalsa = In("models/yalsa.py", "test_yalsa.py")
+_yalsa.broken(
+    "yalsa-exact-fit",
+    "Yalsa: what fills the cache exactly fits",
+    "if reloaded_bytes < capacity_bytes:",
+    "if reloaded_bytes <= capacity_bytes:",
+)
+_yalsa.broken(
+    "yalsa-halo",
+    "Yalsa: the bounding box is one position too wide",
+    "coefficient * (extents.get(dim, 1) - 1)",
+    "coefficient * extents.get(dim, 1)",
+)
+_yalsa.broken(
+    "yalsa-in-double-precision",
+    "Yalsa: the last division is not rounded to a 32-bit float",
+    "return single(single(reloaded_bytes) / single(iterations / single(iterations_per_cycle)))",
+    "return single(reloaded_bytes) / single(iterations / single(iterations_per_cycle))",
+)
+_float32 = In("models/float32.py", "test_yalsa.py")
+_float32.broken(
+    "rounded-twice",
+    "large integers are rounded to 64 bits first, then to 32",
+    "float((size >> excess) | sticky)",
+    "float(size >> excess)",
+    "test_margins.py",
+)
+_diannao = In("models/diannao.py", "test_yalsa.py")
+_diannao.broken(
+    "diannao-cycles-rounded-up",
+    "DianNao: a part of a cycle counts as a cycle",
+    "problem.macs // machine.iterations_per_cycle",
+    "-(-problem.macs // machine.iterations_per_cycle)",
+)
+_diannao.broken(
+    "diannao-unit-slip",
+    "DianNao: nanoseconds are called seconds",
+    "_NANO = 1e-9",
+    "_NANO = 1.0",
+)
+_report003 = In("models/report003.py", "test_report003.py")
+_report003.broken(
+    "report003-gb",
+    "report 003: GB are compared with GB, not GiB",
+    "_BYTES_PER_GIB = 1 << 30",
+    "_BYTES_PER_GIB = 10**9",
+)
+_report003.broken(
+    "report003-rounded-bytes",
+    "report 003: bytes a cycle are rounded, not cut",
+    "return int(exact)",
+    "return round(exact)",
+)
+_report003.broken(
+    "report003-padded-image",
+    "report 003: loops run over the padding, too",
+    "sizes[dim] = reached if axis.size is None else axis.size",
+    "sizes[dim] = reached",
+)
+
+MODELS = tuple(
+    mutant
+    for file in (
+        _traffic, _reuse, _replay, _kernels, _cells, _slices, _buffer, _compute, _machine, _score,
+        _yalsa, _float32, _diannao, _report003,
+    )
+    for mutant in file.mutants
+)  # fmt: skip

@@ -1,0 +1,45 @@
+"""What a mutant is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One formula broken on purpose.
+
+    ``before`` occurs exactly once in ``file``; ``after`` takes its place.
+    ``breaks`` says what is wrong then; ``tests`` are the test files, or single
+    tests in them, that must fail.
+    """
+
+    name: str
+    file: str
+    before: str
+    after: str
+    breaks: str
+    tests: tuple[str, ...]
+
+    def applied(self, text: str) -> str:
+        """The file's text with the formula broken."""
+        if text.count(self.before) != 1:
+            raise ValueError(f"{self.name}: its snippet is {text.count(self.before)} times in file")
+        return text.replace(self.before, self.after)
+
+    @property
+    def module(self) -> str:
+        return self.file.removesuffix(".py").replace("/", ".")
+
+
+class In:
+    """The mutants of one file."""
+
+    def __init__(self, file: str, *tests: str) -> None:
+        self.file, self.tests = f"loopsched/{file}", tests
+        self.mutants: list[Mutant] = []
+
+    def broken(self, name: str, breaks: str, before: str, after: str, *tests: str) -> None:
+        """Add a mutant; other tests than the file's where given."""
+        at = tuple(f"tests/{test}" for test in tests or self.tests)
+        self.mutants.append(Mutant(name, self.file, before, after, breaks, at))

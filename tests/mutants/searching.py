@@ -1,0 +1,199 @@
+"""Mutants of the search: bounds, classes, candidates, counts."""
+
+from __future__ import annotations
+
+from .mutant import In
+
+_orders = In("scheduler/orders.py", "test_orders.py")
+_orders.broken(
+    "classes-dropped",
+    "orders that differ for the second tensor only are one class",
+    "pinned = all(any(dim in indexed for dim in inward) for indexed, _ in tensors)",
+    "pinned = any(any(dim in indexed for dim in inward) for indexed, _ in tensors)",
+)
+_orders.broken(
+    "slides-not-told-apart",
+    "classes of orders ignore along which loop a window slides",
+    "(tuple(runs), tuple(slides)), OrderClass(",
+    "(tuple(runs), ()), OrderClass(",
+)
+
+_tables = In("scheduler/tables.py", "test_body.py", "test_exact.py")
+_tables.broken(
+    "candidate-extent-lost",
+    "the extent for two pieces is not tried",
+    "        return tuple(sorted({-(-longest // (-(-longest // e)))",
+    "        classes.discard(-(-longest // 2))\n"
+    "        return tuple(sorted({-(-longest // (-(-longest // e)))",
+)
+_tables.broken(
+    "uneven-extents-lost",
+    "larger extents that touch less, for gaps or padding, are not tried",
+    "    if not uneven:\n        return classes\n",
+    "    return classes\n",
+)
+_tables.broken(
+    "bound-with-full-halos",
+    "the bound takes a window with gaps to share what one without would",
+    "            shared[:] = 0\n",
+    "            shared[:] = shared\n",
+    "test_margins.py",
+)
+
+_kernels = In("scheduler/_kernels.py", "test_body.py", "test_kernels.py", "test_exact.py")
+_kernels.broken(
+    "prunes-too-much",
+    "branches a little worse than the best are cut off with those that are better",
+    "            if bound >= incumbent:\n                if depth_of == 0:",
+    "            if bound >= incumbent - incumbent // 8:\n                if depth_of == 0:",
+)
+_kernels.broken(
+    "search-runs-forgotten",
+    "the search takes no tensor to stay through a run",
+    "product *= pieces[d, 0 if run[d] else index[d]]",
+    "product *= pieces[d, index[d]]",
+)
+_kernels.broken(
+    "search-window-once",
+    "the search counts one of two consecutive bodies",
+    "return int(2 * one[b])",
+    "return int(one[b])",
+)
+_kernels.broken(
+    "search-slide-over-gaps",
+    "the search grants a halo where a stride leaves gaps",
+    "ok = ok and is_gapless[at] == 1",
+    "ok = ok and is_gapless[at] >= 0",
+    "test_margins.py",
+)
+_kernels.broken(
+    "search-exact-fit-refused",
+    "the search leaves out what fills the buffer exactly",
+    "return shared <= capacity",
+    "return shared < capacity",
+)
+_kernels.broken(
+    "rooms-too-small-for-the-rest",
+    "of extents not yet chosen, the largest that fits is passed over",
+    "                            low = middle + 1\n",
+    "                            low = middle + 2\n",
+)
+_kernels.broken(
+    "items-partial-wave-free",
+    "the bound on items forgets the wave that is not full",
+    "steps += many * -(-items // instances) * length",
+    "steps += many * max(1, items // instances) * length",
+    "test_margins.py",
+)
+_kernels.broken(
+    "items-data-free",
+    "the output's first visits count as reads in the bound on items",
+    "        moved = -constant\n",
+    "        moved = 0\n",
+    "test_margins.py",
+)
+
+_items = In("scheduler/items.py", "test_margins.py")
+_items.broken(
+    "no-list-for-the-rest",
+    "items are never cut so that the rest has a list of its own",
+    "found += [_Cut(size, size - size % e, e) for e in floors if size % e]",
+    "found += []",
+)
+_item_bounds = In("scheduler/item_bounds.py", "test_margins.py")
+_item_bounds.broken(
+    "rest-as-large-as-an-item",
+    "the bound on steps takes the rest of a list for a whole item",
+    "found.add((item, lists * -(-outer // item), rest))",
+    "found.add((item, lists * -(-outer // item), item))",
+)
+
+_body = In("scheduler/body.py", "test_body.py", "test_exact.py")
+_body.broken(
+    "never-all-dims-cut",
+    "a body is never cut along every dimension",
+    "for many in range(len(free) + 1):",
+    "for many in range(max(1, len(free))):",
+)
+_body.broken(
+    "search-without-halos",
+    "the search knows no halos",
+    "if slide is not None and halo_reuse:",
+    "if slide is not None and not halo_reuse:",
+)
+
+_exact = In("scheduler/exact.py", "test_exact.py")
+_exact.broken(
+    "proves-what-is-near",
+    "a schedule within a tenth of the bound counts as proven best",
+    "return min(floor, best), best <= floor",
+    "return min(floor, best), best <= 1.1 * floor",
+)
+_exact.broken(
+    "floor-too-high",
+    "the bound on compute time is that of one instance less",
+    "return -(-self.problem.macs // self.instances) / self.rate",
+    "return -(-self.problem.macs // max(1, self.instances - 1)) / self.rate",
+)
+_exact.broken(
+    "own-level-as-guaranteed",
+    "the bound for an instance's own level counts guaranteed reuse only",
+    'return level.kind == "cache" and self.value == "high" and not own',
+    'return level.kind == "cache" and self.value == "high"',
+)
+_exact.broken(
+    "nothing-shared-at-once",
+    "where one point of each instance does not fit, nothing is shared in a step",
+    "at_once = min(self.instances, sharing) if level.is_shared else 1",
+    "at_once = 1",
+)
+
+_space = In("scheduler/space.py", "test_space.py")
+_space.broken(
+    "extents-miscounted",
+    "chains that end above 1 are counted with one extent too many",
+    "to_more = math.comb(size - 2, len(cuts))",
+    "to_more = math.comb(size - 1, len(cuts))",
+)
+_counting = In("scheduler/counting.py", "test_constraints.py", "test_sampling.py")
+_counting.broken(
+    "orders-not-shuffled",
+    "loops of two groups are counted in one order",
+    "return prod(comb(a + b, b) for a, b in zip(one, other, strict=True))",
+    "return 1",
+)
+_counting.broken(
+    "cuts-to-the-same-extent",
+    "a loop may leave its extent as it is",
+    'np.searchsorted(outer, inner, side="right")]\n',
+    'np.searchsorted(outer, inner, side="left")]\n',
+)
+_stream = In("scheduler/_stream_kernels.py", "test_stream.py")
+_stream.broken(
+    "stream-runs-forgotten",
+    "the stream of scores takes no tensor to stay through a run",
+    "if is_indexed[t, d] == 0 and run[t, d] == 0:",
+    "if is_indexed[t, d] == 0:",
+)
+_waves = In("scheduler/waves.py", "test_margins.py", "test_replay.py")
+_waves.broken(
+    "barrier-around-too-many",
+    "inside a barrier are more items than instances",
+    "free = free // trips if at_once == trips else 1",
+    "free = free if at_once == trips else 1",
+)
+_waves.broken(
+    "barrier-moves-the-tile",
+    "a barrier is put around tiles of another size",
+    "min(loop.extent, at_once * step), unit)",
+    "min(loop.extent, at_once * step + 1), unit)",
+)
+
+SEARCHING = tuple(
+    mutant
+    for file in (
+        _orders, _tables, _kernels, _items, _item_bounds, _body, _exact, _space, _counting, _stream,
+        _waves,
+    )
+    for mutant in file.mutants
+)  # fmt: skip
