@@ -19,6 +19,8 @@ from loopsched.models.machine import (
     room_of,
 )
 from loopsched.models.traffic import Room
+from loopsched.notation import parse_schedule
+from loopsched.score import evaluate
 
 CONV = {"c": 4, "k": 4, "p": 4, "q": 4, "r": 3, "s": 3}
 
@@ -152,3 +154,14 @@ def test_a_machine_that_is_too_narrow() -> None:
     arch = machine(cache("L1", 1024), rates={"bf16": 2})
     with pytest.raises(ArchError, match=r"no rate for elements of 4 bytes \(it has: bf16\)"):
         data_type_of(gemm(m=2, n=2, k=2), arch)
+
+
+def test_the_only_unit_does_not_own_the_shared_level() -> None:
+    """Items of a machine with one unit find what earlier ones left in the shared cache."""
+    compute = Compute("SM", 1, 1e9, 1e9, (("fp32", 1),))
+    levels = (Level("DRAM", "memory", None), Level("L2", "cache", 1024))
+    arch = Arch("one", levels, compute)
+    assert own_units(arch, levels[1]) == frozenset()
+    problem = gemm(m=4, n=4, k=4)
+    nest = parse_schedule("M:4@SM N:4 K:4", problem)
+    assert evaluate(problem, nest, arch).levels[0].tensors["B"].read_bytes.high == 4 * 16

@@ -99,7 +99,7 @@ def step_on(loops: Ints, digits: Ints) -> int:
     while i >= 0:
         digits[i] += 1
         if digits[i] < loops[i, 3]:
-            return i
+            return int(i)
         digits[i] = 0
         i -= 1
     return -1

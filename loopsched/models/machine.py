@@ -66,7 +66,12 @@ def room_of(problem: Problem, level: Level) -> Room:
 
 
 def own_units(arch: Arch, level: Level) -> frozenset[str]:
-    """Units whose instances each have such a level, or are outside it."""
+    """Units whose instances each have such a level, or are outside it.
+
+    None for a level of the whole machine, even if there is but one unit.
+    """
+    if level.unit is None:
+        return frozenset()
     units = dict(arch.spatial_units)
     return frozenset(unit for unit, count in units.items() if count <= level.instances)
 
