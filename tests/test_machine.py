@@ -159,7 +159,8 @@ def test_a_machine_that_is_too_narrow() -> None:
 def test_the_only_unit_does_not_own_the_shared_level() -> None:
     """Items of a machine with one unit find what earlier ones left in the shared cache."""
     compute = Compute("SM", 1, 1e9, 1e9, (("fp32", 1),))
-    levels = (Level("DRAM", "memory", None), Level("L2", "cache", 1024))
+    cache = Level("L2", "cache", 1024, bandwidth_bytes_per_s=1e9)
+    levels = (Level("DRAM", "memory", None), cache)
     arch = Arch("one", levels, compute)
     assert own_units(arch, levels[1]) == frozenset()
     problem = gemm(m=4, n=4, k=4)
