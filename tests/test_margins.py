@@ -37,6 +37,8 @@ from loopsched.scheduler.items import Pace, best_items
 from loopsched.scheduler.tables import tables_for, with_least_halos
 from loopsched.scheduler.waves import with_barriers
 from loopsched.score import evaluate
+from loopsched.simulator import simulate
+from loopsched.validation import validate_counters
 
 # --- room --------------------------------------------------------------------
 
@@ -187,6 +189,20 @@ def test_a_barrier_lets_in_no_more_items_than_instances() -> None:
     assert len(lists) == 8
 
 
+def test_groups_of_items_run_on_instances_of_their_own() -> None:
+    """One list written as groups of two rows is the list: each instance has its own cache."""
+    rates = (("fp32", 1),)
+    own = Level("L1", "cache", 32, instances=2, unit="SM", bandwidth_bytes_per_s=1e9)
+    arch = Arch("two", (Level("DRAM", "memory", None), own), Compute("SM", 2, 1.0, 1.0, rates))
+    problem = gemm(m=4, n=2, k=3)
+    plain, grouped = (
+        simulate(problem, parse_schedule(text, problem), arch=arch).level("L1")
+        for text in ("M:4@SM N:2 K:3", "M:4@SM M:2@SM N:2 K:3")
+    )
+    assert grouped.tensors == plain.tensors
+    assert plain.tensors["B"].read_bytes == 4 * 4 * 6  # each row brings all of B in
+
+
 def test_a_bound_on_time_counts_no_edge_as_full() -> None:
     """Nine rows in items of four on two units: two waves, but five rows a unit would do."""
     rates = (("fp32", 1),)
@@ -283,3 +299,13 @@ def test_a_tie_is_broken_by_the_last_bit() -> None:
     assert single(2**60 + 2**36) == 2**60
     assert single(2**60 + 2**36 + 1) == 2**60 + 2**37
     assert single(-(2**60) - 2**36 - 1) == -(2**60) - 2**37
+
+
+# --- validation --------------------------------------------------------------
+
+
+def test_errors_are_relative_to_what_was_measured() -> None:
+    row = {"M": 512, "N": 512, "K": 512, "tile_m": 64, "tile_n": 64, "tile_k": 32, "group_m": 8}
+    measured = 4 * 2 * 4 * 512 * 512  # four times what must be read, and is predicted
+    found = validate_counters([row | {"dram_read_bytes": measured}])
+    assert found.rows[0]["error_dram_read_bytes"] == -0.75

@@ -183,7 +183,7 @@ _kernels.broken(
     while i >= 0:
         digits[i] += 1
         if digits[i] < loops[i, 3]:
-            return i
+            return int(i)
         digits[i] = 0
         i -= 1
 """,
