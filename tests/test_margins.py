@@ -27,8 +27,9 @@ from loopsched.models.replay import Nest, items_of, pools_of, replay_at
 from loopsched.models.reuse import _least_between
 from loopsched.models.traffic import Room
 from loopsched.models.view import View, ends_with_iterations, view_of
+from loopsched.nest import Schedule
 from loopsched.notation import parse_schedule
-from loopsched.problem import Problem
+from loopsched.problem import Axis, Problem, Tensor
 from loopsched.scheduler import Constraints, space_of
 from loopsched.scheduler.allowed import allowed
 from loopsched.scheduler.body import best_body
@@ -105,10 +106,20 @@ def test_a_replay_of_tiles_knows_what_is_gone() -> None:
 def test_all_iterations_but_one_touch_what_is_claimed(data: st.DataObject) -> None:
     problem = data.draw(problems())
     schedule = data.draw(schedules(problem))
+    assert_others_touch_what_is_claimed(problem, schedule)
+
+
+def test_iterations_in_the_padding_touch_nothing() -> None:
+    """Of four rows two are stored: all but the first row touch one."""
+    x, y = Axis((("P", 1),), offset=0, size=2), Axis((("P", 1),))
+    problem = Problem("clipped", (("P", 4),), (Tensor("x", (x,)), Tensor("y", (y,))), "y")
+    assert_others_touch_what_is_claimed(problem, parse_schedule("P:4", problem))
+
+
+def assert_others_touch_what_is_claimed(problem: Problem, schedule: Schedule) -> None:
     view = view_of(problem, schedule)
-    room = Room.shared(0)
     for upto in range(len(view.cuts)):
-        claimed = _least_between(view, room, upto)
+        claimed = _least_between(view, Room.shared(0), upto)
         if claimed is not None:
             assert claimed <= least_of_others(problem, view, upto)
 
