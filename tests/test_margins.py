@@ -189,6 +189,32 @@ def test_a_shorter_list_may_not_be_aligned() -> None:
     assert view_of(problem, nest, instances={"SM": 4}).is_aligned
 
 
+@pytest.mark.parametrize(
+    ("sizes", "text", "capacity"),
+    [
+        ((4, 2, 2), "M:4@SM N:2@SM K:2", 8),
+        ((4, 4, 3), "M:4@SM N:4@SM M:3 N:3 K:3", 8),
+        ((5, 6, 3), "M:5@SM N:6@SM N:5 M:3 K:3", 21),
+    ],
+)
+def test_three_instances_have_a_third_of_the_room_each(
+    sizes: tuple[int, int, int], text: str, capacity: int
+) -> None:
+    """What one instance keeps in all of the room, three do not; waves run on across rows."""
+    problem = gemm(**dict(zip("mnk", sizes, strict=True)), element_bytes=1)
+    nest = parse_schedule(text, problem)
+    cache = oracle.Lru(problem, capacity)
+    for items in oracle.item_lists(problem, nest, "SM"):
+        for wave in oracle.waves(items, 3):
+            cache.run(oracle.lock_step(wave))
+    cache.flush()
+    view = view_of(problem, nest, instances={"SM": 3})
+    promised = lru_traffic(view, Room.shared(capacity)).promised
+    for name, promise in promised.items():
+        assert promise.read_bytes >= cache.moved.reads[name]
+        assert promise.write_bytes >= cache.moved.writes[name]
+
+
 def test_a_barrier_lets_in_no_more_items_than_instances() -> None:
     """Seven instances take two rows of three tiles, not seven rows."""
     problem = gemm(m=64, n=48, k=1)
