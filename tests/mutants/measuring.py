@@ -150,10 +150,10 @@ _walk.broken(
     "if at < 0 or at > clip[a, 1]:",
 )
 _walk.broken(
-    "short-items-go-on",
-    "an item shorter than the others goes one iteration too far",
+    "short-items-stop-early",
+    "an item shorter than the others stops one iteration early",
     "if now[inner[d]] >= lengths[i, d]:",
-    "if now[inner[d]] > lengths[i, d]:",
+    "if now[inner[d]] >= lengths[i, d] - 1:",
 )
 _levels = In("simulator/_levels.py", "test_simulator_system.py")
 _levels.broken(
