@@ -19,7 +19,7 @@ from strategies import problems, schedules
 from loopsched.arch import Arch, Compute, Level
 from loopsched.arch_file import load_arch
 from loopsched.builders import affine, gemm
-from loopsched.footprint import axis_extremes, n_segments
+from loopsched.footprint import axis_count, axis_extremes, n_segments, segments
 from loopsched.models.buffer import lru_traffic, traffic
 from loopsched.models.compute import compute_steps
 from loopsched.models.float32 import single
@@ -40,6 +40,24 @@ from loopsched.scheduler.waves import with_barriers
 from loopsched.score import evaluate
 from loopsched.simulator import simulate
 from loopsched.validation import validate_counters
+
+# --- pieces ------------------------------------------------------------------
+
+
+def test_strides_step_over_the_first_stored_position() -> None:
+    """Of -3, -1, 1, 3 the last two are stored; a stride of 2 skips two, not one and a half."""
+    assert axis_count(Axis((("P", 2),), offset=-3, size=10), {}, {"P": 4}) == 2
+    assert axis_count(Axis((("P", 2),), offset=-4, size=10), {}, {"P": 4}) == 2
+
+
+def test_equal_pieces_of_unequal_tiles_are_counted_together() -> None:
+    """5, 5 and 1 in pieces of 4: two of 4, and three of 1."""
+    assert n_segments(11, (5, 4)) == len(segments(11, (5, 4))) == 5
+
+
+def test_the_smallest_piece_is_the_one_at_the_edge() -> None:
+    assert axis_extremes(Axis((("M", 1),)), (10,), ((4,),)) == (10, 4, 2)
+
 
 # --- room --------------------------------------------------------------------
 

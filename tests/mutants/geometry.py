@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .mutant import In
 
-_footprint = In("footprint.py", "test_footprint.py")
+_footprint = In("footprint.py", "test_footprint.py", "test_margins.py")
 _footprint.broken(
     "reach-one-short",
     "a window reaches one position less: the halo is off by one",
