@@ -96,26 +96,26 @@ _view.broken(
 _view.broken(
     "edge-items-dropped",
     "work items at the edge do not exist",
-    "full, rest = divmod(length, extent)",
-    "full, rest = length // extent, 0",
+    "return {(0, length): many for length, many in lengths.items()}",
+    "return {(0, length): many for length, many in lengths.items() if length == max(lengths)}",
 )
 _view.broken(
     "one-instance-idle",
     "waves are one item short",
-    "free = max(1, instances)",
-    "free = max(1, instances - 1)",
+    "max(1, instances)",
+    "max(1, instances - 1)",
 )
 _view.broken(
     "last-wave-dropped",
     "items that do not fill a wave run beside it",
-    "trips = -(-length // extent)\n        at_once",
-    "trips = length // extent\n        at_once",
+    "-(-length // extent)",
+    "(length // extent)",
 )
 _view.broken(
     "waves-not-cut",
     "a loop that two waves share is taken for one",
-    "if extent * at_once < length",
-    "if 2 * extent * at_once < length",
+    " < length\n    ]",
+    " * 2 < length\n    ]",
 )
 _view.broken(
     "alignment-without-remainder",
