@@ -142,6 +142,17 @@ def n_segments(size: int, extents: Sequence[int]) -> int:
     >>> n_segments(10, (4, 3))
     5
     """
+    return sum(segment_lengths(size, extents).values())
+
+
+def segment_lengths(size: int, extents: Sequence[int]) -> dict[int, int]:
+    """Count the pieces of `segments` by their length, without listing them.
+
+    Examples
+    --------
+    >>> segment_lengths(10, (4, 3))
+    {3: 2, 1: 2, 2: 1}
+    """
     lengths = {size: 1}
     for extent in extents:
         cut: dict[int, int] = {}
@@ -152,7 +163,21 @@ def n_segments(size: int, extents: Sequence[int]) -> int:
             if rest:
                 cut[rest] = cut.get(rest, 0) + many
         lengths = cut
-    return sum(lengths.values())
+    return lengths
+
+
+def is_clipped(axis: Axis, sizes: Mapping[str, int]) -> bool:
+    """Whether part of what the dimensions reach on an axis is padding.
+
+    Examples
+    --------
+    >>> is_clipped(Axis((("P", 1), ("R", 1)), -1, 8), {"P": 8, "R": 3})
+    True
+    """
+    if axis.size is None:
+        return False
+    last = axis.offset + sum(c * (sizes[dim] - 1) for dim, c in axis.terms)
+    return axis.offset < 0 or last >= axis.size
 
 
 class Extremes(NamedTuple):

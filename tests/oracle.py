@@ -304,6 +304,34 @@ def lock_step(wave: Sequence[Item]) -> list[Point]:
     return [point for _, _, point in steps]
 
 
+def units_in_lock_step(
+    problem: Problem, schedule: Schedule, instances: Mapping[str, int]
+) -> list[Point]:
+    """Points of units inside units, all lists side by side run wave by wave.
+
+    Time is a tuple: of temporal loops the iteration, of lists the wave.  At one
+    time, instances take turns, the outermost unit's slowest.
+    """
+    loops = schedule.loops
+
+    def order(i: int, part: list[tuple[Position, Point]]) -> list[tuple[Position, Position, Point]]:
+        if i == len(loops):
+            return [((), (), point) for _, point in part]
+        end = i + 1
+        while loops[i].level and end < len(loops) and loops[end].level == loops[i].level:
+            end += 1
+        n = instances[str(loops[i].level)] if loops[i].level else 0
+        found = []
+        for number, (_, group) in enumerate(groupby(part, key=lambda step: step[0][i:end])):
+            now, who = ((number // n,), (number % n,)) if n else ((number,), ())
+            for time, turn, point in order(end, list(group)):
+                found.append(((*now, *time), (*who, *turn), point))
+        return found
+
+    steps = sorted(order(0, list(walk(problem, schedule))), key=lambda step: step[:2])
+    return [point for _, _, point in steps]
+
+
 @dataclass(frozen=True)
 class Steps:
     """Steps of a machine, assigned literally.

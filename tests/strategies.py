@@ -69,10 +69,21 @@ def affines(draw: st.DrawFn) -> Problem:
         while left:
             n_terms = draw(st.integers(1, min(3, len(left))))
             terms = tuple((dim, draw(st.integers(1, 4))) for dim in left[:n_terms])
-            axes.append(Axis(terms))
+            axes.append(draw(_padded(terms, dict(sizes))))
             left = left[n_terms:]
         indices[name] = tuple(axes)
     return _problem(draw, sizes, indices, draw(st.sampled_from(list(indices))))
+
+
+@st.composite
+def _padded(draw: st.DrawFn, terms: tuple[tuple[str, int], ...], size: dict[str, int]) -> Axis:
+    """An axis, in a third of all cases with padding around its stored positions."""
+    last = sum(c * (size[dim] - 1) for dim, c in terms)
+    if draw(st.integers(0, 2)) or not last:
+        return Axis(terms)
+    before = draw(st.integers(0, min(2, last)))
+    after = draw(st.integers(0, min(2, last - before)))
+    return Axis(terms, -before, last + 1 - before - after)
 
 
 def problems() -> st.SearchStrategy[Problem]:

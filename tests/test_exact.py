@@ -7,6 +7,7 @@ shared or a unit's own; problems have strides, gaps, padding, groups, gradients.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from random import Random
 
 import pytest
@@ -24,6 +25,7 @@ from loopsched.arch import Arch, Compute, Level
 from loopsched.errors import EmptySpaceError
 from loopsched.problem import Axis, Problem, Tensor
 from loopsched.scheduler import exact, search, space_of
+from loopsched.scheduler.allowed import allows
 from loopsched.scheduler.enumerate import schedules
 from loopsched.scheduler.result import Certificate, Objective, Value
 
@@ -201,3 +203,17 @@ def test_write_through_writes_what_the_level_inside_writes() -> None:
         holds=("B", "C"), double_buffered=True,
     )  # fmt: skip
     _least_is_found(problem, _machine(pad, cache, inner, units=6, rate=40.0), "time")
+
+
+def test_what_is_found_lies_in_the_space() -> None:
+    """Also what was tried to end waves with iterations: no level of its own, no block of loops."""
+    n_found = 0
+    objectives: tuple[Objective, ...] = ("time", "dram_bytes")
+    for problem, arch in _cases(20_000):
+        for objective in objectives:
+            with suppress(EmptySpaceError):
+                found = loopsched.search(problem, arch, objective=objective, top=3)
+                for schedule in (found.schedule, *(one.schedule for one in found.alternatives)):
+                    n_found += 1
+                    assert allows(found.certificate.space, schedule) is None
+    assert n_found > 100

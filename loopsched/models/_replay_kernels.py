@@ -171,7 +171,7 @@ def walk(
     ``loops``: dimension, extent, pieces in a full child, trips, group (-1: none),
     pieces that its list makes of a full child.
     ``groups``: first loop, end, instances, instances of the groups inside.
-    ``tensors``: first axis, end, bytes an element, first cell, window threshold.
+    ``tensors``: first axis, end, bytes an element, first cell, number of its window.
     ``axes``: first of its dims, end, first row, factor of its cells, first weight.
     ``axis_dims``: dimension, factor of its pieces.
     ``state``: see the constants above; then start and bytes of each window, where
@@ -250,9 +250,7 @@ def walk(
                         found[t, 1] += elems
                     if has_bounds:
                         before = last[cell]
-                        if before == visit:
-                            found[t, 3] += elems  # again in this visit, by another instance
-                        else:
+                        if before != visit:  # else another instance brought it in
                             if before >= 0:
                                 at[before] -= size
                             at[visit] += size
@@ -281,12 +279,11 @@ def walk(
                     if k < 0:
                         break
         if has_bounds:
-            is_over = at[visit] > capacity
-            if is_over:
+            if at[visit] > capacity:
                 state[OVERFLOW] = 1
             for k in range(n_limits):
                 start, held = state[WINDOW + 2 * k], state[WINDOW + 2 * k + 1]
-                while held > limits[k]:
+                while start <= visit and held > limits[k]:
                     held -= at[start]
                     start += 1
                 state[WINDOW + 2 * k], state[WINDOW + 2 * k + 1] = start, held
@@ -296,10 +293,6 @@ def walk(
                     found[t, 0] += elems
                 if before < 0 or before < state[WINDOW]:
                     found[t, 2] += elems
-            for t in range(tensors.shape[0]):
-                if is_over:
-                    found[t, 2] += found[t, 3]
-                found[t, 3] = 0
             state[VISIT] += 1
         went_on = step_on(loops, digits)
         if went_on < 0:

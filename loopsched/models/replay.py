@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from loopsched.footprint import footprint_elems, n_segments
+from loopsched.footprint import footprint_elems, is_clipped, n_segments
 from loopsched.models import _replay_kernels as kernels
 from loopsched.models.cells import AxisCells, axis_cells
 from loopsched.problem import Axis, Problem, Tensor
@@ -47,12 +47,24 @@ MOST_CELLS = 2**26
 class Replayed:
     """Elements of each tensor that are brought in: at least, probably, at most.
 
-    ``high`` is None where some visit alone did not fit.
+    Parameters
+    ----------
+    low, point : dict of str to int
+    anew : dict of str to int
+        At most, by visits that touch them for the first time in the visit.
+    fits : bool
+        Whether each visit alone fits, so that it brings nothing in twice.
     """
 
     low: dict[str, int]
     point: dict[str, int]
-    high: dict[str, int] | None
+    anew: dict[str, int]
+    fits: bool
+
+    @property
+    def high(self) -> dict[str, int] | None:
+        """At most; None where some visit alone did not fit."""
+        return self.anew if self.fits else None
 
     def is_closed(self) -> bool:
         """Whether the bounds meet."""
@@ -60,24 +72,20 @@ class Replayed:
 
     def __add__(self, other: Replayed) -> Replayed:
         """Add what two replays bring in."""
-        high = None
-        if self.high is not None and other.high is not None:
-            high = {name: count + other.high[name] for name, count in self.high.items()}
         return Replayed(
             {name: count + other.low[name] for name, count in self.low.items()},
             {name: count + other.point[name] for name, count in self.point.items()},
-            high,
+            {name: count + other.anew[name] for name, count in self.anew.items()},
+            self.fits and other.fits,
         )
 
     def times(self, factor: int) -> Replayed:
         """Repeat a replay."""
-        return Replayed(
-            {name: factor * count for name, count in self.low.items()},
-            {name: factor * count for name, count in self.point.items()},
-            None
-            if self.high is None
-            else {name: factor * count for name, count in self.high.items()},
+        low, point, anew = (
+            {name: factor * count for name, count in each.items()}
+            for each in (self.low, self.point, self.anew)
         )
+        return Replayed(low, point, anew, self.fits)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,11 +148,12 @@ def is_within(high: Mapping[str, int], enough: Mapping[str, int]) -> bool:
 
 
 def narrower(coarse: Replayed, fine: Replayed) -> Replayed:
+    """Join what two replays of a nest say; the finer one has the better ``point``."""
     low = {name: max(count, fine.low[name]) for name, count in coarse.low.items()}
-    high = coarse.high or fine.high
-    if coarse.high is not None and fine.high is not None:
-        high = {name: min(count, fine.high[name]) for name, count in coarse.high.items()}
-    return Replayed(low, fine.point, high)
+    anew = fine.anew if fine.fits or not coarse.fits else coarse.anew
+    if coarse.fits and fine.fits:
+        anew = {name: min(count, fine.anew[name]) for name, count in coarse.anew.items()}
+    return Replayed(low, fine.point, anew, coarse.fits or fine.fits)
 
 
 def replay_at(
@@ -156,6 +165,7 @@ def replay_at(
     *,
     is_point: bool,
 ) -> Replayed | None:
+    """Replay all items, taken apart to one depth; None if that takes much more than the budget."""
     total: Replayed | None = None
     for item in items:
         parts: list[Replayed] = []
@@ -164,12 +174,11 @@ def replay_at(
             if one is None:
                 return None
             parts.append(one)
-        high: dict[str, int] | None = {}
-        for part in parts:
-            high = None if high is None or part.high is None else high | part.high
         low = {name: count for part in parts for name, count in part.low.items()}
         point = {name: count for part in parts for name, count in part.point.items()}
-        whole = Replayed(low, point, high).times(item.count)
+        anew = {name: count for part in parts for name, count in part.anew.items()}
+        fits = all(part.fits for part in parts)
+        whole = Replayed(low, point, anew, fits).times(item.count)
         total = whole if total is None else total + whole
     return total
 
@@ -183,6 +192,7 @@ class Pool:
 
 
 def pools_of(problem: Problem, room: Room) -> list[Pool]:
+    """Put the tensors that share room together."""
     own = dict(room.own_bytes)
     held = sorted(room.held(problem), key=lambda tensor: tensor.name == problem.output)
     shared = tuple(tensor for tensor in held if tensor.name not in own)
@@ -196,7 +206,7 @@ def items_of(view: View) -> list[Item] | None:
     Items of equal lengths differ only by what the padding clips of them.
     """
     problem = view.problem
-    clipped = [axis for t in problem.tensors for axis in t.axes if _is_clipped(problem, axis)]
+    clipped = [axis for t in problem.tensors for axis in t.axes if is_clipped(axis, problem.size)]
     joint: list[set[str]] = []
     for dims in [{dim} for dim in problem.dims] + [set(axis.dims) for axis in clipped]:
         touching = [one for one in joint if one & dims]
@@ -204,7 +214,8 @@ def items_of(view: View) -> list[Item] | None:
     kinds: list[list[Item]] = []
     for dims in joint:
         ordered = [dim for dim in problem.dims if dim in dims]
-        pieces = [view.item_pieces(dim, is_placed=len(dims) > 1) for dim in ordered]
+        is_placed = any(dims & set(axis.dims) for axis in clipped)
+        pieces = [view.item_pieces(dim, is_placed=is_placed) for dim in ordered]
         kinds.append(_kinds(ordered, pieces, [a for a in clipped if set(a.dims) & dims]))
     if math.prod(len(kind) for kind in kinds) > MOST_ITEMS:
         return None
@@ -216,13 +227,6 @@ def items_of(view: View) -> list[Item] | None:
         )
         for parts in itertools.product(*kinds)
     ]
-
-
-def _is_clipped(problem: Problem, axis: Axis) -> bool:
-    if axis.size is None:
-        return False
-    last = axis.offset + sum(c * (problem.size[dim] - 1) for dim, c in axis.terms)
-    return axis.offset < 0 or last >= axis.size
 
 
 def _kinds(
@@ -457,7 +461,7 @@ def _walk(
     cell_sizes = np.zeros(tables.n_cells if has_point else 1, np.int64)
     last = np.full(tables.n_cells if has_bounds else 1, -1, np.int64)
     at = np.zeros(program.visits + 1 if has_bounds else 1, np.int64)
-    found = np.zeros((len(pool.tensors), 4), np.int64)
+    found = np.zeros((len(pool.tensors), 3), np.int64)
     digits = np.zeros(len(program.loops), np.int64)
     while not state[kernels.FINISHED]:  # in chunks, so that an interruption is heard
         kernels.walk(
@@ -485,7 +489,7 @@ def _walk(
             CHUNK,
         )
     names = [tensor.name for tensor in pool.tensors]
-    low, point, high, _ = (dict(zip(names, part, strict=True)) for part in found.T.tolist())
+    low, point, anew = (dict(zip(names, part, strict=True)) for part in found.T.tolist())
     if not has_bounds:
-        return Replayed(point, point, point)
-    return Replayed(low, point, None if state[kernels.OVERFLOW] else high)
+        return Replayed(point, point, point, fits=True)
+    return Replayed(low, point, anew, fits=not state[kernels.OVERFLOW])

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from loopsched.footprint import axis_count, reach, tensor_bytes
+from loopsched.footprint import axis_count, is_clipped, reach, tensor_bytes
 from loopsched.models.traffic import Room
 from loopsched.models.view import Cut, View, parts
 from loopsched.problem import Axis, Problem, Tensor
@@ -226,7 +226,7 @@ def _least_between(view: View, room: Room, upto: int) -> int | None:
 def _least_on_axis(view: View, axis: Axis, cut: Cut, upto: int, shortest: int) -> int:
     if cut.dim not in axis.dims:
         return view.axis_extremes(axis, upto).smallest
-    if _is_clipped(view, axis):
+    if is_clipped(axis, view.sizes):
         return 0
     if len(_moving(view, axis)) == 1:
         return shortest - cut.extent
@@ -239,14 +239,6 @@ def _least_on_axis(view: View, axis: Axis, cut: Cut, upto: int, shortest: int) -
 def _moving(view: View, axis: Axis) -> tuple[str, ...]:
     """Dimensions of an axis that have more than one position."""
     return tuple(dim for dim in axis.dims if view.sizes[dim] > 1)
-
-
-def _is_clipped(view: View, axis: Axis) -> bool:
-    """Whether part of what the dimensions reach on an axis is padding."""
-    if axis.size is None:
-        return False
-    last = axis.offset + sum(c * (view.sizes[dim] - 1) for dim, c in axis.terms)
-    return axis.offset < 0 or last >= axis.size
 
 
 def _shortest(view: View, dim: str, upto: int) -> int:

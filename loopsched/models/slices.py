@@ -93,12 +93,10 @@ def _together(
                 sum(item.count * _elems(tensor, item) for item in items),
                 first.low[name] if first else 0,
             )
-            at_most = touched
-            if first and first.high is not None:
-                at_most = min(touched, first.high[name])
+            at_most = min(touched, first.anew[name]) if first else touched
             again = inner.point[name] - touched
             low[name], high[name] = again + missing, again + at_most
-    return Replayed(low, high, high)
+    return Replayed(low, high, high, fits=True)
 
 
 def _elems(tensor: Tensor, item: Item) -> int:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from loopsched.footprint import Extremes, axis_extremes, segments
+from loopsched.footprint import Extremes, axis_extremes, segment_lengths, segments
 from loopsched.nest import Schedule
 from loopsched.problem import Axis, Problem, Tensor
 
@@ -158,8 +158,11 @@ class View:
 
         Waves run on across a list of items; the parallel cuts stand for waves that do not.
         """
-        lengths = {dim: {size for _, size in self._kinds(dim)} for dim in self.sizes}
-        at = 0
+        lengths = {
+            dim: set(segment_lengths(size, self.outer_chains[dim]))
+            for dim, size in self.sizes.items()
+        }
+        at, side_by_side = 0, 1
         while at < len(self.inner_loops):
             first = self.inner_loops[at]
             end = at + 1
@@ -172,13 +175,15 @@ class View:
                 trips.append({-(-length // loop.extent) for length in lengths[loop.dim]})
                 lengths[loop.dim] = set(parts(lengths[loop.dim], loop.extent))
             n = self.instances.get(first.level or "", 1)
-            if first.group is not None and not ends_with_iterations(trips, n):
-                return False
+            if first.group is not None:
+                # Lists side by side, of different lengths, fall out of step.
+                if side_by_side > 1 and any(len(each) > 1 for each in trips):
+                    return False
+                if not ends_with_iterations(trips, n):
+                    return False
+                side_by_side *= n
             at = end
         return True
-
-    def _kinds(self, dim: str) -> dict[tuple[int, int], int]:
-        return self.item_pieces(dim, is_placed=False)
 
     def item_pieces(self, dim: str, *, is_placed: bool) -> dict[tuple[int, int], int]:
         """Pieces of a dimension that items work on: start and length, and how many.
@@ -187,16 +192,7 @@ class View:
         """
         if is_placed:
             return dict.fromkeys(segments(self.sizes[dim], self.outer_chains[dim]), 1)
-        lengths = {self.sizes[dim]: 1}
-        for extent in self.outer_chains[dim]:
-            parts: dict[int, int] = {}
-            for length, many in lengths.items():
-                full, rest = divmod(length, extent)
-                if full:
-                    parts[extent] = parts.get(extent, 0) + many * full
-                if rest:
-                    parts[rest] = parts.get(rest, 0) + many
-            lengths = parts
+        lengths = segment_lengths(self.sizes[dim], self.outer_chains[dim])
         return {(0, length): many for length, many in lengths.items()}
 
     def chain(self, dim: str, upto: int) -> tuple[Cut, ...]:
@@ -416,22 +412,33 @@ def _waves(run: list[tuple[int, str, int, int]], instances: int) -> list[Cut]:
     The innermost loops fill the instances first; waves are aligned to whole
     iterations of the loop at which the instances run out.
     """
-    parts: list[tuple[int, str, int, int, int]] = []
-    free = max(1, instances)
-    for position, dim, length, extent in reversed(run):
-        trips = -(-length // extent)
-        at_once = min(trips, free)
-        free = free // at_once if at_once == trips else 1
-        parts.append((position, dim, length, extent, at_once))
-    parts.reverse()
+    taken = at_once([-(-length // extent) for _, _, length, extent in run], instances)
     cuts = [
-        Cut(dim, extent * at_once, False, position)
-        for position, dim, length, extent, at_once in parts
-        if extent * at_once < length
+        Cut(dim, extent * many, False, position)
+        for (position, dim, length, extent), many in zip(run, taken, strict=True)
+        if extent * many < length
     ]
     cuts += [
         Cut(dim, extent, True, position)
-        for position, dim, _, extent, at_once in parts
-        if at_once > 1
+        for (position, dim, _, extent), many in zip(run, taken, strict=True)
+        if many > 1
     ]
     return cuts
+
+
+def at_once(trips: Sequence[int], instances: int) -> list[int]:
+    """Count the iterations of each loop of a list that run at once, outermost first.
+
+    The innermost loops fill the instances first.
+
+    Examples
+    --------
+    >>> at_once([6, 4, 3], 8)
+    [1, 2, 3]
+    """
+    free, found = max(1, instances), []
+    for trip in reversed(trips):
+        now = min(trip, free)
+        free = free // now if now == trip else 1
+        found.append(now)
+    return found[::-1]

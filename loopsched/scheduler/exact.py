@@ -27,7 +27,7 @@ from loopsched.models.machine import (
     room_of,
 )
 from loopsched.models.reuse import visits_bytes
-from loopsched.models.view import view_of
+from loopsched.models.view import at_once, view_of
 from loopsched.nest import Schedule
 from loopsched.problem import Problem
 from loopsched.scheduler.blocks import Block, compose
@@ -145,7 +145,9 @@ class Searcher:
         if schedule in self.found:
             return
         self._score(schedule)
-        if self.unit is None or not (self.objective != "time" or self._is_late(schedule)):
+        if self.unit is None or not self.shared:
+            return
+        if self.objective == "time" and not self._is_late(schedule):
             return
         if view_of(self.problem, schedule, instances={self.unit: self.instances}).is_aligned:
             return
@@ -555,16 +557,9 @@ def distinct_orders(trips: Extents, instances: int) -> Iterator[tuple[str, ...]]
     """
     seen = set()
     for order in permutations(trips):
-        free = instances
-        after: list[tuple[str, int]] = []
-        at_once = set()
-        for dim in reversed(order):
-            now = min(trips[dim], free)
-            free = free // now if now == trips[dim] else 1
-            if now < trips[dim]:
-                after.append((dim, now))
-            at_once.add((dim, now))
-        key = (tuple(after), frozenset(at_once))
+        taken = list(zip(order, at_once([trips[dim] for dim in order], instances), strict=True))
+        after = tuple((dim, now) for dim, now in taken if now < trips[dim])
+        key = (after, frozenset(taken))
         if key not in seen:
             seen.add(key)
             yield order

@@ -15,7 +15,7 @@ from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING
 
-from loopsched.footprint import axis_extremes, n_segments, reach, segments, tensor_bytes
+from loopsched.footprint import axis_extremes, is_clipped, n_segments, reach, segments, tensor_bytes
 from loopsched.problem import Axis, Problem
 
 if TYPE_CHECKING:
@@ -208,7 +208,7 @@ def _candidates(problem: Problem, dim: str, outer: tuple[tuple[int, int], ...]) 
         axis
         for tensor in problem.tensors
         for axis in tensor.axes
-        if dim in axis.dims and (_is_clipped(problem, axis) or _may_have_gaps(axis))
+        if dim in axis.dims and (is_clipped(axis, problem.size) or _may_have_gaps(axis))
     ]
     if not uneven:
         return classes
@@ -218,13 +218,6 @@ def _candidates(problem: Problem, dim: str, outer: tuple[tuple[int, int], ...]) 
 def _may_have_gaps(axis: Axis) -> bool:
     """Whether small pieces may touch an axis with gaps, and then less than their width."""
     return axis.is_compound and any(coefficient > 1 for _, coefficient in axis.terms)
-
-
-def _is_clipped(problem: Problem, axis: Axis) -> bool:
-    if axis.size is None:
-        return False
-    reached = sum(c * (problem.size[dim] - 1) for dim, c in axis.terms)
-    return axis.offset < 0 or axis.offset + reached >= axis.size
 
 
 def _with_uneven(
@@ -366,7 +359,7 @@ def with_least_halos(tables: Tables, n_item_extents: int | None = None) -> Table
     at = 0
     for tensor in problem.tensors:
         for axis in tensor.axes:
-            if _is_clipped(problem, axis) or axis.is_compound:
+            if is_clipped(axis, problem.size) or axis.is_compound:
                 _least_totals(tables, axis, at, total, n_item_extents)
             at += 1
     return replace(tables, total=np.minimum(total, tables.total))

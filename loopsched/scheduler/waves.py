@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 
-from loopsched.models.view import ends_with_iterations
+from loopsched.models.view import at_once, ends_with_iterations
 from loopsched.nest import Loop, Schedule
 from loopsched.problem import Problem
 
@@ -30,8 +30,8 @@ def with_barriers(
     Returns
     -------
     Schedule or None
-        None if a temporal loop of such a dimension is there already, or one
-        wave takes the whole list.
+        None if one wave takes the whole list, there is no list or more than
+        one, or a dimension would have two temporal loops outside.
 
     Examples
     --------
@@ -50,18 +50,15 @@ def with_barriers(
     for loop, step in zip(loops, steps, strict=True):
         lengths.append(size[loop.dim])
         size[loop.dim] = min(size[loop.dim], step)
-    free = instances
+    trips = [-(-lengths[i] // steps[i]) for i in places]
     outside: list[Loop] = []
     inside: list[Loop] = []
-    for i in reversed(places):
-        loop, step = loops[i], steps[i]
-        trips = -(-lengths[i] // step)
-        at_once = min(trips, free)
-        free = free // trips if at_once == trips else 1
-        if at_once > 1:
-            inside.insert(0, Loop(loop.dim, min(loop.extent, at_once * step), unit))
-        if at_once < trips:
-            outside.insert(0, Loop(loop.dim, loop.extent))
+    for i, trip, now in zip(places, trips, at_once(trips, instances), strict=True):
+        loop = loops[i]
+        if now > 1:
+            inside.append(Loop(loop.dim, min(loop.extent, now * steps[i]), unit))
+        if now < trip:
+            outside.append(Loop(loop.dim, loop.extent))
     before = loops[: places[0]]
     dims = [loop.dim for loop in (*before, *outside)]
     if not outside or len(set(dims)) < len(dims):
