@@ -149,7 +149,8 @@ class Evaluation:
         memory: peak rate, and the communication bound of all that is on chip.
     least_dram_bytes : int
         No schedule moves less through an outermost level of this size: the
-        communication bound of its usable capacity.
+        communication bound of its usable capacity, or of all that is on chip
+        where some tensors pass the level.
     bound_by : str
         ``compute``, or the level whose inner side is the bottleneck.
     compute_time_s : float, seconds
@@ -345,11 +346,7 @@ def _level_score(
     time_s: float,
 ) -> LevelScore:
     own_time_s = _time(level, found)
-    inside = arch.inside_bytes(level)
-    if inside is None:
-        least = sum(tensor_bytes(problem, tensor) for tensor in problem.tensors)
-    else:
-        least = communication_bound(problem, inside).bytes
+    least = _least_bytes(problem, arch, level)
     highest = level.bound_bandwidth_bytes_per_s
     return LevelScore(
         name=level.name,
@@ -373,10 +370,17 @@ def _least_dram_bytes(problem: Problem, arch: Arch) -> int:
     level = arch.caches[0]
     room = level.usable_bytes
     if level.holds is not None or room is None:
-        inside = arch.inside_bytes(level)
-        return communication_bound(problem, 2**62 if inside is None else inside).bytes
+        return _least_bytes(problem, arch, level)
     room += sum(size for _, size in level.tensor_capacity_bytes)
     return communication_bound(problem, room).bytes
+
+
+def _least_bytes(problem: Problem, arch: Arch, level: Level) -> int:
+    """Bound what crosses a level's outer boundary, whatever is kept inside."""
+    inside = arch.inside_bytes(level)
+    if inside is None:
+        return sum(tensor_bytes(problem, tensor) for tensor in problem.tensors)
+    return communication_bound(problem, inside).bytes
 
 
 def _energy_pj(problem: Problem, arch: Arch, moved: tuple[LevelTraffic, ...]) -> float | None:

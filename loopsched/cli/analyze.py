@@ -58,6 +58,12 @@ _YALSA_CAPACITIES = tuple(16 << doublings for doublings in range(20))
     show_default=True,
     help="Yalsa's prints that program's tables; report 003's needs no schedule.",
 )
+@click.option(
+    "--effort",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Accesses of tiles to follow for 'at least' and 'at most'; 0: closed forms.",
+)
 @options.dialect
 @options.form
 def analyze(
@@ -69,6 +75,7 @@ def analyze(
     capacity: str | None,
     policy: Policy,
     model: str,
+    effort: int | None,
     dialect: str,
     form: Style,
 ) -> None:
@@ -86,11 +93,12 @@ def analyze(
     if model == "yalsa":
         _yalsa(one, nest, form)
         return
+    from loopsched.models.buffer import EFFORT
     from loopsched.results import evaluation_row
     from loopsched.score import evaluate
 
     machine = _machine(arch, capacity, policy)
-    score = evaluate(one, nest, machine)
+    score = evaluate(one, nest, machine, effort=EFFORT if effort is None else effort)
     if form == "table":
         show_score(one, nest, machine.name, score)
     else:
@@ -110,7 +118,7 @@ _LEVELS = (
     words("boundary"),
     words("tensor"),
     Column("at least"),
-    Column("likely", spare=2),
+    Column("point", spare=2),
     Column("at most", spare=2),
     Column("promised"),
     Column("read", spare=3),

@@ -31,7 +31,7 @@ Policy = Literal["lru", "explicit"]
 POLICIES: tuple[Policy, ...] = ("lru", "explicit")
 
 EFFORT = 2**20
-"""Accesses of tiles that are replayed for a bracket, about: a tenth of a second at most."""
+"""Accesses of tiles that are replayed for a bracket, about: some tenths of a second at most."""
 
 QUICK = 2**15
 """The same for what a search returns: a millisecond a level."""
