@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from mutants.catalogue import MUTANTS
 from mutants.mutant import Mutant
+from mutants.run import listing
 
 ROOT = Path(__file__).parent.parent
 
@@ -28,3 +29,9 @@ def test_names_and_changes_are_distinct() -> None:
     assert max(Counter(mutant.name for mutant in MUTANTS).values()) == 1
     assert len({(mutant.file, mutant.before, mutant.after) for mutant in MUTANTS}) == len(MUTANTS)
     assert all(mutant.breaks and mutant.tests for mutant in MUTANTS)
+
+
+def test_the_page_lists_every_mutant() -> None:
+    """`python -m tests.mutants.run --list` writes the table."""
+    page = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
+    assert listing(MUTANTS) in page

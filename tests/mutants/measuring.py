@@ -138,10 +138,10 @@ _walk.broken(
     "end[i] = min(now[parent] + loop[i, 0], end[parent])",
 )
 _walk.broken(
-    "walk-touches-padding-at-the-end",
-    "one position in the padding behind is an access",
+    "walk-stops-before-the-end",
+    "the last stored position before the padding is not accessed",
     "kept = n if move == 0 else (size - first + move - 1) // move",
-    "kept = n if move == 0 else (size - first + move - 1) // move + 1",
+    "kept = n if move == 0 else (size - first + move - 1) // move - 1",
 )
 _walk.broken(
     "group-touches-padding",

@@ -169,6 +169,17 @@ def table(outcomes: Sequence[Outcome]) -> str:
     return "\n".join(lines)
 
 
+def listing(mutants: Sequence[Mutant]) -> str:
+    """List mutants by file, as docs/testing.md does."""
+    lines = ["| file | mutant | what it breaks |", "|---|---|---|"]
+    file = ""
+    for mutant in mutants:
+        place = "" if mutant.file == file else f"`{mutant.file.removeprefix('loopsched/')}`"
+        lines.append(f"| {place} | {mutant.name} | {mutant.breaks} |")
+        file = mutant.file
+    return "\n".join(lines)
+
+
 def _say(text: str) -> None:
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
@@ -188,8 +199,7 @@ def main() -> int:
     if not chosen:
         parser.error("no such mutant")
     if given.list:
-        for mutant in chosen:
-            _say(f"{mutant.name}: {mutant.breaks} ({mutant.file})")
+        _say(listing(chosen))
         return 0
     begin = time.perf_counter()
     outcomes = run(chosen, max(1, given.jobs))
