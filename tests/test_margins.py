@@ -134,6 +134,12 @@ def test_iterations_in_the_padding_touch_nothing() -> None:
     assert_others_touch_what_is_claimed(problem, parse_schedule("P:4", problem))
 
 
+def test_iterations_on_both_sides_may_touch_the_same() -> None:
+    """Windows {p, p+3}: rows 0, 1, 3 and 4 touch six positions, four rows on end seven."""
+    problem = affine({"P": 5, "R": 2}, {"x": "P + 3*R", "y": "P"}, output="y")
+    assert_others_touch_what_is_claimed(problem, parse_schedule("P:5 R:2", problem))
+
+
 def assert_others_touch_what_is_claimed(problem: Problem, schedule: Schedule) -> None:
     view = view_of(problem, schedule)
     for upto in range(len(view.cuts)):
