@@ -9,9 +9,11 @@ import tracemalloc
 from functools import cache
 from itertools import groupby
 
+import oracle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from strategies import capacities, problems, schedules
 
 from loopsched.builders import conv2d, gemm
 from loopsched.errors import InputError, ScheduleError
@@ -19,8 +21,6 @@ from loopsched.nest import Schedule
 from loopsched.notation import parse_schedule
 from loopsched.problem import Problem
 from loopsched.simulator import Simulation, simulate, stack_distances
-from tests import oracle
-from tests.strategies import capacities, problems, schedules
 
 Case = tuple[Problem, Schedule]
 

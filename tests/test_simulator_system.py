@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 
+import oracle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from strategies import machines, problems, schedules
 
 from loopsched.arch import Arch, Compute, Level
 from loopsched.arch_file import load_arch
@@ -18,8 +20,6 @@ from loopsched.nest import Loop, Schedule
 from loopsched.notation import parse_schedule
 from loopsched.problem import Problem
 from loopsched.simulator import Simulation, simulate
-from tests import oracle
-from tests.strategies import machines, problems, schedules
 
 
 @dataclass

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 
+import oracle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from strategies import capacities, machines, problems, schedules
 
 from loopsched.arch_file import load_arch
 from loopsched.builders import gemm
@@ -16,8 +18,6 @@ from loopsched.notation import parse_schedule
 from loopsched.problem import Problem
 from loopsched.simulator import simulate
 from loopsched.simulator.tiles import tile_position
-from tests import oracle
-from tests.strategies import capacities, machines, problems, schedules
 
 
 def with_points(problem: Problem, schedule: Schedule) -> Schedule:

@@ -10,6 +10,7 @@ from collections import OrderedDict
 from itertools import product
 
 import numpy as np
+import oracle
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +21,6 @@ from loopsched.problem import Problem
 from loopsched.validation.launches import grouped_schedule
 from loopsched.validation.sectors import panel_sectors, span_sectors, tile_bounds
 from loopsched.validation.tile_replay import eviction_probability, reuse_profile
-from tests import oracle
 
 
 class Cache:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from loopsched.errors import ScheduleError, nearest
+from loopsched.footprint import segment_lengths
 from loopsched.nest import Schedule
 from loopsched.problem import Problem
 
@@ -73,10 +74,11 @@ def compute_steps(problem: Problem, schedule: Schedule, instances: Mapping[str, 
             lists = _split(lists, where[loop.dim], step)
             at += 1
             continue
-        items: dict[int, int] = {}
+        items: dict[int, tuple[int, ...]] = {}
         unit = loop.level
         while at <= last and loops[at][0].level == unit:
-            items[where[loops[at][0].dim]] = loops[at][1]
+            dim = where[loops[at][0].dim]
+            items[dim] = (*items.get(dim, ()), loops[at][1])
             at += 1
         lists = _run(lists, items, instances[unit])
     promised = sum(math.prod(lengths) * many for lengths, (many, _) in lists.items())
@@ -102,16 +104,17 @@ def _split(lists: Lists, dim: int, step: int) -> Lists:
     return found
 
 
-def _run(lists: Lists, items: Mapping[int, int], instances: int) -> Lists:
+def _run(lists: Lists, items: Mapping[int, tuple[int, ...]], instances: int) -> Lists:
     """Adjacent spatial loops: one list of items, run ``instances`` at a time."""
     found: Lists = {}
     for lengths, (promised, least) in lists.items():
         key = list(lengths)
         n_items, n_full = 1, 1
-        for dim, extent in items.items():
-            key[dim] = min(lengths[dim], extent)
-            n_items *= -(-lengths[dim] // extent)
-            n_full *= max(1, lengths[dim] // extent)
+        for dim, extents in items.items():
+            pieces = segment_lengths(lengths[dim], extents)
+            key[dim] = max(pieces)
+            n_items *= sum(pieces.values())
+            n_full *= pieces[key[dim]]
         waves, full_waves = -(-n_items // instances), -(-n_full // instances)
         before = found.get(tuple(key), (0, 0))
         found[tuple(key)] = (before[0] + promised * waves, before[1] + least * full_waves)

@@ -372,14 +372,14 @@ _compute.broken(
 _compute.broken(
     "edge-item-full-in-the-bound",
     "the bound counts an edge item as a full one",
-    "n_full *= max(1, lengths[dim] // extent)",
-    "n_full *= -(-lengths[dim] // extent)",
+    "n_full *= pieces[key[dim]]",
+    "n_full *= sum(pieces.values())",
 )
 _compute.broken(
     "edge-item-dropped",
     "an item at the edge is not worked on",
-    "n_items *= -(-lengths[dim] // extent)",
-    "n_items *= max(1, lengths[dim] // extent)",
+    "n_items *= sum(pieces.values())",
+    "n_items *= pieces[key[dim]]",
 )
 _compute.broken(
     "last-list-dropped",
