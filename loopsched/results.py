@@ -31,12 +31,14 @@ Format = Literal["json", "jsonl", "csv"]
 FORMATS: tuple[Format, ...] = ("json", "jsonl", "csv")
 
 
-def evaluation_row(evaluation: Evaluation) -> Row:
+def evaluation_row(evaluation: Evaluation, *, has_brackets: bool = True) -> Row:
     """Describe a score by plain values.
 
     Parameters
     ----------
     evaluation : Evaluation
+    has_brackets : bool
+        Whether to find the brackets of every level, which takes a replay.
 
     Returns
     -------
@@ -57,35 +59,39 @@ def evaluation_row(evaluation: Evaluation) -> Row:
         "least_dram_bytes": evaluation.least_dram_bytes,
         "required_dram_bandwidth_bytes_per_s": evaluation.required_dram_bandwidth_bytes_per_s,
         "energy_pj": evaluation.energy_pj,
-        "levels": [_level(level) for level in evaluation.levels],
+        "levels": [_level(level, has_brackets) for level in evaluation.levels],
     }
 
 
-def _level(level: LevelScore) -> Row:
-    return {
+def _level(level: LevelScore, has_brackets: bool) -> Row:
+    row: Row = {
         "name": level.name,
         "capacity_bytes": level.capacity_bytes,
         "working_set_bytes": level.working_set_bytes,
         "promised_bytes": level.promised_bytes,
-        "bytes": _bracket(level.bytes),
-        "read_bytes": _bracket(level.read_bytes),
-        "write_bytes": _bracket(level.write_bytes),
         "time_s": level.time_s,
         "utilisation": level.utilisation,
         "operational_intensity": level.operational_intensity,
     }
+    if has_brackets:
+        row["bytes"] = _bracket(level.bytes)
+        row["read_bytes"] = _bracket(level.read_bytes)
+        row["write_bytes"] = _bracket(level.write_bytes)
+    return row
 
 
 def _bracket(bracket: Bracket) -> dict[str, int]:
     return {"low": bracket.low, "point": bracket.point, "high": bracket.high}
 
 
-def result_rows(result: Result) -> list[Row]:
+def result_rows(result: Result, *, has_brackets: bool = True) -> list[Row]:
     """Describe what a search found: the best schedule, then the alternatives.
 
     Parameters
     ----------
     result : Result
+    has_brackets : bool
+        As for `evaluation_row`.
 
     Returns
     -------
@@ -101,7 +107,7 @@ def result_rows(result: Result) -> list[Row]:
             "problem": result.problem.name,
             "rank": rank,
             "schedule": str(schedule),
-            **evaluation_row(evaluation),
+            **evaluation_row(evaluation, has_brackets=has_brackets),
             "objective": result.objective,
             "lower_bound": certificate.lower_bound,
             "gap": certificate.gap,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -357,7 +358,9 @@ def _level_score(
         moved=found,
         time_s=own_time_s,
         time_bound_s=least / highest if highest else 0.0,
-        operational_intensity=problem.flops / found.promised_bytes,
+        operational_intensity=problem.flops / found.promised_bytes
+        if found.promised_bytes
+        else math.inf,
         utilisation=own_time_s / time_s if time_s else 0.0,
     )
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from hypothesis import strategies as st
 
 from loopsched.arch import Arch, Compute, Level
+from loopsched.footprint import axis_count
 from loopsched.nest import Loop, Schedule
 from loopsched.problem import Axis, Problem, Tensor
 
@@ -83,7 +84,8 @@ def _padded(draw: st.DrawFn, terms: tuple[tuple[str, int], ...], size: dict[str,
         return Axis(terms)
     before = draw(st.integers(0, min(2, last)))
     after = draw(st.integers(0, min(2, last - before)))
-    return Axis(terms, -before, last + 1 - before - after)
+    padded = Axis(terms, -before, last + 1 - before - after)
+    return padded if axis_count(padded, {}, size) else Axis(terms)
 
 
 def problems() -> st.SearchStrategy[Problem]:

@@ -164,7 +164,7 @@ def _sums(problem: Problem, score: Evaluation) -> Iterator[tuple[str, str]]:
         f"{scaled(score.dram_write_bytes, 'B')} written; keeping up takes "
         f"{scaled(score.required_dram_bandwidth_bytes_per_s, 'B/s')}",
     )
-    ratio = score.dram_bytes / score.least_dram_bytes
+    ratio = score.dram_bytes / max(1, score.least_dram_bytes)
     yield (
         "any order",
         f"{scaled(score.least_dram_bytes, 'B')} from and to DRAM at least; "

@@ -82,7 +82,9 @@ def search(
         **goal,
     )
     origin = _origin(workload, arch, machine, element_bytes, goal)
-    _report(_rows(found, chosen, origin), chosen, machine.name, out, form, top)
+    is_kept = out is not None or form != "table"  # a table alone shows no brackets
+    rows = _rows(found, chosen, origin, has_brackets=is_kept)
+    _report(rows, chosen, machine.name, out, form, top)
 
 
 def _origin(
@@ -121,13 +123,16 @@ def _repeatable(command: str) -> str:
     return shlex.join(kept)
 
 
-def _rows(results: Iterator[Result], chosen: Selection, origin: Row) -> Iterator[list[Row]]:
+def _rows(
+    results: Iterator[Result], chosen: Selection, origin: Row, *, has_brackets: bool
+) -> Iterator[list[Row]]:
     from loopsched.results import result_rows
 
     counts = chosen.workload.counts
     for number, count, result in zip(chosen.numbers, counts, results, strict=True):
         place: Row = {"layer": number, "count": count}
-        yield [place | row | origin for row in result_rows(result)]
+        rows = result_rows(result, has_brackets=has_brackets)
+        yield [place | row | origin for row in rows]
 
 
 def _report(

@@ -77,15 +77,22 @@ def locate(
         )
         number = digits[i] * n + left // inside
         left %= inside
-        if number >= n_items(loops, first, end, length):
+        items = n_items(loops, first, end, length)
+        if number >= items:
             return False  # items of a list that its region clips are fewer
+        inside_one = items if groups[group, 4] else 0
         for k in range(first, end):
             dim, extent = loops[k, 0], loops[k, 1]
             whole = length[dim]
-            length[dim] = min(extent, whole)
-            inside_one = n_items(loops, k + 1, end, length)  # of all iterations but the last
-            digit = number // inside_one
-            number -= digit * inside_one
+            if inside_one:  # each dimension has one loop: the others' trips do not change
+                inside_one //= (whole + extent - 1) // extent
+                digit = number // inside_one
+                number -= digit * inside_one
+            else:
+                length[dim] = min(extent, whole)
+                others = n_items(loops, k + 1, end, length)  # of all iterations but the last
+                digit = number // others
+                number -= digit * others
             length[dim] = min(extent, whole - digit * extent)
             piece[dim] += digit * loops[k, 2]
         i = end
@@ -142,6 +149,14 @@ def touch(cell: int, size: int, capacity: int, sizes: Ints, links: Ints, state: 
 
 
 @jit
+def add_rows(axes: Ints, axis_dims: Ints, piece: Ints, found: Ints) -> None:
+    """Add to the row of each axis what pieces of its dimensions are worth."""
+    for axis in range(axes.shape[0]):
+        for d in range(axes[axis, 0], axes[axis, 1]):
+            found[axis] += piece[axis_dims[d, 0]] * axis_dims[d, 1]
+
+
+@jit
 def walk(
     loops: Ints,
     groups: Ints,
@@ -170,22 +185,27 @@ def walk(
 
     ``loops``: dimension, extent, pieces in a full child, trips, group (-1: none),
     pieces that its list makes of a full child.
-    ``groups``: first loop, end, instances, instances of the groups inside.
+    ``groups``: first loop, end, instances, instances of the groups inside, whether no
+    dimension comes twice.
     ``tensors``: first axis, end, bytes an element, first cell, number of its window.
     ``axes``: first of its dims, end, first row, factor of its cells, first weight.
     ``axis_dims``: dimension, factor of its pieces.
     ``state``: see the constants above; then start and bytes of each window, where
     window 0 is as long as whole visits fit, and window k+1 as ``limits[k+1]`` says.
     """
-    n_dims = sizes.size
+    n_dims, n_loops = sizes.size, loops.shape[0]
     piece = np.zeros(n_dims, np.int64)
     length = np.zeros(n_dims, np.int64)
+    offset = np.zeros(n_dims, np.int64)
+    row = np.zeros(axes.shape[0], np.int64)
+    inner_rows = np.zeros(axes.shape[0], np.int64)
     most_axes = 1
     for t in range(tensors.shape[0]):
         most_axes = max(most_axes, tensors[t, 1] - tensors[t, 0])
     begin = np.zeros(most_axes, np.int64)
     end = np.zeros(most_axes, np.int64)
     now = np.zeros(most_axes, np.int64)
+    several = np.zeros(most_axes, np.int64)
     fresh = np.zeros((256, 4), np.int64)
     n_limits = limits.size
     # What the outermost list makes of a wave stays while the loops inside go on.
@@ -194,7 +214,9 @@ def walk(
     n_outer = picks // n_inner
     outer_pieces = np.zeros((n_outer, n_dims), np.int64)
     outer_lengths = np.zeros((n_outer, n_dims), np.int64)
+    outer_rows = np.zeros((n_outer, axes.shape[0]), np.int64)
     is_there = np.zeros(n_outer, np.bool_)
+    has_lists_inside = groups.shape[0] > 1
     went_on = -1
     for _ in range(most):
         visit = state[VISIT]
@@ -213,36 +235,67 @@ def walk(
                     outer_pieces[outer],
                     outer_lengths[outer],
                 )
+                outer_rows[outer] = axes[:, 2]
+                add_rows(axes, axis_dims, outer_pieces[outer], outer_rows[outer])
+        is_step = True
+        if not has_lists_inside:  # then all instances are as far inside their items
+            piece[:] = 0
+            offset[:] = 0
+            length[:] = sizes
+            for i in range(inside, n_loops):
+                dim = loops[i, 0]
+                offset[dim] += digits[i] * loops[i, 1]
+                piece[dim] += digits[i] * loops[i, 2]
+                is_step = is_step and offset[dim] < length[dim]
+                length[dim] = min(length[dim], offset[dim] + loops[i, 1])
+            inner_rows[:] = 0
+            add_rows(axes, axis_dims, piece, inner_rows)
         for pick in range(picks):
             outer = pick // n_inner
-            if not is_there[outer]:
-                continue
-            for dim in range(n_dims):
-                piece[dim] = outer_pieces[outer, dim]
-                length[dim] = outer_lengths[outer, dim]
-            if not locate(
-                loops, groups, digits, pick % n_inner, inside, loops.shape[0], piece, length
-            ):
+            is_working = is_step and is_there[outer]
+            if is_working and has_lists_inside:
+                for dim in range(n_dims):
+                    piece[dim] = outer_pieces[outer, dim]
+                    length[dim] = outer_lengths[outer, dim]
+                is_working = locate(
+                    loops, groups, digits, pick % n_inner, inside, n_loops, piece, length
+                )
+                row[:] = axes[:, 2]
+                add_rows(axes, axis_dims, piece, row)
+            elif is_working:
+                for dim in range(n_dims):
+                    if offset[dim] >= outer_lengths[outer, dim]:
+                        is_working = False
+                for axis in range(row.size):
+                    row[axis] = outer_rows[outer, axis] + inner_rows[axis]
+            if not is_working:
                 continue
             for t in range(tensors.shape[0]):
                 first_axis = tensors[t, 0]
                 n_axes = tensors[t, 1] - first_axis
                 is_empty = False
+                n_several = 0  # axes with several cells; what the others are worth is common
+                first_cell, first_elems = tensors[t, 3], 1
                 for k in range(n_axes):
                     axis = first_axis + k
-                    row = axes[axis, 2]
-                    for d in range(axes[axis, 0], axes[axis, 1]):
-                        row += piece[axis_dims[d, 0]] * axis_dims[d, 1]
-                    begin[k], end[k] = rows[row], rows[row + 1]
-                    now[k] = begin[k]
-                    is_empty = is_empty or begin[k] == end[k]
+                    place = row[axis]
+                    low, high = rows[place], rows[place + 1]
+                    is_empty = is_empty or low == high
+                    if high == low + 1:
+                        column = columns[low]
+                        first_cell += column * axes[axis, 3]
+                        first_elems *= weights[axes[axis, 4] + column]
+                    else:
+                        begin[n_several], end[n_several], now[n_several] = low, high, low
+                        several[n_several] = axis
+                        n_several += 1
                 if is_empty:
                     continue
                 while True:
-                    cell, elems = tensors[t, 3], 1
-                    for k in range(n_axes):
+                    cell, elems = first_cell, first_elems
+                    for k in range(n_several):
                         column = columns[now[k]]
-                        axis = first_axis + k
+                        axis = several[k]
                         cell += column * axes[axis, 3]
                         elems *= weights[axes[axis, 4] + column]
                     size = elems * tensors[t, 2]
@@ -269,7 +322,7 @@ def walk(
                             start = state[WINDOW + 2 * tensors[t, 4]]
                             fresh[n_fresh, 3] = 1 if before < 0 or before + 1 < start else 0
                             n_fresh += 1
-                    k = n_axes - 1
+                    k = n_several - 1
                     while k >= 0:
                         now[k] += 1
                         if now[k] < end[k]:

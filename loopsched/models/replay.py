@@ -293,6 +293,7 @@ class Nest:
         size = dict(item.length)
         rows: list[list[int]] = []
         groups: list[list[int]] = []
+        n_items: list[int] = []
         group_at: dict[int, int] = {}
         for i, loop in enumerate(self.loops[:depth]):
             trips = -(-size[loop.dim] // loop.extent)
@@ -310,9 +311,12 @@ class Nest:
                 if loop.group not in group_at:
                     group_at[loop.group] = len(groups)
                     groups.append([i, i, self.instances.get(loop.level or "", 1), 1, 1])
+                    n_items.append(1)
                 number = group_at[loop.group]
+                listed_before = [each.dim for each in self.loops[groups[number][0] : i]]
                 groups[number][1] = i + 1
-                groups[number][4] *= trips
+                groups[number][4] &= loop.dim not in listed_before
+                n_items[number] *= trips
             rows.append(
                 [
                     self.dims.index(loop.dim),
@@ -324,12 +328,11 @@ class Nest:
                 ]
             )
         picks = 1
-        for group in reversed(groups):
+        for group, items in zip(reversed(groups), reversed(n_items), strict=True):
             group[3] = picks
-            n_items = group[4]
-            group[2] = max(1, min(group[2], n_items))
+            group[2] = max(1, min(group[2], items))
             picks *= group[2]
-            rows[group[0]][3] = -(-n_items // group[2])  # waves
+            rows[group[0]][3] = -(-items // group[2])  # waves
         visits = math.prod(row[3] for row in rows)
         return _Program(
             np.array(rows, np.int64).reshape(-1, 6),

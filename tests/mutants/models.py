@@ -129,8 +129,8 @@ _replay.broken(
 _replay.broken(
     "replay-drops-the-last-wave",
     "items that do not fill a wave do not run",
-    "rows[group[0]][3] = -(-n_items // group[2])  # waves",
-    "rows[group[0]][3] = max(1, n_items // group[2])",
+    "rows[group[0]][3] = -(-items // group[2])  # waves",
+    "rows[group[0]][3] = max(1, items // group[2])",
 )
 _replay.broken(
     "replay-drops-the-last-trip",
@@ -205,8 +205,8 @@ _kernels.broken(
 _kernels.broken(
     "last-item-dropped",
     "the last item of a list does not run",
-    "if number >= n_items(loops, first, end, length):",
-    "if number >= n_items(loops, first, end, length) - 1:",
+    "if number >= items:",
+    "if number >= items - 1:",
 )
 _kernels.broken(
     "first-in-first-out",
