@@ -215,15 +215,8 @@ def axis_extremes(
     Extremes(total=10, largest=5, smallest=5)
     """
     if len(axis.terms) == 1 and axis.size is None:
-        piece_lengths = {sizes[0]}
-        for extent in chains[0]:
-            piece_lengths = {
-                part
-                for length in piece_lengths
-                for part in (min(length, extent), length % extent)
-                if part
-            }
-        return Extremes(sizes[0], max(piece_lengths), min(piece_lengths))
+        lengths_found = segment_lengths(sizes[0], chains[0])
+        return Extremes(sizes[0], max(lengths_found), min(lengths_found))
     import numpy as np
 
     starts, lengths = [], []

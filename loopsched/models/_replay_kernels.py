@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-LOW, POINT, HIGH = 0, 1, 2
-
 # Members of the state that a walk leaves behind, so that it can be taken up again.
 HEAD, TAIL, USED, VISIT, OVERFLOW, FINISHED, WINDOW = 0, 1, 2, 3, 4, 5, 6
 

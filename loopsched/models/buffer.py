@@ -249,17 +249,17 @@ def _cache_visits(
     at = len(view.cuts) if fit is None else fit
     point = {t.name: steady_visits(view, t, at, slides=fit is not None) for t in tensors}
     if effort and low != high:
-        from loopsched.models.replay import replay
+        from loopsched.models.replay import narrower, replay
         from loopsched.models.slices import replay_slices
 
         whole = replay(view, room, effort)
         slices = None if whole and whole.is_closed() else replay_slices(view, room, effort)
         point = whole.point if whole else point  # slices know too little of each other
-        for found in (whole, slices):
-            if found is not None:
-                low = {name: max(count, found.low[name]) for name, count in low.items()}
-            if found is not None and found.high is not None:
-                high = {name: min(count, found.high[name]) for name, count in high.items()}
+        found = narrower(slices, whole) if whole and slices else whole or slices
+        if found is not None:
+            low = {name: max(count, found.low[name]) for name, count in low.items()}
+        if found is not None and found.high is not None:
+            high = {name: min(count, found.high[name]) for name, count in high.items()}
     return {
         name: Bracket(low[name], min(max(point[name], low[name]), high[name]), high[name])
         for name in low

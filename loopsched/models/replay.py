@@ -27,7 +27,7 @@ import numpy as np
 
 from loopsched.footprint import footprint_elems, is_clipped, n_segments
 from loopsched.models import _replay_kernels as kernels
-from loopsched.models.cells import AxisCells, axis_cells
+from loopsched.models.cells import MOST_ENTRIES, AxisCells, axis_cells
 from loopsched.problem import Axis, Problem, Tensor
 
 if TYPE_CHECKING:
@@ -350,7 +350,10 @@ class Nest:
                 for dim in axis.dims
             )
             chains = tuple(self.chain(depth, dim) for dim in axis.dims)
-            if math.prod(n_segments(r[1], c) for r, c in zip(region, chains, strict=True)) > 2**22:
+            if (
+                math.prod(n_segments(r[1], c) for r, c in zip(region, chains, strict=True))
+                > MOST_ENTRIES
+            ):
                 return None
             one = axis_cells(axis, region, chains)
             if one is None:

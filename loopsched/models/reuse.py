@@ -21,9 +21,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from loopsched.footprint import axis_count, is_clipped, reach, tensor_bytes
+from loopsched.footprint import axis_count, is_clipped, reach, segment_lengths, tensor_bytes
 from loopsched.models.traffic import Room
-from loopsched.models.view import Cut, View, parts
+from loopsched.models.view import Cut, View
 from loopsched.problem import Axis, Problem, Tensor
 
 
@@ -242,7 +242,5 @@ def _moving(view: View, axis: Axis) -> tuple[str, ...]:
 
 
 def _shortest(view: View, dim: str, upto: int) -> int:
-    lengths = {view.problem.size[dim]}
-    for cut in view.chain(dim, upto):
-        lengths = set(parts(lengths, cut.extent))
-    return min(lengths)
+    extents = tuple(cut.extent for cut in view.chain(dim, upto))
+    return min(segment_lengths(view.problem.size[dim], extents))

@@ -9,7 +9,7 @@ buffer, which work on them in lock-step, so that all pieces are present at once.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -173,7 +173,11 @@ class View:
             trips = []
             for loop in self.inner_loops[at:end]:
                 trips.append({-(-length // loop.extent) for length in lengths[loop.dim]})
-                lengths[loop.dim] = set(parts(lengths[loop.dim], loop.extent))
+                lengths[loop.dim] = {
+                    piece
+                    for length in lengths[loop.dim]
+                    for piece in segment_lengths(length, (loop.extent,))
+                }
             n = self.instances.get(first.level or "", 1)
             if first.group is not None:
                 # Lists side by side, of different lengths, fall out of step.
@@ -285,14 +289,6 @@ class View:
             dim: min((cut.extent for cut in self._split_chain(dim, upto)), default=size)
             for dim, size in self.sizes.items()
         }
-
-
-def parts(lengths: set[int], extent: int) -> Iterator[int]:
-    """Lengths of the pieces that a loop cuts from pieces of other lengths."""
-    for length in lengths:
-        yield min(length, extent)
-        if length > extent and length % extent:
-            yield length % extent
 
 
 def ends_with_iterations(trips: Sequence[set[int]], instances: int) -> bool:

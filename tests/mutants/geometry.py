@@ -68,8 +68,8 @@ _footprint.broken(
 _footprint.broken(
     "smallest-piece-is-full",
     "the smallest piece of a plain axis is a full one",
-    "for part in (min(length, extent), length % extent)",
-    "for part in (min(length, extent),)",
+    "max(lengths_found), min(lengths_found)",
+    "max(lengths_found), max(lengths_found)",
 )
 
 _nest = In("nest.py", "test_nest.py", "test_view.py")
