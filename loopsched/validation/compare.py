@@ -10,14 +10,8 @@ from typing import Literal
 from loopsched.arch import Arch, Level
 from loopsched.arch_file import load_arch
 from loopsched.errors import ArchError, InputError
-from loopsched.validation.counter_files import (
-    MEASURED,
-    CounterRow,
-    Value,
-    check,
-    read_counters,
-    rows_of,
-)
+from loopsched.validation.counter_files import MEASURED, CounterRow, read_counters, rows_of
+from loopsched.validation.csv_files import Value, check
 from loopsched.validation.launches import Launch, launch_of, loaded_sectors
 from loopsched.validation.statistics import percentile, rank_correlation
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import math
 import os
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from loopsched.errors import InputError, nearest
-from loopsched.resources import resource_dir, resource_names
-
-Value = str | int | float | None
+from loopsched.resources import resource_names
+from loopsched.validation.csv_files import (
+    Value,
+    check,
+    read_text,
+    repeated,
+    sheet_of,
+    shown,
+    value_of,
+)
 
 # What is measured, by the names of the columns.
 MEASURED = ("dram_read_bytes", "dram_write_bytes", "l2_read_sectors")
@@ -25,10 +27,6 @@ FORMS = {
     "kernels": ("case",),
     "schedules": ("problem", "schedule"),
 }
-MOST_FAULTS = 50
-_COUNT = re.compile(r"[+]?([0-9]{1,15})(\.0*)?")
-_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
-_NOTHING = ("", "-", "na", "n/a", "nan", "none", "null")
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,18 +83,7 @@ def read_counters(file: str | os.PathLike[str]) -> tuple[CounterRow, ...]:
     >>> len(rows), rows[0].form, rows[0].count("tile_m")
     (45, 'tiled_gemm', 64)
     """
-    name = os.fspath(file)
-    path = Path(name)
-    if name in shipped_counters() and not path.exists():
-        path = resource_dir("counters") / f"{name}.csv"
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        hint = "" if path.exists() else f"; shipped are: {' '.join(shipped_counters())}"
-        raise InputError(f"{name}: cannot be read: {error.strerror}{hint}") from None
-    except ValueError:
-        raise InputError(f"{name}: not UTF-8 text") from None
-    return parse_counters(text, name)
+    return parse_counters(read_text(file, "counters"), os.fspath(file))
 
 
 def parse_counters(text: str, where: str = "counters") -> tuple[CounterRow, ...]:
@@ -124,36 +111,15 @@ def parse_counters(text: str, where: str = "counters") -> tuple[CounterRow, ...]
         ...
     loopsched.errors.InputError: my.csv: line 3: 5 values, but 3 columns; a value with a comma ...
     """
-    if not text.strip():
-        raise InputError(f"{where}: is empty; a line of column names is needed")
-    try:
-        lines = [
-            (reader.line_num, line)
-            for reader in [csv.reader(io.StringIO(text, newline=""), strict=True)]
-            for line in reader
-            if any(cell.strip() for cell in line)
-        ]
-    except csv.Error as error:
-        raise InputError(f"{where}: not CSV: {error}") from None
-    names = [name.strip() for name in lines[0][1]]
-    form = _form(names, where)
+    sheet = sheet_of(text, where)
+    form = _form(list(sheet.names), where)
     faults: list[str] = []
     rows = []
-    for number, line in lines[1:]:
-        place = f"line {number}"
-        if len(line) != len(names):
-            faults.append(
-                f"{place}: {len(line)} values, but {len(names)} columns; "
-                "a value with a comma in it stands in double quotes"
-            )
-            continue
-        values = {name: _value(cell) for name, cell in zip(names, line, strict=True)}
-        found = list(_row_faults(form, values))
+    for place, values in sheet.rows:
+        found = [values] if isinstance(values, str) else list(_row_faults(form, values))
         faults += [f"{place}: {fault}" for fault in found]
-        if not found:
+        if not found and not isinstance(values, str):
             rows.append(CounterRow(place, form, values))
-    if len(lines) == 1:
-        faults.append("no rows below the column names")
     check(where, faults)
     return tuple(rows)
 
@@ -175,7 +141,8 @@ def rows_of(rows: Iterable[Mapping[str, Value]], where: str = "rows") -> tuple[C
             faults.append(f"row {number}: {str(error).removeprefix(f'{where}: ')}")
             continue
         values = {
-            name: _value(value) if isinstance(value, str) else value for name, value in row.items()
+            name: value_of(value) if isinstance(value, str) else value
+            for name, value in row.items()
         }
         wrong = list(_row_faults(form, values))
         faults += [f"row {number}: {fault}" for fault in wrong]
@@ -185,18 +152,10 @@ def rows_of(rows: Iterable[Mapping[str, Value]], where: str = "rows") -> tuple[C
     return tuple(found)
 
 
-def check(where: str, faults: Sequence[str]) -> None:
-    """Raise all faults in one error, if there are any."""
-    if len(faults) > MOST_FAULTS:
-        faults = [*faults[:MOST_FAULTS], f"... and {len(faults) - MOST_FAULTS} more"]
-    if faults:
-        raise InputError.joined(where, faults)
-
-
 def _form(names: Sequence[str], where: str) -> str:
-    twice = sorted({name for name in names if names.count(name) > 1})
+    twice = repeated(names)
     if twice:
-        raise InputError.joined(where, [f"column '{name}' occurs more than once" for name in twice])
+        raise InputError.joined(where, twice)
     for form, needed in FORMS.items():
         if all(name in names for name in needed):
             return form
@@ -211,40 +170,21 @@ def _form(names: Sequence[str], where: str) -> str:
     )
 
 
-def _value(text: str) -> Value:
-    text = text.strip()
-    if text.casefold() in _NOTHING:
-        return None
-    count = _COUNT.fullmatch(text)
-    if count:
-        return int(count[1])
-    if _NUMBER.fullmatch(text) and math.isfinite(float(text)):
-        return float(text)
-    return text
-
-
 def _row_faults(form: str, values: Mapping[str, Value]) -> Iterable[str]:
     for name in FORMS[form]:
         value = values[name]
         if form == "tiled_gemm":
             if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value < 2**31:
-                yield f"{name} is {_show(value)}; a whole number from 1 to 2147483647 is needed"
+                yield f"{name} is {shown(value)}; a whole number from 1 to 2147483647 is needed"
         elif not isinstance(value, str):
-            yield f"{name} is {_show(value)}; a text is needed"
+            yield f"{name} is {shown(value)}; a text is needed"
     for name in MEASURED:
         value = values.get(name)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if value is not None and not (is_number and 0 <= float(value) < 1e18):
-            yield f"{name} is {_show(value)}; a number of at least 0 is needed, or nothing"
+            yield f"{name} is {shown(value)}; a number of at least 0 is needed, or nothing"
     for name in LAUNCH:
         value = values.get(name)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
         if value is not None and not (is_number and 1 <= float(value) <= 65536):
-            yield f"{name} is {_show(value)}; a number from 1 to 65536 is needed, or nothing"
-
-
-def _show(value: Value) -> str:
-    if value is None:
-        return "missing"
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
+            yield f"{name} is {shown(value)}; a number from 1 to 65536 is needed, or nothing"

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from loopsched.errors import InputError, MissingExtraError
 from loopsched.render import percent
-from loopsched.validation.counter_files import MEASURED, Value
+from loopsched.validation.counter_files import MEASURED
+from loopsched.validation.csv_files import Value
 
 if TYPE_CHECKING:
     from loopsched.validation.compare import Validation

@@ -1,0 +1,147 @@
+"""CSV files of measurements: found by path or shipped name, cut into rows, cells read."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from loopsched.errors import InputError
+from loopsched.resources import resource_dir, resource_names
+
+Value = str | int | float | None
+
+MOST_FAULTS = 50
+_COUNT = re.compile(r"[+]?([0-9]{1,15})(\.0*)?")
+_NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]{1,3})?")
+_NOTHING = ("", "-", "na", "n/a", "nan", "none", "null")
+
+
+@dataclass(frozen=True, slots=True)
+class Sheet:
+    """A table as it stands in a file.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Of the columns, in order.
+    rows : tuple of (str, mapping or str)
+        Place, for messages, and values by column name; or what is wrong with
+        the line.
+    """
+
+    names: tuple[str, ...]
+    rows: tuple[tuple[str, dict[str, Value] | str], ...]
+
+
+def read_text(file: str | os.PathLike[str], kind: str) -> str:
+    """Read a CSV file, or a shipped one of a kind by its name.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or is not text.
+
+    Examples
+    --------
+    >>> read_text("h200_kernels", "counters").partition(",")[0]
+    'case'
+    """
+    name = os.fspath(file)
+    path = Path(name)
+    shipped = resource_names(kind, ".csv")
+    if name in shipped and not path.exists():
+        path = resource_dir(kind) / f"{name}.csv"
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        hint = "" if path.exists() else f"; shipped are: {' '.join(shipped)}"
+        raise InputError(f"{name}: cannot be read: {error.strerror}{hint}") from None
+    except ValueError:
+        raise InputError(f"{name}: not UTF-8 text") from None
+
+
+def sheet_of(text: str, where: str) -> Sheet:
+    """Cut CSV text into rows.
+
+    Raises
+    ------
+    InputError
+        If there is nothing in it, or it is not CSV.
+
+    Examples
+    --------
+    >>> found = sheet_of("a,b" + chr(10) + "1,x" + chr(10) + "2", "mine.csv")
+    >>> found.rows[0], found.rows[1][1].partition(";")[0]
+    (('line 2', {'a': 1, 'b': 'x'}), '1 values, but 2 columns')
+    """
+    if not text.strip():
+        raise InputError(f"{where}: is empty; a line of column names is needed")
+    try:
+        lines = [
+            (reader.line_num, line)
+            for reader in [csv.reader(io.StringIO(text, newline=""), strict=True)]
+            for line in reader
+            if any(cell.strip() for cell in line)
+        ]
+    except csv.Error as error:
+        raise InputError(f"{where}: not CSV: {error}") from None
+    names = tuple(name.strip() for name in lines[0][1])
+    rows: list[tuple[str, dict[str, Value] | str]] = []
+    for number, line in lines[1:]:
+        if len(line) == len(names):
+            values = {name: value_of(cell) for name, cell in zip(names, line, strict=True)}
+            rows.append((f"line {number}", values))
+        else:
+            fault = f"{len(line)} values, but {len(names)} columns"
+            hint = "a value with a comma in it stands in double quotes"
+            rows.append((f"line {number}", f"{fault}; {hint}"))
+    if not rows:
+        raise InputError(f"{where}: no rows below the column names")
+    return Sheet(names, tuple(rows))
+
+
+def repeated(names: Sequence[str]) -> list[str]:
+    """Say which column names occur more than once."""
+    twice = sorted({name for name in names if names.count(name) > 1})
+    return [f"column '{name}' occurs more than once" for name in twice]
+
+
+def value_of(text: str) -> Value:
+    """Read a cell: a number, a text, or nothing.
+
+    Examples
+    --------
+    >>> value_of(" 224.0 "), value_of("1e-3"), value_of("1x1"), value_of("n/a")
+    (224, 0.001, '1x1', None)
+    """
+    text = text.strip()
+    if text.casefold() in _NOTHING:
+        return None
+    count = _COUNT.fullmatch(text)
+    if count:
+        return int(count[1])
+    if _NUMBER.fullmatch(text) and math.isfinite(float(text)):
+        return float(text)
+    return text
+
+
+def check(where: str, faults: Sequence[str]) -> None:
+    """Raise all faults in one error, if there are any."""
+    if len(faults) > MOST_FAULTS:
+        faults = [*faults[:MOST_FAULTS], f"... and {len(faults) - MOST_FAULTS} more"]
+    if faults:
+        raise InputError.joined(where, faults)
+
+
+def shown(value: Value) -> str:
+    """Quote a value in a message, cut if it is long."""
+    if value is None:
+        return "missing"
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:37]}..."
