@@ -10,6 +10,7 @@ from typing import Literal
 
 from loopsched.arch_check import DATA_TYPES, arch_faults, compute_faults, level_faults
 from loopsched.errors import ArchError, nearest
+from loopsched.gpu_limits import GPU_KEYS, VARIABLE_KEYS, Gpu
 
 Sources = tuple[tuple[str, str], ...]
 
@@ -252,6 +253,8 @@ class Arch:
         Further numbers, such as latencies.
     notes : str
         What a reader of results should know.
+    gpu : Gpu or None
+        What bears on kernels, where the machine is a GPU.
 
     Raises
     ------
@@ -271,6 +274,7 @@ class Arch:
     title: str = ""
     constants: tuple[Constant, ...] = ()
     notes: str = ""
+    gpu: Gpu | None = None
 
     def __post_init__(self) -> None:
         faults = list(arch_faults(self))
@@ -357,7 +361,12 @@ class Arch:
         (16, False)
         """
         content = asdict(self)
-        for part in (content, content["compute"], *content["levels"], *content["constants"]):
+        parts = [content, content["compute"], *content["levels"], *content["constants"]]
+        if self.gpu is None:
+            del content["gpu"]
+        else:
+            parts.append(content["gpu"])
+        for part in parts:
             for key in ("title", "notes", "sources", "source"):
                 part.pop(key, None)
         if self.compute.storage_bytes is None:
@@ -374,7 +383,8 @@ class Arch:
             ``<level>.capacity``, ``<level>.bandwidth`` (of what the level
             delivers *inward*, as in the files, so ``DRAM.bandwidth`` is the
             memory's), ``compute.clock`` (moves the highest clock by the same
-            factor), ``compute.units`` or ``compute.macs`` (a factor).
+            factor), ``compute.units`` or ``compute.macs`` (a factor); of a
+            GPU also ``gpu.l2_latency``, ``gpu.shared`` and others of `keys`.
         value : int or float
             In bytes, bytes per second, hertz.
 
@@ -436,7 +446,25 @@ class Arch:
             if inner.bandwidth_bytes_per_s is not None
         ]
         keys += [f"{level.name}.capacity" for level in self.levels if level.capacity_bytes]
-        return (*keys, "compute.clock", "compute.units", "compute.macs")
+        keys += ["compute.clock", "compute.units", "compute.macs"]
+        if self.gpu is not None:
+            keys += [f"gpu.{key}" for key in VARIABLE_KEYS]
+        return tuple(keys)
+
+    @property
+    def kernel_limits(self) -> Gpu:
+        """The machine's `gpu`.
+
+        Raises
+        ------
+        ArchError
+            If the machine is no GPU.
+        """
+        if self.gpu is None:
+            raise ArchError(
+                f"'{self.name}' has no 'gpu' part, which kernels need; titan_v has one to copy"
+            )
+        return self.gpu
 
     def _changed(self, key: str, factor: float, name: str) -> Arch:
         if not math.isfinite(factor):
@@ -453,6 +481,8 @@ class Arch:
                 )
             compute = _scaled_compute(self.compute, field, factor)
             return replace(self, name=name, levels=levels, compute=compute)
+        if owner == "gpu":
+            return replace(self, name=name, gpu=self.kernel_limits.scaled(field, factor))
         # A level's inward bandwidth is kept with the next inner level.
         position = self._position(owner) + (field == "bandwidth")
         changed = _scaled_level(self.levels[position], field, factor)
@@ -468,6 +498,9 @@ class Arch:
         if owner == "compute":
             values = {"clock": self.compute.clock_hz, "units": float(self.compute.units)}
             return values.get(field, 1.0)
+        if owner == "gpu":
+            name = next(entry.field for entry in GPU_KEYS if entry.key == field)
+            return float(getattr(self.gpu, name))
         position = self._position(owner)
         if field == "bandwidth":
             return self.levels[position + 1].bandwidth_bytes_per_s or 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +15,7 @@ from loopsched.arch_format import COMPUTE_KEYS, CONSTANT_KINDS, LEVEL_KEYS, TOP_
 from loopsched.arch_format import arch_schema as arch_schema
 from loopsched.arch_format import arch_to_dict as arch_to_dict
 from loopsched.errors import ArchError, InputError, nearest
+from loopsched.gpu_limits import GPU_KEYS, Gpu
 from loopsched.resources import resource_dir, resource_names
 from loopsched.units import Kind, parse_quantity
 from loopsched.yaml_text import parse_yaml, read_text
@@ -216,6 +218,19 @@ class _Reader:
         self.fault(place, f"must be a whole number >= 1, {shown}")
         return None
 
+    def share(self, place: str, data: object, sources: dict[str, str]) -> float | None:
+        """Read a share, from above 0 to 1, which needs no unit."""
+        value = self.sourced(place, data, sources)
+        try:
+            number = math.nan if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError, OverflowError):
+            number = math.nan
+        if 0 < number <= 1:
+            return number
+        shown = "is missing" if value in (_MISSING, "") else f"not {_shown(value)}"
+        self.fault(place, f"must be a number above 0 and at most 1, {shown}")
+        return None
+
     def build(self, place: str, make: Callable[[], _T]) -> _T | None:
         """Build an object, turning its own complaints into faults of the file."""
         try:
@@ -237,10 +252,11 @@ def _read_arch(reader: _Reader, data: object) -> Arch | None:
     notes = reader.text("notes", found.get("notes", _MISSING))
     compute = _read_compute(reader, found.get("compute", _MISSING))
     levels = _read_levels(reader, found.get("levels", _MISSING), compute)
+    gpu = _read_gpu(reader, found.get("gpu", _MISSING))
     constants = _read_constants(reader, found.get("constants", _MISSING))
     if reader.faults or compute is None:
         return None
-    return reader.build("", lambda: Arch(name, levels, compute, title, constants, notes))
+    return reader.build("", lambda: Arch(name, levels, compute, title, constants, notes, gpu))
 
 
 def _read_levels(reader: _Reader, data: object, compute: Compute | None) -> tuple[Level, ...]:
@@ -434,6 +450,31 @@ def _read_compute(reader: _Reader, data: object) -> Compute | None:
             int(storage[0]) if storage else None,
         ),
     )
+
+
+def _read_gpu(reader: _Reader, data: object) -> Gpu | None:
+    if data is _MISSING:
+        return None
+    before = len(reader.faults)
+    found = reader.mapping("gpu", data, [entry.key for entry in GPU_KEYS])
+    take = _taker(found)
+    sources: dict[str, str] = {}
+    values: dict[str, Any] = {}
+    for entry in GPU_KEYS:
+        place, value = f"gpu.{entry.key}", take(entry.key)
+        if value is _MISSING and not entry.required:
+            continue
+        if entry.kind == "count":
+            values[entry.field] = reader.count(place, value, sources)
+        elif entry.kind == "share":
+            values[entry.field] = reader.share(place, value, sources)
+        else:
+            number = reader.number(place, value, sources, entry.kind, required=True)
+            values[entry.field] = None if number is None else number[0]
+    if len(reader.faults) > before:
+        return None
+    named = tuple((place.removeprefix("gpu."), source) for place, source in sources.items())
+    return reader.build("", lambda: Gpu(**values, sources=named))
 
 
 def _read_constants(reader: _Reader, data: object) -> tuple[Constant, ...]:

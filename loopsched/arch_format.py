@@ -6,9 +6,10 @@ from typing import Any
 
 from loopsched.arch import Arch, Compute, Level
 from loopsched.arch_check import DATA_TYPES, KINDS
+from loopsched.gpu_limits import GPU_KEYS, Gpu, GpuKey
 from loopsched.units import Kind, pattern
 
-TOP_KEYS = ("name", "title", "notes", "levels", "compute", "constants")
+TOP_KEYS = ("name", "title", "notes", "levels", "compute", "gpu", "constants")
 LEVEL_KEYS = (
     "name",
     "kind",
@@ -101,6 +102,10 @@ def arch_schema() -> dict[str, Any]:
             "notes": text,
             "levels": {"type": "array", "items": level, "minItems": 2},
             "compute": compute,
+            "gpu": _object(
+                {entry.key: _gpu_number(entry) for entry in GPU_KEYS},
+                required=[entry.key for entry in GPU_KEYS if entry.required],
+            ),
             "constants": constants,
         },
         required=["name", "levels", "compute"],
@@ -131,6 +136,7 @@ def arch_to_dict(arch: Arch) -> dict[str, Any]:
             for position, level in enumerate(levels)
         ],
         "compute": _compute_to_dict(arch.compute),
+        "gpu": None if arch.gpu is None else _gpu_to_dict(arch.gpu),
         "constants": {
             constant.name: _with_source(f"{constant.value!r} {constant.unit}", constant.source)
             for constant in arch.constants
@@ -216,6 +222,30 @@ def _compute_to_dict(compute: Compute) -> dict[str, Any]:
         )
     if compute.storage_bytes is not None:
         data["storage"] = _with_source(f"{compute.storage_bytes} B", sources.get("storage"))
+    return data
+
+
+def _gpu_number(entry: GpuKey) -> dict[str, Any]:
+    if entry.kind == "count":
+        return _sourced({"type": "integer", "minimum": 1})
+    if entry.kind == "share":
+        return _sourced({"type": "number", "exclusiveMinimum": 0, "maximum": 1})
+    return _quantity(entry.kind)
+
+
+_GPU_UNITS = {"bytes": "B", "bandwidth_per_cycle": "B/cycle", "cycles": "cycles", "time": "s"}
+
+
+def _gpu_to_dict(gpu: Gpu) -> dict[str, Any]:
+    sources = dict(gpu.sources)
+    data: dict[str, Any] = {}
+    for entry in GPU_KEYS:
+        value = getattr(gpu, entry.field)
+        if value == 0:
+            continue  # the system's share of shared memory, where it takes none
+        unit = _GPU_UNITS.get(entry.kind)
+        text = value if unit is None else f"{value!r} {unit}"
+        data[entry.key] = _with_source(text, sources.get(entry.key))
     return data
 
 

@@ -144,7 +144,8 @@ def test_titan_v() -> None:
     assert l1.bound_bandwidth_bytes_per_s == pytest.approx(1536 * 1.455e9, rel=1e-15)
     assert (arch.compute.clock_hz, arch.compute.max_clock_hz) == (1.2e9, 1.455e9)
     assert arch.compute.rate("fp32") * arch.compute.units == 5120
-    assert arch.constant("l2_latency") == 193
+    assert arch.constant("dram_tlb_miss_latency") == 1029
+    assert arch.kernel_limits.l2_latency == 193
 
 
 def test_report_003() -> None:
@@ -213,8 +214,12 @@ def test_documented_example() -> None:
     assert arch.level("L1").bound_bandwidth_bytes_per_s == pytest.approx(153.6e9)
     assert arch.level("L1").double_buffered
     assert dict(arch.level("L2").sources) == {"bandwidth": "Data sheet, page 1"}
-    for key in re.findall(r"^\| `(\w+)`", page, re.MULTILINE):
-        assert key in arch_schema()["properties"]["levels"]["items"]["properties"]
+    levels, gpu = page.split("## The `gpu` part")
+    properties = arch_schema()["properties"]
+    for key in re.findall(r"^\| `(\w+)`", levels, re.MULTILINE):
+        assert key in properties["levels"]["items"]["properties"]
+    rows = re.findall(r"^\| (`.*?) \|", gpu, re.MULTILINE)
+    assert set(re.findall(r"`(\w+)`", " ".join(rows))) == set(properties["gpu"]["properties"])
     for call in re.findall(r"arch\.scaled\(\"([\w.]+)\", ([\d.]+)\)", page):
         assert arch.scaled(call[0], float(call[1])) != arch
 

@@ -11,11 +11,13 @@ import click
 from loopsched.cli import options, output
 from loopsched.cli.output import Style
 from loopsched.footprint import tensor_bytes
+from loopsched.gpu_limits import GPU_KEYS
 from loopsched.render import Column, scaled, words
 from loopsched.units import format_capacity
 
 if TYPE_CHECKING:
     from loopsched.arch import Arch, Level
+    from loopsched.gpu_limits import Gpu, GpuKey
     from loopsched.results import Row
     from loopsched.workload import Workload
 
@@ -123,6 +125,14 @@ def _show_arch(arch: Arch) -> None:
             for name, rate in compute.macs_per_cycle_per_unit
         ],
     )
+    if arch.gpu is not None:
+        click.echo()
+        cited = dict(arch.gpu.sources)
+        output.print_table(
+            (words("of a GPU"), Column("value")),
+            [[entry.key, _gpu_value(arch.gpu, entry)] for entry in GPU_KEYS],
+            [cited.get(entry.key, "") for entry in GPU_KEYS],
+        )
     if arch.constants:
         click.echo()
         output.print_table(
@@ -130,6 +140,16 @@ def _show_arch(arch: Arch) -> None:
             [[each.name, f"{each.value:,}", each.unit] for each in arch.constants],
             [each.source for each in arch.constants],
         )
+
+
+def _gpu_value(gpu: Gpu, entry: GpuKey) -> str:
+    value = getattr(gpu, entry.field)
+    units = {"bandwidth_per_cycle": " B/cycle", "cycles": " cycles"}
+    if entry.kind == "bytes":
+        return format_capacity(value) if value else "0"
+    if entry.kind == "time":
+        return scaled(value, "s")
+    return f"{value:,}{units.get(entry.kind, '')}"
 
 
 def _level_cells(level: Level) -> list[str]:
