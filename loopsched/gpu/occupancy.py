@@ -64,7 +64,7 @@ def occupancy(gpu: Gpu, threads: int, registers: int, shared_bytes: int = 0) -> 
     Report 002's blocks of 24 x 24 threads with 31 registers:
 
     >>> from loopsched import load_arch
-    >>> found = occupancy(load_arch("v100").kernel_limits(), 24 * 24, 31)
+    >>> found = occupancy(load_arch("v100").kernel_limits, 24 * 24, 31)
     >>> found.blocks, found.warps, found.share, found.limited_by
     (3, 54, 0.84375, ('warps', 'registers'))
     """
