@@ -1,0 +1,92 @@
+"""The few numbers that were fitted, and on what."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+
+from loopsched.errors import LoopschedError
+
+_FILE = Path(__file__).parent / "calibration.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """Numbers of the wave-and-tile model that no document gives.
+
+    Each is relative to a number of the architecture file, so that another
+    file works without fitting again.
+
+    Parameters
+    ----------
+    pipe : float
+        Share of the arithmetic rate, at the sustained clock, that a full SM
+        reaches; above 1 where cards run above that clock.
+    dram, l2 : float
+        Achieved DRAM bandwidth over ``gpu.dram_efficiency`` times the data
+        sheet's; achieved L2 bandwidth over the file's.
+    strided : float
+        How much longer streaming takes when an operand is stored along the
+        sum, so that each row of a tile gives one sector a step.
+    latency : float
+        Part of the L2 or DRAM latency that a step shows if its arithmetic is
+        shorter.
+    barrier : float, cycles
+        What a step adds that only other blocks can hide.
+    fill : float
+        Filling and draining a block, in DRAM latencies.
+    launch : float
+        Time from one call to the next over ``gpu.launch_s``.
+    split : float
+        The second kernel of a split sum over ``gpu.launch_s``.
+
+    Examples
+    --------
+    >>> 0.8 < calibration("fp32").pipe < 1.2
+    True
+    """
+
+    pipe: float
+    dram: float
+    l2: float
+    strided: float
+    latency: float
+    barrier: float
+    fill: float
+    launch: float
+    split: float
+
+
+@cache
+def calibration_file() -> Mapping[str, object]:
+    """Read the shipped calibration: parameters, rows they were fitted on, errors.
+
+    Examples
+    --------
+    >>> sorted(calibration_file())[:1]
+    ['data_types']
+    """
+    found: Mapping[str, object] = json.loads(_FILE.read_text(encoding="utf-8"))
+    return found
+
+
+def calibration(data_type: str) -> Calibration:
+    """Look up the parameters for a data type; tensor cores have their own.
+
+    Examples
+    --------
+    >>> calibration("fp32").launch > 0
+    True
+    """
+    section = "fp32"
+    sections = calibration_file()["data_types"]
+    if isinstance(sections, Mapping) and data_type in sections:
+        section = data_type
+    found = sections[section] if isinstance(sections, Mapping) else None
+    if not isinstance(found, Mapping):
+        raise LoopschedError(f"{_FILE.name}: no parameters for '{section}'")
+    values = found["parameters"]
+    return Calibration(**{field.name: float(values[field.name]) for field in fields(Calibration)})

@@ -1,0 +1,104 @@
+"""The numbers of an architecture that tiled kernels meet, in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from loopsched.arch import Arch
+from loopsched.errors import ArchError
+from loopsched.gpu_limits import Gpu
+
+# Data types that are computed as fp32 on the ordinary lanes, though stored smaller.
+CONVERTED = {"fp16_as_fp32": "fp32"}
+ELEMENT_BYTES = {
+    "fp32": 4,
+    "tf32": 4,
+    "fp16": 2,
+    "bf16": 2,
+    "fp16_simt": 2,
+    "fp16_as_fp32": 2,
+    "fp8": 1,
+    "int8": 1,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A GPU as tiled kernels see it.
+
+    Parameters
+    ----------
+    gpu : Gpu
+    sms : int
+    clock_hz, max_clock_hz : float, hertz
+        Sustained, and highest.
+    macs_per_cycle : float
+        Of one SM, for the data type asked for.
+    lanes : float
+        fp32 multiply-adds a cycle of one SM.
+    on_lanes : bool
+        Whether the ordinary lanes compute, not tensor cores.
+    dram_bytes_per_s, l2_bytes_per_s : float, bytes per second
+        Of the data sheet, and of L2 toward the SMs.
+    l2_bytes : int, bytes
+
+    Examples
+    --------
+    >>> from loopsched import load_arch
+    >>> machine_of(load_arch("v100"), "fp16").macs_per_cycle
+    512
+    """
+
+    gpu: Gpu
+    sms: int
+    clock_hz: float
+    max_clock_hz: float
+    macs_per_cycle: float
+    lanes: float
+    on_lanes: bool
+    dram_bytes_per_s: float
+    l2_bytes_per_s: float
+    l2_bytes: int
+
+
+def machine_of(arch: Arch, data_type: str) -> Machine:
+    """Collect what a tiled kernel of a data type meets on an architecture.
+
+    Raises
+    ------
+    ArchError
+        If the architecture is no GPU, or has no rate for the data type.
+
+    Examples
+    --------
+    >>> from loopsched import load_arch
+    >>> machine_of(load_arch("titan_v"), "fp32").sms
+    80
+    """
+    gpu = arch.kernel_limits
+    caches = [level for level in arch.caches if level.is_shared]
+    if not caches or caches[-1] is arch.caches[-1]:
+        raise ArchError(f"'{arch.name}' has no shared cache above its {arch.compute.unit}s")
+    l2 = caches[-1]
+    inner = arch.caches[arch.caches.index(l2) + 1]
+    dram, behind_l2 = l2.bandwidth_bytes_per_s, inner.bandwidth_bytes_per_s
+    room = l2.usable_bytes
+    if dram is None or room is None:
+        raise ArchError(f"'{arch.name}': no bandwidth of its memory, or no capacity of {l2.name}")
+    compute = arch.compute
+    macs = compute.rate(CONVERTED.get(data_type, data_type))
+    lanes = compute.rate("fp32")
+    if behind_l2 is None:
+        behind_l2 = gpu.line_bytes / 2 * compute.units * compute.clock_hz
+    return Machine(
+        gpu=gpu,
+        sms=compute.units,
+        clock_hz=compute.clock_hz,
+        max_clock_hz=compute.max_clock_hz,
+        macs_per_cycle=macs,
+        lanes=lanes,
+        on_lanes=data_type in ("fp32", "fp16_simt", *CONVERTED) or macs <= lanes,
+        dram_bytes_per_s=dram,
+        l2_bytes_per_s=behind_l2,
+        l2_bytes=room,
+    )

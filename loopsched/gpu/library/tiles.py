@@ -1,0 +1,59 @@
+"""Tiles that tuned libraries have kernels for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """What one block of a tiled kernel computes, and what it takes.
+
+    Parameters
+    ----------
+    m, n, k : int
+        A block computes ``m x n`` outputs, ``k`` terms of the sums a step.
+    threads, registers : int
+        Of a block, and of a thread.
+    micro_m, micro_n : int
+        Outputs of one thread, or of one warp with tensor cores: what is
+        loaded from shared memory for each term is ``micro_m + micro_n``.
+    stages : int
+        Steps that shared memory has room for.
+
+    Examples
+    --------
+    >>> str(Tile(128, 64, 8, 128, 128, 8, 8))
+    '128x64x8'
+    """
+
+    m: int
+    n: int
+    k: int
+    threads: int
+    registers: int
+    micro_m: int
+    micro_n: int
+    stages: int = 2
+
+    def __str__(self) -> str:
+        return f"{self.m}x{self.n}x{self.k}"
+
+    def shared_bytes(self, element_bytes: int) -> int:
+        """Shared memory of a block that stages both operands."""
+        return self.stages * self.k * (self.m + self.n) * element_bytes
+
+
+# Shapes as in the names of cuBLAS kernels (volta_sgemm_128x64_nn, ..._32x32_sliced1x4_nn);
+# threads from 8 x 8 outputs each, the small ones slice a step's sum among four groups.
+SGEMM_TILES = (
+    Tile(128, 128, 8, 256, 128, 8, 8),
+    Tile(128, 64, 8, 128, 128, 8, 8),
+    Tile(64, 128, 8, 128, 128, 8, 8),
+    Tile(64, 64, 8, 64, 128, 8, 8),
+    Tile(128, 32, 8, 128, 80, 8, 4),
+    Tile(32, 128, 8, 128, 80, 4, 8),
+    Tile(64, 32, 32, 256, 80, 8, 4),
+    Tile(32, 64, 32, 256, 80, 4, 8),
+    Tile(32, 32, 32, 128, 80, 4, 8),
+)

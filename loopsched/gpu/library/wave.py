@@ -1,0 +1,333 @@
+"""Time of a tiled kernel: whole waves of blocks, steps along the sum, and what they move.
+
+A block computes a tile of the output in steps along the sum.  Blocks run in waves:
+as many as fit into the SMs, then the rest.  A step takes as long as its arithmetic,
+issued by the warps that are there, or as its loads let it.  L2 and DRAM must deliver
+the panels meanwhile.  Sums may be split among blocks; a second kernel adds them up.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from loopsched.gpu.library.calibration import Calibration
+from loopsched.gpu.library.machine import Machine
+from loopsched.gpu.library.tiles import Tile
+from loopsched.gpu.occupancy import occupancy
+
+# Into how many parts libraries split a sum.
+SPLITS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128)
+# A part of a split sum has at least so many steps.
+_LEAST_STEPS = 4
+# Bytes that one load or store instruction of a thread moves at most.
+_VECTOR_BYTES = 16
+# Of a step, beside loads, stores and arithmetic: counters, pointers, barrier.
+_STEP_INSTRUCTIONS = 8
+# Compute, L2 and DRAM overlap but for their edges: a norm close to the largest.
+_OVERLAP = 8.0
+# No GPU streams at more than this share of its data sheet's bandwidth.
+_MOST_DRAM = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """A matrix product, or a convolution written as one, to be run tile by tile.
+
+    Parameters
+    ----------
+    m, n, k : int
+        Rows and columns of the output, terms of each sum.
+    batch : int
+        Independent products side by side (groups of a convolution).
+    a_bytes, b_bytes, c_bytes : int, bytes
+        What the operands and the output take in memory, all products
+        together.  For a convolution the input itself, not its unrolled copy.
+    element_bytes : int, bytes
+        Of the operands, as they are loaded.
+    is_strided : bool
+        Whether A is stored along the sum.
+    reads_output : bool
+        Whether the output is added to (a factor beta that is not 0).
+    extra_instructions : float
+        Of a thread and step, such as finding addresses of a window.
+
+    Examples
+    --------
+    >>> Product(1024, 16, 512, a_bytes=2**21, b_bytes=2**15, c_bytes=2**16).macs
+    8388608
+    """
+
+    m: int
+    n: int
+    k: int
+    batch: int = 1
+    a_bytes: int = 0
+    b_bytes: int = 0
+    c_bytes: int = 0
+    element_bytes: int = 4
+    is_strided: bool = False
+    reads_output: bool = True
+    extra_instructions: float = 0.0
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates."""
+        return self.batch * self.m * self.n * self.k
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """How long a product takes with one tile and split, and why.
+
+    Parameters
+    ----------
+    time_s : float, seconds
+    tile : Tile
+    split : int
+        Parts of each sum.
+    blocks, resident : int
+        Of the grid; of one SM at a time.
+    waves : float
+        Blocks over what fits at a time; may be a fraction.
+    compute_s, l2_s, dram_s, split_s, launch_s : float, seconds
+        The first three overlap; the others add.
+    dram_bytes, l2_bytes : float, bytes
+        Read and written at DRAM; loaded by SMs and stored.
+    """
+
+    time_s: float
+    tile: Tile
+    split: int
+    blocks: int
+    resident: int
+    waves: float
+    compute_s: float
+    l2_s: float
+    dram_s: float
+    split_s: float
+    launch_s: float
+    dram_bytes: float
+    l2_bytes: float
+
+    @property
+    def parts(self) -> tuple[tuple[str, float], ...]:
+        """Seconds by resource."""
+        return (
+            ("compute", self.compute_s),
+            ("L2", self.l2_s),
+            ("DRAM", self.dram_s),
+            ("split", self.split_s),
+            ("launch", self.launch_s),
+        )
+
+
+def tiled_time(
+    product: Product,
+    tiles: Iterable[Tile],
+    machine: Machine,
+    fitted: Calibration,
+    *,
+    splits: Sequence[int] = SPLITS,
+) -> Timed:
+    """Find the tile and split that finish first, as a tuned library would.
+
+    Parameters
+    ----------
+    product : Product
+        For a convolution as implicit GEMM: ``m`` output channels or pixels,
+        ``k = C*R*S``, ``a_bytes``/``b_bytes`` of the stored tensors (so DRAM
+        sees each once, L2 the unrolled panels), `extra_instructions` for
+        index arithmetic, ``batch`` = groups.
+    tiles : iterable of Tile
+    machine : Machine
+        From `machine.machine_of(arch, data_type)`.
+    fitted : Calibration
+        From `calibration.calibration(data_type)`; ``dataclasses.replace``
+        gives another algorithm a number of its own.
+    splits : sequence of int
+        Into how many parts the sums may be cut; ``(1,)`` forbids it.
+
+    Returns
+    -------
+    Timed
+        The fastest.
+
+    Examples
+    --------
+    >>> from loopsched import load_arch
+    >>> from loopsched.gpu.library.calibration import calibration
+    >>> from loopsched.gpu.library.machine import machine_of
+    >>> from loopsched.gpu.library.tiles import SGEMM_TILES
+    >>> product = Product(512, 8, 500_000, a_bytes=4 * 512 * 500_000, b_bytes=4 * 8 * 500_000)
+    >>> found = tiled_time(
+    ...     product, SGEMM_TILES, machine_of(load_arch("v100"), "fp32"), calibration("fp32")
+    ... )
+    >>> found.split > 1
+    True
+    """
+    settled = ((tile, resident_blocks(tile, product.element_bytes, machine)) for tile in tiles)
+    found = (
+        launch_time(product, tile, split, machine, fitted, resident=resident)
+        for tile, resident in settled
+        for split in splits
+        if split == 1 or product.k >= split * _LEAST_STEPS * tile.k
+    )
+    return min(found, key=lambda timed: timed.time_s)
+
+
+def launch_time(
+    product: Product,
+    tile: Tile,
+    split: int,
+    machine: Machine,
+    fitted: Calibration,
+    *,
+    resident: int | None = None,
+) -> Timed:
+    """Work out the time of one tile and split; see the module for how.
+
+    ``resident`` is what `resident_blocks` says, where it is known already.
+
+    Examples
+    --------
+    >>> from loopsched import load_arch
+    >>> from loopsched.gpu.library.calibration import calibration
+    >>> from loopsched.gpu.library.machine import machine_of
+    >>> from loopsched.gpu.library.tiles import SGEMM_TILES
+    >>> v100, fitted = machine_of(load_arch("v100"), "fp32"), calibration("fp32")
+    >>> found = launch_time(Product(4096, 4096, 4096), SGEMM_TILES[0], 1, v100, fitted)
+    >>> found.blocks, found.resident, found.waves
+    (1024, 2, 6.4)
+    """
+    rows, columns = -(-product.m // tile.m), -(-product.n // tile.n)
+    blocks = rows * columns * split * product.batch
+    if resident is None:
+        resident = resident_blocks(tile, product.element_bytes, machine)
+    at_once = resident * machine.sms
+    all_bytes = product.a_bytes + product.b_bytes + product.c_bytes
+    is_cold = all_bytes > machine.l2_bytes
+    compute_s = _compute_s(product, tile, split, blocks, resident, is_cold, machine, fitted)
+
+    share = min(_MOST_DRAM, machine.gpu.dram_efficiency * fitted.dram)
+    dram_per_s = machine.dram_bytes_per_s * share
+    l2_per_s = machine.l2_bytes_per_s * fitted.l2
+    stores = product.c_bytes * (2 if product.reads_output and split == 1 else 1)
+    panels = product.m * columns + product.n * rows
+    l2_bytes = product.batch * product.k * product.element_bytes * panels + stores
+    dram_bytes = 0.0
+    if is_cold:
+        loads = _loads(product, tile, rows, columns, at_once if split == 1 else math.inf, machine)
+        dram_bytes = max(0.0, loads + stores - machine.l2_bytes)
+    l2_s = l2_bytes / l2_per_s
+    dram_s = dram_bytes / dram_per_s * (fitted.strided if product.is_strided else 1.0)
+    longest = max(compute_s, l2_s, dram_s)
+    overlapped = longest * (
+        (compute_s / longest) ** _OVERLAP
+        + (l2_s / longest) ** _OVERLAP
+        + (dram_s / longest) ** _OVERLAP
+    ) ** (1 / _OVERLAP)
+
+    split_s = 0.0
+    if split > 1:  # parts are written and read again, as fp32, and the output written
+        parts = 2 * split * 4 * product.batch * product.m * product.n + product.c_bytes
+        split_s = fitted.split * machine.gpu.launch_s
+        split_s += parts / (l2_per_s if parts < machine.l2_bytes else dram_per_s)
+    launch_s = fitted.launch * machine.gpu.launch_s
+    return Timed(
+        time_s=overlapped + split_s + launch_s,
+        tile=tile,
+        split=split,
+        blocks=blocks,
+        resident=resident,
+        waves=blocks / at_once,
+        compute_s=compute_s,
+        l2_s=l2_s,
+        dram_s=dram_s,
+        split_s=split_s,
+        launch_s=launch_s,
+        dram_bytes=dram_bytes,
+        l2_bytes=l2_bytes,
+    )
+
+
+def resident_blocks(tile: Tile, element_bytes: int, machine: Machine) -> int:
+    """Count the blocks that an SM runs side by side, at least one.
+
+    Examples
+    --------
+    >>> from loopsched import load_arch
+    >>> from loopsched.gpu.library.machine import machine_of
+    >>> resident_blocks(Tile(128, 128, 8, 256, 128, 8, 8), 4, machine_of(load_arch("v100"), "fp32"))
+    2
+    """
+    shared = tile.shared_bytes(element_bytes)
+    return max(1, occupancy(machine.gpu, tile.threads, tile.registers, shared).blocks)
+
+
+def _compute_s(
+    product: Product,
+    tile: Tile,
+    split: int,
+    blocks: int,
+    resident: int,
+    is_cold: bool,
+    machine: Machine,
+    fitted: Calibration,
+) -> float:
+    """Time of all waves if nothing but SMs and latencies counts."""
+    gpu = machine.gpu
+    steps = math.ceil(math.ceil(product.k / split) / tile.k)
+    shown = fitted.latency * (gpu.dram_latency if is_cold else gpu.l2_latency)
+    alone = max(_busy(product, tile, 1, machine) / fitted.pipe, shown) + fitted.barrier
+
+    def wave(side_by_side: int) -> float:
+        busy = _busy(product, tile, side_by_side, machine) / fitted.pipe
+        return steps * max(busy, alone) + fitted.fill * gpu.dram_latency
+
+    full, rest = divmod(blocks, resident * machine.sms)
+    cycles = full * wave(resident) if full else 0.0
+    if rest:
+        cycles += wave(-(-rest // machine.sms))
+    return cycles / machine.clock_hz
+
+
+def _busy(product: Product, tile: Tile, side_by_side: int, machine: Machine) -> float:
+    """Cycles that an SM's schedulers need for one step of its blocks.
+
+    Warps stay with their scheduler, so a few of them leave others idle.
+    """
+    gpu = machine.gpu
+    if not machine.on_lanes:
+        return side_by_side * tile.m * tile.n * tile.k / machine.macs_per_cycle
+    warps = tile.threads / gpu.warp_threads
+    multiplies = tile.m * tile.n * tile.k / tile.threads
+    vector = _VECTOR_BYTES / product.element_bytes
+    fragments = multiplies / (tile.micro_m * tile.micro_n) * (tile.micro_m + tile.micro_n) / 4
+    copies = 2 * (tile.m + tile.n) * tile.k / tile.threads / vector
+    others = fragments + copies + _STEP_INSTRUCTIONS + product.extra_instructions
+    per_multiply = gpu.warp_threads * gpu.schedulers / machine.macs_per_cycle
+    a_warp = max(multiplies * per_multiply, multiplies + others)
+    together = side_by_side * warps / gpu.schedulers
+    return a_warp * (math.ceil(together) if together < gpu.schedulers else together)
+
+
+def _loads(
+    product: Product, tile: Tile, rows: int, columns: int, at_once: float, machine: Machine
+) -> float:
+    """Bytes of operands that DRAM must deliver.
+
+    Blocks of a wave share panels in L2; the next wave finds those gone unless
+    both operands fit.  The order of blocks is taken as the best of three: rows
+    first, columns first, or about square.
+    """
+    operands = product.a_bytes + product.b_bytes
+    if operands <= machine.l2_bytes or rows * columns <= at_once:
+        return operands
+    best = math.inf
+    for tall in (rows, at_once, math.sqrt(at_once * tile.n / tile.m)):
+        high = max(1.0, min(tall, rows, at_once))
+        wide = min(columns, max(1.0, at_once / high))
+        best = min(best, product.a_bytes * columns / wide + product.b_bytes * rows / high)
+    return max(operands, best)
