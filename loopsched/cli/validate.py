@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from loopsched.cli import output
+from loopsched.cli.validate_times import times
 from loopsched.render import Column, percent, scaled, words
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ loopsched validate counters mine.csv --format json
 @click.group()
 def validate() -> None:
     """Hold predictions against measurements."""
+
+
+validate.add_command(times)
 
 
 @validate.command(epilog=_EPILOG)

@@ -47,20 +47,57 @@ def plot_validation(found: Validation, path: str | os.PathLike[str]) -> None:
         ...
     loopsched.errors.InputError: errors.txt: a plot ends in .svg, .png or .pdf
     """
+    target = plot_target(path)
+    figure = new_figure(figsize=(11, 4))
+    for axes, name in zip(figure.subplots(1, len(MEASURED)), MEASURED, strict=True):
+        _panel(axes, name, found.rows, found.summary)
+    save_figure(figure, target)
+
+
+def plot_target(path: str | os.PathLike[str]) -> Path:
+    """Check the name of a plot's file, and that it can be drawn at all.
+
+    Raises
+    ------
+    InputError
+        If its ending names no format.
+    MissingExtraError
+        If matplotlib is not installed.
+
+    Examples
+    --------
+    >>> plot_target("errors.svg").suffix
+    '.svg'
+    """
     target = Path(path)
     if target.suffix.lower() not in SUFFIXES:
         raise InputError(f"{target}: a plot ends in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
     try:
-        import matplotlib as mpl
-        from matplotlib.figure import Figure
+        import matplotlib  # noqa: F401, ICN001
     except ImportError:
         raise MissingExtraError(
             "plots need matplotlib; install it, or loopsched with the extra 'plot'"
         ) from None
-    figure = Figure(figsize=(11, 4), layout="constrained")
-    for axes, name in zip(figure.subplots(1, len(MEASURED)), MEASURED, strict=True):
-        _panel(axes, name, found.rows, found.summary)
-    # Writing twice gives the same bytes.
+    return target
+
+
+def new_figure(figsize: tuple[float, float]) -> Any:
+    """Make an empty figure, width and height in inches."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=figsize, layout="constrained")
+
+
+def save_figure(figure: Any, target: Path) -> None:
+    """Write a figure; twice gives the same bytes.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be written.
+    """
+    import matplotlib as mpl
+
     metadata = {"Date": None} if target.suffix.lower() == ".svg" else {}
     try:
         with mpl.rc_context({"svg.hashsalt": "loopsched"}):

@@ -1,0 +1,198 @@
+"""``validate times``: bounds and estimates beside measured times."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from loopsched.cli import output
+from loopsched.render import Column, percent, scaled, words
+
+if TYPE_CHECKING:
+    from loopsched.validation.times import TimeValidation
+
+_EPILOG = """\b
+loopsched validate times deepbench_gemm_measured --where gpu=V100
+loopsched validate times deepbench_conv_measured --algorithm any --plot conv.svg
+loopsched validate times mine.csv --arch v100 --format json
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("file", metavar="FILE.csv")
+@click.option(
+    "--arch",
+    "-a",
+    metavar="NAME|FILE",
+    help="Machine that was measured; by default, what the column 'gpu' says.",
+)
+@click.option(
+    "--algorithm",
+    type=click.Choice(["known", "any"]),
+    default="known",
+    show_default=True,
+    help="Of convolutions: the column 'algo', or what the library would choose.",
+)
+@click.option(
+    "--where",
+    "-w",
+    "where",
+    multiple=True,
+    metavar="COLUMN=VALUE",
+    help="Only rows with this value, such as pass=fwd; may be repeated.",
+)
+@click.option(
+    "--worst",
+    type=click.IntRange(0),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="List the N rows that are furthest off.",
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "csv"]),
+    default="table",
+    show_default=True,
+    help="Tables for people, or {summary, rows}, or rows, for programs.",
+)
+@click.option("--plot", metavar="FILE.svg", help="Draw estimate over measured (.svg .png .pdf).")
+def times(
+    file: str,
+    arch: str | None,
+    algorithm: Literal["known", "any"],
+    where: Sequence[str],
+    worst: int,
+    form: Literal["table", "json", "csv"],
+    plot: str | None,
+) -> None:
+    """Compare bounds and estimates of library kernels with measured times.
+
+    FILE.csv has a row a problem: its columns are those of the shipped files
+    (deepbench_conv_measured, deepbench_gemm_measured, titan_v_measured: their
+    names work as FILE), or 'problem' as text; 'gpu' and 'precision', if they
+    vary; and 'time_us'.  See docs/validation_times.md.
+    """
+    from loopsched.validation.plot import plot_target
+    from loopsched.validation.time_files import read_times
+    from loopsched.validation.times import validate_times
+
+    wanted = _wanted(where)
+    if plot is not None:
+        plot_target(plot)  # before the work, not after it
+    with output.Progress(len(read_times(file))) as progress:
+        found = validate_times(
+            file, arch, algorithm=algorithm, where=wanted, worst=worst, progress=progress.step
+        )
+    if plot is not None:
+        from loopsched.validation.time_plot import plot_times
+
+        plot_times(found, plot)
+    if form == "json":
+        from loopsched.results import json_text
+
+        click.echo(json_text({"summary": dict(found.summary), "rows": list(found.rows)}))
+    elif form == "csv":
+        output.print_rows((dict(row) for row in found.rows), form)
+    else:
+        _show(found)
+
+
+def _wanted(where: Sequence[str]) -> dict[str, str]:
+    wanted = {}
+    for text in where:
+        column, equals, value = text.partition("=")
+        if not equals or not column.strip():
+            raise click.BadParameter(f"'{text}' is not COLUMN=VALUE, such as gpu=V100")
+        wanted[column.strip()] = value
+    return wanted
+
+
+_GROUPS = (
+    words("rows of"),
+    Column("rows"),
+    Column("MAPE"),
+    Column("median", spare=1),
+    Column("ratio"),
+    Column("rank", spare=2),
+    Column("below"),
+    Column("in spread", spare=3),
+    Column("roofline", spare=4),
+    Column("rep. 003", spare=5),
+)
+_WORST = (
+    words("row"),
+    words("problem", shrinks="middle"),
+    words("on", shrinks="end"),
+    Column("measured"),
+    Column("estimate"),
+    Column("error"),
+    Column("bound", spare=1),
+)
+
+
+def _show(found: TimeValidation) -> None:
+    summary: Mapping[str, Any] = found.summary
+    lines = [_sums(_title(group), group) for group in summary["groups"]]
+    if len(lines) > 1:
+        lines.append(_sums("all", summary))
+    lines += [
+        _sums(f"apart: {group['reason'].partition(':')[0]}", group) for group in summary["apart"]
+    ]
+    output.print_table(_GROUPS, lines)
+    if summary["worst"]:
+        click.echo("\nfurthest off:")
+        output.print_table(
+            _WORST,
+            [_worst(row) for row in summary["worst"]],
+            [row["reason"] for row in summary["worst"]],
+        )
+    click.echo()
+    known = "as the rows say" if summary["algorithm"] == "known" else "as the library would choose"
+    output.print_text(
+        "Errors are relative to the measurement, without sign in the sums; ratio: geometric mean "
+        "of estimate over measurement; rank: rank correlation; below: measurements below the "
+        f"bound. Algorithms of convolutions: {known}."
+    )
+    output.print_text(
+        f"{percent(summary['within_spread'])} of the measurements are within the estimates' "
+        f"spread. On the same rows, MAPE of the plain roofline: {percent(summary['roofline_mape'])}"
+        f", of report 003's model: {percent(summary['report003_mape'])}."
+    )
+    if summary["apart"]:
+        output.print_text("Rows apart count in none of the others; their column 'apart' says why.")
+
+
+def _title(group: Mapping[str, Any]) -> str:
+    return " ".join(str(group[name]) for name in ("kind", "gpu", "precision", "pass")).strip()
+
+
+def _sums(title: str, errors: Mapping[str, Any]) -> list[str]:
+    ratio, rank = errors["geometric_mean_ratio"], errors["rank_correlation"]
+    return [
+        title,
+        str(errors["rows"]),
+        percent(errors["mape"]),
+        percent(errors["median_error"]),
+        "-" if ratio is None else f"{ratio:.2f}",
+        "-" if rank is None else f"{rank:.3f}",
+        str(errors["bound_violations"]),
+        percent(errors["within_spread"]),
+        percent(errors["roofline_mape"]),
+        percent(errors["report003_mape"]),
+    ]
+
+
+def _worst(row: Mapping[str, Any]) -> list[str]:
+    return [
+        str(row["place"]).removeprefix("line "),
+        row["problem"],
+        " ".join(filter(None, (row["gpu"], row["precision"], row["pass"]))),
+        scaled(row["time_us"] * 1e-6, "s"),
+        scaled(row["estimate_us"] * 1e-6, "s"),
+        f"{100 * row['error']:+.1f} %",
+        scaled(row["bound_us"] * 1e-6, "s"),
+    ]

@@ -1,0 +1,393 @@
+"""Files of measured times: each row a problem, a GPU, a data type, and microseconds."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from loopsched.arguments import DATA_TYPE_BYTES
+from loopsched.builders import conv2d, gemm
+from loopsched.errors import InputError, nearest
+from loopsched.problem import Problem
+from loopsched.resources import resource_names
+from loopsched.validation.csv_files import (
+    Value,
+    check,
+    read_text,
+    repeated,
+    sheet_of,
+    shown,
+    value_of,
+)
+from loopsched.validation.launches import problem_of
+
+# DeepBench's names of GPUs, and the architectures that they mean.
+GPUS = {
+    "V100": "v100",
+    "P100": "p100",
+    "T4": "t4",
+    "1080Ti": "gtx_1080ti",
+    "TitanXp": "titan_xp",
+    "TitanX_Pascal": "titan_x_pascal",
+    "TitanX_Maxwell": "titan_x_maxwell",
+    "M40": "m40",
+    "H200": "h200",
+    "TitanV": "titan_v",
+}
+# Precision as files call it: the data type of the operands.
+PRECISIONS = {"fp16_mixed": "fp16", **{name: name for name in DATA_TYPE_BYTES}}
+PASSES = {
+    "fwd": "forward",
+    "bwd_inputs": "backward_data",
+    "bwd_params": "backward_weights",
+    "forward": "forward",
+    "backward_data": "backward_data",
+    "backward_weights": "backward_weights",
+}
+ALGORITHMS = (
+    "IMPLICIT_GEMM",
+    "IMPLICIT_PRECOMP_GEMM",
+    "GEMM",
+    "WINOGRAD",
+    "WINOGRAD_NONFUSED",
+    "FFT",
+)
+
+_IMAGE = ("w", "h", "c", "n", "k", "filter_w", "filter_h")
+_GEMM = ("m", "n", "k")
+# Report 003's letters for batch, inputs (the reduction) and outputs.
+_REPORT_GEMM = ("gemm_m", "gemm_n", "gemm_k")
+_BORDERS = {"pad": 0, "stride": 1}  # the least of each
+_LARGEST = 2**31 - 1
+_LONGEST_US = 1e12
+# The sheet of report 003 names its GPU in its title only.
+_REPORT_COLUMN, _REPORT_GPU = "seed003_printed_us", "TitanV"
+# Oddities that make a row's time, or what it is of, doubtful; the others are remarks.
+_APART = ("kernel-size block", "unusable")
+
+
+@dataclass(frozen=True, slots=True)
+class TimeRow:
+    """One measured time: what the file says of it.
+
+    Parameters
+    ----------
+    place : str
+        Where it stands, for messages.
+    values : mapping of str to str, int, float or None
+        The file's columns, in its order; None: nothing is known.
+    problem : Problem
+    arch : str or None
+        Architecture that the row names; None: it names none.
+    gpu : str
+        The same in the file's word.
+    precision : str
+        The file's word; ``fp32`` where it has none.
+    data_type : str
+        Of the operands.
+    pass_ : str
+        The file's word, or ``fwd``; of products, nothing.
+    algorithm : str or None
+        Of a convolution; None: not known.
+    a_transposed, b_transposed : bool
+    time_us : float, microseconds
+    apart : str
+        Why the row is not to be counted with the others, if it is not.
+    """
+
+    place: str
+    values: Mapping[str, Value]
+    problem: Problem
+    arch: str | None
+    gpu: str
+    precision: str
+    data_type: str
+    pass_: str
+    algorithm: str | None
+    a_transposed: bool
+    b_transposed: bool
+    time_us: float
+    apart: str
+
+    @property
+    def kind(self) -> str:
+        """``conv`` or ``gemm``."""
+        return "conv" if self.problem.kind == "conv2d" else "gemm"
+
+
+def shipped_times() -> tuple[str, ...]:
+    """List the files of measured times that come with loopsched.
+
+    Examples
+    --------
+    >>> "deepbench_conv_measured" in shipped_times()
+    True
+    """
+    return resource_names("measurements", ".csv")
+
+
+def read_times(file: str | os.PathLike[str]) -> tuple[TimeRow, ...]:
+    """Read measured times from a file, or from a shipped one by its name.
+
+    Raises
+    ------
+    InputError
+        With all faults of the file.
+
+    Examples
+    --------
+    >>> rows = read_times("titan_v_measured")
+    >>> len(rows), rows[0].arch, rows[0].algorithm, rows[-1].problem.name
+    (56, 'titan_v', 'GEMM', 'm1 n32 k32')
+    """
+    return parse_times(read_text(file, "measurements"), os.fspath(file))
+
+
+def parse_times(text: str, where: str = "times") -> tuple[TimeRow, ...]:
+    """Read measured times from CSV text.
+
+    Parameters
+    ----------
+    text : str
+        A line of column names, then a line a problem.
+    where : str
+        For messages.
+
+    Raises
+    ------
+    InputError
+        With all faults of the text.
+
+    Examples
+    --------
+    >>> rows = parse_times("gpu,m,n,k,time_us" + chr(10) + "V100,64,32,16,7")
+    >>> rows[0].problem.macs, rows[0].arch, rows[0].data_type
+    (32768, 'v100', 'fp32')
+    """
+    sheet = sheet_of(text, where)
+    check(where, repeated(sheet.names))
+    return _rows(sheet.rows, where)
+
+
+def times_of(rows: Iterable[Mapping[str, Value]], where: str = "rows") -> tuple[TimeRow, ...]:
+    """Take rows that are mappings, by the same rules as a file's.
+
+    Examples
+    --------
+    >>> times_of([{"problem": "gemm:m=8,n=8,k=8", "time_us": "3", "gpu": "m40"}])[0].time_us
+    3.0
+    """
+    read = [
+        (
+            f"row {number}",
+            {name: value_of(v) if isinstance(v, str) else v for name, v in row.items()},
+        )
+        for number, row in enumerate(rows)
+    ]
+    if not read:
+        raise InputError(f"{where}: no rows")
+    return _rows(read, where)
+
+
+def _rows(rows: Sequence[tuple[str, dict[str, Value] | str]], where: str) -> tuple[TimeRow, ...]:
+    faults: list[str] = []
+    missing: dict[str, None] = {}  # a fault of the columns is told once, not for each row
+    found = []
+    for place, values in rows:
+        if isinstance(values, str):
+            faults.append(f"{place}: {values}")
+            continue
+        reader = _Reader(place, values)
+        row = reader.row()
+        faults += [f"{place}: {fault}" for fault in reader.faults]
+        missing |= dict.fromkeys(reader.missing)
+        if row is not None:
+            found.append(row)
+    check(where, [*missing, *faults])
+    return tuple(found)
+
+
+class _Reader:
+    """Reads one row, and collects all that is wrong with it."""
+
+    def __init__(self, place: str, values: Mapping[str, Value]) -> None:
+        self.place = place
+        self.values = values
+        self.faults: list[str] = []
+        self.missing: list[str] = []
+
+    def row(self) -> TimeRow | None:
+        """Read the row; None if there are faults."""
+        time_us = self._time()
+        gpu, arch = self._gpu()
+        precision = self._word("precision", PRECISIONS, "fp32")
+        data_type = PRECISIONS[precision]
+        pass_ = self._word("pass", PASSES, "fwd")
+        algorithm = self._word("algo", ALGORITHMS, "") or None
+        problem = self._problem(data_type, pass_)
+        if self.faults or self.missing or problem is None:
+            return None
+        is_conv = problem.kind == "conv2d"
+        transposed = dict(problem.attributes) | {
+            name: True for name in ("a_t", "b_t") if self.values.get(name)
+        }
+        return TimeRow(
+            place=self.place,
+            values=self.values,
+            problem=problem,
+            arch=arch,
+            gpu=gpu,
+            precision=precision,
+            data_type=data_type,
+            pass_=_pass_of(problem) if is_conv else "",
+            algorithm=algorithm if is_conv else None,
+            a_transposed=bool(transposed.get("transpose_a")),
+            b_transposed=bool(transposed.get("transpose_b")),
+            time_us=time_us,
+            apart=_apart(self.values),
+        )
+
+    def _time(self) -> float:
+        if self._lacks("time_us"):
+            return 0.0
+        value = self.values["time_us"]
+        if isinstance(value, int | float) and 0 < value < _LONGEST_US:
+            return float(value)
+        self.faults.append(f"time_us is {shown(value)}; microseconds above 0 are needed")
+        return 0.0
+
+    def _gpu(self) -> tuple[str, str | None]:
+        value = self.values.get("gpu")
+        if value is None:
+            if _REPORT_COLUMN not in self.values:
+                return "", None
+            value = _REPORT_GPU
+        names = {_folded(name): arch for name, arch in GPUS.items()}
+        names |= {_folded(arch): arch for arch in resource_names("archs", ".yaml")}
+        arch = names.get(_folded(str(value)))
+        if arch is None:
+            self.faults.append(f"gpu is {shown(value)}; {nearest(str(value)[:80], GPUS)}")
+        return str(value), arch
+
+    def _word(self, name: str, allowed: Iterable[str], default: str) -> str:
+        value = self.values.get(name)
+        if value is None:
+            return default
+        for word in allowed:
+            if word.casefold() == str(value).casefold():
+                return word
+        self.faults.append(f"{name} is {shown(value)}; {nearest(str(value)[:80], allowed)}")
+        return next(iter(allowed))
+
+    def _problem(self, data_type: str, pass_: str) -> Problem | None:
+        element_bytes = DATA_TYPE_BYTES[data_type]
+        try:
+            if self.values.get("problem") is not None:
+                return self._from_text(element_bytes)
+            if self._is_conv():
+                return self._conv(element_bytes, PASSES[pass_])
+            return self._gemm(element_bytes)
+        except InputError as error:
+            self.faults += error.problems
+            return None
+
+    def _from_text(self, element_bytes: int) -> Problem | None:
+        problem = problem_of(str(self.values["problem"]))
+        if problem.kind not in ("conv2d", "gemm") or "G" in problem.dims:
+            what = "grouped convolution" if "G" in problem.dims else problem.kind
+            self.faults.append(f"problem is a {what}; a gemm or a conv2d without groups is needed")
+            return None
+        if self.values.get("precision") is not None:
+            problem = problem.with_element_bytes(element_bytes)
+        return problem
+
+    def _is_conv(self) -> bool:
+        kind = self.values.get("kind")
+        if kind is not None:
+            return self._word("kind", ("conv", "gemm"), "conv") == "conv"
+        return any(name in self.values for name in ("filter_w", "filter_h", "w", "h"))
+
+    def _conv(self, element_bytes: int, pass_: str) -> Problem | None:
+        sizes = {name: self._count(name) for name in _IMAGE}
+        borders = {}
+        for side in "hw":
+            for name, least in _BORDERS.items():
+                own = f"{name}_{side}"
+                column = own if own in self.values or name not in self.values else name
+                borders[own] = self._count(column, least)
+        if self.faults or self.missing:
+            return None
+        return conv2d(
+            n=sizes["n"],
+            c=sizes["c"],
+            k=sizes["k"],
+            h=sizes["h"],
+            w=sizes["w"],
+            r=sizes["filter_h"],
+            s=sizes["filter_w"],
+            stride=(borders["stride_h"], borders["stride_w"]),
+            padding=(borders["pad_h"], borders["pad_w"]),
+            pass_=pass_,
+            element_bytes=element_bytes,
+        )
+
+    def _gemm(self, element_bytes: int) -> Problem | None:
+        is_report = any(self.values.get(name) is not None for name in _REPORT_GEMM)
+        if is_report:
+            m, k, n = (self._count(name) for name in _REPORT_GEMM)
+        else:
+            m, n, k = (self._count(name) for name in _GEMM)
+        flags = [self._flag(name) for name in ("a_t", "b_t")]
+        if self.faults or self.missing:
+            return None
+        widths = element_bytes if element_bytes > 1 else {"A": 1, "B": 1, "C": 4}
+        return gemm(m=m, n=n, k=k, transpose_a=flags[0], transpose_b=flags[1], element_bytes=widths)
+
+    def _count(self, name: str, least: int = 1) -> int:
+        if self._lacks(name):
+            return least
+        value = self.values[name]
+        if isinstance(value, int) and not isinstance(value, bool) and least <= value <= _LARGEST:
+            return value
+        self.faults.append(
+            f"{name} is {shown(value)}; a whole number from {least} to {_LARGEST} is needed"
+        )
+        return least
+
+    def _flag(self, name: str) -> bool:
+        value = self.values.get(name)
+        if value not in (None, 0, 1):
+            self.faults.append(f"{name} is {shown(value)}; 0 or 1 is needed")
+        return value == 1
+
+    def _lacks(self, name: str) -> bool:
+        if name in self.values:
+            return False
+        names = list(self.values)
+        sizes = (*_IMAGE, *_GEMM)
+        if name in sizes and not any(one in self.values for one in sizes):
+            # Nothing at all: say what a row can be, once.
+            self.missing.append(
+                "columns say of no row what it is; needed are: problem; or "
+                f"{' '.join(_IMAGE)} pad_w pad_h stride_w stride_h; or {' '.join(_GEMM)}"
+            )
+            return True
+        self.missing.append(f"no column '{name}'; {nearest(name, names)}")
+        return True
+
+
+def _folded(name: str) -> str:
+    return "".join(letter for letter in name.casefold() if letter.isalnum())
+
+
+def _pass_of(problem: Problem) -> str:
+    which = dict(problem.attributes).get("pass", "forward")
+    return next(short for short, long in PASSES.items() if long == which)
+
+
+def _apart(values: Mapping[str, Value]) -> str:
+    said = str(values.get("anomaly") or "")
+    return next(
+        (part.strip() for part in said.split(";") if any(word in part for word in _APART)), ""
+    )

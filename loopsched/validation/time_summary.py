@@ -1,0 +1,174 @@
+"""What many rows of bounds, estimates and measured times come to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from loopsched.gpu.result import Estimate
+from loopsched.validation.csv_files import Value
+from loopsched.validation.statistics import percentile, rank_correlation
+from loopsched.validation.time_files import TimeRow
+
+# Above this share of half a microsecond in a whole one, rounding is worth a word.
+_ROUNDED = 0.05
+# Remarks on the titles of a sheet say nothing about a row's number.
+_TITLES = ("units:", "labelled batch variance")
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """One row with all that is said about it.
+
+    Parameters
+    ----------
+    row : TimeRow
+    arch : str
+        Name of the architecture.
+    estimate : Estimate
+    bound_us, roofline_us : float, microseconds
+    report003_us : float or None, microseconds
+    """
+
+    row: TimeRow
+    arch: str
+    estimate: Estimate
+    bound_us: float
+    roofline_us: float
+    report003_us: float | None
+
+    @property
+    def gpu(self) -> str:
+        """The file's word for the machine, or the architecture's name."""
+        return self.row.gpu or self.arch
+
+    @property
+    def estimate_us(self) -> float:
+        """The estimate in microseconds."""
+        return self.estimate.time_s * 1e6
+
+    @property
+    def ratio(self) -> float:
+        """The estimate over the measurement."""
+        return self.estimate_us / self.row.time_us
+
+    @property
+    def is_within(self) -> bool:
+        """Whether the measurement is within the stated spread."""
+        measured_s = self.row.time_us * 1e-6
+        return self.estimate.low_s <= measured_s <= self.estimate.high_s
+
+    @property
+    def is_below_bound(self) -> bool:
+        """Whether the measurement is below the bound, which cannot be."""
+        return self.row.time_us < self.bound_us
+
+    def values(self) -> dict[str, Value]:
+        """Columns of the file, then what is said."""
+        estimate = self.estimate
+        return {
+            **self.row.values,
+            "bound_us": self.bound_us,
+            "estimate_us": self.estimate_us,
+            "low_us": estimate.low_s * 1e6,
+            "high_us": estimate.high_s * 1e6,
+            "bound_by": estimate.bound_by,
+            "kernel": estimate.kernel,
+            "error": self.ratio - 1,
+            "roofline_us": self.roofline_us,
+            "report003_us": self.report003_us,
+            "apart": self.row.apart or None,
+        }
+
+
+def summary_of(rows: Sequence[Compared], worst: int) -> dict[str, object]:
+    """Sum up: all rows but those apart, each group, what is apart, the worst."""
+    counted = [one for one in rows if not one.row.apart]
+    apart = [one for one in rows if one.row.apart]
+    groups: dict[tuple[str, ...], list[Compared]] = {}
+    for one in counted:
+        row = one.row
+        groups.setdefault((row.kind, one.gpu, row.precision, row.pass_), []).append(one)
+    titles = ("kind", "gpu", "precision", "pass")
+    reasons: dict[str, list[Compared]] = {}
+    for one in apart:
+        reasons.setdefault(one.row.apart, []).append(one)
+    return {
+        **errors(counted),
+        "rows_apart": len(apart),
+        "groups": [
+            {**dict(zip(titles, key, strict=True)), **errors(group)}
+            for key, group in groups.items()
+        ],
+        "apart": [{"reason": reason, **errors(group)} for reason, group in reasons.items()],
+        "worst": [
+            {
+                "place": one.row.place,
+                "problem": one.row.problem.name,
+                "gpu": one.gpu,
+                "precision": one.row.precision,
+                "pass": one.row.pass_,
+                "time_us": one.row.time_us,
+                "bound_us": one.bound_us,
+                "estimate_us": one.estimate_us,
+                "error": one.ratio - 1,
+                "reason": "; ".join(reasons_of(one)),
+            }
+            for one in sorted(counted, key=lambda one: -abs(math.log(one.ratio)))[:worst]
+        ],
+    }
+
+
+def errors(rows: Sequence[Compared]) -> dict[str, object]:
+    """Compute the errors of some rows; None where there is nothing to compute.
+
+    Examples
+    --------
+    >>> errors([])["rows"], errors([])["mape"]
+    (0, None)
+    """
+    measured = [one.row.time_us for one in rows]
+    estimates = [one.estimate_us for one in rows]
+    off = [abs(one.ratio - 1) for one in rows]
+    reports = [one.report003_us for one in rows]
+    return {
+        "rows": len(rows),
+        "mape": _mean(off),
+        "median_error": percentile(off, 0.5),
+        "p90_error": percentile(off, 0.9),
+        "geometric_mean_ratio": math.exp(sum(math.log(one.ratio) for one in rows) / len(rows))
+        if rows
+        else None,
+        "rank_correlation": rank_correlation(measured, estimates),
+        "bound_violations": sum(one.is_below_bound for one in rows),
+        "within_spread": _mean([float(one.is_within) for one in rows]),
+        "roofline_mape": _mape([one.roofline_us for one in rows], measured),
+        "report003_mape": _mape(reports, measured),
+    }
+
+
+def reasons_of(one: Compared) -> list[str]:
+    """Say what is known about why a row is off."""
+    row, found = one.row, []
+    if one.is_below_bound:
+        found.append("measured below the bound")
+    said = [part.strip() for part in str(row.values.get("anomaly") or "").split(";")]
+    found += [part for part in said if part and not part.startswith(_TITLES)]
+    rounding = 0.5 / row.time_us
+    if row.time_us.is_integer() and rounding >= _ROUNDED and "quantised" not in " ".join(said):
+        found.append(f"rounded to whole us (up to {100 * rounding:.0f} %)")
+    if row.algorithm is not None:
+        found.append(f"algo {row.algorithm}")
+    kernel = f", {one.estimate.kernel}" if one.estimate.kernel else ""
+    found.append(f"estimate bound by {one.estimate.bound_by}{kernel}")
+    return found
+
+
+def _mape(said: Iterable[float | None], measured: Sequence[float]) -> float | None:
+    pairs = zip(said, measured, strict=True)
+    return _mean([abs(value / time - 1) for value, time in pairs if value is not None])
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None

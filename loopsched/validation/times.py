@@ -1,0 +1,256 @@
+"""Bounds and estimates held against measured times."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Literal, get_args
+
+from loopsched.arch import Arch
+from loopsched.arch_file import load_arch
+from loopsched.errors import InputError, ProblemError, nearest
+from loopsched.gpu.result import Estimate
+from loopsched.models.report003 import report003_time
+from loopsched.problem import Problem
+from loopsched.validation.csv_files import Value, check
+from loopsched.validation.time_bounds import roofline, time_bound
+from loopsched.validation.time_files import GPUS, TimeRow, read_times, times_of
+from loopsched.validation.time_summary import Compared, summary_of
+
+Algorithm = Literal["known", "any"]
+ALGORITHM_CHOICES: tuple[Algorithm, ...] = get_args(Algorithm)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeValidation:
+    """Bounds and estimates beside measured times.
+
+    Parameters
+    ----------
+    rows : tuple of mapping
+        Of each row the file's columns, then ``bound_us``, ``estimate_us``,
+        ``low_us``, ``high_us``, ``bound_by``, ``kernel``, ``error`` (of the
+        estimate, relative), ``roofline_us`` and ``report003_us`` (what other
+        models say), and ``apart``: why the row is not counted with the
+        others, or None.
+    summary : mapping
+        ``file``, ``algorithm``; over all rows but those apart: ``rows``,
+        ``mape``, ``median_error``, ``p90_error``, ``geometric_mean_ratio``
+        (estimate over measurement), ``rank_correlation``,
+        ``bound_violations``, ``within_spread`` (share of rows between
+        ``low_us`` and ``high_us``), ``roofline_mape``, ``report003_mape``;
+        ``rows_apart``; ``groups`` and ``apart``, the same for each kind, GPU,
+        precision and pass, and for each reason; ``worst``, the rows that are
+        furthest off.  Errors are shares: 0.1 is 10 %.
+    compared : tuple of Compared
+        What ``rows`` were made of.
+    """
+
+    rows: tuple[Mapping[str, Value], ...]
+    summary: Mapping[str, object]
+    compared: tuple[Compared, ...]
+
+
+def validate_times(
+    times: str | os.PathLike[str] | Iterable[Mapping[str, Value]],
+    arch: str | os.PathLike[str] | Arch | None = None,
+    *,
+    algorithm: Algorithm = "known",
+    where: Mapping[str, str] | None = None,
+    worst: int = 10,
+    progress: Callable[[str], None] | None = None,
+) -> TimeValidation:
+    """Compare bounds and estimates with measured times, problem by problem.
+
+    Parameters
+    ----------
+    times : str, path or iterable of mappings
+        A file of measured times, the name of a shipped one, or its rows;
+        docs/validation_times.md describes the columns.
+    arch : str, path or Arch, optional
+        The machine it was measured on; by default the row's ``gpu``.
+    algorithm : {'known', 'any'}
+        Of a convolution: take the row's ``algo``, where it has one, or what
+        the library would choose.
+    where : mapping of str to str, optional
+        Only rows with these values in these columns.
+    worst : int
+        How many rows ``summary["worst"]`` lists.
+    progress : callable, optional
+        Called with a text before each row.
+
+    Returns
+    -------
+    TimeValidation
+
+    Raises
+    ------
+    InputError
+        With all faults of the file.
+    """
+    if algorithm not in ALGORITHM_CHOICES:
+        allowed = nearest(str(algorithm), ALGORITHM_CHOICES)
+        raise InputError(f"algorithm is {algorithm!r}; {allowed}")
+    if isinstance(times, str | os.PathLike):
+        name = os.fspath(times)
+        rows = read_times(name)
+    else:
+        name = "rows"
+        rows = times_of(times)
+    rows = _chosen(rows, where or {}, name)
+    machines = _machines(rows, arch, name)
+    said = _Said()
+    found, faults = [], []
+    for row, machine in zip(rows, machines, strict=True):
+        if progress is not None:
+            progress(row.place)
+        try:
+            found.append(said.compared(row, machine, algorithm))
+        except InputError as error:
+            faults += [f"{row.place}: {fault}" for fault in error.problems]
+    check(name, faults)
+    summary = {"file": name, "algorithm": algorithm, **summary_of(found, worst)}
+    return TimeValidation(tuple(one.values() for one in found), summary, tuple(found))
+
+
+def library_estimate(
+    problem: Problem,
+    arch: Arch,
+    *,
+    algorithm: str | None = None,
+    data_type: str = "fp32",
+    a_transposed: bool = False,
+    b_transposed: bool = False,
+) -> Estimate:
+    """Estimate what a library takes for a matrix product or a convolution.
+
+    Parameters
+    ----------
+    problem : Problem
+        A `gemm`, or a `conv2d` without groups.
+    arch : Arch
+    algorithm : str, optional
+        Of a convolution, in DeepBench's words; None: what the library would
+        take.
+    data_type : str
+    a_transposed, b_transposed : bool
+        Of a product.
+
+    Raises
+    ------
+    ProblemError
+        If it is another kind of problem.
+    """
+    if problem.kind == "gemm":
+        library = import_module("loopsched.gpu.library.gemm")
+        found: Estimate = library.gemm_estimate(
+            problem,
+            arch,
+            data_type=data_type,
+            a_transposed=a_transposed,
+            b_transposed=b_transposed,
+        )
+        return found
+    if problem.kind == "conv2d" and "G" not in problem.dims:
+        library = import_module("loopsched.gpu.library.conv")
+        said: Estimate = library.conv_estimate(
+            problem, arch, algorithm=algorithm, data_type=data_type
+        )
+        return said
+    raise ProblemError(
+        f"problem '{problem.name}': libraries are estimated for gemm and conv2d without groups, "
+        f"not for {problem.kind} over {' '.join(problem.dims)}"
+    )
+
+
+class _Said:
+    """What is said about rows, each problem asked once."""
+
+    def __init__(self) -> None:
+        self._estimates: dict[object, Estimate] = {}
+        self._report: dict[Problem, float | None] = {}
+
+    def compared(self, row: TimeRow, arch: Arch, choice: Algorithm) -> Compared:
+        algorithm = row.algorithm if choice == "known" else None
+        estimate = self._estimate(row, arch, algorithm)
+        # A bound of what the estimate takes to run holds for no other algorithm.
+        is_given = algorithm is not None or row.kind == "gemm"
+        bound_s = estimate.time_bound_s
+        if not is_given:
+            bound_s, _ = time_bound(
+                row.problem, arch, algorithm=row.algorithm, data_type=row.data_type
+            )
+        return Compared(
+            row=row,
+            arch=arch.name,
+            estimate=estimate,
+            bound_us=bound_s * 1e6,
+            roofline_us=roofline(row.problem, arch, data_type=row.data_type) * 1e6,
+            report003_us=self._report003(row.problem),
+        )
+
+    def _estimate(self, row: TimeRow, arch: Arch, algorithm: str | None) -> Estimate:
+        key = (row.problem, id(arch), algorithm, row.data_type, row.a_transposed, row.b_transposed)
+        if key not in self._estimates:
+            self._estimates[key] = library_estimate(
+                row.problem,
+                arch,
+                algorithm=algorithm,
+                data_type=row.data_type,
+                a_transposed=row.a_transposed,
+                b_transposed=row.b_transposed,
+            )
+        return self._estimates[key]
+
+    def _report003(self, problem: Problem) -> float | None:
+        if problem not in self._report:
+            try:
+                self._report[problem] = report003_time(problem).time_us
+            except ProblemError:
+                self._report[problem] = None
+        return self._report[problem]
+
+
+def _chosen(rows: Sequence[TimeRow], where: Mapping[str, str], name: str) -> tuple[TimeRow, ...]:
+    columns = list(dict.fromkeys(column for row in rows for column in row.values))
+    check(
+        name, [f"no column '{one}'; {nearest(one, columns)}" for one in where if one not in columns]
+    )
+    kept = tuple(
+        row
+        for row in rows
+        if all(_is(row.values.get(column), value) for column, value in where.items())
+    )
+    if not kept:
+        said = ", ".join(f"{column}={value}" for column, value in where.items())
+        raise InputError(f"{name}: no row with {said}")
+    return kept
+
+
+def _is(value: Value, wanted: str) -> bool:
+    return ("" if value is None else str(value)).casefold() == wanted.strip().casefold()
+
+
+def _machines(
+    rows: Sequence[TimeRow], arch: str | os.PathLike[str] | Arch | None, name: str
+) -> list[Arch]:
+    """Find each row's architecture."""
+    if arch is not None:
+        gpus = list(dict.fromkeys(row.gpu for row in rows if row.gpu))
+        if len(gpus) > 1:
+            raise InputError(
+                f"{name}: one architecture is given, but rows are of {' '.join(gpus)}; choose "
+                "some with gpu=NAME, or let the column choose"
+            )
+        machine = arch if isinstance(arch, Arch) else load_arch(os.fspath(arch))
+        return [machine] * len(rows)
+    nameless = [row.place for row in rows if row.arch is None]
+    if nameless:
+        raise InputError(
+            f"{name}: {len(nameless)} rows name no GPU, the first at {nameless[0]}; give an "
+            f"architecture, or a column 'gpu' (allowed: {' '.join(GPUS)})"
+        )
+    machines = {row.arch: load_arch(row.arch) for row in rows if row.arch is not None}
+    return [machines[row.arch] for row in rows if row.arch is not None]

@@ -1,0 +1,407 @@
+"""Bounds and estimates against measured times: reading, bounds, statistics."""
+
+from __future__ import annotations
+
+import csv
+from itertools import product
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from loopsched.arch_file import load_arch
+from loopsched.builders import conv2d, gemm
+from loopsched.errors import InputError, ProblemError
+from loopsched.gpu.result import Estimate
+from loopsched.problem import Problem
+from loopsched.validation import times
+from loopsched.validation.csv_files import Value
+from loopsched.validation.time_bounds import least_macs, operand_bytes, roofline, time_bound
+from loopsched.validation.time_files import GPUS, parse_times, read_times, shipped_times, times_of
+from loopsched.validation.times import validate_times
+
+MEASUREMENTS = Path(__file__).parent.parent / "measurements"
+GEMM = "gpu,precision,m,n,k,a_t,b_t,time_us,anomaly\n"
+CONV = (
+    "gpu,w,h,c,n,k,filter_w,filter_h,pad_w,pad_h,stride_w,stride_h,pass,algo,time_us\n"
+    "V100,8,6,3,2,5,3,1,1,0,2,1,{pass_},{algo},40\n"
+)
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
+    """Let estimates be 100 us a GMAC, and note what was asked."""
+    asked: list[dict[str, object]] = []
+
+    def library_estimate(problem: Problem, arch: object, **how: object) -> Estimate:
+        asked.append({"problem": problem, "arch": arch, **how})
+        if how["algorithm"] == "FFT":
+            raise ProblemError("FFT cannot stride\nnor dilate")
+        time_s = problem.macs * 1e-13
+        return Estimate(time_s, time_s / 2, 1.5 * time_s, time_s / 10, "DRAM", (), "one kernel")
+
+    monkeypatch.setattr(times, "library_estimate", library_estimate)
+    return asked
+
+
+def product_row(time_us: float, m: int = 1000, **more: Value) -> dict[str, Value]:
+    """Build a row whose estimate is m / 10 microseconds."""
+    return {"gpu": "V100", "m": m, "n": 1000, "k": 1000, "time_us": time_us, **more}
+
+
+def test_shipped_files() -> None:
+    assert set(shipped_times()) == {
+        "deepbench_conv_measured",
+        "deepbench_gemm_measured",
+        "titan_v_measured",
+    }
+    for name, n_rows in (("deepbench_conv_measured", 852), ("deepbench_gemm_measured", 466)):
+        with (MEASUREMENTS / f"{name}.csv").open(newline="") as sheet:
+            raw = list(csv.DictReader(sheet))
+        rows = read_times(name)
+        assert len(rows) == len(raw) == n_rows
+        for row, line in zip(rows, raw, strict=True):
+            assert row.time_us == float(line["time_us"])
+            assert row.arch == {"V100": "v100", "TitanXp": "titan_xp", "M40": "m40"}[line["gpu"]]
+            width = 4 if line["precision"] == "fp32" else 2
+            assert {tensor.element_bytes for tensor in row.problem.tensors} == {width}
+            assert (row.algorithm or "") == line.get("algo", "")
+            assert not row.apart
+
+
+def test_a_convolution_by_hand() -> None:
+    (row,) = parse_times(CONV.format(pass_="bwd_params", algo="winograd"))
+    # Width 8 with one of padding on both sides, filter 3, stride 2: 4 outputs; height 6.
+    assert row.problem.size == {"N": 2, "K": 5, "C": 3, "P": 6, "Q": 4, "R": 1, "S": 3}
+    assert row.problem.output == "weight"
+    assert (row.kind, row.pass_, row.algorithm, row.precision) == (
+        "conv", "bwd_params", "WINOGRAD", "fp32"
+    )  # fmt: skip
+    for short, written in (("fwd", "output"), ("", "output"), ("bwd_inputs", "input")):
+        (row,) = parse_times(CONV.format(pass_=short, algo=""))
+        assert (row.problem.output, row.algorithm) == (written, None)
+
+
+def test_one_column_for_both_paddings_and_strides() -> None:
+    text = "w,h,c,n,k,filter_w,filter_h,pad,stride,time_us\n9,9,1,1,1,3,3,1,2,5\n"
+    (row,) = parse_times(text)
+    assert (row.problem.size["P"], row.problem.size["Q"], row.arch) == (5, 5, None)
+
+
+def test_a_product_by_hand() -> None:
+    (row,) = parse_times(GEMM + "m40,FP16_mixed,2,3,5,1,0,7,\n")
+    assert row.problem.size == {"M": 2, "N": 3, "K": 5}
+    assert (row.a_transposed, row.b_transposed, row.data_type) == (True, False, "fp16")
+    assert (row.pass_, row.kind, row.arch) == ("", "gemm", "m40")
+
+
+def test_report_003s_letters() -> None:
+    rows = read_times("titan_v_measured")
+    fully = next(row for row in rows if row.values["gemm_n"] == 25088)
+    # Batch, inputs, outputs: C[64, 4096] = A[64, 25088] B[25088, 4096].
+    assert fully.problem.size == {"M": 64, "N": 4096, "K": 25088}
+    assert {row.arch for row in rows} == {"titan_v"}
+    assert {row.precision for row in rows} == {"fp32"}
+    apart = [row for row in rows if row.apart]
+    assert len(apart) == 5
+    assert all("Kernel Size Analysis" in str(row.values["section"]) for row in apart)
+
+
+def test_a_problem_as_text() -> None:
+    rows = parse_times(
+        "problem,gpu,precision,time_us\n"
+        '"gemm:m=8,n=4,k=2",T4,,3\n'
+        "deepbench_conv#0,T4,fp16_mixed,300\n"
+    )
+    assert rows[0].problem.size == {"M": 8, "N": 4, "K": 2}
+    assert rows[0].problem.tensor("A").element_bytes == 4
+    assert (rows[1].kind, rows[1].problem.tensor("input").element_bytes) == ("conv", 2)
+
+
+def test_names_of_gpus() -> None:
+    for name, arch in GPUS.items():
+        for word in (name, name.lower(), name.upper(), arch, name.replace("Titan", "Titan ")):
+            assert times_of([product_row(1.0, gpu=word)])[0].arch == arch
+
+
+def test_bom_and_line_ends() -> None:
+    plain = parse_times(GEMM + "V100,,4,4,4,0,0,7,\n")
+    crlf = (GEMM + "V100,,4,4,4,0,0,7,\n").replace("\n", "\r\n")
+    assert parse_times(crlf) == plain
+
+
+# Text of the file, and what the message must say.
+BAD: dict[str, tuple[str, list[str]]] = {
+    "empty": ("", ["is empty; a line of column names"]),
+    "blank": ("\n \n", ["is empty"]),
+    "no rows": (GEMM, ["no rows below the column names"]),
+    "unknown columns": ("a,b\n1,2\n", ["no column 'time_us'", "needed are: problem; or w h c"]),
+    "missing": (
+        "gpu,m,N,time\nV100,1,1,1\n",
+        ["3 errors", "no column 'time_us'; did you mean 'time'?", "no column 'n'; did you mean "
+         "'N'?", "no column 'k'"],
+    ),
+    "missing padding": (
+        "w,h,c,n,k,filter_w,filter_h,stride,time_us\n8,8,1,1,1,3,3,1,5\n",
+        ["no column 'pad_w'", "no column 'pad_h'"],
+    ),
+    "twice": ("m,n,k,time_us,m\n1,1,1,1,1\n", ["column 'm' occurs more than once"]),
+    "quote": ('m,n,k,time_us\n"1,1,1,1\n', ["not CSV"]),
+    "several": (
+        GEMM
+        + "V100,,x,1,1,0,0,1,\nV100,,1,0,1,0,0,-3,\nV100,1,1\nV100,,1,1,1,2,0,0,\n"
+        + "V101,fp31,1,1,1,0,0,nan,\n",
+        ["9 errors", "line 2: m is 'x'; a whole number from 1", "line 3: time_us is -3.0",
+         "line 3: n is 0", "line 4: 3 values, but 9 columns", "line 5: time_us is 0",
+         "line 5: a_t is 2", "line 6: time_us is missing", "line 6: gpu is 'V101'; did you mean "
+         "'V100'?", "line 6: precision is 'fp31'; did you mean 'fp32'?"],
+    ),
+    "huge": (
+        GEMM + "V100,,99999999999,1,1,0,0,1e300,\nV100,," + "9" * 4000 + ",1,1,0,0,1,\n",
+        ["line 2: m is 99999999999", "line 2: time_us is 1e+300", "line 3: m is '999"],
+    ),
+    "product": (
+        GEMM + "V100,,2147483647,2147483647,2147483647,0,0,1,\n",
+        ["line 2: ", "2**62 multiply-accumulates"],
+    ),
+    "kind": ("kind,m,n,k,time_us\nconvolution,1,1,1,1\n", ["kind is 'convolution'; did you mean"]),
+    "text": ("problem,time_us\ngemm:m=8,5\n", ["line 2:", "n"]),
+    "groups": (
+        'problem,time_us\n"conv2d:c=4,k=4,h=4,w=4,r=1,s=1,groups=2",5\n',
+        ["line 2: problem is a grouped convolution"],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_files(name: str) -> None:
+    text, parts = BAD[name]
+    with pytest.raises(InputError) as caught:
+        parse_times(text, "bad.csv")
+    assert str(caught.value).startswith("bad.csv: ")
+    for part in parts:
+        assert part in str(caught.value)
+
+
+def test_algorithm_pass_and_output_size() -> None:
+    text = CONV.format(pass_="fw", algo="WINOGRADE") + "V100,2,2,1,1,1,3,5,0,0,1,1,,,9\n"
+    with pytest.raises(InputError) as caught:
+        parse_times(text)
+    assert len(caught.value.problems) == 4
+    said = str(caught.value)
+    assert "line 2: pass is 'fw'; did you mean 'fwd'?" in said
+    assert "line 2: algo is 'WINOGRADE'; did you mean 'WINOGRAD'?" in said
+    # An output would be smaller than one: the filter is larger than the image, both ways.
+    assert "line 3: h is 2, 2 with padding; the filter covers 5" in said
+    assert "line 3: w is 2, 2 with padding; the filter covers 3" in said
+
+
+def test_rows_that_are_mappings() -> None:
+    assert times_of([product_row(2)])[0].time_us == 2
+    with pytest.raises(InputError, match="row 1: time_us is 0"):
+        times_of([product_row(2), product_row(0)])
+    with pytest.raises(InputError, match="rows: no rows"):
+        times_of([])
+
+
+# Bounds.
+
+
+@given(
+    h=st.integers(1, 7), w=st.integers(1, 7), r=st.integers(1, 4), s=st.integers(1, 4),
+    stride=st.integers(1, 3), pad=st.integers(0, 4), dilation=st.integers(1, 2),
+)  # fmt: skip
+def test_multiplications_that_touch_something_stored(
+    h: int, w: int, r: int, s: int, stride: int, pad: int, dilation: int
+) -> None:
+    try:
+        problem = conv2d(
+            n=2, c=3, k=2, h=h, w=w, r=r, s=s, stride=stride, padding=pad, dilation=dilation
+        )
+    except ProblemError:
+        return
+    size = problem.size
+    inside = sum(
+        0 <= p * stride + i * dilation - pad < h and 0 <= q * stride + j * dilation - pad < w
+        for p, q, i, j in product(
+            range(size["P"]), range(size["Q"]), range(size["R"]), range(size["S"])
+        )
+    )
+    assert least_macs(problem, "IMPLICIT_GEMM") == 2 * 3 * 2 * inside
+
+
+def test_least_multiplications_of_each_algorithm() -> None:
+    problem = conv2d(n=1, c=2, k=2, h=32, w=32, r=3, s=3)
+    points = 2 * 2 * 30 * 30
+    assert least_macs(problem, "GEMM") == 9 * points
+    assert least_macs(problem, "WINOGRAD") == pytest.approx(points * 64 / 36)
+    assert least_macs(problem, "FFT") == 1.5 * points
+    assert least_macs(problem) == 1.5 * points
+    strided = conv2d(n=1, c=2, k=2, h=33, w=33, r=3, s=3, stride=2)
+    assert least_macs(strided) == strided.macs
+    pointwise = conv2d(n=1, c=2, k=2, h=32, w=32, r=1, s=1)
+    assert least_macs(pointwise, "WINOGRAD") == least_macs(pointwise) == pointwise.macs
+
+
+def test_bound_by_hand() -> None:
+    arch = load_arch("v100")  # 80 SMs of 64 lanes at 1.53 GHz, 900 GB/s, 6 MiB, 2048 B a cycle
+    big = gemm(m=2048, n=2048, k=2048)
+    assert time_bound(big, arch) == (pytest.approx(2048**3 / (80 * 64 * 1.53e9)), "compute")
+    assert time_bound(big, arch, data_type="fp16")[0] < 0.2 * time_bound(big, arch)[0]
+    thin = gemm(m=8192, n=1, k=8192)
+    touched = 4 * (8192**2 + 2 * 8192)
+    assert operand_bytes(thin) == touched
+    assert time_bound(thin, arch) == (pytest.approx((touched - 6 * 2**20) / 900e9), "DRAM")
+    small = gemm(m=1024, n=1, k=1024)  # all of it stays in L2
+    seconds, by = time_bound(small, arch)
+    assert by == "L2"
+    assert seconds == pytest.approx(4 * (1024**2 + 2048) / (2048 * 1.53e9))
+
+
+def test_roofline_by_hand() -> None:
+    arch = load_arch("v100")
+    assert roofline(gemm(m=1, n=1, k=1000), arch) == pytest.approx(4 * 2001 / 900e9)
+    assert roofline(gemm(m=2048, n=2048, k=2048), arch) == pytest.approx(
+        2048**3 / (80 * 64 * 1.53e9)
+    )
+
+
+@pytest.mark.parametrize("name", shipped_times())
+def test_nothing_measured_is_below_the_bound(name: str) -> None:
+    machines = {arch: load_arch(arch) for arch in GPUS.values()}
+    for row in read_times(name):
+        assert row.arch is not None
+        for algorithm in (row.algorithm, None):
+            bound_s, _ = time_bound(
+                row.problem, machines[row.arch], algorithm=algorithm, data_type=row.data_type
+            )
+            assert bound_s * 1e6 <= row.time_us, (row.place, algorithm)
+
+
+# Statistics, with estimates known beforehand.
+
+
+def test_summary_by_hand(said: list[dict[str, object]]) -> None:
+    # Estimates are 100, 200 and 400 us; measured, a half, the same, twice.
+    rows = [product_row(50.5), product_row(200, 2000), product_row(800, 4000)]
+    found = validate_times(rows)
+    summary = found.summary
+    assert summary["rows"] == 3
+    assert summary["mape"] == pytest.approx((49.5 / 50.5 + 0 + 0.5) / 3)
+    assert summary["median_error"] == pytest.approx(0.5)
+    assert summary["geometric_mean_ratio"] == pytest.approx((100 / 50.5 / 2) ** (1 / 3))
+    assert summary["rank_correlation"] == pytest.approx(1)
+    assert summary["bound_violations"] == 0
+    # From half to one and a half of the estimate: 50.5 and 200, not 800.
+    assert summary["within_spread"] == pytest.approx(2 / 3)
+    assert [row["error"] for row in found.rows] == [
+        pytest.approx(49.5 / 50.5), pytest.approx(0), pytest.approx(-0.5)
+    ]  # fmt: skip
+    first = found.rows[0]
+    assert list(first)[:5] == ["gpu", "m", "n", "k", "time_us"]
+    assert (first["bound_us"], first["estimate_us"]) == (pytest.approx(10), pytest.approx(100))
+    assert (first["low_us"], first["high_us"]) == (pytest.approx(50), pytest.approx(150))
+    assert (first["bound_by"], first["kernel"], first["apart"]) == ("DRAM", "one kernel", None)
+    assert [len(str(one["arch"])) > 0 for one in said] == [True] * 3
+
+
+def test_violations_groups_and_rows_apart(said: list[dict[str, object]]) -> None:
+    rows = [
+        product_row(9.5),  # the bound is 10
+        product_row(100, gpu="M40"),
+        product_row(100, precision="fp16_mixed"),
+        product_row(1, anomaly="kernel-size block: slow;quantised>=7%"),
+    ]
+    summary = validate_times(rows).summary
+    assert (summary["rows"], summary["rows_apart"]) == (3, 1)
+    assert summary["bound_violations"] == 1
+    groups = summary["groups"]
+    assert isinstance(groups, list)
+    assert [(g["kind"], g["gpu"], g["precision"], g["pass"], g["rows"]) for g in groups] == [
+        ("gemm", "V100", "fp32", "", 1),
+        ("gemm", "M40", "fp32", "", 1),
+        ("gemm", "V100", "fp16_mixed", "", 1),
+    ]
+    apart = summary["apart"]
+    assert isinstance(apart, list)
+    assert [(one["reason"], one["rows"], one["bound_violations"]) for one in apart] == [
+        ("kernel-size block: slow", 1, 1)
+    ]
+    worst = summary["worst"]
+    assert isinstance(worst, list)
+    assert worst[0]["place"] == "row 0"
+    assert worst[0]["reason"].startswith("measured below the bound; ")
+    assert worst[0]["reason"].endswith("estimate bound by DRAM, one kernel")
+
+
+def test_worst_rows_are_the_furthest_off_either_way(said: list[dict[str, object]]) -> None:
+    rows = [product_row(90), product_row(25), product_row(1000)]
+    summary = validate_times(rows, worst=2).summary
+    worst = summary["worst"]
+    assert isinstance(worst, list)
+    # A tenth is further off than four times; an error of 300 % is not more than one of -90 %.
+    assert [row["time_us"] for row in worst] == [1000, 25]
+    small = validate_times([product_row(3, 30)]).summary["worst"]
+    assert isinstance(small, list)
+    assert "rounded to whole us (up to 17 %)" in small[0]["reason"]
+
+
+def test_algorithm_known_or_not(said: list[dict[str, object]]) -> None:
+    rows = times_rows = [dict(parse_times(CONV.format(pass_="fwd", algo="WINOGRAD"))[0].values)]
+    known = validate_times(rows).rows[0]
+    asked = [one["algorithm"] for one in said]
+    any_ = validate_times(times_rows, algorithm="any").rows[0]
+    assert asked == ["WINOGRAD"]
+    assert [one["algorithm"] for one in said[1:]] == [None]
+    # The estimator's bound is of what it takes to run; without the algorithm, the file's counts.
+    macs = 2 * 5 * 3 * 6 * 4 * 3
+    assert known["bound_us"] == pytest.approx(macs * 1e-13 / 10 * 1e6)
+    assert any_["bound_us"] != known["bound_us"]
+    with pytest.raises(InputError, match="algorithm is 'best'; "):
+        validate_times(rows, algorithm="best")  # type: ignore[arg-type]
+
+
+def test_each_problem_is_asked_once(said: list[dict[str, object]]) -> None:
+    validate_times([product_row(3), product_row(4), product_row(5, gpu="T4")])
+    assert len(said) == 2
+
+
+def test_what_cannot_be_estimated_is_told_with_its_line(said: list[dict[str, object]]) -> None:
+    rows = [dict(parse_times(CONV.format(pass_="fwd", algo="FFT"))[0].values)] * 2
+    with pytest.raises(InputError, match="rows: 2 errors\n  row 0: FFT cannot"):
+        validate_times(rows)
+
+
+def test_choice_of_machine(said: list[dict[str, object]]) -> None:
+    nameless = {name: v for name, v in product_row(10).items() if name != "gpu"}
+    with pytest.raises(InputError, match=r"1 rows name no GPU, the first at row 0; .*1080Ti"):
+        validate_times([nameless])
+    validate_times([nameless], "t4")
+    validate_times([product_row(10)], load_arch("p100"))
+    assert [getattr(one["arch"], "name", "") for one in said] == ["t4", "p100"]
+    with pytest.raises(InputError, match="rows are of V100 M40; choose some with gpu=NAME"):
+        validate_times([product_row(10), product_row(10, gpu="M40")], "v100")
+    one = validate_times([product_row(10), product_row(10, gpu="M40")], "m40", where={"gpu": "m40"})
+    assert one.summary["rows"] == 1
+
+
+def test_where(said: list[dict[str, object]]) -> None:
+    rows = [product_row(10), product_row(10, 2000, anomaly="odd")]
+    assert validate_times(rows, where={"m": "2000"}).rows[0]["m"] == 2000
+    assert validate_times(rows, where={"anomaly": ""}).rows[0]["m"] == 1000
+    with pytest.raises(InputError, match="no column 'pas'"):
+        validate_times(rows, where={"pas": "fwd"})
+    with pytest.raises(InputError, match="no row with m=3"):
+        validate_times(rows, where={"m": "3"})
+
+
+def test_report_003_beside(said: list[dict[str, object]]) -> None:
+    """The report prints 62,190 us for its first product, 1,199 us measured."""
+    found = validate_times("titan_v_measured", where={"gemm_n": "25088", "gemm_m": "64"})
+    report_us = found.rows[0]["report003_us"]
+    assert isinstance(report_us, float)
+    assert round(report_us) == 62190
+    assert found.summary["report003_mape"] == pytest.approx(62190 / 1199 - 1, rel=1e-4)
+    # 64 fp32 lanes of 80 SMs at 1455 MHz.
+    assert found.rows[0]["roofline_us"] == pytest.approx(64 * 25088 * 4096 / (80 * 64 * 1455))
