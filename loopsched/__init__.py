@@ -54,6 +54,8 @@ if TYPE_CHECKING:
     from loopsched.problem import Tensor as Tensor
     from loopsched.reasons import compare as compare
     from loopsched.reasons import explain as explain
+    from loopsched.reports import Reproduction as Reproduction
+    from loopsched.reports import reproduce as reproduce
     from loopsched.scheduler import Result as Result
     from loopsched.scheduler import search as search
     from loopsched.scheduler import search_workload as search_workload
@@ -99,6 +101,7 @@ _EXPORTS = {
     "ops": ("bind_spatial", "interchange", "reorder", "split", "tile", "unbind"),
     "problem": ("Axis", "Problem", "Tensor"),
     "reasons": ("compare", "explain"),
+    "reports": ("Reproduction", "reproduce"),
     "scheduler": ("Result", "search", "search_workload", "space_size"),
     "scheduler.constraints": ("Constraints",),
     "scheduler.tradeoffs": ("pareto",),

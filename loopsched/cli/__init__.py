@@ -31,6 +31,7 @@ _COMMANDS = {
     "compare": ("compare", "Explain why one schedule is worse than another."),
     "space": ("space", "Count the schedules of a search before it runs."),
     "validate": ("validate", "Hold predicted traffic against hardware counters."),
+    "reproduce": ("reproduce", "Reproduce the tables of a report, with ours beside."),
     "archs": ("listing", "List architectures, or show one with its sources."),
     "workloads": ("listing", "List workloads, or show one with its problems."),
 }

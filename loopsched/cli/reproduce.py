@@ -1,0 +1,216 @@
+"""``reproduce``: the tables of the reports, what they predict, and what we do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from loopsched.cli import output
+from loopsched.render import Column, words
+
+if TYPE_CHECKING:
+    from loopsched.reports import Line, ReportTable, Reproduction, Summary
+
+    Group = tuple[Line, ...]
+
+_EPILOG = """\b
+loopsched reproduce
+loopsched reproduce seed000
+loopsched reproduce seed003 --format csv
+"""
+
+# From here on, thousands are set apart.
+_WIDE = 100
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("report", required=False)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "csv"]),
+    default="table",
+    show_default=True,
+    help="Tables for people, or {report, title, .., summary, rows}, or rows, for programs.",
+)
+def reproduce(report: str | None, form: Literal["table", "json", "csv"]) -> None:
+    """Reproduce the printed tables of a report, with ours beside.
+
+    REPORT is seed000, seed001, seed002 or seed003; without it, they are
+    listed.  Of every line: what was measured, the report's own prediction
+    where it has one, computed again, and loopsched's count or estimate.
+    """
+    from loopsched.reports import reproduce as reproduced
+
+    if report is None:
+        _list(form)
+        return
+    found = reproduced(report)
+    if form == "json":
+        from dataclasses import asdict
+
+        from loopsched.results import json_text
+
+        head = {key: getattr(found, key) for key in ("name", "title", "source", "arch", "remarks")}
+        sums = [asdict(one) for one in found.summary]
+        click.echo(json_text({**head, "summary": sums, "rows": list(found.rows)}))
+    elif form == "csv":
+        output.print_rows((dict(row) for row in found.rows), form)
+    else:
+        _show(found)
+
+
+def _list(form: Literal["table", "json", "csv"]) -> None:
+    from loopsched.reports import REPORTS, title_of
+
+    rows = [{"report": name, "title": title_of(name)} for name in REPORTS]
+    if form == "table":
+        cells = [[row["report"], row["title"]] for row in rows]
+        output.print_table([words("report"), words("what it is about", shrinks="end")], cells)
+    else:
+        output.print_rows(rows, form)
+
+
+def _show(found: Reproduction) -> None:
+    output.print_text(f"{found.name}: {found.title}")
+    output.print_text(found.source)
+    for table in found.tables:
+        click.echo()
+        _show_table(table)
+    click.echo()
+    _show_summary(found.summary)
+    for remark in found.remarks:
+        click.echo()
+        output.print_text(remark)
+
+
+def _show_table(table: ReportTable) -> None:
+    click.echo(output.styled(table.title, bold=True))
+    compared = [(group, lines) for group, lines in table.groups() if _is_measured(lines)]
+    if compared:
+        _show_compared(compared)
+    predicted = [(group, lines) for group, lines in table.groups() if not _is_measured(lines)]
+    if any(line.printed for _, lines in predicted for line in lines):
+        click.echo()
+        _show_across("theirs", predicted, _theirs)
+    if any(line.ours is not None for _, lines in predicted for line in lines):
+        click.echo()
+        _show_across("ours", predicted, lambda line: _value(line.ours))
+    for line in table.lines:
+        for note in _notes(line):
+            output.print_text(note, hang="  ")
+
+
+def _is_measured(lines: Group) -> bool:
+    return any(line.measured for line in lines)
+
+
+def _show_compared(groups: Sequence[tuple[str, Group]]) -> None:
+    """Show what was measured: a line a line, predictions beside."""
+    has_theirs = any(line.printed for _, lines in groups for line in lines)
+    has_ours = any(line.ours is not None for _, lines in groups for line in lines)
+    columns = [words("", shrinks="middle"), Column("measured")]
+    columns += [Column("theirs"), Column("error")] * has_theirs
+    columns += [Column("ours"), Column("error")] * has_ours
+    rows = []
+    for group, lines in groups:
+        units = {line.unit for line in lines}
+        shared = units.pop() if len(units) == 1 else ""
+        rows.append([_with_unit(group, shared), *[""] * (len(columns) - 1)])
+        for line in lines:
+            label = line.row if shared else _with_unit(line.row, line.unit)
+            cells = [f"  {label}", _printed(line.measured)]
+            if has_theirs:
+                cells += [_theirs(line), _error(line.error_theirs, line.unit)]
+            if has_ours:
+                cells += [_value(line.ours), _error(line.error_ours, line.unit)]
+            rows.append(cells)
+    output.print_table(columns, rows)
+
+
+def _show_across(
+    whose: str, groups: Sequence[tuple[str, Group]], cell: Callable[[Line], str]
+) -> None:
+    """Show what nobody measured: a column a quantity."""
+    cells = {group: {line.row: cell(line) for line in lines} for group, lines in groups}
+    kept = {group: column for group, column in cells.items() if any(column.values())}
+    units = {group: lines[0].unit for group, lines in groups}
+    columns = [words(whose), *(Column(_with_unit(group, units[group])) for group in kept)]
+    labels = list(dict.fromkeys(line.row for _, lines in groups for line in lines))
+    rows = [[f"  {label}", *(kept[group].get(label, "") for group in kept)] for label in labels]
+    output.print_table(columns, rows)
+
+
+def _with_unit(text: str, unit: str) -> str:
+    return f"{text} ({unit})" if unit else text
+
+
+def _printed(text: str) -> str:
+    """Show a printed value with the digits it has."""
+    whole, point, decimals = text.partition(".")
+    if whole.isdigit() and output.width() >= _WIDE:
+        whole = f"{int(whole):,}"
+    return f"{whole}{point}{decimals}"
+
+
+def _theirs(line: Line) -> str:
+    return _printed(line.printed) + ("*" if line.is_followed is False else "")
+
+
+def _value(value: float | str | None) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.4g}" if abs(value) < 1e4 else _printed(str(round(value)))
+    return _printed(str(value))
+
+
+def _error(error: float | None, unit: str) -> str:
+    if error is None:
+        return ""
+    if unit == "%":
+        return f"{error:+.1f} pt"
+    size = 100 * error
+    if abs(size) < 0.005:
+        return "0 %"
+    return f"{size:+.{2 if abs(size) < 1 else 1 if abs(size) < 1000 else 0}f} %"
+
+
+def _notes(line: Line) -> Iterator[str]:
+    if line.is_followed is False:
+        yield f"* {line.row}: its formulas give {_value(line.theirs)}, not {line.printed}"
+    if line.note:
+        yield f"{line.row}: {line.note}"
+
+
+def _show_summary(sums: Iterable[Summary]) -> None:
+    rows = []
+    table = None
+    for one in sums:
+        if one.table != table:
+            table = one.table
+            rows.append([table or "Together", *[""] * 5])
+        rows.append(
+            [
+                f"  {one.group}",
+                str(one.rows),
+                _mean(one.mean_error_theirs, one.unit),
+                _mean(one.mean_error_ours, one.unit),
+                "" if one.rank_theirs is None else f"{one.rank_theirs:.3f}",
+                "" if one.rank_ours is None else f"{one.rank_ours:.3f}",
+            ]
+        )
+    if not rows:
+        return
+    titles = ("rows", "theirs", "ours", "rank theirs", "rank ours")
+    columns = [words("mean error", shrinks="middle"), *(Column(title) for title in titles)]
+    kept = [i for i in range(6) if i < 2 or any(row[i] for row in rows)]
+    output.print_table([columns[i] for i in kept], [[row[i] for i in kept] for row in rows])
+
+
+def _mean(error: float | None, unit: str) -> str:
+    if error is None:
+        return ""
+    return f"{error:.1f} pt" if unit == "%" else f"{100 * error:.2f} %"
