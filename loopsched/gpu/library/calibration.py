@@ -66,8 +66,8 @@ def calibration_file() -> Mapping[str, object]:
 
     Examples
     --------
-    >>> sorted(calibration_file())[:1]
-    ['data_types']
+    >>> "data_types" in calibration_file()
+    True
     """
     found: Mapping[str, object] = json.loads(_FILE.read_text(encoding="utf-8"))
     return found

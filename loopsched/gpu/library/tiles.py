@@ -57,3 +57,50 @@ SGEMM_TILES = (
     Tile(32, 64, 32, 256, 80, 4, 8),
     Tile(32, 32, 32, 128, 80, 4, 8),
 )
+
+# Shapes of Volta's tensor-core kernels (volta_s884gemm_256x128_ldg8_f2f_nn and its like),
+# a warp computing up to 64 x 64.
+TENSOR_TILES = (
+    Tile(256, 128, 32, 256, 200, 64, 64),
+    Tile(128, 256, 32, 256, 200, 64, 64),
+    Tile(128, 128, 32, 128, 200, 64, 64),
+    Tile(128, 64, 32, 128, 128, 64, 32),
+    Tile(64, 128, 32, 128, 128, 32, 64),
+    Tile(64, 64, 32, 128, 80, 32, 32),
+    Tile(64, 32, 32, 64, 80, 32, 32),
+    Tile(32, 64, 32, 64, 80, 32, 32),
+)
+
+# Into how many parts libraries split a sum.
+SPLITS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128)
+
+
+@dataclass(frozen=True, slots=True)
+class Library:
+    """The kernels that one generation of a library has for one kind of arithmetic.
+
+    Parameters
+    ----------
+    name : str
+    tiles : tuple of Tile
+    splits : tuple of int
+        Into how many parts its sums may be cut.
+    """
+
+    name: str
+    tiles: tuple[Tile, ...]
+    splits: tuple[int, ...] = SPLITS
+
+
+LIBRARIES = {
+    library.name: library
+    for library in (
+        Library("volta", SGEMM_TILES),
+        # Times of an M40 do not fall below those of its 128 x 128 tile, and only sums of
+        # hundreds of thousands are split: no other number was taken from that GPU.
+        Library("maxwell", SGEMM_TILES[:1], (1, 32, 48, 64, 96, 128)),
+        # fp16 stored, fp32 computed, tensor cores off: what report 003's Titan V ran.
+        Library("half", SGEMM_TILES[1:2], (1,)),
+        Library("tensor", TENSOR_TILES),
+    )
+}

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 from loopsched.gpu.library.calibration import Calibration
 from loopsched.gpu.library.machine import Machine
-from loopsched.gpu.library.tiles import Tile
+from loopsched.gpu.library.tiles import SPLITS, Tile
 from loopsched.gpu.occupancy import occupancy
 
-# Into how many parts libraries split a sum.
-SPLITS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128)
+# A sum is not split further once there are so many waves of blocks.
+_MOST_WAVES = 8
 # A part of a split sum has at least so many steps.
 _LEAST_STEPS = 4
 # Bytes that one load or store instruction of a thread moves at most.
@@ -172,9 +172,16 @@ def tiled_time(
         launch_time(product, tile, split, machine, fitted, resident=resident)
         for tile, resident in settled
         for split in splits
-        if split == 1 or product.k >= split * _LEAST_STEPS * tile.k
+        if split == 1 or _may_split(product, tile, split, resident * machine.sms)
     )
     return min(found, key=lambda timed: timed.time_s)
+
+
+def _may_split(product: Product, tile: Tile, split: int, at_once: int) -> bool:
+    if product.k < split * _LEAST_STEPS * tile.k:
+        return False
+    blocks = math.ceil(product.m / tile.m) * math.ceil(product.n / tile.n) * product.batch
+    return blocks * split <= _MOST_WAVES * at_once
 
 
 def launch_time(

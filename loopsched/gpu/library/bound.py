@@ -1,0 +1,46 @@
+"""What no run of an operation can beat, when it is repeated on warm data."""
+
+from __future__ import annotations
+
+from loopsched.arch import Arch
+from loopsched.gpu.library.machine import CONVERTED
+
+
+def repeated_bound(
+    macs: float, touched_bytes: int, arch: Arch, data_type: str
+) -> tuple[float, str]:
+    """Bound the time of an operation that is run again and again.
+
+    Parameters
+    ----------
+    macs : float
+        Multiply-accumulates that cannot be left out.
+    touched_bytes : int, bytes
+        Of operands and output, each once.
+    arch : Arch
+    data_type : str
+
+    Returns
+    -------
+    (float, str)
+        Seconds, and the resource.
+
+    Notes
+    -----
+    All units at the highest clock; and what cannot have stayed in the levels
+    above the memory from one run to the next, at the data sheet's bandwidth.
+
+    Examples
+    --------
+    >>> from loopsched import load_arch
+    >>> seconds, what = repeated_bound(8192**2, 4 * 8192**2, load_arch("v100"), "fp32")
+    >>> round(1e6 * seconds), what
+    (291, 'DRAM')
+    """
+    compute_s = macs / arch.compute.peak_macs_per_s(CONVERTED.get(data_type, data_type))
+    outer = arch.caches[0]
+    bandwidth = outer.bound_bandwidth_bytes_per_s
+    # What is inside of the boundary, useful or not: all of it may hold data.
+    kept = (outer.capacity_bytes or 0) * outer.instances
+    dram_s = max(0, touched_bytes - kept) / bandwidth if bandwidth else 0.0
+    return max((compute_s, "compute"), (dram_s, "DRAM"))

@@ -1,0 +1,133 @@
+"""Matrix products of tuned libraries: cuBLAS-class kernels, the fastest of a tile set."""
+
+from __future__ import annotations
+
+from loopsched.arch import Arch
+from loopsched.errors import ProblemError, nearest
+from loopsched.footprint import tensor_bytes
+from loopsched.gpu.library.bound import repeated_bound
+from loopsched.gpu.library.calibration import calibration
+from loopsched.gpu.library.machine import ELEMENT_BYTES, Machine, machine_of
+from loopsched.gpu.library.spread import estimate_of
+from loopsched.gpu.library.tiles import LIBRARIES, Library
+from loopsched.gpu.library.wave import Product, tiled_time
+from loopsched.gpu.result import Estimate
+from loopsched.problem import Problem
+
+# Architectures whose library was of that generation when they were measured.
+_GENERATIONS = {"m40": "maxwell", "titan_x_maxwell": "maxwell"}
+
+
+def gemm_estimate(
+    problem: Problem,
+    arch: Arch,
+    *,
+    data_type: str = "fp32",
+    a_transposed: bool = False,
+    b_transposed: bool = False,
+    library: str | None = None,
+) -> Estimate:
+    """Estimate the time of a library's matrix product, repeated on warm data.
+
+    Parameters
+    ----------
+    problem : Problem
+        A `gemm` or `batched_gemm`; the output is taken to be added to.
+    arch : Arch
+    data_type : str
+        As in the architecture's rates; or ``fp16_as_fp32``: stored as fp16,
+        computed as fp32 without tensor cores.
+    a_transposed, b_transposed : bool
+        As BLAS says it of matrices stored by columns (DeepBench's a_t, b_t).
+        A transposed A lies along the sums and streams more slowly; B has no
+        effect that measurements show.
+    library : str, optional
+        ``volta``, ``maxwell``, ``half`` or ``tensor``: see docs/library_kernels.md.
+        By default what suits architecture and data type.
+
+    Returns
+    -------
+    Estimate
+
+    Raises
+    ------
+    ProblemError
+        If it is another kind of problem, or another library.
+    ArchError
+        If the architecture is no GPU or lacks the data type.
+
+    Examples
+    --------
+    >>> from loopsched import gemm, load_arch
+    >>> found = gemm_estimate(gemm(m=7680, n=16, k=2560), load_arch("v100"))
+    >>> found.time_bound_s < found.low_s < found.time_s < found.high_s
+    True
+    >>> 100e-6 < found.time_s < 130e-6  # measured: 116 us
+    True
+    """
+    machine = machine_of(arch, data_type)
+    product = product_of(problem, data_type, a_transposed)
+    chosen = _library(library, arch, machine, data_type)
+    fitted = calibration("fp32" if machine.on_lanes else "fp16")
+    found = tiled_time(product, chosen.tiles, machine, fitted, splits=chosen.splits)
+    touched = product.a_bytes + product.b_bytes + product.c_bytes
+    bound_s, _ = repeated_bound(problem.macs, touched, arch, data_type)
+    split = f" split {found.split}" if found.split > 1 else ""
+    return estimate_of(
+        found.time_s, bound_s, found.parts, f"{found.tile}{split}", arch.name, data_type
+    )
+
+
+def product_of(problem: Problem, data_type: str, a_transposed: bool = False) -> Product:
+    """Take a matrix product's sizes and bytes.
+
+    Operands are stored as the data type is; the output, if the problem says
+    that it is wider, as it says.
+
+    Raises
+    ------
+    ProblemError
+        If it is another kind of problem.
+
+    Examples
+    --------
+    >>> from loopsched import gemm
+    >>> product_of(gemm(m=64, n=32, k=16), "fp16").a_bytes
+    2048
+    """
+    sizes = problem.size
+    if set(sizes) not in ({"M", "N", "K"}, {"B", "M", "N", "K"}):
+        raise ProblemError(
+            f"problem '{problem.name}': a gemm or batched_gemm is needed, "
+            f"not {problem.kind} over {' '.join(problem.dims)}"
+        )
+    width = ELEMENT_BYTES.get(data_type, problem.tensor("A").element_bytes)
+    a, b, c = (problem.tensor(name) for name in "ABC")
+    if a.element_bytes != width:
+        narrow = {"A": width, "B": width, "C": max(width, 4 if width == 1 else width)}
+        problem = problem.with_element_bytes(narrow)
+        a, b, c = (problem.tensor(name) for name in "ABC")
+    return Product(
+        sizes["M"],
+        sizes["N"],
+        sizes["K"],
+        batch=sizes.get("B", 1),
+        a_bytes=tensor_bytes(problem, a),
+        b_bytes=tensor_bytes(problem, b),
+        c_bytes=tensor_bytes(problem, c),
+        element_bytes=width,
+        is_strided=a_transposed,
+    )
+
+
+def _library(name: str | None, arch: Arch, machine: Machine, data_type: str) -> Library:
+    if name is not None:
+        if name not in LIBRARIES:
+            raise ProblemError(f"no library '{name}'; {nearest(str(name), LIBRARIES)}")
+        return LIBRARIES[name]
+    if not machine.on_lanes:
+        return LIBRARIES["tensor"]
+    if data_type == "fp16_as_fp32":
+        return LIBRARIES["half"]
+    # A scaled architecture is named after its original: m40[dram.bandwidth*2].
+    return LIBRARIES[_GENERATIONS.get(arch.name.partition("[")[0], "volta")]
