@@ -1,0 +1,250 @@
+"""Convolutions of tuned libraries: cuDNN-class algorithms, known or the fastest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from loopsched.arch import Arch
+from loopsched.errors import ProblemError, nearest
+from loopsched.footprint import tensor_bytes
+from loopsched.gpu.library.bound import repeated_bound
+from loopsched.gpu.library.conv_calibration import ConvCalibration, conv_calibration, conv_spread
+from loopsched.gpu.library.conv_fft import fft, spectrum_of
+from loopsched.gpu.library.conv_gemm import Run, Target, explicit_gemm, implicit_gemm
+from loopsched.gpu.library.conv_layer import Layer, layer_of
+from loopsched.gpu.library.conv_winograd import (
+    fused,
+    fused_outputs,
+    nonfused,
+    nonfused_outputs,
+    tiling,
+)
+from loopsched.gpu.library.machine import ELEMENT_BYTES, machine_of
+from loopsched.gpu.result import Estimate
+from loopsched.problem import Problem
+
+ALGORITHMS = (
+    "IMPLICIT_GEMM",
+    "IMPLICIT_PRECOMP_GEMM",
+    "GEMM",
+    "WINOGRAD",
+    "WINOGRAD_NONFUSED",
+    "FFT",
+    "FFT_TILING",
+    "EXPLICIT_GEMM",
+)
+_GEMMS = (*ALGORITHMS[:3], "EXPLICIT_GEMM")
+_FFTS = ALGORITHMS[5:7]
+_WINOGRADS = ALGORITHMS[3:5]
+# What a library chooses among.  The others move far more, and no row of DeepBench
+# on which their label can be right is faster than these.
+CHOICES = (*_GEMMS[:2], *_WINOGRADS)
+# Channels of a tensor-core kernel come in multiples of it; others run on the ordinary lanes.
+_TENSOR_CHANNELS = 8
+
+
+def conv_estimate(
+    problem: Problem, arch: Arch, *, algorithm: str | None = None, data_type: str = "fp32"
+) -> Estimate:
+    """Estimate the time of a library's convolution, repeated on warm data.
+
+    Parameters
+    ----------
+    problem : Problem
+        A `conv2d`; the tensor that it writes says which pass it is.
+    arch : Arch
+    algorithm : str, optional
+        In DeepBench's words: ``IMPLICIT_GEMM``, ``IMPLICIT_PRECOMP_GEMM``,
+        ``GEMM``, ``WINOGRAD``, ``WINOGRAD_NONFUSED``, ``FFT`` or
+        ``FFT_TILING``; or ``EXPLICIT_GEMM``, which writes the unrolled input
+        to memory, as the label ``GEMM`` does not promise.  By default the
+        fastest of those that libraries take.
+    data_type : str
+        Of the operands, as in the architecture's rates; all tensors are taken
+        to be stored so.  ``fp16`` means tensor cores where there are some.
+
+    Returns
+    -------
+    Estimate
+        With an algorithm given, a bound for that algorithm; otherwise for any.
+
+    Raises
+    ------
+    ProblemError
+        If it is another kind of problem, or the algorithm cannot run it.
+    ArchError
+        If the architecture is no GPU or lacks the data type.
+
+    Examples
+    --------
+    >>> from loopsched import conv2d, load_arch
+    >>> layer = conv2d(n=16, c=256, k=256, h=20, w=84, r=3, s=3, padding=1)
+    >>> v100 = load_arch("v100")
+    >>> known = conv_estimate(layer, v100, algorithm="WINOGRAD_NONFUSED")
+    >>> 800e-6 < known.time_s < 1100e-6  # measured: 887 us
+    True
+    >>> conv_estimate(layer, v100, algorithm="IMPLICIT_GEMM").time_s > 2 * known.time_s
+    True
+    """
+    layer = layer_of(problem)
+    target = target_of(layer, arch, data_type)
+    names = choices(target) if algorithm is None else (algorithm,)
+    runs = [run for name in names if (run := run_of(layer, target, name, required=algorithm))]
+    found = min(runs, key=lambda run: run.time_s)
+    macs = least_macs(layer, algorithm)
+    stored = problem.with_element_bytes(target.element_bytes)
+    touched = sum(tensor_bytes(stored, tensor) for tensor in stored.tensors)
+    bound_s, _ = repeated_bound(macs, touched, arch, data_type)
+    time_s = max(found.time_s, bound_s)
+    low, high, basis = conv_spread(
+        arch.name, data_type, layer.pass_, is_known=algorithm is not None
+    )
+    return Estimate(
+        time_s=time_s,
+        low_s=max(bound_s, low * time_s),
+        high_s=high * time_s,
+        time_bound_s=bound_s,
+        bound_by=max(found.parts, key=lambda part: part[1])[0],
+        parts=found.parts,
+        kernel=found.kernel,
+        basis=basis,
+    )
+
+
+def algorithm_flops(problem: Problem, algorithm: str) -> int:
+    """Count the floating-point operations of an algorithm's products.
+
+    Transforms before and after are left out, so it is a lower limit.
+
+    Parameters
+    ----------
+    problem : Problem
+        A `conv2d`, of any pass.
+    algorithm : str
+        As in `conv_estimate`.
+
+    Returns
+    -------
+    int
+        Two for each multiply-accumulate.
+
+    Raises
+    ------
+    ProblemError
+        If it is another kind of problem, or the algorithm cannot run it.
+
+    Notes
+    -----
+    Products of the unrolled input: all pairs, with padding, as the kernels do it.
+    Winograd, for each tile of outputs: F(2x2, 3x3) in ``WINOGRAD``, 16 for 36;
+    F(4x4, 3x3) in ``WINOGRAD_NONFUSED``, 36 for 144; F(5x5, 5x5), 81 for 625.
+    Border tiles are whole.  FFT: four for each complex number of half a
+    spectrum.
+
+    Examples
+    --------
+    >>> from loopsched import conv2d
+    >>> layer = conv2d(n=16, c=64, k=64, h=56, w=56, r=3, s=3, padding=1)
+    >>> direct = algorithm_flops(layer, "IMPLICIT_GEMM")
+    >>> direct / algorithm_flops(layer, "WINOGRAD")
+    2.25
+    >>> direct / algorithm_flops(layer, "WINOGRAD_NONFUSED")
+    4.0
+    """
+    layer = layer_of(problem)
+    macs = _macs(layer, algorithm)
+    if macs is None:
+        raise _cannot(layer, algorithm)
+    return 2 * macs
+
+
+def choices(target: Target) -> tuple[str, ...]:
+    """Name the algorithms that a library chooses among; tensor cores run products only."""
+    return CHOICES if target.machine.on_lanes else _GEMMS[1:2]
+
+
+def target_of(
+    layer: Layer, arch: Arch, data_type: str, fitted: ConvCalibration | None = None
+) -> Target:
+    """Find what a layer runs on: tensor cores take whole groups of channels only."""
+    machine = machine_of(arch, data_type)
+    width = ELEMENT_BYTES.get(data_type, 4)
+    whole = layer.c % _TENSOR_CHANNELS == 0 and layer.k % _TENSOR_CHANNELS == 0
+    if not machine.on_lanes and not whole:
+        machine = machine_of(arch, "fp32")
+    section = "fp32" if machine.on_lanes else "fp16"
+    return Target(machine, fitted or conv_calibration(section), width)
+
+
+def run_of(
+    layer: Layer, target: Target, algorithm: str, *, required: str | None = None
+) -> Run | None:
+    """Time an algorithm; None if it cannot run, or an error if it is ``required``."""
+    if algorithm == "EXPLICIT_GEMM":
+        return explicit_gemm(layer, target)
+    if algorithm in _GEMMS:
+        return implicit_gemm(layer, target, algorithm == "IMPLICIT_PRECOMP_GEMM")
+    outputs = _winograd_outputs(layer, algorithm)
+    if outputs is not None:
+        return (fused if algorithm == "WINOGRAD" else nonfused)(layer, target, outputs)
+    if algorithm in _FFTS:
+        cut = spectrum_of(layer, algorithm == "FFT_TILING")
+        if cut is not None:
+            return fft(layer, target, cut)
+    if required is not None:
+        raise _cannot(layer, algorithm)
+    return None
+
+
+def least_macs(layer: Layer, algorithm: str | None) -> int:
+    """Find the multiplications that an algorithm cannot do without; None: any algorithm."""
+    if algorithm is not None:
+        return _macs(layer, algorithm) or 0
+    counts = [_macs(layer, name) for name in ALGORITHMS]
+    return min(layer.inner_macs, *(count for count in counts if count is not None))
+
+
+def _macs(layer: Layer, algorithm: str) -> int | None:
+    """Multiply-accumulates of an algorithm's products; None: it cannot run."""
+    if algorithm in _GEMMS:
+        return layer.macs
+    outputs = _winograd_outputs(layer, algorithm)
+    if outputs is not None:
+        return tiling(layer, outputs).macs
+    cut = spectrum_of(layer, algorithm == "FFT_TILING") if algorithm in _FFTS else None
+    return cut.macs(layer) if cut is not None else None
+
+
+def _winograd_outputs(layer: Layer, algorithm: str) -> int | None:
+    if algorithm not in _WINOGRADS:
+        return None
+    return fused_outputs(layer) if algorithm == "WINOGRAD" else nonfused_outputs(layer)
+
+
+def _cannot(layer: Layer, algorithm: str) -> ProblemError:
+    if algorithm not in ALGORITHMS:
+        return ProblemError(f"no algorithm '{algorithm}'; {nearest(str(algorithm), ALGORITHMS)}")
+    needs = {
+        "WINOGRAD": "a 3x3 filter, stride 1, no dilation, no groups, not the weights' gradient",
+        "WINOGRAD_NONFUSED": "a 3x3 or 5x5 filter, stride 1, no dilation, no groups",
+        "FFT": "stride 1, no dilation, no groups, padded images of at most 256 x 256",
+        "FFT_TILING": "stride 1, no dilation, no groups, a filter smaller than 32 x 32",
+    }[algorithm]
+    return ProblemError(
+        f"{algorithm} needs {needs}; the layer has a {layer.r}x{layer.s} filter, "
+        f"{_words(layer)}, {layer.pass_}"
+    )
+
+
+def _words(layer: Layer) -> str:
+    parts: Sequence[tuple[str, object]] = (
+        ("stride", _pair(layer.stride)),
+        ("dilation", _pair(layer.dilation)),
+        ("groups", layer.groups),
+        ("image", f"{layer.h}x{layer.w}"),
+    )
+    return ", ".join(f"{name} {value}" for name, value in parts)
+
+
+def _pair(values: tuple[int, int]) -> str:
+    return "x".join(map(str, values))

@@ -1,0 +1,145 @@
+"""The few numbers of the convolution model that were fitted, and on what."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+
+from loopsched.errors import LoopschedError
+from loopsched.gpu.library.calibration import Calibration
+from loopsched.gpu.library.machine import CONVERTED
+
+_FILE = Path(__file__).parent / "calibration_conv.json"
+# Numbers of the core that convolutions take as they are: A is gathered, not strided.
+_NOT_STRIDED = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class ConvCalibration:
+    """Numbers that no document gives, each relative to the architecture file's.
+
+    Parameters
+    ----------
+    pipe : float
+        Share of the arithmetic rate, at the sustained clock, that a full SM
+        reaches; above 1 where cards run above that clock.
+    fused, weights : float
+        The same of fused Winograd kernels, and of implicit products for the
+        weights' gradient, whose operands both lie along the sum; over ``pipe``.
+    dram, l2 : float
+        Achieved DRAM bandwidth over ``gpu.dram_efficiency`` times the data
+        sheet's; achieved L2 bandwidth over the file's.
+    latency : float
+        Part of the L2 or DRAM latency that a step shows if its arithmetic is
+        shorter.
+    barrier : float, cycles
+        What a step adds that only other blocks can hide.
+    fill : float
+        Filling and draining a wave of blocks, in DRAM latencies.
+    launch : float
+        Time from one call to the next over ``gpu.launch_s``.
+    kernel : float
+        What each further kernel of a call adds, over ``gpu.launch_s``.
+    split : float
+        Adding up the parts of split sums, over ``gpu.launch_s``.
+    gather : float
+        Instructions for each gathered element: its offset, the sum of
+        addresses, the bounds test, a load and a store of its own.
+
+    Examples
+    --------
+    >>> conv_calibration("fp32").launch > 0
+    True
+    """
+
+    pipe: float
+    fused: float
+    weights: float
+    dram: float
+    l2: float
+    latency: float
+    barrier: float
+    fill: float
+    launch: float
+    kernel: float
+    split: float
+    gather: float
+
+    @property
+    def core(self) -> Calibration:
+        """What the wave-and-tile core takes."""
+        return Calibration(
+            pipe=self.pipe,
+            dram=self.dram,
+            l2=self.l2,
+            strided=_NOT_STRIDED,
+            latency=self.latency,
+            barrier=self.barrier,
+            fill=self.fill,
+            launch=self.launch,
+            split=self.split,
+        )
+
+
+@cache
+def conv_calibration_file() -> Mapping[str, object]:
+    """Read the shipped calibration: parameters, rows they were fitted on, errors.
+
+    Examples
+    --------
+    >>> "data_types" in conv_calibration_file()
+    True
+    """
+    section: Mapping[str, object] = json.loads(_FILE.read_text(encoding="utf-8"))
+    return section
+
+
+@cache
+def conv_calibration(data_type: str) -> ConvCalibration:
+    """Look up the parameters for a data type; tensor cores have their own.
+
+    Examples
+    --------
+    >>> conv_calibration("fp32").gather
+    6.0
+    """
+    sections = conv_calibration_file()["data_types"]
+    found = None
+    if isinstance(sections, Mapping):
+        found = sections.get(data_type, sections.get("fp32"))
+    if not isinstance(found, Mapping):
+        raise LoopschedError("calibration_conv.json: no parameters for 'fp32'")
+    values = found["parameters"]
+    return ConvCalibration(
+        **{field.name: float(values[field.name]) for field in fields(ConvCalibration)}
+    )
+
+
+def conv_spread(
+    arch: str, data_type: str, pass_: str, *, is_known: bool
+) -> tuple[float, float, str]:
+    """Look up how far estimates were off on rows like it that were held out.
+
+    Returns
+    -------
+    (float, float, str)
+        Measured time over the estimate at both ends of eight rows in ten, and
+        which rows those were.
+
+    Examples
+    --------
+    >>> low, high, basis = conv_spread("v100", "fp32", "forward", is_known=True)
+    >>> low < 1 < high
+    True
+    """
+    spreads = conv_calibration_file()["spreads"]
+    kind = f"{pass_} {'known' if is_known or pass_ != 'forward' else 'any'}"
+    base, stored = arch.partition("[")[0], CONVERTED.get(data_type, data_type)
+    for key in (f"{base} {stored} {kind}", f"other {stored} {kind}", f"other other {kind}"):
+        found = spreads.get(key) if isinstance(spreads, Mapping) else None
+        if isinstance(found, Mapping):
+            return float(found["low"]), float(found["high"]), str(found["basis"])
+    raise LoopschedError(f"calibration_conv.json: no spread for {pass_}")

@@ -1,0 +1,198 @@
+"""Convolutions as matrix products: the input unrolled on the fly, or in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from loopsched.gpu.library.conv_calibration import ConvCalibration
+from loopsched.gpu.library.conv_layer import Layer
+from loopsched.gpu.library.machine import Machine
+from loopsched.gpu.library.tiles import SPLITS, TENSOR_TILES, Tile
+from loopsched.gpu.library.wave import Product, Timed, launch_time, resident_blocks
+
+# As in the names of cuDNN's kernels: maxwell_scudnn_128x128, _128x64, _128x32 (pixels x channels).
+LANE_TILES = (
+    Tile(128, 128, 8, 256, 128, 8, 8),
+    Tile(128, 64, 8, 128, 128, 8, 8),
+    Tile(128, 32, 8, 128, 80, 8, 4),
+)
+# The part of the tiled time that is not launch: parts of a run overlap within a kernel only.
+_OVERLAPPING = ("compute", "L2", "DRAM")
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Time of the kernels of one call.
+
+    Parameters
+    ----------
+    time_s : float, seconds
+    parts : tuple of (str, float)
+        Seconds by resource.
+    kernel : str
+    """
+
+    time_s: float
+    parts: tuple[tuple[str, float], ...]
+    kernel: str
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a convolution runs on.
+
+    Parameters
+    ----------
+    machine : Machine
+    fitted : ConvCalibration
+    element_bytes : int, bytes
+    """
+
+    machine: Machine
+    fitted: ConvCalibration
+    element_bytes: int
+
+    @property
+    def tiles(self) -> tuple[Tile, ...]:
+        """Tiles of the convolution kernels."""
+        return LANE_TILES if self.machine.on_lanes else TENSOR_TILES
+
+    @property
+    def dram_bytes_per_s(self) -> float:
+        """Bandwidth of DRAM that kernels achieve."""
+        share = min(1.0, self.machine.gpu.dram_efficiency * self.fitted.dram)
+        return self.machine.dram_bytes_per_s * share
+
+    @property
+    def kernel_s(self) -> float:
+        """What a further kernel of a call adds."""
+        return self.fitted.kernel * self.machine.gpu.launch_s
+
+    def stream_s(self, moved_bytes: float) -> float:
+        """Time of a kernel that reads and writes so much; what fits stays in L2."""
+        return max(0.0, moved_bytes - self.machine.l2_bytes / 2) / self.dram_bytes_per_s
+
+
+def implicit_gemm(layer: Layer, target: Target, precomputed: bool) -> Run:
+    """Time a product whose unrolled operand exists in shared memory only.
+
+    ``precomputed``: a small kernel first writes a table of offsets.  The
+    input's gradient at a stride is gathered with zeros between, or scattered
+    by atomic additions, whichever is faster.
+    """
+    name = "implicit precomp gemm" if precomputed else "implicit gemm"
+    product = product_of(layer, target.element_bytes)
+    ways = [product]
+    if layer.pass_ == "backward_weights":  # either may be the tile's longer side
+        ways.append(replace(product, m=product.n, n=product.m))
+    found = min(
+        (timed for way in ways for timed in _timed(layer, target, way)),
+        key=lambda timed: timed.time_s,
+    )
+    if layer.pass_ == "backward_data" and layer.stride != (1, 1):
+        scattered = _scattered(layer, target)
+        if scattered.time_s < found.time_s:
+            return scattered
+    split = f" split {found.split}" if found.split > 1 else ""
+    extra_s = target.kernel_s if precomputed else 0.0
+    return Run(found.time_s + extra_s, _with(found, extra_s), f"{name} {found.tile}{split}")
+
+
+def explicit_gemm(layer: Layer, target: Target) -> Run:
+    """Time writing the unrolled input, and a product that reads it.
+
+    A filter of one position at stride 1 needs no unrolling.
+    """
+    width = target.element_bytes
+    plain = layer.r == layer.s == 1 and layer.stride == (1, 1) and not any(layer.padding)
+    unrolled = 0
+    if not plain:
+        unrolled = width * layer.groups * layer.n * layer.p * layer.q * layer.c * layer.r * layer.s
+    base = product_of(layer, width)
+    product = replace(base, a_bytes=unrolled or base.a_bytes)
+    if unrolled and layer.pass_ == "backward_data":
+        product = replace(base, c_bytes=unrolled)
+    found = min(
+        (
+            launch_time(product, tile, split, target.machine, target.fitted.core)
+            for tile in target.tiles
+            for split in _splits(layer, product, tile)
+        ),
+        key=lambda timed: timed.time_s,
+    )
+    moving_s = 0.0
+    if unrolled:
+        moving_s = target.stream_s(unrolled + width * layer.input_elems(width)) + target.kernel_s
+    parts = (*found.parts, ("unroll", moving_s))
+    return Run(found.time_s + moving_s, parts, f"gemm {found.tile}")
+
+
+def product_of(layer: Layer, element_bytes: int) -> Product:
+    """Write a pass as a matrix product, pixels or filter positions down, channels across."""
+    width = element_bytes
+    read = width * layer.input_elems(width)
+    weights, outputs = width * layer.weight_elems, width * layer.output_elems
+    taps = layer.r * layer.s
+    if layer.pass_ == "forward":
+        sizes = layer.n * layer.p * layer.q, layer.k, layer.c * taps
+        memory = read, weights, outputs
+    elif layer.pass_ == "backward_data":
+        # At a stride, with zeros between the output's gradients.
+        sizes = layer.n * layer.h * layer.w, layer.c, layer.k * taps
+        memory = outputs, weights, width * layer.n * layer.groups * layer.c * layer.h * layer.w
+    else:
+        sizes = layer.c * taps, layer.k, layer.n * layer.p * layer.q
+        memory = read, outputs, weights
+    m, n, k = sizes
+    return Product(
+        m,
+        n,
+        k,
+        batch=layer.groups,
+        a_bytes=memory[0],
+        b_bytes=memory[1],
+        c_bytes=memory[2],
+        element_bytes=width,
+        reads_output=False,
+    )
+
+
+def _scattered(layer: Layer, target: Target) -> Run:
+    """Time products of outputs and filters, each added to the input's gradient in L2."""
+    width = target.element_bytes
+    base = product_of(layer, width)
+    sums = layer.c * layer.r * layer.s
+    product = replace(base, m=layer.n * layer.p * layer.q, n=sums, k=layer.k)
+    found = min(_timed(layer, target, product), key=lambda timed: timed.time_s)
+    # An atomic addition takes a sector's turn.
+    added = layer.groups * product.m * sums * target.machine.gpu.sector_bytes
+    atomic_s = added / target.machine.l2_bytes_per_s
+    clear_s = target.stream_s(base.c_bytes) + target.kernel_s
+    parts = (*found.parts, ("atomics", atomic_s), ("clear", clear_s))
+    return Run(max(found.time_s, atomic_s) + clear_s, parts, f"scattered gemm {found.tile}")
+
+
+def _timed(layer: Layer, target: Target, base: Product) -> Iterator[Timed]:
+    core = target.fitted.core
+    if layer.pass_ == "backward_weights":
+        core = replace(core, pipe=core.pipe * target.fitted.weights)
+    for tile in target.tiles:
+        gathered = target.fitted.gather * tile.m * tile.k / tile.threads
+        product = replace(base, extra_instructions=gathered)
+        resident = resident_blocks(tile, target.element_bytes, target.machine)
+        for split in _splits(layer, product, tile):
+            yield launch_time(product, tile, split, target.machine, core, resident=resident)
+
+
+def _splits(layer: Layer, product: Product, tile: Tile) -> Sequence[int]:
+    """Only gradients of weights, sums over all pixels, are split."""
+    if layer.pass_ != "backward_weights":
+        return SPLITS[:1]
+    return tuple(split for split in SPLITS if split == 1 or product.k >= 4 * split * tile.k)
+
+
+def _with(found: Timed, extra_s: float) -> tuple[tuple[str, float], ...]:
+    return tuple(
+        (name, seconds + (extra_s if name == "launch" else 0.0)) for name, seconds in found.parts
+    )
