@@ -1,0 +1,227 @@
+"""Compiled loops of the counting: classes of places, and the lanes of each warp."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from loopsched._jit import jit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# A lane that does nothing.
+OFF = -(2**60)
+# What is counted of an access, in this order.
+REQUESTS, LANES, PARTIAL, SECTORS, LINES, WAVEFRONTS, USEFUL = range(7)
+GLOBAL, SHARED, CONSTANT, NOTHING = range(4)
+
+
+@jit
+def classify(
+    address: NDArray[np.int64], is_on: NDArray[np.bool_], bins: int, per_bin: int, scale: int
+) -> tuple[Any, Any, int]:
+    """Sort the iterations of some loops into classes that differ only in where they begin.
+
+    ``address[i, t]`` is what thread t adds to the address at iteration i, in elements.
+    Returns the relative addresses of each class, OFF for lanes that are off; for
+    each class and each beginning modulo ``bins`` the number of iterations;
+    and the number of classes.
+    """
+    many, width = address.shape
+    room = 16
+    shapes = np.empty((room, width), np.int64)
+    hashes = np.empty(room, np.int64)
+    hist = np.zeros((room, bins), np.int64)
+    row = np.empty(width, np.int64)
+    classes = 0
+    last = 0
+    for i in range(many):
+        base = 0
+        is_any = False
+        for t in range(width):
+            if is_on[i, t]:
+                base = address[i, t]
+                is_any = True
+                break
+        if not is_any:
+            continue
+        mixed = 0
+        for t in range(width):
+            row[t] = address[i, t] - base if is_on[i, t] else OFF
+            mixed = (mixed * 1000003 + row[t]) & 0xFFFFFFFF
+        found = -1
+        for step in range(classes):
+            c = last if step == 0 else (step - 1 if step <= last else step)
+            if hashes[c] == mixed:
+                is_same = True
+                for t in range(width):
+                    if shapes[c, t] != row[t]:
+                        is_same = False
+                        break
+                if is_same:
+                    found = c
+                    break
+        if found < 0:
+            if classes == room:
+                grown = np.empty((2 * room, width), np.int64)
+                grown[:room] = shapes
+                shapes = grown
+                more = np.empty(2 * room, np.int64)
+                more[:room] = hashes
+                hashes = more
+                wider = np.zeros((2 * room, bins), np.int64)
+                wider[:room] = hist
+                hist = wider
+                room *= 2
+            found = classes
+            shapes[found] = row
+            hashes[found] = mixed
+            classes += 1
+        last = found
+        hist[found, (base * scale // per_bin) % bins] += 1
+    return shapes, hist, classes
+
+
+@jit
+def fold(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Combine classes of two groups of loops: all pairs, beginnings added."""
+    n, bins = one.shape
+    m = other.shape[0]
+    out = np.zeros((n * m, bins), np.int64)
+    for i in range(n):
+        for j in range(m):
+            for a in range(bins):
+                if one[i, a]:
+                    for b in range(bins):
+                        if other[j, b]:
+                            out[i * m + j, (a + b) % bins] += one[i, a] * other[j, b]
+    return out
+
+
+@jit
+def _most_words(
+    place: NDArray[np.int64],
+    active: int,
+    shift: int,
+    elem: int,
+    bank: int,
+    load: NDArray[np.int64],
+) -> int:
+    """Count the words that the busiest bank delivers; one word serves any number of lanes."""
+    load[:] = 0
+    banks = len(load)
+    done = (place[0] + shift) // bank - 1
+    most = 0
+    for i in range(active):
+        begin = place[i] + shift
+        end = (begin + elem - 1) // bank
+        for word in range(max(begin // bank, done + 1), end + 1):
+            load[word % banks] += 1
+            most = max(most, load[word % banks])
+        done = max(done, end)
+    return most
+
+
+@jit
+def count_lanes(
+    hist: NDArray[np.int64],
+    picks: NDArray[np.int64],
+    shapes: NDArray[np.int64],
+    lanes: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    out: NDArray[np.int64],
+) -> None:
+    """Run the lanes of every warp once for each combination of classes, and add up.
+
+    ``lanes[v, l, g]`` is the thread's place in group g, -1 where lane l does not
+    exist; ``sizes`` holds bytes of an element, of a beginning's step, of a
+    sector, of a line, of a bank, the number of banks, and the space.
+    """
+    many, bins = hist.shape
+    warps, wide, groups = lanes.shape
+    elem, per_bin, sector, line, bank, banks, space = (
+        sizes[0],
+        sizes[1],
+        sizes[2],
+        sizes[3],
+        sizes[4],
+        sizes[5],
+        sizes[6],
+    )
+    place = np.empty(wide, np.int64)
+    load = np.zeros(banks, np.int64)
+    for n in range(many):
+        total = 0
+        for b in range(bins):
+            total += hist[n, b]
+        if total == 0:
+            continue
+        for v in range(warps):
+            present = 0
+            active = 0
+            for lane in range(wide):
+                if lanes[v, lane, 0] < 0:
+                    continue
+                present += 1
+                at = 0
+                is_on = True
+                for g in range(groups):
+                    moved = shapes[g, picks[n, g], lanes[v, lane, g]]
+                    if moved == OFF:
+                        is_on = False
+                        break
+                    at += moved
+                if is_on:
+                    # Sorted as they come: mostly they are already.
+                    at *= elem
+                    spot = active
+                    while spot > 0 and place[spot - 1] > at:
+                        place[spot] = place[spot - 1]
+                        spot -= 1
+                    place[spot] = at
+                    active += 1
+            if active == 0:
+                continue
+            out[REQUESTS] += total
+            out[LANES] += active * total
+            if active < present:
+                out[PARTIAL] += total
+            if space == NOTHING:
+                continue
+            distinct = 1
+            for i in range(1, active):
+                if place[i] != place[i - 1]:
+                    distinct += 1
+            out[USEFUL] += distinct * elem * total
+            if space == CONSTANT:
+                out[WAVEFRONTS] += distinct * total
+                continue
+            if space == SHARED:
+                for b in range(bins):
+                    if hist[n, b]:
+                        most = _most_words(place, active, b * per_bin, elem, bank, load)
+                        out[WAVEFRONTS] += most * hist[n, b]
+                continue
+            for b in range(bins):
+                if hist[n, b] == 0:
+                    continue
+                shift = b * per_bin
+                done_sector = (place[0] + shift) // sector - 1
+                done_line = (place[0] + shift) // line - 1
+                n_sectors = 0
+                n_lines = 0
+                for i in range(active):
+                    begin = place[i] + shift
+                    end = begin + elem - 1
+                    last = end // sector
+                    if last > done_sector:
+                        n_sectors += last - max(begin // sector - 1, done_sector)
+                        done_sector = last
+                    last = end // line
+                    if last > done_line:
+                        n_lines += last - max(begin // line - 1, done_line)
+                        done_line = last
+                out[SECTORS] += n_sectors * hist[n, b]
+                out[LINES] += n_lines * hist[n, b]

@@ -1,0 +1,197 @@
+"""Compiled loops of the traffic model: distinct sectors, and blocks that share them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from loopsched._jit import jit
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@jit
+def row_sectors(
+    address: NDArray[np.int64],
+    is_on: NDArray[np.bool_],
+    elem: int,
+    sector: int,
+    per_bin: int,
+    bins: int,
+) -> NDArray[np.int64]:
+    """Count distinct sectors of rising addresses, for each beginning; over all iterations."""
+    found = np.zeros(bins, np.int64)
+    many, width = address.shape
+    for i in range(many):
+        for b in range(bins):
+            done = -(2**60)
+            for t in range(width):
+                if not is_on[i, t]:
+                    continue
+                begin = address[i, t] * elem + b * per_bin
+                end = (begin + elem - 1) // sector
+                if end > done:
+                    found[b] += end - max(begin // sector - 1, done)
+                    done = end
+    return found
+
+
+@jit
+def joined_rows(
+    address: NDArray[np.int64],
+    is_on: NDArray[np.bool_],
+    pitch: int,
+    elem: int,
+    sector: int,
+    per_bin: int,
+    bins: int,
+) -> NDArray[np.int64]:
+    """Count rows whose last sector is the first of the row after, for each beginning."""
+    found = np.zeros(bins, np.int64)
+    many, width = address.shape
+    for i in range(many):
+        first = width
+        last = -1
+        for t in range(width):
+            if is_on[i, t]:
+                first = min(first, t)
+                last = t
+        if last < 0:
+            continue
+        for b in range(bins):
+            end = (address[i, last] * elem + elem - 1 + b * per_bin) // sector
+            begin = ((address[i, first] + pitch) * elem + b * per_bin) // sector
+            if end >= begin:
+                found[b] += 1
+    return found
+
+
+@jit
+def view_sectors(
+    outer: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    rows_on: NDArray[np.bool_],
+    columns: NDArray[np.int64],
+    columns_on: NDArray[np.bool_],
+    elem: int,
+    sector: int,
+    stamp: NDArray[np.int64],
+) -> int:
+    """Count distinct sectors of sums of addresses, one combination of iterations at a time."""
+    total = 0
+    mark = 0
+    for o in range(len(outer)):
+        for i in range(rows.shape[0]):
+            for j in range(columns.shape[0]):
+                mark += 1
+                for r in range(rows.shape[1]):
+                    if not rows_on[i, r]:
+                        continue
+                    for c in range(columns.shape[1]):
+                        if not columns_on[j, c]:
+                            continue
+                        place = (outer[o] + rows[i, r] + columns[j, c]) * elem // sector
+                        if stamp[place] != mark:
+                            stamp[place] = mark
+                            total += 1
+    return total
+
+
+@jit
+def shared_keys(
+    keys_x: NDArray[np.int64],
+    keys_y: NDArray[np.int64],
+    keys_z: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    units: int,
+    resident: int,
+) -> tuple[int, int, int]:
+    """Count, in some waves, blocks, distinct keys of each unit added up, and distinct keys.
+
+    Block i runs on unit i modulo units; a wave fills every unit with its residents.
+    """
+    nx, ny = len(keys_x), len(keys_y)
+    total = nx * ny * len(keys_z)
+    blocks = 0
+    on_units = 0
+    distinct = 0
+    held = np.empty(resident, np.int64)
+    wave = np.empty(units * resident, np.int64)
+    for start in starts:
+        many = 0
+        for unit in range(units):
+            n = 0
+            for k in range(resident):
+                block = start + unit + k * units
+                if block >= total:
+                    break
+                blocks += 1
+                key = keys_x[block % nx] + keys_y[block // nx % ny] + keys_z[block // (nx * ny)]
+                is_new = True
+                for i in range(n):
+                    if held[i] == key:
+                        is_new = False
+                        break
+                if is_new:
+                    held[n] = key
+                    n += 1
+            for i in range(n):
+                wave[many] = held[i]
+                many += 1
+        on_units += many
+        ordered = np.sort(wave[:many])
+        for i in range(many):
+            if i == 0 or ordered[i] != ordered[i - 1]:
+                distinct += 1
+    return blocks, on_units, distinct
+
+
+@jit
+def overlapped(
+    key: NDArray[np.int64],
+    row_of: NDArray[np.int64],
+    column_of: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    rows_on: NDArray[np.bool_],
+    columns: NDArray[np.int64],
+    columns_on: NDArray[np.bool_],
+    elem: int,
+    sector: int,
+    stamp: NDArray[np.int64],
+    mark: int,
+) -> tuple[int, int, int]:
+    """Count sectors of some blocks of one unit: of each alone, and of all together.
+
+    Block i reads ``rows[row_of[i]]`` and ``columns[column_of[i]]`` of the plane ``key[i]``.
+    ``stamp`` holds no mark above ``mark``; the last one used is returned too.
+    """
+    alone = 0
+    together = 0
+    many = len(key)
+    is_done = np.zeros(many, np.bool_)
+    for first in range(many):
+        if is_done[first]:
+            continue
+        plane = mark + 1
+        mark = plane + many
+        for i in range(first, many):
+            if key[i] != key[first]:
+                continue
+            is_done[i] = True
+            mine = plane + i - first
+            for r in range(rows.shape[1]):
+                if not rows_on[row_of[i], r]:
+                    continue
+                for c in range(columns.shape[1]):
+                    if not columns_on[column_of[i], c]:
+                        continue
+                    place = (rows[row_of[i], r] + columns[column_of[i], c]) * elem // sector
+                    seen = stamp[place]
+                    if seen < plane:
+                        together += 1
+                    if seen != mine:
+                        alone += 1
+                        stamp[place] = mine
+    return alone, together, mark

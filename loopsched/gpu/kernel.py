@@ -1,0 +1,390 @@
+"""Kernels: a schedule whose loops are bound to blocks and threads, and where data are read.
+
+A kernel is written as a schedule in the usual notation: loops marked ``@block_x``,
+``@block_y``, ``@block_z`` make the grid, ``@thread_x`` and so on the block; every thread
+runs the others.  docs/kernels.md says what is counted from it and how.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from loopsched.arguments import near, show
+from loopsched.errors import InputError
+from loopsched.gpu.reads import Read, read_from
+from loopsched.gpu.views import DigitLayout
+from loopsched.nest import Schedule
+from loopsched.notation import parse_schedule
+from loopsched.problem import Problem, Tensor
+from loopsched.simulator.layout import Layout, placed
+
+BLOCK_UNITS = ("block_x", "block_y", "block_z")
+THREAD_UNITS = ("thread_x", "thread_y", "thread_z")
+UNITS = BLOCK_UNITS + THREAD_UNITS
+
+Guard = Literal["thread", "load"]
+Padding = Literal["skip", "zero"]
+AnyLayout = Layout | DigitLayout
+
+# Nvcc gives short kernels without a register tile about this many; see `Kernel.registers`.
+USUAL_REGISTERS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class BoundLoop:
+    """One loop of a kernel, with what runs it.
+
+    Parameters
+    ----------
+    dim : str
+    kind : {'block', 'thread', 'time'}
+    axis : int
+        Of the grid or the block: 0, 1, 2 for x, y, z; -1 for ``time``.
+    extent, step, trips, position : int
+        As in `Schedule`; ``position`` counts from the outermost loop.
+    """
+
+    dim: str
+    kind: Literal["block", "thread", "time"]
+    axis: int
+    extent: int
+    step: int
+    trips: int
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """A schedule mapped to blocks and threads, and where its tensors lie.
+
+    Parameters
+    ----------
+    name : str
+    problem : Problem
+    schedule : Schedule
+        Spatial loops carry ``block_x`` to ``block_z`` or ``thread_x`` to
+        ``thread_z``.  Several loops may share an axis: the outermost is then
+        the slowest part of its index.  A time loop outside a thread loop of
+        its dimension gives each thread outputs that lie blockDim apart, one
+        inside it adjacent outputs.
+    reads : tuple of (str, Read)
+        Where computing reads each input from; those not named: global memory.
+    layouts : tuple of (str, Layout or DigitLayout)
+        Those not named are stored in the problem's order.
+    guard : {'thread', 'load'}
+        ``thread``: a thread outside the output does nothing.  ``load``: every
+        load and store is tested and threads outside compute along with zeros.
+    padding : {'skip', 'zero'}
+        What a point does that reads padding from global memory: nothing at
+        all, or it multiplies by zero without a load.
+    registers : int or None
+        Of a thread; None: estimated, see `registers_estimate`.
+    is_unrolled : bool
+        Whether the compiler unrolled the loops that threads run, so that their
+        indices cost no instructions.
+    double_buffered : bool
+        Whether tiles in shared memory are filled while others are used.
+    multiplies : bool
+        False for kernels that only move data.
+    shared_bytes : int or None, bytes
+        Of a block; None: of the tiles that the reads name.
+
+    Raises
+    ------
+    InputError
+        With every fault found.
+
+    Examples
+    --------
+    >>> from loopsched import gemm
+    >>> kernel = Kernel.of(
+    ...     gemm(m=1024, n=1024, k=1024),
+    ...     "M:1024@block_y N:1024@block_x K:1024 M:32@thread_y N:32@thread_x K:32",
+    ...     reads={"A": "shared@K", "B": "shared@K"},
+    ...     guard="load",
+    ... )
+    >>> kernel.grid, kernel.block, kernel.n_blocks, kernel.tile_bytes
+    ((32, 32, 1), (32, 32, 1), 1024, 8192)
+    """
+
+    name: str
+    problem: Problem
+    schedule: Schedule
+    reads: tuple[tuple[str, Read], ...] = ()
+    layouts: tuple[tuple[str, AnyLayout], ...] = ()
+    guard: Guard = "thread"
+    padding: Padding = "skip"
+    registers: int | None = None
+    is_unrolled: bool = False
+    double_buffered: bool = False
+    multiplies: bool = True
+    shared_bytes: int | None = None
+    loops: tuple[BoundLoop, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        units = [loop.level for loop in self.schedule.loops if loop.level not in (None, *UNITS)]
+        faults = [f"no unit '{unit}'; {near(unit, UNITS)}" for unit in dict.fromkeys(units)]
+        if faults:
+            raise InputError.joined(f"kernel '{self.name}'", faults)
+        self.schedule.check(self.problem)
+        object.__setattr__(self, "loops", tuple(_bound(self.schedule)))
+        faults = list(_faults(self))
+        if faults:
+            raise InputError.joined(f"kernel '{self.name}'", faults)
+
+    @classmethod
+    def of(
+        cls,
+        problem: Problem,
+        schedule: str | Schedule,
+        *,
+        reads: Mapping[str, str | Read] | None = None,
+        layouts: Mapping[str, str | AnyLayout] | None = None,
+        name: str | None = None,
+        guard: Guard = "thread",
+        padding: Padding = "skip",
+        registers: int | None = None,
+        is_unrolled: bool = False,
+        double_buffered: bool = False,
+        multiplies: bool = True,
+    ) -> Kernel:
+        """Build a kernel from texts; see `loopsched.gpu.reads.read_from` for reads.
+
+        Raises
+        ------
+        InputError
+            With every fault found.
+        """
+        nest = parse_schedule(schedule, problem) if isinstance(schedule, str) else schedule
+        faults: list[str] = []
+        places = dict[str, Read]()
+        for tensor, one in (reads or {}).items():
+            try:
+                places[tensor] = one if isinstance(one, Read) else read_from(one, nest)
+            except InputError as error:
+                faults += [f"read of '{tensor}': {fault}" for fault in error.problems]
+        if faults:
+            raise InputError.joined(f"kernel for '{problem.name}'", faults)
+        laid = {
+            tensor: Layout.parse(one) if isinstance(one, str) else one
+            for tensor, one in (layouts or {}).items()
+        }
+        return cls(
+            name or problem.name,
+            problem,
+            nest,
+            tuple(places.items()),
+            tuple(laid.items()),
+            guard,
+            padding,
+            registers,
+            is_unrolled,
+            double_buffered,
+            multiplies,
+        )
+
+    def renamed(self, name: str) -> Kernel:
+        """Return the same kernel under another name."""
+        return replace(self, name=name)
+
+    @property
+    def grid(self) -> tuple[int, int, int]:
+        """Blocks along x, y and z."""
+        return self._shape("block")
+
+    @property
+    def block(self) -> tuple[int, int, int]:
+        """Threads of a block along x, y and z."""
+        return self._shape("thread")
+
+    @property
+    def n_blocks(self) -> int:
+        """Blocks of the grid."""
+        return math.prod(self.grid)
+
+    @property
+    def block_threads(self) -> int:
+        """Threads of a block."""
+        return math.prod(self.block)
+
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """Tensors that are read."""
+        return tuple(one for one in self.problem.tensors if one.name != self.problem.output)
+
+    @property
+    def time_loops(self) -> tuple[BoundLoop, ...]:
+        """Loops that every thread runs, outermost first."""
+        return tuple(loop for loop in self.loops if loop.kind == "time")
+
+    @property
+    def accumulators(self) -> int:
+        """Outputs that a thread keeps at a time: its loops inside the outermost sum."""
+        start = self.sum_position
+        written = self.problem.output_tensor
+        return math.prod(
+            loop.trips
+            for loop in self.time_loops
+            if loop.position >= start and written.is_indexed_by(loop.dim)
+        )
+
+    @property
+    def sum_position(self) -> int:
+        """Position of the outermost time loop that sums; else past the last loop."""
+        sums = set(self.problem.reduction_dims)
+        at = [loop.position for loop in self.time_loops if loop.dim in sums]
+        return min(at, default=len(self.loops))
+
+    @property
+    def registers_estimate(self) -> int:
+        """Registers of a thread: given, or 31 and one for each output that it keeps.
+
+        Of the measured kernels of one output a thread, all have 31 or 32.
+        """
+        if self.registers is not None:
+            return self.registers
+        return min(255, USUAL_REGISTERS - 1 + self.accumulators)
+
+    @property
+    def tile_bytes(self) -> int:
+        """Shared memory of a block: the tiles, twice where double buffered."""
+        if self.shared_bytes is not None:
+            return self.shared_bytes
+        total = 0
+        for tensor in self.inputs:
+            read = self.read(tensor.name)
+            if read.space == "shared":
+                shape, strides = self.tile(tensor)
+                total += tensor.element_bytes * shape[0] * strides[0] if shape else 0
+        return total * (2 if self.double_buffered else 1)
+
+    def read(self, tensor: str) -> Read:
+        """Where computing reads a tensor from."""
+        return dict(self.reads).get(tensor, Read())
+
+    def layout(self, tensor: str) -> AnyLayout:
+        """How a tensor lies in global memory."""
+        return dict(self.layouts).get(tensor, Layout())
+
+    def tile(self, tensor: Tensor) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Shape and strides, in elements, of a tensor's tile in shared memory."""
+        read = self.read(tensor.name)
+        shape = tuple(
+            1 + sum(c * (self.span(dim, read.position) - 1) for dim, c in axis.terms) // divisor
+            for axis, divisor in zip(tensor.axes, self._divisors(tensor), strict=True)
+        )
+        strides = [1] * len(shape)
+        for at in range(len(shape) - 2, -1, -1):
+            inner = shape[at + 1]
+            is_row = at == len(shape) - 2
+            strides[at] = strides[at + 1] * (max(inner, read.pitch or 0) if is_row else inner)
+        return shape, tuple(strides)
+
+    def span(self, dim: str, position: int) -> int:
+        """Positions of a dimension from first to last that a block covers.
+
+        Its threads, and the time loops from ``position`` inward, at one
+        iteration of the others.
+        """
+        inside = [
+            loop
+            for loop in self.loops
+            if loop.dim == dim
+            and (loop.kind == "thread" or (loop.kind == "time" and loop.position >= position))
+        ]
+        return 1 + min(
+            sum((loop.trips - 1) * loop.step for loop in inside),
+            max((loop.extent for loop in inside), default=1) - 1,
+        )
+
+    def _divisors(self, tensor: Tensor) -> tuple[int, ...]:
+        layout = self.layout(tensor.name)
+        if isinstance(layout, DigitLayout):
+            return (1,) * len(tensor.axes)
+        return tuple(span.divisor for span in placed(self.problem, tensor, layout).spans)
+
+    def _shape(self, kind: str) -> tuple[int, int, int]:
+        sizes = [1, 1, 1]
+        for loop in self.loops:
+            if loop.kind == kind:
+                sizes[loop.axis] *= loop.trips
+        return sizes[0], sizes[1], sizes[2]
+
+
+def _bound(schedule: Schedule) -> Iterator[BoundLoop]:
+    rows = zip(schedule.loops, schedule.steps, schedule.trips, strict=True)
+    for position, (loop, step, trips) in enumerate(rows):
+        unit = loop.level
+        kind: Literal["block", "thread", "time"] = "time"
+        axis = -1
+        if unit is not None:
+            kind = "block" if unit in BLOCK_UNITS else "thread"
+            axis = "xyz".index(unit[-1])
+        yield BoundLoop(loop.dim, kind, axis, loop.extent, step, trips, position)
+
+
+def _faults(kernel: Kernel) -> Iterator[str]:
+    names = [tensor.name for tensor in kernel.inputs]
+    for what, given in (("read", kernel.reads), ("layout", kernel.layouts)):
+        known = names if what == "read" else [one.name for one in kernel.problem.tensors]
+        for tensor in [tensor for tensor, _ in given if tensor not in known]:
+            yield f"{what} of '{tensor}': no such tensor is read; {near(tensor, known)}"
+    yield from _choices(kernel)
+    written = kernel.problem.output_tensor
+    for axis in written.axes:
+        if axis.is_compound:
+            yield (
+                f"output '{written.name}': {' and '.join(axis.dims)} share an axis; "
+                "a kernel's threads write places of their own"
+            )
+    sums = set(kernel.problem.reduction_dims)
+    for loop in kernel.loops:
+        if loop.kind == "thread" and loop.dim in sums:
+            yield f"loop {loop.dim}:{loop.extent} sums; threads cannot run it side by side"
+    last = 0
+    for loop in kernel.loops:
+        if loop.kind == "block":
+            last = loop.position
+    for loop in kernel.time_loops:
+        if loop.position < last:
+            yield f"loop {loop.dim}:{loop.extent} lies outside of the grid; start several kernels"
+    if kernel.guard == "load":
+        outer = dict(kernel.problem.sizes)
+        for loop in kernel.loops:
+            if loop.extent % loop.step and loop.extent != outer[loop.dim]:
+                yield (
+                    f"loop {loop.dim}:{loop.extent} is not a multiple of its step {loop.step}, "
+                    "which guard 'load' needs: threads outside would work twice"
+                )
+    for one in kernel.problem.tensors:
+        layout = kernel.layout(one.name)
+        try:
+            if isinstance(layout, DigitLayout):
+                layout.check(kernel.problem, one)
+            else:
+                placed(kernel.problem, one, layout)
+        except InputError as error:
+            yield from error.problems
+
+
+def _choices(kernel: Kernel) -> Iterator[str]:
+    for what, value, allowed in (
+        ("guard", kernel.guard, ("thread", "load")),
+        ("padding", kernel.padding, ("skip", "zero")),
+    ):
+        if value not in allowed:
+            yield f"{what} is {show(value)}; {near(value, allowed)}"
+    for what, number in (("registers", kernel.registers), ("shared_bytes", kernel.shared_bytes)):
+        if number is None:
+            continue
+        if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+            yield f"{what} is {show(number)}; a whole number is needed"
+    for tensor, read in kernel.reads:
+        for what, place in (("its tile is filled", read.at), ("it is held", read.held)):
+            if place is not None and not 0 <= place <= len(kernel.loops):
+                yield f"read of '{tensor}': {what} at {place}; loops are 0 to {len(kernel.loops)}"
+        if read.space == "shared" and read.held is not None and read.held < read.position:
+            yield f"read of '{tensor}': held from outside of where its tile is filled"
