@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
 import click
@@ -185,17 +185,18 @@ def _notes(line: Line) -> Iterator[str]:
         yield f"{line.row}: {line.note}"
 
 
-def _show_summary(sums: Iterable[Summary]) -> None:
-    rows = []
-    table = None
-    for one in sums:
-        if one.table != table:
-            table = one.table
-            rows.append([table or "Together", *[""] * 5])
+def _show_summary(sums: Sequence[Summary]) -> None:
+    rows: list[list[str]] = []
+    tables = [one.table for one in sums]
+    for position, one in enumerate(sums):
+        title = one.table or "Together"
+        is_alone = one.table != "" and tables.count(one.table) == 1
+        if not is_alone and one.table not in tables[:position]:
+            rows.append([title, *[""] * 5])
         rows.append(
             [
-                f"  {one.group}",
-                str(one.rows),
+                title if is_alone else f"  {one.group}",
+                ", ".join(dict.fromkeys(str(n) for n in (one.rows_theirs, one.rows_ours) if n)),
                 _mean(one.mean_error_theirs, one.unit),
                 _mean(one.mean_error_ours, one.unit),
                 "" if one.rank_theirs is None else f"{one.rank_theirs:.3f}",
@@ -204,9 +205,10 @@ def _show_summary(sums: Iterable[Summary]) -> None:
         )
     if not rows:
         return
-    titles = ("rows", "theirs", "ours", "rank theirs", "rank ours")
-    columns = [words("mean error", shrinks="middle"), *(Column(title) for title in titles)]
+    titles = ("rows", "theirs", "ours", "theirs", "ours")
     kept = [i for i in range(6) if i < 2 or any(row[i] for row in rows)]
+    first = "mean error, then rank correlation" if max(kept) > 3 else "mean error"
+    columns = [words(first, shrinks="middle"), *(Column(title) for title in titles)]
     output.print_table([columns[i] for i in kept], [[row[i] for i in kept] for row in rows])
 
 

@@ -116,9 +116,9 @@ class Summary:
     Parameters
     ----------
     table, group : str
-    rows : int
-        Lines that ours, or theirs if there is no ours, is compared on.
     unit : str
+    rows_theirs, rows_ours : int
+        Lines on which each side is compared with what was measured.
     mean_error_theirs, mean_error_ours : float, optional
         Means of the errors without their sign.
     rank_theirs, rank_ours : float, optional
@@ -127,8 +127,9 @@ class Summary:
 
     table: str
     group: str
-    rows: int
     unit: str
+    rows_theirs: int
+    rows_ours: int
     mean_error_theirs: float | None
     mean_error_ours: float | None
     rank_theirs: float | None
@@ -238,16 +239,16 @@ def summed(table: str, group: str, lines: Iterable[Line]) -> Summary | None:
     compared = [line for line in lines if isinstance(number(line.measured), int | float)]
     ours = [line for line in compared if line.error_ours is not None]
     theirs = [line for line in compared if line.error_theirs is not None]
-    kept = ours or theirs
-    units = {line.unit for line in kept}
-    if len(kept) < 2 or len(units) > 1:
+    units = {line.unit for line in (*ours, *theirs)}
+    if max(len(ours), len(theirs)) < 2 or len(units) > 1:
         return None
     (unit,) = units
     return Summary(
         table,
         group,
-        len(kept),
         unit,
+        len(theirs),
+        len(ours),
         _mean(line.error_theirs for line in theirs),
         _mean(line.error_ours for line in ours),
         _rank([(line.measured, line.prediction) for line in theirs]) if unit in TIMES else None,
