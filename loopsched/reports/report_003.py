@@ -125,8 +125,8 @@ def _remarks(rows: Iterable[tuple[Problem, Row]], tables: Iterable[ReportTable])
         f"{followed} of its {len(bounds)} printed bounds follow.",
         "Ours are library kernels of fp32 arithmetic on fp16 data ('half (32)' in its sheet) with "
         "no number fitted to these rows. Two choices were made by looking at them: its "
-        "convolutions, all labelled 'GEMM', are implicit products (explicit ones would take clearly "
-        "longer), and its products are not split, in tiles of 128 x 64.",
+        "convolutions, all labelled 'GEMM', are implicit products (explicit ones would take "
+        "clearly longer), and its products are not split, in tiles of 128 x 64.",
         "A fully connected layer that it calls M x K is a product with M outputs and sums of "
         "length K, as DeepBench has it; its own model takes M for the length of the sums.",
     )
