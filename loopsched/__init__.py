@@ -69,8 +69,12 @@ if TYPE_CHECKING:
     from loopsched.simulator import StackDistances as StackDistances
     from loopsched.simulator import simulate as simulate
     from loopsched.simulator import stack_distances as stack_distances
+    from loopsched.study.sensitivity import Sensitivity as Sensitivity
+    from loopsched.study.sensitivity import sensitivity as sensitivity
     from loopsched.validation.compare import Validation as Validation
     from loopsched.validation.compare import validate_counters as validate_counters
+    from loopsched.validation.times import TimeValidation as TimeValidation
+    from loopsched.validation.times import validate_times as validate_times
     from loopsched.workload import Workload as Workload
     from loopsched.workload import load_workload as load_workload
     from loopsched.workload import workload_names as workload_names
@@ -107,7 +111,9 @@ _EXPORTS = {
     "scheduler.tradeoffs": ("pareto",),
     "score": ("Evaluation", "evaluate"),
     "simulator": ("Layout", "Simulation", "StackDistances", "simulate", "stack_distances"),
+    "study.sensitivity": ("Sensitivity", "sensitivity"),
     "validation.compare": ("Validation", "validate_counters"),
+    "validation.times": ("TimeValidation", "validate_times"),
     "workload": ("Workload", "load_workload", "workload_names"),
 }
 _HOMES = {name: module for module, names in _EXPORTS.items() for name in names}

@@ -32,6 +32,7 @@ _COMMANDS = {
     "space": ("space", "Count the schedules of a search before it runs."),
     "validate": ("validate", "Hold predicted traffic against hardware counters."),
     "reproduce": ("reproduce", "Reproduce the tables of a report, with ours beside."),
+    "sensitivity": ("sensitivity", "Search again on changed machines: what matters?"),
     "archs": ("listing", "List architectures, or show one with its sources."),
     "workloads": ("listing", "List workloads, or show one with its problems."),
 }

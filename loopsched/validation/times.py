@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from typing import Literal, get_args
 
 from loopsched.arch import Arch
@@ -89,6 +88,15 @@ def validate_times(
     ------
     InputError
         With all faults of the file.
+
+    Examples
+    --------
+    A product on a V100, and its time in DeepBench's list:
+
+    >>> found = validate_times([{"m": 5124, "n": 9124, "k": 2560, "time_us": 18476}], "v100")
+    >>> row = found.rows[0]
+    >>> row["bound_us"] < 18476 < 1.2 * row["estimate_us"], row["bound_by"]
+    (True, 'compute')
     """
     if algorithm not in ALGORITHM_CHOICES:
         allowed = nearest(str(algorithm), ALGORITHM_CHOICES)
@@ -129,7 +137,7 @@ def library_estimate(
     Parameters
     ----------
     problem : Problem
-        A `gemm`, or a `conv2d` without groups.
+        A `gemm` or `batched_gemm`, or a `conv2d` without groups.
     arch : Arch
     algorithm : str, optional
         Of a convolution, in DeepBench's words; None: what the library would
@@ -142,25 +150,30 @@ def library_estimate(
     ------
     ProblemError
         If it is another kind of problem.
+
+    Examples
+    --------
+    >>> from loopsched import gemm, load_arch
+    >>> said = library_estimate(gemm(m=4096, n=4096, k=4096), load_arch("v100"))
+    >>> 8.7e-3 < said.time_bound_s < said.time_s
+    True
     """
-    if problem.kind == "gemm":
-        library = import_module("loopsched.gpu.library.gemm")
-        found: Estimate = library.gemm_estimate(
+    if problem.kind in ("gemm", "batched_gemm"):
+        from loopsched.gpu.library.gemm import gemm_estimate
+
+        return gemm_estimate(
             problem,
             arch,
             data_type=data_type,
             a_transposed=a_transposed,
             b_transposed=b_transposed,
         )
-        return found
     if problem.kind == "conv2d" and "G" not in problem.dims:
-        library = import_module("loopsched.gpu.library.conv")
-        said: Estimate = library.conv_estimate(
-            problem, arch, algorithm=algorithm, data_type=data_type
-        )
-        return said
+        from loopsched.gpu.library.conv import conv_estimate
+
+        return conv_estimate(problem, arch, algorithm=algorithm, data_type=data_type)
     raise ProblemError(
-        f"problem '{problem.name}': libraries are estimated for gemm and conv2d without groups, "
+        f"problem '{problem.name}': libraries are estimated for gemm and ungrouped conv2d, "
         f"not for {problem.kind} over {' '.join(problem.dims)}"
     )
 

@@ -1,0 +1,220 @@
+"""``sensitivity``: what becomes of a workload when numbers of the machine change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from loopsched.cli import options, output
+from loopsched.cli.inputs import select
+from loopsched.cli.output import Style
+from loopsched.render import Column, scaled, words
+
+if TYPE_CHECKING:
+    from loopsched.study.sensitivity import Point, Sensitivity
+
+_EPILOG = """\b
+loopsched sensitivity deepbench_conv --jobs 2
+loopsched sensitivity resnet50 --vary dram.bandwidth=0.5,1,2,4 --vary L2.capacity=0.5,2
+loopsched sensitivity vgg16 -q estimate --vary gpu.l2_latency=0.5,2 --plot vgg16.svg
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("workload")
+@options.layers
+@options.element_bytes
+@options.arch
+@click.option(
+    "--vary",
+    "-v",
+    "vary",
+    multiple=True,
+    metavar="KEY=FACTORS",
+    help="Multiply a number of the machine, as in dram.bandwidth=0.5,1,2; may be repeated. "
+    "By default every number, by 0.5 and 2.",
+)
+@click.option(
+    "--quantity",
+    "-q",
+    type=click.Choice(["time", "estimate", "dram_bytes"]),
+    default="time",
+    show_default=True,
+    help="Rank by the best schedules' promised time, by the expected time of a library's "
+    "kernels (on which latencies act), or by least DRAM traffic (and search for that).",
+)
+@options.constraints
+@click.option(
+    "--jobs",
+    "-j",
+    type=click.IntRange(1),
+    default=1,
+    metavar="N",
+    help="Work on N searches at a time.",
+)
+@click.option("--plot", metavar="FILE.svg", help="Draw a tornado plot (.svg .png .pdf).")
+@options.form
+def sensitivity(
+    workload: str,
+    layers: tuple[str, ...],
+    element_bytes: int | None,
+    arch: str,
+    vary: Sequence[str],
+    quantity: Literal["time", "estimate", "dram_bytes"],
+    jobs: int,
+    plot: str | None,
+    form: Style,
+    **given: object,
+) -> None:
+    """Change numbers of a machine, one at a time, and search WORKLOAD again each time.
+
+    WORKLOAD is a name, a file, or a problem such as gemm:m=4,n=3,k=2.  The keys
+    that --vary takes are those of 'loopsched archs NAME'.
+    """
+    from loopsched.arch_file import load_arch
+    from loopsched.study.points import parse_vary
+    from loopsched.study.sensitivity import Sensitivity, n_steps, sensitivity_points
+
+    chosen = select(workload, layers, element_bytes).workload
+    machine = load_arch(arch)
+    wanted: Mapping[str, Sequence[float]] | None = parse_vary(vary) or None
+    if plot is not None:
+        from loopsched.validation.plot import plot_target
+
+        plot_target(plot)  # before the work, not after it
+    steps = n_steps(chosen, machine, wanted)
+    output.announce_compilation()
+    done: list[Point] = []
+    try:
+        with output.Progress(steps) as progress:
+            for point in sensitivity_points(
+                chosen,
+                machine,
+                wanted,
+                quantity=quantity,
+                jobs=jobs,
+                constraints=options.constraints_of(given),
+                progress=progress.step,
+            ):
+                done.append(point)
+    finally:  # also what an interruption leaves
+        if done:
+            found = Sensitivity(chosen.name, machine.name, quantity, done[0], tuple(done[1:]))
+            _print(found, form)
+            if plot is not None and len(done) > 1:
+                from loopsched.study.plot import plot_sensitivity
+
+                plot_sensitivity(found, plot)
+
+
+def _print(found: Sensitivity, form: Style) -> None:
+    if form == "json":
+        from loopsched.results import json_text
+
+        click.echo(json_text({"summary": found.summary, "rows": list(found.rows)}))
+    elif form == "table":
+        _show(found)
+    else:
+        output.print_rows((dict(row) for row in found.rows), form)
+
+
+_POINTS = (
+    words("changed"),
+    Column("by"),
+    Column("time"),
+    Column("change"),
+    Column("DRAM", spare=1),
+    Column("kernels"),
+    Column("change"),
+    words("schedules wait for", spare=2),
+)
+_PARAMETERS = (
+    words("parameter"),
+    Column("elasticity"),
+    Column("range"),
+    Column("kernels"),
+    words("schedules wait for", shrinks="end"),
+)
+
+
+def _show(found: Sensitivity) -> None:
+    rows: Sequence[Mapping[str, Any]] = found.rows
+    summary: Mapping[str, Any] = found.summary
+    idle = [
+        one["key"]
+        for one in summary["parameters"]
+        if all(_is_same(row, rows[0]) for row in rows if row["key"] == one["key"])
+    ]
+    shown = [row for row in rows if row["key"] not in idle]
+    output.print_table(_POINTS, [_point(row) for row in shown])
+    moving = [one for one in summary["parameters"] if one["key"] not in idle]
+    if moving:
+        click.echo()
+        output.print_table(_PARAMETERS, [_parameter(one) for one in moving])
+    click.echo()
+    if idle:
+        output.print_text(f"Without any effect: {', '.join(idle)}.")
+    base = found.base
+    what = "problem" if base.n_problems == 1 else "problems"
+    least = "DRAM traffic" if found.quantity == "dram_bytes" else "time"
+    searches = sum(row["problems"] for row in shown)
+    open_ = sum(row["problems"] - row["proven"] for row in shown)
+    proven = "all proven best" if not open_ else f"{searches - open_} of {searches} proven best"
+    output.print_text(
+        f"{base.n_problems} {what} of {found.workload} on {found.arch}, searched again at every "
+        f"point for the least {least}; {proven}. time, DRAM: promised by the schedules; kernels: "
+        "expected of a library's kernels."
+    )
+    if moving:
+        output.print_text(
+            f"Elasticity: d ln({least}) / d ln(parameter), between the nearest points below and "
+            "above 1, over the range, and of the library's kernels. What schedules wait for: at "
+            "the smallest -> at the largest point."
+        )
+
+
+def _is_same(row: Mapping[str, Any], base: Mapping[str, Any]) -> bool:
+    return all(row[name] == base[name] for name in ("time_s", "dram_bytes", "estimate_s"))
+
+
+def _point(row: Mapping[str, Any]) -> list[str]:
+    is_base = row["key"] is None
+    return [
+        "nothing" if is_base else row["key"],
+        "" if is_base else _factor(row),
+        scaled(row["time_s"], "s"),
+        "" if is_base else _change(row["time_change"]),
+        scaled(row["dram_bytes"], "B"),
+        "-" if row["estimate_s"] is None else scaled(row["estimate_s"], "s"),
+        "" if is_base else _change(row["estimate_change"]),
+        _counted(row["bound_by"]),
+    ]
+
+
+def _factor(row: Mapping[str, Any]) -> str:
+    """Write a factor, or what became of it if rounding or a limit changed it."""
+    factor, ratio = row["factor"], row["ratio"]
+    return f"{factor:g}" if abs(ratio / factor - 1) < 5e-3 else f"{factor:g} ({ratio:.3g})"
+
+
+def _change(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:+.1f} %"
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3) + 0.0
+
+
+def _counted(bound_by: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in bound_by.items())
+
+
+def _parameter(one: Mapping[str, Any]) -> list[str]:
+    values = (one["elasticity"], one["range_elasticity"], one["estimate_elasticity"])
+    return [
+        one["key"],
+        *("-" if value is None else f"{value:+.3f}" for value in map(_rounded, values)),
+        f"{_counted(one['bound_by_lowest'])} -> {_counted(one['bound_by_highest'])}",
+    ]

@@ -1,0 +1,1 @@
+"""Studies: what becomes of a workload when the machine is another."""

@@ -1,0 +1,330 @@
+"""Changed machines, and every problem of a workload searched and estimated on each.
+
+A point is a machine with one number changed.  What two points share (the same
+machine, or the same problem on it) is computed once; processes share the rest.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from loopsched.arch import Arch
+from loopsched.errors import ArchError, ConstraintError, ProblemError, nearest
+from loopsched.problem import Problem
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+MOST_POINTS = 10_000
+Search = tuple[float, int, str, bool]
+Said = tuple[float, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A machine with one number changed, or as it is.
+
+    Parameters
+    ----------
+    key : str
+        As in `Arch.keys`; empty: nothing is changed.
+    factor : float
+        Asked for.
+    ratio : float
+        What became of it: whole numbers are rounded, shares end at 1.
+    arch : Arch
+    """
+
+    key: str
+    factor: float
+    ratio: float
+    arch: Arch
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One problem at one point.
+
+    Parameters
+    ----------
+    time_s : float, seconds
+        What the best schedule promises.
+    dram_bytes : int, bytes
+        The same.
+    bound_by : str
+        ``compute``, or the level that it waits for.
+    proven : bool
+        Whether no schedule of the space is faster.
+    estimate_s : float or None, seconds
+        What a library's kernel is expected to take; None: not for this
+        problem or machine.
+    estimate_bound_by : str or None
+    """
+
+    time_s: float
+    dram_bytes: int
+    bound_by: str
+    proven: bool
+    estimate_s: float | None
+    estimate_bound_by: str | None
+
+
+def parse_vary(texts: Sequence[str]) -> dict[str, tuple[float, ...]]:
+    """Read which numbers are to be multiplied by what.
+
+    Parameters
+    ----------
+    texts : sequence of str
+        Each a key and its factors, as in ``dram.bandwidth=0.5,1,2``.
+
+    Raises
+    ------
+    ConstraintError
+        With all faults.
+
+    Examples
+    --------
+    >>> parse_vary(["dram.bandwidth=0.5,2", "L2.capacity=2", "dram.bandwidth=4"])
+    {'dram.bandwidth': (0.5, 2.0, 4.0), 'L2.capacity': (2.0,)}
+    """
+    found: dict[str, tuple[float, ...]] = {}
+    faults = []
+    for text in texts:
+        key, equals, values = (part.strip() for part in text.partition("="))
+        if not (key and equals and values):
+            faults.append(f"'{text}' is not KEY=FACTOR,..., such as dram.bandwidth=0.5,2")
+            continue
+        for word in values.split(","):
+            try:
+                found[key] = (*found.get(key, ()), float(word))
+            except ValueError:
+                faults.append(f"{key}: factor '{word.strip()}' is no number")
+    if faults:
+        raise ConstraintError.joined("vary", faults)
+    return found
+
+
+def changed_machines(arch: Arch, vary: Mapping[str, Sequence[float]] | None) -> list[Changed]:
+    """List the machine as it is, then each with one number changed.
+
+    Parameters
+    ----------
+    arch : Arch
+    vary : mapping of str to sequence of float, optional
+        Factors of each key; by default half and twice of every key,
+        where such a machine can be.
+
+    Raises
+    ------
+    ConstraintError
+        With every key, factor and machine that cannot be.
+
+    Examples
+    --------
+    >>> from loopsched import buffer_arch
+    >>> arch = buffer_arch(capacity_bytes=1024)
+    >>> [(point.key, point.factor) for point in changed_machines(arch, {"dram.bandwidth": [2]})]
+    [('', 1.0), ('DRAM.bandwidth', 2.0)]
+    """
+    names = {key.casefold(): key for key in arch.keys}
+    faults = []
+    wanted: dict[str, dict[float, None]] = {}
+    for key, factors in (vary or dict.fromkeys(arch.keys, (0.5, 2.0))).items():
+        name = names.get(str(key).casefold())
+        if name is None:
+            faults.append(f"'{arch.name}' has no '{key}'; {nearest(str(key), arch.keys)}")
+            continue
+        if not factors:
+            faults.append(f"{name}: no factors")
+        for factor in factors:
+            is_number = isinstance(factor, int | float) and not isinstance(factor, bool)
+            if is_number and 0 < factor < math.inf:
+                wanted.setdefault(name, {})[float(factor)] = None
+            else:
+                faults.append(f"{name}: factor {factor!r} is not above zero and finite")
+    if sum(map(len, wanted.values())) > MOST_POINTS:
+        faults.append(f"more than {MOST_POINTS} points")
+    points = [Changed("", 1.0, 1.0, arch)]
+    for key, each in wanted.items() if not faults else ():
+        for factor in each:
+            try:
+                machine = arch.scaled(key, factor)
+            except ArchError as error:
+                if vary is None:  # half of a single unit, say
+                    continue
+                faults += [f"{key} times {factor:g}: {fault}" for fault in error.problems]
+                continue
+            # Rounding and limits may leave less than was asked for.
+            ratio = machine._value(key) / arch._value(key) if key != "compute.macs" else factor
+            points.append(Changed(key, factor, ratio, machine))
+    if faults:
+        raise ConstraintError.joined("vary", faults)
+    return points
+
+
+def layers_of(
+    problems: Sequence[Problem],
+    points: Sequence[Changed],
+    options: Mapping[str, Any],
+    jobs: int,
+    progress: Callable[[str], None] | None = None,
+) -> Iterator[tuple[Layer, ...]]:
+    """Search and estimate every problem at every point, in order, on ``jobs`` processes.
+
+    Closing the iterator (or an interrupt) cancels what has not begun.
+    """
+    work = _Work(problems, points, options)
+    if jobs > 1:
+        yield from _spread(work, jobs, progress)
+        return
+    known: dict[_Task, Any] = {}
+    for number in range(len(points)):
+        for task in work.tasks(number):
+            if task not in known:
+                known[task] = _run(work.machines, work.problems, work.options, task)
+                if progress is not None:
+                    progress(work.title(number))
+        yield work.layers(number, known)
+
+
+def count_tasks(problems: Sequence[Problem], points: Sequence[Changed]) -> int:
+    """Count the searches and estimates that differ."""
+    work = _Work(problems, points, {})
+    return len({task for number in range(len(points)) for task in work.tasks(number)})
+
+
+_Task = tuple[str, int, int]
+
+
+class _Work:
+    """What has to be computed, by numbers of distinct problems and machines."""
+
+    def __init__(
+        self, problems: Sequence[Problem], points: Sequence[Changed], options: Mapping[str, Any]
+    ) -> None:
+        first: dict[Problem, int] = {}
+        self._problem = [first.setdefault(one.renamed("problem"), len(first)) for one in problems]
+        self.problems = tuple(first)
+        self.options = dict(options)
+        self.points = points
+        machines: dict[Arch, int] = {}
+        name = points[0].arch.name
+        # A search knows nothing of what only kernels need.
+        self._searched, self._estimated = [], []
+        for point in points:
+            bare = replace(point.arch, name=name, gpu=None)
+            self._searched.append(machines.setdefault(bare, len(machines)))
+            whole = replace(point.arch, name=name)
+            self._estimated.append(machines.setdefault(whole, len(machines)))
+        self.machines = tuple(machines)
+
+    def tasks(self, number: int) -> Iterator[_Task]:
+        """List the tasks of a point."""
+        for problem in self._problem:
+            yield "search", problem, self._searched[number]
+            if self.machines[self._estimated[number]].gpu is not None:
+                yield "estimate", problem, self._estimated[number]
+
+    def layers(self, number: int, known: Mapping[_Task, Any]) -> tuple[Layer, ...]:
+        """Put a point's results together."""
+        found = []
+        for problem in self._problem:
+            search: Search = known["search", problem, self._searched[number]]
+            said: Said | None = known.get(("estimate", problem, self._estimated[number]))
+            found.append(Layer(*search, *(said or (None, None))))
+        return tuple(found)
+
+    def title(self, number: int) -> str:
+        """Name a point for people."""
+        point = self.points[number]
+        return f"{point.key} x {point.factor:g}" if point.key else point.arch.name
+
+
+def _spread(
+    work: _Work, jobs: int, progress: Callable[[str], None] | None
+) -> Iterator[tuple[Layer, ...]]:
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(
+        jobs,
+        mp_context=context,
+        initializer=_begin,
+        initargs=(work.machines, work.problems, work.options),
+    )
+    with pool:
+        futures: dict[_Task, Future[Any]] = {}
+        for number in range(len(work.points)):
+            for task in work.tasks(number):
+                if task not in futures:
+                    futures[task] = pool.submit(_run_here, task)
+        try:
+            known: dict[_Task, Any] = {}
+            for number in range(len(work.points)):
+                for task in work.tasks(number):
+                    if task not in known:
+                        known[task] = futures[task].result()
+                        if progress is not None:
+                            progress(work.title(number))
+                yield work.layers(number, known)
+        finally:
+            for future in futures.values():
+                future.cancel()
+
+
+# What a process of the pool works with; set once when it starts.
+_given: list[Any] = []
+
+
+def _begin(
+    machines: tuple[Arch, ...], problems: tuple[Problem, ...], options: Mapping[str, Any]
+) -> None:
+    import signal
+
+    # An interrupt is the parent's to handle: it cancels what waits.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    _given[:] = [machines, problems, options]
+
+
+def _run_here(task: _Task) -> Any:
+    machines, problems, options = _given
+    return _run(machines, problems, options, task)
+
+
+def _run(
+    machines: Sequence[Arch],
+    problems: Sequence[Problem],
+    options: Mapping[str, Any],
+    task: _Task,
+) -> Search | Said | None:
+    what, problem, machine = task
+    if what == "search":
+        from loopsched.scheduler import search
+
+        found = search(problems[problem], machines[machine], **options)
+        score = found.evaluation
+        return score.time_s, score.dram_bytes, score.bound_by, found.certificate.proven
+    return estimate(problems[problem], machines[machine])
+
+
+def estimate(problem: Problem, arch: Arch) -> Said | None:
+    """Estimate a library's kernel: seconds and what binds; None: not this kind."""
+    from loopsched.models.machine import data_type_of
+    from loopsched.validation.times import library_estimate
+
+    attributes = dict(problem.attributes)
+    try:
+        found = library_estimate(
+            problem,
+            arch,
+            data_type=data_type_of(problem, arch),
+            a_transposed=bool(attributes.get("transpose_a")),
+            b_transposed=bool(attributes.get("transpose_b")),
+        )
+    except ProblemError:
+        return None
+    return found.time_s, found.bound_by

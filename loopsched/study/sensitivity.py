@@ -1,0 +1,338 @@
+"""Sensitivity: how a workload's time follows the numbers of the machine."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from loopsched.arch import Arch
+from loopsched.errors import ConstraintError, nearest
+from loopsched.scheduler.constraints import Constraints
+from loopsched.study.points import Changed, Layer, changed_machines, layers_of
+from loopsched.workload import Workload
+
+Quantity = Literal["time", "estimate", "dram_bytes"]
+QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
+Row = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A whole workload on a machine with one number changed.
+
+    Parameters
+    ----------
+    key : str
+        What is changed; empty: nothing.
+    factor, ratio : float
+        Asked for, and what became of it after rounding.
+    time_s : float, seconds
+        Promised by the best schedules for this very machine, in all.
+    dram_bytes : int, bytes
+        The same.  Schedules are chosen for their time: another that is as
+        fast may move less.
+    bound_by : tuple of (str, int)
+        Resource, and how many problems wait for it; most first.
+    estimate_s : float or None, seconds
+        What a library's kernels are expected to take on it, in all; None:
+        not all of the problems can be estimated.
+    estimate_bound_by : tuple of (str, int)
+    n_proven, n_problems : int
+        Problems whose schedule is proven best, and all.
+    layers : tuple of Layer
+        Problem by problem, in the workload's order.
+    """
+
+    key: str
+    factor: float
+    ratio: float
+    time_s: float
+    dram_bytes: int
+    bound_by: tuple[tuple[str, int], ...]
+    estimate_s: float | None
+    estimate_bound_by: tuple[tuple[str, int], ...]
+    n_proven: int
+    n_problems: int
+    layers: tuple[Layer, ...]
+
+    def value(self, quantity: Quantity) -> float | None:
+        """Read a quantity."""
+        if quantity == "time":
+            return self.time_s
+        return self.estimate_s if quantity == "estimate" else float(self.dram_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """How a quantity follows one number of the machine.
+
+    Parameters
+    ----------
+    key : str
+    elasticity : float or None
+        d ln(quantity) / d ln(number) around the machine as it is, by the
+        nearest points below and above: -1 where twice the number halves the
+        quantity, 0 where nothing changes.
+    range_elasticity : float or None
+        The same from the smallest to the largest point.
+    lowest, highest : Point
+        The smallest and the largest point, the machine as it is included.
+    """
+
+    key: str
+    elasticity: float | None
+    range_elasticity: float | None
+    lowest: Point
+    highest: Point
+
+
+@dataclass(frozen=True, slots=True)
+class Sensitivity:
+    """What becomes of a workload when numbers of the machine change.
+
+    Parameters
+    ----------
+    workload, arch : str
+        Names.
+    quantity : {'time', 'estimate', 'dram_bytes'}
+        What parameters are ranked by.
+    base : Point
+        The machine as it is.
+    points : tuple of Point
+        In the order asked for.
+    """
+
+    workload: str
+    arch: str
+    quantity: Quantity
+    base: Point
+    points: tuple[Point, ...]
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Every number that was changed, those that matter most first."""
+        return self.ranked(self.quantity)
+
+    def ranked(self, quantity: Quantity) -> tuple[Parameter, ...]:
+        """Rank the numbers by what the quantity does over their range."""
+        keys = dict.fromkeys(point.key for point in self.points)
+        found = [self._parameter(key, quantity) for key in keys]
+        return tuple(sorted(found, key=lambda one: -_span(one, quantity)))
+
+    def _parameter(self, key: str, quantity: Quantity) -> Parameter:
+        mine = [point for point in self.points if point.key == key and point.ratio != 1]
+        ladder = sorted([*mine, self.base], key=lambda point: point.ratio)
+        at = ladder.index(self.base)
+        below, above = ladder[max(0, at - 1)], ladder[min(at + 1, len(ladder) - 1)]
+        return Parameter(
+            key,
+            _elasticity(below, above, quantity),
+            _elasticity(ladder[0], ladder[-1], quantity),
+            ladder[0],
+            ladder[-1],
+        )
+
+    @property
+    def rows(self) -> tuple[Row, ...]:
+        """A row a point, the machine as it is first."""
+        return tuple(self._row(point) for point in (self.base, *self.points))
+
+    def _row(self, point: Point) -> Row:
+        base = self.base
+        change = None
+        if point.estimate_s is not None and base.estimate_s:
+            change = point.estimate_s / base.estimate_s - 1
+        return {
+            "key": point.key or None,
+            "factor": point.factor,
+            "ratio": point.ratio,
+            "time_s": point.time_s,
+            "time_change": point.time_s / base.time_s - 1,
+            "bound_by": dict(point.bound_by),
+            "dram_bytes": point.dram_bytes,
+            "proven": point.n_proven,
+            "problems": point.n_problems,
+            "estimate_s": point.estimate_s,
+            "estimate_change": change,
+            "estimate_bound_by": dict(point.estimate_bound_by),
+        }
+
+    @property
+    def summary(self) -> Row:
+        """The machine as it is, and each parameter, ranked."""
+        estimates = {one.key: one for one in self.ranked("estimate")}
+        return {
+            "workload": self.workload,
+            "arch": self.arch,
+            "quantity": self.quantity,
+            "points": len(self.points),
+            "base": self._row(self.base),
+            "parameters": [
+                {
+                    "key": one.key,
+                    "elasticity": one.elasticity,
+                    "range_elasticity": one.range_elasticity,
+                    "estimate_elasticity": estimates[one.key].elasticity,
+                    "lowest_ratio": one.lowest.ratio,
+                    "highest_ratio": one.highest.ratio,
+                    "bound_by_lowest": dict(one.lowest.bound_by),
+                    "bound_by_highest": dict(one.highest.bound_by),
+                }
+                for one in self.parameters
+            ],
+        }
+
+
+def sensitivity(
+    workload: Workload,
+    arch: Arch,
+    vary: Mapping[str, Sequence[float]] | None = None,
+    *,
+    quantity: Quantity = "time",
+    jobs: int = 1,
+    constraints: Constraints | None = None,
+    strategy: Literal["exact", "exhaustive"] = "exact",
+    progress: Callable[[str], None] | None = None,
+) -> Sensitivity:
+    """Change numbers of a machine, one at a time, and search everything again.
+
+    Parameters
+    ----------
+    workload : Workload
+    arch : Arch
+    vary : mapping of str to sequence of float, optional
+        Keys of `Arch.keys`, and factors; by default half and twice of each.
+    quantity : {'time', 'estimate', 'dram_bytes'}
+        What parameters are ranked by: the promised time of the best
+        schedules, the expected time of a library's kernels, on which
+        latencies act, or the promised traffic, for which schedules are then
+        searched that move least.
+    jobs : int
+        Processes; results are the same for any number.
+    constraints : Constraints, optional
+        What schedules must satisfy.
+    strategy : {'exact', 'exhaustive'}
+        As for `search`.
+    progress : callable, optional
+        Called with a text after each step; `n_steps` counts them.
+
+    Returns
+    -------
+    Sensitivity
+
+    Raises
+    ------
+    ConstraintError
+        If a key, a factor or an argument cannot be.
+
+    Examples
+    --------
+    Traffic of a product that waits for memory all the time:
+
+    >>> from loopsched import Workload, buffer_arch, gemm
+    >>> mine = Workload("mine", (gemm(m=64, n=64, k=64),))
+    >>> arch = buffer_arch(capacity_bytes=2048, bandwidth_bytes_per_s=1e9)
+    >>> found = sensitivity(mine, arch, {"dram.bandwidth": [0.5, 2], "buffer.capacity": [2]})
+    >>> [(one.key, round(one.elasticity, 2)) for one in found.parameters]
+    [('DRAM.bandwidth', -1.0), ('buffer.capacity', -0.42)]
+    """
+    points = list(
+        sensitivity_points(
+            workload,
+            arch,
+            vary,
+            quantity=quantity,
+            jobs=jobs,
+            constraints=constraints,
+            strategy=strategy,
+            progress=progress,
+        )
+    )
+    return Sensitivity(workload.name, arch.name, quantity, points[0], tuple(points[1:]))
+
+
+def sensitivity_points(
+    workload: Workload,
+    arch: Arch,
+    vary: Mapping[str, Sequence[float]] | None = None,
+    *,
+    quantity: Quantity = "time",
+    jobs: int = 1,
+    constraints: Constraints | None = None,
+    strategy: Literal["exact", "exhaustive"] = "exact",
+    progress: Callable[[str], None] | None = None,
+) -> Iterator[Point]:
+    """Yield the points of `sensitivity` as they are done, the machine as it is first.
+
+    Parameters and errors are those of `sensitivity`.
+    """
+    if quantity not in QUANTITIES:
+        raise ConstraintError(f"quantity '{quantity}'; {nearest(str(quantity), QUANTITIES)}")
+    if not isinstance(jobs, int) or jobs < 1:
+        raise ConstraintError(f"jobs is {jobs!r}; at least 1 is needed")
+    machines = changed_machines(arch, vary)
+    objective = "dram_bytes" if quantity == "dram_bytes" else "time"
+    options = {"objective": objective, "constraints": constraints, "strategy": strategy}
+    found = layers_of(workload.problems, machines, options, jobs, progress)
+    for changed, layers in zip(machines, found, strict=True):
+        yield _point(changed, layers, workload.counts)
+
+
+def n_steps(workload: Workload, arch: Arch, vary: Mapping[str, Sequence[float]] | None) -> int:
+    """Count the searches and estimates that differ.
+
+    Examples
+    --------
+    The number 1 changes nothing, and a layer that occurs twice is searched once:
+
+    >>> from loopsched import Workload, buffer_arch, gemm
+    >>> two = Workload("two", (gemm(m=4, n=4, k=4), gemm(m=4, n=4, k=4, name="again")))
+    >>> n_steps(two, buffer_arch(capacity_bytes=64), {"dram.bandwidth": [0.5, 1, 2]})
+    3
+    """
+    from loopsched.study.points import count_tasks
+
+    return count_tasks(workload.problems, changed_machines(arch, vary))
+
+
+def _point(changed: Changed, layers: tuple[Layer, ...], counts: Sequence[int]) -> Point:
+    pairs = list(zip(counts, layers, strict=True))
+    bound, estimated = Counter[str](), Counter[str]()
+    for count, layer in pairs:
+        bound[layer.bound_by] += count
+        if layer.estimate_bound_by is not None:
+            estimated[layer.estimate_bound_by] += count
+    estimates = [count * layer.estimate_s for count, layer in pairs if layer.estimate_s is not None]
+    return Point(
+        key=changed.key,
+        factor=changed.factor,
+        ratio=changed.ratio,
+        time_s=math.fsum(count * layer.time_s for count, layer in pairs),
+        dram_bytes=sum(count * layer.dram_bytes for count, layer in pairs),
+        bound_by=_ordered(bound),
+        estimate_s=math.fsum(estimates) if len(estimates) == len(pairs) else None,
+        estimate_bound_by=_ordered(estimated),
+        n_proven=sum(count for count, layer in pairs if layer.proven),
+        n_problems=sum(counts),
+        layers=layers,
+    )
+
+
+def _ordered(counted: Counter[str]) -> tuple[tuple[str, int], ...]:
+    return tuple(sorted(counted.items(), key=lambda pair: (-pair[1], pair[0])))
+
+
+def _elasticity(low: Point, high: Point, quantity: Quantity) -> float | None:
+    before, after = low.value(quantity), high.value(quantity)
+    if not before or not after or low.ratio == high.ratio:
+        return None
+    return math.log(after / before) / math.log(high.ratio / low.ratio)
+
+
+def _span(one: Parameter, quantity: Quantity) -> float:
+    """Say how far a quantity moves over a parameter's range, in logarithms."""
+    low, high = one.lowest.value(quantity), one.highest.value(quantity)
+    return abs(math.log(high / low)) if low and high else 0.0

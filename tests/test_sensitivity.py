@@ -1,0 +1,355 @@
+"""Sensitivity: changed machines, searched again; elasticities; what is computed once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loopsched.arch import Arch, Compute, Level, buffer_arch
+from loopsched.arch_file import load_arch
+from loopsched.builders import conv2d, einsum, gemm
+from loopsched.cli import run
+from loopsched.errors import ConstraintError
+from loopsched.scheduler import search
+from loopsched.scheduler.enumerate import schedules
+from loopsched.scheduler.space import space_of
+from loopsched.score import evaluate
+from loopsched.study import points as study
+from loopsched.study.points import changed_machines, parse_vary
+from loopsched.study.sensitivity import n_steps, sensitivity, sensitivity_points
+from loopsched.workload import Workload
+
+SMALL = gemm(m=4, n=3, k=2, name="small")
+TINY = Workload("tiny", (gemm(m=4, n=2, k=2), conv2d(c=1, k=2, p=3, q=1, r=2, s=1, name="conv")))
+
+
+def two_levels(capacity: int = 64, units: int = 2) -> Arch:
+    """Build a machine of a shared cache and small private ones, where all can bind."""
+    return Arch(
+        "two",
+        (
+            Level("DRAM", "memory", None),
+            Level("L2", "cache", capacity, bandwidth_bytes_per_s=2e9),
+            Level("L1", "cache", 24, units, "PE", bandwidth_bytes_per_s=8e9),
+        ),
+        Compute("PE", units, 1e8, 1.2e8, (("fp32", 2),)),
+    )
+
+
+# Closed forms.
+
+
+def test_time_follows_the_only_bandwidth() -> None:
+    waits = Workload("w", (gemm(m=32, n=32, k=32),))
+    arch = buffer_arch(capacity_bytes=512, bandwidth_bytes_per_s=1e8)
+    found = sensitivity(waits, arch, {"dram.bandwidth": [0.25, 0.5, 2, 8], "compute.clock": [2]})
+    bandwidth, clock = found.parameters
+    assert (bandwidth.key, clock.key) == ("DRAM.bandwidth", "compute.clock")
+    assert bandwidth.elasticity == pytest.approx(-1)
+    assert bandwidth.range_elasticity == pytest.approx(-1)
+    assert clock.elasticity == 0
+    assert found.base.bound_by == (("DRAM", 1),)
+    assert [point.time_s / found.base.time_s for point in found.points] == [
+        pytest.approx(ratio) for ratio in (4, 2, 0.5, 0.125, 1)
+    ]
+
+
+def test_elasticity_around_one_and_over_the_range() -> None:
+    """Bytes at 1 GB/s take b seconds a byte, the arithmetic c: time is max(b / x, c)."""
+    problem = gemm(m=16, n=16, k=16)  # fits: 3 * 256 elements move once
+    moved, macs_per_s = 3 * 256 * 4, 256e9
+    balance = moved / (problem.macs / macs_per_s)  # bytes a second at which both take as long
+    arch = buffer_arch(capacity_bytes=1 << 16, bandwidth_bytes_per_s=balance)
+    found = sensitivity(Workload("w", (problem,)), arch, {"dram.bandwidth": [0.5, 2, 0.125, 4]})
+    (one,) = found.parameters
+    # Twice as long at a half, no faster at twice: (ln 1 - ln 2) / (ln 2 - ln 1/2).
+    assert one.elasticity == pytest.approx(-0.5)
+    # Eight times as long at an eighth: -ln 8 / (ln 4 + ln 8).
+    assert one.range_elasticity == pytest.approx(-3 / 5)
+    assert (one.lowest.factor, one.highest.factor) == (0.125, 4)
+    assert one.lowest.bound_by == (("DRAM", 1),)
+    assert one.highest.bound_by == (("compute", 1),)
+
+
+def test_one_sided_ranges_start_at_the_machine_as_it_is() -> None:
+    arch = buffer_arch(capacity_bytes=512, bandwidth_bytes_per_s=1e8)
+    waits = Workload("w", (gemm(m=32, n=32, k=32),))
+    (one,) = sensitivity(waits, arch, {"dram.bandwidth": [4, 2]}).parameters
+    assert one.elasticity == pytest.approx(-1)
+    assert (one.lowest.key, one.highest.factor) == ("", 4)
+    (same,) = sensitivity(waits, arch, {"dram.bandwidth": [1]}).parameters
+    assert (same.elasticity, same.range_elasticity) == (None, None)
+
+
+def test_counts_weigh() -> None:
+    arch = buffer_arch(capacity_bytes=512)
+    other = gemm(m=5, n=4, k=3)
+    plain = sensitivity(Workload("w", (SMALL, other)), arch, {"dram.bandwidth": [2]})
+    thrice = sensitivity(Workload("w", (SMALL, other), (3, 1)), arch, {"dram.bandwidth": [2]})
+    for once, many in zip((plain.base, *plain.points), (thrice.base, *thrice.points), strict=True):
+        first, second = once.layers
+        assert many.time_s == pytest.approx(3 * first.time_s + second.time_s)
+        assert many.dram_bytes == 3 * first.dram_bytes + second.dram_bytes
+        assert (once.n_problems, many.n_problems) == (2, 4)
+        assert sum(count for _, count in many.bound_by) == 4
+
+
+# Against brute force.
+
+
+@pytest.mark.parametrize("quantity", ["time", "dram_bytes"])
+@pytest.mark.parametrize("is_one_buffer", [True, False])
+def test_every_point_is_the_best_of_all_schedules(
+    is_one_buffer: bool, quantity: Literal["time", "dram_bytes"]
+) -> None:
+    arch = two_levels()
+    if is_one_buffer:
+        arch = buffer_arch(capacity_bytes=48, bandwidth_bytes_per_s=1e8, macs_per_cycle=1)
+    found = sensitivity(TINY, arch, quantity=quantity)
+    # Half of a single core cannot be.
+    assert len(found.points) == 2 * len(arch.keys) - is_one_buffer
+    for point in found.points:
+        machine = arch.scaled(point.key, point.factor)
+        for problem, layer in zip(TINY.problems, point.layers, strict=True):
+            every = [
+                evaluate(problem, nest, machine, effort=0)
+                for nest in schedules(space_of(problem, machine, None))
+            ]
+            if quantity == "time":
+                assert layer.time_s == min(one.time_s for one in every)
+            else:
+                assert layer.dram_bytes == min(one.dram_bytes for one in every)
+            assert layer.proven
+
+
+sizes = st.integers(1, 12)
+
+
+@given(m=sizes, n=sizes, k=sizes, capacity=st.integers(40, 400), units=st.integers(1, 4))
+@settings(max_examples=15, deadline=None)
+def test_more_is_never_slower(m: int, n: int, k: int, capacity: int, units: int) -> None:
+    arch = two_levels(4 * capacity, units)
+    problem = Workload("w", (gemm(m=m, n=n, k=k),))
+    found = sensitivity(
+        problem,
+        arch,
+        {key: (0.5, 2, 3) for key in arch.keys if units > 1 or key != "compute.units"},
+    )
+    for key in dict.fromkeys(point.key for point in found.points):
+        ladder = [found.base, *(point for point in found.points if point.key == key)]
+        ladder.sort(key=lambda point: point.ratio)
+        for less, more in pairwise(ladder):
+            if all(layer.proven for layer in (*less.layers, *more.layers)):
+                assert more.time_s <= less.time_s * (1 + 1e-12), (key, less.factor, more.factor)
+
+
+# What is computed, and how often.
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """List the tasks that are run."""
+    tasks: list[Any] = []
+    real = study._run
+
+    def noted(machines: Any, problems: Any, options: Any, task: Any) -> Any:
+        tasks.append((task[0], problems[task[1]].sizes, machines[task[2]].digest))
+        return real(machines, problems, options, task)
+
+    monkeypatch.setattr(study, "_run", noted)
+    return tasks
+
+
+def test_identical_points_are_computed_once(runs: list[Any]) -> None:
+    arch = buffer_arch(capacity_bytes=512)
+    twin = gemm(m=4, n=3, k=2, name="twin")
+    workload = Workload("w", (SMALL, twin, gemm(m=4, n=3, k=3)))
+    vary = {"dram.bandwidth": [1, 2, 2.0], "DRAM.bandwidth": [2], "compute.clock": [1, 2]}
+    found = sensitivity(workload, arch, vary)
+    # Two problems that differ, on the machine itself, twice the bandwidth, twice the clock.
+    assert len(runs) == len(set(runs)) == 2 * 3 == n_steps(workload, arch, vary)
+    assert [(point.key, point.factor) for point in found.points] == [
+        ("DRAM.bandwidth", 1), ("DRAM.bandwidth", 2), ("compute.clock", 1), ("compute.clock", 2),
+    ]  # fmt: skip
+    assert found.points[0].layers == found.base.layers
+    assert found.base.layers[0] == found.base.layers[1]
+
+
+def test_kernel_numbers_need_no_search(runs: list[Any]) -> None:
+    arch = load_arch("titan_v")
+    workload = Workload("w", (gemm(m=512, n=512, k=512),))
+    found = sensitivity(workload, arch, {"gpu.launch": [2, 4], "gpu.dram_efficiency": [2, 4]})
+    assert sum(what == "search" for what, *_ in runs) == 1
+    # As it is, launch twice and four times, and efficiency: a share, 1 at most.
+    assert sum(what == "estimate" for what, *_ in runs) == 4
+    assert {point.time_s for point in found.points} == {found.base.time_s}
+    base, launch = found.base.estimate_s, found.points[0].estimate_s
+    assert base is not None
+    assert launch is not None
+    assert launch > base
+    efficiency = load_arch("titan_v").kernel_limits.dram_efficiency
+    assert [point.ratio for point in found.points[2:]] == [pytest.approx(1 / efficiency)] * 2
+
+
+def test_what_libraries_do_not_have_has_no_estimate() -> None:
+    problem = einsum("abc,cd->abd", {"a": 2, "b": 2, "c": 3, "d": 4})
+    arch = load_arch("titan_v")
+    point = next(sensitivity_points(Workload("w", (problem,)), arch, {"gpu.launch": [2]}))
+    assert point.estimate_s is None
+    assert point.estimate_bound_by == ()
+    no_gpu = buffer_arch(capacity_bytes=512)
+    found = sensitivity(
+        Workload("w", (SMALL,)), no_gpu, {"dram.bandwidth": [2]}, quantity="estimate"
+    )
+    assert found.parameters[0].elasticity is None
+    assert found.rows[1]["estimate_change"] is None
+
+
+def test_processes_change_nothing() -> None:
+    arch = two_levels()
+    vary = {"dram.bandwidth": [0.5, 2], "compute.units": [2]}
+    assert sensitivity(TINY, arch, vary, jobs=2) == sensitivity(TINY, arch, vary, jobs=1)
+
+
+def test_whole_numbers_are_rounded_and_told() -> None:
+    arch = two_levels(units=3)
+    half = changed_machines(arch, {"compute.units": [0.5], "compute.macs": [0.5]})
+    assert [point.arch.compute.units for point in half] == [3, 2, 3]
+    assert [point.ratio for point in half] == [1, pytest.approx(2 / 3), 0.5]
+
+
+# Arguments.
+
+
+def test_vary_texts() -> None:
+    assert parse_vary([]) == {}
+    assert parse_vary([" L2.capacity = 0.5 , 2 "]) == {"L2.capacity": (0.5, 2.0)}
+    with pytest.raises(ConstraintError) as caught:
+        parse_vary(["dram", "=2", "a=", "b=1,x,"])
+    assert caught.value.problems == (
+        "'dram' is not KEY=FACTOR,..., such as dram.bandwidth=0.5,2",
+        "'=2' is not KEY=FACTOR,..., such as dram.bandwidth=0.5,2",
+        "'a=' is not KEY=FACTOR,..., such as dram.bandwidth=0.5,2",
+        "b: factor 'x' is no number",
+        "b: factor '' is no number",
+    )
+
+
+def test_all_that_is_wrong_is_told_before_any_search() -> None:
+    arch = buffer_arch(capacity_bytes=1)
+    vary: dict[str, Any] = {
+        "dram.bandwith": [2],
+        "dram.bandwidth": [0, -1, float("nan"), float("inf"), "2", True],
+        "compute.clock": [],
+    }
+    with pytest.raises(ConstraintError) as caught:
+        sensitivity(TINY, arch, vary)
+    said = str(caught.value)
+    assert len(caught.value.problems) == 8
+    assert "no 'dram.bandwith'; did you mean 'DRAM.bandwidth'?" in said
+    assert "DRAM.bandwidth: factor nan is not above zero and finite" in said
+    assert "DRAM.bandwidth: factor '2' is not" in said
+    assert "compute.clock: no factors" in said
+    with pytest.raises(ConstraintError, match=r"buffer.capacity times 0.1: .*capacity"):
+        sensitivity(TINY, arch, {"buffer.capacity": [0.1]})
+    with pytest.raises(ConstraintError, match=r"more than 10000 points"):
+        changed_machines(arch, {"dram.bandwidth": range(1, 10_002)})
+    for wrong in ({"jobs": 0}, {"jobs": 1.5}, {"quantity": "tim"}):
+        with pytest.raises(ConstraintError, match=r"at least 1|did you mean 'time'"):
+            next(sensitivity_points(TINY, arch, None, **wrong))  # type: ignore[arg-type]
+
+
+# The command.
+
+COMMAND = ["sensitivity", "gemm:m=64,n=48,k=40", "--vary", "dram.bandwidth=0.5,2", "-v",
+           "gpu.launch=2", "-v", "gpu.blocks=2"]  # fmt: skip
+
+
+def test_table(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run(COMMAND) == 0
+    printed = capsys.readouterr().out
+    lines = printed.splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    assert lines[0].split() == ["changed", "by", "time", "change", "DRAM", "kernels", "change"]
+    assert lines[2].startswith("nothing ")
+    assert lines[3].split()[:2] == ["DRAM.bandwidth", "0.5"]
+    assert any(line.startswith("gpu.launch ") and " +0.000 " in line for line in lines)
+    assert "Without any effect: gpu.blocks." in printed
+    assert "all proven best" in " ".join(printed.split())
+
+
+def test_json_and_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([*COMMAND, "--format", "json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert set(found) == {"summary", "rows"}
+    assert found["summary"]["arch"] == "titan_v"
+    assert [row["key"] for row in found["rows"]] == [
+        None, "DRAM.bandwidth", "DRAM.bandwidth", "gpu.launch", "gpu.blocks",
+    ]  # fmt: skip
+    problem = gemm(m=64, n=48, k=40)
+    best = search(problem, load_arch("titan_v").scaled("dram.bandwidth", 0.5)).evaluation
+    row = found["rows"][1]
+    assert (row["time_s"], row["dram_bytes"]) == (best.time_s, best.dram_bytes)
+    assert row["bound_by"] == {best.bound_by: 1}
+    keys = {one["key"]: one for one in found["summary"]["parameters"]}
+    assert keys["gpu.launch"]["elasticity"] == 0 < keys["gpu.launch"]["estimate_elasticity"]
+    assert run([*COMMAND, "--format", "csv"]) == 0
+    assert capsys.readouterr().out.count("\n") == 6
+
+
+def test_an_interruption_keeps_what_is_done(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = study.layers_of
+
+    def two(*given: Any, **more: Any) -> Iterator[Any]:
+        done = real(*given, **more)
+        yield next(done)
+        yield next(done)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("loopsched.study.sensitivity.layers_of", two)
+    assert run([*COMMAND, "--format", "json"]) == 130
+    printed = capsys.readouterr()
+    assert [row["factor"] for row in json.loads(printed.out)["rows"]] == [1, 0.5]
+    assert "interrupted" in printed.err
+
+
+def test_wrong_arguments(capsys: pytest.CaptureFixture[str]) -> None:
+    problem = "gemm:m=4,n=4,k=4"
+    assert run(["sensitivity", problem, "--vary", "dram.bandwith=2"]) == 3
+    assert "did you mean 'DRAM.bandwidth'?" in capsys.readouterr().err
+    assert run(["sensitivity", problem, "--vary", "dram.bandwidth"]) == 3
+    assert "is not KEY=FACTOR" in capsys.readouterr().err
+    assert run(["sensitivity", problem, "--quantity", "watts"]) == 2
+    assert run(["sensitivity", problem, "--plot", "x.txt"]) == 3
+
+
+def test_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    drawn = []
+    for name in ("one.svg", "two.svg"):
+        assert run([*COMMAND, "--plot", str(tmp_path / name)]) == 0
+        drawn.append((tmp_path / name).read_bytes())
+    assert drawn[0] == drawn[1]
+    assert drawn[0].startswith(b"<?xml")
+    no_gpu = [
+        "sensitivity",
+        "gemm:m=8,n=8,k=8",
+        "--element-bytes",
+        "2",
+        "-a",
+        "diannao",
+        "-q",
+        "dram_bytes",
+    ]
+    assert run([*no_gpu, "--plot", str(tmp_path / "three.png")]) == 0
+    assert (tmp_path / "three.png").stat().st_size > 1000
