@@ -27,14 +27,16 @@ from pathlib import Path
 
 from loopsched import ProblemError, gemm, load_arch
 from loopsched.arch import Arch
+from loopsched.gpu.library import tiled
 from loopsched.gpu.library.bound import repeated_bound
-from loopsched.gpu.library.calibration import Calibration
+from loopsched.gpu.library.calibration import Calibration, OwnKernels
 from loopsched.gpu.library.gemm import product_of
 from loopsched.gpu.library.machine import Machine, machine_of
 from loopsched.gpu.library.tiles import LIBRARIES, Library
 from loopsched.gpu.library.wave import Product, tiled_time
 from loopsched.models.report003 import report003_time
 from loopsched.resources import resource_dir
+from loopsched.validation.counter_files import CounterRow, read_counters
 
 FILE = Path(__file__).parents[1] / "loopsched" / "gpu" / "library" / "calibration.json"
 ARCHS = {"V100": "v100", "TitanXp": "titan_xp", "M40": "m40"}
@@ -68,6 +70,9 @@ SIDE = 1
 # What a parameter that a half of the rows says little of is worth: a factor of e away from
 # its start must gain that much mean error.
 PULL = 0.01
+# Launches of these are fitted: one whose rows of B come in vectors, one whose do not.
+OWN_SHAPES = ((8192, 8192, 8192), (1760, 7000, 1760))
+H200 = load_arch("h200")
 TENSOR_NAMES = ("pipe", "strided")
 
 
@@ -102,6 +107,7 @@ def main() -> int:
     lanes = fit(halves(fp32)[0], START, tuple(asdict(START)))
     tensor = fit(halves(fp16)[0], lanes, TENSOR_NAMES)
     content = content_of(lanes, tensor)
+    add_own(content)
     print_errors(content)
     print_others(lanes, tensor)
     if options.cross:
@@ -291,6 +297,74 @@ def content_of(lanes: Calibration, tensor: Calibration) -> dict[str, object]:
             },
         },
     }
+
+
+def add_own(content: dict[str, object]) -> None:
+    """Fit two numbers of Triton's TF32 kernels on two shapes, and look at all others."""
+    files = ("h200_tiled_gemm", "h200_tiled_gemm_more", "h200_tiled_gemm_held_out")
+    rows = {file: read_counters(file) for file in files}
+    own = [row for row in rows[files[0]] if shape_of(row) in OWN_SHAPES]
+    others = {file: [row for row in rows[file] if row not in own] for file in files}
+    best = OwnKernels(0.2, 0.2, ("h200",))
+    # The lanes' and tensor cores' numbers are those just fitted, not those of the file.
+    sections = content["data_types"]
+    tiled.calibration = lambda name: Calibration(**sections[name]["parameters"])
+
+    def off(launches: Sequence[CounterRow], tried: OwnKernels) -> list[float]:
+        tiled.own_kernels = lambda: tried
+        return [own_error(row) for row in launches]
+
+    step = 0.3
+    least = statistics.fmean(abs(math.log1p(error)) for error in off(own, best))
+    while step > 0.005:
+        has_moved = False
+        for name in ("tf32_pipe", "tf32_copy_cycles"):
+            for factor in (1 + step, 1 / (1 + step)):
+                tried = replace(best, **{name: getattr(best, name) * factor})
+                found = statistics.fmean(abs(math.log1p(error)) for error in off(own, tried))
+                if found < least * (1 - 1e-4):
+                    best, least, has_moved = tried, found, True
+                    break
+        if not has_moved:
+            step /= 2
+    names = ("tf32_pipe", "tf32_copy_cycles")
+    best = replace(best, **{name: float(f"{getattr(best, name):.4g}") for name in names})
+    held = [error for launches in others.values() for error in off(launches, best)]
+    content["tiled"] = {
+        "parameters": {name: getattr(best, name) for name in names},
+        "measured_l2": list(best.measured_l2),
+        "fitted_on": "counters/h200_tiled_gemm.csv, time_us of "
+        + ", ".join("x".join(map(str, shape)) for shape in OWN_SHAPES),
+        "fitted_rows": len(own),
+        "fitted_mape_percent": mape(off(own, best)),
+        "held_out": {
+            file: {"rows": len(launches), "mape_percent": mape(off(launches, best))}
+            for file, launches in others.items()
+        },
+    }
+    spreads = content["spreads"]
+    spreads["h200 own tf32"] = spread(held) | {
+        "basis": "Triton TF32 GEMMs on an H200 whose shapes were not fitted"
+    }
+
+
+def shape_of(row: CounterRow) -> Shape:
+    return row.count("M"), row.count("N"), row.count("K")
+
+
+def own_error(row: CounterRow) -> float:
+    m, n, k = shape_of(row)
+    measured_us = row.measured("time_us")
+    found = tiled.tiled_gemm(
+        gemm(m=m, n=n, k=k),
+        H200,
+        tile=(row.count("tile_m"), row.count("tile_n"), row.count("tile_k")),
+        group_m=row.count("group_m"),
+        threads=int(row.measured("block_threads") or 0),
+        registers=int(row.measured("registers") or 0),
+        data_type="tf32",
+    )
+    return found.estimate.time_s * 1e6 / (measured_us or math.nan) - 1
 
 
 def shown(family: Sequence[Shape]) -> str:

@@ -90,3 +90,43 @@ def calibration(data_type: str) -> Calibration:
         raise LoopschedError(f"{_FILE.name}: no parameters for '{section}'")
     values = found["parameters"]
     return Calibration(**{field.name: float(values[field.name]) for field in fields(Calibration)})
+
+
+@dataclass(frozen=True, slots=True)
+class OwnKernels:
+    """What was fitted to measured Triton kernels of TF32.
+
+    Parameters
+    ----------
+    tf32_pipe : float
+        Share of the tensor cores' rate, where rows of B are copied in vectors
+        and turned on their way from shared memory.
+    tf32_copy_cycles : float, cycles
+        Of an SM for each element, where rows of B allow no vectors.
+    measured_l2 : tuple of str
+        Architectures whose L2 bandwidth is what such kernels reached.
+    """
+
+    tf32_pipe: float
+    tf32_copy_cycles: float
+    measured_l2: tuple[str, ...]
+
+
+@cache
+def own_kernels() -> OwnKernels:
+    """Look up what is known of tiled kernels that are no library's.
+
+    Examples
+    --------
+    >>> 0.1 < own_kernels().tf32_pipe < 0.5
+    True
+    """
+    found = calibration_file()["tiled"]
+    if not isinstance(found, Mapping):
+        raise LoopschedError(f"{_FILE.name}: no parameters of tiled kernels")
+    values = found["parameters"]
+    return OwnKernels(
+        float(values["tf32_pipe"]),
+        float(values["tf32_copy_cycles"]),
+        tuple(found["measured_l2"]),
+    )

@@ -52,6 +52,9 @@ class Product:
         Whether the output is added to (a factor beta that is not 0).
     extra_instructions : float
         Of a thread and step, such as finding addresses of a window.
+    copy_cycles : (float, float), cycles
+        Of an SM for each element of A, and of B, that is brought to shared
+        memory by itself and not in vectors.
 
     Examples
     --------
@@ -70,6 +73,7 @@ class Product:
     is_strided: bool = False
     reads_output: bool = True
     extra_instructions: float = 0.0
+    copy_cycles: tuple[float, float] = (0.0, 0.0)
 
     @property
     def macs(self) -> int:
@@ -215,7 +219,7 @@ def launch_time(
     at_once = resident * machine.sms
     all_bytes = product.a_bytes + product.b_bytes + product.c_bytes
     is_cold = all_bytes > machine.l2_bytes
-    compute_s = _compute_s(product, tile, split, blocks, resident, is_cold, machine, fitted)
+    compute_s = compute_time(product, tile, split, blocks, resident, is_cold, machine, fitted)
 
     share = min(_MOST_DRAM, machine.gpu.dram_efficiency * fitted.dram)
     dram_per_s = machine.dram_bytes_per_s * share
@@ -229,12 +233,7 @@ def launch_time(
         dram_bytes = max(0.0, loads + stores - machine.l2_bytes)
     l2_s = l2_bytes / l2_per_s
     dram_s = dram_bytes / dram_per_s * (fitted.strided if product.is_strided else 1.0)
-    longest = max(compute_s, l2_s, dram_s)
-    overlapped = longest * (
-        (compute_s / longest) ** _OVERLAP
-        + (l2_s / longest) ** _OVERLAP
-        + (dram_s / longest) ** _OVERLAP
-    ) ** (1 / _OVERLAP)
+    together_s = overlapped(compute_s, l2_s, dram_s)
 
     split_s = 0.0
     if split > 1:  # parts are written and read again, as fp32, and the output written
@@ -243,7 +242,7 @@ def launch_time(
         split_s += parts / (l2_per_s if parts < machine.l2_bytes else dram_per_s)
     launch_s = fitted.launch * machine.gpu.launch_s
     return Timed(
-        time_s=overlapped + split_s + launch_s,
+        time_s=together_s + split_s + launch_s,
         tile=tile,
         split=split,
         blocks=blocks,
@@ -273,7 +272,22 @@ def resident_blocks(tile: Tile, element_bytes: int, machine: Machine) -> int:
     return max(1, occupancy(machine.gpu, tile.threads, tile.registers, shared).blocks)
 
 
-def _compute_s(
+def overlapped(*times: float) -> float:
+    """Combine times that overlap but for their edges, seconds.
+
+    Examples
+    --------
+    >>> overlapped(1.0, 0.5), round(overlapped(1.0, 1.0), 2)
+    (1.0004879..., 1.09)
+    """
+    longest = max(times)
+    if not longest:
+        return 0.0
+    total = math.fsum((time / longest) ** _OVERLAP for time in times)
+    return longest * math.pow(total, 1 / _OVERLAP)
+
+
+def compute_time(
     product: Product,
     tile: Tile,
     split: int,
@@ -283,7 +297,7 @@ def _compute_s(
     machine: Machine,
     fitted: Calibration,
 ) -> float:
-    """Time of all waves if nothing but SMs and latencies counts."""
+    """Time of all waves if nothing but SMs and latencies counts, seconds."""
     gpu = machine.gpu
     steps = math.ceil(math.ceil(product.k / split) / tile.k)
     shown = fitted.latency * (gpu.dram_latency if is_cold else gpu.l2_latency)
@@ -307,7 +321,9 @@ def _busy(product: Product, tile: Tile, side_by_side: int, machine: Machine) -> 
     """
     gpu = machine.gpu
     if not machine.on_lanes:
-        return side_by_side * tile.m * tile.n * tile.k / machine.macs_per_cycle
+        of_a, of_b = product.copy_cycles
+        copies = (tile.m * of_a + tile.n * of_b) * tile.k
+        return side_by_side * (tile.m * tile.n * tile.k / machine.macs_per_cycle + copies)
     warps = tile.threads / gpu.warp_threads
     multiplies = tile.m * tile.n * tile.k / tile.threads
     vector = _VECTOR_BYTES / product.element_bytes
