@@ -9,7 +9,7 @@ from loopsched.errors import ProblemError, nearest
 from loopsched.footprint import tensor_bytes
 from loopsched.gpu.library.bound import repeated_bound
 from loopsched.gpu.library.conv_calibration import ConvCalibration, conv_calibration, conv_spread
-from loopsched.gpu.library.conv_fft import fft, spectrum_of
+from loopsched.gpu.library.conv_fft import Spectrum, fft, spectrum_of
 from loopsched.gpu.library.conv_gemm import Run, Target, explicit_gemm, implicit_gemm
 from loopsched.gpu.library.conv_layer import Layer, layer_of
 from loopsched.gpu.library.conv_winograd import (
@@ -188,9 +188,9 @@ def run_of(
     if outputs is not None:
         return (fused if algorithm == "WINOGRAD" else nonfused)(layer, target, outputs)
     if algorithm in _FFTS:
-        cut = spectrum_of(layer, algorithm == "FFT_TILING")
-        if cut is not None:
-            return fft(layer, target, cut)
+        runs = [fft(layer, target, cut) for cut in _spectra(layer, algorithm)]
+        if runs:
+            return min(runs, key=lambda run: run.time_s)
     if required is not None:
         raise _cannot(layer, algorithm)
     return None
@@ -211,8 +211,15 @@ def _macs(layer: Layer, algorithm: str) -> int | None:
     outputs = _winograd_outputs(layer, algorithm)
     if outputs is not None:
         return tiling(layer, outputs).macs
-    cut = spectrum_of(layer, algorithm == "FFT_TILING") if algorithm in _FFTS else None
-    return cut.macs(layer) if cut is not None else None
+    if algorithm in _FFTS:
+        return min((cut.macs(layer) for cut in _spectra(layer, algorithm)), default=None)
+    return None
+
+
+def _spectra(layer: Layer, algorithm: str) -> list[Spectrum]:
+    """Ways of cutting images for transforms: whole or not, unless tiles are asked for."""
+    ways = (True,) if algorithm == "FFT_TILING" else (False, True)
+    return [cut for is_tiled in ways if (cut := spectrum_of(layer, is_tiled))]
 
 
 def _winograd_outputs(layer: Layer, algorithm: str) -> int | None:

@@ -46,8 +46,8 @@ class ConvCalibration:
     split : float
         Adding up the parts of split sums, over ``gpu.launch_s``.
     gather : float
-        Instructions for each gathered element: its offset, the sum of
-        addresses, the bounds test, a load and a store of its own.
+        Instructions for each gathered element: row and column, their bounds,
+        a 64-bit address, a load and a store of its own.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def conv_calibration(data_type: str) -> ConvCalibration:
     Examples
     --------
     >>> conv_calibration("fp32").gather
-    6.0
+    8.0
     """
     sections = conv_calibration_file()["data_types"]
     found = None

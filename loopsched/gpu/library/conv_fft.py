@@ -85,7 +85,7 @@ def fft(layer: Layer, target: Target, cut: Spectrum) -> Run:
         element_bytes=width,
         reads_output=False,
     )
-    found = tiled_time(product, SGEMM_TILES, target.machine, target.fitted.core, splits=SPLITS[:1])
+    found = tiled_time(product, SGEMM_TILES, target.machine, target.plain, splits=SPLITS[:1])
     transform_s = sum(
         target.stream_s(before + after) + target.kernel_s
         for before, after in zip(plain, spread, strict=True)

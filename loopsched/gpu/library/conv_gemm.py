@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from loopsched.gpu.library.calibration import Calibration, calibration
 from loopsched.gpu.library.conv_calibration import ConvCalibration
 from loopsched.gpu.library.conv_layer import Layer
 from loopsched.gpu.library.machine import Machine
@@ -59,6 +61,12 @@ class Target:
         return LANE_TILES if self.machine.on_lanes else TENSOR_TILES
 
     @property
+    def plain(self) -> Calibration:
+        """Numbers of plain products between transforms: those of matrix products."""
+        section = "fp32" if self.machine.on_lanes else "fp16"
+        return replace(calibration(section), launch=self.fitted.launch)
+
+    @property
     def dram_bytes_per_s(self) -> float:
         """Bandwidth of DRAM that kernels achieve."""
         share = min(1.0, self.machine.gpu.dram_efficiency * self.fitted.dram)
@@ -79,10 +87,11 @@ def implicit_gemm(layer: Layer, target: Target, precomputed: bool) -> Run:
 
     ``precomputed``: a small kernel first writes a table of offsets.  The
     input's gradient at a stride is gathered with zeros between, or scattered
-    by atomic additions, whichever is faster.
+    by atomic additions, whichever is faster; kernels for tensor cores gather
+    without the zeros.
     """
     name = "implicit precomp gemm" if precomputed else "implicit gemm"
-    product = product_of(layer, target.element_bytes)
+    product = product_of(layer, target.element_bytes, is_phased=not target.machine.on_lanes)
     ways = [product]
     if layer.pass_ == "backward_weights":  # either may be the tile's longer side
         ways.append(replace(product, m=product.n, n=product.m))
@@ -128,8 +137,12 @@ def explicit_gemm(layer: Layer, target: Target) -> Run:
     return Run(found.time_s + moving_s, parts, f"gemm {found.tile}")
 
 
-def product_of(layer: Layer, element_bytes: int) -> Product:
-    """Write a pass as a matrix product, pixels or filter positions down, channels across."""
+def product_of(layer: Layer, element_bytes: int, *, is_phased: bool = False) -> Product:
+    """Write a pass as a matrix product, pixels or filter positions down, channels across.
+
+    ``is_phased``: at a stride, an input's gradient takes only the filter
+    positions that meet it; otherwise all, with zeros between the outputs'.
+    """
     width = element_bytes
     read = width * layer.input_elems(width)
     weights, outputs = width * layer.weight_elems, width * layer.output_elems
@@ -138,7 +151,8 @@ def product_of(layer: Layer, element_bytes: int) -> Product:
         sizes = layer.n * layer.p * layer.q, layer.k, layer.c * taps
         memory = read, weights, outputs
     elif layer.pass_ == "backward_data":
-        # At a stride, with zeros between the output's gradients.
+        if is_phased:
+            taps = math.ceil(layer.r / layer.stride[0]) * math.ceil(layer.s / layer.stride[1])
         sizes = layer.n * layer.h * layer.w, layer.c, layer.k * taps
         memory = outputs, weights, width * layer.n * layer.groups * layer.c * layer.h * layer.w
     else:
