@@ -17,6 +17,7 @@ from loopsched.arch_file import load_arch
 from loopsched.builders import conv2d, einsum, gemm
 from loopsched.cli import run
 from loopsched.errors import ConstraintError
+from loopsched.notation import parse_schedule
 from loopsched.scheduler import search
 from loopsched.scheduler.enumerate import schedules
 from loopsched.scheduler.space import space_of
@@ -223,6 +224,27 @@ def test_whole_numbers_are_rounded_and_told() -> None:
     half = changed_machines(arch, {"compute.units": [0.5], "compute.macs": [0.5]})
     assert [point.arch.compute.units for point in half] == [3, 2, 3]
     assert [point.ratio for point in half] == [1, pytest.approx(2 / 3), 0.5]
+
+
+def test_an_open_search_takes_what_another_point_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Searches that prove nothing and find nonsense do not make a larger machine slower."""
+    real = study._run
+
+    def weak(machines: Any, problems: Any, options: Any, task: Any) -> Any:
+        if task[0] == "search" and machines[task[2]].compute.clock_hz > 1.5e8:
+            worst = parse_schedule("K:8 N:8 M:8", problems[0])
+            score = evaluate(problems[0], worst, machines[task[2]])
+            return score.time_s, score.dram_bytes, score.bound_by, False, worst
+        return real(machines, problems, options, task)
+
+    monkeypatch.setattr(study, "_run", weak)
+    workload = Workload("w", (gemm(m=8, n=8, k=8),))
+    found = sensitivity(workload, two_levels(units=4), {"compute.clock": [0.5, 2]})
+    (layer,) = found.points[1].layers
+    assert not layer.proven
+    assert layer.time_s <= found.base.time_s
+    serial_s = 8**3 / (2 * 2e8)  # one unit does it all in the nonsense
+    assert layer.time_s < serial_s
 
 
 # Arguments.

@@ -135,7 +135,6 @@ _PARAMETERS = (
     Column("elasticity"),
     Column("range"),
     Column("kernels"),
-    words("schedules wait for", shrinks="end"),
 )
 
 
@@ -152,7 +151,11 @@ def _show(found: Sensitivity) -> None:
     moving = [one for one in summary["parameters"] if one["key"] not in idle]
     if moving:
         click.echo()
-        output.print_table(_PARAMETERS, [_parameter(one) for one in moving])
+        waits = [
+            f"{_counted(one['bound_by_lowest'])} -> {_counted(one['bound_by_highest'])}"
+            for one in moving
+        ]
+        output.print_table(_PARAMETERS, [_parameter(one) for one in moving], waits)
     click.echo()
     if idle:
         output.print_text(f"Without any effect: {', '.join(idle)}.")
@@ -170,8 +173,8 @@ def _show(found: Sensitivity) -> None:
     if moving:
         output.print_text(
             f"Elasticity: d ln({least}) / d ln(parameter), between the nearest points below and "
-            "above 1, over the range, and of the library's kernels. What schedules wait for: at "
-            "the smallest -> at the largest point."
+            "above 1, over the range, and of the library's kernels. Below: what how many schedules "
+            "wait for, at the smallest -> at the largest point."
         )
 
 
@@ -216,5 +219,4 @@ def _parameter(one: Mapping[str, Any]) -> list[str]:
     return [
         one["key"],
         *("-" if value is None else f"{value:+.3f}" for value in map(_rounded, values)),
-        f"{_counted(one['bound_by_lowest'])} -> {_counted(one['bound_by_highest'])}",
     ]

@@ -8,18 +8,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from loopsched.arch import Arch
-from loopsched.errors import ArchError, ConstraintError, ProblemError, nearest
+from loopsched.errors import ArchError, ConstraintError, ProblemError, ScheduleError, nearest
+from loopsched.models.buffer import QUICK
+from loopsched.nest import Schedule
 from loopsched.problem import Problem
+from loopsched.score import evaluate
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
 MOST_POINTS = 10_000
-Search = tuple[float, int, str, bool]
+Search = tuple[float, int, str, bool, Schedule]
 Said = tuple[float, str]
 
 
@@ -210,6 +214,8 @@ class _Work:
         self.problems = tuple(first)
         self.options = dict(options)
         self.points = points
+        # Schedules of problems, by what was changed: empty, nothing.
+        self._seen: dict[tuple[int, str], list[Schedule]] = {}
         machines: dict[Arch, int] = {}
         name = points[0].arch.name
         # A search knows nothing of what only kernels need.
@@ -232,10 +238,34 @@ class _Work:
         """Put a point's results together."""
         found = []
         for problem in self._problem:
-            search: Search = known["search", problem, self._searched[number]]
+            time_s, dram_bytes, bound_by, proven, schedule = self._search(number, problem, known)
             said: Said | None = known.get(("estimate", problem, self._estimated[number]))
-            found.append(Layer(*search, *(said or (None, None))))
+            found.append(Layer(time_s, dram_bytes, bound_by, proven, *(said or (None, None))))
+            mine = self._seen.setdefault((problem, self.points[number].key), [])
+            if schedule not in mine:
+                mine.append(schedule)
         return tuple(found)
+
+    def _search(self, number: int, problem: int, known: Mapping[_Task, Any]) -> Search:
+        """Take what a search found; if nothing is proven, or what another point's found."""
+        best: Search = known["search", problem, self._searched[number]]
+        key = self.points[number].key
+        if best[3] or not key:
+            return best
+        tried = [*self._seen[problem, ""], *self._seen.get((problem, key), ())]
+        machine = self.machines[self._searched[number]]
+        for schedule in tried:
+            with suppress(ScheduleError):  # does not fit this machine's scratchpad
+                score = evaluate(self.problems[problem], schedule, machine, effort=QUICK)
+                other = (score.time_s, score.dram_bytes, score.bound_by, False, schedule)
+                best = min(best, other, key=self._rank)
+        return best
+
+    def _rank(self, found: Search) -> tuple[float, float]:
+        time_s, dram_bytes = found[:2]
+        if self.options.get("objective") == "dram_bytes":
+            return dram_bytes, time_s
+        return time_s, dram_bytes
 
     def title(self, number: int) -> str:
         """Name a point for people."""
@@ -307,7 +337,8 @@ def _run(
 
         found = search(problems[problem], machines[machine], **options)
         score = found.evaluation
-        return score.time_s, score.dram_bytes, score.bound_by, found.certificate.proven
+        proven = found.certificate.proven
+        return score.time_s, score.dram_bytes, score.bound_by, proven, found.schedule
     return estimate(problems[problem], machines[machine])
 
 
