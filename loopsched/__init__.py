@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from loopsched.errors import ProblemError as ProblemError
     from loopsched.errors import ScheduleError as ScheduleError
     from loopsched.errors import WorkloadError as WorkloadError
+    from loopsched.gpu.library.conv import algorithm_flops as algorithm_flops
+    from loopsched.gpu.library.conv import conv_estimate as conv_estimate
     from loopsched.models.buffer import traffic as traffic
     from loopsched.models.yalsa import yalsa_bandwidth as yalsa_bandwidth
     from loopsched.nest import Loop as Loop
@@ -98,6 +100,7 @@ _EXPORTS = {
         "ScheduleError",
         "WorkloadError",
     ),
+    "gpu.library.conv": ("algorithm_flops", "conv_estimate"),
     "models.buffer": ("traffic",),
     "models.yalsa": ("yalsa_bandwidth",),
     "nest": ("Loop", "Schedule"),
