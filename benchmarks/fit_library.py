@@ -343,6 +343,9 @@ def add_own(content: dict[str, object]) -> None:
         },
     }
     spreads = content["spreads"]
+    spreads["own"] = spreads["other"] | {
+        "basis": "own kernels of this GPU and data type were never fitted"
+    }
     spreads["h200 own tf32"] = spread(held) | {
         "basis": "Triton TF32 GEMMs on an H200 whose shapes were not fitted"
     }

@@ -16,6 +16,8 @@ def estimate_of(
 ) -> Estimate:
     """Make an estimate from a time, with the spread of rows like it.
 
+    ``data_type`` begins with ``own`` for kernels that are no library's.
+
     Examples
     --------
     >>> found = estimate_of(2e-3, 1e-3, (("compute", 2e-3),), "128x128x8", "v100", "fp32")
@@ -41,7 +43,9 @@ def _spread(arch: str, data_type: str) -> tuple[float, float, str]:
     spreads = calibration_file()["spreads"]
     base = arch.partition("[")[0]
     if isinstance(spreads, Mapping):
-        for key in (f"{base} {data_type}", "another gpu" if data_type == "fp32" else "other"):
+        like = "another gpu" if data_type == "fp32" else "other"
+        like = "own" if data_type.startswith("own ") else like
+        for key in (f"{base} {data_type}", like):
             found = spreads.get(key)
             if isinstance(found, Mapping):
                 return float(found["low"]), float(found["high"]), str(found["basis"])

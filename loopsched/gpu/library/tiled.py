@@ -29,6 +29,8 @@ _MOST_SPLIT, _MOST_STAGES, _LARGEST = 2**16, 64, 2**31
 # Copies of 16 bytes need rows that a multiple of so many elements apart begin.
 _ALIGNMENT = 16
 _NARROW = 64
+# One load of a thread moves at most so much.
+_VECTOR_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +51,10 @@ class TiledKernel:
     occupancy : Occupancy
     waves : float
         Blocks over what the machine holds at a time.
+    macs : int
     shared_bytes_read : int, bytes
         Loaded from shared memory by all warps, if each computes a part of the
-        tile that is about square.
+        tile that is about square; on ordinary lanes what its loads keep busy.
     l2_bytes_read, l2_bytes_written : int, bytes
         Between the SMs and L2.
     dram_bytes_read, dram_bytes_written : float, bytes
@@ -169,7 +172,7 @@ def tiled_gemm(
     ...     registers=128,
     ... )
     >>> found.occupancy.blocks, round(found.dram_bytes_read / 1e9, 1)  # measured: 3.5 GB
-    (2, 3.4)
+    (2, 3.2)
     >>> 10e-3 < found.estimate.time_s < 16e-3  # measured: 13.3 ms
     True
     """
@@ -279,13 +282,14 @@ def _tiled(
     )
     warps = math.ceil(threads / machine.gpu.warp_threads)
     warp_m, warp_n = _warp_tile(tile_m, tile_n, warps)
+    micros = _micro(tile, threads)
     shape = Tile(
         tile_m,
         tile_n,
         tile_k,
         threads,
         guess if registers is None else registers,
-        *_micro(warp_m, warp_n, machine),
+        *micros,
         stages,
     )
     shared = shape.shared_bytes(product.element_bytes)
@@ -317,7 +321,11 @@ def _tiled(
     l2_read = product.batch * product.k * product.element_bytes * panels + parts
     l2_written = product.c_bytes + parts
     dram_read, dram_written = operands + spilled, float(product.c_bytes + spilled)
-    shared_read = blocks * warps * (warp_m + warp_n) * product.element_bytes
+    a_term = (warp_m + warp_n) * product.element_bytes
+    if machine.on_lanes:  # each load of a warp takes all banks for a cycle, however little it is
+        loads = sum(math.ceil(micro * product.element_bytes / _VECTOR_BYTES) for micro in micros)
+        a_term = max(a_term, loads * machine.gpu.banks * machine.gpu.bank_bytes)
+    shared_read = blocks * warps * a_term
     shared_read *= tile_k * math.ceil(math.ceil(product.k / split_k) / tile_k)
 
     share = min(0.95, machine.gpu.dram_efficiency * fitted.dram)
@@ -403,11 +411,11 @@ def _warp_tile(tile_m: int, tile_n: int, warps: int) -> tuple[int, int]:
     return math.ceil(tile_m / down), math.ceil(tile_n / across)
 
 
-def _micro(warp_m: int, warp_n: int, machine: Machine) -> tuple[int, int]:
-    """What a thread, or with tensor cores a warp, computes."""
-    if not machine.on_lanes:
-        return warp_m, warp_n
-    return max(1, math.ceil(warp_m / 8)), max(1, math.ceil(warp_n / 4))
+def _micro(tile: tuple[int, int, int], threads: int) -> tuple[int, int]:
+    """What a thread computes: about as many rows as columns."""
+    outputs = max(1, tile[0] * tile[1] // threads)
+    down = 1 << (math.isqrt(outputs).bit_length() - 1)
+    return down, max(1, outputs // down)
 
 
 def _in_vectors(problem: Problem, product: Product) -> tuple[bool, bool]:

@@ -23,6 +23,7 @@ _MOST_WAVES = 8
 _LEAST_STEPS = 4
 # Bytes that one load or store instruction of a thread moves at most.
 _VECTOR_BYTES = 16
+_WORDS = 4
 # Of a step, beside loads, stores and arithmetic: counters, pointers, barrier.
 _STEP_INSTRUCTIONS = 8
 # Compute, L2 and DRAM overlap but for their edges: a norm close to the largest.
@@ -277,8 +278,8 @@ def overlapped(*times: float) -> float:
 
     Examples
     --------
-    >>> overlapped(1.0, 0.5), round(overlapped(1.0, 1.0), 2)
-    (1.0004879..., 1.09)
+    >>> round(overlapped(1.0, 0.5), 3), round(overlapped(1.0, 1.0), 3)
+    (1.0, 1.091)
     """
     longest = max(times)
     if not longest:
@@ -327,7 +328,8 @@ def _busy(product: Product, tile: Tile, side_by_side: int, machine: Machine) -> 
     warps = tile.threads / gpu.warp_threads
     multiplies = tile.m * tile.n * tile.k / tile.threads
     vector = _VECTOR_BYTES / product.element_bytes
-    fragments = multiplies / (tile.micro_m * tile.micro_n) * (tile.micro_m + tile.micro_n) / 4
+    words = -(-tile.micro_m // _WORDS) + -(-tile.micro_n // _WORDS)
+    fragments = multiplies / (tile.micro_m * tile.micro_n) * words
     copies = 2 * (tile.m + tile.n) * tile.k / tile.threads / vector
     others = fragments + copies + _STEP_INSTRUCTIONS + product.extra_instructions
     per_multiply = gpu.warp_threads * gpu.schedulers / machine.macs_per_cycle

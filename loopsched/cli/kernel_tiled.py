@@ -1,0 +1,236 @@
+"""``kernel tiled``: a tiled product or convolution of your own on a GPU."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from loopsched.cli import options, output
+from loopsched.cli.output import Style
+from loopsched.render import Column, percent, scaled, words
+
+if TYPE_CHECKING:
+    from loopsched.gpu.library.tiled import TiledKernel
+    from loopsched.results import Row
+
+_EPILOG = """\b
+loopsched kernel tiled gemm:m=8192,n=8192,k=8192 --type tf32 --arch h200 --group-m 8
+loopsched kernel tiled gemm:m=512,n=512,k=65536 --tile 64x64x8 --split-k 16 --arch v100
+loopsched kernel tiled conv2d:n=16,c=64,k=64,h=56,w=56,r=3,s=3,padding=1 --tile 128x64x8
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("problem")
+@click.option(
+    "--tile",
+    default="128x128x32",
+    show_default=True,
+    metavar="MxNxK",
+    help="Rows and columns of the output of a block, terms of the sum a step.",
+)
+@click.option(
+    "--group-m",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Rows of tiles launched together, the row changing first.",
+)
+@click.option(
+    "--split-k",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Blocks that share each sum.",
+)
+@click.option(
+    "--stages",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    help="Steps that shared memory has room for.",
+)
+@click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    default=256,
+    show_default=True,
+    help="Threads of a block.",
+)
+@click.option("--registers", type=click.IntRange(min=1), help="Of a thread; guessed if not given.")
+@click.option(
+    "--type",
+    "data_type",
+    default="fp32",
+    show_default=True,
+    metavar="TYPE",
+    help="fp32, tf32, fp16, int8, ...: what the machine has a rate for.",
+)
+@click.option("--replay", is_flag=True, help="Replay every tile through L2: slower, closer.")
+@options.arch
+@options.form
+def tiled(
+    problem: str,
+    tile: str,
+    group_m: int,
+    split_k: int,
+    stages: int,
+    threads: int,
+    registers: int | None,
+    data_type: str,
+    replay: bool,
+    arch: str,
+    form: Style,
+) -> None:
+    """Describe a tiled kernel of your own: resources, traffic, bound, estimate.
+
+    PROBLEM is a product or a forward convolution, such as gemm:m=64,n=64,k=64,
+    or WORKLOAD#LAYER.  A convolution runs as a matrix product of output pixels
+    by output channels.
+    """
+    from loopsched.arch_file import load_arch
+    from loopsched.gpu.library.tiled import tiled_conv, tiled_gemm
+    from loopsched.validation.launches import problem_of
+
+    shape = _tile(tile)
+    one, machine = problem_of(problem), load_arch(arch)
+    if one.kind == "conv2d":
+        if replay:
+            raise click.UsageError("--replay is for matrix products only")
+        found = tiled_conv(
+            one,
+            machine,
+            tile=shape,
+            group_m=group_m,
+            split_k=split_k,
+            stages=stages,
+            threads=threads,
+            data_type=data_type,
+            registers=registers,
+        )
+    else:
+        found = tiled_gemm(
+            one,
+            machine,
+            tile=shape,
+            group_m=group_m,
+            split_k=split_k,
+            stages=stages,
+            threads=threads,
+            data_type=data_type,
+            registers=registers,
+            replay=replay,
+        )
+    if form == "table":
+        _show(found)
+    else:
+        output.print_rows([_row(found)], form)
+
+
+def _tile(text: str) -> tuple[int, int, int]:
+    cut = re.fullmatch(r"([0-9]{1,9})x([0-9]{1,9})x([0-9]{1,9})", text.strip())
+    if cut is None:
+        raise click.BadParameter(
+            f"'{text[:40]}' is not three whole numbers such as 128x128x32", param_hint="--tile"
+        )
+    m, n, k = (int(part) for part in cut.groups())
+    return m, n, k
+
+
+def _show(found: TiledKernel) -> None:
+    tile = "x".join(map(str, found.tile))
+    output.print_text(f"{found.problem} on {found.arch}, {found.data_type}, tile {tile}")
+    click.echo()
+    for title, text in _sums(found):
+        output.print_text(f"{title:<14}{text}", hang=" " * 14)
+    click.echo()
+    intensity = dict(found.intensity)
+    rows = [
+        ["shared memory", scaled(found.shared_bytes_read, "B"), "", f"{intensity['shared']:.4g}"],
+        [
+            "L2",
+            scaled(found.l2_bytes_read, "B"),
+            scaled(found.l2_bytes_written, "B"),
+            f"{intensity['L2']:.4g}",
+        ],
+        [
+            "DRAM",
+            scaled(found.dram_bytes_read, "B"),
+            scaled(found.dram_bytes_written, "B"),
+            f"{intensity['DRAM']:.4g}",
+        ],
+    ]
+    output.print_table(
+        (words("traffic"), Column("read"), Column("written"), Column("FLOP/B")), rows
+    )
+
+
+def _sums(found: TiledKernel) -> Iterator[tuple[str, str]]:
+    said = found.estimate
+    yield (
+        "time",
+        f"{scaled(said.time_s, 's')} estimated, {scaled(said.low_s, 's')} to "
+        f"{scaled(said.high_s, 's')} in eight cases of ten; {scaled(said.time_bound_s, 's')} "
+        "at least",
+    )
+    yield "rests on", said.basis
+    yield "bound by", said.bound_by
+    parts = ", ".join(f"{name} {scaled(seconds, 's')}" for name, seconds in said.parts)
+    yield "each alone", parts
+    down, across, split, batch = found.grid
+    more = f" x {batch} products" if batch > 1 else ""
+    yield (
+        "grid",
+        f"{found.blocks} blocks: {down} x {across} tiles x {split} parts of the sums{more}; "
+        f"{found.waves:.4g} waves",
+    )
+    guessed = "" if found.registers_given else " (a guess)"
+    yield (
+        "a block",
+        f"{found.threads} threads, {found.registers} registers each{guessed}, "
+        f"{found.shared_bytes} B of shared memory",
+    )
+    yield (
+        "occupancy",
+        f"{percent(found.occupancy.share)}: {found.occupancy.blocks} blocks of an SM, limited by "
+        + " and ".join(found.occupancy.limited_by),
+    )
+    yield "DRAM from", found.traffic_from
+
+
+def _row(found: TiledKernel) -> Row:
+    said = found.estimate
+    row: Row = {
+        "problem": found.problem,
+        "arch": found.arch,
+        "data_type": found.data_type,
+        "tile": "x".join(map(str, found.tile)),
+        "kernel": said.kernel,
+        "grid": "x".join(map(str, found.grid)),
+        "blocks": found.blocks,
+        "waves": found.waves,
+        "threads": found.threads,
+        "registers": found.registers,
+        "registers_given": found.registers_given,
+        "shared_bytes": found.shared_bytes,
+        "resident_blocks": found.occupancy.blocks,
+        "occupancy": found.occupancy.share,
+        "limited_by": " ".join(found.occupancy.limited_by),
+        "flops": 2 * found.macs,
+        "shared_bytes_read": found.shared_bytes_read,
+        "l2_bytes_read": found.l2_bytes_read,
+        "l2_bytes_written": found.l2_bytes_written,
+        "dram_bytes_read": found.dram_bytes_read,
+        "dram_bytes_written": found.dram_bytes_written,
+        "traffic_from": found.traffic_from,
+        "time_s": said.time_s,
+        "low_s": said.low_s,
+        "high_s": said.high_s,
+        "time_bound_s": said.time_bound_s,
+        "bound_by": said.bound_by,
+        "basis": said.basis,
+    }
+    return row | {f"{name.replace(' ', '_')}_s": seconds for name, seconds in said.parts}
