@@ -30,7 +30,7 @@ _COMMANDS = {
     "show": ("show", "Show a schedule or a saved result as loops."),
     "compare": ("compare", "Explain why one schedule is worse than another."),
     "space": ("space", "Count the schedules of a search before it runs."),
-    "validate": ("validate", "Hold predicted traffic against hardware counters."),
+    "validate": ("validate", "Hold predictions against counters and measured times."),
     "reproduce": ("reproduce", "Reproduce the tables of a report, with ours beside."),
     "sensitivity": ("sensitivity", "Search again on changed machines: what matters?"),
     "archs": ("listing", "List architectures, or show one with its sources."),
