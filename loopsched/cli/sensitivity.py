@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 _EPILOG = """\b
 loopsched sensitivity deepbench_conv --jobs 2
-loopsched sensitivity resnet50 --vary dram.bandwidth=0.5,1,2,4 --vary L2.capacity=0.5,2
-loopsched sensitivity vgg16 -q estimate --vary gpu.l2_latency=0.5,2 --plot vgg16.svg
+loopsched sensitivity resnet50 --vary dram.bandwidth=0.5,1,2,4 -v L2.capacity=2
+loopsched sensitivity vgg16 -q estimate -v gpu.launch=0.5,2 --plot vgg16.svg
 """
 
 
@@ -70,8 +70,9 @@ def sensitivity(
 ) -> None:
     """Change numbers of a machine, one at a time, and search WORKLOAD again each time.
 
-    WORKLOAD is a name, a file, or a problem such as gemm:m=4,n=3,k=2.  The keys
-    that --vary takes are those of 'loopsched archs NAME'.
+    WORKLOAD is a name, a file, or a problem such as gemm:m=4,n=3,k=2.  --vary
+    takes bandwidths and capacities of levels, compute.units, compute.clock,
+    compute.macs, and of GPUs gpu.l2_latency and others; a wrong key lists them.
     """
     from loopsched.arch_file import load_arch
     from loopsched.study.points import parse_vary
