@@ -13,10 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loopsched import InputError, conv2d, gemm, load_arch
+from loopsched.gpu.addresses import Geometry
+from loopsched.gpu.counting import profile
+from loopsched.gpu.footprints import footprint_sectors
 from loopsched.resources import resource_dir
 from loopsched.validation import Validation, read_counters, shipped_counters, validate_counters
 from loopsched.validation.counter_files import parse_counters, rows_of
-from loopsched.validation.kernels import kernel_launch
+from loopsched.validation.kernels import kernel_launch, kernel_of
 from loopsched.validation.launches import launch_of, problem_of
 from loopsched.validation.statistics import percentile, rank_correlation
 
@@ -110,17 +113,19 @@ def test_kernels_are_predicted(kernels: Validation) -> None:
     assert reads["median_error"] <= 0.001
     assert reads["max_error"] <= 0.05
     assert sectors["rank_correlation"] >= 0.98
-    assert sectors["median_error"] <= 0.11
+    assert sectors["median_error"] <= 0.025
+    assert sectors["max_error"] <= 0.15
     for row in kernels.rows:
         if str(row["case"]).startswith("filt"):
-            assert abs(float(str(row["error_l2_read_sectors"]))) <= 0.03
+            assert abs(float(str(row["error_l2_read_sectors"]))) <= 0.035
 
 
 def test_sectors_that_tiled_kernels_ask_for_are_exact() -> None:
     for row in shipped("h200_kernels"):
         if row["case"].startswith("gemm_tile"):
-            asked = kernel_launch(row["case"], "SM", 132).l2_sectors
-            assert asked == float(row["global_load_sectors"])
+            found = profile(kernel_of(row["case"]), load_arch("h200"))
+            blocks = sum(one.block_sectors for one in found.traffic.tensors[:-1])
+            assert blocks == float(row["global_load_sectors"])
 
 
 def test_no_measurement_is_below_what_must_move(tiled: Validation, kernels: Validation) -> None:
@@ -133,7 +138,7 @@ def test_no_measurement_is_below_what_must_move(tiled: Validation, kernels: Vali
         assert float(row["dram_write_bytes"]) > max(0, 4 * m * n - nominal)
     bounds = [(row["bound_dram_read_bytes"], row["bound_dram_write_bytes"]) for row in kernels.rows]
     image = 4 * 16 * 2048 * 2048
-    assert bounds[0] == (image, image - nominal)
+    assert bounds[0] == (image + 4 * 9, image - nominal)
     assert bounds[10] == (4 * (32 * 34 * 34 + 32 * 32 * 9), 0)
     assert bounds[-1] == (4 * 1000 * (2000 + 3000), 0)
 
@@ -271,11 +276,13 @@ def test_filters_load_rows_with_their_halo(name: str) -> None:
         for left in range(0, size, across):
             rows = range(max(0, top - radius), min(size, min(top + down, size) + radius))
             columns = range(max(0, left - radius), min(size, min(left + across, size) + radius))
-            for i in rows:
+            for i in [z * size + i for z in range(images) for i in rows]:
                 sectors += len({4 * (i * size + j) // 32 for j in columns})
-    launch = kernel_launch(f"filt_{name} R={radius} S={size} Z={images} b={x}x{y}", "SM", 8)
-    assert launch.l2_sectors == images * sectors
-    assert launch.compulsory_read_bytes == launch.written_bytes == 4 * images * size * size
+    kernel = kernel_of(f"filt_{name} R={radius} S={size} Z={images} b={x}x{y}")
+    assert footprint_sectors(Geometry(kernel), kernel.inputs[0], 0, 32) == sectors
+    launch = kernel_launch(kernel.name, load_arch("h200"))
+    assert launch.compulsory_read_bytes == 4 * (images * size * size + (2 * radius + 1) ** 2)
+    assert launch.written_bytes == 4 * images * size * size
 
 
 def test_direct_shares_what_one_multiprocessor_loads() -> None:
@@ -285,7 +292,7 @@ def test_direct_shares_what_one_multiprocessor_loads() -> None:
     held: dict[int, set[tuple[str, int]]] = {unit: set() for unit in range(units)}
     for number in range(side * side * outputs):
         loaded = held[number % units]
-        place, output = number % (side * side), number // (side * side)
+        place = number % (side * side)
         for channel in range(inputs):
             for i in range(min(block, size - place // side * block) + across - 1):
                 for j in range(min(block, size - place % side * block) + across - 1):
@@ -293,15 +300,12 @@ def test_direct_shares_what_one_multiprocessor_loads() -> None:
                     # A sector counts for each channel: channels are loaded one after another.
                     word = (channel * pitch + row) * pitch + column
                     loaded.add((f"image {channel}", 4 * word // 32))
-        weight = inputs * across * across
-        loaded |= {
-            (f"filter {output}", 4 * word // 32)
-            for word in range(output * weight, (output + 1) * weight)
-        }
-    launch = kernel_launch(
-        f"direct S={size} K={across} Ni={inputs} Nn={outputs} b={block}", "SM", units
-    )
-    assert launch.l2_sectors == sum(len(loaded) for loaded in held.values())
+    case = f"direct S={size} K={across} Ni={inputs} Nn={outputs} b={block}"
+    arch = load_arch("h200").with_value("compute.units", units)
+    image = profile(kernel_of(case), arch).traffic.tensors[0]
+    # What overlaps is taken from the first channel; others begin elsewhere in a sector.
+    assert image.l1_miss_sectors == pytest.approx(sum(map(len, held.values())), rel=0.05)
+    assert image.block_sectors > 1.3 * image.l1_miss_sectors
 
 
 @pytest.mark.parametrize(
@@ -310,13 +314,12 @@ def test_direct_shares_what_one_multiprocessor_loads() -> None:
         ("filt_colmap R=1 S=0 Z=16 b=32x8", "sizes are at least 1"),
         ("filt_diag R=1 S=8 Z=16 b=32x8", "no known kernel"),
         ("direct S=32 K=3 Ni=0 Nn=32 b=4", "at least 1"),
-        ("direct S=99999 K=3 Ni=1 Nn=32 b=1", "blocks; at most"),
         ("gemm_tile0 M=8 N=8 K=8", "at least 1"),
     ],
 )
 def test_bad_cases_are_named(case: str, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        kernel_launch(case, "SM", 132)
+        kernel_of(case)
 
 
 # Files and figures

@@ -75,11 +75,13 @@ def view_sectors(
     rows_on: NDArray[np.bool_],
     columns: NDArray[np.int64],
     columns_on: NDArray[np.bool_],
-    elem: int,
-    sector: int,
+    shift: int,
     stamp: NDArray[np.int64],
 ) -> int:
-    """Count distinct sectors of sums of addresses, one combination of iterations at a time."""
+    """Count distinct sectors of sums of addresses, one combination of iterations at a time.
+
+    A sector holds two to the power of ``shift`` elements.
+    """
     total = 0
     mark = 0
     for o in range(len(outer)):
@@ -92,7 +94,7 @@ def view_sectors(
                     for c in range(columns.shape[1]):
                         if not columns_on[j, c]:
                             continue
-                        place = (outer[o] + rows[i, r] + columns[j, c]) * elem // sector
+                        place = (outer[o] + rows[i, r] + columns[j, c]) >> shift
                         if stamp[place] != mark:
                             stamp[place] = mark
                             total += 1
@@ -107,10 +109,12 @@ def shared_keys(
     starts: NDArray[np.int64],
     units: int,
     resident: int,
+    looked_at: int,
 ) -> tuple[int, int, int]:
     """Count, in some waves, blocks, distinct keys of each unit added up, and distinct keys.
 
-    Block i runs on unit i modulo units; a wave fills every unit with its residents.
+    Block i runs on unit i modulo units; a wave fills every unit with its
+    residents.  Only the first units are looked at.
     """
     nx, ny = len(keys_x), len(keys_y)
     total = nx * ny * len(keys_z)
@@ -118,28 +122,23 @@ def shared_keys(
     on_units = 0
     distinct = 0
     held = np.empty(resident, np.int64)
-    wave = np.empty(units * resident, np.int64)
+    wave = np.empty(looked_at * resident, np.int64)
     for start in starts:
         many = 0
-        for unit in range(units):
+        for unit in range(looked_at):
             n = 0
             for k in range(resident):
                 block = start + unit + k * units
                 if block >= total:
                     break
-                blocks += 1
-                key = keys_x[block % nx] + keys_y[block // nx % ny] + keys_z[block // (nx * ny)]
-                is_new = True
-                for i in range(n):
-                    if held[i] == key:
-                        is_new = False
-                        break
-                if is_new:
-                    held[n] = key
-                    n += 1
+                held[n] = keys_x[block % nx] + keys_y[block // nx % ny] + keys_z[block // (nx * ny)]
+                n += 1
+            blocks += n
+            ordered = np.sort(held[:n])
             for i in range(n):
-                wave[many] = held[i]
-                many += 1
+                if i == 0 or ordered[i] != ordered[i - 1]:
+                    wave[many] = ordered[i]
+                    many += 1
         on_units += many
         ordered = np.sort(wave[:many])
         for i in range(many):

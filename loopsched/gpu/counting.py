@@ -260,7 +260,7 @@ def profile(kernel: Kernel, arch: Arch) -> Profile:
     gpu = arch.kernel_limits
     geometry = Geometry(kernel)
     accesses = tuple(_accesses(geometry, gpu))
-    tests = _skip_tests(geometry, len(kernel.loops))
+    tests = _skip_tests(geometry, len(kernel.loops)) + _output_tests(geometry)
     is_guarded = kernel.guard == "thread"
     fma = count_site(
         geometry, Site(tests, "none", 1, len(kernel.loops), is_guarded=is_guarded), gpu
@@ -282,7 +282,7 @@ def profile(kernel: Kernel, arch: Arch) -> Profile:
         n_warps=kernel.n_blocks * warps,
         partial_warps=kernel.n_blocks if kernel.block_threads % gpu.warp_threads else 0,
         divergent_warps=edge.partial,
-        flops=kernel.problem.flops if kernel.multiplies else 0,
+        flops=2 * _useful_macs(geometry, gpu) if kernel.multiplies else 0,
         fma_thread_instructions=fma.lanes if kernel.multiplies else 0,
         fma_warp_instructions=fma.requests if kernel.multiplies else 0,
         integer_ops=integer_ops,
@@ -347,13 +347,13 @@ def _compute_load(geometry: Geometry, tensor: Tensor, gpu: Gpu) -> AccessCount:
     depth = compute_depth(kernel, tensor)
     is_held = read.held is not None
     is_guarded = kernel.guard == "thread"
-    tests = _skip_tests(geometry, depth)
+    tests = _skip_tests(geometry, depth) + _output_tests(geometry)
     if read.space == "shared":
         uses = tensor_uses(laid.axes, kernel.tile(tensor)[1], tests=False)
     else:
         uses = tensor_uses(laid.axes, tests=read.space != "constant")
     known = {use.axis for use in uses if use.tests}
-    extra = tuple(use for use in tests if use.axis not in known or read.space == "shared")
+    extra = tuple(use for use in tests if use.axis not in known)
     where = read.space if read.space in ("shared", "constant") else "global"
     site = Site(
         uses + extra,
@@ -367,10 +367,9 @@ def _compute_load(geometry: Geometry, tensor: Tensor, gpu: Gpu) -> AccessCount:
     )
     found = count_site(geometry, site, gpu)
     trips = geometry.trips(depth) * (held_elements(geometry, tensor, depth) if is_held else 1)
-    is_tested = where == "global" and (not is_guarded or _is_padded(geometry, tensor))
-    return _access(
-        tensor, "load", read.space, "compute", (trips, 1), found, is_tested or bool(extra)
-    )
+    is_padded = bool(_skip_tests(geometry, depth)) or _is_padded(geometry, tensor)
+    is_tested = where == "global" and (not is_guarded or is_padded)
+    return _access(tensor, "load", read.space, "compute", (trips, 1), found, is_tested)
 
 
 def compute_depth(kernel: Kernel, tensor: Tensor) -> int:
@@ -412,6 +411,26 @@ def _skip_tests(geometry: Geometry, depth: int) -> tuple[AxisUse, ...]:
             if is_outside and _can_leave(geometry, axis):
                 found.append(AxisUse(axis, None, False))
     return tuple(found)
+
+
+def _output_tests(geometry: Geometry) -> tuple[AxisUse, ...]:
+    """Tests that keep threads off whose outputs do not exist, beyond the dimensions' own."""
+    kernel = geometry.kernel
+    axes = geometry.placed[kernel.problem.output].axes
+    if kernel.guard != "thread":
+        return ()
+    return tuple(AxisUse(axis, None, False) for axis in axes if _can_leave(geometry, axis))
+
+
+def _useful_macs(geometry: Geometry, gpu: Gpu) -> int:
+    """Count points whose output exists: all, unless dimensions were made longer."""
+    kernel = geometry.kernel
+    axes = geometry.placed[kernel.problem.output].axes
+    cut = [axis for axis in axes if axis.terms and _can_leave(geometry, axis)]
+    if not cut:
+        return kernel.problem.macs
+    uses = tuple(AxisUse(axis, None, False) for axis in cut)
+    return count_site(geometry, Site(uses, "none", 1, len(kernel.loops)), gpu).lanes
 
 
 def _access(

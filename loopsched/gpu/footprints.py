@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Axes that are touched whole are joined into one while that has so many places.
 _MOST_JOINED = 2**18
 # Places of a view that are followed one by one; more are taken from every nth block.
-_MOST_FOLLOWED = 2**22
+_MOST_FOLLOWED = 2**19
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,15 +172,14 @@ def _followed(reaches: list[Reach], elem: int, sector: int, size_elems: int) -> 
     scale = len(columns.address) / len(picked[0])
     total = 0.0
     for begin, many in zip(begins.tolist(), times.tolist(), strict=True):
-        stamp = np.zeros(size_elems * elem // sector + 2, np.int64)
+        stamp = np.zeros(size_elems // (sector // elem) + 2, np.int64)
         followed = view_sectors(
             np.array([begin]),
             np.ascontiguousarray(rows.address),
             np.ascontiguousarray(rows.is_on),
             np.ascontiguousarray(picked[0]),
             np.ascontiguousarray(picked[1]),
-            elem,
-            sector,
+            max(0, (sector // elem).bit_length() - 1),
             stamp,
         )
         total += many * scale * followed

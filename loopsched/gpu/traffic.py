@@ -32,10 +32,12 @@ if TYPE_CHECKING:
 # docs/kernels.md says how the others come out.  Older GPUs have no such unit.
 MERGED_SHARE: Mapping[str, float] = {"h200": 0.36}
 # Waves that are looked at for what blocks share: the first, the last and some between.
-_WAVES = 8
-# For windows that overlap: so many units of one wave, and so many places of one unit.
-_UNITS = 4
-_MOST_PLACES = 2**19
+_WAVES = 4
+# Of blocks that ran before on a unit, those whose data may still be in its L1.
+_MOST_WAVES = 4
+# For what blocks of one unit share: so many units; of windows, so many places of each.
+_UNITS = 8
+_MOST_PLACES = 2**16
 
 
 class Loaded(Protocol):
@@ -107,6 +109,10 @@ def traffic_of(
     gpu = arch.kernel_limits
     room = gpu.l1_bytes - held.blocks * (kernel.tile_bytes + gpu.system_shared_bytes)
     depth = _fitting_depth(kernel, room // held.blocks)
+    # Data of blocks that ran before may still be there.
+    lasting = room // (held.blocks * max(1, _region_bytes(kernel, 0)))
+    stay = held.blocks * max(1, min(_MOST_WAVES, lasting))
+    units = arch.compute.units
     found = []
     for tensor in kernel.inputs:
         loads = [
@@ -117,14 +123,15 @@ def traffic_of(
         asked = sum(one.sectors for one in loads)
         if not asked:
             continue
-        blocks, on_units, distinct = _sharing(geometry, tensor, held.blocks, arch.compute.units)
+        _, on_units, distinct = _sharing(geometry, tensor, held.blocks, arch, units)
         sharers = on_units / distinct
         block_sectors = missed = asked
         if any(one.space != "l2" for one in loads):
             block_sectors = min(asked, _block_sectors(geometry, tensor, depth, gpu.sector_bytes))
-            missed = round(block_sectors * on_units / blocks)
+            blocks, kept, _ = _sharing(geometry, tensor, stay, arch, min(units, _UNITS))
+            missed = round(block_sectors * kept / blocks)
             if any(axis.is_compound for axis in tensor.axes):
-                missed = round(block_sectors * _window_share(geometry, tensor, held.blocks, arch))
+                missed = round(block_sectors * _window_share(geometry, tensor, stay, arch))
         per_line = gpu.line_bytes // gpu.sector_bytes
         filled = asked / max(1, sum(one.lines for one in loads)) / per_line
         merged = MERGED_SHARE.get(arch.name, 0.0) * filled * (1 - 1 / sharers)
@@ -199,15 +206,17 @@ def _block_sectors(geometry: Geometry, tensor: Tensor, depth: int, sector: int) 
     return footprint_sectors(geometry, tensor, max(moving, default=0), sector)
 
 
-def _sharing(geometry: Geometry, tensor: Tensor, resident: int, units: int) -> tuple[int, int, int]:
+def _sharing(
+    geometry: Geometry, tensor: Tensor, resident: int, arch: Arch, looked_at: int
+) -> tuple[int, int, int]:
     """Count blocks, places they read apart on each unit, and places apart, in some waves."""
     kernel = geometry.kernel
     along_x, along_y, along_z = (_keys(kernel, tensor, axis) for axis in range(3))
-    size = units * resident
+    size = arch.compute.units * resident
     waves = -(-kernel.n_blocks // size)
-    picked = np.unique(np.linspace(0, waves - 1, min(_WAVES, waves)).astype(np.int64))
+    picked = np.unique(np.linspace(0, waves - 1, min(_WAVES, waves)).astype(np.int64)) * size
     blocks, on_units, distinct = shared_keys(
-        along_x, along_y, along_z, picked * size, units, resident
+        along_x, along_y, along_z, picked, arch.compute.units, resident, looked_at
     )
     return int(blocks), int(on_units), int(distinct)
 

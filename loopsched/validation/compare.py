@@ -102,7 +102,7 @@ def validate_counters(
     launches, faults = [], []
     for row in rows:
         try:
-            launches.append(launch_of(row, unit, units))
+            launches.append(launch_of(row, unit, units, machine))
         except InputError as error:
             faults += [f"{row.place}: {fault}" for fault in error.problems]
     check(where, faults)

@@ -10,6 +10,8 @@ import json
 import re
 from dataclasses import dataclass
 
+from loopsched.arch import Arch
+from loopsched.arch_file import load_arch
 from loopsched.builders import gemm
 from loopsched.errors import InputError, WorkloadError
 from loopsched.footprint import tensor_bytes
@@ -65,7 +67,7 @@ class Launch:
     streams: bool = False
 
 
-def launch_of(row: CounterRow, unit: str, units: int) -> Launch:
+def launch_of(row: CounterRow, unit: str, units: int, arch: Arch | None = None) -> Launch:
     """Work out what a row's launch was.
 
     Parameters
@@ -74,6 +76,8 @@ def launch_of(row: CounterRow, unit: str, units: int) -> Launch:
     unit : str
         What runs a block, such as ``SM``.
     units : int
+    arch : Arch, optional
+        What it ran on, by default an H200; only hand-written kernels need it.
 
     Raises
     ------
@@ -90,7 +94,10 @@ def launch_of(row: CounterRow, unit: str, units: int) -> Launch:
     if row.form == "kernels":
         from loopsched.validation.kernels import kernel_launch
 
-        return kernel_launch(str(row.values["case"]), unit, units)
+        registers = row.measured("registers")
+        machine = load_arch("h200") if arch is None else arch
+        case = str(row.values["case"])
+        return kernel_launch(case, machine, None if registers is None else int(registers))
     if row.form == "schedules":
         return _scheduled(row)
     return _tiled_gemm(row, unit)

@@ -333,18 +333,39 @@ _launches.broken(
     "group = min(tile_m, m)",
     "test_validation.py",
 )
-_kernels = In("validation/kernels.py", "test_validation.py")
-_kernels.broken(
-    "filter-halo-off-by-one",
-    "a filter's rows reach one too few beyond a block",
-    "np.minimum(spans[:, 1] + radius, size)",
-    "np.minimum(spans[:, 1] + radius - 1, size)",
+_gpu_classes = In("gpu/classes.py", "test_gpu_presets.py")
+_gpu_classes.broken(
+    "rounds-without-stride",
+    "the rounds of a filling overlap instead of lying a block apart",
+    "place = along[axis][None, :] + index[:, None] * many",
+    "place = along[axis][None, :] + index[:, None]",
 )
-_kernels.broken(
-    "direct-halo-off-by-one",
-    "a convolution's blocks load one row too few",
-    "rows = slice(top, min(top + block, size) + across - 1)",
-    "rows = slice(top, min(top + block, size) + across - 2)",
+_gpu_classes.broken(
+    "tests-forgotten",
+    "loads outside of a tensor are made all the same",
+    "is_on &= (stored >= 0) & (stored < use.axis.count)",
+    "is_on &= stored < use.axis.count",
+)
+_gpu_kernel = In("gpu/kernel.py", "test_gpu_presets.py")
+_gpu_kernel.broken(
+    "tile-without-halo",
+    "a tile in shared memory ends one place too early",
+    "1 + sum(c * (self.span(dim, read.position) - 1)",
+    "sum(c * (self.span(dim, read.position) - 1)",
+)
+_gpu_counts = In("gpu/_count_kernels.py", "test_gpu_presets.py")
+_gpu_counts.broken(
+    "sectors-by-begin",
+    "every request begins a line",
+    "shift = b * per_bin\n                done_sector",
+    "shift = 0\n                done_sector",
+)
+_gpu_occupancy = In("gpu/occupancy.py", "test_gpu_occupancy.py")
+_gpu_occupancy.broken(
+    "registers-without-unit",
+    "a warp takes just the registers that its threads need",
+    "of_warp = -(-registers * gpu.warp_threads // unit) * unit",
+    "of_warp = registers * gpu.warp_threads",
 )
 _compare = In("validation/compare.py", "test_validation.py")
 _compare.broken(
