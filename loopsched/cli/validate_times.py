@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 _EPILOG = """\b
 loopsched validate times deepbench_gemm_measured --where gpu=V100
-loopsched validate times deepbench_conv_measured --algorithm any --plot conv.svg
+loopsched validate times titan_v_measured --algorithm any --plot conv.svg
 loopsched validate times mine.csv --arch v100 --format json
 """
 
