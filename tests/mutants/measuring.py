@@ -393,7 +393,8 @@ MEASURING = tuple(
     mutant
     for file in (
         _bounds, _inequalities, _windows, _lru, _sets, _walk, _levels, _distances, _belady, _cache,
-        _simulated_waves, _system, _layout, _trace, _sectors, _tiles, _replay, _launches, _kernels,
+        _simulated_waves, _system, _layout, _trace, _sectors, _tiles, _replay, _launches,
+        _gpu_classes, _gpu_kernel, _gpu_counts, _gpu_occupancy,
         _compare, _statistics,
     )
     for mutant in file.mutants
