@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _EPILOG = """\b
 loopsched sensitivity deepbench_conv --jobs 2
-loopsched sensitivity resnet50 -v dram.bandwidth=0.5,1,2,4 -v L2.capacity=0.5,2
+loopsched sensitivity resnet50 -v dram.bandwidth=0.5,1,2,4 -v L2.capacity=2
 loopsched sensitivity vgg16 -q estimate -v gpu.launch=0.5,2 --plot vgg16.svg
 """
 
