@@ -104,7 +104,9 @@ def implicit_gemm(layer: Layer, target: Target, precomputed: bool) -> Run:
         if scattered.time_s < found.time_s:
             return scattered
     split = f" split {found.split}" if found.split > 1 else ""
-    extra_s = target.kernel_s if precomputed else 0.0
+    # Of weights' gradients, a kernel clears the output or adds up its parts.
+    is_longer = precomputed or layer.pass_ == "backward_weights"
+    extra_s = target.kernel_s if is_longer else 0.0
     return Run(found.time_s + extra_s, _with(found, extra_s), f"{name} {found.tile}{split}")
 
 

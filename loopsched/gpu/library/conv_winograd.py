@@ -113,8 +113,7 @@ def nonfused(layer: Layer, target: Target, outputs: int) -> Run:
     spread = [width * cut.points * count for count in _transformed(layer, cut)]
     plain = [*_images(layer, width), width * layer.weight_elems]
     product = _batched(layer, cut, spread, width)
-    splits = SPLITS if layer.pass_ == "backward_weights" else SPLITS[:1]
-    found = tiled_time(product, SGEMM_TILES, target.machine, target.plain, splits=splits)
+    found = tiled_time(product, SGEMM_TILES, target.machine, target.plain, splits=SPLITS[:1])
     transform_s = sum(
         target.stream_s(before + after) + target.kernel_s
         for before, after in zip(plain, spread, strict=True)
