@@ -199,7 +199,7 @@ def estimate_s(row: Row, fitted: ConvCalibration, is_known: bool = True) -> floa
 
 
 def target_for(row: Row, fitted: ConvCalibration) -> Target:
-    return target_of(row.layer, arch_of(row.gpu), DATA_TYPES[row.precision], fitted)
+    return target_of(row.layer, arch_of(row.gpu), DATA_TYPES[row.precision], fitted=fitted)
 
 
 def bound_s(row: Row, algorithm: str | None) -> float:

@@ -268,6 +268,16 @@ def test_tensor_cores_take_whole_groups_of_eight_channels() -> None:
     assert time_of(63) > 3 * time_of(64)
 
 
+def test_tensor_cores_multiply_for_separate_winograd_kernels_only() -> None:
+    v100 = machine("v100")
+    layer = conv2d(n=16, c=256, k=512, h=28, w=28, r=3, s=3, padding=1)
+    for name, is_faster in (("WINOGRAD", False), ("FFT", False), ("WINOGRAD_NONFUSED", True)):
+        narrow = conv_estimate(layer, v100, data_type="fp16", algorithm=name)
+        wide = conv_estimate(layer, v100, algorithm=name)
+        compute, lanes = dict(narrow.parts)["compute"], dict(wide.parts)["compute"]
+        assert (compute < lanes / 2) is is_faster
+
+
 def test_an_unrolled_input_costs_its_traffic() -> None:
     v100 = machine("v100")
     layer = conv2d(n=16, c=64, k=64, h=112, w=112, r=3, s=3, padding=1)

@@ -87,7 +87,7 @@ def conv_estimate(
     True
     """
     layer = layer_of(problem)
-    target = target_of(layer, arch, data_type)
+    target = target_of(layer, arch, data_type, algorithm)
     names = choices(target) if algorithm is None else (algorithm,)
     runs = [run for name in names if (run := run_of(layer, target, name, required=algorithm))]
     found = min(runs, key=lambda run: run.time_s)
@@ -164,13 +164,21 @@ def choices(target: Target) -> tuple[str, ...]:
 
 
 def target_of(
-    layer: Layer, arch: Arch, data_type: str, fitted: ConvCalibration | None = None
+    layer: Layer,
+    arch: Arch,
+    data_type: str,
+    algorithm: str | None = None,
+    fitted: ConvCalibration | None = None,
 ) -> Target:
-    """Find what a layer runs on: tensor cores take whole groups of channels only."""
+    """Find what a layer runs on.
+
+    Tensor cores take whole groups of channels only, and products only: a fused
+    Winograd kernel and complex numbers are for the ordinary lanes.
+    """
     machine = machine_of(arch, data_type)
     width = ELEMENT_BYTES.get(data_type, 4)
     whole = layer.c % _TENSOR_CHANNELS == 0 and layer.k % _TENSOR_CHANNELS == 0
-    if not machine.on_lanes and not whole:
+    if not machine.on_lanes and (not whole or algorithm in ("WINOGRAD", *_FFTS)):
         machine = machine_of(arch, "fp32")
     section = "fp32" if machine.on_lanes else "fp16"
     return Target(machine, fitted or conv_calibration(section), width)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from loopsched.gpu.library.conv_gemm import Run, Target
 from loopsched.gpu.library.conv_layer import Layer
-from loopsched.gpu.library.tiles import SGEMM_TILES, SPLITS
+from loopsched.gpu.library.tiles import SPLITS
 from loopsched.gpu.library.wave import Product, tiled_time
 
 TILE = 32
@@ -85,7 +85,7 @@ def fft(layer: Layer, target: Target, cut: Spectrum) -> Run:
         element_bytes=width,
         reads_output=False,
     )
-    found = tiled_time(product, SGEMM_TILES, target.machine, target.plain, splits=SPLITS[:1])
+    found = tiled_time(product, target.plain_tiles, target.machine, target.plain, splits=SPLITS[:1])
     transform_s = sum(
         target.stream_s(before + after) + target.kernel_s
         for before, after in zip(plain, spread, strict=True)

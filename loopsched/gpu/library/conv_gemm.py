@@ -10,8 +10,8 @@ from loopsched.gpu.library.calibration import Calibration, calibration
 from loopsched.gpu.library.conv_calibration import ConvCalibration
 from loopsched.gpu.library.conv_layer import Layer
 from loopsched.gpu.library.machine import Machine
-from loopsched.gpu.library.tiles import SPLITS, TENSOR_TILES, Tile
-from loopsched.gpu.library.wave import Product, Timed, launch_time, resident_blocks
+from loopsched.gpu.library.tiles import SGEMM_TILES, SPLITS, TENSOR_TILES, Tile
+from loopsched.gpu.library.wave import Product, Timed, launch_time, resident_blocks, tiled_time
 
 # As in the names of cuDNN's kernels: maxwell_scudnn_128x128, _128x64, _128x32 (pixels x channels).
 LANE_TILES = (
@@ -19,8 +19,6 @@ LANE_TILES = (
     Tile(128, 64, 8, 128, 128, 8, 8),
     Tile(128, 32, 8, 128, 80, 8, 4),
 )
-# The part of the tiled time that is not launch: parts of a run overlap within a kernel only.
-_OVERLAPPING = ("compute", "L2", "DRAM")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +57,11 @@ class Target:
     def tiles(self) -> tuple[Tile, ...]:
         """Tiles of the convolution kernels."""
         return LANE_TILES if self.machine.on_lanes else TENSOR_TILES
+
+    @property
+    def plain_tiles(self) -> tuple[Tile, ...]:
+        """Tiles of plain products."""
+        return SGEMM_TILES if self.machine.on_lanes else TENSOR_TILES
 
     @property
     def plain(self) -> Calibration:
@@ -111,32 +114,26 @@ def implicit_gemm(layer: Layer, target: Target, precomputed: bool) -> Run:
 
 
 def explicit_gemm(layer: Layer, target: Target) -> Run:
-    """Time writing the unrolled input, and a product that reads it.
+    """Time writing the unrolled input, and a plain product that reads it.
 
-    A filter of one position at stride 1 needs no unrolling.
+    The input's gradient is the other way round: the product writes what is
+    then folded.  A filter of one position at stride 1 needs no unrolling.
     """
     width = target.element_bytes
-    plain = layer.r == layer.s == 1 and layer.stride == (1, 1) and not any(layer.padding)
-    unrolled = 0
-    if not plain:
-        unrolled = width * layer.groups * layer.n * layer.p * layer.q * layer.c * layer.r * layer.s
-    base = product_of(layer, width)
-    product = replace(base, a_bytes=unrolled or base.a_bytes)
-    if unrolled and layer.pass_ == "backward_data":
-        product = replace(base, c_bytes=unrolled)
-    found = min(
-        (
-            launch_time(product, tile, split, target.machine, target.fitted.core)
-            for tile in target.tiles
-            for split in _splits(layer, product, tile)
-        ),
-        key=lambda timed: timed.time_s,
-    )
-    moving_s = 0.0
-    if unrolled:
+    product = product_of(layer, width)
+    pixels, sums = layer.n * layer.p * layer.q, layer.c * layer.r * layer.s
+    unrolled, moving_s = 0, 0.0
+    if layer.r * layer.s > 1 or layer.stride != (1, 1) or any(layer.padding):
+        unrolled = width * layer.groups * pixels * sums
         moving_s = target.stream_s(unrolled + width * layer.input_elems(width)) + target.kernel_s
+    if layer.pass_ == "backward_data":
+        product = replace(product, m=pixels, n=sums, k=layer.k, c_bytes=unrolled or product.c_bytes)
+    else:
+        product = replace(product, a_bytes=unrolled or product.a_bytes)
+    splits = SPLITS if layer.pass_ == "backward_weights" else SPLITS[:1]
+    found = tiled_time(product, target.plain_tiles, target.machine, target.plain, splits=splits)
     parts = (*found.parts, ("unroll", moving_s))
-    return Run(found.time_s + moving_s, parts, f"gemm {found.tile}")
+    return Run(found.time_s + moving_s, parts, f"explicit gemm {found.tile}")
 
 
 def product_of(layer: Layer, element_bytes: int, *, is_phased: bool = False) -> Product:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from loopsched.gpu.library.conv_gemm import Run, Target
 from loopsched.gpu.library.conv_layer import Layer
-from loopsched.gpu.library.tiles import SGEMM_TILES, SPLITS, Tile
+from loopsched.gpu.library.tiles import SPLITS, Tile
 from loopsched.gpu.library.wave import Product, tiled_time
 
 # A block of the fused kernel: 32 tiles x 32 channels of 16 products at once,
@@ -113,7 +113,7 @@ def nonfused(layer: Layer, target: Target, outputs: int) -> Run:
     spread = [width * cut.points * count for count in _transformed(layer, cut)]
     plain = [*_images(layer, width), width * layer.weight_elems]
     product = _batched(layer, cut, spread, width)
-    found = tiled_time(product, SGEMM_TILES, target.machine, target.plain, splits=SPLITS[:1])
+    found = tiled_time(product, target.plain_tiles, target.machine, target.plain, splits=SPLITS[:1])
     transform_s = sum(
         target.stream_s(before + after) + target.kernel_s
         for before, after in zip(plain, spread, strict=True)
