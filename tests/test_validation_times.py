@@ -18,7 +18,14 @@ from loopsched.problem import Problem
 from loopsched.validation import times
 from loopsched.validation.csv_files import Value
 from loopsched.validation.time_bounds import least_macs, operand_bytes, roofline, time_bound
-from loopsched.validation.time_files import GPUS, parse_times, read_times, shipped_times, times_of
+from loopsched.validation.time_files import (
+    GPUS,
+    Tiling,
+    parse_times,
+    read_times,
+    shipped_times,
+    times_of,
+)
 from loopsched.validation.times import validate_times
 
 MEASUREMENTS = Path(__file__).parent.parent / "measurements"
@@ -119,6 +126,31 @@ def test_a_problem_as_text() -> None:
     assert (rows[1].kind, rows[1].problem.tensor("input").element_bytes) == ("conv", 2)
 
 
+def test_a_product_with_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns as in the shipped file of a Triton product; the estimate gets the tiles."""
+    asked: list[tuple[object, ...]] = []
+
+    def tiled_estimate(problem: Problem, arch: object, *how: object) -> Estimate:
+        asked.append((problem.size, *how))
+        return Estimate(2e-6, 1e-6, 3e-6, 1e-6, "L2")
+
+    monkeypatch.setattr(times, "tiled_estimate", tiled_estimate)
+    line = "M,N,K,tile_m,tile_n,tile_k,group_m,time_us,registers,block_threads,split_k\n"
+    rows = parse_times(line + "64,32,16,8,4,2,3,1,72.0,128.0,\n")
+    assert rows[0].kind == "tiled"
+    found = validate_times([rows[0].values], "h200")
+    tiling = Tiling((8, 4, 2), group_m=3, split_k=1, stages=3, threads=128, registers=72)
+    assert asked == [({"M": 64, "N": 32, "K": 16}, tiling, "tf32")]
+    assert found.rows[0]["estimate_us"] == pytest.approx(2)
+    with pytest.raises(InputError, match=r"2 errors\n.*tile_k is 0; .*\n.*split_k is -1"):
+        parse_times(line + "64,32,16,8,4,0,3,1,72,128,-1\n")
+    with pytest.raises(InputError, match="no column 'tile_m'"):
+        parse_times("m,n,k,tile_n,tile_k,group_m,time_us\n1,1,1,1,1,1,1\n")
+    text = "problem,time_us,tile_m,tile_n,tile_k,group_m\ndeepbench_conv#0,5,8,8,8,1\n"
+    with pytest.raises(InputError, match="conv2d with tiles; only products"):
+        parse_times(text)
+
+
 def test_names_of_gpus() -> None:
     for name, arch in GPUS.items():
         for word in (name, name.lower(), name.upper(), arch, name.replace("Titan", "Titan ")):
@@ -138,9 +170,9 @@ BAD: dict[str, tuple[str, list[str]]] = {
     "no rows": (GEMM, ["no rows below the column names"]),
     "unknown columns": ("a,b\n1,2\n", ["no column 'time_us'", "needed are: problem; or w h c"]),
     "missing": (
-        "gpu,m,N,time\nV100,1,1,1\n",
+        "gpu,m,nn,time\nV100,1,1,1\n",
         ["3 errors", "no column 'time_us'; did you mean 'time'?", "no column 'n'; did you mean "
-         "'N'?", "no column 'k'"],
+         "'nn'?", "no column 'k'"],
     ),
     "missing padding": (
         "w,h,c,n,k,filter_w,filter_h,stride,time_us\n8,8,1,1,1,3,3,1,5\n",

@@ -39,8 +39,8 @@ class Sheet:
     rows: tuple[tuple[str, dict[str, Value] | str], ...]
 
 
-def read_text(file: str | os.PathLike[str], kind: str) -> str:
-    """Read a CSV file, or a shipped one of a kind by its name.
+def read_text(file: str | os.PathLike[str], *kinds: str) -> str:
+    """Read a CSV file, or a shipped one of some kinds by its name.
 
     Raises
     ------
@@ -54,9 +54,9 @@ def read_text(file: str | os.PathLike[str], kind: str) -> str:
     """
     name = os.fspath(file)
     path = Path(name)
-    shipped = resource_names(kind, ".csv")
+    shipped = {one: kind for kind in kinds for one in resource_names(kind, ".csv")}
     if name in shipped and not path.exists():
-        path = resource_dir(kind) / f"{name}.csv"
+        path = resource_dir(shipped[name]) / f"{name}.csv"
     try:
         return path.read_bytes().decode("utf-8-sig")
     except OSError as error:

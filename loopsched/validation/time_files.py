@@ -54,6 +54,9 @@ ALGORITHMS = (
     "FFT",
 )
 
+# A kernel of one's own: rows, columns and terms of a block's tile, rows of tiles in a group.
+TILING = ("tile_m", "tile_n", "tile_k", "group_m")
+_TILED_PRECISION = "tf32"  # as Triton multiplies fp32 by default
 _IMAGE = ("w", "h", "c", "n", "k", "filter_w", "filter_h")
 _GEMM = ("m", "n", "k")
 # Report 003's letters for batch, inputs (the reduction) and outputs.
@@ -65,6 +68,27 @@ _LONGEST_US = 1e12
 _REPORT_COLUMN, _REPORT_GPU = "seed003_printed_us", "TitanV"
 # Oddities that make a row's time, or what it is of, doubtful; the others are remarks.
 _APART = ("kernel-size block", "unusable")
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """How a kernel of one's own cuts a product.
+
+    Parameters
+    ----------
+    tile : tuple of int
+        Rows, columns and terms of the sum that a block works on at a time.
+    group_m, split_k, stages, threads : int
+    registers : int or None
+        Of a thread; None: not known.
+    """
+
+    tile: tuple[int, int, int]
+    group_m: int = 1
+    split_k: int = 1
+    stages: int = 3
+    threads: int = 256
+    registers: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +118,8 @@ class TimeRow:
     time_us : float, microseconds
     apart : str
         Why the row is not to be counted with the others, if it is not.
+    tiling : Tiling or None
+        Of a tiled kernel; None: a library chose.
     """
 
     place: str
@@ -109,10 +135,13 @@ class TimeRow:
     b_transposed: bool
     time_us: float
     apart: str
+    tiling: Tiling | None = None
 
     @property
     def kind(self) -> str:
-        """``conv`` or ``gemm``."""
+        """``conv`` or ``gemm``, of a library; ``tiled``: a product with tiles of one's own."""
+        if self.tiling is not None:
+            return "tiled"
         return "conv" if self.problem.kind == "conv2d" else "gemm"
 
 
@@ -141,7 +170,7 @@ def read_times(file: str | os.PathLike[str]) -> tuple[TimeRow, ...]:
     >>> len(rows), rows[0].arch, rows[0].algorithm, rows[-1].problem.name
     (56, 'titan_v', 'GEMM', 'm1 n32 k32')
     """
-    return parse_times(read_text(file, "measurements"), os.fspath(file))
+    return parse_times(read_text(file, "measurements", "counters"), os.fspath(file))
 
 
 def parse_times(text: str, where: str = "times") -> tuple[TimeRow, ...]:
@@ -221,11 +250,15 @@ class _Reader:
         """Read the row; None if there are faults."""
         time_us = self._time()
         gpu, arch = self._gpu()
-        precision = self._word("precision", PRECISIONS, "fp32")
+        is_tiled = any(name in self.values for name in TILING)
+        precision = self._word("precision", PRECISIONS, _TILED_PRECISION if is_tiled else "fp32")
         data_type = PRECISIONS[precision]
         pass_ = self._word("pass", PASSES, "fwd")
         algorithm = self._word("algo", ALGORITHMS, "") or None
         problem = self._problem(data_type, pass_)
+        tiling = self._tiling() if is_tiled else None
+        if problem is not None and tiling is not None and problem.kind != "gemm":
+            self.faults.append(f"{problem.kind} with tiles; only products can have them here")
         if self.faults or self.missing or problem is None:
             return None
         is_conv = problem.kind == "conv2d"
@@ -246,6 +279,7 @@ class _Reader:
             b_transposed=bool(transposed.get("transpose_b")),
             time_us=time_us,
             apart=_apart(self.values),
+            tiling=tiling,
         )
 
     def _time(self) -> float:
@@ -337,12 +371,26 @@ class _Reader:
         if is_report:
             m, k, n = (self._count(name) for name in _REPORT_GEMM)
         else:
-            m, n, k = (self._count(name) for name in _GEMM)
+            m, n, k = (self._count(self._cased(name)) for name in _GEMM)
         flags = [self._flag(name) for name in ("a_t", "b_t")]
         if self.faults or self.missing:
             return None
         widths = element_bytes if element_bytes > 1 else {"A": 1, "B": 1, "C": 4}
         return gemm(m=m, n=n, k=k, transpose_a=flags[0], transpose_b=flags[1], element_bytes=widths)
+
+    def _tiling(self) -> Tiling:
+        tile_m, tile_n, tile_k, group_m = (self._count(name) for name in TILING)
+        optional = {
+            name: self._count(column)
+            for name, column in (
+                ("split_k", "split_k"),
+                ("stages", "stages"),
+                ("threads", "block_threads"),
+                ("registers", "registers"),
+            )
+            if self.values.get(column) is not None
+        }
+        return Tiling((tile_m, tile_n, tile_k), group_m, **optional)
 
     def _count(self, name: str, least: int = 1) -> int:
         if self._lacks(name):
@@ -360,6 +408,11 @@ class _Reader:
         if value not in (None, 0, 1):
             self.faults.append(f"{name} is {shown(value)}; 0 or 1 is needed")
         return value == 1
+
+    def _cased(self, name: str) -> str:
+        """Find a size of a product, in capitals if it stands so."""
+        upper = name.upper()
+        return upper if name not in self.values and upper in self.values else name
 
     def _lacks(self, name: str) -> bool:
         if name in self.values:

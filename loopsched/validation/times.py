@@ -15,7 +15,7 @@ from loopsched.models.report003 import report003_time
 from loopsched.problem import Problem
 from loopsched.validation.csv_files import Value, check
 from loopsched.validation.time_bounds import roofline, time_bound
-from loopsched.validation.time_files import GPUS, TimeRow, read_times, times_of
+from loopsched.validation.time_files import GPUS, Tiling, TimeRow, read_times, times_of
 from loopsched.validation.time_summary import Compared, summary_of
 
 Algorithm = Literal["known", "any"]
@@ -178,6 +178,32 @@ def library_estimate(
     )
 
 
+def tiled_estimate(problem: Problem, arch: Arch, tiling: Tiling, data_type: str) -> Estimate:
+    """Estimate a product whose kernel is known by its tiles.
+
+    Examples
+    --------
+    >>> from loopsched import gemm, load_arch
+    >>> tiling = Tiling((128, 128, 32), group_m=8, registers=128)
+    >>> said = tiled_estimate(gemm(m=8192, n=8192, k=8192), load_arch("h200"), tiling, "tf32")
+    >>> said.time_bound_s < said.time_s
+    True
+    """
+    from loopsched.gpu.library.tiled import tiled_gemm
+
+    return tiled_gemm(
+        problem,
+        arch,
+        tile=tiling.tile,
+        group_m=tiling.group_m,
+        split_k=tiling.split_k,
+        stages=tiling.stages,
+        threads=tiling.threads,
+        registers=tiling.registers,
+        data_type=data_type,
+    ).estimate
+
+
 class _Said:
     """What is said about rows, each problem asked once."""
 
@@ -189,7 +215,7 @@ class _Said:
         algorithm = row.algorithm if choice == "known" else None
         estimate = self._estimate(row, arch, algorithm)
         # A bound of what the estimate takes to run holds for no other algorithm.
-        is_given = algorithm is not None or row.kind == "gemm"
+        is_given = algorithm is not None or row.problem.kind == "gemm"
         bound_s = estimate.time_bound_s
         if not is_given:
             bound_s, _ = time_bound(
@@ -205,15 +231,20 @@ class _Said:
         )
 
     def _estimate(self, row: TimeRow, arch: Arch, algorithm: str | None) -> Estimate:
-        key = (row.problem, id(arch), algorithm, row.data_type, row.a_transposed, row.b_transposed)
+        operand = row.data_type, row.a_transposed, row.b_transposed
+        key = (row.problem, id(arch), algorithm, row.tiling, *operand)
         if key not in self._estimates:
-            self._estimates[key] = library_estimate(
-                row.problem,
-                arch,
-                algorithm=algorithm,
-                data_type=row.data_type,
-                a_transposed=row.a_transposed,
-                b_transposed=row.b_transposed,
+            self._estimates[key] = (
+                library_estimate(
+                    row.problem,
+                    arch,
+                    algorithm=algorithm,
+                    data_type=row.data_type,
+                    a_transposed=row.a_transposed,
+                    b_transposed=row.b_transposed,
+                )
+                if row.tiling is None
+                else tiled_estimate(row.problem, arch, row.tiling, row.data_type)
             )
         return self._estimates[key]
 
