@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from loopsched.errors import WorkloadError as WorkloadError
     from loopsched.gpu.library.conv import algorithm_flops as algorithm_flops
     from loopsched.gpu.library.conv import conv_estimate as conv_estimate
+    from loopsched.gpu.library.gemm import gemm_estimate as gemm_estimate
+    from loopsched.gpu.library.tiled import tiled_conv as tiled_conv
+    from loopsched.gpu.library.tiled import tiled_gemm as tiled_gemm
     from loopsched.models.buffer import traffic as traffic
     from loopsched.models.yalsa import yalsa_bandwidth as yalsa_bandwidth
     from loopsched.nest import Loop as Loop
@@ -101,6 +104,8 @@ _EXPORTS = {
         "WorkloadError",
     ),
     "gpu.library.conv": ("algorithm_flops", "conv_estimate"),
+    "gpu.library.gemm": ("gemm_estimate",),
+    "gpu.library.tiled": ("tiled_conv", "tiled_gemm"),
     "models.buffer": ("traffic",),
     "models.yalsa": ("yalsa_bandwidth",),
     "nest": ("Loop", "Schedule"),
