@@ -77,8 +77,8 @@ SIDE = 1
 # What a parameter that a half of the rows says little of is worth: a factor of e away from
 # its start must gain that much mean error.
 PULL = 0.01
-# Labels that the time itself disproves; see docs/library_kernels.md.
-DISPROVED = {
+# Labels that need more than the bandwidth that kernels achieve; see docs/library_kernels.md.
+DOUBTFUL = {
     ("V100", "fp32", 350, 80, 64, 16, 64): "WINOGRAD_NONFUSED",
     ("V100", "fp32", 56, 56, 64, 16, 64): "WINOGRAD_NONFUSED",
 }
@@ -97,7 +97,7 @@ class Row:
     layer: Layer
     problem: Problem
     algorithm: str | None
-    is_disproved: bool
+    is_doubtful: bool
     time_s: float
 
 
@@ -164,7 +164,7 @@ def row_of(line: Mapping[str, str]) -> Row:
         layer=layer_of(problem),
         problem=problem,
         algorithm=algorithm,
-        is_disproved=algorithm is not None and DISPROVED.get(mark) == algorithm,
+        is_doubtful=algorithm is not None and DOUBTFUL.get(mark) == algorithm,
         time_s=float(line["time_us"]) * 1e-6,
     )
 
@@ -352,8 +352,8 @@ def print_others(rows: Sequence[Row], lanes: ConvCalibration, tensor: ConvCalibr
         found = chosen(rows, gpu, precision, word, keys)
         line(f"{gpu} {precision} {word} {what}", found, fitted)
     for what, keys in (("all", is_any), ("held out", is_held_out)):
-        found = [row for row in chosen(rows, "V100", "fp32", "fwd", keys) if not row.is_disproved]
-        line(f"V100 fp32 fwd {what}, labels kept", found, fitted)
+        found = [row for row in chosen(rows, "V100", "fp32", "fwd", keys) if not row.is_doubtful]
+        line(f"V100 fp32 fwd {what}, doubtful labels left out", found, fitted)
     held = chosen(rows, "V100", "fp32", "fwd", is_held_out)
     for name in ALGORITHMS:
         part = [row for row in held if row.algorithm == name]
