@@ -1,0 +1,190 @@
+"""Requests of random kernels, held against a walk of every block, lane and iteration."""
+
+from __future__ import annotations
+
+import math
+
+from gpu_oracle import Walk
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loopsched import conv2d, gemm, load_arch
+from loopsched.gpu.addresses import Geometry
+from loopsched.gpu.counting import profile
+from loopsched.gpu.footprints import footprint_sectors
+from loopsched.gpu.kernel import Kernel
+from loopsched.gpu.presets.padding import cut
+from loopsched.gpu.reads import Read
+from loopsched.gpu.views import DigitLayout
+from loopsched.nest import Loop, Schedule
+from loopsched.problem import Problem
+from loopsched.projections import affine
+from loopsched.simulator.layout import Layout
+
+H200 = load_arch("h200")
+SPACES = ("global", "shared", "shared", "constant", "l2", "readonly")
+
+
+@st.composite
+def problems(draw: st.DrawFn) -> tuple[Problem, dict[str, Layout | DigitLayout]]:
+    kind = draw(st.sampled_from(["gemm", "conv", "view"]))
+    elem = draw(st.sampled_from([4, 4, 4, 2, 8]))
+    layouts: dict[str, Layout | DigitLayout] = {}
+    if kind == "view":
+        channels, side, taps, images = (draw(st.integers(1, 3)) for _ in range(4))
+        places, sums = side * side, channels * taps * taps
+        problem = affine(
+            {"N": images, "M": draw(st.integers(1, 5)), "L": places, "U": sums},
+            {"weight": "M U", "input": "N U L", "output": "N M L"},
+            element_bytes=elem,
+        )
+        wide = side + taps - 1
+        layouts["input"] = DigitLayout.im2col(
+            channels=channels, height=wide, width=wide, r=taps, s=taps, images=images
+        )
+        return problem, layouts
+    if kind == "gemm":
+        m, n, k = draw(st.integers(1, 9)), draw(st.integers(1, 40)), draw(st.integers(1, 5))
+        problem = gemm(m=m, n=n, k=k)
+        if draw(st.booleans()):
+            problem = cut(problem, {"A": {"M": (m + 1) // 2}, "C": {"M": (m + 1) // 2}})
+        if draw(st.booleans()):
+            layouts["A"] = Layout(("K", "M"), offset_bytes=elem * draw(st.integers(0, 9)))
+        layouts["B"] = Layout(("K", "N"), (("N", n + draw(st.integers(0, 3))),))
+    else:
+        p, q, r, s = (draw(st.integers(1, most)) for most in (4, 9, 3, 3))
+        stride, dilation = draw(st.integers(1, 2)), draw(st.integers(1, 2))
+        h, w = (p - 1) * stride + (r - 1) * dilation + 1, (q - 1) * stride + (s - 1) * dilation + 1
+        padding = draw(st.integers(0, 1)) if min(h, w) > 2 else 0
+        problem = conv2d(
+            n=draw(st.integers(1, 2)),
+            c=draw(st.integers(1, 2)),
+            k=draw(st.integers(1, 3)),
+            h=h - 2 * padding,
+            w=w - 2 * padding,
+            r=r,
+            s=s,
+            stride=stride,
+            dilation=dilation,
+            padding=padding,
+        )
+        if draw(st.booleans()):
+            layouts["input"] = Layout.parse("NHWC")
+    return problem.with_element_bytes(elem), layouts
+
+
+@st.composite
+def kernels(draw: st.DrawFn) -> Kernel:
+    problem, layouts = draw(problems())
+    guard = draw(st.sampled_from(["thread", "load"]))
+    chains = [draw(chains_of(problem, dim, guard)) for dim in problem.dims]
+    blocks = [loop for chain in chains for loop in chain if (loop.level or "").startswith("block")]
+    rest = [[loop for loop in chain if loop not in blocks] for chain in chains]
+    order = draw(st.permutations([at for at, chain in enumerate(rest) for _ in chain]))
+    lines = [iter(chain) for chain in rest]
+    loops = draw(st.permutations(blocks)) + [next(lines[at]) for at in order]
+    schedule = Schedule(tuple(loops))
+    reads = {
+        tensor.name: draw(reads_of(schedule, tensor.element_bytes))
+        for tensor in problem.tensors
+        if tensor.name != problem.output
+    }
+    return Kernel.of(
+        problem,
+        schedule,
+        reads=reads,
+        layouts=layouts,
+        guard=guard,
+        padding=draw(st.sampled_from(["skip", "zero"])),
+    )
+
+
+@st.composite
+def chains_of(draw: st.DrawFn, problem: Problem, dim: str, guard: str) -> list[Loop]:
+    size = problem.size[dim]
+    if dim in problem.reduction_dims:
+        kinds = draw(st.sampled_from([["time"], ["time", "time"], ["block", "time"]]))
+    else:
+        kinds = draw(
+            st.sampled_from(
+                [
+                    ["block", "thread"],
+                    ["block", "thread"],
+                    ["block", "time", "thread"],
+                    ["block", "thread", "time"],
+                    ["thread", "time"],
+                    ["time", "thread"],
+                    ["time"],
+                ]
+            )
+        )
+    axis = draw(st.sampled_from("xxyyz"))
+    extents = [size]
+    inner = [draw(st.integers(1, size))]
+    if len(kinds) > 2:
+        below = inner[0]
+        divisors = [one for one in range(1, below + 1) if guard == "thread" or below % one == 0]
+        inner.append(draw(st.sampled_from(divisors)))
+    extents += inner[: len(kinds) - 1]
+    return [
+        Loop(dim, extent, None if kind == "time" else f"{kind}_{axis}")
+        for kind, extent in zip(kinds, extents, strict=True)
+    ]
+
+
+@st.composite
+def reads_of(draw: st.DrawFn, schedule: Schedule, elem: int) -> Read:
+    space = draw(st.sampled_from(SPACES))
+    many = len(schedule.loops)
+    at = draw(st.none() | st.integers(0, many)) if space == "shared" else None
+    held = draw(st.none() | st.integers(at or 0, many))
+    return Read(
+        space,  # type: ignore[arg-type]
+        at=at,
+        held=held,
+        pitch=draw(st.none() | st.integers(1, 40)) if space == "shared" else None,
+        loaders=draw(st.sampled_from(["rows", "linear"])),  # type: ignore[arg-type]
+        zero_fill=draw(st.booleans()),
+    )
+
+
+def work(kernel: Kernel) -> int:
+    return (
+        kernel.n_blocks * kernel.block_threads * math.prod(one.trips for one in kernel.time_loops)
+    )
+
+
+@settings(max_examples=120, deadline=None)
+@given(kernels())
+def test_requests_are_those_of_a_literal_walk(kernel: Kernel) -> None:
+    if kernel.block_threads > 1024 or work(kernel) > 4000:
+        return
+    found = profile(kernel, H200)
+    walk = Walk(kernel)
+    for access in found.accesses:
+        stage = access.stage
+        count = walk.counts[access.tensor, access.op, stage]
+        assert access.requests == count["requests"], access
+        assert access.lanes == count["lanes"], access
+        assert access.useful_bytes == count["useful_bytes"], access
+        assert access.sectors == count["sectors"], access
+        assert access.lines == count["lines"], access
+        assert access.wavefronts == count["wavefronts"], access
+    assert {(one.tensor, one.op, one.stage) for one in found.accesses} == set(walk.counts)
+    assert found.fma_thread_instructions == walk.fma["lanes"]
+    assert found.fma_warp_instructions == walk.fma["requests"]
+    assert found.divergent_warps == walk.edges
+
+
+@settings(max_examples=60, deadline=None)
+@given(kernels(), st.data())
+def test_footprints_are_those_of_a_literal_walk(kernel: Kernel, data: st.DataObject) -> None:
+    """Of tensors read straight from global memory; what a tile covers is in another test."""
+    if kernel.block_threads > 1024 or work(kernel) > 4000:
+        return
+    tensor = data.draw(st.sampled_from(kernel.inputs))
+    if kernel.read(tensor.name).space == "shared" or kernel.problem.kind == "conv2d":
+        return
+    depth = data.draw(st.integers(0, len(kernel.loops)))
+    geometry = Geometry(kernel)
+    assert footprint_sectors(geometry, tensor, depth, 32) == Walk(kernel).footprint(tensor, depth)
