@@ -50,8 +50,8 @@ class Gpu:
     fma_latency, shared_latency, l1_latency, l2_latency, dram_latency : int or float, cycles
         From one dependent instruction to the next: a multiply-add, a load that
         hits shared memory, L1, L2, and one that goes to DRAM.
-    constant_latency : int or float, cycles
-        Of a broadcast from the constant cache, where an instruction waits for it.
+    constant_latency, constant_far_latency : int or float, cycles
+        Of a broadcast from the constant cache, and from the one behind it.
     launch_s : float, seconds
         From the end of a kernel to the start of the next in a stream.
     dram_efficiency : float
@@ -64,6 +64,8 @@ class Gpu:
     shared_unit_bytes, system_shared_bytes : int, bytes
         Shared memory comes in multiples of the one; the system takes the other
         of each block.
+    constant_cache_bytes : int, bytes
+        Of the first constant cache.
     l1_lines_per_cycle : int
         Lines that L1 can look up a cycle.
     banks, bank_bytes, sector_bytes, line_bytes, constant_bytes : int
@@ -99,6 +101,7 @@ class Gpu:
     l2_latency: float
     dram_latency: float
     constant_latency: float
+    constant_far_latency: float
     launch_s: float
     dram_efficiency: float
     max_block_threads: int = 1024
@@ -113,6 +116,7 @@ class Gpu:
     sector_bytes: int = 32
     line_bytes: int = 128
     constant_bytes: int = 65536
+    constant_cache_bytes: int = 2048
     l1_lines_per_cycle: int = 4
     sources: Sources = ()
 
@@ -168,6 +172,7 @@ GPU_KEYS = (
     GpuKey("system_shared", "system_shared_bytes", "bytes", False),
     GpuKey("l1", "l1_bytes", "bytes", True),
     GpuKey("constant", "constant_bytes", "bytes", False),
+    GpuKey("constant_cache", "constant_cache_bytes", "bytes", False),
     GpuKey("banks", "banks", "count", False),
     GpuKey("bank", "bank_bytes", "bytes", False),
     GpuKey("sector", "sector_bytes", "bytes", False),
@@ -182,6 +187,7 @@ GPU_KEYS = (
     GpuKey("l2_latency", "l2_latency", "cycles", True),
     GpuKey("dram_latency", "dram_latency", "cycles", True),
     GpuKey("constant_latency", "constant_latency", "cycles", True),
+    GpuKey("constant_far_latency", "constant_far_latency", "cycles", True),
     GpuKey("launch", "launch_s", "time", True),
     GpuKey("dram_efficiency", "dram_efficiency", "share", True),
 )
@@ -192,7 +198,7 @@ VARIABLE_KEYS = (
     *("threads", "blocks", "registers", "shared", "int_lanes"),
     *("l1_bandwidth", "shared_bandwidth"),
     *("fma_latency", "shared_latency", "l1_latency", "l2_latency", "dram_latency"),
-    *("constant_latency", "launch", "dram_efficiency"),
+    *("constant_latency", "constant_far_latency", "launch", "dram_efficiency"),
 )
 
 

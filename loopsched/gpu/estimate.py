@@ -1,0 +1,216 @@
+"""Estimated time of a mapped kernel."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Literal
+
+from loopsched.arch import Arch
+from loopsched.arguments import near
+from loopsched.errors import InputError
+from loopsched.footprint import tensor_bytes
+from loopsched.gpu.counting import Profile, profile
+from loopsched.gpu.instructions import instructions
+from loopsched.gpu.kernel import Kernel
+from loopsched.gpu.kernel_calibration import kernel_calibration
+from loopsched.gpu.result import Estimate
+from loopsched.gpu.timing import waves
+
+# L2 and DRAM move data while SMs work; the rows fitted on do not tell 2 from 8.
+OVERLAP = 4
+
+Caches = Literal["cold", "warm"]
+
+
+def estimate_kernel(
+    kernel: Kernel,
+    arch: Arch,
+    *,
+    caches: Caches = "cold",
+    clock_hz: float | None = None,
+    found: Profile | None = None,
+) -> Estimate:
+    """Estimate the time of one launch of a kernel.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    arch : Arch
+        With a ``gpu`` part.
+    caches : {'cold', 'warm'}
+        What the kernel finds in L2: nothing of its data, as when it runs once;
+        or what fits, as when the same launch is repeated.
+    clock_hz : float or None, hertz
+        Of the SMs; None: the machine's sustained clock.
+    found : Profile or None
+        What `profile` counted, if it is at hand.
+
+    Returns
+    -------
+    Estimate
+        Its parts are seconds that each resource alone would take.
+
+    Raises
+    ------
+    ArchError
+        If the machine is no GPU.
+    InputError
+        If no block fits on an SM, ``caches`` is neither word, or the clock is
+        not above zero.
+
+    Notes
+    -----
+    See `loopsched.gpu.timing` for the model and docs/kernels.md for how far it
+    is off.
+
+    Examples
+    --------
+    >>> from loopsched import gemm, load_arch
+    >>> kernel = Kernel.of(
+    ...     gemm(m=1024, n=1024, k=1024),
+    ...     "M:1024@block_y N:1024@block_x K:1024 M:32@thread_y N:32@thread_x K:32",
+    ...     reads={"A": "shared@K", "B": "shared@K"},
+    ...     guard="load",
+    ...     is_unrolled=True,
+    ... )
+    >>> found = estimate_kernel(kernel, load_arch("h200"), caches="warm")
+    >>> 150e-6 < found.time_s < 350e-6  # 241 us measured
+    True
+    """
+    if caches not in ("cold", "warm"):
+        raise InputError(f"caches {caches!r}: unknown; {near(caches, ('cold', 'warm'))}")
+    if clock_hz is not None and not 0 < clock_hz < math.inf:
+        raise InputError(f"clock_hz is {clock_hz!r}; a number above zero is needed")
+    gpu = arch.kernel_limits
+    calibration = kernel_calibration()
+    found = profile(kernel, arch) if found is None else found
+    counts = (found.fma_warp_instructions, found.fma_thread_instructions)
+    work = instructions(kernel, found.accesses, counts, gpu.warp_threads)
+    clock = arch.compute.clock_hz if clock_hz is None else clock_hz
+    parts: dict[str, float] = {}
+    busy_s = 0.0
+    for many, wave in waves(
+        kernel, found, work, arch, issue=calibration.time.issue, is_cold=caches == "cold"
+    ):
+        busy_s += many * wave.cycles / clock
+        for name, cycles in (*wave.pipes.items(), ("latency", wave.chain)):
+            parts[name] = parts.get(name, 0.0) + many * cycles / clock
+    parts["L2"], parts["DRAM"] = _beyond(kernel, found, arch, caches)
+    parts["launch"] = calibration.time.launch * gpu.launch_s
+    time_s = _beside(busy_s, parts["L2"], parts["DRAM"]) + parts["launch"]
+    spread = calibration.time.spread
+    return Estimate(
+        time_s,
+        time_s / spread,
+        time_s * spread,
+        kernel_bound(kernel, arch),
+        max(parts, key=lambda name: parts[name]),
+        tuple(parts.items()),
+        kernel.name,
+        calibration.basis,
+    )
+
+
+def estimate_steps(
+    steps: Sequence[tuple[Kernel, int]],
+    arch: Arch,
+    *,
+    caches: Caches = "cold",
+    clock_hz: float | None = None,
+) -> Estimate:
+    """Estimate kernels that run one after another, each a number of times.
+
+    Parameters
+    ----------
+    steps : sequence of (Kernel, int)
+        As `loopsched.gpu.presets.preset` builds them.
+    arch : Arch
+    caches : {'cold', 'warm'}
+        Of a kernel that is started once; one that is started again and again
+        finds L2 warm.
+    clock_hz : float or None, hertz
+
+    Raises
+    ------
+    InputError
+        If there are no steps, or as `estimate_kernel`.
+
+    Examples
+    --------
+    >>> from loopsched import load_arch
+    >>> from loopsched.gpu.presets import preset
+    >>> said = estimate_steps(preset("layer_unroll", batch=100), load_arch("titan_v"))
+    >>> said.kernel
+    '100 x unroll, 100 x multiply'
+    """
+    if not steps:
+        raise InputError("no kernels to estimate")
+    said = [
+        estimate_kernel(kernel, arch, caches=caches if many == 1 else "warm", clock_hz=clock_hz)
+        for kernel, many in steps
+    ]
+    if len(said) == 1 and steps[0][1] == 1:
+        return said[0]
+    parts: dict[str, float] = {}
+    for one, (_, many) in zip(said, steps, strict=True):
+        for name, seconds in one.parts:
+            parts[name] = parts.get(name, 0.0) + many * seconds
+
+    def total(field: str) -> float:
+        return float(
+            sum(many * getattr(one, field) for one, (_, many) in zip(said, steps, strict=True))
+        )
+
+    return Estimate(
+        total("time_s"),
+        total("low_s"),
+        total("high_s"),
+        total("time_bound_s"),
+        max(parts, key=lambda name: parts[name]),
+        tuple(parts.items()),
+        ", ".join(f"{many} x {kernel.name}" for kernel, many in steps),
+        said[0].basis,
+    )
+
+
+def kernel_bound(kernel: Kernel, arch: Arch) -> float:
+    """Seconds that no run of a kernel's problem can beat, whatever is in its caches.
+
+    All lanes at the highest clock; and data beyond what the caches could hold,
+    at the data sheet's bandwidth.
+    """
+    flops = kernel.problem.flops if kernel.multiplies else 0
+    outer = arch.caches[0]
+    bandwidth = outer.bound_bandwidth_bytes_per_s
+    kept = (outer.capacity_bytes or 0) * outer.instances
+    excess = max(0, _data_bytes(kernel) - kept)
+    return max(
+        flops / 2 / arch.compute.peak_macs_per_s("fp32"),
+        excess / bandwidth if bandwidth else 0.0,
+    )
+
+
+def _beyond(kernel: Kernel, found: Profile, arch: Arch, caches: Caches) -> tuple[float, float]:
+    """Seconds that L2 and DRAM alone would take."""
+    gpu = arch.kernel_limits
+    outer = arch.caches[0]
+    inner = next((level for level in arch.caches[1:] if level.bandwidth_bytes_per_s), None)
+    sectors = found.l2_read_sectors + found.l2_write_sectors
+    l2_s = 0.0
+    if inner is not None and inner.bandwidth_bytes_per_s is not None:
+        l2_s = sectors * gpu.sector_bytes / inner.bandwidth_bytes_per_s
+    moved = found.dram_read_bytes + found.dram_write_bytes
+    if caches == "warm" and _data_bytes(kernel) <= (outer.usable_bytes or 0):
+        moved = 0
+    bandwidth = (outer.bandwidth_bytes_per_s or math.inf) * gpu.dram_efficiency
+    return l2_s, moved / bandwidth
+
+
+def _beside(*seconds: float) -> float:
+    """Join what goes on side by side: the longest counts, others where they come near it."""
+    return float(sum(one**OVERLAP for one in seconds) ** (1 / OVERLAP))
+
+
+def _data_bytes(kernel: Kernel) -> int:
+    return sum(tensor_bytes(kernel.problem, tensor) for tensor in kernel.problem.tensors)

@@ -1,0 +1,115 @@
+"""The few numbers of the time model of mapped kernels that were fitted, and on what."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+
+from loopsched.errors import LoopschedError
+
+_FILE = Path(__file__).parent / "kernel_calibration.json"
+
+
+@dataclass(frozen=True, slots=True)
+class InstructionCosts:
+    """What a warp executes beside multiply-adds, loads and stores.
+
+    Parameters
+    ----------
+    start : float
+        Once: indices of the thread, the test that it has work, the end.
+    fill : float
+        For each element that it puts into a tile: loop, addresses, tests.
+    digits : float
+        For each of these whose address takes divisions (an unrolled image).
+    test : float
+        For each load that is tested against the edge of the data.
+    load : float
+        For each load inside loops that are not unrolled.
+    row : float
+        For each time that the innermost loop starts: it is unrolled by four,
+        and its rest is not.
+    unrolled_load : float
+        For each global load inside loops that are unrolled.
+    unrolled_start : float
+        For each time that such loops start.
+    integer_share : float
+        Integer instructions, of all these.
+    """
+
+    start: float
+    fill: float
+    digits: float
+    test: float
+    load: float
+    row: float
+    unrolled_load: float
+    unrolled_start: float
+    integer_share: float
+
+
+@dataclass(frozen=True, slots=True)
+class TimeShares:
+    """How far a kernel comes of what the architecture file grants.
+
+    Parameters
+    ----------
+    issue : float
+        Of the instructions that schedulers could start.
+    launch : float
+        Part of ``gpu.launch_s`` that a kernel in a row of kernels shows.
+    spread : float
+        Factor that eight of ten measured times are within, up or down.
+    """
+
+    issue: float
+    launch: float
+    spread: float
+
+
+@dataclass(frozen=True, slots=True)
+class KernelCalibration:
+    """The calibration of mapped kernels.
+
+    Parameters
+    ----------
+    instructions : InstructionCosts
+    time : TimeShares
+    basis : str
+        On what the numbers were fitted.
+
+    Examples
+    --------
+    >>> 0.7 < kernel_calibration().time.issue <= 1
+    True
+    """
+
+    instructions: InstructionCosts
+    time: TimeShares
+    basis: str
+
+
+@cache
+def kernel_calibration() -> KernelCalibration:
+    """Load the shipped calibration.
+
+    Raises
+    ------
+    LoopschedError
+        If the file lacks a number.
+    """
+    data = json.loads(_FILE.read_text(encoding="utf-8"))
+    try:
+        return KernelCalibration(
+            InstructionCosts(**_numbers(data["instructions"], InstructionCosts)),
+            TimeShares(**_numbers(data["time"], TimeShares)),
+            str(data["basis"]),
+        )
+    except KeyError as error:
+        raise LoopschedError(f"{_FILE.name}: {error} is missing") from None
+
+
+def _numbers(data: dict[str, float], kind: type[InstructionCosts | TimeShares]) -> dict[str, float]:
+    return {entry.name: float(data[entry.name]) for entry in fields(kind)}
