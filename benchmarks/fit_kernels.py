@@ -72,8 +72,7 @@ def kernel_of(case: str) -> Kernel:
     sizes = {key: value for key, _, value in (part.partition("=") for part in rest)}
     number = {key: int(value) for key, value in sizes.items() if value.isdigit()}
     if name == "direct_unrolled":
-        kernel = direct(number["S"], number["K"], number["Ni"], number["Nn"], number["b"])
-        return replace(kernel, is_unrolled=True)
+        return direct(number["S"], number["K"], number["Ni"], number["Nn"], number["b"])
     if name.startswith("filt_"):
         x, y = (int(side) for side in sizes["b"].split("x"))
         builds = {
