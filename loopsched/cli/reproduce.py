@@ -171,7 +171,7 @@ def _error(error: float | None, unit: str) -> str:
     if error is None:
         return ""
     if unit == "%":
-        return f"{error:+.1f} pt"
+        return "0 pt" if abs(error) < 0.05 else f"{error:+.1f} pt"
     size = 100 * error
     if abs(size) < 0.005:
         return "0 %"
