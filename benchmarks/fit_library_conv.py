@@ -193,7 +193,7 @@ def estimate_s(row: Row, fitted: ConvCalibration, is_known: bool = True) -> floa
     """Estimate as `conv_estimate` does, with other numbers."""
     target = target_for(row, fitted)
     algorithm = row.algorithm if is_known else None
-    names = choices(target) if algorithm is None else (algorithm,)
+    names = choices(row.layer, target) if algorithm is None else (algorithm,)
     found = [run.time_s for name in names if (run := run_of(row.layer, target, name))]
     return max(bound_s(row, algorithm), min(found))
 

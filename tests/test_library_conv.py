@@ -201,7 +201,8 @@ def test_a_bound_stays_below_its_estimate(problem: Problem, name: str) -> None:
 @given(layers(), st.sampled_from(["fp32", "fp16"]))
 def test_the_default_is_the_fastest_of_the_choices(problem: Problem, data_type: str) -> None:
     found = runs_of(problem, machine("v100"), data_type)
-    allowed = [found[name].time_s for name in CHOICES if name in found]
+    names = CHOICES if problem.size["R"] == 3 else CHOICES[:2]
+    allowed = [found[name].time_s for name in names if name in found]
     assert found[None].time_s in allowed
     if data_type == "fp32":
         assert found[None].time_s == min(allowed)

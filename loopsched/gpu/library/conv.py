@@ -39,6 +39,7 @@ _WINOGRADS = ALGORITHMS[3:5]
 # What a library chooses among.  The others move far more, and no row of DeepBench
 # on which their label can be right is faster than these.
 CHOICES = (*_GEMMS[:2], *_WINOGRADS)
+_WINOGRAD_FILTER = 3
 # Channels of a tensor-core kernel come in multiples of it; others run on the ordinary lanes.
 _TENSOR_CHANNELS = 8
 
@@ -88,7 +89,7 @@ def conv_estimate(
     """
     layer = layer_of(problem)
     target = target_of(layer, arch, data_type, algorithm)
-    names = choices(target) if algorithm is None else (algorithm,)
+    names = choices(layer, target) if algorithm is None else (algorithm,)
     runs = [run for name in names if (run := run_of(layer, target, name, required=algorithm))]
     found = min(runs, key=lambda run: run.time_s)
     macs = least_macs(layer, algorithm)
@@ -158,9 +159,15 @@ def algorithm_flops(problem: Problem, algorithm: str) -> int:
     return 2 * macs
 
 
-def choices(target: Target) -> tuple[str, ...]:
-    """Name the algorithms that a library chooses among; tensor cores run products only."""
-    return CHOICES if target.machine.on_lanes else _GEMMS[1:2]
+def choices(layer: Layer, target: Target) -> tuple[str, ...]:
+    """Name the algorithms that a library chooses among.
+
+    Tensor cores run products only.  Winograd is for 3x3 filters: of larger
+    ones, no label of any GPU says that it was taken.
+    """
+    if not target.machine.on_lanes:
+        return _GEMMS[1:2]
+    return CHOICES if layer.r == layer.s == _WINOGRAD_FILTER else CHOICES[:2]
 
 
 def target_of(
