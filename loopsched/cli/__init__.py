@@ -31,6 +31,7 @@ _COMMANDS = {
     "compare": ("compare", "Explain why one schedule is worse than another."),
     "space": ("space", "Count the schedules of a search before it runs."),
     "validate": ("validate", "Hold predictions against counters and measured times."),
+    "kernel": ("kernel", "Say what a GPU kernel asks of a machine."),
     "reproduce": ("reproduce", "Reproduce the tables of a report, with ours beside."),
     "sensitivity": ("sensitivity", "Search again on changed machines: what matters?"),
     "archs": ("listing", "List architectures, or show one with its sources."),

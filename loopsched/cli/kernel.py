@@ -1,0 +1,312 @@
+"""``kernel``: what a GPU kernel asks of a machine."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from loopsched.cli import options, output
+from loopsched.cli.inputs import schedule_from, select_one
+from loopsched.cli.kernel_tiled import tiled
+from loopsched.cli.output import Style
+from loopsched.errors import InputError
+from loopsched.render import Column, binary, percent, scaled, words
+
+if TYPE_CHECKING:
+    from loopsched.arch import Arch
+    from loopsched.gpu.counting import AccessCount, Profile
+    from loopsched.gpu.kernel import Kernel
+
+_PRESET_EPILOG = """\b
+loopsched kernel preset                                  list the presets
+loopsched kernel preset layer_base layer=2 batch=100     a layer of report 002
+loopsched kernel preset filter_coarse outputs=apart --arch h200
+"""
+_MAPPED_EPILOG = """\b
+loopsched kernel mapped gemm:m=1024,n=1024,k=1024 \\
+  'M:1024@block_y N:1024@block_x M:32@thread_y N:32@thread_x K:1024 K:32' \\
+  --read A=shared@K --read B=shared@K,pitch=33 --guard load
+"""
+
+
+@click.group()
+def kernel() -> None:
+    """Say what a GPU kernel asks of a machine: docs/kernels.md."""
+
+
+kernel.add_command(tiled)
+
+
+@kernel.command(epilog=_PRESET_EPILOG)
+@click.argument("name", required=False)
+@click.argument("settings", nargs=-1, metavar="[OPTION=VALUE]...")
+@options.arch
+@options.form
+def preset(name: str | None, settings: tuple[str, ...], arch: str, form: Style) -> None:
+    """Describe a kernel of the reports; without NAME, list them."""
+    from loopsched.arch_file import load_arch
+    from loopsched.gpu.presets import preset as build
+
+    if name is None:
+        _list(form)
+        return
+    _report(build(name, **_settings(settings)), load_arch(arch), form)
+
+
+@kernel.command(epilog=_MAPPED_EPILOG)
+@click.argument("problem")
+@click.argument("schedule")
+@options.layers
+@options.element_bytes
+@click.option(
+    "--read",
+    "reads",
+    multiple=True,
+    metavar="TENSOR=WHERE",
+    help="global (default), l2, readonly, constant, or shared@PLACE, with options: "
+    "'shared@K,pitch=33', 'global,held=R'; may be repeated.",
+)
+@click.option(
+    "--layout",
+    "layouts",
+    multiple=True,
+    metavar="TENSOR=AXES",
+    help="Order of axes in memory: 'input=NHWC', 'A=M K:4100'; may be repeated.",
+)
+@click.option(
+    "--guard",
+    type=click.Choice(["thread", "load"]),
+    default="thread",
+    show_default=True,
+    help="Threads outside the output do nothing, or compute along.",
+)
+@click.option(
+    "--padding",
+    type=click.Choice(["skip", "zero"]),
+    default="skip",
+    show_default=True,
+    help="Points in the padding are skipped, or multiply by zero.",
+)
+@click.option("--registers", type=click.IntRange(1), help="Of a thread; estimated if not given.")
+@click.option("--unrolled", is_flag=True, help="The loops of a thread are unrolled.")
+@click.option("--double-buffered", is_flag=True, help="Tiles are filled while others are used.")
+@options.arch
+@options.form
+def mapped(
+    problem: str,
+    schedule: str,
+    layers: tuple[str, ...],
+    element_bytes: int | None,
+    reads: tuple[str, ...],
+    layouts: tuple[str, ...],
+    guard: Literal["thread", "load"],
+    padding: Literal["skip", "zero"],
+    registers: int | None,
+    unrolled: bool,
+    double_buffered: bool,
+    arch: str,
+    form: Style,
+) -> None:
+    """Describe SCHEDULE of PROBLEM as a kernel.
+
+    Loops marked @block_x, @block_y, @block_z make the grid, @thread_x and so on
+    the block; each thread runs the others.
+    """
+    from loopsched.arch_file import load_arch
+    from loopsched.gpu.kernel import Kernel
+
+    one = select_one(problem, layers, element_bytes)
+    built = Kernel.of(
+        one,
+        schedule_from(schedule, one),
+        reads=_pairs(reads, "--read", "input=shared@C"),
+        layouts=_pairs(layouts, "--layout", "input=NHWC"),
+        guard=guard,
+        padding=padding,
+        registers=registers,
+        is_unrolled=unrolled,
+        double_buffered=double_buffered,
+    )
+    _report(((built, 1),), load_arch(arch), form)
+
+
+def _pairs(given: Sequence[str], option: str, example: str) -> dict[str, str]:
+    found = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name.strip() or not value.strip():
+            raise InputError(f"{option} '{text}' is not NAME=VALUE, such as {example}")
+        if name.strip() in found:
+            raise InputError(f"{option}: '{name.strip()}' is given twice")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def _settings(given: Sequence[str]) -> dict[str, int | str | bool]:
+    """Read options of a preset: whole numbers, true and false, or words."""
+    pairs = _pairs(given, "option", "batch=100")
+    values: dict[str, int | str | bool] = {}
+    for name, text in pairs.items():
+        if text in ("true", "false"):
+            values[name] = text == "true"
+        else:
+            values[name] = int(text) if re.fullmatch(r"[0-9]{1,18}", text) else text
+    return values
+
+
+def _list(form: Style) -> None:
+    from loopsched.gpu.presets import presets
+
+    rows = [
+        {
+            "preset": one.name,
+            "title": one.title,
+            "options": " ".join(
+                f"{name}={str(value).lower() if isinstance(value, bool) else value}"
+                for name, value in one.options.items()
+            ),
+        }
+        for one in presets()
+    ]
+    if form != "table":
+        output.print_rows(rows, form)
+        return
+    for row in rows:
+        output.print_text(f"{row['preset']:<16}{row['title']}", hang=" " * 16)
+        output.print_text(f"{'':<16}{row['options']}", hang=" " * 16)
+
+
+def _report(kernels: Sequence[tuple[Kernel, int]], arch: Arch, form: Style) -> None:
+    from loopsched.gpu.counting import profile
+    from loopsched.gpu.rows import profile_row
+
+    found = [(profile(one, arch), launches) for one, launches in kernels]
+    if form != "table":
+        output.print_rows((profile_row(one, launches) for one, launches in found), form)
+        return
+    for number, ((one, launches), (built, _)) in enumerate(zip(found, kernels, strict=True)):
+        if number:
+            click.echo()
+        often = f", started {launches} times" if launches > 1 else ""
+        output.print_text(f"{one.name} on {arch.name}{often}: {built.schedule}")
+        click.echo()
+        for title, text in _lines(one, built):
+            output.print_text(f"{title:<14}{text}", hang=" " * 14)
+        click.echo()
+        _print_accesses(one.accesses)
+        click.echo()
+        _print_traffic(one)
+
+
+def _lines(found: Profile, built: Kernel) -> Iterator[tuple[str, str]]:
+    grid, block = (" x ".join(map(str, shape)) for shape in (found.grid, found.block))
+    yield "grid", f"{grid} = {found.n_blocks} blocks of {block} threads; {found.waves:.4g} waves"
+    yield (
+        "warps",
+        f"{found.n_warps}; {found.divergent_warps} across the edge of the output "
+        f"({percent(found.divergence)}), {found.partial_warps} with fewer than 32 threads",
+    )
+    yield (
+        "occupancy",
+        f"{percent(found.occupancy.share)}: {found.occupancy.blocks} blocks and "
+        f"{found.occupancy.warps} warps of an SM, limited by "
+        + " and ".join(found.occupancy.limited_by),
+    )
+    guessed = " (a guess)" if built.registers is None else ""
+    shared = binary(found.shared_bytes)
+    yield (
+        "a block",
+        f"{found.registers} registers a thread{guessed}, {shared} of shared memory, "
+        f"{found.syncs} barriers",
+    )
+    yield (
+        "work",
+        f"{scaled(found.flops, 'FLOP')}; {scaled(found.fma_thread_instructions)} multiply-adds by "
+        f"threads, {scaled(found.fma_warp_instructions)} by warps",
+    )
+    yield (
+        "model",
+        f"{scaled(found.integer_ops)} integer instructions; "
+        f"{percent(found.warp_efficiency)} of lanes on",
+    )
+    yield (
+        "global",
+        f"{found.sectors_per_load_request:.4g} sectors a load request, "
+        f"{percent(found.load_efficiency)} of their bytes useful; stores "
+        f"{percent(found.store_efficiency)}",
+    )
+
+
+def _print_accesses(accesses: Sequence[AccessCount]) -> None:
+    rows = [
+        [
+            f"{one.tensor} {one.op}",
+            one.space,
+            one.stage,
+            str(one.trips * one.rounds),
+            str(one.requests),
+            str(one.sectors) if one.is_global else "",
+            _ratio(one.sectors, one.requests) if one.is_global else "",
+            "" if one.is_global else _ratio(one.wavefronts, one.requests),
+            percent(one.useful_bytes / (32 * one.sectors)) if one.sectors else "",
+        ]
+        for one in accesses
+    ]
+    output.print_table(
+        (
+            words("access", shrinks="middle"),
+            words("space"),
+            words("stage"),
+            Column("a thread", spare=2),
+            Column("requests"),
+            Column("sectors"),
+            Column("each"),
+            Column("passes"),
+            Column("useful", spare=1),
+        ),
+        rows,
+    )
+
+
+def _ratio(part: int, whole: int) -> str:
+    return f"{part / whole:.3f}" if whole else "-"
+
+
+def _print_traffic(found: Profile) -> None:
+    rows = [
+        ["L1", percent(found.l1_hit), "", "", _intensity(found, "L1")],
+        ["shared", "", "", "", _intensity(found, "shared")],
+        [
+            "L2",
+            "",
+            scaled(32 * found.l2_read_sectors, "B"),
+            scaled(32 * found.l2_write_sectors, "B"),
+            _intensity(found, "L2"),
+        ],
+        [
+            "DRAM",
+            "",
+            scaled(found.dram_read_bytes, "B"),
+            scaled(found.dram_write_bytes, "B"),
+            _intensity(found, "DRAM"),
+        ],
+    ]
+    output.print_table(
+        (
+            words("traffic (model)"),
+            Column("hits"),
+            Column("read"),
+            Column("written"),
+            Column("FLOP/B"),
+        ),
+        rows,
+    )
+
+
+def _intensity(found: Profile, level: Literal["L1", "shared", "L2", "DRAM"]) -> str:
+    value = found.intensity(level)
+    return f"{value:.4g}" if math.isfinite(value) else "-"

@@ -1,0 +1,91 @@
+"""``kernel preset`` and ``kernel mapped``: what they print, and their complaints."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from loopsched.cli import run
+
+GEMM = (
+    "gemm:m=1024,n=1024,k=1024",
+    "M:1024@block_y N:1024@block_x M:32@thread_y N:32@thread_x K:1024 K:32",
+)
+TILES = ("--read", "A=shared@K", "--read", "B=shared@K", "--guard", "load")
+
+
+def lines(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
+    assert run(["kernel", *arguments]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def rows(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[dict[str, object]]:
+    found = json.loads("\n".join(lines(capsys, *arguments, "--format", "json")))
+    assert isinstance(found, list)
+    return found
+
+
+def test_presets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    listed = rows(capsys, "preset")
+    assert listed[0]["preset"] == "direct"
+    assert "block=16" in str(listed[0]["options"])
+    text = lines(capsys, "preset")
+    assert any(line.startswith("layer_base") for line in text)
+
+
+def test_a_preset_is_described(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = lines(capsys, "preset", "layer_base", "layer=1", "batch=1000", "--arch", "v100")
+    assert max(map(len, text)) <= 80
+    page = " ".join(" ".join(text).split())
+    assert "396000 across the edge of the output (16.5 %)" in page
+    assert "1000 x 12 x 25 = 300000 blocks of 16 x 16 x 1 threads" in page
+    assert "57.4 % of their bytes useful" in page
+
+
+def test_a_preset_of_two_kernels_has_two_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    unroll, multiply = rows(capsys, "preset", "layer_unroll", "batch=7")
+    assert (unroll["kernel"], unroll["launches"]) == ("unroll", 7)
+    assert (multiply["kernel"], multiply["launches"]) == ("multiply", 7)
+    assert multiply["flops"] == 2 * 12 * 49 * 66 * 66
+    assert multiply["intensity_shared"] == pytest.approx(2 * 12 * 49 * 66 * 66 / (128 * 578688))
+    assert unroll["intensity_shared"] is None  # it uses none
+
+
+def test_a_schedule_is_described(capsys: pytest.CaptureFixture[str]) -> None:
+    (row,) = rows(capsys, "mapped", *GEMM, *TILES, "--arch", "h200", "--unrolled")
+    assert row["load_sectors"] == 8388608
+    assert row["shared_bytes"] == 8192
+    (padded,) = rows(capsys, "mapped", *GEMM, "--read", "A=shared@K,pitch=33", *TILES[2:])
+    assert padded["shared_bytes"] == 4 * (32 * 33 + 32 * 32)
+    text = lines(capsys, "mapped", *GEMM, *TILES, "--registers", "64")
+    assert any("64 registers a thread, 8.000 KiB" in line for line in text)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("preset", "dirct"), "did you mean 'direct'"),
+        (("preset", "direct", "size"), "option 'size' is not NAME=VALUE, such as batch=100"),
+        (("preset", "direct", "size=x"), "something like 32"),
+        (("mapped", *GEMM, "--read", "A=shard"), "did you mean 'shared'"),
+        (("mapped", *GEMM, "--read", "A=shared@Q"), "no time loop over 'Q'"),
+        (("mapped", *GEMM, "--read", "A=shared@K", "--read", "A=l2"), "'A' is given twice"),
+        (("mapped", *GEMM, "--read", "C=l2"), "no such tensor is read"),
+        (("mapped", *GEMM, "--layout", "A=M"), "each axis once is needed"),
+        (("mapped", GEMM[0], GEMM[1].replace("thread_x", "thread_w")), "no unit 'thread_w'"),
+        (("mapped", *GEMM, "--read", "A=global@K"), "only shared memory has a place"),
+        (("mapped", *GEMM, "--registers", "900"), "registers of a thread; at most 255"),
+        (("mapped", GEMM[0], "M:1024 N:1024 K:1024@thread_x"), "threads cannot run it"),
+    ],
+)
+def test_complaints(
+    capsys: pytest.CaptureFixture[str], arguments: tuple[str, ...], said: str
+) -> None:
+    assert run(["kernel", *arguments]) == 3
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert not captured.out
