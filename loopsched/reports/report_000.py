@@ -168,7 +168,7 @@ def _remarks(report: Mapping[str, Any], tables: tuple[ReportTable, ...]) -> tupl
         "Measured FLOPs are two a multiply-accumulate and one an output, the activation, in every "
         "column but one: with 2 channels, 74,753 are 1,025 more than two a multiply-accumulate, "
         "for 2,048 outputs.",
-        "Ours are counted from the kernel's mapping and estimated with numbers fitted to kernels on "
-        "an H200 only, nothing in the caches. Its loops over the filter are taken to be unrolled: "
-        "measured integer operations a channel are no more with 5 x 5 than with 3 x 3.",
+        "Ours are counted from the kernel's mapping, and estimated with numbers fitted to kernels "
+        "on an H200 only and nothing in the caches. Its loops over the filter are taken to be "
+        "unrolled: measured integer operations a channel are no more with 5 x 5 than with 3 x 3.",
     )
