@@ -338,6 +338,14 @@ def test_summary_by_hand(said: list[dict[str, object]]) -> None:
     assert [len(str(one["arch"])) > 0 for one in said] == [True] * 3
 
 
+@pytest.mark.parametrize(("time_us", "share"), [(49, 0), (51, 1), (149, 1), (151, 0)])
+def test_within_the_spread_on_both_sides(
+    said: list[dict[str, object]], time_us: float, share: float
+) -> None:
+    """The estimate is 100 us, from 50 to 150."""
+    assert validate_times([product_row(time_us)]).summary["within_spread"] == share
+
+
 def test_violations_groups_and_rows_apart(said: list[dict[str, object]]) -> None:
     rows = [
         product_row(9.5),  # the bound is 10

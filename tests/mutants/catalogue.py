@@ -7,5 +7,6 @@ from .measuring import MEASURING
 from .models import MODELS
 from .mutant import Mutant
 from .searching import SEARCHING
+from .times import TIMES
 
-MUTANTS: tuple[Mutant, ...] = (*GEOMETRY, *MODELS, *SEARCHING, *MEASURING)
+MUTANTS: tuple[Mutant, ...] = (*GEOMETRY, *MODELS, *SEARCHING, *MEASURING, *TIMES)
