@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 from loopsched.gpu.counting import Profile
 
-
 _LEVELS: tuple[Literal["L1", "shared", "L2", "DRAM"], ...] = ("L1", "shared", "L2", "DRAM")
 
 
