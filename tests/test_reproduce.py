@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,8 @@ from loopsched.errors import InputError
 from loopsched.reports import REPORTS, Line, Reproduction, reproduce
 from loopsched.reports.result import ReportTable, summed
 from loopsched.validation.statistics import rank_correlation
+
+PAGE = Path(__file__).parent.parent / "docs" / "reports.md"
 
 
 @pytest.fixture(scope="module")
@@ -208,6 +211,47 @@ class TestOurs:
             error = sums[kernels].mean_error_ours
             assert error is not None
             assert error <= 0.30
+
+
+class TestDocs:
+    """The figures of docs/reports.md are those of the program."""
+
+    def test_mean_errors(self, seed000: Reproduction, seed003: Reproduction) -> None:
+        for found in (seed000, seed003):
+            checked = 0
+            for one in found.summary:
+                if one.group not in ("execution time", "time") and one.table:
+                    continue
+                cells = documented(one.table or f"together: {one.group}")
+                shown = [cell for cell in cells if cell.endswith(" %")][:2]
+                errors = [one.mean_error_theirs, one.mean_error_ours]
+                assert [float(cell.removesuffix(" %")) for cell in shown] == [
+                    pytest.approx(100 * (error or 0), abs=1) for error in errors
+                ]
+                checked += 1
+            assert checked in (4, 9)
+
+    def test_times_and_ranks(self, seed001: Reproduction, seed002: Reproduction) -> None:
+        for line in group(seed001, "times", "kernel time"):
+            measured, ours = documented(line.row)[1:3]
+            assert measured == line.measured
+            assert float(ours) == pytest.approx(line.ours, rel=0.03)
+        sums = {one.group: one for one in seed002.summary if not one.table}
+        for images in (100, 1000, 10000):
+            error, rank = documented(f"{images:,}")[1:3]
+            one = sums[f"both layers, {images} images"]
+            assert one.mean_error_ours is not None
+            assert float(error.removesuffix(" %")) == pytest.approx(
+                100 * one.mean_error_ours, abs=1
+            )
+            assert float(rank) == pytest.approx(one.rank_ours, abs=0.02)
+
+
+def documented(first: str) -> list[str]:
+    """Find the first row of the page's tables that begins so."""
+    rows = (row for row in PAGE.read_text(encoding="utf-8").splitlines() if row.startswith("|"))
+    split = ([cell.strip() for cell in row.strip("|").split("|")] for row in rows)
+    return next(cells for cells in split if cells[0] == first)
 
 
 class TestLine:
