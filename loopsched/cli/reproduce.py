@@ -33,7 +33,7 @@ _WIDE = 100
     type=click.Choice(["table", "json", "csv"]),
     default="table",
     show_default=True,
-    help="Tables for people, or {report, title, .., summary, rows}, or rows, for programs.",
+    help="Tables for people, or {name, title, .., summary, rows}, or rows, for programs.",
 )
 def reproduce(report: str | None, form: Literal["table", "json", "csv"]) -> None:
     """Reproduce the printed tables of a report, with ours beside.
@@ -76,6 +76,7 @@ def _list(form: Literal["table", "json", "csv"]) -> None:
 def _show(found: Reproduction) -> None:
     output.print_text(f"{found.name}: {found.title}")
     output.print_text(found.source)
+    output.print_text(f"Ours is for {found.arch}: see 'loopsched archs {found.arch}'.")
     for table in found.tables:
         click.echo()
         _show_table(table)
