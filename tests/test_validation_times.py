@@ -151,6 +151,22 @@ def test_a_product_with_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
         parse_times(text)
 
 
+def test_hand_written_kernels() -> None:
+    rows = read_times("h200_kernels")
+    assert {row.kind for row in rows} == {"kernel"}
+    (direct,) = [row for row in rows if row.values["case"] == "direct S=32 K=3 Ni=32 Nn=32 b=8"]
+    assert (direct.pass_, direct.algorithm) == ("", None)
+    assert direct.problem.macs == 32 * 32 * 32 * 32 * 3 * 3
+    assert direct.kernel is not None
+    assert direct.kernel.registers == direct.values["registers"]
+    found = validate_times([dict(direct.values)], "h200").rows[0]
+    # Measured: 50 us.
+    assert isinstance(found["estimate_us"], float)
+    assert 10 < found["estimate_us"] < 250
+    with pytest.raises(InputError, match=r"2 errors\n.*time_us is missing.*\n.*is no known kernel"):
+        parse_times("case,time_us\ndirec S=3,\n")
+
+
 def test_names_of_gpus() -> None:
     for name, arch in GPUS.items():
         for word in (name, name.lower(), name.upper(), arch, name.replace("Titan", "Titan ")):
@@ -168,7 +184,7 @@ BAD: dict[str, tuple[str, list[str]]] = {
     "empty": ("", ["is empty; a line of column names"]),
     "blank": ("\n \n", ["is empty"]),
     "no rows": (GEMM, ["no rows below the column names"]),
-    "unknown columns": ("a,b\n1,2\n", ["no column 'time_us'", "needed are: problem; or w h c"]),
+    "unknown columns": ("a,b\n1,2\n", ["no column 'time_us'", "needed are: problem; or case; or w h c"]),
     "missing": (
         "gpu,m,nn,time\nV100,1,1,1\n",
         ["3 errors", "no column 'time_us'; did you mean 'time'?", "no column 'n'; did you mean "

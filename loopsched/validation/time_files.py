@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from loopsched.arguments import DATA_TYPE_BYTES
 from loopsched.builders import conv2d, gemm
 from loopsched.errors import InputError, nearest
+from loopsched.gpu.kernel import Kernel
 from loopsched.problem import Problem
 from loopsched.resources import resource_names
 from loopsched.validation.csv_files import (
@@ -20,6 +21,7 @@ from loopsched.validation.csv_files import (
     shown,
     value_of,
 )
+from loopsched.validation.kernels import kernel_of
 from loopsched.validation.launches import problem_of
 
 # DeepBench's names of GPUs, and the architectures that they mean.
@@ -120,6 +122,8 @@ class TimeRow:
         Why the row is not to be counted with the others, if it is not.
     tiling : Tiling or None
         Of a tiled kernel; None: a library chose.
+    kernel : Kernel or None
+        A hand-written kernel; None: a library's, or a tiled one.
     """
 
     place: str
@@ -136,10 +140,13 @@ class TimeRow:
     time_us: float
     apart: str
     tiling: Tiling | None = None
+    kernel: Kernel | None = None
 
     @property
     def kind(self) -> str:
-        """``conv`` or ``gemm``, of a library; ``tiled``: a product with tiles of one's own."""
+        """``conv`` or ``gemm``, of a library; ``tiled`` or ``kernel``: of one's own."""
+        if self.kernel is not None:
+            return "kernel"
         if self.tiling is not None:
             return "tiled"
         return "conv" if self.problem.kind == "conv2d" else "gemm"
@@ -255,7 +262,8 @@ class _Reader:
         data_type = PRECISIONS[precision]
         pass_ = self._word("pass", PASSES, "fwd")
         algorithm = self._word("algo", ALGORITHMS, "") or None
-        problem = self._problem(data_type, pass_)
+        kernel = self._kernel()
+        problem = self._problem(data_type, pass_) if kernel is None else kernel.problem
         tiling = self._tiling() if is_tiled else None
         if problem is not None and tiling is not None and problem.kind != "gemm":
             self.faults.append(f"{problem.kind} with tiles; only products can have them here")
@@ -273,13 +281,14 @@ class _Reader:
             gpu=gpu,
             precision=precision,
             data_type=data_type,
-            pass_=_pass_of(problem) if is_conv else "",
-            algorithm=algorithm if is_conv else None,
+            pass_=_pass_of(problem) if is_conv and kernel is None else "",
+            algorithm=algorithm if is_conv and kernel is None else None,
             a_transposed=bool(transposed.get("transpose_a")),
             b_transposed=bool(transposed.get("transpose_b")),
             time_us=time_us,
             apart=_apart(self.values),
             tiling=tiling,
+            kernel=kernel,
         )
 
     def _time(self) -> float:
@@ -316,6 +325,8 @@ class _Reader:
 
     def _problem(self, data_type: str, pass_: str) -> Problem | None:
         element_bytes = DATA_TYPE_BYTES[data_type]
+        if self.values.get("case") is not None:  # of a kernel that could not be read
+            return None
         try:
             if self.values.get("problem") is not None:
                 return self._from_text(element_bytes)
@@ -378,6 +389,17 @@ class _Reader:
         widths = element_bytes if element_bytes > 1 else {"A": 1, "B": 1, "C": 4}
         return gemm(m=m, n=n, k=k, transpose_a=flags[0], transpose_b=flags[1], element_bytes=widths)
 
+    def _kernel(self) -> Kernel | None:
+        case = self.values.get("case")
+        if case is None:
+            return None
+        registers = self._count("registers") if self.values.get("registers") is not None else None
+        try:
+            return kernel_of(str(case), registers)
+        except InputError as error:
+            self.faults += error.problems
+            return None
+
     def _tiling(self) -> Tiling:
         tile_m, tile_n, tile_k, group_m = (self._count(name) for name in TILING)
         optional = {
@@ -422,7 +444,7 @@ class _Reader:
         if name in sizes and not any(one in self.values for one in sizes):
             # Nothing at all: say what a row can be, once.
             self.missing.append(
-                "columns say of no row what it is; needed are: problem; or "
+                "columns say of no row what it is; needed are: problem; or case; or "
                 f"{' '.join(_IMAGE)} pad_w pad_h stride_w stride_h; or {' '.join(_GEMM)}"
             )
             return True

@@ -18,7 +18,12 @@ if TYPE_CHECKING:
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 _BAND = 0.25
-_TITLES = {"conv": "convolutions", "gemm": "matrix products", "tiled": "tiled kernels"}
+_TITLES = {
+    "conv": "convolutions",
+    "gemm": "matrix products",
+    "tiled": "tiled kernels",
+    "kernel": "hand-written kernels",
+}
 _APART = "apart"
 
 

@@ -204,6 +204,23 @@ def tiled_estimate(problem: Problem, arch: Arch, tiling: Tiling, data_type: str)
     ).estimate
 
 
+def _estimate(row: TimeRow, arch: Arch, algorithm: str | None) -> Estimate:
+    if row.kernel is not None:
+        from loopsched.gpu.estimate import estimate_kernel
+
+        return estimate_kernel(row.kernel, arch, caches="warm")
+    if row.tiling is not None:
+        return tiled_estimate(row.problem, arch, row.tiling, row.data_type)
+    return library_estimate(
+        row.problem,
+        arch,
+        algorithm=algorithm,
+        data_type=row.data_type,
+        a_transposed=row.a_transposed,
+        b_transposed=row.b_transposed,
+    )
+
+
 class _Said:
     """What is said about rows, each problem asked once."""
 
@@ -215,7 +232,7 @@ class _Said:
         algorithm = row.algorithm if choice == "known" else None
         estimate = self._estimate(row, arch, algorithm)
         # A bound of what the estimate takes to run holds for no other algorithm.
-        is_given = algorithm is not None or row.problem.kind == "gemm"
+        is_given = algorithm is not None or row.kind != "conv"
         bound_s = estimate.time_bound_s
         if not is_given:
             bound_s, _ = time_bound(
@@ -232,20 +249,9 @@ class _Said:
 
     def _estimate(self, row: TimeRow, arch: Arch, algorithm: str | None) -> Estimate:
         operand = row.data_type, row.a_transposed, row.b_transposed
-        key = (row.problem, id(arch), algorithm, row.tiling, *operand)
+        key = (row.problem, id(arch), algorithm, row.tiling, row.kernel, *operand)
         if key not in self._estimates:
-            self._estimates[key] = (
-                library_estimate(
-                    row.problem,
-                    arch,
-                    algorithm=algorithm,
-                    data_type=row.data_type,
-                    a_transposed=row.a_transposed,
-                    b_transposed=row.b_transposed,
-                )
-                if row.tiling is None
-                else tiled_estimate(row.problem, arch, row.tiling, row.data_type)
-            )
+            self._estimates[key] = _estimate(row, arch, algorithm)
         return self._estimates[key]
 
     def _report003(self, problem: Problem) -> float | None:

@@ -98,8 +98,8 @@ _times.broken(
 _times.broken(
     "estimates-of-another-gpu",
     "a problem is estimated on the first GPU only",
-    "key = (row.problem, id(arch), algorithm, row.tiling, *operand)",
-    "key = (row.problem, algorithm, row.tiling, *operand)",
+    "key = (row.problem, id(arch), algorithm, row.tiling, row.kernel, *operand)",
+    "key = (row.problem, algorithm, row.tiling, row.kernel, *operand)",
 )
 
 _points = In("study/points.py", "test_sensitivity.py")
