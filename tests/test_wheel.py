@@ -42,7 +42,7 @@ def test_wheel_holds_every_shipped_file_and_nothing_else(wheel: Path) -> None:
         shipped = {f"loopsched/data/{path.relative_to(ROOT).as_posix()}" for path in files}
         assert shipped
         assert shipped <= inside
-    assert "loopsched/py.typed" in inside
+    assert {"loopsched/py.typed", "loopsched/gpu/library/calibration.json"} <= inside
     assert any(name.endswith("/LICENSE") for name in inside)
     tops = {name.partition("/")[0] for name in inside}
     assert tops == {"loopsched", *(top for top in tops if top.endswith(".dist-info"))}
