@@ -21,8 +21,6 @@ from loopsched.workload import load_workload
 ARCH = "titan_v"
 # Its sheet says "half (32)" of all rows: stored as fp16, computed as fp32.
 _DATA_TYPE = "fp16_as_fp32"
-# It says "GEMM" of all convolutions, and not which of cuDNN's three.
-_ALGORITHM = "IMPLICIT_GEMM"
 _BOUNDS = {"mem": "memory", "comp": "compute", "computation": "compute"}
 
 Row = dict[str, str]
@@ -106,7 +104,7 @@ def _ours(problem: Problem, row: Row, arch: Arch) -> Estimate:
     ran = measured_problem(problem, row)
     if ran.kind == "gemm":
         return gemm_estimate(ran, arch, data_type=_DATA_TYPE)
-    return conv_estimate(ran, arch, algorithm=_ALGORITHM, data_type=_DATA_TYPE)
+    return conv_estimate(ran, arch, algorithm=row["algo"], data_type=_DATA_TYPE)
 
 
 def _remarks(rows: Iterable[tuple[Problem, Row]], tables: Iterable[ReportTable]) -> tuple[str, ...]:

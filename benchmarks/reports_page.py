@@ -1,0 +1,143 @@
+"""Write the figures of docs/reports.md from what `loopsched.reproduce` gives.
+
+    python benchmarks/reports_page.py
+
+Each section of the page ends with a mark ``<!-- figures NAME -->``; what follows it, up
+to the next section, is written anew.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from loopsched.reports import Line, Reproduction, reproduce
+
+PAGE = Path(__file__).parent.parent / "docs" / "reports.md"
+
+
+def row(*cells: object) -> str:
+    return f"| {' | '.join(str(cell) for cell in cells)} |"
+
+
+def head(*titles: str) -> list[str]:
+    return [row(*titles), "|" + "---|" * len(titles)]
+
+
+def percent(error: float | None, digits: int = 1) -> str:
+    return "" if error is None else f"{100 * error:.{digits}f} %"
+
+
+def ranked(rank: float | None) -> str:
+    return "" if rank is None else f"{rank:.3f}"
+
+
+def micro(milliseconds: object) -> str:
+    value = 1e3 * float(str(milliseconds))
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def times(found: Reproduction, table: str, group: str) -> tuple[Line, ...]:
+    return dict(found.table(table).groups())[group]
+
+
+def report_000(found: Reproduction) -> list[str]:
+    lines = ["Mean error over each table, theirs and ours:", ""]
+    titles = ("execution time: theirs", "ours", "integer operations: theirs", "ours")
+    lines += head("table", "rows", *titles, "FLOPs: theirs", "ours")
+    for table in found.tables:
+        sums = {one.group: one for one in found.summary if one.table == table.title}
+        time, ints, flops = (
+            sums[name] for name in ("execution time", "integer operations", "FLOPs")
+        )
+        errors = [percent(e) for e in (time.mean_error_theirs, time.mean_error_ours)]
+        errors += [percent(e) for e in (ints.mean_error_theirs, ints.mean_error_ours)]
+        errors += [percent(e, 2) for e in (flops.mean_error_theirs, flops.mean_error_ours)]
+        lines.append(row(table.title, time.rows_ours, *errors))
+    lines += ["", "Execution times in microseconds:", ""]
+    lines += head("table", "case", "measured", "theirs", "ours")
+    for table in found.tables:
+        for line in times(found, table.name, "execution time"):
+            cells = (micro(value) for value in (line.measured, line.theirs, line.ours))
+            lines.append(row(table.name, line.row, *cells))
+    return lines
+
+
+def report_001(found: Reproduction) -> list[str]:
+    title = "faster than the baseline: measured"
+    lines = head("kernel", "measured (ms)", "ours (ms)", title, "ours")
+    faster = {
+        line.row: (line.measured, f"{line.ours:.2f}")
+        for line in times(found, "times", "times faster than the baseline")
+    }
+    for line in times(found, "times", "kernel time"):
+        cells = faster.get(line.row, ("", ""))
+        lines.append(row(line.row, line.measured, f"{line.ours:.2f}", *cells))
+    lines += ["", *head("count", "kernel", "measured", "ours")]
+    for table, group in (
+        ("table_1", "sectors a request"),
+        ("table_2", "sectors loaded from global memory"),
+        ("table_2", "L1 hit rate"),
+    ):
+        for line in times(found, table, group):
+            unit = f" {line.unit}" if line.unit else ""
+            ours = f"{line.ours:,}" if isinstance(line.ours, int) else f"{line.ours:.2f}"
+            measured = f"{int(line.measured):,}" if line.measured.isdigit() else line.measured
+            lines.append(row(group, line.row, measured + unit, ours + unit))
+    return lines
+
+
+def report_002(found: Reproduction) -> list[str]:
+    lines = ["Op times in milliseconds for 10,000 images:", ""]
+    lines += head("kernel", "layer 1: measured", "ours", "layer 2: measured", "ours")
+    layers = (times(found, "times_10000", f"layer {layer}") for layer in (1, 2))
+    for pair in zip(*layers, strict=True):
+        cells = [1e3 * float(str(v)) for line in pair for v in (line.measured, line.ours)]
+        lines.append(row(pair[0].row, *(f"{cell:.1f}" for cell in cells)))
+    lines.append("")
+    both = "both layers"
+    lines += head(
+        "images", f"mean error, {both}", f"rank correlation, {both}", "layer 1", "layer 2"
+    )
+    pools = {one.group: one for one in found.summary if not one.table}
+    for images in (100, 1000, 10000):
+        pool = pools[f"{both}, {images} images"]
+        alone = [one for one in found.summary if one.table == f"Op times, {images} images"]
+        ranks = [ranked(one.rank_ours) for one in (pool, *alone)]
+        lines.append(row(f"{images:,}", percent(pool.mean_error_ours), *ranks))
+    return lines
+
+
+def report_003(found: Reproduction) -> list[str]:
+    lines = ["Mean error and rank correlation:", ""]
+    lines += head("table", "rows: theirs, ours", "theirs", "ours", "rank: theirs", "ours")
+    for one in found.summary:
+        cells = [f"{one.rows_theirs}, {one.rows_ours}"]
+        cells += [percent(one.mean_error_theirs), percent(one.mean_error_ours)]
+        cells += [ranked(one.rank_theirs), ranked(one.rank_ours)]
+        lines.append(row(one.table or f"together: {one.group}", *cells))
+    return lines
+
+
+SECTIONS: dict[str, Callable[[Reproduction], list[str]]] = {
+    "000": report_000,
+    "001": report_001,
+    "002": report_002,
+    "003": report_003,
+}
+
+
+def main() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    for name, section in SECTIONS.items():
+        mark = f"<!-- figures {name} -->"
+        figures = "\n".join((mark, "", *section(reproduce(f"seed{name}")), ""))
+        before, after = text.split(mark)
+        rest = re.search(r"^## ", after, re.MULTILINE)
+        text = before + figures + (f"\n{after[rest.start() :]}" if rest else "")
+    PAGE.write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
