@@ -102,15 +102,14 @@ def implicit_gemm(layer: Layer, target: Target, precomputed: bool) -> Run:
         (timed for way in ways for timed in _timed(layer, target, way)),
         key=lambda timed: timed.time_s,
     )
-    if layer.pass_ == "backward_data" and layer.stride != (1, 1):
-        scattered = _scattered(layer, target)
-        if scattered.time_s < found.time_s:
-            return scattered
     split = f" split {found.split}" if found.split > 1 else ""
     # Of weights' gradients, a kernel clears the output or adds up its parts.
     is_longer = precomputed or layer.pass_ == "backward_weights"
     extra_s = target.kernel_s if is_longer else 0.0
-    return Run(found.time_s + extra_s, _with(found, extra_s), f"{name} {found.tile}{split}")
+    run = Run(found.time_s + extra_s, _with(found, extra_s), f"{name} {found.tile}{split}")
+    if layer.pass_ == "backward_data" and layer.stride != (1, 1):
+        return min(run, _scattered(layer, target), key=lambda run: run.time_s)
+    return run
 
 
 def explicit_gemm(layer: Layer, target: Target) -> Run:
