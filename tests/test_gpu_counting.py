@@ -185,6 +185,9 @@ def test_footprints_are_those_of_a_literal_walk(kernel: Kernel, data: st.DataObj
     tensor = data.draw(st.sampled_from(kernel.inputs))
     if kernel.read(tensor.name).space == "shared" or kernel.problem.kind == "conv2d":
         return
+    is_view = isinstance(kernel.layout(tensor.name), DigitLayout)
+    if is_view and any(one.dim == "N" and one.kind != "block" for one in kernel.loops):
+        return  # images that one block visits count apart
     depth = data.draw(st.integers(0, len(kernel.loops)))
     geometry = Geometry(kernel)
     assert footprint_sectors(geometry, tensor, depth, 32) == Walk(kernel).footprint(tensor, depth)

@@ -20,14 +20,15 @@ GLOBAL, SHARED, CONSTANT, NOTHING = range(4)
 
 @jit
 def classify(
-    address: NDArray[np.int64], is_on: NDArray[np.bool_], bins: int, per_bin: int, scale: int
+    address: NDArray[np.int64], is_on: NDArray[np.bool_], bins: int, power: int, scale: int
 ) -> tuple[Any, Any, int]:
     """Sort the iterations of some loops into classes that differ only in where they begin.
 
-    ``address[i, t]`` is what thread t adds to the address at iteration i, in elements.
-    Returns the relative addresses of each class, OFF for lanes that are off; for
-    each class and each beginning modulo ``bins`` the number of iterations;
-    and the number of classes.
+    ``address[i, t]`` is what thread t adds to the address at iteration i, in elements
+    of ``scale`` bytes; there are ``bins`` beginnings (a power of two), two to
+    the power of ``power`` bytes apart.  Returns the relative addresses of each
+    class, OFF for lanes that are off; for each class and each beginning the
+    number of iterations; and the number of classes.
     """
     many, width = address.shape
     room = 16
@@ -37,6 +38,13 @@ def classify(
     row = np.empty(width, np.int64)
     classes = 0
     last = 0
+    if width == 1:
+        shapes[0, 0] = 0
+        for i in range(many):
+            if is_on[i, 0]:
+                hist[0, (address[i, 0] * scale >> power) & (bins - 1)] += 1
+                classes = 1
+        return shapes, hist, classes
     for i in range(many):
         base = 0
         is_any = False
@@ -80,7 +88,7 @@ def classify(
             hashes[found] = mixed
             classes += 1
         last = found
-        hist[found, (base * scale // per_bin) % bins] += 1
+        hist[found, (base * scale >> power) & (bins - 1)] += 1
     return shapes, hist, classes
 
 
@@ -136,8 +144,8 @@ def count_lanes(
     """Run the lanes of every warp once for each combination of classes, and add up.
 
     ``lanes[v, l, g]`` is the thread's place in group g, -1 where lane l does not
-    exist; ``sizes`` holds bytes of an element, of a beginning's step, of a
-    sector, of a line, of a bank, the number of banks, and the space.
+    exist; ``sizes`` holds bytes of an element, of a beginning's step, the powers
+    of two of a sector and of a line, bytes of a bank, the banks, and the space.
     """
     many, bins = hist.shape
     warps, wide, groups = lanes.shape
@@ -208,20 +216,20 @@ def count_lanes(
                 if hist[n, b] == 0:
                     continue
                 shift = b * per_bin
-                done_sector = (place[0] + shift) // sector - 1
-                done_line = (place[0] + shift) // line - 1
+                done_sector = ((place[0] + shift) >> sector) - 1
+                done_line = ((place[0] + shift) >> line) - 1
                 n_sectors = 0
                 n_lines = 0
                 for i in range(active):
                     begin = place[i] + shift
                     end = begin + elem - 1
-                    last = end // sector
+                    last = end >> sector
                     if last > done_sector:
-                        n_sectors += last - max(begin // sector - 1, done_sector)
+                        n_sectors += last - max((begin >> sector) - 1, done_sector)
                         done_sector = last
-                    last = end // line
-                    if last > done_line:
-                        n_lines += last - max(begin // line - 1, done_line)
-                        done_line = last
+                        last = end >> line
+                        if last > done_line:
+                            n_lines += last - max((begin >> line) - 1, done_line)
+                            done_line = last
                 out[SECTORS] += n_sectors * hist[n, b]
                 out[LINES] += n_lines * hist[n, b]

@@ -268,7 +268,7 @@ def _group_classes(
     width = shape[2]
     flat = np.ascontiguousarray(address.reshape(-1, width))
     on = np.ascontiguousarray(is_on.reshape(-1, width))
-    shapes, hist, many = classify(flat, on, bins, per_bin, site.element_bytes)
+    shapes, hist, many = classify(flat, on, bins, per_bin.bit_length() - 1, site.element_bytes)
     return Classes(shapes[:many], hist[:many])
 
 
@@ -316,7 +316,9 @@ def _filling_classes(
     if not is_moving:
         address, is_on = address.reshape(-1, 1), is_on.reshape(-1, 1)
     address, is_on = np.ascontiguousarray(address), np.ascontiguousarray(is_on)
-    shapes, hist, many = classify(address, is_on, bins, per_bin, site.element_bytes)
+    shapes, hist, many = classify(
+        address, is_on, bins, per_bin.bit_length() - 1, site.element_bytes
+    )
     return Classes(shapes[:many], hist[:many])
 
 
@@ -389,7 +391,8 @@ def _counted(
         number = np.arange(len(hist), dtype=np.int64)
         for at in reversed(range(len(grouped))):
             number, picks[:, at] = np.divmod(number, len(grouped[at].hist))
-        sizes = [site.element_bytes, per_bin, gpu.sector_bytes, gpu.line_bytes]
+        powers = [size.bit_length() - 1 for size in (gpu.sector_bytes, gpu.line_bytes)]
+        sizes = [site.element_bytes, per_bin, *powers]
         sizes += [gpu.bank_bytes, gpu.banks, _CODES.get(site.space, GLOBAL)]
         shapes = _stacked(grouped)
         count_lanes(hist, picks, shapes, lanes, np.array(sizes, np.int64), out)

@@ -36,7 +36,8 @@ def footprint_sectors(geometry: Geometry, tensor: Tensor, depth: int, sector_byt
     """Count distinct sectors of each block, at each iteration outside a place; added up.
 
     Exact for a tensor whose axes are steps in memory, but that two of its
-    axes beyond the fastest two may share a sector, which counts twice.
+    axes beyond the fastest two may share a sector, which counts twice, and
+    so may images of a view that one block visits.
     """
     laid = geometry.placed[tensor.name]
     used = {dim for axis in tensor.axes for dim in axis.dims}

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 # whole lines.  Fitted to four rows of counters/h200_kernels.csv (gemm_*, M=1024);
 # docs/kernels.md says how the others come out.  Older GPUs have no such unit.
 MERGED_SHARE: Mapping[str, float] = {"h200": 0.36}
-# Waves that are looked at for what blocks share: the first, the last and some between.
-_WAVES = 4
+# Waves that are looked at for what blocks share: the first and the last.
+_WAVES = 2
 # Of blocks that ran before on a unit, those whose data may still be in its L1.
 _MOST_WAVES = 4
 # For what blocks of one unit share: so many units; of windows, so many places of each.
@@ -237,7 +237,7 @@ def _window_share(geometry: Geometry, tensor: Tensor, resident: int, arch: Arch)
     end = min(begin + size, kernel.n_blocks)
     blocks = [
         np.arange(begin + unit, end, arch.compute.units)
-        for unit in range(min(_UNITS, arch.compute.units))
+        for unit in range(min(_UNITS // 2, arch.compute.units))
     ]
     reaches = [axis_reach(geometry, tensor, laid.axes[at], 0) for at in fast]
     dims = [tuple(dim for dim, _ in laid.axes[at].terms) for at in fast]
