@@ -36,11 +36,17 @@ if TYPE_CHECKING:
     from loopsched.errors import ProblemError as ProblemError
     from loopsched.errors import ScheduleError as ScheduleError
     from loopsched.errors import WorkloadError as WorkloadError
+    from loopsched.gpu.counting import Profile as Profile
+    from loopsched.gpu.counting import profile as profile
+    from loopsched.gpu.kernel import Kernel as Kernel
     from loopsched.gpu.library.conv import algorithm_flops as algorithm_flops
     from loopsched.gpu.library.conv import conv_estimate as conv_estimate
     from loopsched.gpu.library.gemm import gemm_estimate as gemm_estimate
     from loopsched.gpu.library.tiled import tiled_conv as tiled_conv
     from loopsched.gpu.library.tiled import tiled_gemm as tiled_gemm
+    from loopsched.gpu.occupancy import occupancy as occupancy
+    from loopsched.gpu.presets import preset as preset
+    from loopsched.gpu.presets import presets as presets
     from loopsched.models.buffer import traffic as traffic
     from loopsched.models.yalsa import yalsa_bandwidth as yalsa_bandwidth
     from loopsched.nest import Loop as Loop
@@ -103,9 +109,13 @@ _EXPORTS = {
         "ScheduleError",
         "WorkloadError",
     ),
+    "gpu.counting": ("Profile", "profile"),
+    "gpu.kernel": ("Kernel",),
     "gpu.library.conv": ("algorithm_flops", "conv_estimate"),
     "gpu.library.gemm": ("gemm_estimate",),
     "gpu.library.tiled": ("tiled_conv", "tiled_gemm"),
+    "gpu.occupancy": ("occupancy",),
+    "gpu.presets": ("preset", "presets"),
     "models.buffer": ("traffic",),
     "models.yalsa": ("yalsa_bandwidth",),
     "nest": ("Loop", "Schedule"),
