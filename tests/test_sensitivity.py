@@ -16,14 +16,16 @@ from loopsched.arch import Arch, Compute, Level, buffer_arch
 from loopsched.arch_file import load_arch
 from loopsched.builders import conv2d, einsum, gemm
 from loopsched.cli import run
-from loopsched.errors import ConstraintError
+from loopsched.errors import ConstraintError, InputError
+from loopsched.gpu.estimate import estimate_kernel, estimate_steps
+from loopsched.gpu.presets import preset
 from loopsched.notation import parse_schedule
 from loopsched.scheduler import search
 from loopsched.scheduler.enumerate import schedules
 from loopsched.scheduler.space import space_of
 from loopsched.score import evaluate
 from loopsched.study import points as study
-from loopsched.study.points import changed_machines, parse_vary
+from loopsched.study.points import changed_machines, kernel_workload, parse_vary
 from loopsched.study.sensitivity import n_steps, sensitivity, sensitivity_points
 from loopsched.workload import Workload
 
@@ -160,9 +162,9 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     tasks: list[Any] = []
     real = study._run
 
-    def noted(machines: Any, problems: Any, options: Any, task: Any) -> Any:
-        tasks.append((task[0], problems[task[1]].sizes, machines[task[2]].digest))
-        return real(machines, problems, options, task)
+    def noted(machines: Any, cases: Any, options: Any, task: Any) -> Any:
+        tasks.append((task[0], cases[task[1]][0].sizes, machines[task[2]].digest))
+        return real(machines, cases, options, task)
 
     monkeypatch.setattr(study, "_run", noted)
     return tasks
@@ -213,6 +215,40 @@ def test_what_libraries_do_not_have_has_no_estimate() -> None:
     assert found.rows[1]["estimate_change"] is None
 
 
+def test_hand_written_kernels_in_the_place_of_the_librarys() -> None:
+    """Report 000: its kernel waits for weights from L2, so that latency matters."""
+    workload, kernels = kernel_workload("direct,size=16,block=8")
+    arch = load_arch("titan_v")
+    vary = {"gpu.l2_latency": [0.5, 2], "gpu.launch": [2]}
+    found = sensitivity(workload, arch, vary, kernels=kernels, quantity="estimate")
+    half, latency, launch = (point.estimate_s for point in found.points)
+    base = found.base.estimate_s
+    assert None not in (half, latency, launch, base)
+    kernel = preset("direct", size=16, block=8)[0][0]
+    assert base == estimate_kernel(kernel, arch).time_s
+    assert latency == estimate_kernel(kernel, arch.scaled("gpu.l2_latency", 2)).time_s
+    assert half < base < latency  # type: ignore[operator]
+    assert base < launch  # type: ignore[operator]
+    assert {point.time_s for point in found.points} == {found.base.time_s}
+    waits = found.summary["parameters"]
+    assert isinstance(waits, list)
+    assert {"time_elasticity": 0, "key": "gpu.l2_latency"}.items() <= waits[0].items()
+
+
+def test_kernels_that_are_started_often() -> None:
+    arch = load_arch("titan_v")
+    workload, kernels = kernel_workload("layer_unroll,batch=3")
+    assert [(kernel.name, n) for kernel, n in kernels[0]] == [("unroll", 3), ("multiply", 3)]
+    base = next(sensitivity_points(workload, arch, {"gpu.launch": [2]}, kernels=kernels))
+    assert base.n_problems == 3
+    assert base.estimate_s == pytest.approx(estimate_steps(kernels[0], arch).time_s)
+    for wrong in ("direc", "direct,size", "direct,size=x", "direct,size=1,size=2", "direct,siz=1"):
+        with pytest.raises(InputError, match=r"direct|siz"):
+            kernel_workload(wrong)
+    with pytest.raises(ConstraintError, match="1 kernels for 2 problems"):
+        sensitivity(TINY, arch, {"gpu.launch": [2]}, kernels=kernels)
+
+
 def test_processes_change_nothing() -> None:
     arch = two_levels()
     vary = {"dram.bandwidth": [0.5, 2], "compute.units": [2]}
@@ -230,12 +266,13 @@ def test_an_open_search_takes_what_another_point_found(monkeypatch: pytest.Monke
     """Searches that prove nothing and find nonsense do not make a larger machine slower."""
     real = study._run
 
-    def weak(machines: Any, problems: Any, options: Any, task: Any) -> Any:
+    def weak(machines: Any, cases: Any, options: Any, task: Any) -> Any:
+        problem = cases[0][0]
         if task[0] == "search" and machines[task[2]].compute.clock_hz > 1.5e8:
-            worst = parse_schedule("K:8 N:8 M:8", problems[0])
-            score = evaluate(problems[0], worst, machines[task[2]])
+            worst = parse_schedule("K:8 N:8 M:8", problem)
+            score = evaluate(problem, worst, machines[task[2]])
             return score.time_s, score.dram_bytes, score.bound_by, False, worst
-        return real(machines, problems, options, task)
+        return real(machines, cases, options, task)
 
     monkeypatch.setattr(study, "_run", weak)
     workload = Workload("w", (gemm(m=8, n=8, k=8),))
@@ -343,6 +380,16 @@ def test_an_interruption_keeps_what_is_done(
     printed = capsys.readouterr()
     assert [row["factor"] for row in json.loads(printed.out)["rows"]] == [1, 0.5]
     assert "interrupted" in printed.err
+
+
+def test_a_kernel_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["sensitivity", "kernel:direct,size=16", "-v", "gpu.dram_latency=0.5,2"]
+    assert run([*command, "-q", "estimate"]) == 0
+    printed = " ".join(capsys.readouterr().out.split())
+    assert "kernels: expected of kernel:direct,size=16." in printed
+    assert "parameter elasticity range schedules" in printed
+    assert run(["sensitivity", "kernel:dircet"]) == 3
+    assert "did you mean 'direct'?" in capsys.readouterr().err
 
 
 def test_wrong_arguments(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 _EPILOG = """\b
 loopsched sensitivity deepbench_conv --jobs 2
 loopsched sensitivity resnet50 -v dram.bandwidth=0.5,1,2,4 -v L2.capacity=2
-loopsched sensitivity vgg16 -q estimate -v gpu.launch=0.5,2 --plot vgg16.svg
+loopsched sensitivity kernel:direct,size=64 -q estimate -v gpu.l2_latency=2
 """
+_KERNEL = "kernel:"
 
 
 @click.command(epilog=_EPILOG)
@@ -70,22 +71,27 @@ def sensitivity(
 ) -> None:
     """Change numbers of a machine, one at a time, and search WORKLOAD again each time.
 
-    WORKLOAD is a name, a file, or a problem such as gemm:m=4,n=3,k=2.  --vary
+    WORKLOAD is a name, a file, a problem such as gemm:m=4,n=3,k=2, or a kernel of
+    the reports such as kernel:direct,size=64 ('loopsched kernel preset').  --vary
     takes bandwidths and capacities of levels, compute.units, compute.clock,
     compute.macs, and of GPUs gpu.l2_latency and others; a wrong key lists them.
     """
     from loopsched.arch_file import load_arch
-    from loopsched.study.points import parse_vary
+    from loopsched.study.points import kernel_workload, parse_vary
     from loopsched.study.sensitivity import Sensitivity, n_steps, sensitivity_points
 
-    chosen = select(workload, layers, element_bytes).workload
+    kernels = None
+    if workload.startswith(_KERNEL):
+        chosen, kernels = kernel_workload(workload.removeprefix(_KERNEL))
+    else:
+        chosen = select(workload, layers, element_bytes).workload
     machine = load_arch(arch)
     wanted: Mapping[str, Sequence[float]] | None = parse_vary(vary) or None
     if plot is not None:
         from loopsched.validation.plot import plot_target
 
         plot_target(plot)  # before the work, not after it
-    steps = n_steps(chosen, machine, wanted)
+    steps = n_steps(chosen, machine, wanted, kernels)
     output.announce_compilation()
     done: list[Point] = []
     try:
@@ -97,26 +103,27 @@ def sensitivity(
                 quantity=quantity,
                 jobs=jobs,
                 constraints=options.constraints_of(given),
+                kernels=kernels,
                 progress=progress.step,
             ):
                 done.append(point)
     finally:  # also what an interruption leaves
         if done:
             found = Sensitivity(chosen.name, machine.name, quantity, done[0], tuple(done[1:]))
-            _print(found, form)
+            _print(found, form, "a library's kernels" if kernels is None else workload)
             if plot is not None and len(done) > 1:
                 from loopsched.study.plot import plot_sensitivity
 
                 plot_sensitivity(found, plot)
 
 
-def _print(found: Sensitivity, form: Style) -> None:
+def _print(found: Sensitivity, form: Style, whose: str) -> None:
     if form == "json":
         from loopsched.results import json_text
 
         click.echo(json_text({"summary": found.summary, "rows": list(found.rows)}))
     elif form == "table":
-        _show(found)
+        _show(found, whose)
     else:
         output.print_rows((dict(row) for row in found.rows), form)
 
@@ -131,15 +138,10 @@ _POINTS = (
     Column("change"),
     words("schedules wait for", spare=2),
 )
-_PARAMETERS = (
-    words("parameter"),
-    Column("elasticity"),
-    Column("range"),
-    Column("kernels"),
-)
+_PARAMETERS = (words("parameter"), Column("elasticity"), Column("range"))
 
 
-def _show(found: Sensitivity) -> None:
+def _show(found: Sensitivity, whose: str) -> None:
     rows: Sequence[Mapping[str, Any]] = found.rows
     summary: Mapping[str, Any] = found.summary
     idle = [
@@ -156,7 +158,9 @@ def _show(found: Sensitivity) -> None:
             f"{_counted(one['bound_by_lowest'])} -> {_counted(one['bound_by_highest'])}"
             for one in moving
         ]
-        output.print_table(_PARAMETERS, [_parameter(one) for one in moving], waits)
+        other = "schedules" if found.quantity == "estimate" else "kernels"
+        columns = (*_PARAMETERS, Column(other))
+        output.print_table(columns, [_parameter(one, other) for one in moving], waits)
     click.echo()
     if idle:
         output.print_text(f"Without any effect: {', '.join(idle)}.")
@@ -169,13 +173,16 @@ def _show(found: Sensitivity) -> None:
     output.print_text(
         f"{base.n_problems} {what} of {found.workload} on {found.arch}, searched again at every "
         f"point for the least {least}; {proven}. time, DRAM: promised by the schedules; kernels: "
-        "expected of a library's kernels."
+        f"expected of {whose}."
     )
     if moving:
+        is_kernels = found.quantity == "estimate"
+        quantity = "the kernels' time" if is_kernels else least
+        waiting, other = ("kernels", "schedules") if is_kernels else ("schedules", "kernels")
         output.print_text(
-            f"Elasticity: d ln({least}) / d ln(parameter), between the nearest points below and "
-            "above 1, over the range, and of the library's kernels. Below: what how many schedules "
-            "wait for, at the smallest -> at the largest point."
+            f"Elasticity: d ln({quantity}) / d ln(parameter), between the nearest points below and "
+            f"above 1, and over the range; {other}: of the time of the {other}. Below: what how "
+            f"many {waiting} wait for, at the smallest -> at the largest point."
         )
 
 
@@ -215,8 +222,9 @@ def _counted(bound_by: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in bound_by.items())
 
 
-def _parameter(one: Mapping[str, Any]) -> list[str]:
-    values = (one["elasticity"], one["range_elasticity"], one["estimate_elasticity"])
+def _parameter(one: Mapping[str, Any], other: str) -> list[str]:
+    own = one["time_elasticity" if other == "schedules" else "estimate_elasticity"]
+    values = (one["elasticity"], one["range_elasticity"], own)
     return [
         one["key"],
         *("-" if value is None else f"{value:+.3f}" for value in map(_rounded, values)),

@@ -18,13 +18,17 @@ from loopsched.models.buffer import QUICK
 from loopsched.nest import Schedule
 from loopsched.problem import Problem
 from loopsched.score import evaluate
+from loopsched.workload import Workload
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
 
+    from loopsched.gpu.kernel import Kernel
+
 MOST_POINTS = 10_000
 Search = tuple[float, int, str, bool, Schedule]
 Said = tuple[float, str]
+Launches = tuple[tuple["Kernel", int], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,12 +179,13 @@ def layers_of(
     options: Mapping[str, Any],
     jobs: int,
     progress: Callable[[str], None] | None = None,
+    kernels: Sequence[Launches | None] | None = None,
 ) -> Iterator[tuple[Layer, ...]]:
     """Search and estimate every problem at every point, in order, on ``jobs`` processes.
 
     Closing the iterator (or an interrupt) cancels what has not begun.
     """
-    work = _Work(problems, points, options)
+    work = _Work(problems, points, options, kernels)
     if jobs > 1:
         yield from _spread(work, jobs, progress)
         return
@@ -188,30 +193,43 @@ def layers_of(
     for number in range(len(points)):
         for task in work.tasks(number):
             if task not in known:
-                known[task] = _run(work.machines, work.problems, work.options, task)
+                known[task] = _run(work.machines, work.cases, work.options, task)
                 if progress is not None:
                     progress(work.title(number))
         yield work.layers(number, known)
 
 
-def count_tasks(problems: Sequence[Problem], points: Sequence[Changed]) -> int:
+def count_tasks(
+    problems: Sequence[Problem],
+    points: Sequence[Changed],
+    kernels: Sequence[Launches | None] | None = None,
+) -> int:
     """Count the searches and estimates that differ."""
-    work = _Work(problems, points, {})
+    work = _Work(problems, points, {}, kernels)
     return len({task for number in range(len(points)) for task in work.tasks(number)})
 
 
 _Task = tuple[str, int, int]
+_Case = tuple[Problem, Launches | None]
 
 
 class _Work:
     """What has to be computed, by numbers of distinct problems and machines."""
 
     def __init__(
-        self, problems: Sequence[Problem], points: Sequence[Changed], options: Mapping[str, Any]
+        self,
+        problems: Sequence[Problem],
+        points: Sequence[Changed],
+        options: Mapping[str, Any],
+        kernels: Sequence[Launches | None] | None = None,
     ) -> None:
-        first: dict[Problem, int] = {}
-        self._problem = [first.setdefault(one.renamed("problem"), len(first)) for one in problems]
-        self.problems = tuple(first)
+        first: dict[_Case, int] = {}
+        cases = zip(problems, kernels or [None] * len(problems), strict=True)
+        self._problem = [
+            first.setdefault((problem.renamed("problem"), kernel), len(first))
+            for problem, kernel in cases
+        ]
+        self.cases = tuple(first)
         self.options = dict(options)
         self.points = points
         # Schedules of problems, by what was changed: empty, nothing.
@@ -256,7 +274,7 @@ class _Work:
         machine = self.machines[self._searched[number]]
         for schedule in tried:
             with suppress(ScheduleError):  # does not fit this machine's scratchpad
-                score = evaluate(self.problems[problem], schedule, machine, effort=QUICK)
+                score = evaluate(self.cases[problem][0], schedule, machine, effort=QUICK)
                 other = (score.time_s, score.dram_bytes, score.bound_by, False, schedule)
                 best = min(best, other, key=self._rank)
         return best
@@ -284,7 +302,7 @@ def _spread(
         jobs,
         mp_context=context,
         initializer=_begin,
-        initargs=(work.machines, work.problems, work.options),
+        initargs=(work.machines, work.cases, work.options),
     )
     with pool:
         futures: dict[_Task, Future[Any]] = {}
@@ -311,35 +329,86 @@ _given: list[Any] = []
 
 
 def _begin(
-    machines: tuple[Arch, ...], problems: tuple[Problem, ...], options: Mapping[str, Any]
+    machines: tuple[Arch, ...], cases: tuple[_Case, ...], options: Mapping[str, Any]
 ) -> None:
     import signal
 
     # An interrupt is the parent's to handle: it cancels what waits.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _given[:] = [machines, problems, options]
+    _given[:] = [machines, cases, options]
 
 
 def _run_here(task: _Task) -> Any:
-    machines, problems, options = _given
-    return _run(machines, problems, options, task)
+    machines, cases, options = _given
+    return _run(machines, cases, options, task)
 
 
 def _run(
     machines: Sequence[Arch],
-    problems: Sequence[Problem],
+    cases: Sequence[_Case],
     options: Mapping[str, Any],
     task: _Task,
 ) -> Search | Said | None:
-    what, problem, machine = task
+    what, case, machine = task
+    problem, kernel = cases[case]
     if what == "search":
         from loopsched.scheduler import search
 
-        found = search(problems[problem], machines[machine], **options)
+        found = search(problem, machines[machine], **options)
         score = found.evaluation
         proven = found.certificate.proven
         return score.time_s, score.dram_bytes, score.bound_by, proven, found.schedule
-    return estimate(problems[problem], machines[machine])
+    if kernel is not None:
+        return kernel_estimate(kernel, machines[machine])
+    return estimate(problem, machines[machine])
+
+
+def kernel_workload(text: str) -> tuple[Workload, tuple[Launches]]:
+    """Make a workload of a kernel of the reports.
+
+    Parameters
+    ----------
+    text : str
+        A preset with its options, as in ``direct,size=64``.
+
+    Returns
+    -------
+    (Workload, tuple of Launches)
+        Its problem, as often as its largest kernel is started; and its kernels.
+
+    Examples
+    --------
+    >>> workload, kernels = kernel_workload("layer_unroll,batch=100")
+    >>> workload.problems[0].name, workload.counts
+    ('layer_unroll,batch=100', (100,))
+    >>> [(kernel.name, launches) for kernel, launches in kernels[0]]
+    [('unroll', 100), ('multiply', 100)]
+    """
+    from loopsched.gpu.presets import preset
+
+    name, *settings = (part.strip() for part in text.split(","))
+    options: dict[str, int | str | bool] = {}
+    for setting in settings:
+        option, equals, value = (part.strip() for part in setting.partition("="))
+        if not (option and equals and value) or option in options:
+            raise ConstraintError(f"kernel '{text}': '{setting}' is not one OPTION=VALUE")
+        if value in ("true", "false"):
+            options[option] = value == "true"
+        else:
+            options[option] = int(value) if value.isdecimal() and len(value) < 19 else value
+    steps = preset(name, **options)
+    kernel, launches = max(steps, key=lambda step: step[0].multiplies * step[0].problem.macs)
+    problem = kernel.problem.renamed(text)
+    return Workload(name, (problem,), (launches,)), (steps,)
+
+
+def kernel_estimate(kernels: Launches, arch: Arch) -> Said:
+    """Estimate kernels that run one after another, a launch of the largest one's share."""
+    from loopsched.gpu.estimate import estimate_steps
+
+    _, launches = max(kernels, key=lambda step: step[0].multiplies * step[0].problem.macs)
+    found = estimate_steps(kernels, arch)
+    return found.time_s / launches, found.bound_by
 
 
 def estimate(problem: Problem, arch: Arch) -> Said | None:

@@ -11,7 +11,14 @@ from typing import Literal, get_args
 from loopsched.arch import Arch
 from loopsched.errors import ConstraintError, nearest
 from loopsched.scheduler.constraints import Constraints
-from loopsched.study.points import Changed, Layer, changed_machines, layers_of
+from loopsched.study.points import (
+    Changed,
+    Launches,
+    Layer,
+    changed_machines,
+    count_tasks,
+    layers_of,
+)
 from loopsched.workload import Workload
 
 Quantity = Literal["time", "estimate", "dram_bytes"]
@@ -63,6 +70,10 @@ class Point:
         if quantity == "time":
             return self.time_s
         return self.estimate_s if quantity == "estimate" else float(self.dram_bytes)
+
+    def waits_for(self, quantity: Quantity) -> tuple[tuple[str, int], ...]:
+        """Say what binds: kernels if they are what is asked about, else schedules."""
+        return self.estimate_bound_by if quantity == "estimate" else self.bound_by
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,26 +174,26 @@ class Sensitivity:
     @property
     def summary(self) -> Row:
         """The machine as it is, and each parameter, ranked."""
-        estimates = {one.key: one for one in self.ranked("estimate")}
-        return {
+        every: Row = {
             "workload": self.workload,
             "arch": self.arch,
             "quantity": self.quantity,
             "points": len(self.points),
             "base": self._row(self.base),
-            "parameters": [
-                {
-                    "key": one.key,
-                    "elasticity": one.elasticity,
-                    "range_elasticity": one.range_elasticity,
-                    "estimate_elasticity": estimates[one.key].elasticity,
-                    "lowest_ratio": one.lowest.ratio,
-                    "highest_ratio": one.highest.ratio,
-                    "bound_by_lowest": dict(one.lowest.bound_by),
-                    "bound_by_highest": dict(one.highest.bound_by),
-                }
-                for one in self.parameters
-            ],
+        }
+        return every | {"parameters": [self._about(one) for one in self.parameters]}
+
+    def _about(self, one: Parameter) -> Row:
+        return {
+            "key": one.key,
+            "elasticity": one.elasticity,
+            "range_elasticity": one.range_elasticity,
+            "time_elasticity": self._parameter(one.key, "time").elasticity,
+            "estimate_elasticity": self._parameter(one.key, "estimate").elasticity,
+            "lowest_ratio": one.lowest.ratio,
+            "highest_ratio": one.highest.ratio,
+            "bound_by_lowest": dict(one.lowest.waits_for(self.quantity)),
+            "bound_by_highest": dict(one.highest.waits_for(self.quantity)),
         }
 
 
@@ -195,6 +206,7 @@ def sensitivity(
     jobs: int = 1,
     constraints: Constraints | None = None,
     strategy: Literal["exact", "exhaustive"] = "exact",
+    kernels: Sequence[Launches | None] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Sensitivity:
     """Change numbers of a machine, one at a time, and search everything again.
@@ -216,6 +228,10 @@ def sensitivity(
         What schedules must satisfy.
     strategy : {'exact', 'exhaustive'}
         As for `search`.
+    kernels : sequence of Launches or None, optional
+        One for each problem: hand-written kernels, each with how often it is
+        started, as `loopsched.gpu.presets.preset` builds them, that are
+        estimated in the place of the library's.
     progress : callable, optional
         Called with a text after each step; `n_steps` counts them.
 
@@ -248,6 +264,7 @@ def sensitivity(
             jobs=jobs,
             constraints=constraints,
             strategy=strategy,
+            kernels=kernels,
             progress=progress,
         )
     )
@@ -263,6 +280,7 @@ def sensitivity_points(
     jobs: int = 1,
     constraints: Constraints | None = None,
     strategy: Literal["exact", "exhaustive"] = "exact",
+    kernels: Sequence[Launches | None] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Iterator[Point]:
     """Yield the points of `sensitivity` as they are done, the machine as it is first.
@@ -276,12 +294,19 @@ def sensitivity_points(
     machines = changed_machines(arch, vary)
     objective = "dram_bytes" if quantity == "dram_bytes" else "time"
     options = {"objective": objective, "constraints": constraints, "strategy": strategy}
-    found = layers_of(workload.problems, machines, options, jobs, progress)
+    if kernels is not None and len(kernels) != len(workload.problems):
+        raise ConstraintError(f"{len(kernels)} kernels for {len(workload.problems)} problems")
+    found = layers_of(workload.problems, machines, options, jobs, progress, kernels)
     for changed, layers in zip(machines, found, strict=True):
         yield _point(changed, layers, workload.counts)
 
 
-def n_steps(workload: Workload, arch: Arch, vary: Mapping[str, Sequence[float]] | None) -> int:
+def n_steps(
+    workload: Workload,
+    arch: Arch,
+    vary: Mapping[str, Sequence[float]] | None,
+    kernels: Sequence[Launches | None] | None = None,
+) -> int:
     """Count the searches and estimates that differ.
 
     Examples
@@ -293,9 +318,7 @@ def n_steps(workload: Workload, arch: Arch, vary: Mapping[str, Sequence[float]] 
     >>> n_steps(two, buffer_arch(capacity_bytes=64), {"dram.bandwidth": [0.5, 1, 2]})
     3
     """
-    from loopsched.study.points import count_tasks
-
-    return count_tasks(workload.problems, changed_machines(arch, vary))
+    return count_tasks(workload.problems, changed_machines(arch, vary), kernels)
 
 
 def _point(changed: Changed, layers: tuple[Layer, ...], counts: Sequence[int]) -> Point:
