@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from itertools import product
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -184,7 +185,9 @@ BAD: dict[str, tuple[str, list[str]]] = {
     "empty": ("", ["is empty; a line of column names"]),
     "blank": ("\n \n", ["is empty"]),
     "no rows": (GEMM, ["no rows below the column names"]),
-    "unknown columns": ("a,b\n1,2\n", ["no column 'time_us'", "needed are: problem; or case; or w h c"]),
+    "unknown columns": (
+        "a,b\n1,2\n", ["no column 'time_us'", "needed are: problem; or case; or w h c"]
+    ),
     "missing": (
         "gpu,m,nn,time\nV100,1,1,1\n",
         ["3 errors", "no column 'time_us'; did you mean 'time'?", "no column 'n'; did you mean "
@@ -325,6 +328,25 @@ def test_nothing_measured_is_below_the_bound(name: str) -> None:
                 row.problem, machines[row.arch], algorithm=algorithm, data_type=row.data_type
             )
             assert bound_s * 1e6 <= row.time_us, (row.place, algorithm)
+
+
+@pytest.mark.parametrize("algorithm", ["known", "any"])
+@pytest.mark.parametrize("name", ["deepbench_gemm_measured", "deepbench_conv_measured"])
+def test_the_estimators_own_bounds_hold_as_well(
+    name: str, algorithm: Literal["known", "any"]
+) -> None:
+    found = validate_times(name, algorithm=algorithm)
+    assert found.summary["bound_violations"] == 0
+    for row in found.rows:
+        bound, said, low, high = (
+            row[key] for key in ("bound_us", "estimate_us", "low_us", "high_us")
+        )
+        assert isinstance(bound, float)
+        assert isinstance(said, float)
+        assert isinstance(low, float)
+        assert isinstance(high, float)
+        assert 0 < bound <= said
+        assert bound <= low < high
 
 
 # Statistics, with estimates known beforehand.
