@@ -466,6 +466,10 @@ def _read_gpu(reader: _Reader, data: object) -> Gpu | None:
             continue
         if entry.kind == "count":
             values[entry.field] = reader.count(place, value, sources)
+        elif entry.kind == "word":
+            values[entry.field] = reader.choice(
+                place, reader.sourced(place, value, sources), entry.words
+            )
         elif entry.kind == "share":
             values[entry.field] = reader.share(place, value, sources)
         else:

@@ -228,6 +228,8 @@ def _compute_to_dict(compute: Compute) -> dict[str, Any]:
 def _gpu_number(entry: GpuKey) -> dict[str, Any]:
     if entry.kind == "count":
         return _sourced({"type": "integer", "minimum": 1})
+    if entry.kind == "word":
+        return _sourced({"enum": list(entry.words)})
     if entry.kind == "share":
         return _sourced({"type": "number", "exclusiveMinimum": 0, "maximum": 1})
     return _quantity(entry.kind)
@@ -242,7 +244,7 @@ def _gpu_to_dict(gpu: Gpu) -> dict[str, Any]:
     for entry in GPU_KEYS:
         value = getattr(gpu, entry.field)
         if value == 0:
-            continue  # the system's share of shared memory, where it takes none
+            continue  # what this machine does not have
         unit = _GPU_UNITS.get(entry.kind)
         text = value if unit is None else f"{value!r} {unit}"
         data[entry.key] = _with_source(text, sources.get(entry.key))

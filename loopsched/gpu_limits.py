@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple
 
-from loopsched.errors import ArchError
+from loopsched.errors import ArchError, nearest
 from loopsched.units import MAX_BYTES
 
 Sources = tuple[tuple[str, str], ...]
@@ -18,8 +18,9 @@ class GpuKey(NamedTuple):
 
     key: str
     field: str
-    kind: Literal["count", "share", "bytes", "bandwidth_per_cycle", "cycles", "time"]
+    kind: Literal["count", "share", "bytes", "bandwidth_per_cycle", "cycles", "time", "word"]
     required: bool
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +69,11 @@ class Gpu:
         Of the first constant cache.
     l1_lines_per_cycle : int
         Lines that L1 can look up a cycle.
+    merged_share : float
+        Of the requests that several SMs make for the same whole lines at the
+        same time, those that L2 does not see.  0: it sees them all.
+    library : {'volta', 'maxwell'}
+        Generation of the tiles that library products in fp32 have.
     banks, bank_bytes, sector_bytes, line_bytes, constant_bytes : int
     sources : tuple of (str, str)
         Where each number comes from: key of the file, document.
@@ -118,6 +124,8 @@ class Gpu:
     constant_bytes: int = 65536
     constant_cache_bytes: int = 2048
     l1_lines_per_cycle: int = 4
+    merged_share: float = 0.0
+    library: str = "volta"
     sources: Sources = ()
 
     def __post_init__(self) -> None:
@@ -190,6 +198,8 @@ GPU_KEYS = (
     GpuKey("constant_far_latency", "constant_far_latency", "cycles", True),
     GpuKey("launch", "launch_s", "time", True),
     GpuKey("dram_efficiency", "dram_efficiency", "share", True),
+    GpuKey("merged_share", "merged_share", "share", False),
+    GpuKey("library", "library", "word", False, ("volta", "maxwell")),
 )
 """Keys of the file, in its order."""
 
@@ -205,11 +215,17 @@ VARIABLE_KEYS = (
 def _faults(gpu: Gpu) -> Iterator[str]:
     for entry in GPU_KEYS:
         value = getattr(gpu, entry.field)
+        if entry.kind == "word":
+            if value not in entry.words:
+                yield f"{entry.key} {value!r}: unknown; {nearest(str(value), entry.words)}"
+            continue
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if entry.kind in ("count", "bytes"):
             least = 0 if entry.field == "system_shared_bytes" else 1
             if not is_number or not isinstance(value, int) or not least <= value <= MAX_BYTES:
                 yield f"{entry.key} must be a whole number >= {least}, not {value!r}"
+        elif entry.kind == "share" and not entry.required and is_number and value == 0:
+            continue
         elif not is_number or not 0 < value < math.inf:
             yield f"{entry.key} must be above zero and finite, not {value!r}"
         elif entry.kind == "share" and value > 1:

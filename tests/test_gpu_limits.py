@@ -101,3 +101,10 @@ def test_a_machine_without_the_part_says_so() -> None:
         _ = arch.kernel_limits
     with pytest.raises(ArchError, match=r"has no 'gpu\.l2_latency'"):
         arch.scaled("gpu.l2_latency", 2)
+
+
+def test_words_are_checked() -> None:
+    assert load_arch("m40").kernel_limits.library == "maxwell"
+    assert load_arch("m40").scaled("gpu.launch", 2).kernel_limits.library == "maxwell"
+    with pytest.raises(ArchError, match=r"gpu\.library: unknown 'maxwel'; did you mean 'maxwell'"):
+        arch_from_dict(changed("library", "maxwel"))

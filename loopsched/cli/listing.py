@@ -145,6 +145,8 @@ def _show_arch(arch: Arch) -> None:
 def _gpu_value(gpu: Gpu, entry: GpuKey) -> str:
     value = getattr(gpu, entry.field)
     units = {"bandwidth_per_cycle": " B/cycle", "cycles": " cycles"}
+    if entry.kind == "word":
+        return str(value)
     if entry.kind == "bytes":
         return format_capacity(value) if value else "0"
     if entry.kind == "time":

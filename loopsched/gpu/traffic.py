@@ -8,7 +8,7 @@ requests where several multiprocessors ask for the same at once.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -26,11 +26,6 @@ from loopsched.problem import Tensor
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-# Between the multiprocessors and L2, requests for the same line in the same step of the
-# same loops are merged, the better the more of the line each asks for: this share of
-# whole lines.  Fitted to four rows of counters/h200_kernels.csv (gemm_*, M=1024);
-# docs/kernels.md says how the others come out.  Older GPUs have no such unit.
-MERGED_SHARE: Mapping[str, float] = {"h200": 0.36}
 # Waves that are looked at for what blocks share: the first and the last.
 _WAVES = 2
 # Of blocks that ran before on a unit, those whose data may still be in its L1.
@@ -134,7 +129,9 @@ def traffic_of(
                 missed = round(block_sectors * _window_share(geometry, tensor, stay, arch))
         per_line = gpu.line_bytes // gpu.sector_bytes
         filled = asked / max(1, sum(one.lines for one in loads)) / per_line
-        merged = MERGED_SHARE.get(arch.name, 0.0) * filled * (1 - 1 / sharers)
+        # Between the SMs and L2, requests for the same line in the same step of the same
+        # loops are merged, the better the more of the line each asks for.
+        merged = gpu.merged_share * filled * (1 - 1 / sharers)
         found.append(
             TensorTraffic(
                 tensor.name,

@@ -14,9 +14,6 @@ from loopsched.gpu.library.wave import Product, tiled_time
 from loopsched.gpu.result import Estimate
 from loopsched.problem import Problem
 
-# Architectures whose library was of that generation when they were measured.
-_GENERATIONS = {"m40": "maxwell", "titan_x_maxwell": "maxwell"}
-
 
 def gemm_estimate(
     problem: Problem,
@@ -129,5 +126,4 @@ def _library(name: str | None, arch: Arch, machine: Machine, data_type: str) -> 
         return LIBRARIES["tensor"]
     if data_type == "fp16_as_fp32":
         return LIBRARIES["half"]
-    # A scaled architecture is named after its original: m40[dram.bandwidth*2].
-    return LIBRARIES[_GENERATIONS.get(arch.name.partition("[")[0], "volta")]
+    return LIBRARIES[arch.kernel_limits.library]
