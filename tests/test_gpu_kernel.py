@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import time
+
 import pytest
 
 from loopsched import InputError, conv2d, gemm, load_arch
 from loopsched.gpu.counting import AccessCount, Profile, profile
 from loopsched.gpu.kernel import Kernel
+from loopsched.gpu.presets import filter_rowmap
 from loopsched.gpu.reads import Read, read_from
 from loopsched.gpu.views import DigitLayout
 from loopsched.notation import parse_schedule
@@ -192,3 +198,43 @@ def test_places_are_read_from_text() -> None:
 def test_a_machine_that_is_no_gpu_is_refused() -> None:
     with pytest.raises(InputError, match="has no 'gpu' part"):
         profile(Kernel.of(PRODUCT, TILED), load_arch("diannao"))
+
+
+def test_a_kernel_is_counted_in_milliseconds() -> None:
+    """5 ms on an idle machine (docs/kernels.md); this one may be busy."""
+    kernel = filter_rowmap()
+    profile(kernel, V100)
+    times = []
+    for _ in range(7):
+        begin = time.perf_counter()
+        profile(kernel, V100)
+        times.append(time.perf_counter() - begin)
+    assert min(times) < 0.02
+
+
+SCRIPT = """
+from dataclasses import asdict
+from loopsched import load_arch, preset, profile
+for name, options in (
+    ("gemm_tiled", {"m": 40, "n": 70, "k": 30, "tile": 16}),
+    ("filter_colmap", {"images": 1, "size": 40, "radius": 1}),
+    ("layer_fused", {"layer": 2, "batch": 1}),
+):
+    ((kernel, _),) = preset(name, **options)
+    print(asdict(profile(kernel, load_arch("h200"))))
+"""
+
+
+def test_python_and_compiled_counts_agree() -> None:
+    said = [
+        subprocess.run(
+            [sys.executable, "-c", SCRIPT],
+            env={**os.environ, "LOOPSCHED_JIT": jit},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for jit in ("0", "1")
+    ]
+    assert said[0] == said[1]
+    assert said[0].count("gemm_tile16") == 1
