@@ -13,7 +13,7 @@ from loopsched.validation.plot import new_figure, plot_target, save_figure
 _LOWER, _HIGHER = "#D55E00", "#0072B2"
 _TITLES: dict[Quantity, str] = {
     "time": "best schedules, promised time",
-    "estimate": "library kernels, expected time",
+    "estimate": "kernels, expected time",
     "dram_bytes": "best schedules, promised DRAM traffic",
 }
 _MOST_BARS = 24
@@ -25,7 +25,7 @@ def plot_sensitivity(found: Sensitivity, path: str | os.PathLike[str]) -> None:
     """Draw how far each parameter moves the time, sorted.
 
     One panel for the promised time of the best schedules (or their DRAM
-    traffic, if parameters are ranked by that), one for the library's kernels
+    traffic, if parameters are ranked by that), one for kernels
     if they can be estimated.
 
     Parameters
