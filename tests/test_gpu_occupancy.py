@@ -4,40 +4,32 @@ from __future__ import annotations
 
 import csv
 import re
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loopsched import InputError
+from loopsched import InputError, load_arch
 from loopsched.gpu.occupancy import occupancy
-from loopsched.gpu_limits import Gpu
 from loopsched.resources import resource_dir
 
-COMMON = {
-    "schedulers": 4,
-    "max_threads": 2048,
-    "max_blocks": 32,
-    "registers": 65536,
-    "int_lanes": 64,
-    "l1_bytes_per_cycle": 128.0,
-    "shared_bytes_per_cycle": 128.0,
-    "fma_latency": 4.0,
-    "shared_latency": 23.0,
-    "l1_latency": 33.0,
-    "l2_latency": 200.0,
-    "dram_latency": 500.0,
-    "constant_latency": 27.0,
-    "launch_s": 1e-6,
-    "dram_efficiency": 0.9,
-}
-# CUDA C++ Programming Guide, technical specifications, compute capability 7.0 and 9.0.
-VOLTA = Gpu(**COMMON, shared_bytes=96 * 1024, max_block_shared_bytes=96 * 1024, l1_bytes=128 * 1024)
-HOPPER = Gpu(
+# CUDA C++ Programming Guide, technical specifications, compute capability 7.0 and 9.0;
+# the rest of a machine does not matter here.
+COMMON = {"max_threads": 2048, "max_blocks": 32, "registers": 65536, "register_unit": 256}
+VOLTA = replace(
+    load_arch("v100").kernel_limits,
+    **COMMON,
+    shared_bytes=96 * 1024,
+    max_block_shared_bytes=96 * 1024,
+    shared_unit_bytes=256,
+    system_shared_bytes=0,
+)
+HOPPER = replace(
+    load_arch("h200").kernel_limits,
     **COMMON,
     shared_bytes=228 * 1024,
     max_block_shared_bytes=227 * 1024,
-    l1_bytes=256 * 1024,
     shared_unit_bytes=128,
     system_shared_bytes=1024,
 )
