@@ -16,6 +16,7 @@ from loopsched.gpu.presets import filter_rowmap
 from loopsched.gpu.reads import Read, read_from
 from loopsched.gpu.views import DigitLayout
 from loopsched.notation import parse_schedule
+from loopsched.problem import Problem
 from loopsched.projections import affine
 
 V100 = load_arch("v100")
@@ -171,6 +172,19 @@ def test_a_view_is_what_unrolling_would_build() -> None:
 def test_what_is_wrong_is_said(schedule: str, options: dict[str, object], said: str) -> None:
     with pytest.raises(InputError, match=said):
         counted(schedule, **options)
+
+
+@pytest.mark.parametrize(
+    ("problem", "schedule", "said"),
+    [
+        (gemm(m=70000, n=4, k=4), "M:70000@block_y N:4@thread_x K:4", "70000 along y; CUDA allows"),
+        (gemm(m=100, n=4, k=4), "M:100@thread_z N:4@block_x K:4", "block has 100 along z"),
+        (gemm(m=4, n=4, k=10**8), "M:4@thread_y N:4@thread_x K:100000000", "'A': 100000000 iter"),
+    ],
+)
+def test_what_is_too_large_is_said(problem: Problem, schedule: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        profile(Kernel.of(problem, schedule), V100)
 
 
 def test_several_faults_are_said_at_once() -> None:

@@ -5,11 +5,13 @@ Requests and what they are made of are exact; see docs/kernels.md for what is a 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
 from loopsched.arch import Arch
+from loopsched.errors import InputError
 from loopsched.gpu.addresses import Geometry, PlacedAxis
 from loopsched.gpu.classes import (
     AxisUse,
@@ -28,6 +30,9 @@ from loopsched.gpu_limits import Gpu
 from loopsched.problem import Tensor
 
 Op = Literal["load", "store"]
+
+# Iterations of the loops along one axis of a tensor; they are looked at one by one.
+MOST_ITERATIONS = 2**23
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,6 +263,8 @@ def profile(kernel: Kernel, arch: Arch) -> Profile:
     (2048, 4096, 512)
     """
     gpu = arch.kernel_limits
+    held = occupancy(gpu, kernel.block_threads, kernel.registers_estimate, kernel.tile_bytes)
+    _check_size(kernel)
     geometry = Geometry(kernel)
     accesses = tuple(_accesses(geometry, gpu))
     tests = _skip_tests(geometry, len(kernel.loops)) + _output_tests(geometry)
@@ -272,7 +279,6 @@ def profile(kernel: Kernel, arch: Arch) -> Profile:
         gpu,
     )
     warps = -(-kernel.block_threads // gpu.warp_threads)
-    held = occupancy(gpu, kernel.block_threads, kernel.registers_estimate, kernel.tile_bytes)
     integer_ops, efficiency = integer_instructions(kernel, accesses, fma, gpu.warp_threads)
     return Profile(
         name=kernel.name,
@@ -295,6 +301,24 @@ def profile(kernel: Kernel, arch: Arch) -> Profile:
         accesses=accesses,
         traffic=traffic_of(geometry, accesses, held, arch),
     )
+
+
+def _check_size(kernel: Kernel) -> None:
+    """Refuse kernels with more iterations along one axis than can be looked at."""
+    trips = dict.fromkeys(kernel.problem.dims, 1)
+    for loop in kernel.loops:
+        trips[loop.dim] *= loop.trips
+    faults = []
+    for tensor in kernel.problem.tensors:
+        for axis in tensor.axes:
+            many = math.prod(trips[dim] for dim in axis.dims)
+            if many > MOST_ITERATIONS:
+                faults.append(
+                    f"axis {' and '.join(axis.dims)} of '{tensor.name}': {many} iterations; "
+                    f"at most {MOST_ITERATIONS} are counted"
+                )
+    if faults:
+        raise InputError.joined(f"kernel '{kernel.name}'", faults)
 
 
 def _accesses(geometry: Geometry, gpu: Gpu) -> Iterator[AccessCount]:

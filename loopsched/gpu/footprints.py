@@ -48,7 +48,7 @@ def footprint_sectors(geometry: Geometry, tensor: Tensor, depth: int, sector_byt
     )
     reaches = [axis_reach(geometry, tensor, axis, depth) for axis in laid.axes]
     if laid.is_view:
-        return rest * _followed(reaches, tensor.element_bytes, sector_bytes, laid.size_elems)
+        return rest * _followed(reaches, tensor.element_bytes, sector_bytes)
     return rest * _separate(reaches, tensor.element_bytes, sector_bytes, laid.offset_bytes)
 
 
@@ -157,7 +157,7 @@ def _cyclic(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int6
     return out
 
 
-def _followed(reaches: list[Reach], elem: int, sector: int, size_elems: int) -> int:
+def _followed(reaches: list[Reach], elem: int, sector: int) -> int:
     """Follow a view's addresses one by one; images that begin alike are followed once."""
     *outer, rows, columns = [Reach(np.zeros((1, 1), np.int64), np.ones((1, 1), bool), 1, 1)] * (
         3 - len(reaches)
@@ -172,8 +172,9 @@ def _followed(reaches: list[Reach], elem: int, sector: int, size_elems: int) -> 
     picked = columns.address[::step], columns.is_on[::step]
     scale = len(columns.address) / len(picked[0])
     total = 0.0
+    room = (period + int(rows.address.max()) + int(columns.address.max())) * elem // sector + 2
     for begin, many in zip(begins.tolist(), times.tolist(), strict=True):
-        stamp = np.zeros(size_elems // (sector // elem) + 2, np.int64)
+        stamp = np.zeros(room, np.int64)
         followed = view_sectors(
             np.array([begin]),
             np.ascontiguousarray(rows.address),

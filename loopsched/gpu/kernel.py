@@ -29,6 +29,10 @@ Guard = Literal["thread", "load"]
 Padding = Literal["skip", "zero"]
 AnyLayout = Layout | DigitLayout
 
+# CUDA C++ Programming Guide, technical specifications: the same on all of its GPUs.
+MOST_BLOCKS = (2**31 - 1, 65535, 65535)
+MOST_THREADS = (1024, 1024, 64)
+
 # Nvcc gives short kernels without a register tile about this many; see `Kernel.registers`.
 USUAL_REGISTERS = 32
 
@@ -351,6 +355,13 @@ def _faults(kernel: Kernel) -> Iterator[str]:
     for loop in kernel.time_loops:
         if loop.position < last:
             yield f"loop {loop.dim}:{loop.extent} lies outside of the grid; start several kernels"
+    for what, shape, most in (
+        ("grid", kernel.grid, MOST_BLOCKS),
+        ("block", kernel.block, MOST_THREADS),
+    ):
+        for letter, many, limit in zip("xyz", shape, most, strict=True):
+            if many > limit:
+                yield f"{what} has {show(many)} along {letter}; CUDA allows {limit}"
     if kernel.guard == "load":
         outer = dict(kernel.problem.sizes)
         for loop in kernel.loops:
