@@ -6,6 +6,7 @@ import math
 
 from loopsched.arch import Arch
 from loopsched.footprint import tensor_bytes
+from loopsched.gpu.library.machine import CONVERTED
 from loopsched.problem import Axis, Problem
 
 _WINOGRAD = ("WINOGRAD", "WINOGRAD_NONFUSED")
@@ -54,7 +55,7 @@ def time_bound(
     'DRAM'
     """
     macs = least_macs(problem, algorithm)
-    times = {"compute": macs / arch.compute.peak_macs_per_s(data_type)}
+    times = {"compute": macs / arch.compute.peak_macs_per_s(CONVERTED.get(data_type, data_type))}
     touched = operand_bytes(problem)
     warm = arch.caches[0].capacity_bytes or 0
     for outer, level in zip(arch.levels, arch.caches, strict=False):
@@ -80,7 +81,7 @@ def roofline(problem: Problem, arch: Arch, *, data_type: str = "fp32") -> float:
     >>> round(1e6 * roofline(problem, load_arch("v100")))
     8772
     """
-    compute_s = problem.macs / arch.compute.peak_macs_per_s(data_type)
+    compute_s = problem.macs / arch.compute.peak_macs_per_s(CONVERTED.get(data_type, data_type))
     bandwidth = arch.caches[0].bandwidth_bytes_per_s
     return max(compute_s, operand_bytes(problem) / bandwidth if bandwidth else 0.0)
 

@@ -38,7 +38,14 @@ GPUS = {
     "TitanV": "titan_v",
 }
 # Precision as files call it: the data type of the operands.
-PRECISIONS = {"fp16_mixed": "fp16", **{name: name for name in DATA_TYPE_BYTES}}
+# Report 003's sheet calls fp32 arithmetic on fp16 data "half (32)".
+REPORT_PRECISION = "half (32)"
+PRECISIONS = {
+    "fp16_mixed": "fp16",
+    REPORT_PRECISION: "fp16_as_fp32",
+    **{name: name for name in DATA_TYPE_BYTES},
+}
+_ELEMENT_BYTES = {**DATA_TYPE_BYTES, PRECISIONS[REPORT_PRECISION]: 2}
 PASSES = {
     "fwd": "forward",
     "bwd_inputs": "backward_data",
@@ -61,7 +68,8 @@ TILING = ("tile_m", "tile_n", "tile_k", "group_m")
 _TILED_PRECISION = "tf32"  # as Triton multiplies fp32 by default
 _IMAGE = ("w", "h", "c", "n", "k", "filter_w", "filter_h")
 _GEMM = ("m", "n", "k")
-# Report 003's letters for batch, inputs (the reduction) and outputs.
+# Report 003's letters.  DeepBench, which it ran, was told outputs, batch and inputs in its own
+# order m, n, k; the report's model takes the same letters for inputs, batch and outputs.
 _REPORT_GEMM = ("gemm_m", "gemm_n", "gemm_k")
 _BORDERS = {"pad": 0, "stride": 1}  # the least of each
 _LARGEST = 2**31 - 1
@@ -141,6 +149,14 @@ class TimeRow:
     apart: str
     tiling: Tiling | None = None
     kernel: Kernel | None = None
+
+    @property
+    def report_problem(self) -> Problem:
+        """The problem as report 003's model takes it: of its own sheet, in its own letters."""
+        if self.values.get("gemm_m") is None:
+            return self.problem
+        m, k, n = (int(float(str(self.values[name]))) for name in _REPORT_GEMM)
+        return gemm(m=m, n=n, k=k)
 
     @property
     def kind(self) -> str:
@@ -258,7 +274,8 @@ class _Reader:
         time_us = self._time()
         gpu, arch = self._gpu()
         is_tiled = any(name in self.values for name in TILING)
-        precision = self._word("precision", PRECISIONS, _TILED_PRECISION if is_tiled else "fp32")
+        usual = REPORT_PRECISION if _REPORT_COLUMN in self.values else "fp32"
+        precision = self._word("precision", PRECISIONS, _TILED_PRECISION if is_tiled else usual)
         data_type = PRECISIONS[precision]
         pass_ = self._word("pass", PASSES, "fwd")
         algorithm = self._word("algo", ALGORITHMS, "") or None
@@ -324,7 +341,7 @@ class _Reader:
         return next(iter(allowed))
 
     def _problem(self, data_type: str, pass_: str) -> Problem | None:
-        element_bytes = DATA_TYPE_BYTES[data_type]
+        element_bytes = _ELEMENT_BYTES[data_type]
         if self.values.get("case") is not None:  # of a kernel that could not be read
             return None
         try:
@@ -380,7 +397,7 @@ class _Reader:
     def _gemm(self, element_bytes: int) -> Problem | None:
         is_report = any(self.values.get(name) is not None for name in _REPORT_GEMM)
         if is_report:
-            m, k, n = (self._count(name) for name in _REPORT_GEMM)
+            n, m, k = (self._count(name) for name in _REPORT_GEMM)
         else:
             m, n, k = (self._count(self._cased(name)) for name in _GEMM)
         flags = [self._flag(name) for name in ("a_t", "b_t")]

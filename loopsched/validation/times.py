@@ -244,7 +244,7 @@ class _Said:
             estimate=estimate,
             bound_us=bound_s * 1e6,
             roofline_us=roofline(row.problem, arch, data_type=row.data_type) * 1e6,
-            report003_us=self._report003(row.problem),
+            report003_us=self._report003(row.report_problem),
         )
 
     def _estimate(self, row: TimeRow, arch: Arch, algorithm: str | None) -> Estimate:

@@ -8,7 +8,7 @@ _files = In("validation/time_files.py", "test_validation_times.py")
 _files.broken(
     "report-letters-swapped",
     "inputs and outputs of report 003's products change places",
-    "m, k, n = (self._count(name) for name in _REPORT_GEMM)",
+    "n, m, k = (self._count(name) for name in _REPORT_GEMM)",
     "m, n, k = (self._count(name) for name in _REPORT_GEMM)",
 )
 _files.broken(
@@ -26,8 +26,8 @@ _files.broken(
 _files.broken(
     "half-stored-as-float",
     "operands of fp16_mixed have four bytes",
-    "        element_bytes = DATA_TYPE_BYTES[data_type]\n",
-    "        element_bytes = max(4, DATA_TYPE_BYTES[data_type])\n",
+    "        element_bytes = _ELEMENT_BYTES[data_type]\n",
+    "        element_bytes = max(4, _ELEMENT_BYTES[data_type])\n",
 )
 _files.broken(
     "only-first-remark",
