@@ -127,11 +127,14 @@ def main() -> int:
 
 
 def rows_of(gpu: str, precision: str, library: str | None = None) -> list[Row]:
-    """Read DeepBench's products of one GPU and data type; no row is left out."""
+    """Read DeepBench's products of one GPU and data type; no row is left out.
+
+    ``library`` is another than the one that the architecture file names.
+    """
     arch = load_arch(ARCHS[gpu])
     data_type = "fp16" if precision == "fp16_mixed" else "fp32"
     if library is None:
-        library = {"M40": "maxwell"}.get(gpu, "volta" if data_type == "fp32" else "tensor")
+        library = arch.kernel_limits.library if data_type == "fp32" else "tensor"
     machine = machine_of(arch, data_type)
     path = resource_dir("measurements") / "deepbench_gemm_measured.csv"
     with path.open(encoding="utf-8", newline="") as file:
@@ -305,7 +308,7 @@ def add_own(content: dict[str, object]) -> None:
     rows = {file: read_counters(file) for file in files}
     own = [row for row in rows[files[0]] if shape_of(row) in OWN_SHAPES]
     others = {file: [row for row in rows[file] if row not in own] for file in files}
-    best = OwnKernels(0.2, 0.2, ("h200",))
+    best = OwnKernels(0.2, 0.2)
     # The lanes' and tensor cores' numbers are those just fitted, not those of the file.
     sections = content["data_types"]
     tiled.calibration = lambda name: Calibration(**sections[name]["parameters"])
@@ -332,7 +335,6 @@ def add_own(content: dict[str, object]) -> None:
     held = [error for launches in others.values() for error in off(launches, best)]
     content["tiled"] = {
         "parameters": {name: getattr(best, name) for name in names},
-        "measured_l2": list(best.measured_l2),
         "fitted_on": "counters/h200_tiled_gemm.csv, time_us of "
         + ", ".join("x".join(map(str, shape)) for shape in OWN_SHAPES),
         "fitted_rows": len(own),

@@ -72,8 +72,13 @@ class Gpu:
     merged_share : float
         Of the requests that several SMs make for the same whole lines at the
         same time, those that L2 does not see.  0: it sees them all.
+    l2_efficiency : float
+        Share of the file's L2 bandwidth that tiled kernels achieve.  0: not
+        known, so what was fitted for another GPU.
     library : {'volta', 'maxwell'}
         Generation of the tiles that library products in fp32 have.
+    measured_as : {'none', 'v100', 'titan_v', 'h200'}
+        GPU whose measured times the spreads of library estimates are of.
     banks, bank_bytes, sector_bytes, line_bytes, constant_bytes : int
     sources : tuple of (str, str)
         Where each number comes from: key of the file, document.
@@ -125,7 +130,9 @@ class Gpu:
     constant_cache_bytes: int = 2048
     l1_lines_per_cycle: int = 4
     merged_share: float = 0.0
+    l2_efficiency: float = 0.0
     library: str = "volta"
+    measured_as: str = "none"
     sources: Sources = ()
 
     def __post_init__(self) -> None:
@@ -199,7 +206,9 @@ GPU_KEYS = (
     GpuKey("launch", "launch_s", "time", True),
     GpuKey("dram_efficiency", "dram_efficiency", "share", True),
     GpuKey("merged_share", "merged_share", "share", False),
+    GpuKey("l2_efficiency", "l2_efficiency", "share", False),
     GpuKey("library", "library", "word", False, ("volta", "maxwell")),
+    GpuKey("measured_as", "measured_as", "word", False, ("none", "v100", "titan_v", "h200")),
 )
 """Keys of the file, in its order."""
 

@@ -103,13 +103,10 @@ class OwnKernels:
         and turned on their way from shared memory.
     tf32_copy_cycles : float, cycles
         Of an SM for each element, where rows of B allow no vectors.
-    measured_l2 : tuple of str
-        Architectures whose L2 bandwidth is what such kernels reached.
     """
 
     tf32_pipe: float
     tf32_copy_cycles: float
-    measured_l2: tuple[str, ...]
 
 
 @cache
@@ -125,8 +122,4 @@ def own_kernels() -> OwnKernels:
     if not isinstance(found, Mapping):
         raise LoopschedError(f"{_FILE.name}: no parameters of tiled kernels")
     values = found["parameters"]
-    return OwnKernels(
-        float(values["tf32_pipe"]),
-        float(values["tf32_copy_cycles"]),
-        tuple(found["measured_l2"]),
-    )
+    return OwnKernels(float(values["tf32_pipe"]), float(values["tf32_copy_cycles"]))

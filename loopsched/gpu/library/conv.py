@@ -20,6 +20,7 @@ from loopsched.gpu.library.conv_winograd import (
     tiling,
 )
 from loopsched.gpu.library.machine import ELEMENT_BYTES, machine_of
+from loopsched.gpu.library.spread import estimate_of
 from loopsched.gpu.result import Estimate
 from loopsched.problem import Problem
 
@@ -96,20 +97,10 @@ def conv_estimate(
     stored = problem.with_element_bytes(target.element_bytes)
     touched = sum(tensor_bytes(stored, tensor) for tensor in stored.tensors)
     bound_s, _ = repeated_bound(macs, touched, arch, data_type)
-    time_s = max(found.time_s, bound_s)
-    low, high, basis = conv_spread(
-        arch.name, data_type, layer.pass_, is_known=algorithm is not None
+    like = conv_spread(
+        target.machine.gpu.measured_as, data_type, layer.pass_, is_known=algorithm is not None
     )
-    return Estimate(
-        time_s=time_s,
-        low_s=max(bound_s, low * time_s),
-        high_s=high * time_s,
-        time_bound_s=bound_s,
-        bound_by=max(found.parts, key=lambda part: part[1])[0],
-        parts=found.parts,
-        kernel=found.kernel,
-        basis=basis,
-    )
+    return estimate_of(found.time_s, bound_s, found.parts, found.kernel, like)
 
 
 def algorithm_flops(problem: Problem, algorithm: str) -> int:

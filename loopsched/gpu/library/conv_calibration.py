@@ -11,6 +11,7 @@ from pathlib import Path
 from loopsched.errors import LoopschedError
 from loopsched.gpu.library.calibration import Calibration
 from loopsched.gpu.library.machine import CONVERTED
+from loopsched.gpu.library.spread import Spread, first_of
 
 _FILE = Path(__file__).parent / "calibration_conv.json"
 # Numbers of the core that convolutions take as they are: A is gathered, not strided.
@@ -118,28 +119,21 @@ def conv_calibration(data_type: str) -> ConvCalibration:
     )
 
 
-def conv_spread(
-    arch: str, data_type: str, pass_: str, *, is_known: bool
-) -> tuple[float, float, str]:
+def conv_spread(measured_as: str, data_type: str, pass_: str, *, is_known: bool) -> Spread:
     """Look up how far estimates were off on rows like it that were held out.
 
-    Returns
-    -------
-    (float, float, str)
-        Measured time over the estimate at both ends of eight rows in ten, and
-        which rows those were.
+    ``measured_as`` is what the architecture file says.
 
     Examples
     --------
-    >>> low, high, basis = conv_spread("v100", "fp32", "forward", is_known=True)
-    >>> low < 1 < high
+    >>> found = conv_spread("v100", "fp32", "forward", is_known=True)
+    >>> found.low < 1 < found.high
     True
     """
-    spreads = conv_calibration_file()["spreads"]
     kind = f"{pass_} {'known' if is_known or pass_ != 'forward' else 'any'}"
-    base, stored = arch.partition("[")[0], CONVERTED.get(data_type, data_type)
-    for key in (f"{base} {stored} {kind}", f"other {stored} {kind}", f"other other {kind}"):
-        found = spreads.get(key) if isinstance(spreads, Mapping) else None
-        if isinstance(found, Mapping):
-            return float(found["low"]), float(found["high"]), str(found["basis"])
-    raise LoopschedError(f"calibration_conv.json: no spread for {pass_}")
+    keys = (
+        f"{measured_as} {data_type} {kind}",
+        f"other {CONVERTED.get(data_type, data_type)} {kind}",
+        f"other other {kind}",
+    )
+    return first_of(conv_calibration_file(), keys)

@@ -11,7 +11,14 @@ from loopsched.gpu.library.conv_calibration import ConvCalibration
 from loopsched.gpu.library.conv_layer import Layer
 from loopsched.gpu.library.machine import Machine
 from loopsched.gpu.library.tiles import SGEMM_TILES, SPLITS, TENSOR_TILES, Tile
-from loopsched.gpu.library.wave import Product, Timed, launch_time, resident_blocks, tiled_time
+from loopsched.gpu.library.wave import (
+    Product,
+    Timed,
+    dram_rate,
+    launch_time,
+    resident_blocks,
+    tiled_time,
+)
 
 # As in the names of cuDNN's kernels: maxwell_scudnn_128x128, _128x64, _128x32 (pixels x channels).
 LANE_TILES = (
@@ -70,19 +77,14 @@ class Target:
         return replace(calibration(section), launch=self.fitted.launch)
 
     @property
-    def dram_bytes_per_s(self) -> float:
-        """Bandwidth of DRAM that kernels achieve."""
-        share = min(1.0, self.machine.gpu.dram_efficiency * self.fitted.dram)
-        return self.machine.dram_bytes_per_s * share
-
-    @property
     def kernel_s(self) -> float:
         """What a further kernel of a call adds."""
         return self.fitted.kernel * self.machine.gpu.launch_s
 
     def stream_s(self, moved_bytes: float) -> float:
         """Time of a kernel that reads and writes so much; what fits stays in L2."""
-        return max(0.0, moved_bytes - self.machine.l2_bytes / 2) / self.dram_bytes_per_s
+        kept = self.machine.l2_bytes / 2
+        return max(0.0, moved_bytes - kept) / dram_rate(self.machine, self.fitted.core)
 
 
 def implicit_gemm(layer: Layer, target: Target, precomputed: bool) -> Run:

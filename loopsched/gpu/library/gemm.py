@@ -8,7 +8,7 @@ from loopsched.footprint import tensor_bytes
 from loopsched.gpu.library.bound import repeated_bound
 from loopsched.gpu.library.calibration import calibration
 from loopsched.gpu.library.machine import ELEMENT_BYTES, Machine, machine_of
-from loopsched.gpu.library.spread import estimate_of
+from loopsched.gpu.library.spread import estimate_of, product_spread
 from loopsched.gpu.library.tiles import LIBRARIES, Library
 from loopsched.gpu.library.wave import Product, tiled_time
 from loopsched.gpu.result import Estimate
@@ -70,9 +70,8 @@ def gemm_estimate(
     touched = product.a_bytes + product.b_bytes + product.c_bytes
     bound_s, _ = repeated_bound(problem.macs, touched, arch, data_type)
     split = f" split {found.split}" if found.split > 1 else ""
-    return estimate_of(
-        found.time_s, bound_s, found.parts, f"{found.tile}{split}", arch.name, data_type
-    )
+    like = product_spread(machine.gpu.measured_as, data_type)
+    return estimate_of(found.time_s, bound_s, found.parts, f"{found.tile}{split}", like)
 
 
 def product_of(problem: Problem, data_type: str, a_transposed: bool = False) -> Product:

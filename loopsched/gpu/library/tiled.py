@@ -16,9 +16,9 @@ from loopsched.gpu.library.conv_layer import layer_of
 from loopsched.gpu.library.gemm import product_of
 from loopsched.gpu.library.machine import ELEMENT_BYTES, Machine, machine_of
 from loopsched.gpu.library.order import Grid, operand_reads
-from loopsched.gpu.library.spread import estimate_of
+from loopsched.gpu.library.spread import estimate_of, own_spread
 from loopsched.gpu.library.tiles import Tile
-from loopsched.gpu.library.wave import Product, compute_time, overlapped
+from loopsched.gpu.library.wave import Product, compute_time, dram_rate, l2_rate, overlapped
 from loopsched.gpu.occupancy import Occupancy, occupancy
 from loopsched.gpu.result import Estimate
 from loopsched.problem import Problem
@@ -298,7 +298,7 @@ def _tiled(
     grid = (rows, columns, split_k, product.batch)
     blocks = math.prod(grid)
     in_vectors = _in_vectors(problem, product)
-    fitted, cycles = _fitted(machine, arch.name, data_type, in_vectors)
+    fitted, cycles = _fitted(machine, data_type, in_vectors)
     product = replace(product, reads_output=False, copy_cycles=cycles)
     abreast = 1 if in_vectors[1] or min(tile_m, tile_n) < _NARROW else fits.blocks
     if replay:
@@ -328,15 +328,14 @@ def _tiled(
     shared_read = blocks * warps * a_term
     shared_read *= tile_k * math.ceil(math.ceil(product.k / split_k) / tile_k)
 
-    share = min(0.95, machine.gpu.dram_efficiency * fitted.dram)
     times = {
         "compute": compute_time(
             product, shape, split_k, blocks, fits.blocks, True, machine, fitted
         ),
         "shared memory": shared_read
         / (machine.gpu.shared_bytes_per_cycle * min(machine.sms, blocks) * machine.clock_hz),
-        "L2": (l2_read + l2_written) / (machine.l2_bytes_per_s * fitted.l2),
-        "DRAM": (dram_read + dram_written) / (machine.dram_bytes_per_s * share),
+        "L2": (l2_read + l2_written) / l2_rate(machine, fitted),
+        "DRAM": (dram_read + dram_written) / dram_rate(machine, fitted),
     }
     launches_s = fitted.launch * machine.gpu.launch_s
     if split_k > 1:
@@ -350,8 +349,7 @@ def _tiled(
         bound_s,
         (*times.items(), ("launch", launches_s)),
         name,
-        arch.name,
-        f"own {data_type}",
+        own_spread(machine.gpu.measured_as, data_type),
     )
     return TiledKernel(
         problem=problem.name,
@@ -426,13 +424,11 @@ def _in_vectors(problem: Problem, product: Product) -> tuple[bool, bool]:
 
 
 def _fitted(
-    machine: Machine, arch: str, data_type: str, in_vectors: tuple[bool, bool]
+    machine: Machine, data_type: str, in_vectors: tuple[bool, bool]
 ) -> tuple[Calibration, tuple[float, float]]:
     """Find the numbers for such a kernel, and the cycles of an element's copy."""
     fitted = calibration("fp32" if machine.on_lanes else "fp16")
     own = own_kernels()
-    if arch.partition("[")[0] in own.measured_l2:
-        fitted = replace(fitted, l2=1.0)
     if data_type != "tf32":
         return fitted, (0.0, 0.0)
     # B that comes element by element is turned on the way: the cores then run at their rate.
