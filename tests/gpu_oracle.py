@@ -205,14 +205,17 @@ class Walk:
         count = self._count(tensor, "load", "compute")
         space = read.space if read.space in ("shared", "constant") else "global"
         outside = [one for one in loops if one.position < depth]
+        last = max((one.position for one in loops if tensor.is_indexed_by(one.dim)), default=-1)
         for time in self._times(outside):
+            if time.get(last, 0) % read.vector:
+                continue
             for together in inside:
                 for warp in self._threads():
                     places: list[int | None] = []
                     for thread in warp:
                         index = here | self._index("thread", thread) | time
                         places.append(self._loaded(tensor, index, together, depth, dims))
-                    count.request(places, tensor.element_bytes, space)
+                    count.request(places, tensor.element_bytes * read.vector, space)
 
     def _loaded(
         self, tensor: Tensor, index: Index, together: list[Index], depth: int, dims: list[str]

@@ -122,6 +122,24 @@ def test_linear_loaders_pay_for_narrow_tiles() -> None:
     assert access(rows, "A", "load", "fill").lanes == access(linear, "A", "load", "fill").lanes
 
 
+def test_vectors_are_loaded_at_once() -> None:
+    one = counted(TILED, reads={"A": "shared@block"})
+    four = counted(TILED, reads={"A": "shared@block,vector=4"})
+    before, after = (access(found, "A", "load", "compute") for found in (one, four))
+    # All lanes of a warp ask for the same four words.
+    assert (before.trips, after.trips) == (32, 8)
+    assert before.wavefronts == before.requests == 4 * after.requests == 4 * after.wavefronts
+    assert before.useful_bytes == after.useful_bytes
+    # 32 rows a warp, each of 128 bytes: a quarter of the requests, as many sectors.
+    text = "M:64@block_y N:64@block_x N:32@thread_y M:32@thread_x K:32"
+    plain, wide = (counted(text, reads={"A": f"global,vector={many}"}) for many in (1, 4))
+    assert access(wide, "A", "load", "compute").requests * 4 == 4 * 32 * 32
+    assert (
+        access(wide, "A", "load", "compute").sectors * 4
+        == access(plain, "A", "load", "compute").sectors
+    )
+
+
 def test_a_view_is_what_unrolling_would_build() -> None:
     view = DigitLayout.im2col(channels=2, height=4, width=5, r=2, s=3)
     image = [[[100 * c + 10 * y + x for x in range(5)] for y in range(4)] for c in range(2)]
@@ -152,6 +170,11 @@ def test_a_view_is_what_unrolling_would_build() -> None:
         (TILED, {"reads": {"A": "shared,zero=never"}}, "zero is 'never'"),
         (TILED, {"reads": {"A": "sh!"}}, "is not a place such as"),
         (TILED, {"reads": {"A": "shared@K,by=hand"}}, "by is 'hand'"),
+        (TILED, {"reads": {"A": "shared@block,vector=3"}}, "vector is 3"),
+        (TILED, {"reads": {"A": "shared@block,vector=2,held=4"}}, "no 'vector'"),
+        (TILED, {"reads": {"B": "shared@block,vector=2"}}, "does not run through neighbours"),
+        (TILED, {"reads": {"A": "shared@block,vector=2,pitch=33"}}, "a pitch can mend"),
+        (TILED + " K:3", {"reads": {"A": "shared@K,vector=2"}}, "in such multiples"),
         (TILED, {"guard": "none"}, "guard is 'none'"),
         (TILED, {"padding": "none"}, "padding is 'none'"),
         (TILED, {"registers": -1}, "registers is -1"),

@@ -144,12 +144,12 @@ def count_lanes(
     """Run the lanes of every warp once for each combination of classes, and add up.
 
     ``lanes[v, l, g]`` is the thread's place in group g, -1 where lane l does not
-    exist; ``sizes`` holds bytes of an element, of a beginning's step, the powers
+    exist; ``sizes`` holds bytes of an element, of an access, of a beginning's step, the powers
     of two of a sector and of a line, bytes of a bank, the banks, and the space.
     """
     many, bins = hist.shape
     warps, wide, groups = lanes.shape
-    elem, per_bin, sector, line, bank, banks, space = (
+    step, elem, per_bin, sector, line, bank, banks, space = (
         sizes[0],
         sizes[1],
         sizes[2],
@@ -157,6 +157,7 @@ def count_lanes(
         sizes[4],
         sizes[5],
         sizes[6],
+        sizes[7],
     )
     place = np.empty(wide, np.int64)
     load = np.zeros(banks, np.int64)
@@ -183,7 +184,7 @@ def count_lanes(
                     at += moved
                 if is_on:
                     # Sorted as they come: mostly they are already.
-                    at *= elem
+                    at *= step
                     spot = active
                     while spot > 0 and place[spot - 1] > at:
                         place[spot] = place[spot - 1]

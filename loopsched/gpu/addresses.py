@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -138,6 +138,15 @@ def all_inside(grids: Iterable[DimGrid]) -> NDArray[np.bool_]:
     return is_inside
 
 
+Wide = tuple[int, int]
+
+
+def _widened(loop: BoundLoop, position: int, many: int) -> BoundLoop:
+    if loop.position != position:
+        return loop
+    return replace(loop, trips=loop.trips // many, step=loop.step * many)
+
+
 class Geometry:
     """The loops of a kernel, and positions of its dimensions at a place in the nest."""
 
@@ -148,9 +157,11 @@ class Geometry:
             self.loops[loop.dim] += (loop,)
         self.placed = {one.name: place_tensor(kernel, one) for one in kernel.problem.tensors}
         self.thread_index = _thread_indices(kernel)
-        self._grids: dict[tuple[str, int, int, bool], DimGrid] = {}
+        self._grids: dict[tuple[str, int, int, bool, Wide | None], DimGrid] = {}
 
-    def grid(self, dim: str, depth: int, tile: int, with_inner: bool) -> DimGrid:
+    def grid(
+        self, dim: str, depth: int, tile: int, with_inner: bool, wide: Wide | None = None
+    ) -> DimGrid:
         """Positions of a dimension at a place.
 
         Parameters
@@ -162,14 +173,20 @@ class Geometry:
             Position before which a tile is filled, for ``near``.
         with_inner : bool
             Else inner loops stand at their first iteration.
+        wide : (int, int), optional
+            Position of a loop, and how many of its iterations one access serves.
         """
-        key = (dim, depth, tile, with_inner)
+        key = (dim, depth, tile, with_inner, wide)
         if key not in self._grids:
             self._grids[key] = self._make_grid(*key)
         return self._grids[key]
 
-    def _make_grid(self, dim: str, depth: int, tile: int, with_inner: bool) -> DimGrid:
+    def _make_grid(
+        self, dim: str, depth: int, tile: int, with_inner: bool, wide: Wide | None
+    ) -> DimGrid:
         loops = self.loops[dim]
+        if wide is not None:
+            loops = tuple(_widened(loop, *wide) for loop in loops)
         kinds = []
         for loop in loops:
             if loop.kind == "thread":
@@ -193,7 +210,7 @@ class Geometry:
         if not with_inner:
             inner = inner[:1]
         is_inside = None
-        if any(loop.extent % loop.step for loop in loops):
+        if any(loop.extent % loop.step for loop in self.loops[dim]):
             is_inside = self._inside(loops, kinds, (len(outer), len(inner), len(threads)))
         return DimGrid(outer, near, inner, threads, is_inside)
 

@@ -19,7 +19,7 @@ from loopsched.gpu._count_kernels import (
     count_lanes,
     fold,
 )
-from loopsched.gpu.addresses import Geometry, PlacedAxis, all_inside
+from loopsched.gpu.addresses import Geometry, PlacedAxis, Wide, all_inside
 from loopsched.gpu_limits import Gpu
 from loopsched.problem import Tensor
 
@@ -75,6 +75,9 @@ class Site:
         Whether threads outside the output are off.
     offset_bytes : int, bytes
         Of the tensor, from an aligned address.
+    wide : (int, int), optional
+        Position of the loop along which an access takes several elements, and
+        how many.
     """
 
     uses: tuple[AxisUse, ...]
@@ -85,6 +88,12 @@ class Site:
     is_held: bool = False
     is_guarded: bool = True
     offset_bytes: int = 0
+    wide: Wide | None = None
+
+    @property
+    def access_bytes(self) -> int:
+        """What one thread accesses at once."""
+        return self.element_bytes * (self.wide[1] if self.wide else 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +240,9 @@ def _group_classes(
     bins, per_bin = _bins(site, gpu)
     addressing = {dim for use in uses if use.addresses for dim in use.dims}
     grids = {
-        dim: geometry.grid(dim, site.depth, site.tile, site.is_held and dim in addressing)
+        dim: geometry.grid(
+            dim, site.depth, site.tile, site.is_held and dim in addressing, site.wide
+        )
         for dim in dims
     }
     guards = [grids[dim].is_inside for dim in dims] if site.is_guarded else []
@@ -392,7 +403,7 @@ def _counted(
         for at in reversed(range(len(grouped))):
             number, picks[:, at] = np.divmod(number, len(grouped[at].hist))
         powers = [size.bit_length() - 1 for size in (gpu.sector_bytes, gpu.line_bytes)]
-        sizes = [site.element_bytes, per_bin, *powers]
+        sizes = [site.element_bytes, site.access_bytes, per_bin, *powers]
         sizes += [gpu.bank_bytes, gpu.banks, _CODES.get(site.space, GLOBAL)]
         shapes = _stacked(grouped)
         count_lanes(hist, picks, shapes, lanes, np.array(sizes, np.int64), out)

@@ -379,6 +379,8 @@ def _compute_load(geometry: Geometry, tensor: Tensor, gpu: Gpu) -> AccessCount:
     known = {use.axis for use in uses if use.tests}
     extra = tuple(use for use in tests if use.axis not in known)
     where = read.space if read.space in ("shared", "constant") else "global"
+    loop = kernel.innermost(tensor)
+    wide = (loop.position, read.vector) if loop is not None and read.vector > 1 else None
     site = Site(
         uses + extra,
         where,
@@ -388,9 +390,14 @@ def _compute_load(geometry: Geometry, tensor: Tensor, gpu: Gpu) -> AccessCount:
         is_held,
         is_guarded,
         laid.offset_bytes if where == "global" else 0,
+        wide,
     )
     found = count_site(geometry, site, gpu)
-    trips = geometry.trips(depth) * (held_elements(geometry, tensor, depth) if is_held else 1)
+    trips = (
+        geometry.trips(depth)
+        // read.vector
+        * (held_elements(geometry, tensor, depth) if is_held else 1)
+    )
     is_padded = bool(_skip_tests(geometry, depth)) or _is_padded(geometry, tensor)
     is_tested = where == "global" and (not is_guarded or is_padded)
     return _access(tensor, "load", read.space, "compute", (trips, 1), found, is_tested)

@@ -224,6 +224,11 @@ class Kernel:
         """Loops that every thread runs, outermost first."""
         return tuple(loop for loop in self.loops if loop.kind == "time")
 
+    def innermost(self, tensor: Tensor) -> BoundLoop | None:
+        """The innermost time loop that moves along a tensor."""
+        moving = [loop for loop in self.time_loops if tensor.is_indexed_by(loop.dim)]
+        return moving[-1] if moving else None
+
     @property
     def accumulators(self) -> int:
         """Outputs that a thread keeps at a time: its loops inside the outermost sum."""
@@ -399,3 +404,31 @@ def _choices(kernel: Kernel) -> Iterator[str]:
                 yield f"read of '{tensor}': {what} at {place}; loops are 0 to {len(kernel.loops)}"
         if read.space == "shared" and read.held is not None and read.held < read.position:
             yield f"read of '{tensor}': held from outside of where its tile is filled"
+        if read.vector > 1:
+            yield from _vector_faults(kernel, tensor, read)
+
+
+def _vector_faults(kernel: Kernel, name: str, read: Read) -> Iterator[str]:
+    """Complain where elements that follow each other in the loop do not in memory."""
+    tensor = next((one for one in kernel.inputs if one.name == name), None)
+    if tensor is None:
+        return
+    where = f"read of '{name}': vector of {read.vector}"
+    loop = kernel.innermost(tensor)
+    if loop is None or loop.step != 1 or loop.trips % read.vector:
+        yield f"{where}: the innermost loop along it must go on one by one, in such multiples"
+        return
+    layout = kernel.layout(name)
+    if isinstance(layout, DigitLayout) and read.space != "shared":
+        yield f"{where}: its places do not follow each other in memory"
+        return
+    at = next(at for at, axis in enumerate(tensor.axes) if loop.dim in axis.dims)
+    strides = (
+        kernel.tile(tensor)[1]
+        if read.space == "shared" or isinstance(layout, DigitLayout)
+        else placed(kernel.problem, tensor, layout).strides
+    )
+    if strides[at] != 1 or tensor.axes[at].is_compound:
+        yield f"{where}: {loop.dim} does not run through neighbours in memory"
+    elif any(stride % read.vector for other, stride in enumerate(strides) if other != at):
+        yield f"{where}: rows do not begin at multiples of it; a pitch can mend that"

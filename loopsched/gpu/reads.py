@@ -44,6 +44,9 @@ class Read:
         How the filling reads global memory.
     zero_fill : bool
         Whether places of the tile outside the tensor are set to zero.
+    vector : int
+        Elements that a thread loads at once while it computes, along the
+        innermost loop that moves along the tensor.
 
     Examples
     --------
@@ -58,6 +61,7 @@ class Read:
     loaders: Loaders = "rows"
     via: Via = "global"
     zero_fill: bool = True
+    vector: int = 1
 
     def __post_init__(self) -> None:
         faults = list(_faults(self))
@@ -82,10 +86,15 @@ def _faults(read: Read) -> Iterator[str]:
         for name, given in (("at", read.at), ("pitch", read.pitch)):
             if given is not None:
                 yield f"'{name}' is for shared memory; {read.space} has no tile"
+    if read.vector not in (1, 2, 4, 8, 16):
+        yield f"vector is {show(read.vector)}; (allowed: 1 2 4 8 16)"
+    if read.vector != 1 and read.held is not None:
+        yield "what is held in registers is loaded element by element: no 'vector'"
     if read.pitch is not None and (not isinstance(read.pitch, int) or read.pitch < 1):
         yield f"pitch is {show(read.pitch)}; a whole number >= 1 is needed"
 
 
+_OPTIONS = ("held", "vector", "pitch", "by", "via", "zero")
 _WORD = re.compile(r"(\w+)(?:@(\w+))?((?:,\w+=\w+)*)")
 
 
@@ -96,8 +105,8 @@ def read_from(text: str, schedule: Schedule) -> Read:
     ----------
     text : str
         ``global``, ``l2``, ``readonly``, ``constant``, or ``shared@PLACE``,
-        followed by options: ``held=PLACE``, ``pitch=33``, ``by=linear``,
-        ``via=l2``, ``zero=no``.  A place is ``block`` (once a block), a
+        followed by options: ``held=PLACE``, ``vector=2``, ``pitch=33``,
+        ``by=linear``, ``via=l2``, ``zero=no``.  A place is ``block`` (once a block), a
         dimension (inside the outermost of its time loops) or the number of
         the loop before which it is, counted from 0.
     schedule : Schedule
@@ -111,8 +120,9 @@ def read_from(text: str, schedule: Schedule) -> Read:
     --------
     >>> from loopsched.nest import Loop
     >>> nest = Schedule((Loop("M", 8, "block_x"), Loop("K", 64), Loop("K", 8)))
-    >>> read_from("shared@K,pitch=9", nest)
-    Read(space='shared', at=2, held=None, pitch=9, loaders='rows', via='global', zero_fill=True)
+    >>> read = read_from("shared@K,pitch=9", nest)
+    >>> read.space, read.at, read.pitch
+    ('shared', 2, 9)
     """
     found = _WORD.fullmatch(text.strip()) if isinstance(text, str) else None
     if found is None:
@@ -125,25 +135,24 @@ def read_from(text: str, schedule: Schedule) -> Read:
     options: dict[str, str] = {}
     for part in filter(None, rest.split(",")):
         key, _, value = part.partition("=")
-        if key not in ("held", "pitch", "by", "via", "zero"):
-            raise InputError(
-                f"{show(text)}: no option {show(key)}; "
-                f"{near(key, ('held', 'pitch', 'by', 'via', 'zero'))}"
-            )
+        if key not in _OPTIONS:
+            raise InputError(f"{show(text)}: no option {show(key)}; {near(key, _OPTIONS)}")
         options[key] = value
-    pitch, zero = options.get("pitch"), options.get("zero", "yes")
-    if pitch is not None and not re.fullmatch(r"[0-9]{1,9}", pitch):
-        raise InputError(f"{show(text)}: pitch is {show(pitch)}; elements are needed")
+    zero = options.get("zero", "yes")
+    for key in ("pitch", "vector"):
+        if key in options and not re.fullmatch(r"[0-9]{1,9}", options[key]):
+            raise InputError(f"{show(text)}: {key} is {show(options[key])}; elements are needed")
     if zero not in ("yes", "no"):
         raise InputError(f"{show(text)}: zero is {show(zero)}; (allowed: yes no)")
     return Read(
         space,  # type: ignore[arg-type]  # checked there
         at=None if place is None else _position(place, schedule),
         held=_position(options["held"], schedule) if "held" in options else None,
-        pitch=None if pitch is None else int(pitch),
+        pitch=int(options["pitch"]) if "pitch" in options else None,
         loaders=options.get("by", "rows"),  # type: ignore[arg-type]
         via=options.get("via", "global"),  # type: ignore[arg-type]
         zero_fill=zero == "yes",
+        vector=int(options.get("vector", "1")),
     )
 
 

@@ -14,9 +14,16 @@ def gemm_naive(m: int = 1024, n: int = 1024, k: int = 1024, block: int = 16) -> 
 
 
 def gemm_tiled(
-    m: int = 1024, n: int = 1024, k: int = 1024, tile: int = 32, is_unrolled: bool = True
+    m: int = 1024,
+    n: int = 1024,
+    k: int = 1024,
+    tile: int = 32,
+    is_unrolled: bool = True,
+    vector: int = 1,
 ) -> Kernel:
     """Multiply matrices through square tiles in shared memory, each thread one output.
+
+    Compilers load two elements of A at once, ``vector=2``, where a tile is even.
 
     Examples
     --------
@@ -29,7 +36,7 @@ def gemm_tiled(
     True
     """
     text = f"{_blocks(m, n, tile)} K:{k} K:{min(tile, k)}"
-    return _kernel(m, n, k, tile, text, f"gemm_tile{tile}", is_unrolled=is_unrolled)
+    return _kernel(m, n, k, tile, text, f"gemm_tile{tile}", is_unrolled, vector)
 
 
 def _blocks(m: int, n: int, tile: int) -> str:
@@ -38,7 +45,14 @@ def _blocks(m: int, n: int, tile: int) -> str:
 
 
 def _kernel(
-    m: int, n: int, k: int, tile: int, text: str, name: str, is_unrolled: bool | None = None
+    m: int,
+    n: int,
+    k: int,
+    tile: int,
+    text: str,
+    name: str,
+    is_unrolled: bool | None = None,
+    vector: int = 1,
 ) -> Kernel:
     # Blocks have all their threads even where the matrix is smaller.
     problem = gemm(m=max(m, tile), n=max(n, tile), k=k)
@@ -49,7 +63,7 @@ def _kernel(
         problem,
         text,
         name=name,
-        reads=dict.fromkeys("AB", "shared@K") if is_tiled else None,
+        reads={"A": f"shared@K,vector={vector}", "B": "shared@K"} if is_tiled else None,
         guard="load" if is_tiled else "thread",
         registers=32,
         is_unrolled=bool(is_unrolled),

@@ -118,9 +118,12 @@ def layer_fused(
     return ((_implicit(_layer(layer), 1, tile), batch),)
 
 
-def layer_batched(layer: int = 1, batch: int = 1000, tile: int = 24) -> Kernel:
-    """Multiply without unrolling, images in the grid's z (report 002, optimization 4)."""
-    return _implicit(_layer(layer), batch, tile)
+def layer_batched(layer: int = 1, batch: int = 1000, tile: int = 24, vector: int = 1) -> Kernel:
+    """Multiply without unrolling, images in the grid's z (report 002, optimization 4).
+
+    Its count of shared loads fits weights loaded two at once, ``vector=2``.
+    """
+    return _implicit(_layer(layer), batch, tile, vector=vector)
 
 
 def layer_tuned(layer: int = 1, batch: int = 1000) -> Kernel:
@@ -178,7 +181,9 @@ def _multiply(one: _Layer, tile: int, weights: str = "shared@K") -> Kernel:
     )
 
 
-def _implicit(one: _Layer, images: int, tile: int, is_restrict: bool = False) -> Kernel:
+def _implicit(
+    one: _Layer, images: int, tile: int, is_restrict: bool = False, vector: int = 1
+) -> Kernel:
     """Multiply the weights by images that are unrolled while they are read."""
     places, sums, outputs = one.places, one.sums, one.outputs
     problem = affine(
@@ -192,7 +197,7 @@ def _implicit(one: _Layer, images: int, tile: int, is_restrict: bool = False) ->
         f"N:{images}@block_z M:{max(tile, outputs)}@block_y L:{places}@block_x M:{tile}@thread_y "
         f"L:{tile}@thread_x U:{sums} U:{tile}",
         name="implicit",
-        reads={"weight": f"shared@U{via}", "input": f"shared@U{via}"},
+        reads={"weight": f"shared@U,vector={vector}{via}", "input": f"shared@U{via}"},
         layouts={"input": one.view(images)},
         guard="load",
         registers=_TILED_REGISTERS,
