@@ -376,7 +376,7 @@ def test_faults_are_named() -> None:
         gemm_estimate(problem, arch_without_gpu(), data_type="int16")
     with pytest.raises(ArchError, match=r"no rate for data type 'tf32'.*fp32"):
         gemm_estimate(problem, V100, data_type="tf32")
-    with pytest.raises(ProblemError, match="no library 'volt'; did you mean 'volta'"):
+    with pytest.raises(ProblemError, match=r"no library 'volt' for fp32 .*; did you mean 'volta'"):
         gemm_estimate(problem, V100, library="volt")
     with pytest.raises(ProblemError, match="gemm or batched_gemm is needed, not conv2d"):
         gemm_estimate(conv2d(c=4, k=4, h=8, w=8, r=3, s=3), V100)

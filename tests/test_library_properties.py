@@ -9,8 +9,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loopsched import arch_names, conv2d, conv_estimate, gemm, gemm_estimate, load_arch, tiled_gemm
+from loopsched import (
+    ArchError,
+    InputError,
+    ProblemError,
+    arch_names,
+    conv2d,
+    conv_estimate,
+    gemm,
+    gemm_estimate,
+    load_arch,
+    tiled_conv,
+    tiled_gemm,
+)
 from loopsched.arch import Arch
+from loopsched.gpu.library.machine import machine_of
 from loopsched.gpu.library.spread import Spread, estimate_of
 from loopsched.gpu.result import Estimate
 
@@ -57,6 +70,67 @@ def test_l2_of_the_file_is_used_where_kernels_are_known_to_reach_it() -> None:
     found = tiled_gemm(product, h200, tile=(64, 64, 32), data_type="tf32", registers=64)
     moved = 2 * 4096 * 4096 * 64 * 4 + 4096 * 4096 * 4
     assert dict(found.estimate.parts)["L2"] == pytest.approx(moved / 9.55e12)
+
+
+def test_only_rates_beyond_packed_lanes_are_tensor_cores() -> None:
+    """A P100 multiplies two halves a lane and a V100 four bytes (DP4A): no tensor cores."""
+    on_lanes = {
+        ("p100", "fp16"): True,
+        ("m40", "fp16"): True,
+        ("v100", "fp32"): True,
+        ("v100", "fp16"): False,
+        ("v100", "fp16_simt"): True,
+        ("v100", "fp16_as_fp32"): True,
+        ("v100", "int8"): True,
+        ("titan_xp", "int8"): True,
+        ("t4", "int8"): False,
+        ("h200", "tf32"): False,
+        ("h200", "fp16_simt"): True,
+        ("l4", "tf32"): False,
+    }
+    for (name, data_type), expected in on_lanes.items():
+        assert machine_of(load_arch(name), data_type).on_lanes == expected, (name, data_type)
+
+
+def test_packed_halves_take_half_the_time_where_lanes_are_busy() -> None:
+    product, p100 = gemm(m=4096, n=4096, k=4096), load_arch("p100")
+    whole = gemm_estimate(product, p100)
+    half = gemm_estimate(product, p100, data_type="fp16")
+    assert whole.kernel == half.kernel
+    ratio = dict(half.parts)["compute"] / dict(whole.parts)["compute"]
+    assert 0.5 < ratio < 0.7  # other instructions are as many
+    assert half.time_bound_s == pytest.approx(whole.time_bound_s / 2)
+
+
+def test_tiles_that_do_not_fit_are_not_taken() -> None:
+    """9.6 KiB of shared memory hold 64x64x8 in fp32, twice 4 KiB, and nothing larger."""
+    small = load_arch("v100").scaled("gpu.shared", 0.1)
+    assert gemm_estimate(gemm(m=4096, n=4096, k=512), small).kernel == "64x64x8"
+    with pytest.raises(InputError, match="does not fit: 10240 bytes of shared memory"):
+        conv_estimate(conv2d(**LAYER), small)
+    # The fused Winograd's block does not fit, a block of 128 x 32 does.
+    narrow = load_arch("v100").scaled("gpu.shared", 0.15)
+    assert not conv_estimate(conv2d(**LAYER), narrow).kernel.startswith("winograd 2x2")
+    with pytest.raises(InputError, match="does not fit"):
+        conv_estimate(conv2d(**LAYER), narrow, algorithm="WINOGRAD")
+
+
+def test_memory_gives_whole_sectors_of_a_strided_input() -> None:
+    """Every second column is asked for: rows come whole, every second row."""
+    layer = conv2d(n=64, c=64, k=64, h=64, w=64, r=1, s=1, stride=2)
+    found = tiled_conv(layer, load_arch("v100"), tile=(128, 64, 8), stages=2, threads=128)
+    assert found.dram_bytes_read >= 4 * 64 * 64 * 32 * 64
+
+
+def test_a_library_must_have_kernels_for_the_data_type() -> None:
+    product, v100 = gemm(m=64, n=64, k=64), load_arch("v100")
+    with pytest.raises(ProblemError, match="no library 'tensor' for fp32 on ordinary lanes"):
+        gemm_estimate(product, v100, library="tensor")
+    with pytest.raises(ProblemError, match="no library 'half' for fp16 on tensor cores"):
+        gemm_estimate(product, v100, data_type="fp16", library="half")
+    for call in (gemm_estimate, tiled_gemm):
+        with pytest.raises(ArchError, match="no rate for data type"):
+            call(product, v100, data_type=["fp32"])  # type: ignore[arg-type]
 
 
 @given(

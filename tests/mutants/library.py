@@ -26,7 +26,7 @@ _wave.broken(
 _wave.broken(
     "slots-for-free",
     "instructions that are no multiply-adds take no issue slots",
-    "max(multiplies * per_multiply, multiplies + others)",
+    "max(multiplies * per_multiply, multiplies / machine.packed + others)",
     "multiplies * per_multiply",
 )
 _wave.broken(
@@ -81,8 +81,8 @@ _order.broken(
 _order.broken(
     "sets-of-more-lines",
     "a set of L2 holds a line more",
-    "for met in range(1, _WAYS):",
-    "for met in range(1, _WAYS + 1):",
+    "for met in range(1, WAYS):",
+    "for met in range(1, WAYS + 1):",
 )
 _gemm = In("gpu/library/gemm.py", "test_library_gemm.py")
 _gemm.broken(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from loopsched.arch import Arch
-from loopsched.errors import ProblemError, nearest
+from loopsched.errors import InputError, ProblemError, nearest
 from loopsched.footprint import tensor_bytes
 from loopsched.gpu.library.bound import repeated_bound
 from loopsched.gpu.library.conv_calibration import ConvCalibration, conv_calibration, conv_spread
@@ -19,7 +19,7 @@ from loopsched.gpu.library.conv_winograd import (
     nonfused_outputs,
     tiling,
 )
-from loopsched.gpu.library.machine import ELEMENT_BYTES, machine_of
+from loopsched.gpu.library.machine import element_bytes, machine_of
 from loopsched.gpu.library.spread import estimate_of
 from loopsched.gpu.result import Estimate
 from loopsched.problem import Problem
@@ -74,6 +74,8 @@ def conv_estimate(
     ------
     ProblemError
         If it is another kind of problem, or the algorithm cannot run it.
+    InputError
+        If no tile of the library fits on an SM.
     ArchError
         If the architecture is no GPU or lacks the data type.
 
@@ -91,8 +93,10 @@ def conv_estimate(
     layer = layer_of(problem)
     target = target_of(layer, arch, data_type, algorithm)
     names = choices(layer, target) if algorithm is None else (algorithm,)
-    runs = [run for name in names if (run := run_of(layer, target, name, required=algorithm))]
-    found = min(runs, key=lambda run: run.time_s)
+    # The first must run: what was asked for, or what always can.
+    ways = ((name, name == names[0]) for name in names)
+    runs = (run_of(layer, target, name, is_required=first) for name, first in ways)
+    found = min((run for run in runs if run is not None), key=lambda run: run.time_s)
     macs = least_macs(layer, algorithm)
     stored = problem.with_element_bytes(target.element_bytes)
     touched = sum(tensor_bytes(stored, tensor) for tensor in stored.tensors)
@@ -174,7 +178,7 @@ def target_of(
     Winograd kernel and complex numbers are for the ordinary lanes.
     """
     machine = machine_of(arch, data_type)
-    width = ELEMENT_BYTES.get(data_type, 4)
+    width = element_bytes(data_type, 4)
     whole = layer.c % _TENSOR_CHANNELS == 0 and layer.k % _TENSOR_CHANNELS == 0
     if not machine.on_lanes and (not whole or algorithm in ("WINOGRAD", *_FFTS)):
         machine = machine_of(arch, "fp32")
@@ -183,9 +187,21 @@ def target_of(
 
 
 def run_of(
-    layer: Layer, target: Target, algorithm: str, *, required: str | None = None
+    layer: Layer, target: Target, algorithm: str, *, is_required: bool = False
 ) -> Run | None:
-    """Time an algorithm; None if it cannot run, or an error if it is ``required``."""
+    """Time an algorithm; None if it cannot run, or an error if it is required."""
+    try:
+        found = _run(layer, target, algorithm)
+    except InputError:  # none of its tiles fits on an SM
+        if is_required:
+            raise
+        return None
+    if found is None and is_required:
+        raise _cannot(layer, algorithm)
+    return found
+
+
+def _run(layer: Layer, target: Target, algorithm: str) -> Run | None:
     if algorithm == "EXPLICIT_GEMM":
         return explicit_gemm(layer, target)
     if algorithm in _GEMMS:
@@ -194,11 +210,8 @@ def run_of(
     if outputs is not None:
         return (fused if algorithm == "WINOGRAD" else nonfused)(layer, target, outputs)
     if algorithm in _FFTS:
-        runs = [fft(layer, target, cut) for cut in _spectra(layer, algorithm)]
-        if runs:
-            return min(runs, key=lambda run: run.time_s)
-    if required is not None:
-        raise _cannot(layer, algorithm)
+        runs = (fft(layer, target, cut) for cut in _spectra(layer, algorithm))
+        return min(runs, key=lambda run: run.time_s, default=None)
     return None
 
 

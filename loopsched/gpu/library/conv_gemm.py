@@ -15,8 +15,8 @@ from loopsched.gpu.library.wave import (
     Product,
     Timed,
     dram_rate,
+    fitting,
     launch_time,
-    resident_blocks,
     tiled_time,
 )
 
@@ -191,10 +191,9 @@ def _timed(layer: Layer, target: Target, base: Product) -> Iterator[Timed]:
     core = target.fitted.core
     if layer.pass_ == "backward_weights":
         core = replace(core, pipe=core.pipe * target.fitted.weights)
-    for tile in target.tiles:
+    for tile, resident in fitting(target.tiles, target.element_bytes, target.machine):
         gathered = target.fitted.gather * tile.m * tile.k / tile.threads
         product = replace(base, extra_instructions=gathered)
-        resident = resident_blocks(tile, target.element_bytes, target.machine)
         for split in _splits(layer, product, tile):
             yield launch_time(product, tile, split, target.machine, core, resident=resident)
 

@@ -7,7 +7,7 @@ from loopsched.errors import ProblemError, nearest
 from loopsched.footprint import tensor_bytes
 from loopsched.gpu.library.bound import repeated_bound
 from loopsched.gpu.library.calibration import calibration
-from loopsched.gpu.library.machine import ELEMENT_BYTES, Machine, machine_of
+from loopsched.gpu.library.machine import Machine, element_bytes, machine_of, sum_bytes
 from loopsched.gpu.library.spread import estimate_of, product_spread
 from loopsched.gpu.library.tiles import LIBRARIES, Library
 from loopsched.gpu.library.wave import Product, tiled_time
@@ -39,8 +39,9 @@ def gemm_estimate(
         A transposed A lies along the sums and streams more slowly; B has no
         effect that measurements show.
     library : str, optional
-        ``volta``, ``maxwell``, ``half`` or ``tensor``: see docs/library_kernels.md.
-        By default what suits architecture and data type.
+        ``volta``, ``maxwell`` or ``half``; on tensor cores only ``tensor``: see
+        docs/library_kernels.md.  By default what suits architecture and data
+        type.
 
     Returns
     -------
@@ -50,6 +51,8 @@ def gemm_estimate(
     ------
     ProblemError
         If it is another kind of problem, or another library.
+    InputError
+        If no tile of the library fits on an SM.
     ArchError
         If the architecture is no GPU or lacks the data type.
 
@@ -97,11 +100,10 @@ def product_of(problem: Problem, data_type: str, a_transposed: bool = False) -> 
             f"problem '{problem.name}': a gemm or batched_gemm is needed, "
             f"not {problem.kind} over {' '.join(problem.dims)}"
         )
-    width = ELEMENT_BYTES.get(data_type, problem.tensor("A").element_bytes)
+    width = element_bytes(data_type, problem.tensor("A").element_bytes)
     a, b, c = (problem.tensor(name) for name in "ABC")
     if a.element_bytes != width:
-        narrow = {"A": width, "B": width, "C": max(width, 4 if width == 1 else width)}
-        problem = problem.with_element_bytes(narrow)
+        problem = problem.with_element_bytes({"A": width, "B": width, "C": sum_bytes(width)})
         a, b, c = (problem.tensor(name) for name in "ABC")
     return Product(
         sizes["M"],
@@ -118,8 +120,12 @@ def product_of(problem: Problem, data_type: str, a_transposed: bool = False) -> 
 
 def _library(name: str | None, arch: Arch, machine: Machine, data_type: str) -> Library:
     if name is not None:
-        if name not in LIBRARIES:
-            raise ProblemError(f"no library '{name}'; {nearest(str(name), LIBRARIES)}")
+        runs = [one for one in LIBRARIES if (one == "tensor") != machine.on_lanes]
+        if name not in runs:
+            where = "ordinary lanes" if machine.on_lanes else "tensor cores"
+            raise ProblemError(
+                f"no library '{name}' for {data_type} on {where}; {nearest(str(name), runs)}"
+            )
         return LIBRARIES[name]
     if not machine.on_lanes:
         return LIBRARIES["tensor"]

@@ -5,21 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from loopsched.arch import Arch
+from loopsched.arguments import DATA_TYPE_BYTES
 from loopsched.errors import ArchError
 from loopsched.gpu_limits import Gpu
 
 # Data types that are computed as fp32 on the ordinary lanes, though stored smaller.
 CONVERTED = {"fp16_as_fp32": "fp32"}
-ELEMENT_BYTES = {
-    "fp32": 4,
-    "tf32": 4,
-    "fp16": 2,
-    "bf16": 2,
-    "fp16_simt": 2,
-    "fp16_as_fp32": 2,
-    "fp8": 1,
-    "int8": 1,
-}
+ELEMENT_BYTES = {**DATA_TYPE_BYTES, "fp16_simt": 2, "fp16_as_fp32": 2}
+# Bytes of a lane: two halves, or four of one byte, are multiplied by one instruction.
+_LANE_BYTES = 4
+# What an SM can receive a cycle, where a file says nothing of L2: half a line.
+_LINES_PER_CYCLE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +33,8 @@ class Machine:
     lanes : float
         fp32 multiply-adds a cycle of one SM.
     on_lanes : bool
-        Whether the ordinary lanes compute, not tensor cores.
+        Whether the ordinary lanes compute, not tensor cores: the rate is no
+        more than lanes of packed elements give.
     dram_bytes_per_s, l2_bytes_per_s : float, bytes per second
         Of the data sheet, and of L2 toward the SMs.
     l2_bytes : int, bytes
@@ -60,6 +57,33 @@ class Machine:
     l2_bytes_per_s: float
     l2_bytes: int
 
+    @property
+    def packed(self) -> float:
+        """Multiply-adds of one instruction of a lane."""
+        return max(1.0, self.macs_per_cycle / self.lanes)
+
+
+def element_bytes(data_type: str, otherwise: int) -> int:
+    """Width of a data type in memory; ``otherwise`` where it is not known.
+
+    Examples
+    --------
+    >>> element_bytes("fp16_as_fp32", 4), element_bytes("int8", 4)
+    (2, 1)
+    """
+    return ELEMENT_BYTES.get(str(data_type), otherwise)
+
+
+def sum_bytes(width: int) -> int:
+    """Width of the output: sums of single bytes are stored in four.
+
+    Examples
+    --------
+    >>> sum_bytes(1), sum_bytes(2)
+    (4, 2)
+    """
+    return 4 if width == 1 else width
+
 
 def machine_of(arch: Arch, data_type: str) -> Machine:
     """Collect what a tiled kernel of a data type meets on an architecture.
@@ -72,8 +96,11 @@ def machine_of(arch: Arch, data_type: str) -> Machine:
     Examples
     --------
     >>> from loopsched import load_arch
-    >>> machine_of(load_arch("titan_v"), "fp32").sms
+    >>> titan_v = load_arch("titan_v")
+    >>> machine_of(titan_v, "fp32").sms
     80
+    >>> [machine_of(titan_v, name).on_lanes for name in ("fp16", "int8")]
+    [False, True]
     """
     gpu = arch.kernel_limits
     caches = [level for level in arch.caches if level.is_shared]
@@ -86,10 +113,11 @@ def machine_of(arch: Arch, data_type: str) -> Machine:
     if dram is None or room is None:
         raise ArchError(f"'{arch.name}': no bandwidth of its memory, or no capacity of {l2.name}")
     compute = arch.compute
-    macs = compute.rate(CONVERTED.get(data_type, data_type))
+    macs = compute.rate(CONVERTED.get(str(data_type), data_type))
     lanes = compute.rate("fp32")
+    packed = 1 if data_type in CONVERTED else max(1, _LANE_BYTES // element_bytes(data_type, 4))
     if behind_l2 is None:
-        behind_l2 = gpu.line_bytes / 2 * compute.units * compute.clock_hz
+        behind_l2 = _LINES_PER_CYCLE * gpu.line_bytes * compute.units * compute.clock_hz
     return Machine(
         gpu=gpu,
         sms=compute.units,
@@ -97,7 +125,7 @@ def machine_of(arch: Arch, data_type: str) -> Machine:
         max_clock_hz=compute.max_clock_hz,
         macs_per_cycle=macs,
         lanes=lanes,
-        on_lanes=data_type in ("fp32", "fp16_simt", *CONVERTED) or macs <= lanes,
+        on_lanes=macs <= packed * lanes,
         dram_bytes_per_s=dram,
         l2_bytes_per_s=behind_l2,
         l2_bytes=room,

@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 
 # Lines of a set of L2; sets are chosen by a hash (docs/counters.md).
-_WAYS = 20
+WAYS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +94,9 @@ def evicted(distance: float) -> float:
     >>> evicted(0.5) < 0.01, round(evicted(1.0), 2), evicted(2.0) > 0.99
     (True, 0.53, True)
     """
-    mean = min(distance, 40.0) * _WAYS
+    mean = min(distance, 40.0) * WAYS
     term = kept = math.exp(-mean)
-    for met in range(1, _WAYS):
+    for met in range(1, WAYS):
         term *= mean / met
         kept += term
     return max(0.0, 1 - kept)

@@ -11,11 +11,11 @@ from loopsched.errors import ProblemError
 from loopsched.footprint import tensor_bytes
 from loopsched.gpu.library.bound import repeated_bound
 from loopsched.gpu.library.calibration import Calibration, calibration, own_kernels
-from loopsched.gpu.library.conv import least_macs
+from loopsched.gpu.library.conv_gemm import product_of as conv_product_of
 from loopsched.gpu.library.conv_layer import layer_of
 from loopsched.gpu.library.gemm import product_of
-from loopsched.gpu.library.machine import ELEMENT_BYTES, Machine, machine_of
-from loopsched.gpu.library.order import Grid, operand_reads
+from loopsched.gpu.library.machine import Machine, element_bytes, machine_of, sum_bytes
+from loopsched.gpu.library.order import WAYS, Grid, operand_reads
 from loopsched.gpu.library.spread import estimate_of, own_spread
 from loopsched.gpu.library.tiles import Tile
 from loopsched.gpu.library.wave import Product, compute_time, dram_rate, l2_rate, overlapped
@@ -176,10 +176,12 @@ def tiled_gemm(
     >>> 10e-3 < found.estimate.time_s < 16e-3  # measured: 13.3 ms
     True
     """
+    product = product_of(problem, data_type)
     return _tiled(
         problem,
-        product_of(problem, data_type),
+        product,
         arch,
+        touched_bytes=product.a_bytes + product.b_bytes + product.c_bytes,
         tile=tile,
         group_m=group_m,
         split_k=split_k,
@@ -222,10 +224,12 @@ def tiled_conv(
     >>> found.grid, found.dram_bytes_read < 2 * 4 * 16 * 64 * 56 * 56
     ((392, 1, 1, 1), True)
     """
+    product, touched = _conv_product(problem, data_type)
     return _tiled(
         problem,
-        _conv_product(problem, data_type),
+        product,
         arch,
+        touched_bytes=touched,
         tile=tile,
         group_m=group_m,
         split_k=split_k,
@@ -237,27 +241,24 @@ def tiled_conv(
     )
 
 
-def _conv_product(problem: Problem, data_type: str) -> Product:
+def _conv_product(problem: Problem, data_type: str) -> tuple[Product, int]:
+    """Write it as a product; and the bytes that no kernel can leave untouched.
+
+    Memory delivers whole sectors, so strides leave out less than they skip.
+    """
     sizes = problem.size
     if problem.kind != "conv2d" or "G" in sizes or problem.output != "output":
         raise ProblemError(
             f"problem '{problem.name}': a forward conv2d without groups is needed, not "
             f"{problem.kind} over {' '.join(problem.dims)} with output '{problem.output}'"
         )
-    width = ELEMENT_BYTES.get(data_type, problem.tensor("input").element_bytes)
-    problem = problem.with_element_bytes(
-        {"input": width, "weight": width, "output": max(width, 4 if width == 1 else width)}
+    width = element_bytes(data_type, problem.tensor("input").element_bytes)
+    product = conv_product_of(layer_of(problem), width)
+    product = replace(product, c_bytes=product.c_bytes // width * sum_bytes(width))
+    stored = problem.with_element_bytes(
+        {"input": width, "weight": width, "output": sum_bytes(width)}
     )
-    return Product(
-        sizes["N"] * sizes["P"] * sizes["Q"],
-        sizes["K"],
-        sizes["C"] * sizes["R"] * sizes["S"],
-        a_bytes=tensor_bytes(problem, problem.tensor("input")),
-        b_bytes=tensor_bytes(problem, problem.tensor("weight")),
-        c_bytes=tensor_bytes(problem, problem.tensor("output")),
-        element_bytes=width,
-        reads_output=False,
-    )
+    return product, sum(tensor_bytes(stored, tensor) for tensor in stored.tensors)
 
 
 def _tiled(
@@ -265,6 +266,7 @@ def _tiled(
     product: Product,
     arch: Arch,
     *,
+    touched_bytes: int,
     tile: tuple[int, int, int],
     group_m: int,
     split_k: int,
@@ -341,8 +343,7 @@ def _tiled(
     if split_k > 1:
         launches_s += fitted.split * machine.gpu.launch_s
     time_s = overlapped(*times.values()) + launches_s
-    touched = product.a_bytes + product.b_bytes + product.c_bytes
-    bound_s, _ = repeated_bound(_bound_macs(problem, product), touched, arch, data_type)
+    bound_s, _ = repeated_bound(product.macs, touched_bytes, arch, data_type)
     name = f"{shape} group {group_m} split {split_k} stages {stages}"
     said = estimate_of(
         time_s,
@@ -437,12 +438,6 @@ def _fitted(
     return fitted, (of_a, of_b)
 
 
-def _bound_macs(problem: Problem, product: Product) -> float:
-    if problem.kind != "conv2d":
-        return product.macs
-    return least_macs(layer_of(problem), "IMPLICIT_GEMM")
-
-
 def _replayed(
     problem: Problem, tile: tuple[int, int, int], group_m: int, abreast: int, machine: Machine
 ) -> float:
@@ -462,4 +457,4 @@ def _replayed(
         room_bytes=room,
         capacity_bytes=machine.l2_bytes,
     )
-    return found.read_bytes(machine.l2_bytes, ways=20)
+    return found.read_bytes(machine.l2_bytes, ways=WAYS)

@@ -9,9 +9,10 @@ the panels meanwhile.  Sums may be split among blocks; a second kernel adds them
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from loopsched.errors import InputError
 from loopsched.gpu.library.calibration import Calibration
 from loopsched.gpu.library.machine import Machine
 from loopsched.gpu.library.tiles import SPLITS, Tile
@@ -159,6 +160,11 @@ def tiled_time(
     Timed
         The fastest.
 
+    Raises
+    ------
+    InputError
+        If no tile fits on an SM.
+
     Examples
     --------
     >>> from loopsched import load_arch
@@ -172,10 +178,9 @@ def tiled_time(
     >>> found.split > 1
     True
     """
-    settled = ((tile, resident_blocks(tile, product.element_bytes, machine)) for tile in tiles)
     found = (
         launch_time(product, tile, split, machine, fitted, resident=resident)
-        for tile, resident in settled
+        for tile, resident in fitting(tiles, product.element_bytes, machine)
         for split in splits
         if split == 1 or _may_split(product, tile, split, resident * machine.sms)
     )
@@ -288,7 +293,12 @@ def l2_rate(machine: Machine, fitted: Calibration) -> float:
 
 
 def resident_blocks(tile: Tile, element_bytes: int, machine: Machine) -> int:
-    """Count the blocks that an SM runs side by side, at least one.
+    """Count the blocks that an SM runs side by side.
+
+    Raises
+    ------
+    InputError
+        If not even one fits.
 
     Examples
     --------
@@ -298,7 +308,40 @@ def resident_blocks(tile: Tile, element_bytes: int, machine: Machine) -> int:
     2
     """
     shared = tile.shared_bytes(element_bytes)
-    return max(1, occupancy(machine.gpu, tile.threads, tile.registers, shared).blocks)
+    return occupancy(machine.gpu, tile.threads, tile.registers, shared).blocks
+
+
+def fitting(
+    tiles: Iterable[Tile], element_bytes: int, machine: Machine
+) -> Iterator[tuple[Tile, int]]:
+    """Name the tiles that fit on an SM, each with its resident blocks.
+
+    Raises
+    ------
+    InputError
+        If none fits.
+
+    Examples
+    --------
+    >>> from loopsched import load_arch
+    >>> from loopsched.gpu.library.machine import machine_of
+    >>> from loopsched.gpu.library.tiles import SGEMM_TILES
+    >>> small = machine_of(load_arch("v100").scaled("gpu.shared", 0.1), "fp32")
+    >>> [str(tile) for tile, _ in fitting(SGEMM_TILES[:4], 4, small)]
+    ['64x64x8']
+    """
+    refused: InputError | None = None
+    fits = False
+    for tile in tiles:
+        try:
+            resident = resident_blocks(tile, element_bytes, machine)
+        except InputError as error:
+            refused = error
+            continue
+        fits = True
+        yield tile, resident
+    if refused is not None and not fits:
+        raise refused
 
 
 def overlapped(*times: float) -> float:
@@ -353,7 +396,7 @@ def _busy(product: Product, tile: Tile, side_by_side: int, machine: Machine) -> 
         of_a, of_b = product.copy_cycles
         copies = (tile.m * of_a + tile.n * of_b) * tile.k
         return side_by_side * (tile.m * tile.n * tile.k / machine.macs_per_cycle + copies)
-    warps = tile.threads / gpu.warp_threads
+    warps = math.ceil(tile.threads / gpu.warp_threads)
     multiplies = tile.m * tile.n * tile.k / tile.threads
     vector = _VECTOR_BYTES / product.element_bytes
     words = -(-tile.micro_m // _WORDS) + -(-tile.micro_n // _WORDS)
@@ -361,7 +404,7 @@ def _busy(product: Product, tile: Tile, side_by_side: int, machine: Machine) -> 
     copies = 2 * (tile.m + tile.n) * tile.k / tile.threads / vector
     others = fragments + copies + _STEP_INSTRUCTIONS + product.extra_instructions
     per_multiply = gpu.warp_threads * gpu.schedulers / machine.macs_per_cycle
-    a_warp = max(multiplies * per_multiply, multiplies + others)
+    a_warp = max(multiplies * per_multiply, multiplies / machine.packed + others)
     together = side_by_side * warps / gpu.schedulers
     return a_warp * (math.ceil(together) if together < gpu.schedulers else together)
 
