@@ -10,7 +10,9 @@ import time
 import pytest
 
 from loopsched import InputError, conv2d, gemm, load_arch
-from loopsched.gpu.counting import AccessCount, Profile, profile
+from loopsched._jit import is_enabled
+from loopsched.gpu.accesses import AccessCount
+from loopsched.gpu.counting import Profile, profile
 from loopsched.gpu.kernel import Kernel
 from loopsched.gpu.presets import filter_rowmap
 from loopsched.gpu.reads import Read, read_from
@@ -237,6 +239,7 @@ def test_a_machine_that_is_no_gpu_is_refused() -> None:
         profile(Kernel.of(PRODUCT, TILED), load_arch("diannao"))
 
 
+@pytest.mark.skipif(not is_enabled(), reason="without the compiler it takes longer")
 def test_a_kernel_is_counted_in_milliseconds() -> None:
     """5 ms on an idle machine (docs/kernels.md); this one may be busy."""
     kernel = filter_rowmap()

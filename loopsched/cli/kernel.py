@@ -18,7 +18,8 @@ from loopsched.render import Column, binary, percent, scaled, words
 
 if TYPE_CHECKING:
     from loopsched.arch import Arch
-    from loopsched.gpu.counting import AccessCount, Profile
+    from loopsched.gpu.accesses import AccessCount
+    from loopsched.gpu.counting import Profile
     from loopsched.gpu.kernel import Kernel
 
 _PRESET_EPILOG = """\b

@@ -12,6 +12,7 @@ from typing import Literal
 
 from loopsched.arch import Arch
 from loopsched.errors import InputError
+from loopsched.gpu.accesses import AccessCount, Op
 from loopsched.gpu.addresses import Geometry, PlacedAxis
 from loopsched.gpu.classes import (
     AxisUse,
@@ -29,60 +30,10 @@ from loopsched.gpu.traffic import Traffic, traffic_of
 from loopsched.gpu_limits import Gpu
 from loopsched.problem import Tensor
 
-Op = Literal["load", "store"]
+__all__ = ["MOST_ITERATIONS", "AccessCount", "Profile", "compute_depth", "profile"]
 
 # Iterations of the loops along one axis of a tensor; they are looked at one by one.
 MOST_ITERATIONS = 2**23
-
-
-@dataclass(frozen=True, slots=True)
-class AccessCount:
-    """One access of a kernel, over all of its blocks.
-
-    Parameters
-    ----------
-    tensor : str
-    op : {'load', 'store'}
-    space : str
-        ``global``, ``l2`` (past L1), ``readonly``, ``shared``, ``constant``.
-    stage : {'fill', 'compute', 'epilogue'}
-        Filling of a tile, the sums, what comes after them.
-    trips : int
-        How often a thread comes to the access.
-    rounds : int
-        Executions a trip, one after another, where a tile is filled.
-    requests : int
-        Executions by warps with at least one lane on.
-    lanes : int
-        Executions by threads.
-    sectors, lines : int
-        Distinct ones of each request, added up; 0 where it is not global memory.
-    wavefronts : int
-        Passes of shared or constant memory; 0 for global memory.
-    useful_bytes : int, bytes
-        Distinct ones of each request, added up.
-    is_tested : bool
-        Whether each execution tests that its place exists.
-    """
-
-    tensor: str
-    op: Op
-    space: str
-    stage: Literal["fill", "compute", "epilogue"]
-    trips: int
-    rounds: int
-    requests: int
-    lanes: int
-    sectors: int
-    lines: int
-    wavefronts: int
-    useful_bytes: int
-    is_tested: bool
-
-    @property
-    def is_global(self) -> bool:
-        """Whether it goes to global memory, by whichever path."""
-        return self.space not in ("shared", "constant")
 
 
 @dataclass(frozen=True, slots=True)

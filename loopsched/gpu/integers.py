@@ -7,8 +7,8 @@ The constants were fitted by hand to the integer instructions of 23 kernels on a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
 
+from loopsched.gpu.accesses import AccessCount
 from loopsched.gpu.classes import Counts
 from loopsched.gpu.kernel import Kernel
 from loopsched.gpu.views import DigitLayout
@@ -25,31 +25,8 @@ TESTED, UNTESTED, SHARED = 3.3, 1.2, 0.64
 ROW = 11.0
 
 
-class Counted(Protocol):
-    """What the model needs to know of an access."""
-
-    @property
-    def tensor(self) -> str: ...
-    @property
-    def op(self) -> str: ...
-    @property
-    def space(self) -> str: ...
-    @property
-    def stage(self) -> str: ...
-    @property
-    def trips(self) -> int: ...
-    @property
-    def rounds(self) -> int: ...
-    @property
-    def requests(self) -> int: ...
-    @property
-    def lanes(self) -> int: ...
-    @property
-    def is_tested(self) -> bool: ...
-
-
 def integer_instructions(
-    kernel: Kernel, accesses: Sequence[Counted], fma: Counts, warp_threads: int
+    kernel: Kernel, accesses: Sequence[AccessCount], fma: Counts, warp_threads: int
 ) -> tuple[float, float]:
     """Estimate integer instructions by threads, and the lanes that are on, of all.
 
@@ -74,7 +51,7 @@ def integer_instructions(
     return integers, lanes / (warp_threads * slots)
 
 
-def _is_filling(one: Counted) -> bool:
+def _is_filling(one: AccessCount) -> bool:
     return one.stage == "fill" and one.op == "load"
 
 
@@ -87,7 +64,7 @@ def _innermost(kernel: Kernel) -> float:
     return float("inf") if is_only else float(sums[-1] * kernel.accumulators)
 
 
-def _cost(kernel: Kernel, one: Counted) -> float:
+def _cost(kernel: Kernel, one: AccessCount) -> float:
     if one.stage == "fill":
         is_view = isinstance(kernel.layout(one.tensor), DigitLayout)
         return (FILL + (DIGITS if is_view else 0.0)) if one.op == "load" else 0.0

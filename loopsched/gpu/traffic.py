@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from loopsched.arch import Arch
 from loopsched.footprint import tensor_bytes
 from loopsched.gpu._footprint_kernels import overlapped, shared_keys
+from loopsched.gpu.accesses import AccessCount
 from loopsched.gpu.addresses import Geometry
 from loopsched.gpu.footprints import Reach, axis_reach, footprint_sectors
 from loopsched.gpu.kernel import Kernel
@@ -33,21 +34,6 @@ _MOST_WAVES = 4
 # For what blocks of one unit share: so many units; of windows, so many places of each.
 _UNITS = 8
 _MOST_PLACES = 2**16
-
-
-class Loaded(Protocol):
-    """What the model needs to know of an access."""
-
-    @property
-    def tensor(self) -> str: ...
-    @property
-    def op(self) -> str: ...
-    @property
-    def space(self) -> str: ...
-    @property
-    def sectors(self) -> int: ...
-    @property
-    def lines(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +83,7 @@ class Traffic:
 
 
 def traffic_of(
-    geometry: Geometry, accesses: Sequence[Loaded], held: Occupancy, arch: Arch
+    geometry: Geometry, accesses: Sequence[AccessCount], held: Occupancy, arch: Arch
 ) -> Traffic:
     """Model the traffic of a kernel whose accesses were counted."""
     kernel = geometry.kernel
@@ -153,7 +139,7 @@ def traffic_of(
     )
 
 
-def _written(geometry: Geometry, accesses: Sequence[Loaded]) -> TensorTraffic:
+def _written(geometry: Geometry, accesses: Sequence[AccessCount]) -> TensorTraffic:
     """Stores go through L1; L2 collects the parts of a line."""
     sectors = sum(one.sectors for one in accesses if one.op == "store" and one.space == "global")
     tensor = geometry.kernel.problem.output_tensor
