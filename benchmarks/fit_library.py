@@ -27,8 +27,8 @@ from pathlib import Path
 
 from loopsched import ProblemError, gemm, load_arch
 from loopsched.arch import Arch
+from loopsched.gpu.bound import repeated_bound
 from loopsched.gpu.library import tiled
-from loopsched.gpu.library.bound import repeated_bound
 from loopsched.gpu.library.calibration import Calibration, OwnKernels
 from loopsched.gpu.library.gemm import product_of
 from loopsched.gpu.library.machine import Machine, machine_of

@@ -26,7 +26,7 @@ from functools import cache
 from pathlib import Path
 
 from loopsched import Arch, ProblemError, conv2d, load_arch
-from loopsched.gpu.library.bound import repeated_bound
+from loopsched.gpu.bound import repeated_bound
 from loopsched.gpu.library.conv import ALGORITHMS, choices, least_macs, run_of, target_of
 from loopsched.gpu.library.conv_calibration import ConvCalibration
 from loopsched.gpu.library.conv_gemm import Target

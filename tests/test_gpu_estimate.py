@@ -57,8 +57,8 @@ def tiled(m: int, n: int, k: int, tile: int, *, is_unrolled: bool) -> Kernel:
 @pytest.mark.parametrize("arch", [H200, TITAN_V, L4], ids=lambda one: str(one.name))
 def test_above_the_bound_and_within_its_spread(kernel: Kernel, arch: Arch) -> None:
     said = estimate_kernel(kernel, arch)
-    assert said.time_bound_s == kernel_bound(kernel, arch) < said.time_s
-    assert said.low_s < said.time_s < said.high_s
+    assert said.time_bound_s == kernel_bound(kernel, arch, profile(kernel, arch)) < said.time_s
+    assert said.time_bound_s <= said.low_s < said.time_s < said.high_s
     parts = dict(said.parts)
     assert said.bound_by == max(parts, key=lambda name: parts[name])
     assert max(parts.values()) <= said.time_s * (1 + 1e-12)
@@ -140,28 +140,27 @@ def test_one_thread_waits_as_long_as_by_hand() -> None:
 def test_instructions_add_up(m: int, n: int, k: int, tile: int, is_unrolled: bool) -> None:
     kernel = tiled(m * tile, n * tile, k * tile, tile, is_unrolled=is_unrolled)
     found = profile(kernel, H200)
-    counts = (found.fma_warp_instructions, found.fma_thread_instructions)
-    work = instructions(kernel, found.accesses, counts, 32)
+    multiply_adds = found.fma_warp_instructions
+    work = instructions(kernel, found.accesses, multiply_adds, 32)
     assert work.multiply_adds == found.fma_warp_instructions
     assert work.memory == sum(one.requests for one in found.accesses)
     assert work.total > work.multiply_adds + work.memory
-    assert 0 < work.warp_efficiency <= 1
-    often = executions(kernel, found.accesses, counts, 32)
-    for name in often.__dataclass_fields__:
-        by_warps, by_threads = getattr(often, name)
-        assert by_warps <= by_threads <= 32 * by_warps
-    # Tiles are filled by every thread, once for A and once for B, each trip along K.
-    assert often.fill[1] == 2 * k * found.n_blocks * tile**2
-    starts = often.unrolled_start if is_unrolled else often.row
-    assert starts[1] == k * found.n_blocks * tile**2
+    often = executions(kernel, found.accesses, multiply_adds, 32)
+    warps = found.n_blocks * math.ceil(tile**2 / 32)
+    assert often.start == warps
+    # Tiles are filled by every warp, once for A and once for B, each trip along K.
+    assert often.fill == 2 * k * warps
+    assert (often.unrolled_start, often.row) == ((k * warps, 0) if is_unrolled else (0, k * warps))
+    # Both operands are loaded from shared memory for each multiply-add.
+    assert often.load == (0 if is_unrolled else 2 * multiply_adds)
+    assert (often.test, often.digits, often.unrolled_load) == (0, 0, 0)
 
 
 def test_views_cost_divisions() -> None:
     (batched, _), *_ = preset("layer_batched", batch=2)
     found = profile(batched, H200)
-    counts = (found.fma_warp_instructions, found.fma_thread_instructions)
-    often = executions(batched, found.accesses, counts, 32)
-    assert 0 < often.digits[0] < often.fill[0]
+    often = executions(batched, found.accesses, found.fma_warp_instructions, 32)
+    assert 0 < often.digits < often.fill
 
 
 def test_steps_add_up() -> None:
@@ -172,6 +171,24 @@ def test_steps_add_up() -> None:
     assert said.kernel == "50 x unroll, 50 x multiply"
     once = estimate_steps(preset("layer_base", batch=50), TITAN_V)
     assert once == replace(estimate_kernel(preset("layer_base", batch=50)[0][0], TITAN_V))
+
+
+def test_steps_run_at_least_once() -> None:
+    kernel = layer_base(1, 20)
+    for many in (0, -1, 1.5):
+        with pytest.raises(InputError, match=rf"runs of '{kernel.name}' is {many};"):
+            estimate_steps([(kernel, many)], TITAN_V)  # type: ignore[list-item]
+    for clock in (0, math.nan, math.inf, "2e9", True):
+        with pytest.raises(InputError, match="a number above zero"):
+            estimate_kernel(kernel, TITAN_V, clock_hz=clock)  # type: ignore[arg-type]
+
+
+def test_padding_that_is_skipped_is_not_in_the_bound() -> None:
+    """A 5 x 5 filter over 8 x 8 pixels: (3 + 4 + 5 * 4 + 4 + 3)^2 of the 40^2 products exist."""
+    kernel = filter_rowmap(images=4096, size=8, radius=2, x=8, y=8)
+    inside = 4096 * 34**2
+    peak = H200.compute.peak_macs_per_s("fp32")
+    assert kernel_bound(kernel, H200, profile(kernel, H200)) == pytest.approx(inside / peak)
 
 
 def test_constants_that_overflow_their_cache_are_waited_for() -> None:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from typing import Literal
 
 from loopsched.arch import Arch
-from loopsched.arguments import near
+from loopsched.arguments import Checker, near
 from loopsched.errors import InputError
 from loopsched.footprint import tensor_bytes
+from loopsched.gpu.bound import repeated_bound
 from loopsched.gpu.counting import Profile, profile
 from loopsched.gpu.instructions import instructions
 from loopsched.gpu.kernel import Kernel
@@ -80,13 +81,12 @@ def estimate_kernel(
     """
     if caches not in ("cold", "warm"):
         raise InputError(f"caches {caches!r}: unknown; {near(caches, ('cold', 'warm'))}")
-    if clock_hz is not None and not 0 < clock_hz < math.inf:
+    if clock_hz is not None and not _is_positive(clock_hz):
         raise InputError(f"clock_hz is {clock_hz!r}; a number above zero is needed")
     gpu = arch.kernel_limits
     calibration = kernel_calibration()
     found = profile(kernel, arch) if found is None else found
-    counts = (found.fma_warp_instructions, found.fma_thread_instructions)
-    work = instructions(kernel, found.accesses, counts, gpu.warp_threads)
+    work = instructions(kernel, found.accesses, found.fma_warp_instructions, gpu.warp_threads)
     clock = arch.compute.clock_hz if clock_hz is None else clock_hz
     parts: dict[str, float] = {}
     busy_s = 0.0
@@ -98,13 +98,14 @@ def estimate_kernel(
             parts[name] = parts.get(name, 0.0) + many * cycles / clock
     parts["L2"], parts["DRAM"] = _beyond(kernel, found, arch, caches)
     parts["launch"] = calibration.time.launch * gpu.launch_s
-    time_s = _beside(busy_s, parts["L2"], parts["DRAM"]) + parts["launch"]
+    bound_s = kernel_bound(kernel, arch, found)
+    time_s = max(bound_s, _beside(busy_s, parts["L2"], parts["DRAM"]) + parts["launch"])
     spread = calibration.time.spread
     return Estimate(
         time_s,
-        time_s / spread,
+        max(bound_s, time_s / spread),
         time_s * spread,
-        kernel_bound(kernel, arch),
+        bound_s,
         max(parts, key=lambda name: parts[name]),
         tuple(parts.items()),
         kernel.name,
@@ -134,7 +135,7 @@ def estimate_steps(
     Raises
     ------
     InputError
-        If there are no steps, or as `estimate_kernel`.
+        If there are no steps, one runs less than once, or as `estimate_kernel`.
 
     Examples
     --------
@@ -146,6 +147,10 @@ def estimate_steps(
     """
     if not steps:
         raise InputError("no kernels to estimate")
+    check = Checker("steps", InputError)
+    for kernel, many in steps:
+        check.count(f"runs of '{kernel.name}'", many)
+    check.finish()
     said = [
         estimate_kernel(kernel, arch, caches=caches if many == 1 else "warm", clock_hz=clock_hz)
         for kernel, many in steps
@@ -174,21 +179,14 @@ def estimate_steps(
     )
 
 
-def kernel_bound(kernel: Kernel, arch: Arch) -> float:
-    """Seconds that no run of a kernel's problem can beat, whatever is in its caches.
+def kernel_bound(kernel: Kernel, arch: Arch, found: Profile) -> float:
+    """Seconds that no run of a kernel can beat, whatever is in its caches.
 
-    All lanes at the highest clock; and data beyond what the caches could hold,
-    at the data sheet's bandwidth.
+    Multiply-adds that it executes and that its problem has: padding that it
+    skips does not count, nor do threads beyond the output.
     """
-    flops = kernel.problem.flops if kernel.multiplies else 0
-    outer = arch.caches[0]
-    bandwidth = outer.bound_bandwidth_bytes_per_s
-    kept = (outer.capacity_bytes or 0) * outer.instances
-    excess = max(0, _data_bytes(kernel) - kept)
-    return max(
-        flops / 2 / arch.compute.peak_macs_per_s("fp32"),
-        excess / bandwidth if bandwidth else 0.0,
-    )
+    macs = min(kernel.problem.macs, found.fma_thread_instructions) if kernel.multiplies else 0
+    return repeated_bound(macs, _data_bytes(kernel), arch, "fp32")[0]
 
 
 def _beyond(kernel: Kernel, found: Profile, arch: Arch, caches: Caches) -> tuple[float, float]:
@@ -210,6 +208,11 @@ def _beyond(kernel: Kernel, found: Profile, arch: Arch, caches: Caches) -> tuple
 def _beside(*seconds: float) -> float:
     """Join what goes on side by side: the longest counts, others where they come near it."""
     return float(sum(one**OVERLAP for one in seconds) ** (1 / OVERLAP))
+
+
+def _is_positive(value: object) -> bool:
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return is_number and 0 < value < math.inf  # type: ignore[operator]
 
 
 def _data_bytes(kernel: Kernel) -> int:

@@ -8,11 +8,11 @@ numbers of executions.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Protocol
 
 from loopsched.gpu.kernel import BoundLoop, Kernel
-from loopsched.gpu.kernel_calibration import InstructionCosts, kernel_calibration
+from loopsched.gpu.kernel_calibration import kernel_calibration
 from loopsched.gpu.views import DigitLayout
 
 
@@ -30,8 +30,6 @@ class Counted(Protocol):
     @property
     def requests(self) -> int: ...
     @property
-    def lanes(self) -> int: ...
-    @property
     def is_tested(self) -> bool: ...
 
 
@@ -46,17 +44,11 @@ class Instructions:
         Loads and stores.
     overhead : float
         Addresses, loops, tests: a model.
-    integer_ops : float
-        Integer instructions by threads: a model.
-    warp_efficiency : float
-        Lanes that are on, of all lanes of the instructions.
     """
 
     multiply_adds: int
     memory: int
     overhead: float
-    integer_ops: float
-    warp_efficiency: float
 
     @property
     def total(self) -> float:
@@ -66,26 +58,25 @@ class Instructions:
 
 @dataclass(frozen=True, slots=True)
 class Executions:
-    """How often the parts of a kernel that cost overhead are executed.
+    """How often warps execute the parts of a kernel that cost overhead.
 
-    Each is a pair: by warps, and by threads that are on.  The fields are those
-    of `InstructionCosts`.
+    The fields are those of `InstructionCosts`.
     """
 
-    start: tuple[float, float]
-    fill: tuple[float, float]
-    digits: tuple[float, float]
-    test: tuple[float, float]
-    load: tuple[float, float]
-    row: tuple[float, float]
-    unrolled_load: tuple[float, float]
-    unrolled_start: tuple[float, float]
+    start: float
+    fill: float
+    digits: float
+    test: float
+    load: float
+    row: float
+    unrolled_load: float
+    unrolled_start: float
 
 
 def executions(
     kernel: Kernel,
     accesses: Sequence[Counted],
-    multiply_adds: tuple[int, int],
+    multiply_adds: int,
     warp_threads: int,
 ) -> Executions:
     """Count the executions that cost overhead.
@@ -95,62 +86,49 @@ def executions(
     kernel : Kernel
     accesses : sequence
         As `loopsched.gpu.counting.profile` finds them.
-    multiply_adds : (int, int)
-        By warps, by threads.
+    multiply_adds : int
+        By warps.
     warp_threads : int
     """
-    threads = kernel.n_blocks * kernel.block_threads
     warps = kernel.n_blocks * -(-kernel.block_threads // warp_threads)
     fills = [one for one in accesses if one.stage == "fill" and one.op == "store"]
     loads = [one for one in accesses if one.stage == "compute"]
     tested = [one for one in loads if one.is_tested and one.space not in ("shared", "constant")]
-    nothing = (0.0, 0.0)
     starts = _starts(kernel, multiply_adds)
     if kernel.is_unrolled:
         loads = [one for one in loads if one.space not in ("shared", "constant")]
     return Executions(
-        start=(warps, threads),
+        start=warps,
         fill=_sum(fills),
         digits=_sum([one for one in fills if isinstance(kernel.layout(one.tensor), DigitLayout)]),
         test=_sum(tested),
-        load=nothing if kernel.is_unrolled else _sum(loads),
-        row=nothing if kernel.is_unrolled else starts,
-        unrolled_load=_sum(loads) if kernel.is_unrolled else nothing,
-        unrolled_start=starts if kernel.is_unrolled else nothing,
+        load=0.0 if kernel.is_unrolled else _sum(loads),
+        row=0.0 if kernel.is_unrolled else starts,
+        unrolled_load=_sum(loads) if kernel.is_unrolled else 0.0,
+        unrolled_start=starts if kernel.is_unrolled else 0.0,
     )
 
 
 def instructions(
     kernel: Kernel,
     accesses: Sequence[Counted],
-    multiply_adds: tuple[int, int],
+    multiply_adds: int,
     warp_threads: int,
-    costs: InstructionCosts | None = None,
 ) -> Instructions:
     """Estimate what the warps of a kernel execute; see `executions` for parameters."""
-    costs = kernel_calibration().instructions if costs is None else costs
+    costs = kernel_calibration().instructions
     found = executions(kernel, accesses, multiply_adds, warp_threads)
-    overhead = overhead_lanes = 0.0
-    for name in Executions.__dataclass_fields__:
-        by_warps, by_threads = getattr(found, name)
-        overhead += getattr(costs, name) * by_warps
-        overhead_lanes += getattr(costs, name) * by_threads
-    by_warps = multiply_adds[0] + sum(one.requests for one in accesses)
-    by_threads = multiply_adds[1] + sum(one.lanes for one in accesses)
-    return Instructions(
-        multiply_adds[0],
-        by_warps - multiply_adds[0],
-        overhead,
-        costs.integer_share * overhead_lanes,
-        (by_threads + overhead_lanes) / (warp_threads * (by_warps + overhead)),
+    overhead = sum(
+        getattr(costs, entry.name) * getattr(found, entry.name) for entry in fields(Executions)
     )
+    return Instructions(multiply_adds, sum(one.requests for one in accesses), overhead)
 
 
-def _sum(accesses: Sequence[Counted]) -> tuple[float, float]:
-    return float(sum(one.requests for one in accesses)), float(sum(one.lanes for one in accesses))
+def _sum(accesses: Sequence[Counted]) -> float:
+    return float(sum(one.requests for one in accesses))
 
 
-def _starts(kernel: Kernel, multiply_adds: tuple[int, int]) -> tuple[float, float]:
+def _starts(kernel: Kernel, multiply_adds: int) -> float:
     """Count how often the innermost loops start: one that is not unrolled, or all that are."""
     inside = kernel.accumulators
     sums = list(_sums(kernel))
@@ -161,7 +139,7 @@ def _starts(kernel: Kernel, multiply_adds: tuple[int, int]) -> tuple[float, floa
         sums = sums[-1:]
     for loop in sums:
         inside *= loop.trips
-    return multiply_adds[0] / inside, multiply_adds[1] / inside
+    return multiply_adds / inside
 
 
 def _sums(kernel: Kernel) -> Iterator[BoundLoop]:

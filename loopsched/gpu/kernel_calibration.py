@@ -35,8 +35,6 @@ class InstructionCosts:
         For each global load inside loops that are unrolled.
     unrolled_start : float
         For each time that such loops start.
-    integer_share : float
-        Integer instructions, of all these.
     """
 
     start: float
@@ -47,7 +45,6 @@ class InstructionCosts:
     row: float
     unrolled_load: float
     unrolled_start: float
-    integer_share: float
 
 
 @dataclass(frozen=True, slots=True)

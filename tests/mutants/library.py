@@ -97,7 +97,7 @@ _gemm.broken(
     "return LIBRARIES[arch.kernel_limits.library]",
     'return LIBRARIES["volta"]',
 )
-_bound = In("gpu/library/bound.py", "test_library_gemm.py")
+_bound = In("gpu/bound.py", "test_library_gemm.py")
 _bound.broken(
     "bound-of-cold-runs",
     "the bound takes L2 to be empty when a run begins",

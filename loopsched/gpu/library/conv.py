@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from loopsched.arch import Arch
 from loopsched.errors import InputError, ProblemError, nearest
 from loopsched.footprint import tensor_bytes
-from loopsched.gpu.library.bound import repeated_bound
+from loopsched.gpu.bound import repeated_bound
 from loopsched.gpu.library.conv_calibration import ConvCalibration, conv_calibration, conv_spread
 from loopsched.gpu.library.conv_fft import Spectrum, fft, spectrum_of
 from loopsched.gpu.library.conv_gemm import Run, Target, explicit_gemm, implicit_gemm

@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 
 from loopsched.errors import LoopschedError
+from loopsched.gpu.bound import CONVERTED
 from loopsched.gpu.library.calibration import Calibration
-from loopsched.gpu.library.machine import CONVERTED
 from loopsched.gpu.library.spread import Spread, first_of
 
 _FILE = Path(__file__).parent / "calibration_conv.json"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from loopsched.arch import Arch
 from loopsched.errors import ProblemError, nearest
 from loopsched.footprint import tensor_bytes
-from loopsched.gpu.library.bound import repeated_bound
+from loopsched.gpu.bound import repeated_bound
 from loopsched.gpu.library.calibration import calibration
 from loopsched.gpu.library.machine import Machine, element_bytes, machine_of, sum_bytes
 from loopsched.gpu.library.spread import estimate_of, product_spread

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from loopsched.arch import Arch
 from loopsched.arguments import DATA_TYPE_BYTES
 from loopsched.errors import ArchError
+from loopsched.gpu.bound import CONVERTED as CONVERTED
 from loopsched.gpu_limits import Gpu
 
-# Data types that are computed as fp32 on the ordinary lanes, though stored smaller.
-CONVERTED = {"fp16_as_fp32": "fp32"}
 ELEMENT_BYTES = {**DATA_TYPE_BYTES, "fp16_simt": 2, "fp16_as_fp32": 2}
 # Bytes of a lane: two halves, or four of one byte, are multiplied by one instruction.
 _LANE_BYTES = 4

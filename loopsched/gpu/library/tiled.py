@@ -9,7 +9,7 @@ from loopsched.arch import Arch
 from loopsched.arguments import Checker
 from loopsched.errors import ProblemError
 from loopsched.footprint import tensor_bytes
-from loopsched.gpu.library.bound import repeated_bound
+from loopsched.gpu.bound import repeated_bound
 from loopsched.gpu.library.calibration import Calibration, calibration, own_kernels
 from loopsched.gpu.library.conv_gemm import product_of as conv_product_of
 from loopsched.gpu.library.conv_layer import layer_of

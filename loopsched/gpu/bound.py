@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from loopsched.arch import Arch
-from loopsched.gpu.library.machine import CONVERTED
+
+# Data types that are computed as fp32 on the ordinary lanes, though stored smaller.
+CONVERTED = {"fp16_as_fp32": "fp32"}
 
 
 def repeated_bound(
