@@ -55,6 +55,24 @@ def test_a_preset_of_two_kernels_has_two_rows(capsys: pytest.CaptureFixture[str]
     assert unroll["intensity_shared"] is None  # it uses none
 
 
+def test_times_are_told(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    (warm,) = rows(capsys, "preset", "direct", "--caches", "warm")
+    (cold,) = rows(capsys, "preset", "direct")
+    assert float(str(warm["time_s"])) < float(str(cold["time_s"]))
+    assert "H200" in str(cold["basis"])
+    unroll, multiply = rows(capsys, "preset", "layer_unroll", "batch=7")
+    times = [float(str(row["time_s"])) for row in (unroll, multiply)]
+    text = lines(capsys, "preset", "layer_unroll", "batch=7")
+    assert max(map(len, text)) <= 80
+    assert sum(line.startswith("time ") for line in text) == 2
+    (total,) = [line.split() for line in text if line.startswith("all together")]
+    assert float(total[2]) == pytest.approx(7e6 * sum(times), rel=1e-3)
+    assert total[3] == "us"
+
+
 def test_a_schedule_is_described(capsys: pytest.CaptureFixture[str]) -> None:
     (row,) = rows(capsys, "mapped", *GEMM, *TILES, "--arch", "h200", "--unrolled")
     assert row["load_sectors"] == 8388608

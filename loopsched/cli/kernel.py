@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from loopsched.cli import options, output
+from loopsched.cli.estimates import estimate_lines
 from loopsched.cli.inputs import schedule_from, select_one
 from loopsched.cli.kernel_tiled import tiled
 from loopsched.cli.output import Style
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from loopsched.arch import Arch
     from loopsched.gpu.accesses import AccessCount
     from loopsched.gpu.counting import Profile
+    from loopsched.gpu.estimate import Caches
     from loopsched.gpu.kernel import Kernel
+    from loopsched.gpu.result import Estimate
 
 _PRESET_EPILOG = """\b
 loopsched kernel preset                                  list the presets
@@ -34,9 +37,18 @@ loopsched kernel mapped gemm:m=1024,n=1024,k=1024 \\
 """
 
 
+_caches = click.option(
+    "--caches",
+    type=click.Choice(["cold", "warm"]),
+    default="cold",
+    show_default=True,
+    help="What the kernel finds in L2: nothing, as when it runs once, or what fits.",
+)
+
+
 @click.group()
 def kernel() -> None:
-    """Say what a GPU kernel asks of a machine: docs/kernels.md."""
+    """Say what a GPU kernel asks of a machine, and how long it takes: docs/kernels.md."""
 
 
 kernel.add_command(tiled)
@@ -45,9 +57,12 @@ kernel.add_command(tiled)
 @kernel.command(epilog=_PRESET_EPILOG)
 @click.argument("name", required=False)
 @click.argument("settings", nargs=-1, metavar="[OPTION=VALUE]...")
+@_caches
 @options.arch
 @options.form
-def preset(name: str | None, settings: tuple[str, ...], arch: str, form: Style) -> None:
+def preset(
+    name: str | None, settings: tuple[str, ...], caches: Caches, arch: str, form: Style
+) -> None:
     """Describe a kernel of the reports; without NAME, list them."""
     from loopsched.arch_file import load_arch
     from loopsched.gpu.presets import preset as build
@@ -55,7 +70,7 @@ def preset(name: str | None, settings: tuple[str, ...], arch: str, form: Style) 
     if name is None:
         _list(form)
         return
-    _report(build(name, **_settings(settings)), load_arch(arch), form)
+    _report(build(name, **_settings(settings)), load_arch(arch), caches, form)
 
 
 @kernel.command(epilog=_MAPPED_EPILOG)
@@ -95,6 +110,7 @@ def preset(name: str | None, settings: tuple[str, ...], arch: str, form: Style) 
 @click.option("--registers", type=click.IntRange(1), help="Of a thread; estimated if not given.")
 @click.option("--unrolled", is_flag=True, help="The loops of a thread are unrolled.")
 @click.option("--double-buffered", is_flag=True, help="Tiles are filled while others are used.")
+@_caches
 @options.arch
 @options.form
 def mapped(
@@ -109,6 +125,7 @@ def mapped(
     registers: int | None,
     unrolled: bool,
     double_buffered: bool,
+    caches: Caches,
     arch: str,
     form: Style,
 ) -> None:
@@ -132,7 +149,7 @@ def mapped(
         is_unrolled=unrolled,
         double_buffered=double_buffered,
     )
-    _report(((built, 1),), load_arch(arch), form)
+    _report(((built, 1),), load_arch(arch), caches, form)
 
 
 def _pairs(given: Sequence[str], option: str, example: str) -> dict[str, str]:
@@ -181,26 +198,55 @@ def _list(form: Style) -> None:
         output.print_text(f"{'':<16}{row['options']}", hang=" " * 16)
 
 
-def _report(kernels: Sequence[tuple[Kernel, int]], arch: Arch, form: Style) -> None:
+def _report(kernels: Sequence[tuple[Kernel, int]], arch: Arch, caches: Caches, form: Style) -> None:
     from loopsched.gpu.counting import profile
+    from loopsched.gpu.estimate import estimate_kernel, estimate_steps
     from loopsched.gpu.rows import profile_row
 
-    found = [(profile(one, arch), launches) for one, launches in kernels]
+    described = []
+    for built, launches in kernels:
+        found = profile(built, arch)
+        # Kernels that are started again and again find L2 warm.
+        kept = caches if launches == 1 else "warm"
+        said = estimate_kernel(built, arch, caches=kept, found=found)
+        described.append((built, launches, found, said))
     if form != "table":
-        output.print_rows((profile_row(one, launches) for one, launches in found), form)
+        rows = (profile_row(found, many) | _times(said) for _, many, found, said in described)
+        output.print_rows(rows, form)
         return
-    for number, ((one, launches), (built, _)) in enumerate(zip(found, kernels, strict=True)):
+    for number, (built, launches, found, said) in enumerate(described):
         if number:
             click.echo()
         often = f", started {launches} times" if launches > 1 else ""
-        output.print_text(f"{one.name} on {arch.name}{often}: {built.schedule}")
+        output.print_text(f"{found.name} on {arch.name}{often}: {built.schedule}")
         click.echo()
-        for title, text in _lines(one, built):
+        for title, text in (*estimate_lines(said), *_lines(found, built)):
             output.print_text(f"{title:<14}{text}", hang=" " * 14)
         click.echo()
-        _print_accesses(one.accesses)
+        _print_accesses(found.accesses)
         click.echo()
-        _print_traffic(one)
+        _print_traffic(found)
+    if len(described) > 1 or described[0][1] > 1:
+        total = estimate_steps(kernels, arch, caches=caches)
+        click.echo()
+        text = (
+            f"{scaled(total.time_s, 's')} estimated, {scaled(total.low_s, 's')} to "
+            f"{scaled(total.high_s, 's')}"
+        )
+        output.print_text(f"{'all together':<14}{text}", hang=" " * 14)
+
+
+def _times(said: Estimate) -> dict[str, object]:
+    """Describe an estimate by plain values."""
+    return {
+        "time_s": said.time_s,
+        "low_s": said.low_s,
+        "high_s": said.high_s,
+        "time_bound_s": said.time_bound_s,
+        "bound_by": said.bound_by,
+        "parts_s": dict(said.parts),
+        "basis": said.basis,
+    }
 
 
 def _lines(found: Profile, built: Kernel) -> Iterator[tuple[str, str]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from loopsched.cli import options, output
+from loopsched.cli.estimates import estimate_lines
 from loopsched.cli.output import Style
 from loopsched.render import Column, percent, scaled, words
 
@@ -169,17 +170,7 @@ def _show(found: TiledKernel) -> None:
 
 
 def _sums(found: TiledKernel) -> Iterator[tuple[str, str]]:
-    said = found.estimate
-    yield (
-        "time",
-        f"{scaled(said.time_s, 's')} estimated, {scaled(said.low_s, 's')} to "
-        f"{scaled(said.high_s, 's')} in eight cases of ten; {scaled(said.time_bound_s, 's')} "
-        "at least",
-    )
-    yield "rests on", said.basis
-    yield "bound by", said.bound_by
-    parts = ", ".join(f"{name} {scaled(seconds, 's')}" for name, seconds in said.parts)
-    yield "each alone", parts
+    yield from estimate_lines(found.estimate)
     down, across, split, batch = found.grid
     more = f" x {batch} products" if batch > 1 else ""
     yield (
