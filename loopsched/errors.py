@@ -74,7 +74,7 @@ class MissingExtraError(LoopschedError, ImportError):
     """An optional dependency is needed and not installed."""
 
 
-def nearest(word: str, allowed: Iterable[str]) -> str:
+def nearest(word: str, allowed: Iterable[str], label: str = "allowed") -> str:
     """Say what was meant and what is allowed, for the end of a message.
 
     Examples
@@ -88,4 +88,4 @@ def nearest(word: str, allowed: Iterable[str]) -> str:
     folded = {name.casefold(): name for name in names}
     close = get_close_matches(word.casefold(), list(folded), n=1, cutoff=0.5)
     hint = f"did you mean '{folded[close[0]]}'? " if close else ""
-    return f"{hint}(allowed: {' '.join(names)})"
+    return f"{hint}({label}: {' '.join(names)})"

@@ -75,7 +75,7 @@ def test_plot(file: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
     assert drawn[0] == drawn[1]
     assert drawn[0].startswith(b"<?xml")
     assert run(["validate", "counters", str(file), "--plot", str(tmp_path / "no" / "x.png")]) == 3
-    assert "cannot be written: No such file" in capsys.readouterr().err
+    assert "cannot be written: no such folder" in capsys.readouterr().err
 
 
 def test_plot_without_matplotlib(

@@ -51,7 +51,7 @@ def test_json_is_summary_and_rows(file: Path, capsys: pytest.CaptureFixture[str]
     assert set(found) == {"summary", "rows"}
     rows = found["rows"]
     names = ROWS.splitlines()[0].split(",")
-    assert list(rows[0]) == [*names, *OUT, "roofline_us", "report003_us", "apart"]
+    assert list(rows[0]) == [*names, *OUT, "roofline_us", "report003_us", "remark", "apart"]
     assert (rows[0]["time_us"], rows[0]["anomaly"], rows[0]["apart"]) == (18587, None, None)
     assert rows[2]["apart"] == "unusable: not believed"
     for row in rows:
@@ -62,6 +62,25 @@ def test_json_is_summary_and_rows(file: Path, capsys: pytest.CaptureFixture[str]
     summary = found["summary"]
     assert (summary["rows"], summary["rows_apart"], summary["bound_violations"]) == (2, 1, 0)
     assert summary["mape"] == pytest.approx((abs(rows[0]["error"]) + abs(rows[1]["error"])) / 2)
+
+
+def test_labels_that_cannot_be_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "conv.csv"
+    line = "V100,8,8,64,4,64,5,5,2,1,{},90\n"
+    path.write_text(
+        "gpu,w,h,c,n,k,filter_w,filter_h,pad,stride,algo,time_us\n"
+        + line.format("WINOGRAD")
+        + line.format("IMPLICIT_GEMM")
+    )
+    assert run(["validate", "times", str(path)]) == 0
+    words = " ".join(capsys.readouterr().out.split())
+    assert "rows of rows MAPE" in words
+    assert "1 row has an algorithm that cannot run its problem" in words
+    assert "algo WINOGRAD cannot be, taken as not known" in words
+    assert run(["validate", "times", str(path), "--format", "csv"]) == 0
+    first, second = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert first["remark"].startswith("WINOGRAD needs a 3x3 filter")
+    assert second["remark"] == ""
 
 
 def test_csv_keeps_the_columns(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -95,8 +114,13 @@ def test_plot(file: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path) ->
         drawn.append((tmp_path / name).read_bytes())
     assert drawn[0] == drawn[1]
     assert drawn[0].startswith(b"<?xml")
-    assert run(["validate", "times", str(file), "--plot", str(tmp_path / "no" / "x.png")]) == 3
-    assert "cannot be written: No such file" in capsys.readouterr().err
+    capsys.readouterr()
+    (tmp_path / "folder.svg").mkdir()
+    for name, what in (("no/x.png", "no such folder"), ("folder.svg", "is a folder")):
+        assert run(["validate", "times", str(file), "--plot", str(tmp_path / name)]) == 3
+        printed = capsys.readouterr()
+        assert f"cannot be written: {what}" in printed.err
+        assert printed.out == ""
 
 
 def test_plot_without_matplotlib(

@@ -71,8 +71,10 @@ def counters(
     dram_write_bytes, l2_read_sectors.  See docs/counters.md.
     """
     from loopsched.validation import read_counters, validate_counters
-    from loopsched.validation.plot import plot_validation
+    from loopsched.validation.plot import plot_target, plot_validation
 
+    if plot is not None:
+        plot_target(plot)  # before the work, not after it
     with output.Progress(len(read_counters(file))) as progress:
         found = validate_counters(file, arch, method=method, progress=progress.step)
     if plot is not None:

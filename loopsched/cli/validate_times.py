@@ -162,6 +162,13 @@ def _show(found: TimeValidation) -> None:
         f"spread. On the same rows, MAPE of the plain roofline: {percent(summary['roofline_mape'])}"
         f", of report 003's model: {percent(summary['report003_mape'])}."
     )
+    if summary["rows_remarked"]:
+        many = summary["rows_remarked"]
+        rows = "1 row has" if many == 1 else f"{many} rows have"
+        output.print_text(
+            f"{rows} an algorithm that cannot run its problem, taken as not known: see the "
+            "column 'remark'."
+        )
     if summary["apart"]:
         output.print_text("Rows apart count in none of the others; their column 'apart' says why.")
 

@@ -166,7 +166,7 @@ def _form(names: Sequence[str], where: str) -> str:
         forms = "; or ".join(" ".join(needed) for needed in FORMS.values())
         raise InputError(f"{where}: columns say of no launch what it was; needed are: {forms}")
     raise InputError.joined(
-        where, [f"no column '{name}'; {nearest(name, names)}" for name in missing]
+        where, [f"no column '{name}'; {nearest(name, names, 'there are')}" for name in missing]
     )
 
 

@@ -55,12 +55,12 @@ def plot_validation(found: Validation, path: str | os.PathLike[str]) -> None:
 
 
 def plot_target(path: str | os.PathLike[str]) -> Path:
-    """Check the name of a plot's file, and that it can be drawn at all.
+    """Check, before long work, that a plot can be drawn and where it is to be.
 
     Raises
     ------
     InputError
-        If its ending names no format.
+        If its ending names no format, or its folder does not exist.
     MissingExtraError
         If matplotlib is not installed.
 
@@ -72,6 +72,10 @@ def plot_target(path: str | os.PathLike[str]) -> Path:
     target = Path(path)
     if target.suffix.lower() not in SUFFIXES:
         raise InputError(f"{target}: a plot ends in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
+    if not target.parent.is_dir():
+        raise InputError(f"{target}: cannot be written: no such folder")
+    if target.is_dir():
+        raise InputError(f"{target}: cannot be written: is a folder")
     try:
         import matplotlib  # noqa: F401, ICN001
     except ImportError:

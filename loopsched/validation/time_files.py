@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from loopsched.arguments import DATA_TYPE_BYTES
 from loopsched.builders import conv2d, gemm
 from loopsched.errors import InputError, nearest
 from loopsched.gpu.kernel import Kernel
+from loopsched.gpu.library.conv import ALGORITHMS
 from loopsched.problem import Problem
 from loopsched.resources import resource_names
 from loopsched.validation.csv_files import (
@@ -54,14 +56,6 @@ PASSES = {
     "backward_data": "backward_data",
     "backward_weights": "backward_weights",
 }
-ALGORITHMS = (
-    "IMPLICIT_GEMM",
-    "IMPLICIT_PRECOMP_GEMM",
-    "GEMM",
-    "WINOGRAD",
-    "WINOGRAD_NONFUSED",
-    "FFT",
-)
 
 # A kernel of one's own: rows, columns and terms of a block's tile, rows of tiles in a group.
 TILING = ("tile_m", "tile_n", "tile_k", "group_m")
@@ -323,9 +317,7 @@ class _Reader:
             if _REPORT_COLUMN not in self.values:
                 return "", None
             value = _REPORT_GPU
-        names = {_folded(name): arch for name, arch in GPUS.items()}
-        names |= {_folded(arch): arch for arch in resource_names("archs", ".yaml")}
-        arch = names.get(_folded(str(value)))
+        arch = _gpu_names().get(_folded(str(value)))
         if arch is None:
             self.faults.append(f"gpu is {shown(value)}; {nearest(str(value)[:80], GPUS)}")
         return str(value), arch
@@ -456,7 +448,6 @@ class _Reader:
     def _lacks(self, name: str) -> bool:
         if name in self.values:
             return False
-        names = list(self.values)
         sizes = (*_IMAGE, *_GEMM)
         if name in sizes and not any(one in self.values for one in sizes):
             # Nothing at all: say what a row can be, once.
@@ -465,8 +456,14 @@ class _Reader:
                 f"{' '.join(_IMAGE)} pad_w pad_h stride_w stride_h; or {' '.join(_GEMM)}"
             )
             return True
-        self.missing.append(f"no column '{name}'; {nearest(name, names)}")
+        self.missing.append(f"no column '{name}'; {nearest(name, self.values, 'there are')}")
         return True
+
+
+@cache
+def _gpu_names() -> Mapping[str, str]:
+    names = {_folded(name): arch for name, arch in GPUS.items()}
+    return names | {_folded(arch): arch for arch in resource_names("archs", ".yaml")}
 
 
 def _folded(name: str) -> str:

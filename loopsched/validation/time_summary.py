@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from loopsched.gpu.result import Estimate
@@ -27,21 +27,28 @@ class Compared:
     arch : str
         Name of the architecture.
     estimate : Estimate
-    bound_us, roofline_us : float, microseconds
+    roofline_us : float, microseconds
     report003_us : float or None, microseconds
+    remark : str
+        Why the row's algorithm is not believed, if it is not.
     """
 
     row: TimeRow
     arch: str
     estimate: Estimate
-    bound_us: float
     roofline_us: float
     report003_us: float | None
+    remark: str = ""
 
     @property
     def gpu(self) -> str:
         """The file's word for the machine, or the architecture's name."""
         return self.row.gpu or self.arch
+
+    @property
+    def bound_us(self) -> float:
+        """What no correct run beats, in microseconds."""
+        return self.estimate.time_bound_s * 1e6
 
     @property
     def estimate_us(self) -> float:
@@ -67,8 +74,7 @@ class Compared:
     def values(self) -> dict[str, Value]:
         """Columns of the file, then what is said."""
         estimate = self.estimate
-        return {
-            **self.row.values,
+        said: dict[str, Value] = {
             "bound_us": self.bound_us,
             "estimate_us": self.estimate_us,
             "low_us": estimate.low_s * 1e6,
@@ -78,8 +84,21 @@ class Compared:
             "error": self.ratio - 1,
             "roofline_us": self.roofline_us,
             "report003_us": self.report003_us,
+            "remark": self.remark or None,
             "apart": self.row.apart or None,
         }
+        return _beside(self.row.values, said) | said
+
+
+def _beside(values: Mapping[str, Value], said: Mapping[str, Value]) -> dict[str, Value]:
+    """Rename those of the file's columns that would be overwritten."""
+    kept: dict[str, Value] = {}
+    for column, value in values.items():
+        name = column
+        while name in said or (name != column and name in values):
+            name = f"file_{name}"
+        kept[name] = value
+    return kept
 
 
 def summary_of(rows: Sequence[Compared], worst: int) -> dict[str, object]:
@@ -97,6 +116,7 @@ def summary_of(rows: Sequence[Compared], worst: int) -> dict[str, object]:
     return {
         **errors(counted),
         "rows_apart": len(apart),
+        "rows_remarked": sum(bool(one.remark) for one in rows),
         "groups": [
             {**dict(zip(titles, key, strict=True)), **errors(group)}
             for key, group in groups.items()
@@ -158,7 +178,9 @@ def reasons_of(one: Compared) -> list[str]:
     rounding = 0.5 / row.time_us
     if row.time_us.is_integer() and rounding >= _ROUNDED and "quantised" not in " ".join(said):
         found.append(f"rounded to whole us (up to {100 * rounding:.0f} %)")
-    if row.algorithm is not None:
+    if one.remark:
+        found.append(f"algo {row.algorithm} cannot be, taken as not known")
+    elif row.algorithm is not None:
         found.append(f"algo {row.algorithm}")
     kernel = f", {one.estimate.kernel}" if one.estimate.kernel else ""
     found.append(f"estimate bound by {one.estimate.bound_by}{kernel}")

@@ -14,7 +14,7 @@ from loopsched.gpu.result import Estimate
 from loopsched.models.report003 import report003_time
 from loopsched.problem import Problem
 from loopsched.validation.csv_files import Value, check
-from loopsched.validation.time_bounds import roofline, time_bound
+from loopsched.validation.time_bounds import roofline
 from loopsched.validation.time_files import GPUS, Tiling, TimeRow, read_times, times_of
 from loopsched.validation.time_summary import Compared, summary_of
 
@@ -32,8 +32,9 @@ class TimeValidation:
         Of each row the file's columns, then ``bound_us``, ``estimate_us``,
         ``low_us``, ``high_us``, ``bound_by``, ``kernel``, ``error`` (of the
         estimate, relative), ``roofline_us`` and ``report003_us`` (what other
-        models say), and ``apart``: why the row is not counted with the
-        others, or None.
+        models say), ``remark`` and ``apart``: why the row's algorithm is not
+        believed, and why the row is not counted with the others, or None.
+        A column of the file that has one of these names becomes ``file_...``.
     summary : mapping
         ``file``, ``algorithm``; over all rows but those apart: ``rows``,
         ``mape``, ``median_error``, ``p90_error``, ``geometric_mean_ratio``
@@ -230,21 +231,22 @@ class _Said:
 
     def compared(self, row: TimeRow, arch: Arch, choice: Algorithm) -> Compared:
         algorithm = row.algorithm if choice == "known" else None
-        estimate = self._estimate(row, arch, algorithm)
-        # A bound of what the estimate takes to run holds for no other algorithm.
-        is_given = algorithm is not None or row.kind != "conv"
-        bound_s = estimate.time_bound_s
-        if not is_given:
-            bound_s, _ = time_bound(
-                row.problem, arch, algorithm=row.algorithm, data_type=row.data_type
-            )
+        remark = ""
+        try:
+            estimate = self._estimate(row, arch, algorithm)
+        except ProblemError as error:
+            if algorithm is None:
+                raise
+            # A label that cannot be right: lists have some from other layers.
+            remark = f"{error}: taken as not known"
+            estimate = self._estimate(row, arch, None)
         return Compared(
             row=row,
             arch=arch.name,
             estimate=estimate,
-            bound_us=bound_s * 1e6,
             roofline_us=roofline(row.problem, arch, data_type=row.data_type) * 1e6,
             report003_us=self._report003(row.report_problem),
+            remark=remark,
         )
 
     def _estimate(self, row: TimeRow, arch: Arch, algorithm: str | None) -> Estimate:
@@ -266,7 +268,12 @@ class _Said:
 def _chosen(rows: Sequence[TimeRow], where: Mapping[str, str], name: str) -> tuple[TimeRow, ...]:
     columns = list(dict.fromkeys(column for row in rows for column in row.values))
     check(
-        name, [f"no column '{one}'; {nearest(one, columns)}" for one in where if one not in columns]
+        name,
+        [
+            f"no column '{one}'; {nearest(one, columns, 'there are')}"
+            for one in where
+            if one not in columns
+        ],
     )
     kept = tuple(
         row
@@ -302,5 +309,6 @@ def _machines(
             f"{name}: {len(nameless)} rows name no GPU, the first at {nameless[0]}; give an "
             f"architecture, or a column 'gpu' (allowed: {' '.join(GPUS)})"
         )
-    machines = {row.arch: load_arch(row.arch) for row in rows if row.arch is not None}
-    return [machines[row.arch] for row in rows if row.arch is not None]
+    names = [row.arch for row in rows if row.arch is not None]
+    machines = {name: load_arch(name) for name in dict.fromkeys(names)}
+    return [machines[name] for name in names]
