@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from loopsched.errors import WorkloadError as WorkloadError
     from loopsched.gpu.counting import Profile as Profile
     from loopsched.gpu.counting import profile as profile
+    from loopsched.gpu.estimate import estimate_kernel as estimate_kernel
+    from loopsched.gpu.estimate import estimate_steps as estimate_steps
     from loopsched.gpu.kernel import Kernel as Kernel
     from loopsched.gpu.library.conv import algorithm_flops as algorithm_flops
     from loopsched.gpu.library.conv import conv_estimate as conv_estimate
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from loopsched.gpu.occupancy import occupancy as occupancy
     from loopsched.gpu.presets import preset as preset
     from loopsched.gpu.presets import presets as presets
+    from loopsched.gpu.result import Estimate as Estimate
     from loopsched.models.buffer import traffic as traffic
     from loopsched.models.yalsa import yalsa_bandwidth as yalsa_bandwidth
     from loopsched.nest import Loop as Loop
@@ -110,12 +113,14 @@ _EXPORTS = {
         "WorkloadError",
     ),
     "gpu.counting": ("Profile", "profile"),
+    "gpu.estimate": ("estimate_kernel", "estimate_steps"),
     "gpu.kernel": ("Kernel",),
     "gpu.library.conv": ("algorithm_flops", "conv_estimate"),
     "gpu.library.gemm": ("gemm_estimate",),
     "gpu.library.tiled": ("tiled_conv", "tiled_gemm"),
     "gpu.occupancy": ("occupancy",),
     "gpu.presets": ("preset", "presets"),
+    "gpu.result": ("Estimate",),
     "models.buffer": ("traffic",),
     "models.yalsa": ("yalsa_bandwidth",),
     "nest": ("Loop", "Schedule"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from loopsched.builders import gemm
 from loopsched.gpu.kernel import Kernel
 from loopsched.gpu.presets.padding import cut
+from loopsched.gpu.presets.vectors import row_vector
 
 
 def gemm_naive(m: int = 1024, n: int = 1024, k: int = 1024, block: int = 16) -> Kernel:
@@ -19,11 +20,8 @@ def gemm_tiled(
     k: int = 1024,
     tile: int = 32,
     is_unrolled: bool = True,
-    vector: int = 1,
 ) -> Kernel:
     """Multiply matrices through square tiles in shared memory, each thread one output.
-
-    Compilers load two elements of A at once, ``vector=2``, where a tile is even.
 
     Examples
     --------
@@ -36,7 +34,7 @@ def gemm_tiled(
     True
     """
     text = f"{_blocks(m, n, tile)} K:{k} K:{min(tile, k)}"
-    return _kernel(m, n, k, tile, text, f"gemm_tile{tile}", is_unrolled, vector)
+    return _kernel(m, n, k, tile, text, f"gemm_tile{tile}", is_unrolled)
 
 
 def _blocks(m: int, n: int, tile: int) -> str:
@@ -52,7 +50,6 @@ def _kernel(
     text: str,
     name: str,
     is_unrolled: bool | None = None,
-    vector: int = 1,
 ) -> Kernel:
     # Blocks have all their threads even where the matrix is smaller.
     problem = gemm(m=max(m, tile), n=max(n, tile), k=k)
@@ -63,7 +60,7 @@ def _kernel(
         problem,
         text,
         name=name,
-        reads={"A": f"shared@K,vector={vector}", "B": "shared@K"} if is_tiled else None,
+        reads={"A": f"shared@K,vector={row_vector(tile)}", "B": "shared@K"} if is_tiled else None,
         guard="load" if is_tiled else "thread",
         registers=32,
         is_unrolled=bool(is_unrolled),

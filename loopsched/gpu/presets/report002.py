@@ -13,6 +13,7 @@ from loopsched.convolution import conv2d
 from loopsched.errors import InputError
 from loopsched.gpu.kernel import Kernel
 from loopsched.gpu.presets.padding import cut
+from loopsched.gpu.presets.vectors import row_vector
 from loopsched.gpu.views import DigitLayout
 from loopsched.problem import Problem
 from loopsched.projections import affine
@@ -118,12 +119,9 @@ def layer_fused(
     return ((_implicit(_layer(layer), 1, tile), batch),)
 
 
-def layer_batched(layer: int = 1, batch: int = 1000, tile: int = 24, vector: int = 1) -> Kernel:
-    """Multiply without unrolling, images in the grid's z (report 002, optimization 4).
-
-    Its count of shared loads fits weights loaded two at once, ``vector=2``.
-    """
-    return _implicit(_layer(layer), batch, tile, vector=vector)
+def layer_batched(layer: int = 1, batch: int = 1000, tile: int = 24) -> Kernel:
+    """Multiply without unrolling, images in the grid's z (report 002, optimization 4)."""
+    return _implicit(_layer(layer), batch, tile)
 
 
 def layer_tuned(layer: int = 1, batch: int = 1000) -> Kernel:
@@ -166,7 +164,7 @@ def _unrolling(one: _Layer) -> Kernel:
     )
 
 
-def _multiply(one: _Layer, tile: int, weights: str = "shared@K") -> Kernel:
+def _multiply(one: _Layer, tile: int, weights: str = "shared") -> Kernel:
     """Multiply the weights by one unrolled image."""
     rows = max(tile, one.outputs)
     problem = gemm(m=rows, n=one.places, k=one.sums)
@@ -175,15 +173,16 @@ def _multiply(one: _Layer, tile: int, weights: str = "shared@K") -> Kernel:
         f"M:{rows}@block_y N:{one.places}@block_x M:{tile}@thread_y N:{tile}@thread_x "
         f"K:{one.sums} K:{tile}",
         name="multiply",
-        reads={"A": weights, "B": "shared@K"},
+        reads={
+            "A": f"shared@K,vector={row_vector(tile)}" if weights == "shared" else weights,
+            "B": "shared@K",
+        },
         guard="load",
         registers=_TILED_REGISTERS,
     )
 
 
-def _implicit(
-    one: _Layer, images: int, tile: int, is_restrict: bool = False, vector: int = 1
-) -> Kernel:
+def _implicit(one: _Layer, images: int, tile: int, is_restrict: bool = False) -> Kernel:
     """Multiply the weights by images that are unrolled while they are read."""
     places, sums, outputs = one.places, one.sums, one.outputs
     problem = affine(
@@ -197,7 +196,7 @@ def _implicit(
         f"N:{images}@block_z M:{max(tile, outputs)}@block_y L:{places}@block_x M:{tile}@thread_y "
         f"L:{tile}@thread_x U:{sums} U:{tile}",
         name="implicit",
-        reads={"weight": f"shared@U,vector={vector}{via}", "input": f"shared@U{via}"},
+        reads={"weight": f"shared@U,vector={row_vector(tile)}{via}", "input": f"shared@U{via}"},
         layouts={"input": one.view(images)},
         guard="load",
         registers=_TILED_REGISTERS,
