@@ -76,10 +76,10 @@ _times.broken(
     "algorithm = row.algorithm",
 )
 _times.broken(
-    "wrong-labels-believed",
-    "a label that cannot be right stops the whole file",
-    "            if algorithm is None:\n                raise\n",
-    "            raise\n",
+    "wrong-labels-unsaid",
+    "an algorithm that cannot have run is left out without a word",
+    'remark = f"{error}: taken as not known"',
+    'remark = ""',
 )
 _times.broken(
     "estimates-of-another-gpu",
