@@ -23,6 +23,7 @@ from loopsched import Arch, Problem, ProblemError, conv2d, gemm, load_arch
 from loopsched.errors import ArchError
 from loopsched.gpu.library.conv import ALGORITHMS, CHOICES, algorithm_flops, conv_estimate
 from loopsched.gpu.library.conv_calibration import conv_calibration, conv_spread
+from loopsched.gpu.library.conv_gemm import product_of
 from loopsched.gpu.library.conv_layer import layer_of
 from loopsched.gpu.result import Estimate
 
@@ -515,3 +516,30 @@ def test_estimates_do_not_depend_on_the_stored_width_of_the_problem() -> None:
         assert conv_estimate(wide, v100, data_type=data_type) == conv_estimate(
             narrow, v100, data_type=data_type
         )
+
+
+@pytest.mark.parametrize(("filter_size", "stride", "taps"), [(3, 2, 4), (1, 2, 1), (5, 2, 9)])
+def test_gradients_at_a_stride_take_the_positions_that_meet_the_output(
+    filter_size: int, stride: int, taps: int
+) -> None:
+    """Of a 3x3 filter at stride 2, a position of the input meets 2x2 at most."""
+    layer = layer_of(
+        conv2d(
+            c=8, k=16, h=57, w=57, r=filter_size, s=filter_size, stride=stride,
+            pass_="backward_data",
+        )
+    )  # fmt: skip
+    assert product_of(layer, 4, is_phased=True).k == 16 * taps
+    assert product_of(layer, 4).k == 16 * filter_size**2
+
+
+def test_scattered_additions_take_their_turn_in_l2() -> None:
+    """27 x 27 outputs of 16 images, 9 x 64 additions each, a sector of 32 bytes apiece."""
+    layer = conv2d(n=16, c=64, k=32, h=56, w=56, r=3, s=3, stride=2, pass_="backward_data")
+    arch = machine("titan_xp")
+    found = conv_estimate(layer, arch, algorithm="IMPLICIT_GEMM")
+    assert found.kernel.startswith("scattered")
+    seconds = 16 * 27 * 27 * 9 * 64 * 32 / (arch.level("L1").bandwidth_bytes_per_s or 0)
+    assert dict(found.parts)["atomics"] == pytest.approx(seconds)
+    assert max(dict(found.parts).values()) == dict(found.parts)["atomics"]
+    assert found.time_s > seconds + dict(found.parts)["clear"] - 1e-12

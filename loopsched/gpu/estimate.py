@@ -185,7 +185,7 @@ def kernel_bound(kernel: Kernel, arch: Arch, found: Profile) -> float:
     Multiply-adds that it executes and that its problem has: padding that it
     skips does not count, nor do threads beyond the output.
     """
-    macs = min(kernel.problem.macs, found.fma_thread_instructions) if kernel.multiplies else 0
+    macs = min(kernel.problem.macs, found.fma_thread_instructions)
     return repeated_bound(macs, _data_bytes(kernel), arch, "fp32")[0]
 
 

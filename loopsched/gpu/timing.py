@@ -85,9 +85,7 @@ def waves(
     return [
         (
             many,
-            Wave(
-                _pipes(kernel, found, work, arch, blocks, issue), _chain(kernel, found, arch, cold)
-            ),
+            Wave(_pipes(found, work, arch, blocks, issue), _chain(kernel, found, arch, cold)),
         )
         for many, blocks, cold in shapes
         if many
@@ -95,7 +93,7 @@ def waves(
 
 
 def _pipes(
-    kernel: Kernel, found: Profile, work: Instructions, arch: Arch, blocks: int, issue: float
+    found: Profile, work: Instructions, arch: Arch, blocks: int, issue: float
 ) -> dict[str, float]:
     gpu = arch.kernel_limits
     share = blocks / found.n_blocks

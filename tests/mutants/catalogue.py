@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 from .geometry import GEOMETRY
+from .kernel_times import KERNEL_TIMES
 from .library import LIBRARY
+from .library_conv import LIBRARY_CONV
 from .measuring import MEASURING
 from .models import MODELS
 from .mutant import Mutant
 from .searching import SEARCHING
 from .times import TIMES
 
-MUTANTS: tuple[Mutant, ...] = (*GEOMETRY, *MODELS, *SEARCHING, *MEASURING, *TIMES, *LIBRARY)
+MUTANTS: tuple[Mutant, ...] = (
+    *GEOMETRY,
+    *MODELS,
+    *SEARCHING,
+    *MEASURING,
+    *TIMES,
+    *LIBRARY,
+    *LIBRARY_CONV,
+    *KERNEL_TIMES,
+)

@@ -30,7 +30,10 @@ from .catalogue import MUTANTS
 from .mutant import Mutant
 
 ROOT = Path(__file__).parents[2]
-COPIED = ("loopsched", "tests", "archs", "counters", "measurements", "workloads", "pyproject.toml")
+COPIED = (
+    *("loopsched", "tests", "archs", "benchmarks", "counters", "measurements", "workloads"),
+    "pyproject.toml",
+)
 TIMEOUT_S = 300.0
 CAUGHT, SURVIVED, CRASHED, NO_IMPORT, HUNG = "caught", "SURVIVED", "CRASHED", "NO IMPORT", "HUNG"
 
