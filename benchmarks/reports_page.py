@@ -8,13 +8,27 @@ to the next section, is written anew.
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
-from loopsched.reports import Line, Reproduction, reproduce
+from loopsched.gpu.estimate import Caches
+from loopsched.reports import Line, Reproduction, report_000, report_001, reproduce
+from loopsched.reports.files import printed
+from loopsched.reports.ours import seconds_of
+from loopsched.resources import resource_dir
 
 PAGE = Path(__file__).parent.parent / "docs" / "reports.md"
+# The kernels of report 001 as they were measured on an H200, the baseline first.
+H200_CASES = (
+    "filt_rowmap R=5 S=2048 Z=16 b=16x16",
+    "filt_colmap R=5 S=2048 Z=16 b=32x8",
+    "filt_shared R=5 S=2048 Z=16 b=32x8",
+    "filt_coarse2 R=5 S=2048 Z=16 b=32x8",
+)
+OTHER_GPUS = ("l4", "v100", "titan_v", "t4")
 
 
 def row(*cells: object) -> str:
@@ -42,7 +56,43 @@ def times(found: Reproduction, table: str, group: str) -> tuple[Line, ...]:
     return dict(found.table(table).groups())[group]
 
 
-def report_000(found: Reproduction) -> list[str]:
+def choices_000() -> list[str]:
+    """Mean errors of the times of report 000's tables, by what it does not say."""
+    tables = printed("report_000")["tables"]
+    lines = head("loops over the filter", "caches", *(table["name"] for table in tables))
+    for unrolled in (True, False):
+        for caches in get_args(Caches):
+            errors = []
+            for table in tables:
+                pairs = zip(table["cases"], table["measured"]["execution_ms"], strict=True)
+                off = []
+                for value, measured in pairs:
+                    problem, block = report_000.case(table["varied"], value)
+                    ours = report_000.ours_of(problem, block, caches=caches, unrolled=unrolled)
+                    off.append(abs(ours["execution_ms"] / float(measured) - 1))
+                errors.append(percent(sum(off) / len(off)))
+            lines.append(row("unrolled" if unrolled else "as written", caches, *errors))
+    return lines
+
+
+def machines_001(found: Reproduction) -> list[str]:
+    """The times of report 001 beside an H200's, measured, and those of other GPUs, estimated."""
+    path = resource_dir("counters") / "h200_kernels.csv"
+    with path.open(newline="", encoding="utf-8") as sheet:
+        h200 = {line["case"]: float(line["time_us"]) / 1e3 for line in csv.DictReader(sheet)}
+    lines = head(
+        "kernel", "report (ms)", "H200, measured (ms)", "ratio", *(f"ours, {g}" for g in OTHER_GPUS)
+    )
+    presets = report_001.PRESETS.values()
+    times_of = times(found, "times", "kernel time")
+    for line, case, preset in zip(times_of, H200_CASES, presets, strict=True):
+        ratio = f"{float(line.measured) / h200[case]:.2f}"
+        ours = (f"{1e3 * seconds_of(preset, (), gpu):.2f}" for gpu in OTHER_GPUS)
+        lines.append(row(line.row, line.measured, f"{h200[case]:.2f}", ratio, *ours))
+    return lines
+
+
+def figures_000(found: Reproduction) -> list[str]:
     lines = ["Mean error over each table, theirs and ours:", ""]
     titles = ("execution time: theirs", "ours", "integer operations: theirs", "ours")
     lines += head("table", "rows", *titles, "FLOPs: theirs", "ours")
@@ -61,10 +111,11 @@ def report_000(found: Reproduction) -> list[str]:
         for line in times(found, table.name, "execution time"):
             cells = (micro(value) for value in (line.measured, line.theirs, line.ours))
             lines.append(row(table.name, line.row, *cells))
-    return lines
+    lines += ["", "Mean errors of the times, by what the report does not say:", ""]
+    return lines + choices_000()
 
 
-def report_001(found: Reproduction) -> list[str]:
+def figures_001(found: Reproduction) -> list[str]:
     title = "faster than the baseline: measured"
     lines = head("kernel", "measured (ms)", "ours (ms)", title, "ours")
     faster = {
@@ -85,10 +136,10 @@ def report_001(found: Reproduction) -> list[str]:
             ours = f"{line.ours:,}" if isinstance(line.ours, int) else f"{line.ours:.2f}"
             measured = f"{int(line.measured):,}" if line.measured.isdigit() else line.measured
             lines.append(row(group, line.row, measured + unit, ours + unit))
-    return lines
+    return [*lines, "", "Which GPU it was, times in milliseconds:", "", *machines_001(found)]
 
 
-def report_002(found: Reproduction) -> list[str]:
+def figures_002(found: Reproduction) -> list[str]:
     lines = ["Op times in milliseconds for 10,000 images:", ""]
     lines += head("kernel", "layer 1: measured", "ours", "layer 2: measured", "ours")
     layers = (times(found, "times_10000", f"layer {layer}") for layer in (1, 2))
@@ -109,7 +160,7 @@ def report_002(found: Reproduction) -> list[str]:
     return lines
 
 
-def report_003(found: Reproduction) -> list[str]:
+def figures_003(found: Reproduction) -> list[str]:
     lines = ["Mean error and rank correlation:", ""]
     lines += head("table", "rows: theirs, ours", "theirs", "ours", "rank: theirs", "ours")
     for one in found.summary:
@@ -121,10 +172,10 @@ def report_003(found: Reproduction) -> list[str]:
 
 
 SECTIONS: dict[str, Callable[[Reproduction], list[str]]] = {
-    "000": report_000,
-    "001": report_001,
-    "002": report_002,
-    "003": report_003,
+    "000": figures_000,
+    "001": figures_001,
+    "002": figures_002,
+    "003": figures_003,
 }
 
 

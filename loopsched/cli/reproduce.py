@@ -164,7 +164,7 @@ def _value(value: float | str | None) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
-        return f"{value:.4g}" if abs(value) < 1e4 else _printed(str(round(value)))
+        return _printed(f"{value:.4g}" if abs(value) < 1e4 else str(round(value)))
     return _printed(str(value))
 
 
@@ -174,16 +174,16 @@ def _error(error: float | None, unit: str) -> str:
     if unit == "%":
         return "0 pt" if abs(error) < 0.05 else f"{error:+.1f} pt"
     size = 100 * error
-    if abs(size) < 0.005:
+    if not error:
         return "0 %"
     return f"{size:+.{2 if abs(size) < 1 else 1 if abs(size) < 1000 else 0}f} %"
 
 
 def _notes(line: Line) -> Iterator[str]:
     if line.is_followed is False:
-        yield f"* {line.row}: its formulas give {_value(line.theirs)}, not {line.printed}"
+        yield f"* {line.row}: its formulas give {_value(line.theirs)}, not {_printed(line.printed)}"
     if line.note:
-        yield f"{line.row}: {line.note}"
+        yield f"{line.group}, {line.row}: {line.note}"
 
 
 def _show_summary(sums: Sequence[Summary]) -> None:

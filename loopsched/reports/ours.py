@@ -8,9 +8,8 @@ from functools import lru_cache
 from loopsched.arch import Arch
 from loopsched.arch_file import load_arch
 from loopsched.gpu.counting import Profile, profile
-from loopsched.gpu.estimate import Caches, estimate_kernel
+from loopsched.gpu.estimate import estimate_kernel, estimate_steps
 from loopsched.gpu.presets import Steps, preset
-from loopsched.gpu.result import Estimate
 from loopsched.reports.result import Value
 
 Options = tuple[tuple[str, int], ...]
@@ -67,18 +66,14 @@ def moved_bytes(said: Profile) -> int:
     return said.dram_read_bytes + said.dram_write_bytes
 
 
-@lru_cache(maxsize=512)
-def estimates_of(
-    name: str, options: Options, arch: str, caches: Caches
-) -> tuple[tuple[Estimate, int], ...]:
-    """Estimate each kernel of a preset, with how often it is started."""
-    return tuple(
-        (estimate_kernel(kernel, machine(arch), caches=caches), launches)
-        for kernel, launches in steps_of(name, options)
-    )
-
-
-def seconds_of(name: str, options: Options, arch: str, caches: Caches) -> float:
+@lru_cache(maxsize=256)
+def seconds_of(name: str, options: Options, arch: str) -> float:
     """Estimate the time of all launches of a preset."""
-    found = estimates_of(name, options, arch, caches)
-    return sum(launches * one.time_s for one, launches in found)
+    return estimate_steps(steps_of(name, options), machine(arch)).time_s
+
+
+def step_seconds(name: str, options: Options, arch: str, step: int) -> float:
+    """Estimate the time of one launch of one of a preset's kernels, once it has begun."""
+    kernel, _ = steps_of(name, options)[step]
+    found = estimate_kernel(kernel, machine(arch))
+    return found.time_s - dict(found.parts)["launch"]

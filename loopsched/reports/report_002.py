@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from loopsched.gpu.estimate import Caches
 from loopsched.reports.files import printed
 from loopsched.reports.lines import measured_table
-from loopsched.reports.ours import COUNTS, Options, estimates_of, profile_of, seconds_of
+from loopsched.reports.ours import COUNTS, Options, profile_of, seconds_of, step_seconds
 from loopsched.reports.result import Reproduction, Value
 
 ARCH = "titan_v"
@@ -35,17 +34,15 @@ def _ours(kernel: str, what: str) -> tuple[Value, str]:
     if what == "time_s":
         return _seconds(name, int(layer), int(images)), "estimate"
     if what.startswith("step_us"):
-        found = estimates_of(f"layer_{name}", _options(int(layer), int(images)), ARCH, "warm")
-        one, _ = found[int(what.removeprefix("step_us_"))]
-        return 1e6 * (one.time_s - dict(one.parts)["launch"]), "estimate"
+        options = _options(int(layer), int(images))
+        step = int(what.removeprefix("step_us_"))
+        return 1e6 * step_seconds(f"layer_{name}", options, ARCH, step), "estimate"
     count, basis = COUNTS[what]
     return count(profile_of(f"layer_{name}", _options(int(layer), int(images)), ARCH)), basis
 
 
 def _seconds(name: str, layer: int, images: int) -> float:
-    # What works image by image finds in L2 what the kernel before it left there.
-    caches: Caches = "warm" if name in ("unroll", "constant", "fused") else "cold"
-    return seconds_of(f"layer_{name}", _options(layer, images), ARCH, caches)
+    return seconds_of(f"layer_{name}", _options(layer, images), ARCH)
 
 
 def _options(layer: int, images: int) -> Options:

@@ -9,6 +9,8 @@ from loopsched.validation.statistics import rank_correlation
 
 Value = int | float | str | None
 TIMES = ("s", "ms", "us")
+# Two lines are in order or not: nothing that a correlation could tell.
+_LEAST_RANKED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +124,7 @@ class Summary:
     mean_error_theirs, mean_error_ours : float, optional
         Means of the errors without their sign.
     rank_theirs, rank_ours : float, optional
-        Rank correlations with what was measured; of times only.
+        Rank correlations with what was measured; of three times or more only.
     """
 
     table: str
@@ -267,4 +269,6 @@ def _rank(pairs: Iterable[tuple[str, Value]]) -> float | None:
         for measured, predicted in pairs
         if isinstance(predicted, int | float)
     ]
+    if len(numbers) < _LEAST_RANKED:
+        return None
     return rank_correlation([pair[0] for pair in numbers], [pair[1] for pair in numbers])
