@@ -346,7 +346,8 @@ def add_own(content: dict[str, object]) -> None:
     }
     spreads = content["spreads"]
     spreads["own"] = spreads["other"] | {
-        "basis": "own kernels of this GPU and data type were never fitted"
+        "basis": "own kernels of this GPU and data type were never measured; "
+        "wider than any that was"
     }
     spreads["h200 own tf32"] = spread(held) | {
         "basis": "Triton TF32 GEMMs on an H200 whose shapes were not fitted"
@@ -429,6 +430,9 @@ def report_s(row: Row) -> float:
 def cross(rows: Sequence[Row], name: str, start: Calibration, names: Sequence[str]) -> None:
     """Fit on other halves: five at random, of shapes and of families; all but one family."""
     shapes, kin = sorted({row.shape for row in rows}), families(rows)
+    ours, theirs = halves(rows)
+    print(f"{name}: none of its own numbers: {mape(errors(rows, start))}; ", end="")
+    print(f"the other half fitted: {mape(errors(ours, fit(theirs, start, names)))} held out")
     for what, parts in (("shapes", [(shape,) for shape in shapes]), ("families", kin)):
         found = []
         for seed in range(5):

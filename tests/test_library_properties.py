@@ -23,8 +23,11 @@ from loopsched import (
     tiled_gemm,
 )
 from loopsched.arch import Arch
+from loopsched.gpu.library.calibration import calibration
 from loopsched.gpu.library.machine import machine_of
 from loopsched.gpu.library.spread import Spread, estimate_of
+from loopsched.gpu.library.tiles import Tile
+from loopsched.gpu.library.wave import Product, launch_time
 from loopsched.gpu.result import Estimate
 
 GPUS = tuple(name for name in arch_names() if load_arch(name).gpu is not None)
@@ -90,6 +93,19 @@ def test_only_rates_beyond_packed_lanes_are_tensor_cores() -> None:
     }
     for (name, data_type), expected in on_lanes.items():
         assert machine_of(load_arch(name), data_type).on_lanes == expected, (name, data_type)
+
+
+def test_a_warp_has_the_tensor_core_of_its_scheduler_alone() -> None:
+    """64 x 64 x 32 at 512 a cycle are 256 cycles of four warps, 1,024 of one."""
+    v100, fitted = machine_of(load_arch("v100"), "fp16"), calibration("fp16")
+    for threads, turns in ((32, 4), (64, 2), (96, 4 / 3), (128, 1), (256, 1)):
+        tile = Tile(64, 64, 32, threads, 80, 32, 32)
+        short, long = (
+            launch_time(Product(64, 64, k, element_bytes=2), tile, 1, v100, fitted).compute_s
+            for k in (3200, 6400)
+        )
+        step = turns * 256 / fitted.pipe + fitted.barrier
+        assert long - short == pytest.approx(100 * step / v100.clock_hz)
 
 
 def test_packed_halves_take_half_the_time_where_lanes_are_busy() -> None:

@@ -20,8 +20,15 @@ _wave.broken(
 _wave.broken(
     "schedulers-share-warps",
     "a lone warp is issued by all four schedulers",
-    "return a_warp * (math.ceil(together) if together < gpu.schedulers else together)",
+    "return a_warp * turns",
     "return a_warp * together",
+)
+_wave.broken(
+    "tensor-cores-shared",
+    "a lone warp uses the tensor cores of all four schedulers",
+    "machine.macs_per_cycle * turns / together",
+    "machine.macs_per_cycle",
+    "test_library_properties.py",
 )
 _wave.broken(
     "slots-for-free",

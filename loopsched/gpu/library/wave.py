@@ -392,11 +392,14 @@ def _busy(product: Product, tile: Tile, side_by_side: int, machine: Machine) -> 
     Warps stay with their scheduler, so a few of them leave others idle.
     """
     gpu = machine.gpu
-    if not machine.on_lanes:
+    warps = math.ceil(tile.threads / gpu.warp_threads)
+    together = side_by_side * warps / gpu.schedulers
+    turns = math.ceil(together) if together < gpu.schedulers else together
+    if not machine.on_lanes:  # each scheduler has a tensor core of its own
         of_a, of_b = product.copy_cycles
         copies = (tile.m * of_a + tile.n * of_b) * tile.k
-        return side_by_side * (tile.m * tile.n * tile.k / machine.macs_per_cycle + copies)
-    warps = math.ceil(tile.threads / gpu.warp_threads)
+        a_block = tile.m * tile.n * tile.k / machine.macs_per_cycle * turns / together
+        return side_by_side * (a_block + copies)
     multiplies = tile.m * tile.n * tile.k / tile.threads
     vector = _VECTOR_BYTES / product.element_bytes
     words = -(-tile.micro_m // _WORDS) + -(-tile.micro_n // _WORDS)
@@ -405,8 +408,7 @@ def _busy(product: Product, tile: Tile, side_by_side: int, machine: Machine) -> 
     others = fragments + copies + _STEP_INSTRUCTIONS + product.extra_instructions
     per_multiply = gpu.warp_threads * gpu.schedulers / machine.macs_per_cycle
     a_warp = max(multiplies * per_multiply, multiplies / machine.packed + others)
-    together = side_by_side * warps / gpu.schedulers
-    return a_warp * (math.ceil(together) if together < gpu.schedulers else together)
+    return a_warp * turns
 
 
 def _loads(
