@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -16,7 +20,7 @@ from loopsched.arch import Arch, Compute, Level, buffer_arch
 from loopsched.arch_file import load_arch
 from loopsched.builders import conv2d, einsum, gemm
 from loopsched.cli import run
-from loopsched.errors import ConstraintError, InputError
+from loopsched.errors import ConstraintError, InputError, LoopschedError
 from loopsched.gpu.estimate import estimate_kernel, estimate_steps
 from loopsched.gpu.presets import preset
 from loopsched.notation import parse_schedule
@@ -208,10 +212,8 @@ def test_what_libraries_do_not_have_has_no_estimate() -> None:
     assert point.estimate_s is None
     assert point.estimate_bound_by == ()
     no_gpu = buffer_arch(capacity_bytes=512)
-    found = sensitivity(
-        Workload("w", (SMALL,)), no_gpu, {"dram.bandwidth": [2]}, quantity="estimate"
-    )
-    assert found.parameters[0].elasticity is None
+    found = sensitivity(Workload("w", (SMALL,)), no_gpu, {"dram.bandwidth": [2]})
+    assert found.ranked("estimate")[0].elasticity is None
     assert found.rows[1]["estimate_change"] is None
 
 
@@ -313,8 +315,8 @@ def test_all_that_is_wrong_is_told_before_any_search() -> None:
     said = str(caught.value)
     assert len(caught.value.problems) == 8
     assert "no 'dram.bandwith'; did you mean 'DRAM.bandwidth'?" in said
-    assert "DRAM.bandwidth: factor nan is not above zero and finite" in said
-    assert "DRAM.bandwidth: factor '2' is not" in said
+    assert "DRAM.bandwidth: factor nan is no number from 1e-06 to 1e+06" in said
+    assert "DRAM.bandwidth: factor '2' is no number" in said
     assert "compute.clock: no factors" in said
     with pytest.raises(ConstraintError, match=r"buffer.capacity times 0.1: .*capacity"):
         sensitivity(TINY, arch, {"buffer.capacity": [0.1]})
@@ -361,7 +363,9 @@ def test_json_and_rows(capsys: pytest.CaptureFixture[str]) -> None:
     keys = {one["key"]: one for one in found["summary"]["parameters"]}
     assert keys["gpu.launch"]["elasticity"] == 0 < keys["gpu.launch"]["estimate_elasticity"]
     assert run([*COMMAND, "--format", "csv"]) == 0
-    assert capsys.readouterr().out.count("\n") == 6
+    lines = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert len(lines) == 5
+    assert lines[1]["bound_by"] == f"{best.bound_by} 1"
 
 
 def test_an_interruption_keeps_what_is_done(
@@ -400,6 +404,49 @@ def test_wrong_arguments(capsys: pytest.CaptureFixture[str]) -> None:
     assert "is not KEY=FACTOR" in capsys.readouterr().err
     assert run(["sensitivity", problem, "--quantity", "watts"]) == 2
     assert run(["sensitivity", problem, "--plot", "x.txt"]) == 3
+    capsys.readouterr()
+    no_gpu = ["--arch", "titan_v_seed003", "-v", "dram.bandwidth=2"]
+    for arguments in ([problem, "-q", "estimate"], ["kernel:direct,size=16"]):
+        assert run(["sensitivity", *arguments, *no_gpu]) == 3
+        printed = capsys.readouterr()
+        assert "'titan_v_seed003' has no 'gpu' part" in printed.err
+        assert printed.out == ""
+    assert run(["sensitivity", "kernel:direct,size=16", "--element-bytes", "2"]) == 2
+    assert "not for kernels of the reports" in capsys.readouterr().err
+
+
+def test_ranking_by_estimates_needs_an_estimate_of_all() -> None:
+    odd = Workload("odd", (gemm(m=4, n=4, k=4), einsum("ab,bc->ca", {"a": 2, "b": 2, "c": 3})))
+    with pytest.raises(ConstraintError, match=r"quantity 'estimate': no library's kernel for '"):
+        sensitivity(odd, load_arch("titan_v"), {"dram.bandwidth": [2]}, quantity="estimate")
+
+
+def test_a_number_that_is_left_as_it_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Times 1, or rounded back to what it was: nothing can be said of its effect."""
+    monkeypatch.setenv("COLUMNS", "120")
+    problem = "gemm:m=4,n=4,k=4"
+    same = ["-v", "dram.bandwidth=1", "-v", "compute.units=1.001"]
+    assert run(["sensitivity", problem, *same, "-v", "gpu.blocks=2"]) == 0
+    printed = capsys.readouterr().out
+    assert "Left as it is by these factors: DRAM.bandwidth, compute.units." in printed
+    assert "Without any effect: gpu.blocks." in printed
+
+
+def test_a_process_that_is_ended_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Pool(ThreadPoolExecutor):
+        def __init__(self, jobs: int, **_: object) -> None:
+            super().__init__(jobs)
+
+        def submit(self, *_: Any, **__: Any) -> Any:
+            future: Future[Any] = Future()
+            future.set_exception(BrokenProcessPool("terminated abruptly"))
+            return future
+
+    monkeypatch.setattr("concurrent.futures.ProcessPoolExecutor", Pool)
+    with pytest.raises(LoopschedError, match="a process was ended from outside"):
+        sensitivity(TINY, two_levels(), {"dram.bandwidth": [2]}, jobs=2)
 
 
 def test_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -82,6 +82,8 @@ def sensitivity(
 
     kernels = None
     if workload.startswith(_KERNEL):
+        if layers or element_bytes is not None:
+            raise click.UsageError("--layer and --element-bytes are not for kernels of the reports")
         chosen, kernels = kernel_workload(workload.removeprefix(_KERNEL))
     else:
         chosen = select(workload, layers, element_bytes).workload
@@ -124,8 +126,18 @@ def _print(found: Sensitivity, form: Style, whose: str) -> None:
         click.echo(json_text({"summary": found.summary, "rows": list(found.rows)}))
     elif form == "table":
         _show(found, whose)
+    elif form == "csv":
+        output.print_rows((_flat(row) for row in found.rows), form)
     else:
         output.print_rows((dict(row) for row in found.rows), form)
+
+
+def _flat(row: Mapping[str, object]) -> dict[str, object]:
+    """Write what binds as text, for formats without maps."""
+    return {
+        name: _counted(value) if isinstance(value, Mapping) else value
+        for name, value in row.items()
+    }
 
 
 _POINTS = (
@@ -144,14 +156,16 @@ _PARAMETERS = (words("parameter"), Column("elasticity"), Column("range"))
 def _show(found: Sensitivity, whose: str) -> None:
     rows: Sequence[Mapping[str, Any]] = found.rows
     summary: Mapping[str, Any] = found.summary
+    keys = [one["key"] for one in summary["parameters"]]
+    same = [key for key in keys if all(row["ratio"] == 1 for row in rows if row["key"] == key)]
     idle = [
-        one["key"]
-        for one in summary["parameters"]
-        if all(_is_same(row, rows[0]) for row in rows if row["key"] == one["key"])
+        key
+        for key in keys
+        if key not in same and all(_is_same(row, rows[0]) for row in rows if row["key"] == key)
     ]
-    shown = [row for row in rows if row["key"] not in idle]
+    shown = [row for row in rows if row["key"] not in (*idle, *same)]
     output.print_table(_POINTS, [_point(row) for row in shown])
-    moving = [one for one in summary["parameters"] if one["key"] not in idle]
+    moving = [one for one in summary["parameters"] if one["key"] not in (*idle, *same)]
     if moving:
         click.echo()
         waits = [
@@ -164,6 +178,8 @@ def _show(found: Sensitivity, whose: str) -> None:
     click.echo()
     if idle:
         output.print_text(f"Without any effect: {', '.join(idle)}.")
+    if same:
+        output.print_text(f"Left as it is by these factors: {', '.join(same)}.")
     base = found.base
     what = "problem" if base.n_problems == 1 else "problems"
     least = "DRAM traffic" if found.quantity == "dram_bytes" else "time"

@@ -6,14 +6,20 @@ machine, or the same problem on it) is computed once; processes share the rest.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from loopsched.arch import Arch
-from loopsched.errors import ArchError, ConstraintError, ProblemError, ScheduleError, nearest
+from loopsched.errors import (
+    ArchError,
+    ConstraintError,
+    LoopschedError,
+    ProblemError,
+    ScheduleError,
+    nearest,
+)
 from loopsched.models.buffer import QUICK
 from loopsched.nest import Schedule
 from loopsched.problem import Problem
@@ -26,6 +32,8 @@ if TYPE_CHECKING:
     from loopsched.gpu.kernel import Kernel
 
 MOST_POINTS = 10_000
+# Factors beyond are slips, and no machine.
+LEAST_FACTOR, MOST_FACTOR = 1e-6, 1e6
 Search = tuple[float, int, str, bool, Schedule]
 Said = tuple[float, str]
 Launches = tuple[tuple["Kernel", int], ...]
@@ -149,10 +157,11 @@ def changed_machines(arch: Arch, vary: Mapping[str, Sequence[float]] | None) -> 
             faults.append(f"{name}: no factors")
         for factor in factors:
             is_number = isinstance(factor, int | float) and not isinstance(factor, bool)
-            if is_number and 0 < factor < math.inf:
+            if is_number and LEAST_FACTOR <= factor <= MOST_FACTOR:
                 wanted.setdefault(name, {})[float(factor)] = None
             else:
-                faults.append(f"{name}: factor {factor!r} is not above zero and finite")
+                allowed = f"from {LEAST_FACTOR:g} to {MOST_FACTOR:g}"
+                faults.append(f"{name}: factor {factor!r} is no number {allowed}")
     if sum(map(len, wanted.values())) > MOST_POINTS:
         faults.append(f"more than {MOST_POINTS} points")
     points = [Changed("", 1.0, 1.0, arch)]
@@ -296,6 +305,7 @@ def _spread(
 ) -> Iterator[tuple[Layer, ...]]:
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
 
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(
@@ -319,6 +329,11 @@ def _spread(
                         if progress is not None:
                             progress(work.title(number))
                 yield work.layers(number, known)
+        except BrokenProcessPool:
+            raise LoopschedError(
+                "a process was ended from outside, perhaps for want of memory; "
+                "fewer processes need less"
+            ) from None
         finally:
             for future in futures.values():
                 future.cancel()

@@ -242,7 +242,10 @@ def sensitivity(
     Raises
     ------
     ConstraintError
-        If a key, a factor or an argument cannot be.
+        If a key, a factor or an argument cannot be, or parameters are to be
+        ranked by estimates and a problem has none.
+    ArchError
+        If kernels are to be estimated and the machine is no GPU.
 
     Examples
     --------
@@ -291,6 +294,8 @@ def sensitivity_points(
         raise ConstraintError(f"quantity '{quantity}'; {nearest(str(quantity), QUANTITIES)}")
     if not isinstance(jobs, int) or jobs < 1:
         raise ConstraintError(f"jobs is {jobs!r}; at least 1 is needed")
+    if quantity == "estimate" or kernels is not None:
+        _ = arch.kernel_limits
     machines = changed_machines(arch, vary)
     objective = "dram_bytes" if quantity == "dram_bytes" else "time"
     options = {"objective": objective, "constraints": constraints, "strategy": strategy}
@@ -298,7 +303,15 @@ def sensitivity_points(
         raise ConstraintError(f"{len(kernels)} kernels for {len(workload.problems)} problems")
     found = layers_of(workload.problems, machines, options, jobs, progress, kernels)
     for changed, layers in zip(machines, found, strict=True):
-        yield _point(changed, layers, workload.counts)
+        point = _point(changed, layers, workload.counts)
+        if quantity == "estimate" and point.estimate_s is None:
+            names = [
+                problem.name
+                for problem, layer in zip(workload.problems, layers, strict=True)
+                if layer.estimate_s is None
+            ]
+            raise ConstraintError(f"quantity 'estimate': no library's kernel for '{names[0]}'")
+        yield point
 
 
 def n_steps(
