@@ -28,7 +28,7 @@ from pathlib import Path
 from loopsched import ProblemError, gemm, load_arch
 from loopsched.arch import Arch
 from loopsched.gpu.bound import repeated_bound
-from loopsched.gpu.library import tiled
+from loopsched.gpu.library import launch, tiled
 from loopsched.gpu.library.calibration import Calibration, OwnKernels
 from loopsched.gpu.library.gemm import product_of
 from loopsched.gpu.library.machine import Machine, machine_of
@@ -311,10 +311,10 @@ def add_own(content: dict[str, object]) -> None:
     best = OwnKernels(0.2, 0.2)
     # The lanes' and tensor cores' numbers are those just fitted, not those of the file.
     sections = content["data_types"]
-    tiled.calibration = lambda name: Calibration(**sections[name]["parameters"])
+    launch.calibration = lambda name: Calibration(**sections[name]["parameters"])
 
     def off(launches: Sequence[CounterRow], tried: OwnKernels) -> list[float]:
-        tiled.own_kernels = lambda: tried
+        launch.own_kernels = lambda: tried
         return [own_error(row) for row in launches]
 
     step = 0.3

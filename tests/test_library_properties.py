@@ -149,6 +149,16 @@ def test_a_library_must_have_kernels_for_the_data_type() -> None:
             call(product, v100, data_type=["fp32"])  # type: ignore[arg-type]
 
 
+def test_a_replay_reads_the_data_type_asked_for() -> None:
+    """Everything fits into an H200's L2: each operand is read once, two bytes an element."""
+    product, h200 = gemm(m=1024, n=512, k=2048), load_arch("h200")
+    for data_type, width in (("fp16", 2), ("tf32", 4)):
+        found = tiled_gemm(product, h200, data_type=data_type, replay=True)
+        assert found.dram_bytes_read == width * (1024 + 512) * 2048
+    with pytest.raises(ProblemError, match="split_k is 2; only whole sums are replayed"):
+        tiled_gemm(product, h200, split_k=2, replay=True)
+
+
 @given(
     st.floats(1e-9, 1e3),
     st.floats(1e-9, 1e3),

@@ -111,17 +111,17 @@ _bound.broken(
     "max(0, touched_bytes - kept)",
     "touched_bytes",
 )
-_tiled = In("gpu/library/tiled.py", "test_library_tiled.py")
+_tiled = In("gpu/library/launch.py", "test_library_tiled.py")
 _tiled.broken(
     "split-parts-not-read",
     "parts of split sums are written but not read again",
-    "l2_read = product.batch * product.k * product.element_bytes * panels + parts",
-    "l2_read = product.batch * product.k * product.element_bytes * panels",
+    "l2_read=product.batch * product.k * product.element_bytes * panels + parts",
+    "l2_read=product.batch * product.k * product.element_bytes * panels",
 )
 _tiled.broken(
     "banks-for-free",
     "a load of a warp keeps only the banks busy that it reads",
-    "a_term = max(a_term, loads * machine.gpu.banks * machine.gpu.bank_bytes)",
+    "a_term = max(a_term, loads * gpu.banks * gpu.bank_bytes)",
     "a_term = max(a_term, loads)",
 )
 

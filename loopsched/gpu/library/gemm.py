@@ -100,11 +100,8 @@ def product_of(problem: Problem, data_type: str, a_transposed: bool = False) -> 
             f"problem '{problem.name}': a gemm or batched_gemm is needed, "
             f"not {problem.kind} over {' '.join(problem.dims)}"
         )
-    width = element_bytes(data_type, problem.tensor("A").element_bytes)
+    problem = stored_as(problem, data_type)
     a, b, c = (problem.tensor(name) for name in "ABC")
-    if a.element_bytes != width:
-        problem = problem.with_element_bytes({"A": width, "B": width, "C": sum_bytes(width)})
-        a, b, c = (problem.tensor(name) for name in "ABC")
     return Product(
         sizes["M"],
         sizes["N"],
@@ -113,9 +110,25 @@ def product_of(problem: Problem, data_type: str, a_transposed: bool = False) -> 
         a_bytes=tensor_bytes(problem, a),
         b_bytes=tensor_bytes(problem, b),
         c_bytes=tensor_bytes(problem, c),
-        element_bytes=width,
+        element_bytes=a.element_bytes,
         is_strided=a_transposed,
     )
+
+
+def stored_as(problem: Problem, data_type: str) -> Problem:
+    """Give a matrix product's tensors the widths that a data type has in memory.
+
+    Examples
+    --------
+    >>> from loopsched import gemm
+    >>> [tensor.element_bytes for tensor in stored_as(gemm(m=8, n=8, k=8), "int8").tensors]
+    [1, 1, 4]
+    """
+    now = problem.tensor("A").element_bytes
+    width = element_bytes(data_type, now)
+    if width == now:
+        return problem
+    return problem.with_element_bytes({"A": width, "B": width, "C": sum_bytes(width)})
 
 
 def _library(name: str | None, arch: Arch, machine: Machine, data_type: str) -> Library:

@@ -10,27 +10,28 @@ from loopsched.arguments import Checker
 from loopsched.errors import ProblemError
 from loopsched.footprint import tensor_bytes
 from loopsched.gpu.bound import repeated_bound
-from loopsched.gpu.library.calibration import Calibration, calibration, own_kernels
 from loopsched.gpu.library.conv_gemm import product_of as conv_product_of
 from loopsched.gpu.library.conv_layer import layer_of
-from loopsched.gpu.library.gemm import product_of
-from loopsched.gpu.library.machine import Machine, element_bytes, machine_of, sum_bytes
-from loopsched.gpu.library.order import WAYS, Grid, operand_reads
+from loopsched.gpu.library.gemm import product_of, stored_as
+from loopsched.gpu.library.launch import (
+    Launch,
+    moved_by,
+    operand_bytes,
+    replayed_bytes,
+    seconds_of,
+)
+from loopsched.gpu.library.machine import element_bytes, machine_of, sum_bytes
 from loopsched.gpu.library.spread import estimate_of, own_spread
 from loopsched.gpu.library.tiles import Tile
-from loopsched.gpu.library.wave import Product, compute_time, dram_rate, l2_rate, overlapped
+from loopsched.gpu.library.wave import Product, overlapped
 from loopsched.gpu.occupancy import Occupancy, occupancy
 from loopsched.gpu.result import Estimate
 from loopsched.problem import Problem
 
 # Registers of a thread beside its sums: addresses, fragments, counters.
 _OTHER_REGISTERS = 48
-_MOST_SPLIT, _MOST_STAGES, _LARGEST = 2**16, 64, 2**31
-# Copies of 16 bytes need rows that a multiple of so many elements apart begin.
+# Vectors need rows that begin a multiple of so many elements apart.
 _ALIGNMENT = 16
-_NARROW = 64
-# One load of a thread moves at most so much.
-_VECTOR_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +146,8 @@ def tiled_gemm(
     registers : int, optional
         Of a thread; by default guessed from its share of the sums.
     replay : bool
-        Replay all tiles through L2 instead of the closed form: slower, seconds
-        for large products, and closer.
+        Replay all tiles of one product, sums not split, through L2 instead of
+        the closed form: slower, seconds for large products, and closer.
 
     Returns
     -------
@@ -211,10 +212,26 @@ def tiled_conv(
     channels, sums run over input channels and the filter.  Parameters are
     those of `tiled_gemm`; there is no replay.
 
+    Parameters
+    ----------
+    problem : Problem
+        A forward `conv2d` without groups.
+    arch : Arch
+    tile, group_m, split_k, stages, threads, data_type, registers
+        As for `tiled_gemm`.
+
+    Returns
+    -------
+    TiledKernel
+
     Raises
     ------
     ProblemError
-        If it is no forward `conv2d` without groups.
+        If the problem is of another kind, or a parameter cannot be.
+    InputError
+        If no block fits on an SM, with every resource that it exceeds.
+    ArchError
+        If the architecture is no GPU or lacks the data type.
 
     Examples
     --------
@@ -278,100 +295,54 @@ def _tiled(
 ) -> TiledKernel:
     _check(tile, group_m, split_k, stages, threads, registers, product)
     machine = machine_of(arch, data_type)
-    tile_m, tile_n, tile_k = tile
-    guess = min(
-        machine.gpu.max_thread_registers, math.ceil(tile_m * tile_n / threads) + _OTHER_REGISTERS
-    )
-    warps = math.ceil(threads / machine.gpu.warp_threads)
-    warp_m, warp_n = _warp_tile(tile_m, tile_n, warps)
-    micros = _micro(tile, threads)
-    shape = Tile(
-        tile_m,
-        tile_n,
-        tile_k,
-        threads,
-        guess if registers is None else registers,
-        *micros,
-        stages,
-    )
+    sums = math.ceil(tile[0] * tile[1] / threads)
+    guess = min(machine.gpu.max_thread_registers, sums + _OTHER_REGISTERS)
+    shape = Tile(*tile, threads, registers or guess, *_micro(tile, threads), stages)
     shared = shape.shared_bytes(product.element_bytes)
-    fits = occupancy(machine.gpu, threads, shape.registers, shared)
-    rows, columns = math.ceil(product.m / tile_m), math.ceil(product.n / tile_n)
-    grid = (rows, columns, split_k, product.batch)
-    blocks = math.prod(grid)
     in_vectors = _in_vectors(problem, product)
-    fitted, cycles = _fitted(machine, data_type, in_vectors)
-    product = replace(product, reads_output=False, copy_cycles=cycles)
-    abreast = 1 if in_vectors[1] or min(tile_m, tile_n) < _NARROW else fits.blocks
-    if replay:
-        operands, source = _replayed(problem, tile, group_m, abreast, machine), "replay"
-    else:
-        order = Grid(
-            rows,
-            columns,
-            group_m,
-            max(1, machine.sms * abreast // split_k),
-            product.a_bytes // product.batch,
-            product.b_bytes // product.batch,
-            product.c_bytes // product.batch,
-        )
-        operands, source = operand_reads(order, machine.l2_bytes) * product.batch, "closed form"
-    # Parts of split sums, as fp32, written and read once more.
-    parts = 4 * product.batch * product.m * product.n * split_k if split_k > 1 else 0
-    spilled = parts if parts > machine.l2_bytes else 0
-    panels = product.m * columns + product.n * rows
-    l2_read = product.batch * product.k * product.element_bytes * panels + parts
-    l2_written = product.c_bytes + parts
-    dram_read, dram_written = operands + spilled, float(product.c_bytes + spilled)
-    a_term = (warp_m + warp_n) * product.element_bytes
-    if machine.on_lanes:  # each load of a warp takes all banks for a cycle, however little it is
-        loads = sum(math.ceil(micro * product.element_bytes / _VECTOR_BYTES) for micro in micros)
-        a_term = max(a_term, loads * machine.gpu.banks * machine.gpu.bank_bytes)
-    shared_read = blocks * warps * a_term
-    shared_read *= tile_k * math.ceil(math.ceil(product.k / split_k) / tile_k)
-
-    times = {
-        "compute": compute_time(
-            product, shape, split_k, blocks, fits.blocks, True, machine, fitted
-        ),
-        "shared memory": shared_read
-        / (machine.gpu.shared_bytes_per_cycle * min(machine.sms, blocks) * machine.clock_hz),
-        "L2": (l2_read + l2_written) / l2_rate(machine, fitted),
-        "DRAM": (dram_read + dram_written) / dram_rate(machine, fitted),
-    }
-    launches_s = fitted.launch * machine.gpu.launch_s
-    if split_k > 1:
-        launches_s += fitted.split * machine.gpu.launch_s
-    time_s = overlapped(*times.values()) + launches_s
-    bound_s, _ = repeated_bound(product.macs, touched_bytes, arch, data_type)
-    name = f"{shape} group {group_m} split {split_k} stages {stages}"
-    said = estimate_of(
-        time_s,
-        bound_s,
-        (*times.items(), ("launch", launches_s)),
-        name,
-        own_spread(machine.gpu.measured_as, data_type),
+    launch = Launch(
+        replace(product, reads_output=False),
+        machine,
+        shape,
+        occupancy(machine.gpu, threads, shape.registers, shared),
+        group_m,
+        split_k,
+        *in_vectors,
     )
+    if replay:
+        _check_replay(problem, split_k)
+        operands, source = replayed_bytes(launch, stored_as(problem, data_type)), "replay"
+    else:
+        operands, source = operand_bytes(launch), "closed form"
+    moved = moved_by(launch, operands)
+    parts = seconds_of(launch, moved, data_type)
+    *together, launches = (seconds for _, seconds in parts)
     return TiledKernel(
         problem=problem.name,
         arch=arch.name,
         data_type=data_type,
         tile=tile,
-        grid=grid,
+        grid=launch.grid,
         threads=threads,
         registers=shape.registers,
         registers_given=registers is not None,
         shared_bytes=shared,
-        occupancy=fits,
-        waves=blocks / (fits.blocks * machine.sms),
+        occupancy=launch.occupancy,
+        waves=launch.waves,
         macs=product.macs,
-        shared_bytes_read=shared_read,
-        l2_bytes_read=l2_read,
-        l2_bytes_written=l2_written,
-        dram_bytes_read=dram_read,
-        dram_bytes_written=dram_written,
+        shared_bytes_read=moved.shared_read,
+        l2_bytes_read=moved.l2_read,
+        l2_bytes_written=moved.l2_written,
+        dram_bytes_read=moved.dram_read,
+        dram_bytes_written=moved.dram_written,
         traffic_from=source,
-        estimate=said,
+        estimate=estimate_of(
+            overlapped(*together) + launches,
+            repeated_bound(product.macs, touched_bytes, arch, data_type)[0],
+            parts,
+            f"{shape} group {group_m} split {split_k} stages {stages}",
+            own_spread(machine.gpu.measured_as, data_type),
+        ),
     )
 
 
@@ -399,17 +370,6 @@ def _check(
         raise ProblemError(f"split_k is {split_k}; sums have only {product.k} terms")
 
 
-def _warp_tile(tile_m: int, tile_n: int, warps: int) -> tuple[int, int]:
-    """Cut a tile among warps, each part as square as powers of two allow."""
-    down, across = 1, 1
-    while down * across < warps:
-        if tile_m / down >= tile_n / across:
-            down *= 2
-        else:
-            across *= 2
-    return math.ceil(tile_m / down), math.ceil(tile_n / across)
-
-
 def _micro(tile: tuple[int, int, int], threads: int) -> tuple[int, int]:
     """What a thread computes: about as many rows as columns."""
     outputs = max(1, tile[0] * tile[1] // threads)
@@ -424,37 +384,8 @@ def _in_vectors(problem: Problem, product: Product) -> tuple[bool, bool]:
     return product.k % _ALIGNMENT == 0, product.n % _ALIGNMENT == 0
 
 
-def _fitted(
-    machine: Machine, data_type: str, in_vectors: tuple[bool, bool]
-) -> tuple[Calibration, tuple[float, float]]:
-    """Find the numbers for such a kernel, and the cycles of an element's copy."""
-    fitted = calibration("fp32" if machine.on_lanes else "fp16")
-    own = own_kernels()
-    if data_type != "tf32":
-        return fitted, (0.0, 0.0)
-    # B that comes element by element is turned on the way: the cores then run at their rate.
-    fitted = replace(fitted, pipe=own.tf32_pipe if in_vectors[1] else 1.0)
-    of_a, of_b = (0.0 if whole else own.tf32_copy_cycles for whole in in_vectors)
-    return fitted, (of_a, of_b)
-
-
-def _replayed(
-    problem: Problem, tile: tuple[int, int, int], group_m: int, abreast: int, machine: Machine
-) -> float:
-    """Replay the launch order tile by tile, with sets as measured L2s have."""
+def _check_replay(problem: Problem, split_k: int) -> None:
     if problem.kind != "gemm":
         raise ProblemError(f"problem '{problem.name}': only a gemm is replayed")
-    from loopsched.validation.launches import grouped_schedule
-    from loopsched.validation.tile_replay import reuse_profile
-
-    schedule = grouped_schedule(problem, *tile, group_m, "SM")
-    width = problem.tensor("A").element_bytes
-    room = (tile[0] * tile[1] + tile[2] * (tile[0] + tile[1])) * max(4, width)
-    found = reuse_profile(
-        problem,
-        schedule,
-        machine.sms * abreast,
-        room_bytes=room,
-        capacity_bytes=machine.l2_bytes,
-    )
-    return found.read_bytes(machine.l2_bytes, ways=WAYS)
+    if split_k > 1:
+        raise ProblemError(f"split_k is {split_k}; only whole sums are replayed: split_k 1")

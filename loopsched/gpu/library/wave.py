@@ -23,7 +23,7 @@ _MOST_WAVES = 8
 # A part of a split sum has at least so many steps.
 _LEAST_STEPS = 4
 # Bytes that one load or store instruction of a thread moves at most.
-_VECTOR_BYTES = 16
+VECTOR_BYTES = 16
 _WORDS = 4
 # Of a step, beside loads, stores and arithmetic: counters, pointers, barrier.
 _STEP_INSTRUCTIONS = 8
@@ -401,7 +401,7 @@ def _busy(product: Product, tile: Tile, side_by_side: int, machine: Machine) -> 
         a_block = tile.m * tile.n * tile.k / machine.macs_per_cycle * turns / together
         return side_by_side * (a_block + copies)
     multiplies = tile.m * tile.n * tile.k / tile.threads
-    vector = _VECTOR_BYTES / product.element_bytes
+    vector = VECTOR_BYTES / product.element_bytes
     words = -(-tile.micro_m // _WORDS) + -(-tile.micro_n // _WORDS)
     fragments = multiplies / (tile.micro_m * tile.micro_n) * words
     copies = 2 * (tile.m + tile.n) * tile.k / tile.threads / vector
