@@ -12,6 +12,7 @@ import click
 from loopsched.cli import options, output
 from loopsched.cli.estimates import estimate_lines
 from loopsched.cli.inputs import schedule_from, select_one
+from loopsched.cli.kernel_library import library
 from loopsched.cli.kernel_tiled import tiled
 from loopsched.cli.output import Style
 from loopsched.errors import InputError
@@ -51,6 +52,7 @@ def kernel() -> None:
     """Say what a GPU kernel asks of a machine, and how long it takes: docs/kernels.md."""
 
 
+kernel.add_command(library)
 kernel.add_command(tiled)
 
 

@@ -10,6 +10,7 @@ import click
 
 from loopsched.cli import options, output
 from loopsched.cli.estimates import estimate_lines
+from loopsched.cli.inputs import select_one
 from loopsched.cli.output import Style
 from loopsched.render import Column, percent, scaled, words
 
@@ -71,6 +72,7 @@ loopsched kernel tiled conv2d:n=16,c=64,k=64,h=56,w=56,r=3,s=3,padding=1 --tile 
     help="fp32, tf32, fp16, int8, ...: what the machine has a rate for.",
 )
 @click.option("--replay", is_flag=True, help="Replay every tile through L2: slower, closer.")
+@options.layers
 @options.arch
 @options.form
 def tiled(
@@ -83,21 +85,21 @@ def tiled(
     registers: int | None,
     data_type: str,
     replay: bool,
+    layers: tuple[str, ...],
     arch: str,
     form: Style,
 ) -> None:
     """Describe a tiled kernel of your own: resources, traffic, bound, estimate.
 
     PROBLEM is a product or a forward convolution, such as gemm:m=64,n=64,k=64,
-    or WORKLOAD#LAYER.  A convolution runs as a matrix product of output pixels
-    by output channels.
+    or a workload with --layer.  A convolution runs as a matrix product of
+    output pixels by output channels.
     """
     from loopsched.arch_file import load_arch
     from loopsched.gpu.library.tiled import tiled_conv, tiled_gemm
-    from loopsched.validation.launches import problem_of
 
     shape = _tile(tile)
-    one, machine = problem_of(problem), load_arch(arch)
+    one, machine = select_one(problem, layers), load_arch(arch)
     if one.kind == "conv2d":
         if replay:
             raise click.UsageError("--replay is for matrix products only")
