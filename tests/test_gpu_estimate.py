@@ -280,6 +280,16 @@ def test_measured_kernels() -> None:
     assert max(errors) < 0.31
 
 
+def test_eight_of_ten_measurements_lie_within_the_spread() -> None:
+    """Reports 000 to 002 and the counters' kernels: 23, 4, 16 and 23 times."""
+    ratios = kernels_of_the_fit().other_ratios(kernel_calibration())
+    assert len(ratios) == 66
+    shares = kernel_calibration().time
+    inside = sum(shares.low <= ratio <= shares.high for ratio in ratios)
+    assert 0.75 * 66 <= inside <= 0.85 * 66
+    assert "66 other measurements" in kernel_calibration().basis
+
+
 def test_report_001_on_an_l4() -> None:
     """Four kernel times in milliseconds; nothing was fitted to them."""
     measured = (37.59, 8.82, 4.93, 2.10)

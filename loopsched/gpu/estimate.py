@@ -15,7 +15,7 @@ from loopsched.gpu.counting import Profile, profile
 from loopsched.gpu.instructions import instructions
 from loopsched.gpu.kernel import Kernel
 from loopsched.gpu.kernel_calibration import kernel_calibration
-from loopsched.gpu.result import Estimate
+from loopsched.gpu.result import Estimate, Spread, estimate_of
 from loopsched.gpu.timing import waves
 
 # L2 and DRAM move data while SMs work; the rows fitted on do not tell 2 from 8.
@@ -98,18 +98,12 @@ def estimate_kernel(
             parts[name] = parts.get(name, 0.0) + many * cycles / clock
     parts["L2"], parts["DRAM"] = _beyond(kernel, found, arch, caches)
     parts["launch"] = calibration.time.launch * gpu.launch_s
-    bound_s = kernel_bound(kernel, arch, found)
-    time_s = max(bound_s, _beside(busy_s, parts["L2"], parts["DRAM"]) + parts["launch"])
-    spread = calibration.time.spread
-    return Estimate(
-        time_s,
-        max(bound_s, time_s / spread),
-        time_s * spread,
-        bound_s,
-        max(parts, key=lambda name: parts[name]),
+    return estimate_of(
+        _beside(busy_s, parts["L2"], parts["DRAM"]) + parts["launch"],
+        kernel_bound(kernel, arch, found),
         tuple(parts.items()),
         kernel.name,
-        calibration.basis,
+        Spread(calibration.time.low, calibration.time.high, calibration.basis),
     )
 
 

@@ -57,13 +57,14 @@ class TimeShares:
         Of the instructions that schedulers could start.
     launch : float
         Part of ``gpu.launch_s`` that a kernel in a row of kernels shows.
-    spread : float
-        Factor that eight of ten measured times are within, up or down.
+    low, high : float
+        Where eight of ten measured times lie, over their estimates.
     """
 
     issue: float
     launch: float
-    spread: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True)

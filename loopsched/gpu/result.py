@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+Parts = tuple[tuple[str, float], ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
@@ -38,7 +40,7 @@ class Estimate:
     high_s: float
     time_bound_s: float
     bound_by: str
-    parts: tuple[tuple[str, float], ...] = ()
+    parts: Parts = ()
     kernel: str = ""
     basis: str = ""
 
@@ -46,3 +48,48 @@ class Estimate:
     def slack(self) -> float:
         """The estimate over the bound."""
         return self.time_s / self.time_bound_s
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Where eight of ten measured times lay, over their estimates.
+
+    Parameters
+    ----------
+    low, high : float
+    basis : str
+        Which rows those were.
+
+    Examples
+    --------
+    >>> Spread(0.9, 1.2, "two rows").high
+    1.2
+    """
+
+    low: float
+    high: float
+    basis: str
+
+
+def estimate_of(time_s: float, bound_s: float, parts: Parts, kernel: str, like: Spread) -> Estimate:
+    """Make an estimate from a time, with the spread of rows like it.
+
+    The estimate is never below the bound, nor outside of its own spread.
+
+    Examples
+    --------
+    >>> found = estimate_of(2e-3, 1e-3, (("compute", 2e-3),), "128x128x8", Spread(1.1, 1.5, ""))
+    >>> found.bound_by, found.low_s, found.time_s, found.high_s
+    ('compute', 0.002, 0.002, 0.003)
+    """
+    time_s = max(time_s, bound_s)
+    return Estimate(
+        time_s=time_s,
+        low_s=max(bound_s, min(1.0, like.low) * time_s),
+        high_s=max(1.0, like.high) * time_s,
+        time_bound_s=bound_s,
+        bound_by=max(parts, key=lambda part: part[1])[0],
+        parts=parts,
+        kernel=kernel,
+        basis=like.basis,
+    )

@@ -88,7 +88,7 @@ _conv.broken(
     "whole = layer.c % _TENSOR_CHANNELS == 0 and layer.k % _TENSOR_CHANNELS == 0",
     "whole = True",
 )
-_spread = In("gpu/library/spread.py", "test_library_properties.py")
+_spread = In("gpu/result.py", "test_library_properties.py")
 _spread.broken(
     "estimate-outside-its-spread",
     "where rows of other GPUs all lie above, so does the whole spread",

@@ -20,8 +20,7 @@ from loopsched.gpu.library.conv_winograd import (
     tiling,
 )
 from loopsched.gpu.library.machine import element_bytes, machine_of
-from loopsched.gpu.library.spread import estimate_of
-from loopsched.gpu.result import Estimate
+from loopsched.gpu.result import Estimate, estimate_of
 from loopsched.problem import Problem
 
 ALGORITHMS = (

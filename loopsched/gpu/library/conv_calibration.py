@@ -11,7 +11,8 @@ from pathlib import Path
 from loopsched.errors import LoopschedError
 from loopsched.gpu.bound import CONVERTED
 from loopsched.gpu.library.calibration import Calibration
-from loopsched.gpu.library.spread import Spread, first_of
+from loopsched.gpu.library.spread import first_of
+from loopsched.gpu.result import Spread
 
 _FILE = Path(__file__).parent / "calibration_conv.json"
 # Numbers of the core that convolutions take as they are: A is gathered, not strided.

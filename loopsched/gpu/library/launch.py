@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from loopsched.gpu.library.calibration import Calibration, calibration, own_kernels
 from loopsched.gpu.library.machine import Machine
 from loopsched.gpu.library.order import WAYS, Grid, operand_reads
-from loopsched.gpu.library.spread import Parts
 from loopsched.gpu.library.tiles import Tile
 from loopsched.gpu.library.wave import VECTOR_BYTES, Product, compute_time, dram_rate, l2_rate
 from loopsched.gpu.occupancy import Occupancy
+from loopsched.gpu.result import Parts
 from loopsched.problem import Problem
 
 # Below so many rows or columns of a tile, blocks of an SM no longer run one after another.

@@ -1,60 +1,12 @@
-"""How far estimates were off on rows that they were not fitted on, made into a spread."""
+"""How far estimates of library and tiled kernels were off, by GPU and data type."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from loopsched.errors import LoopschedError
 from loopsched.gpu.library.calibration import calibration_file
-from loopsched.gpu.result import Estimate
-
-Parts = tuple[tuple[str, float], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Spread:
-    """Where eight of ten measured times lay, over their estimates.
-
-    Parameters
-    ----------
-    low, high : float
-    basis : str
-        Which rows those were.
-
-    Examples
-    --------
-    >>> Spread(0.9, 1.2, "two rows").high
-    1.2
-    """
-
-    low: float
-    high: float
-    basis: str
-
-
-def estimate_of(time_s: float, bound_s: float, parts: Parts, kernel: str, like: Spread) -> Estimate:
-    """Make an estimate from a time, with the spread of rows like it.
-
-    The estimate is never below the bound, nor outside of its own spread.
-
-    Examples
-    --------
-    >>> found = estimate_of(2e-3, 1e-3, (("compute", 2e-3),), "128x128x8", Spread(1.1, 1.5, ""))
-    >>> found.bound_by, found.low_s, found.time_s, found.high_s
-    ('compute', 0.002, 0.002, 0.003)
-    """
-    time_s = max(time_s, bound_s)
-    return Estimate(
-        time_s=time_s,
-        low_s=max(bound_s, min(1.0, like.low) * time_s),
-        high_s=max(1.0, like.high) * time_s,
-        time_bound_s=bound_s,
-        bound_by=max(parts, key=lambda part: part[1])[0],
-        parts=parts,
-        kernel=kernel,
-        basis=like.basis,
-    )
+from loopsched.gpu.result import Spread
 
 
 def product_spread(measured_as: str, data_type: str) -> Spread:

@@ -21,11 +21,11 @@ from loopsched.gpu.library.launch import (
     seconds_of,
 )
 from loopsched.gpu.library.machine import element_bytes, machine_of, sum_bytes
-from loopsched.gpu.library.spread import estimate_of, own_spread
+from loopsched.gpu.library.spread import own_spread
 from loopsched.gpu.library.tiles import Tile
 from loopsched.gpu.library.wave import Product, overlapped
 from loopsched.gpu.occupancy import Occupancy, occupancy
-from loopsched.gpu.result import Estimate
+from loopsched.gpu.result import Estimate, estimate_of
 from loopsched.problem import Problem
 
 # Registers of a thread beside its sums: addresses, fragments, counters.
