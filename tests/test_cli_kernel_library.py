@@ -53,7 +53,11 @@ def test_rows_are_the_librarys(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (["resnet50", "--algorithm", "WINOGRAD"], 3, "WINOGRAD needs a 3x3 filter"),
+        (
+            ["resnet50", "--algorithm", "WINOGRAD"],
+            3,
+            "problem 'conv1': WINOGRAD needs a 3x3",
+        ),
         (["resnet50", "--algorithm", "winograd"], 3, "did you mean 'WINOGRAD'?"),
         (["bert_base", "--algorithm", "FFT"], 2, "--algorithm is for convolutions only"),
         (["vgg16", "--type", "fp8"], 3, "no rate for data type 'fp8'"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -23,10 +24,12 @@ from loopsched import (
     tiled_gemm,
 )
 from loopsched.arch import Arch
+from loopsched.gpu.estimate import estimate_kernel
 from loopsched.gpu.library.calibration import calibration
 from loopsched.gpu.library.machine import machine_of
 from loopsched.gpu.library.tiles import Tile
 from loopsched.gpu.library.wave import Product, launch_time
+from loopsched.gpu.presets import preset
 from loopsched.gpu.result import Estimate, Spread, estimate_of
 
 GPUS = tuple(name for name in arch_names() if load_arch(name).gpu is not None)
@@ -171,3 +174,11 @@ def test_an_estimate_lies_within_its_spread(
     said = estimate_of(time_s, bound_s, (("compute", time_s),), "", Spread(low, high, ""))
     assert bound_s == said.time_bound_s <= said.low_s <= said.time_s <= said.high_s
     assert said.time_s == max(time_s, bound_s)
+    assert said.slack == pytest.approx(max(1, time_s / bound_s))
+
+
+def test_a_copy_that_fits_into_l2_has_no_bound_and_no_finite_slack() -> None:
+    kernel = preset("layer_unroll", batch=1)[0][0]
+    said = estimate_kernel(kernel, load_arch("h200"))
+    assert said.time_bound_s == 0 < said.time_s
+    assert said.slack == math.inf

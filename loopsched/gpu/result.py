@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 Parts = tuple[tuple[str, float], ...]
@@ -46,8 +47,8 @@ class Estimate:
 
     @property
     def slack(self) -> float:
-        """The estimate over the bound."""
-        return self.time_s / self.time_bound_s
+        """The estimate over the bound; infinite where nothing is bound to take time."""
+        return self.time_s / self.time_bound_s if self.time_bound_s else math.inf
 
 
 @dataclass(frozen=True, slots=True)

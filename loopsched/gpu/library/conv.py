@@ -90,6 +90,8 @@ def conv_estimate(
     True
     """
     layer = layer_of(problem)
+    if algorithm is not None:
+        _macs_of(problem, layer, algorithm)
     target = target_of(layer, arch, data_type, algorithm)
     names = choices(layer, target) if algorithm is None else (algorithm,)
     # The first must run: what was asked for, or what always can.
@@ -146,11 +148,7 @@ def algorithm_flops(problem: Problem, algorithm: str) -> int:
     >>> direct / algorithm_flops(layer, "WINOGRAD_NONFUSED")
     4.0
     """
-    layer = layer_of(problem)
-    macs = _macs(layer, algorithm)
-    if macs is None:
-        raise _cannot(layer, algorithm)
-    return 2 * macs
+    return 2 * _macs_of(problem, layer_of(problem), algorithm)
 
 
 def choices(layer: Layer, target: Target) -> tuple[str, ...]:
@@ -188,16 +186,13 @@ def target_of(
 def run_of(
     layer: Layer, target: Target, algorithm: str, *, is_required: bool = False
 ) -> Run | None:
-    """Time an algorithm; None if it cannot run, or an error if it is required."""
+    """Time an algorithm; None if it cannot run, or no tile fits and it is not required."""
     try:
-        found = _run(layer, target, algorithm)
-    except InputError:  # none of its tiles fits on an SM
+        return _run(layer, target, algorithm)
+    except InputError:
         if is_required:
             raise
         return None
-    if found is None and is_required:
-        raise _cannot(layer, algorithm)
-    return found
 
 
 def _run(layer: Layer, target: Target, algorithm: str) -> Run | None:
@@ -220,6 +215,14 @@ def least_macs(layer: Layer, algorithm: str | None) -> int:
         return _macs(layer, algorithm) or 0
     counts = [_macs(layer, name) for name in ALGORITHMS]
     return min(layer.inner_macs, *(count for count in counts if count is not None))
+
+
+def _macs_of(problem: Problem, layer: Layer, algorithm: str) -> int:
+    """The same, or an error that says why it cannot run."""
+    macs = _macs(layer, algorithm)
+    if macs is None:
+        raise ProblemError(f"problem '{problem.name}': {_refusal(layer, algorithm)}")
+    return macs
 
 
 def _macs(layer: Layer, algorithm: str) -> int | None:
@@ -246,16 +249,16 @@ def _winograd_outputs(layer: Layer, algorithm: str) -> int | None:
     return fused_outputs(layer) if algorithm == "WINOGRAD" else nonfused_outputs(layer)
 
 
-def _cannot(layer: Layer, algorithm: str) -> ProblemError:
+def _refusal(layer: Layer, algorithm: str) -> str:
     if algorithm not in ALGORITHMS:
-        return ProblemError(f"no algorithm '{algorithm}'; {nearest(str(algorithm), ALGORITHMS)}")
+        return f"no algorithm '{algorithm}'; {nearest(str(algorithm), ALGORITHMS)}"
     needs = {
         "WINOGRAD": "a 3x3 filter, stride 1, no dilation, no groups, not the weights' gradient",
         "WINOGRAD_NONFUSED": "a 3x3 or 5x5 filter, stride 1, no dilation, no groups",
         "FFT": "stride 1, no dilation, no groups, padded images of at most 256 x 256",
         "FFT_TILING": "stride 1, no dilation, no groups, a filter smaller than 32 x 32",
     }[algorithm]
-    return ProblemError(
+    return (
         f"{algorithm} needs {needs}; the layer has a {layer.r}x{layer.s} filter, "
         f"{_words(layer)}, {layer.pass_}"
     )
