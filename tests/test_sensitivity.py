@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import multiprocessing
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
@@ -432,6 +433,19 @@ def test_a_number_that_is_left_as_it_is(
     printed = capsys.readouterr().out
     assert "Left as it is by these factors: DRAM.bandwidth, compute.units." in printed
     assert "Without any effect: gpu.blocks." in printed
+
+
+def test_nobody_is_left_at_work() -> None:
+    """Closing the iterator, as an interrupt does, ends the processes at once."""
+    points = sensitivity_points(TINY, two_levels(), {"dram.bandwidth": [2]}, jobs=2)
+    others = set(multiprocessing.active_children())
+    next(points)
+    mine = set(multiprocessing.active_children()) - others
+    assert mine
+    points.close()
+    for process in mine:
+        process.join(10)
+        assert not process.is_alive()
 
 
 def test_a_process_that_is_ended_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:

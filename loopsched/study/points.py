@@ -192,7 +192,7 @@ def layers_of(
 ) -> Iterator[tuple[Layer, ...]]:
     """Search and estimate every problem at every point, in order, on ``jobs`` processes.
 
-    Closing the iterator (or an interrupt) cancels what has not begun.
+    Closing the iterator (or an interrupt) ends the processes.
     """
     work = _Work(problems, points, options, kernels)
     if jobs > 1:
@@ -307,36 +307,37 @@ def _spread(
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
-    context = multiprocessing.get_context("spawn")
+    others = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(
         jobs,
-        mp_context=context,
+        mp_context=multiprocessing.get_context("spawn"),
         initializer=_begin,
         initargs=(work.machines, work.cases, work.options),
     )
-    with pool:
-        futures: dict[_Task, Future[Any]] = {}
+    futures: dict[_Task, Future[Any]] = {}
+    try:
         for number in range(len(work.points)):
             for task in work.tasks(number):
                 if task not in futures:
                     futures[task] = pool.submit(_run_here, task)
-        try:
-            known: dict[_Task, Any] = {}
-            for number in range(len(work.points)):
-                for task in work.tasks(number):
-                    if task not in known:
-                        known[task] = futures[task].result()
-                        if progress is not None:
-                            progress(work.title(number))
-                yield work.layers(number, known)
-        except BrokenProcessPool:
-            raise LoopschedError(
-                "a process was ended from outside, perhaps for want of memory; "
-                "fewer processes need less"
-            ) from None
-        finally:
-            for future in futures.values():
-                future.cancel()
+        known: dict[_Task, Any] = {}
+        for number in range(len(work.points)):
+            for task in work.tasks(number):
+                if task not in known:
+                    known[task] = futures[task].result()
+                    if progress is not None:
+                        progress(work.title(number))
+            yield work.layers(number, known)
+    except BrokenProcessPool:
+        raise LoopschedError(
+            "a process was ended from outside, perhaps for want of memory; "
+            "fewer processes need less"
+        ) from None
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        # A search that has begun may take minutes, and nobody waits for it any more.
+        for process in set(multiprocessing.active_children()) - others:
+            process.terminate()
 
 
 # What a process of the pool works with; set once when it starts.
