@@ -14,7 +14,9 @@ from loopsched.problem import Problem
 
 Row = dict[str, str]
 
-with (Path(__file__).parent / "data" / "titan_v_measured.csv").open(newline="") as sheet:
+with (Path(__file__).parent.parent / "measurements" / "titan_v_measured.csv").open(
+    newline=""
+) as sheet:
     ROWS: list[Row] = list(csv.DictReader(sheet))
 PREDICTED = [row for row in ROWS if row["seed003_printed_us"]]
 
