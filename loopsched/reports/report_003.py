@@ -121,10 +121,13 @@ def _remarks(rows: Iterable[tuple[Problem, Row]], tables: Iterable[ReportTable])
         f"{len(lines) - len(odd)} of its {len(lines)} printed predictions follow from its "
         f"formulas; {len(rounded)} more are off by one microsecond.",
         f"{followed} of its {len(bounds)} printed bounds follow.",
-        "Ours are library kernels of fp32 arithmetic on fp16 data ('half (32)' in its sheet) with "
-        "no number fitted to these rows. Two choices were made by looking at them: its "
+        "Ours are library kernels. Three choices were made by looking at these rows, and so are no "
+        "predictions: 'half (32)', as its sheet says, is fp32 arithmetic on fp16 data; its "
         "convolutions, all labelled 'GEMM', are implicit products (explicit ones would take "
-        "clearly longer), and its products are not split, in tiles of 128 x 64.",
+        "clearly longer); its products are not split, in tiles of 128 x 64. Nothing else was fitted "
+        "to them.",
+        "Its block 'Kernel Size Analysis' runs at a third of the rate of its other rows and "
+        "contradicts one of them: the sum of its convolutions leaves it out.",
         "A fully connected layer that it calls M x K is a product with M outputs and sums of "
         "length K, as DeepBench has it; its own model takes M for the length of the sums.",
     )
