@@ -124,8 +124,8 @@ def _remarks(rows: Iterable[tuple[Problem, Row]], tables: Iterable[ReportTable])
         "Ours are library kernels. Three choices were made by looking at these rows, and so are no "
         "predictions: 'half (32)', as its sheet says, is fp32 arithmetic on fp16 data; its "
         "convolutions, all labelled 'GEMM', are implicit products (explicit ones would take "
-        "clearly longer); its products are not split, in tiles of 128 x 64. Nothing else was fitted "
-        "to them.",
+        "clearly longer); its products are not split, in tiles of 128 x 64. Nothing else was "
+        "fitted to them.",
         "Its block 'Kernel Size Analysis' runs at a third of the rate of its other rows and "
         "contradicts one of them: the sum of its convolutions leaves it out.",
         "A fully connected layer that it calls M x K is a product with M outputs and sums of "
