@@ -15,6 +15,7 @@ from loopsched import (
     InputError,
     ProblemError,
     arch_names,
+    batched_gemm,
     conv2d,
     conv_estimate,
     gemm,
@@ -67,6 +68,19 @@ def test_only_a_gpu_that_was_measured_has_its_own_spread() -> None:
         known, strange = call(load_arch("v100")), call(load_arch("p100"))
         assert ("V100" in known.basis) == (name != "tiled")  # own kernels there: never measured
         assert "not fitted" in strange.basis or "never" in strange.basis
+
+
+def test_what_no_row_is_like_has_the_widest_spread() -> None:
+    v100 = load_arch("v100")
+    batch = gemm_estimate(batched_gemm(batch=8, m=512, n=512, k=512), v100)
+    assert batch.basis.startswith("no batched product was measured")
+    known = gemm_estimate(gemm(m=512, n=512, k=512), v100)
+    assert batch.high_s / batch.time_s > 2 > known.high_s / known.time_s
+    plain = conv_estimate(conv2d(**LAYER), v100)
+    for change in ({"groups": 64}, {"dilation": 2}):
+        strange = conv_estimate(conv2d(**(LAYER | change)), v100)
+        assert strange.basis.startswith("no layer with groups or dilation was measured")
+        assert strange.high_s / strange.time_s > plain.high_s / plain.time_s
 
 
 def test_l2_of_the_file_is_used_where_kernels_are_known_to_reach_it() -> None:

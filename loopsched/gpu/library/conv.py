@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from loopsched.arch import Arch
 from loopsched.errors import InputError, ProblemError, nearest
@@ -102,9 +103,11 @@ def conv_estimate(
     stored = problem.with_element_bytes(target.element_bytes)
     touched = sum(tensor_bytes(stored, tensor) for tensor in stored.tensors)
     bound_s, _ = repeated_bound(macs, touched, arch, data_type)
-    like = conv_spread(
-        target.machine.gpu.measured_as, data_type, layer.pass_, is_known=algorithm is not None
-    )
+    gpu, is_known = target.machine.gpu, algorithm is not None
+    like = conv_spread(gpu.measured_as, data_type, layer.pass_, is_known=is_known)
+    if layer.groups > 1 or layer.dilation != (1, 1):
+        like = conv_spread("none", "none", layer.pass_, is_known=is_known)
+        like = replace(like, basis="no layer with groups or dilation was measured; as wide as any")
     return estimate_of(found.time_s, bound_s, found.parts, found.kernel, like)
 
 

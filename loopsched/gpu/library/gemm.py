@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from loopsched.arch import Arch
 from loopsched.errors import ProblemError, nearest
 from loopsched.footprint import tensor_bytes
@@ -74,6 +76,9 @@ def gemm_estimate(
     bound_s, _ = repeated_bound(problem.macs, touched, arch, data_type)
     split = f" split {found.split}" if found.split > 1 else ""
     like = product_spread(machine.gpu.measured_as, data_type)
+    if product.batch > 1:
+        like = product_spread("none", "none")
+        like = replace(like, basis="no batched product was measured; as wide as any")
     return estimate_of(found.time_s, bound_s, found.parts, f"{found.tile}{split}", like)
 
 
