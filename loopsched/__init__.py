@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from loopsched.gpu.kernel import Kernel as Kernel
     from loopsched.gpu.library.conv import algorithm_flops as algorithm_flops
     from loopsched.gpu.library.conv import conv_estimate as conv_estimate
+    from loopsched.gpu.library.estimates import library_estimate as library_estimate
     from loopsched.gpu.library.gemm import gemm_estimate as gemm_estimate
     from loopsched.gpu.library.tiled import tiled_conv as tiled_conv
     from loopsched.gpu.library.tiled import tiled_gemm as tiled_gemm
@@ -116,6 +117,7 @@ _EXPORTS = {
     "gpu.estimate": ("estimate_kernel", "estimate_steps"),
     "gpu.kernel": ("Kernel",),
     "gpu.library.conv": ("algorithm_flops", "conv_estimate"),
+    "gpu.library.estimates": ("library_estimate",),
     "gpu.library.gemm": ("gemm_estimate",),
     "gpu.library.tiled": ("tiled_conv", "tiled_gemm"),
     "gpu.occupancy": ("occupancy",),

@@ -14,7 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loopsched import ArchError, ProblemError, batched_gemm, conv2d, gemm, load_arch
+from loopsched import (
+    ArchError,
+    ProblemError,
+    batched_gemm,
+    conv2d,
+    conv_estimate,
+    einsum,
+    gemm,
+    library_estimate,
+    load_arch,
+)
 from loopsched.arch import Arch
 from loopsched.gpu.library.calibration import calibration
 from loopsched.gpu.library.gemm import gemm_estimate, product_of
@@ -386,3 +396,17 @@ def test_every_library_has_kernels() -> None:
     for library in LIBRARIES.values():
         assert library.tiles
         assert library.splits[0] == 1
+
+
+def test_library_estimate_is_that_of_the_operation() -> None:
+    v100 = load_arch("v100")
+    layer = conv2d(n=8, c=64, k=64, h=56, w=56, r=3, s=3, padding=1)
+    assert library_estimate(layer, v100) == conv_estimate(layer, v100)
+    stored = gemm(m=1760, n=64, k=1760, transpose_a=True)
+    assert library_estimate(stored, v100) == gemm_estimate(stored, v100, a_transposed=True)
+    plain = library_estimate(stored, v100, a_transposed=False)
+    assert plain == gemm_estimate(stored, v100) != library_estimate(stored, v100)
+    with pytest.raises(ProblemError, match="algorithms are for convolutions only"):
+        library_estimate(stored, v100, algorithm="FFT")
+    with pytest.raises(ProblemError, match="not for einsum over i k l j"):
+        library_estimate(einsum("ijk,jl->ikl", {"i": 2, "j": 2, "k": 2, "l": 2}), v100)

@@ -13,7 +13,6 @@ from loopsched.cli.output import Style
 from loopsched.render import Column, scaled, words
 
 if TYPE_CHECKING:
-    from loopsched.arch import Arch
     from loopsched.gpu.result import Estimate
     from loopsched.problem import Problem
     from loopsched.results import Row
@@ -68,10 +67,13 @@ def library(
     products and convolutions of any pass, each repeated on warm data.
     """
     from loopsched.arch_file import load_arch
+    from loopsched.gpu.library.estimates import library_estimate
 
     chosen, machine = select(workload, layers), load_arch(arch)
     problems = chosen.workload.problems
-    said = [_estimate(one, machine, algorithm, data_type) for one in problems]
+    said = [
+        library_estimate(one, machine, algorithm=algorithm, data_type=data_type) for one in problems
+    ]
     if form != "table":
         rows = zip(chosen.numbers, problems, said, strict=True)
         output.print_rows((_row(*one, machine.name, data_type) for one in rows), form)
@@ -97,18 +99,6 @@ def library(
     )
     click.echo()
     output.print_text("low to high: eight cases of ten, by " + "; ".join(_bases(said)))
-
-
-def _estimate(problem: Problem, arch: Arch, algorithm: str | None, data_type: str) -> Estimate:
-    if problem.kind == "conv2d":
-        from loopsched.gpu.library.conv import conv_estimate
-
-        return conv_estimate(problem, arch, algorithm=algorithm, data_type=data_type)
-    if algorithm is not None:
-        raise click.UsageError("--algorithm is for convolutions only")
-    from loopsched.gpu.library.gemm import gemm_estimate
-
-    return gemm_estimate(problem, arch, data_type=data_type)
 
 
 def _bases(said: list[Estimate]) -> list[str]:

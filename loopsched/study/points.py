@@ -429,18 +429,11 @@ def kernel_estimate(kernels: Launches, arch: Arch) -> Said:
 
 def estimate(problem: Problem, arch: Arch) -> Said | None:
     """Estimate a library's kernel: seconds and what binds; None: not this kind."""
+    from loopsched.gpu.library.estimates import library_estimate
     from loopsched.models.machine import data_type_of
-    from loopsched.validation.times import library_estimate
 
-    attributes = dict(problem.attributes)
     try:
-        found = library_estimate(
-            problem,
-            arch,
-            data_type=data_type_of(problem, arch),
-            a_transposed=bool(attributes.get("transpose_a")),
-            b_transposed=bool(attributes.get("transpose_b")),
-        )
+        found = library_estimate(problem, arch, data_type=data_type_of(problem, arch))
     except ProblemError:
         return None
     return found.time_s, found.bound_by

@@ -10,6 +10,7 @@ from typing import Literal, get_args
 from loopsched.arch import Arch
 from loopsched.arch_file import load_arch
 from loopsched.errors import InputError, ProblemError, nearest
+from loopsched.gpu.library.estimates import library_estimate
 from loopsched.gpu.result import Estimate
 from loopsched.models.report003 import report003_time
 from loopsched.problem import Problem
@@ -122,61 +123,6 @@ def validate_times(
     check(name, faults)
     summary = {"file": name, "algorithm": algorithm, **summary_of(found, worst)}
     return TimeValidation(tuple(one.values() for one in found), summary, tuple(found))
-
-
-def library_estimate(
-    problem: Problem,
-    arch: Arch,
-    *,
-    algorithm: str | None = None,
-    data_type: str = "fp32",
-    a_transposed: bool = False,
-    b_transposed: bool = False,
-) -> Estimate:
-    """Estimate what a library takes for a matrix product or a convolution.
-
-    Parameters
-    ----------
-    problem : Problem
-        A `gemm` or `batched_gemm`, or a `conv2d` without groups.
-    arch : Arch
-    algorithm : str, optional
-        Of a convolution, in DeepBench's words; None: what the library would
-        take.
-    data_type : str
-    a_transposed, b_transposed : bool
-        Of a product.
-
-    Raises
-    ------
-    ProblemError
-        If it is another kind of problem.
-
-    Examples
-    --------
-    >>> from loopsched import gemm, load_arch
-    >>> said = library_estimate(gemm(m=4096, n=4096, k=4096), load_arch("v100"))
-    >>> 8.7e-3 < said.time_bound_s < said.time_s
-    True
-    """
-    if problem.kind in ("gemm", "batched_gemm"):
-        from loopsched.gpu.library.gemm import gemm_estimate
-
-        return gemm_estimate(
-            problem,
-            arch,
-            data_type=data_type,
-            a_transposed=a_transposed,
-            b_transposed=b_transposed,
-        )
-    if problem.kind == "conv2d" and "G" not in problem.dims:
-        from loopsched.gpu.library.conv import conv_estimate
-
-        return conv_estimate(problem, arch, algorithm=algorithm, data_type=data_type)
-    raise ProblemError(
-        f"problem '{problem.name}': libraries are estimated for gemm and ungrouped conv2d, "
-        f"not for {problem.kind} over {' '.join(problem.dims)}"
-    )
 
 
 def tiled_estimate(problem: Problem, arch: Arch, tiling: Tiling, data_type: str) -> Estimate:
