@@ -185,7 +185,7 @@ def read_times(file: str | os.PathLike[str]) -> tuple[TimeRow, ...]:
     --------
     >>> rows = read_times("titan_v_measured")
     >>> len(rows), rows[0].arch, rows[0].algorithm, rows[-1].problem.name
-    (56, 'titan_v', 'GEMM', 'm1 n32 k32')
+    (56, 'titan_v', 'GEMM', 'm32 n1 k32')
     """
     return parse_times(read_text(file, "measurements", "counters"), os.fspath(file))
 
