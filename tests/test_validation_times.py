@@ -19,7 +19,7 @@ from loopsched.gpu.result import Estimate
 from loopsched.problem import Problem
 from loopsched.validation import times
 from loopsched.validation.csv_files import Value
-from loopsched.validation.time_bounds import roofline
+from loopsched.validation.plain_roofline import roofline
 from loopsched.validation.time_files import (
     GPUS,
     Tiling,

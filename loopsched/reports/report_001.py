@@ -94,9 +94,8 @@ def _remarks(report: Mapping[str, Any], times: ReportTable) -> tuple[str, ...]:
         "Its memory throughputs do: over the kernel times they are "
         f"{min(moved):.0f} to {max(moved):.0f} MB, the images once in and once out "
         f"({2 * 4 * _MEGAPIXELS:.0f} MB).",
-        "Ours is for an L4, chosen because the times fit: the first three are 2.21 to 2.29 times "
-        "those of such kernels on an H200, measured, and SMs times highest clock are 2.21 times "
-        "apart; the fourth is 1.71 times. A T4 does not fit (it would need 95 % of its peak "
-        "rate for variant 3), but a V100 would, nearly as well: the times do not say which GPU it "
-        "was.",
+        "Ours is for an L4, chosen because the times fit: all four are 2.18 to 2.26 times those "
+        "of such kernels on an H200, measured, and SMs times highest clock are 2.21 times apart. "
+        "A T4 does not fit (it would need 95 % of its peak rate for variant 3), but a V100 would, "
+        "nearly as well: the times do not say which GPU it was.",
     )

@@ -15,7 +15,7 @@ from loopsched.gpu.result import Estimate
 from loopsched.models.report003 import report003_time
 from loopsched.problem import Problem
 from loopsched.validation.csv_files import Value, check
-from loopsched.validation.time_bounds import roofline
+from loopsched.validation.plain_roofline import roofline
 from loopsched.validation.time_files import GPUS, Tiling, TimeRow, read_times, times_of
 from loopsched.validation.time_summary import Compared, summary_of
 
