@@ -99,6 +99,8 @@ class Searcher:
         if self.unit is None or len(units) > 1:
             self.spatial = self.spatial if self.unit else ()
         self.least: dict[str, Body] = {}
+        self.best = float("inf")
+        self.private_floors: dict[tuple[tuple[str, int], ...], float | None] = {}
 
     def run(self) -> tuple[float, bool]:
         """Search; returns the lower bound and whether it is met."""
@@ -107,7 +109,7 @@ class Searcher:
             floor = self._items_first(floor)
         else:
             self._try_memory_first()
-        best = self._best()
+        best = self.best
         return min(floor, best), best <= floor
 
     def run_all(self, space: Space, floor: float) -> bool:
@@ -115,7 +117,7 @@ class Searcher:
         nests = list(schedules(space))
         units = nested_units(self.arch)
         if self.objective == "time":  # most are slower for their compute time alone
-            most = self._best() * self.rate * (1 + 1e-12)
+            most = self.best * self.rate * (1 + 1e-12)
             nests = [n for n in nests if compute_steps(self.problem, n, units).promised <= most]
         if len(nests) > MAX_SCORED:
             return False
@@ -129,12 +131,6 @@ class Searcher:
     def _worth(self, schedule: Schedule) -> float:
         found = self.found.get(schedule)
         return objective_value(found, self.objective, self.value) if found else float("inf")
-
-    def _best(self) -> float:
-        return min(
-            (objective_value(e, self.objective, self.value) for e in self.found.values()),
-            default=float("inf"),
-        )
 
     def consider(self, schedule: Schedule) -> None:
         """Score a schedule and remember it, if the machine can run it.
@@ -161,7 +157,9 @@ class Searcher:
         # What runs at once may not fit into a scratchpad that instances share.
         with suppress(ScheduleError):
             if schedule not in self.found:
-                self.found[schedule] = evaluate(self.problem, schedule, self.arch, effort=QUICK)
+                found = evaluate(self.problem, schedule, self.arch, effort=QUICK)
+                self.found[schedule] = found
+                self.best = min(self.best, objective_value(found, self.objective, self.value))
 
     def _is_late(self, schedule: Schedule) -> bool:
         """Whether a schedule waits for data, which waves may have brought in twice."""
@@ -429,11 +427,11 @@ class Searcher:
         self.nodes += nodes
         for chosen in items:
             self._from_items(chosen)
-        if self._best() <= items[0].least_s:
-            return self._best()
+        if self.best <= items[0].least_s:
+            return self.best
         self._try_memory_first()
-        if self._best() <= items[0].least_s:
-            return self._best()
+        if self.best <= items[0].least_s:
+            return self.best
         return self._close(pace, items[0].least_s)
 
     def _close(self, pace: Pace, least: float) -> float:
@@ -442,12 +440,12 @@ class Searcher:
             pace = replace(
                 pace, floor_s=max(pace.floor_s, *(self._level_s(level) for level in self.private))
             )
-            if self._best() <= pace.floor_s:
-                return self._best()
+            if self.best <= pace.floor_s:
+                return self.best
         settled: set[tuple[tuple[str, int], ...]] = set()
         reached, tried, unsettled = least, 0, float("inf")
         for widening in WIDENINGS:
-            limit = min(self._best(), least * widening)
+            limit = min(self.best, least * widening)
             rest, nodes = best_items(
                 self.problem, self.spatial, pace, below_s=limit, collect=MAX_OPEN
             )
@@ -455,20 +453,20 @@ class Searcher:
             if len(rest) >= MAX_OPEN:
                 break
             for chosen in rest:
-                if chosen.extents + chosen.listed in settled or chosen.least_s >= self._best():
+                if chosen.extents + chosen.listed in settled or chosen.least_s >= self.best:
                     continue
                 settled.add(chosen.extents + chosen.listed)
                 floor = max(chosen.least_s, self._private_floor(chosen))
-                if floor < self._best():
+                if floor < self.best:
                     floor = max(floor, self._refined_floor(chosen, pace))
-                if floor < self._best() and tried < MAX_TRIED:
+                if floor < self.best and tried < MAX_TRIED:
                     tried += 1
                     self._from_items(chosen)
                 unsettled = min(unsettled, floor)
             reached = limit
-            if reached >= self._best():
+            if reached >= self.best:
                 break
-        return min(unsettled, max(reached, least), self._best())
+        return min(unsettled, max(reached, least), self.best)
 
     def _private_floor(self, items: Items) -> float:
         """Bound the inner traffic of all schedules with as many pieces."""
@@ -477,30 +475,38 @@ class Searcher:
             return 0.0
         if not self._fits_at_once(level) or _passes_writes(level):
             return self._level_s(level)
-        limit = int(self._best() * level.bandwidth_bytes_per_s) + 1
+        pieces = tuple(sorted(items.pieces))
+        if pieces not in self.private_floors:
+            self.private_floors[pieces] = self._least_private_s(level, pieces)
+        least = self.private_floors[pieces]
+        return self.best if least is None else least
+
+    def _least_private_s(self, level: Level, pieces: tuple[tuple[str, int], ...]) -> float | None:
+        """Seconds of the least inner traffic with so many pieces; None: not below the best."""
+        bandwidth = level.bandwidth_bytes_per_s or float("inf")
         is_cache = level.kind == "cache"
         found = best_body(
             self.problem,
             room_of(self.problem, level),
-            tables=relaxed_tables(self.problem, dict(items.pieces)),
+            tables=relaxed_tables(self.problem, dict(pieces)),
             is_guaranteed=self._is_guaranteed(level, is_bound=True),
             halo_reuse=is_cache or level.halo_reuse,
             copies=2 if level.double_buffered and not is_cache else 1,
-            below=limit,
+            below=int(self.best * bandwidth) + 1,
         )
         if found is None:
-            return self._best()
+            return None
         self.nodes += found.nodes
-        return found.bytes / level.bandwidth_bytes_per_s
+        return found.bytes / bandwidth
 
     def _refined_floor(self, items: Items, pace: Pace) -> float:
         """Bound all schedules with as many pieces by looking at each way to cut."""
         size = self.problem.size
         if any(size[dim] > MAX_REFINED for dim, many in items.pieces if many > 1):
             return 0.0
-        least, nodes = refined_items(self.problem, items, pace, below_s=self._best())
+        least, nodes = refined_items(self.problem, items, pace, below_s=self.best)
         self.nodes += nodes
-        return self._best() if least is None else least
+        return self.best if least is None else least
 
     def _from_items(self, items: Items) -> None:
         size = self.problem.size
@@ -511,7 +517,7 @@ class Searcher:
             self._spread([block], [{**size, **listed}], cut)
         else:
             self._spread([], [], cut)
-        if self._best() > items.least_s:
+        if self.best > items.least_s:
             self._lists_in_memory_order(cut)
 
     def _lists_in_memory_order(self, cut: Extents) -> None:
