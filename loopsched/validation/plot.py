@@ -66,8 +66,10 @@ def plot_target(path: str | os.PathLike[str]) -> Path:
 
     Examples
     --------
-    >>> plot_target("errors.svg").suffix
-    '.svg'
+    >>> plot_target("no_such_folder/errors.svg")
+    Traceback (most recent call last):
+        ...
+    loopsched.errors.InputError: no_such_folder/errors.svg: cannot be written: no such folder
     """
     target = Path(path)
     if target.suffix.lower() not in SUFFIXES:
