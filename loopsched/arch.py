@@ -399,7 +399,7 @@ class Arch:
         >>> arch.level("buffer").capacity_bytes
         2048
         """
-        current = self._value(key)
+        current = self.value(key)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
             raise ArchError(f"'{key}' must be a number above zero, not {value!r}")
         return self._changed(key, value / current, f"{self.name}[{key}={value:g}]")
@@ -432,7 +432,7 @@ class Arch:
         >>> arch.name, arch.level("buffer").bandwidth_bytes_per_s
         ('buffer[dram.bandwidth*2]', 200000000000.0)
         """
-        self._value(key)
+        self.value(key)
         if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not factor > 0:
             raise ArchError(f"factor of '{key}' must be a number above zero, not {factor!r}")
         return self._changed(key, factor, f"{self.name}[{key}*{factor:g}]")
@@ -489,7 +489,30 @@ class Arch:
         levels = (*self.levels[:position], changed, *self.levels[position + 1 :])
         return replace(self, name=name, levels=levels)
 
-    def _value(self, key: str) -> float:
+    def value(self, key: str) -> float:
+        """Look up the number that a key of `keys` names.
+
+        Parameters
+        ----------
+        key : str
+            As for `with_value`, whatever its case.
+
+        Returns
+        -------
+        float
+            In bytes, bytes per second, hertz, cycles, ...; of
+            ``compute.macs``, which is a factor, 1.
+
+        Raises
+        ------
+        ArchError
+            If the key names nothing.
+
+        Examples
+        --------
+        >>> buffer_arch(capacity_bytes=1024).value("buffer.capacity")
+        1024.0
+        """
         known = {name.casefold(): name for name in self.keys}
         found = known.get(str(key).casefold())
         if found is None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Literal
 
@@ -67,12 +66,15 @@ def preset(
 ) -> None:
     """Describe a kernel of the reports; without NAME, list them."""
     from loopsched.arch_file import load_arch
+    from loopsched.gpu.presets import option_value
     from loopsched.gpu.presets import preset as build
 
     if name is None:
         _list(form)
         return
-    _report(build(name, **_settings(settings)), load_arch(arch), caches, form)
+    pairs = _pairs(settings, "option", "batch=100")
+    values = {option: option_value(text) for option, text in pairs.items()}
+    _report(build(name, **values), load_arch(arch), caches, form)
 
 
 @kernel.command(epilog=_MAPPED_EPILOG)
@@ -166,18 +168,6 @@ def _pairs(given: Sequence[str], option: str, example: str) -> dict[str, str]:
     return found
 
 
-def _settings(given: Sequence[str]) -> dict[str, int | str | bool]:
-    """Read options of a preset: whole numbers, true and false, or words."""
-    pairs = _pairs(given, "option", "batch=100")
-    values: dict[str, int | str | bool] = {}
-    for name, text in pairs.items():
-        if text in ("true", "false"):
-            values[name] = text == "true"
-        else:
-            values[name] = int(text) if re.fullmatch(r"[0-9]{1,18}", text) else text
-    return values
-
-
 def _list(form: Style) -> None:
     from loopsched.gpu.presets import presets
 
@@ -202,14 +192,13 @@ def _list(form: Style) -> None:
 
 def _report(kernels: Sequence[tuple[Kernel, int]], arch: Arch, caches: Caches, form: Style) -> None:
     from loopsched.gpu.counting import profile
-    from loopsched.gpu.estimate import estimate_kernel, estimate_steps
+    from loopsched.gpu.estimate import estimate_kernel, joined, kept_caches
     from loopsched.gpu.rows import profile_row
 
     described = []
     for built, launches in kernels:
         found = profile(built, arch)
-        # Kernels that are started again and again find L2 warm.
-        kept = caches if launches == 1 else "warm"
+        kept = kept_caches(caches, launches)
         said = estimate_kernel(built, arch, caches=kept, found=found)
         described.append((built, launches, found, said))
     if form != "table":
@@ -229,7 +218,7 @@ def _report(kernels: Sequence[tuple[Kernel, int]], arch: Arch, caches: Caches, f
         click.echo()
         _print_traffic(found)
     if len(described) > 1 or described[0][1] > 1:
-        total = estimate_steps(kernels, arch, caches=caches)
+        total = joined([(said, launches) for _, launches, _, said in described])
         click.echo()
         text = (
             f"{scaled(total.time_s, 's')} estimated, {scaled(total.low_s, 's')} to "

@@ -145,21 +145,33 @@ def estimate_steps(
     for kernel, many in steps:
         check.count(f"runs of '{kernel.name}'", many)
     check.finish()
-    said = [
-        estimate_kernel(kernel, arch, caches=caches if many == 1 else "warm", clock_hz=clock_hz)
-        for kernel, many in steps
-    ]
-    if len(said) == 1 and steps[0][1] == 1:
-        return said[0]
+    return joined(
+        [
+            (
+                estimate_kernel(kernel, arch, caches=kept_caches(caches, many), clock_hz=clock_hz),
+                many,
+            )
+            for kernel, many in steps
+        ]
+    )
+
+
+def kept_caches(caches: Caches, launches: int) -> Caches:
+    """Say what a kernel finds: one that is started again and again finds L2 warm."""
+    return caches if launches == 1 else "warm"
+
+
+def joined(said: Sequence[tuple[Estimate, int]]) -> Estimate:
+    """Add up estimates of kernels that run one after another, each a number of times."""
+    if len(said) == 1 and said[0][1] == 1:
+        return said[0][0]
     parts: dict[str, float] = {}
-    for one, (_, many) in zip(said, steps, strict=True):
+    for one, many in said:
         for name, seconds in one.parts:
             parts[name] = parts.get(name, 0.0) + many * seconds
 
     def total(field: str) -> float:
-        return float(
-            sum(many * getattr(one, field) for one, (_, many) in zip(said, steps, strict=True))
-        )
+        return float(sum(many * getattr(one, field) for one, many in said))
 
     return Estimate(
         total("time_s"),
@@ -168,8 +180,8 @@ def estimate_steps(
         total("time_bound_s"),
         max(parts, key=lambda name: parts[name]),
         tuple(parts.items()),
-        ", ".join(f"{many} x {kernel.name}" for kernel, many in steps),
-        said[0].basis,
+        ", ".join(f"{many} x {one.kernel}" for one, many in said),
+        said[0][0].basis,
     )
 
 

@@ -9,28 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
-from typing import Protocol
 
+from loopsched.gpu.accesses import AccessCount
 from loopsched.gpu.kernel import BoundLoop, Kernel
 from loopsched.gpu.kernel_calibration import kernel_calibration
 from loopsched.gpu.views import DigitLayout
-
-
-class Counted(Protocol):
-    """What the model needs to know of an access."""
-
-    @property
-    def tensor(self) -> str: ...
-    @property
-    def op(self) -> str: ...
-    @property
-    def space(self) -> str: ...
-    @property
-    def stage(self) -> str: ...
-    @property
-    def requests(self) -> int: ...
-    @property
-    def is_tested(self) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +58,7 @@ class Executions:
 
 def executions(
     kernel: Kernel,
-    accesses: Sequence[Counted],
+    accesses: Sequence[AccessCount],
     multiply_adds: int,
     warp_threads: int,
 ) -> Executions:
@@ -111,7 +94,7 @@ def executions(
 
 def instructions(
     kernel: Kernel,
-    accesses: Sequence[Counted],
+    accesses: Sequence[AccessCount],
     multiply_adds: int,
     warp_threads: int,
 ) -> Instructions:
@@ -124,7 +107,7 @@ def instructions(
     return Instructions(multiply_adds, sum(one.requests for one in accesses), overhead)
 
 
-def _sum(accesses: Sequence[Counted]) -> float:
+def _sum(accesses: Sequence[AccessCount]) -> float:
     return float(sum(one.requests for one in accesses))
 
 

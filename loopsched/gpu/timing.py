@@ -157,7 +157,7 @@ def _row_rounds(kernel: Kernel, one: AccessCount) -> int:
     read = kernel.read(one.tensor)
     if read.loaders == "linear":
         return one.rounds
-    tensor = next(tensor for tensor in kernel.inputs if tensor.name == one.tensor)
+    tensor = kernel.problem.tensor(one.tensor)
     shape, _ = kernel.tile(tensor)
     rows = shape[-2] if len(shape) > 1 else 1
     return -(-rows // kernel.block[1])
@@ -201,7 +201,7 @@ def _miss_wait(kernel: Kernel, one: AccessCount, found: Profile, gpu: Gpu, is_co
     if part is None or not one.requests:
         return 0.0
     fresh = part.block_sectors / found.n_blocks / max(1.0, one.sectors / one.requests)
-    tensor = next(tensor for tensor in kernel.inputs if tensor.name == one.tensor)
+    tensor = kernel.problem.tensor(one.tensor)
     by_thread = {loop.dim for loop in kernel.loops if loop.kind == "thread" and loop.trips > 1}
     if any(tensor.is_indexed_by(dim) for dim in by_thread):
         fresh /= -(-kernel.block_threads // gpu.warp_threads)
@@ -210,7 +210,7 @@ def _miss_wait(kernel: Kernel, one: AccessCount, found: Profile, gpu: Gpu, is_co
 
 def _constant_wait(kernel: Kernel, one: AccessCount, gpu: Gpu) -> float:
     """Constants that overflow their first cache come from the next, one after another."""
-    tensor = next(tensor for tensor in kernel.inputs if tensor.name == one.tensor)
+    tensor = kernel.problem.tensor(one.tensor)
     elems = math.prod(
         1 + sum(c * (kernel.span(dim, 0) - 1) for dim, c in axis.terms) for axis in tensor.axes
     )

@@ -175,7 +175,7 @@ def changed_machines(arch: Arch, vary: Mapping[str, Sequence[float]] | None) -> 
                 faults += [f"{key} times {factor:g}: {fault}" for fault in error.problems]
                 continue
             # Rounding and limits may leave less than was asked for.
-            ratio = machine._value(key) / arch._value(key) if key != "compute.macs" else factor
+            ratio = machine.value(key) / arch.value(key) if key != "compute.macs" else factor
             points.append(Changed(key, factor, ratio, machine))
     if faults:
         raise ConstraintError.joined("vary", faults)
@@ -400,7 +400,7 @@ def kernel_workload(text: str) -> tuple[Workload, tuple[Launches]]:
     >>> [(kernel.name, launches) for kernel, launches in kernels[0]]
     [('unroll', 100), ('multiply', 100)]
     """
-    from loopsched.gpu.presets import preset
+    from loopsched.gpu.presets import option_value, preset
 
     name, *settings = (part.strip() for part in text.split(","))
     options: dict[str, int | str | bool] = {}
@@ -408,21 +408,22 @@ def kernel_workload(text: str) -> tuple[Workload, tuple[Launches]]:
         option, equals, value = (part.strip() for part in setting.partition("="))
         if not (option and equals and value) or option in options:
             raise ConstraintError(f"kernel '{text}': '{setting}' is not one OPTION=VALUE")
-        if value in ("true", "false"):
-            options[option] = value == "true"
-        else:
-            options[option] = int(value) if value.isdecimal() and len(value) < 19 else value
+        options[option] = option_value(value)
     steps = preset(name, **options)
-    kernel, launches = max(steps, key=lambda step: step[0].multiplies * step[0].problem.macs)
+    kernel, launches = _largest(steps)
     problem = kernel.problem.renamed(text)
     return Workload(name, (problem,), (launches,)), (steps,)
+
+
+def _largest(kernels: Launches) -> tuple[Kernel, int]:
+    return max(kernels, key=lambda step: step[0].multiplies * step[0].problem.macs)
 
 
 def kernel_estimate(kernels: Launches, arch: Arch) -> Said:
     """Estimate kernels that run one after another, a launch of the largest one's share."""
     from loopsched.gpu.estimate import estimate_steps
 
-    _, launches = max(kernels, key=lambda step: step[0].multiplies * step[0].problem.macs)
+    _, launches = _largest(kernels)
     found = estimate_steps(kernels, arch)
     return found.time_s / launches, found.bound_by
 

@@ -76,14 +76,14 @@ _estimate.broken(
 _estimate.broken(
     "steps-once",
     "kernels that run many times take the time of one run",
-    "sum(many * getattr(one, field) for one, (_, many) in zip(said, steps, strict=True))",
-    "sum(getattr(one, field) for one, (_, many) in zip(said, steps, strict=True))",
+    "sum(many * getattr(one, field) for one, many in said)",
+    "sum(getattr(one, field) for one, many in said)",
 )
 _estimate.broken(
     "steps-cold",
     "a kernel that is started again and again finds L2 empty each time",
-    'caches=caches if many == 1 else "warm"',
-    "caches=caches",
+    'return caches if launches == 1 else "warm"',
+    "return caches",
 )
 _estimate.broken(
     "clock-ignored",

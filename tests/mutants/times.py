@@ -92,8 +92,8 @@ _points = In("study/points.py", "test_sensitivity.py")
 _points.broken(
     "ratio-as-asked",
     "rounding and limits do not change the ratio of a point",
-    "ratio = machine._value(key) / arch._value(key)",
-    "ratio = factor if key else arch._value(key)",
+    "ratio = machine.value(key) / arch.value(key)",
+    "ratio = factor if key else arch.value(key)",
 )
 _points.broken(
     "kernels-as-searches",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -48,6 +49,7 @@ __all__ = [
     "layer_shared",
     "layer_tuned",
     "layer_unroll",
+    "option_value",
     "preset",
     "presets",
 ]
@@ -145,6 +147,19 @@ def preset(name: str, **options: int | str | bool) -> Steps:
         raise InputError.joined(f"preset '{name}'", faults)
     built = found.build(**options)
     return ((built, 1),) if isinstance(built, Kernel) else built
+
+
+def option_value(text: str) -> int | str | bool:
+    """Read the value of an option: a whole number, true or false, or a word.
+
+    Examples
+    --------
+    >>> option_value("64"), option_value("true"), option_value("apart")
+    (64, True, 'apart')
+    """
+    if text in ("true", "false"):
+        return text == "true"
+    return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else text
 
 
 def _least(option: str) -> int:
