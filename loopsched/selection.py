@@ -1,0 +1,130 @@
+"""Choosing problems by text: a workload and its layers, or a problem in one line."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from loopsched.errors import WorkloadError, nearest
+from loopsched.problem import Problem
+from loopsched.workload import Workload, load_workload, parse_workload
+from loopsched.workload_schema import OPERATIONS
+
+_INLINE = re.compile(rf"({'|'.join(OPERATIONS)}):(.*)", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Some problems of a workload, with their numbers in it."""
+
+    workload: Workload
+    numbers: tuple[int, ...]
+
+
+def select(text: str, layers: Sequence[str] = (), element_bytes: int | None = None) -> Selection:
+    """Find the problems that are to be worked on.
+
+    Parameters
+    ----------
+    text : str
+        Name or file of a workload; or a problem, such as ``gemm:m=4,n=3,k=2``
+        or a layer of a workload file in JSON.
+    layers : sequence of str
+        Numbers or names; none: all.
+    element_bytes : int, optional
+        Of every tensor, whatever the workload says.
+
+    Examples
+    --------
+    >>> chosen = select("gemm:m=4,n=3,k=2", element_bytes=2)
+    >>> chosen.workload.problems[0].tensor("A").element_bytes
+    2
+    """
+    workload = _workload(text)
+    numbers = _numbers(workload, layers) if layers else range(len(workload.problems))
+    problems = [workload.problems[number] for number in numbers]
+    if element_bytes is not None:
+        problems = [problem.with_element_bytes(element_bytes) for problem in problems]
+    counts = tuple(workload.counts[number] for number in numbers)
+    chosen = Workload(workload.name, tuple(problems), counts, workload.source)
+    return Selection(chosen, tuple(numbers))
+
+
+def select_one(text: str, layers: Sequence[str] = (), element_bytes: int | None = None) -> Problem:
+    """Find the one problem that is to be worked on.
+
+    Raises
+    ------
+    WorkloadError
+        If the workload has several and none is chosen.
+    """
+    problems = select(text, layers, element_bytes).workload.problems
+    if len(problems) > 1:
+        raise WorkloadError(
+            f"{text}: {len(problems)} problems, but one is needed; choose it with --layer "
+            f"(0 to {len(problems) - 1}, or a name as 'loopsched workloads' shows it)"
+        )
+    return problems[0]
+
+
+def _workload(text: str) -> Workload:
+    inline = _INLINE.fullmatch(text.strip())
+    if inline:
+        layer: object = {"op": inline[1], **_fields(text, inline[2])}
+    elif text.lstrip().startswith("{"):
+        layer = _json_layer(text)
+    else:
+        return load_workload(text)
+    return parse_workload({"layers": [layer]}, "command line", "command line")
+
+
+def _fields(text: str, fields: str) -> dict[str, object]:
+    found: dict[str, object] = {}
+    for part in filter(None, (part.strip() for part in fields.split(","))):
+        name, equals, value = part.partition("=")
+        if not equals or not name.strip():
+            raise WorkloadError(f"'{text}': '{part}' is not field=value, such as m=128")
+        if name.strip() in found:
+            raise WorkloadError(f"'{text}': field '{name.strip()}' is given twice")
+        found[name.strip()] = _value(value.strip())
+    return found
+
+
+def _value(text: str) -> object:
+    if text in ("true", "false"):
+        return text == "true"
+    # Python refuses to convert thousands of digits; the reader refuses the text.
+    return int(text) if re.fullmatch(r"[+-]?[0-9]{1,100}", text) else text
+
+
+def _json_layer(text: str) -> object:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise WorkloadError(f"problem on the command line: not JSON: {error}") from None
+
+
+def _numbers(workload: Workload, layers: Sequence[str]) -> list[int]:
+    names = [problem.name for problem in workload.problems]
+    numbers: list[int] = []
+    faults = []
+    for layer in layers:
+        if layer in names:
+            numbers.append(names.index(layer))
+        elif re.fullmatch(r"[0-9]{1,9}", layer) and int(layer) < len(names):
+            numbers.append(int(layer))
+        elif re.fullmatch(r"-?[0-9]+", layer):
+            faults.append(f"no layer {layer[:20]}; layers are numbered 0 to {len(names) - 1}")
+        else:
+            allowed = names if len(names) <= 10 else [*names[:10], "..."]
+            faults.append(f"no layer '{layer}'; {_meant(layer, names, allowed)}")
+    if faults:
+        raise WorkloadError.joined(f"workload '{workload.name}'", faults)
+    return list(dict.fromkeys(numbers))
+
+
+def _meant(word: str, names: Sequence[str], shown: Sequence[str]) -> str:
+    hint, _, _ = nearest(word, names).partition("(allowed:")
+    return f"{hint}(allowed: {', '.join(shown)})"
