@@ -2,18 +2,71 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from loopsched.cli.output import Style
+from loopsched.errors import InputError
 
 if TYPE_CHECKING:
     from loopsched.scheduler.constraints import Constraints
 
 Command = Callable[..., Any]
+
+
+def _claim(path: Path, context: click.Context) -> Path:
+    """Note that a command will write a file; no other option may name it, too."""
+    taken: set[Path] = context.meta.setdefault("loopsched.files", set())
+    if path.resolve() in taken:
+        raise InputError(f"{path}: would be written twice; give each option a file of its own")
+    taken.add(path.resolve())
+    return path
+
+
+def _plot_targets(
+    context: click.Context, parameter: click.Parameter, given: Sequence[str]
+) -> tuple[Path, ...]:
+    """Check the files of plots before the work begins, not after it."""
+    from loopsched.plots.figure import plot_target
+
+    return tuple(_claim(plot_target(path), context) for path in given)
+
+
+def plot(what: str, option: str = "--plot") -> Callable[[Command], Command]:
+    """Make the option that draws a plot; the command gets a tuple of paths.
+
+    Parameters
+    ----------
+    what : str
+        What is drawn, with its article.
+    option : str
+        Its name: `--plot`, unless the command has more than one.
+    """
+    return click.option(
+        option,
+        multiple=True,
+        metavar="FILE",
+        callback=_plot_targets,
+        help=f"Draw {what} (.svg .png .pdf), or write its data (.csv); may be repeated.",
+    )
+
+
+def _out_file(context: click.Context, parameter: click.Parameter, given: str | None) -> str | None:
+    if given is not None:
+        _claim(Path(given), context)
+    return given
+
+
+out = click.option(
+    "--out",
+    metavar="FILE",
+    callback=_out_file,
+    help="Also save rows: .jsonl or .csv as they come, or .json.",
+)
 
 form = click.option(
     "--format",
