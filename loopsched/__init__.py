@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from loopsched.builders import conv2d as conv2d
     from loopsched.builders import einsum as einsum
     from loopsched.builders import gemm as gemm
+    from loopsched.curves.curve import Curve as Curve
+    from loopsched.curves.front import traffic_curve as traffic_curve
+    from loopsched.curves.network import NetworkCurve as NetworkCurve
+    from loopsched.curves.network import network_curve as network_curve
+    from loopsched.curves.network import workload_curves as workload_curves
     from loopsched.errors import ArchError as ArchError
     from loopsched.errors import ConstraintError as ConstraintError
     from loopsched.errors import EmptySpaceError as EmptySpaceError
@@ -102,6 +107,9 @@ _EXPORTS = {
     "arch_file": ("arch_names", "load_arch"),
     "bounds.communication": ("CommunicationBound", "communication_bound"),
     "builders": ("affine", "batched_gemm", "conv2d", "einsum", "gemm"),
+    "curves.curve": ("Curve",),
+    "curves.front": ("traffic_curve",),
+    "curves.network": ("NetworkCurve", "network_curve", "workload_curves"),
     "errors": (
         "ArchError",
         "ConstraintError",

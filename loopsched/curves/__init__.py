@@ -1,0 +1,1 @@
+"""Curves: the least traffic of a problem against the capacity of one buffer."""

@@ -1,0 +1,119 @@
+"""The curve of one problem, each step with its schedule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from loopsched.curves.staircase import Staircase
+from loopsched.problem import Problem
+
+if TYPE_CHECKING:
+    from loopsched.arch import Arch
+    from loopsched.nest import Schedule
+
+
+@dataclass(frozen=True, slots=True)
+class Curve(Staircase):
+    """Least DRAM traffic of a problem against the capacity of one buffer.
+
+    Parameters
+    ----------
+    problem : Problem
+    capacities_bytes : tuple of int
+        Where each step begins, rising.
+    dram_bytes : tuple of int
+        Reads and writes of the memory, the least at every capacity from this
+        step's up to the next, falling.
+    bodies : tuple of tuple of int
+        For each step, the extents of the body that is held, in the order of
+        the problem's dimensions.
+    inward : tuple of tuple of str
+        For each step, the loops around the body, innermost first, as far as
+        their order matters.
+    nodes : int
+        Boxes of choices that the proof looked at.
+
+    Examples
+    --------
+    >>> from loopsched import gemm, traffic_curve
+    >>> curve = traffic_curve(gemm(m=64, n=64, k=64))
+    >>> curve.at(4096), curve.at(11), curve.compulsory_bytes
+    (98304, None, 49152)
+    """
+
+    problem: Problem
+    capacities_bytes: tuple[int, ...]
+    dram_bytes: tuple[int, ...]
+    bodies: tuple[tuple[int, ...], ...] = field(repr=False)
+    inward: tuple[tuple[str, ...], ...] = field(repr=False)
+    nodes: int = field(default=0, compare=False)
+
+    @property
+    def name(self) -> str:
+        """Name of the problem."""
+        return self.problem.name
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of the problem."""
+        return self.problem.macs
+
+    @property
+    def compulsory_bytes(self) -> int:
+        """What is moved however large the buffer is: every element once."""
+        from loopsched.footprint import tensor_bytes
+
+        return sum(tensor_bytes(self.problem, tensor) for tensor in self.problem.tensors)
+
+    def bound_bytes(self, capacity_bytes: int) -> int:
+        """Bound the traffic of every order of execution, of any schedule or none.
+
+        The communication bound: no schedule, of this space or another, moves
+        less with all that can hold data being ``capacity_bytes``.
+        """
+        from loopsched.bounds.communication import communication_bound
+
+        return communication_bound(self.problem, capacity_bytes).bytes
+
+    def compute_time_s(self, arch: Arch) -> float:
+        """Seconds that a machine computes, if all its units are busy all the time."""
+        from loopsched.models.machine import data_type_of
+
+        rate = arch.compute.rate(data_type_of(self.problem, arch))
+        return -(-self.macs // arch.compute.units) / (rate * arch.compute.clock_hz)
+
+    def schedule(self, step: int) -> Schedule:
+        """Write the schedule of a step: what to do from its capacity on.
+
+        Parameters
+        ----------
+        step : int
+            Number of the step; negative ones count from the end.
+
+        Examples
+        --------
+        >>> from loopsched import gemm, traffic_curve
+        >>> curve = traffic_curve(gemm(m=64, n=64, k=64))
+        >>> print(curve.schedule(curve.step(4096)))
+        N:64 M:64 K:64 M:32 N:22
+        """
+        from loopsched.scheduler.blocks import Block, compose
+
+        order = self.inward[step]
+        extents = tuple(zip(self.problem.dims, self.bodies[step], strict=True))
+        outer = [dim for dim in self.problem.dims if dim not in order]
+        return compose(self.problem, [Block((*outer, *reversed(order)), extents)])
+
+    def rows(self, arch: Arch | None = None) -> list[dict[str, Any]]:
+        """Describe every step by plain values, its ``schedule`` among them.
+
+        Examples
+        --------
+        >>> from loopsched import gemm, traffic_curve
+        >>> traffic_curve(gemm(m=2, n=1, k=1)).rows()[-1]
+        {'problem': 'm2 n1 k1', 'step': 0, 'capacity_bytes': 12, 'dram_bytes': 20,
+        'bound_bytes': 20, 'operational_intensity': 0.2, 'schedule': 'M:2'}
+        """
+        found = Staircase.rows(self, arch)
+        return [row | {"schedule": str(self.schedule(row["step"]))} for row in found]

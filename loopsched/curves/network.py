@@ -1,0 +1,163 @@
+"""Curves of whole workloads: each layer's, and their sum at a common capacity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from loopsched.arguments import show
+from loopsched.curves.curve import Curve
+from loopsched.curves.front import traffic_curve
+from loopsched.curves.staircase import Staircase
+from loopsched.errors import WorkloadError
+
+if TYPE_CHECKING:
+    from loopsched.arch import Arch
+    from loopsched.workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkCurve(Staircase):
+    """Least DRAM traffic of all layers of a network, one after the other.
+
+    Every layer has the whole buffer to itself and starts with it empty; its
+    traffic counts as often as it occurs.
+
+    Parameters
+    ----------
+    network : str
+        Name of the workload.
+    curves : tuple of Curve
+        Of each layer.
+    counts : tuple of int
+        How often it occurs.
+    capacities_bytes, dram_bytes : tuple of int
+        As for `Curve`; the first step is at the capacity at which every layer
+        can run.
+
+    Examples
+    --------
+    >>> from loopsched import load_workload, network_curve
+    >>> curve = network_curve(load_workload("alexnet"))
+    >>> curve.compulsory_bytes == curve.dram_bytes[-1] == curve.at(2**30)
+    True
+    """
+
+    network: str
+    curves: tuple[Curve, ...] = field(repr=False)
+    counts: tuple[int, ...] = field(repr=False)
+    capacities_bytes: tuple[int, ...]
+    dram_bytes: tuple[int, ...]
+
+    @classmethod
+    def of(cls, network: str, curves: tuple[Curve, ...], counts: tuple[int, ...]) -> NetworkCurve:
+        """Add up the curves of layers.
+
+        Raises
+        ------
+        WorkloadError
+            If there is no layer.
+        """
+        if not curves:
+            raise WorkloadError(f"workload '{network}': no layers; a curve needs at least one")
+        begin = max(curve.least_capacity_bytes for curve in curves)
+        total = 0
+        falls: dict[int, int] = {begin: 0}
+        for curve, count in zip(curves, counts, strict=True):
+            first = curve.step(begin) or 0
+            total += count * curve.dram_bytes[first]
+            for at in range(first + 1, len(curve)):
+                saved = count * (curve.dram_bytes[at - 1] - curve.dram_bytes[at])
+                capacity = curve.capacities_bytes[at]
+                falls[capacity] = falls.get(capacity, 0) + saved
+        capacities = tuple(sorted(falls))
+        moved = []
+        for capacity in capacities:
+            total -= falls[capacity]
+            moved.append(total)
+        return cls(network, curves, counts, capacities, tuple(moved))
+
+    @property
+    def name(self) -> str:
+        """Name of the workload."""
+        return self.network
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of all layers."""
+        return sum(n * curve.macs for curve, n in zip(self.curves, self.counts, strict=True))
+
+    @property
+    def compulsory_bytes(self) -> int:
+        """What is moved however large the buffer is, if nothing stays between layers."""
+        return sum(
+            n * curve.compulsory_bytes for curve, n in zip(self.curves, self.counts, strict=True)
+        )
+
+    def bound_bytes(self, capacity_bytes: int) -> int:
+        """Add up the communication bounds of all layers."""
+        return sum(
+            n * curve.bound_bytes(capacity_bytes)
+            for curve, n in zip(self.curves, self.counts, strict=True)
+        )
+
+    def compute_time_s(self, arch: Arch) -> float:
+        """Seconds that a machine computes, if all its units are busy all the time."""
+        return sum(
+            n * curve.compute_time_s(arch)
+            for curve, n in zip(self.curves, self.counts, strict=True)
+        )
+
+
+def workload_curves(workload: Workload, *, jobs: int = 1) -> Iterator[Curve]:
+    """Find the curve of every problem of a workload, in order.
+
+    Parameters
+    ----------
+    workload : Workload
+    jobs : int
+        Processes; curves are the same, in the same order, for any number.
+
+    Yields
+    ------
+    Curve
+
+    Examples
+    --------
+    >>> from loopsched import load_workload
+    >>> curves = list(workload_curves(load_workload("alexnet")))
+    >>> all(curve.dram_bytes[-1] == curve.compulsory_bytes for curve in curves)
+    True
+    """
+    from loopsched.scheduler.parallel import each_in_order
+
+    if not isinstance(jobs, int) or jobs < 1:
+        raise WorkloadError(f"jobs is {show(jobs)}; a whole number >= 1 is needed")
+    yield from each_in_order(traffic_curve, [(p,) for p in workload.problems], jobs)
+
+
+def network_curve(workload: Workload, *, jobs: int = 1) -> NetworkCurve:
+    """Find the curve of a whole network: its layers' sum at a common capacity.
+
+    Parameters
+    ----------
+    workload : Workload
+    jobs : int
+        Processes, as for `workload_curves`.
+
+    Returns
+    -------
+    NetworkCurve
+
+    Examples
+    --------
+    >>> from loopsched import load_workload
+    >>> curve = network_curve(load_workload("alexnet"))
+    >>> curve.at(2**20) == sum(
+    ...     n * one.at(2**20) for one, n in zip(curve.curves, curve.counts, strict=True)
+    ... )
+    True
+    """
+    curves = tuple(workload_curves(workload, jobs=jobs))
+    return NetworkCurve.of(workload.name, curves, workload.counts)

@@ -1,0 +1,197 @@
+"""Staircases: bytes that fall, step by step, as a buffer grows."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from bisect import bisect_right
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from loopsched.arch import Arch
+
+# A knee saves at least this many more octaves of traffic before it than after it.
+_LEAST_BEND = 0.25
+_MOST_KNEES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Knee:
+    """A capacity up to which room pays, and beyond which it pays less.
+
+    Parameters
+    ----------
+    index : int
+        The step.
+    capacity_bytes, dram_bytes : int, bytes
+        Where the step begins, and the least traffic from there on.
+    saved_before : float
+        Traffic with half of this capacity over the traffic here.
+    saved_after : float
+        Traffic here over the traffic with twice this capacity.
+    """
+
+    index: int
+    capacity_bytes: int
+    dram_bytes: int
+    saved_before: float
+    saved_after: float
+
+    @property
+    def bend(self) -> float:
+        """How much steeper the curve is before than after, in octaves an octave."""
+        return math.log2(self.saved_before) - math.log2(self.saved_after)
+
+
+class Staircase(ABC):
+    """Least traffic at every capacity: what curves of layers and of networks share.
+
+    ``dram_bytes[i]`` is the least at every capacity from ``capacities_bytes[i]``
+    up to the next one.  Capacities rise, bytes fall.
+    """
+
+    __slots__ = ()
+
+    capacities_bytes: tuple[int, ...]
+    dram_bytes: tuple[int, ...]
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What the curve is of."""
+
+    @property
+    @abstractmethod
+    def macs(self) -> int:
+        """Multiply-accumulates behind the traffic."""
+
+    @property
+    @abstractmethod
+    def compulsory_bytes(self) -> int:
+        """What is moved however large the buffer is."""
+
+    @abstractmethod
+    def bound_bytes(self, capacity_bytes: int) -> int:
+        """Bound the traffic of every order of execution, of any schedule or none."""
+
+    @abstractmethod
+    def compute_time_s(self, arch: Arch) -> float:
+        """Seconds that a machine computes, if all its units are busy all the time."""
+
+    def __len__(self) -> int:
+        return len(self.capacities_bytes)
+
+    @property
+    def least_capacity_bytes(self) -> int:
+        """The smallest buffer that works at all: the operands of one point."""
+        return self.capacities_bytes[0]
+
+    @property
+    def useful_capacity_bytes(self) -> int:
+        """The largest capacity that still saves something: more moves as much.
+
+        The *maximal effectual buffer size* of Orojenesis.
+        """
+        return self.capacities_bytes[-1]
+
+    def step(self, capacity_bytes: int) -> int | None:
+        """Find the step that a capacity is on; None if nothing fits."""
+        at = bisect_right(self.capacities_bytes, capacity_bytes) - 1
+        return None if at < 0 else at
+
+    def at(self, capacity_bytes: int) -> int | None:
+        """Look up the least traffic with a capacity.
+
+        Returns
+        -------
+        int or None, bytes
+            None if not even the operands of one point fit.
+        """
+        at = self.step(capacity_bytes)
+        return None if at is None else self.dram_bytes[at]
+
+    @property
+    def knees(self) -> tuple[Knee, ...]:
+        """The most pronounced knees, by capacity, at most five.
+
+        The bend at a step is the octaves of traffic that the last doubling of
+        the capacity saved, less those that the next will save.  Knees are the
+        steps of the largest bends, no two within an octave of capacity, and
+        none that bends by less than a quarter.
+        """
+        bends = sorted((self._knee(at) for at in range(len(self))), key=_sharpest)
+        found: list[Knee] = []
+        for knee in bends:
+            if knee.bend < _LEAST_BEND or len(found) == _MOST_KNEES:
+                break
+            if all(_is_apart(knee.capacity_bytes, other.capacity_bytes) for other in found):
+                found.append(knee)
+        return tuple(sorted(found, key=lambda knee: knee.capacity_bytes))
+
+    def _knee(self, at: int) -> Knee:
+        here, moved = self.capacities_bytes[at], self.dram_bytes[at]
+        half = self.at(here // 2) or self.dram_bytes[0]  # below the first step: as on it
+        double = self.at(2 * here) or moved
+        return Knee(at, here, moved, half / moved, moved / double)
+
+    def intensity(self) -> tuple[float, ...]:
+        """Operational intensity of each step: FLOP a byte of DRAM traffic."""
+        return tuple(2 * self.macs / moved for moved in self.dram_bytes)
+
+    def bandwidth(self, arch: Arch) -> tuple[float, ...]:
+        """Bandwidth of each step at which a machine's units never wait for memory.
+
+        Parameters
+        ----------
+        arch : Arch
+            Only its compute rate counts, at the sustained clock.
+
+        Returns
+        -------
+        tuple of float, bytes per second
+        """
+        seconds = self.compute_time_s(arch)
+        return tuple(moved / seconds for moved in self.dram_bytes)
+
+    def rows(self, arch: Arch | None = None) -> list[dict[str, Any]]:
+        """Describe every step by plain values.
+
+        Parameters
+        ----------
+        arch : Arch, optional
+            Adds the bandwidth that its units need.
+
+        Returns
+        -------
+        list of dict
+            ``problem``, ``step``, ``capacity_bytes``, ``dram_bytes``,
+            ``bound_bytes`` and ``operational_intensity``; with a machine also
+            ``required_dram_bandwidth_bytes_per_s``.
+        """
+        intensity = self.intensity()
+        needs = None if arch is None else self.bandwidth(arch)
+        found: list[dict[str, Any]] = []
+        for at, (capacity, moved) in enumerate(
+            zip(self.capacities_bytes, self.dram_bytes, strict=True)
+        ):
+            row: dict[str, Any] = {
+                "problem": self.name,
+                "step": at,
+                "capacity_bytes": capacity,
+                "dram_bytes": moved,
+                "bound_bytes": self.bound_bytes(capacity),
+                "operational_intensity": intensity[at],
+            }
+            if needs is not None:
+                row["required_dram_bandwidth_bytes_per_s"] = needs[at]
+            found.append(row)
+        return found
+
+
+def _sharpest(knee: Knee) -> tuple[float, int]:
+    return -knee.bend, knee.capacity_bytes
+
+
+def _is_apart(one: int, other: int) -> bool:
+    return max(one, other) > 2 * min(one, other)
