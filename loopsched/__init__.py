@@ -60,6 +60,9 @@ if TYPE_CHECKING:
     from loopsched.models.yalsa import yalsa_bandwidth as yalsa_bandwidth
     from loopsched.nest import Loop as Loop
     from loopsched.nest import Schedule as Schedule
+    from loopsched.network.graph import Network as Network
+    from loopsched.network.graph import Node as Node
+    from loopsched.network.graph import Value as Value
     from loopsched.notation import format_schedule as format_schedule
     from loopsched.notation import parse_schedule as parse_schedule
     from loopsched.notation import render_loops as render_loops
@@ -134,6 +137,7 @@ _EXPORTS = {
     "models.buffer": ("traffic",),
     "models.yalsa": ("yalsa_bandwidth",),
     "nest": ("Loop", "Schedule"),
+    "network.graph": ("Network", "Node", "Value"),
     "notation": ("format_schedule", "parse_schedule", "render_loops"),
     "ops": ("bind_spatial", "interchange", "reorder", "split", "tile", "unbind"),
     "problem": ("Axis", "Problem", "Tensor"),

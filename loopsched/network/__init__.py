@@ -1,0 +1,1 @@
+"""Networks: layers as a graph, with the tensors that pass between them."""

@@ -1,0 +1,351 @@
+"""Networks: operators in order, the values they pass on, and the layers among them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from loopsched.arguments import Checker, show
+from loopsched.errors import WorkloadError
+from loopsched.problem import Problem
+from loopsched.workload import Workload
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+Role = Literal["layer", "vector", "shape", "unsupported"]
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A tensor that operators pass on.
+
+    Parameters
+    ----------
+    name : str
+        Unique in its network.
+    shape : tuple of int or None
+        None: not known.
+    element_bytes : int, bytes
+    is_weight : bool
+        Whether it is stored with the model, as a parameter.
+
+    Examples
+    --------
+    >>> Value("x", (8, 128), element_bytes=2).size_bytes
+    2048
+    """
+
+    name: str
+    shape: tuple[int, ...] | None = None
+    element_bytes: int = 4
+    is_weight: bool = False
+
+    @property
+    def size_elems(self) -> int | None:
+        """Elements; None if the shape is not known."""
+        return None if self.shape is None else math.prod(self.shape)
+
+    @property
+    def size_bytes(self) -> int | None:
+        """Bytes; None if the shape is not known."""
+        size = self.size_elems
+        return None if size is None else size * self.element_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One operator of a network.
+
+    Parameters
+    ----------
+    name : str
+        Unique in its network.
+    op : str
+        What the model calls the operator, such as ``Conv``.
+    problem : Problem or None
+        The loop nest of an operator that multiplies and accumulates.
+    inputs, outputs : tuple of str
+        Names of values.
+    operands : tuple of (str, str)
+        Tensor of the problem, and the value that it is.
+    count : int
+        How often it runs: more than once in the body of a loop.
+    role : {'layer', 'vector', 'shape', 'unsupported'}
+        ``layer``: has a problem.  ``vector``: passes over its data without a
+        nest of products (activations, pooling, normalisation).  ``shape``:
+        only moves, names or makes data.  ``unsupported``: has work that no
+        nest says; ``why`` says why.  By default what the others imply.
+    why : str
+
+    Examples
+    --------
+    >>> Node("relu", "Relu", None, ("x",), ("y",)).role
+    'vector'
+    """
+
+    name: str
+    op: str
+    problem: Problem | None
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    operands: tuple[tuple[str, str], ...] = ()
+    count: int = 1
+    role: Role | Literal[""] = ""
+    why: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.role:
+            implied: Role = "unsupported" if self.why else "vector"
+            object.__setattr__(self, "role", "layer" if self.problem is not None else implied)
+
+    @property
+    def is_layer(self) -> bool:
+        """Whether there is a loop nest."""
+        return self.problem is not None
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of every run; 0 without a nest."""
+        return self.count * self.problem.macs if self.problem is not None else 0
+
+
+@dataclass(frozen=True, slots=True)
+class Unsupported:
+    """Operators of one kind that were left out for one reason.
+
+    Parameters
+    ----------
+    op : str
+    count : int
+        How many there are.
+    where : str
+        Name of the first.
+    why : str
+    """
+
+    op: str
+    count: int
+    where: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A network as a graph of operators.
+
+    Parameters
+    ----------
+    name : str
+    nodes : tuple of Node
+        Producers before consumers.
+    values : tuple of Value
+        Every value that a node names.
+    inputs, outputs : tuple of str
+        Names of the values that come from outside and go there; weights are
+        not inputs.
+    source : str
+        Where it comes from.
+
+    Raises
+    ------
+    WorkloadError
+        If a name occurs twice, a value is missing or produced twice, or a
+        node stands before a producer of its inputs.
+
+    Examples
+    --------
+    >>> from loopsched.builders import gemm
+    >>> first, second = gemm(m=8, n=32, k=16, name="up"), gemm(m=8, n=16, k=32, name="down")
+    >>> network = Network(
+    ...     "feed_forward",
+    ...     (
+    ...         Node("up", "Gemm", first, ("x", "w"), ("y",), (("A", "x"), ("B", "w"), ("C", "y"))),
+    ...         Node("relu", "Relu", None, ("y",), ("z",)),
+    ...         Node("down", "Gemm", second, ("z",), ("out",), (("A", "z"), ("C", "out"))),
+    ...     ),
+    ...     (Value("x", (8, 16)), Value("w", (16, 32), is_weight=True), Value("y", (8, 32)),
+    ...      Value("z", (8, 32)), Value("out", (8, 16))),
+    ...     ("x",),
+    ...     ("out",),
+    ... )
+    >>> network.macs, network.params, list(network.graph().edges)
+    (8192, 512, [('up', 'down')])
+    """
+
+    name: str
+    nodes: tuple[Node, ...]
+    values: tuple[Value, ...]
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        check = Checker(f"network {show(self.name)}", WorkloadError)
+        names = {value.name for value in self.values}
+        _check_unique(check, "nodes", (node.name for node in self.nodes))
+        _check_unique(check, "values", (value.name for value in self.values))
+        for what, given in (("input", self.inputs), ("output", self.outputs)):
+            for name in given:
+                if name not in names:
+                    check.fault(f"{what} {show(name)} is not a value")
+        _check_order(check, self.nodes, names)
+        check.finish()
+
+    @classmethod
+    def from_workload(cls, workload: Workload) -> Network:
+        """Make a network of a plain list of problems: no tensor passes between them.
+
+        Examples
+        --------
+        >>> from loopsched.workload import load_workload
+        >>> resnet = load_workload("resnet50")
+        >>> Network.from_workload(resnet).macs == resnet.macs
+        True
+        """
+        nodes, values = [], []
+        for problem, count in zip(workload.problems, workload.counts, strict=True):
+            operands = tuple((one.name, f"{problem.name}/{one.name}") for one in problem.tensors)
+            read = tuple(name for tensor, name in operands if tensor != problem.output)
+            written = tuple(name for tensor, name in operands if tensor == problem.output)
+            nodes.append(
+                Node(problem.name, problem.kind, problem, read, written, operands, count=count)
+            )
+            values += [
+                Value(name, element_bytes=one.element_bytes)
+                for one, (_, name) in zip(problem.tensors, operands, strict=True)
+            ]
+        return cls(workload.name, tuple(nodes), tuple(values), source=workload.source)
+
+    @property
+    def layers(self) -> tuple[Node, ...]:
+        """The nodes that have a loop nest, in order."""
+        return tuple(node for node in self.nodes if node.is_layer)
+
+    @property
+    def macs(self) -> int:
+        """Multiply-accumulates of the whole network."""
+        return sum(node.macs for node in self.nodes)
+
+    @property
+    def params(self) -> int:
+        """Stored parameters, in elements; each once, however often it is used."""
+        return sum(value.size_elems or 0 for value in self.values if value.is_weight)
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of the stored parameters."""
+        return sum(value.size_bytes or 0 for value in self.values if value.is_weight)
+
+    @property
+    def unsupported(self) -> tuple[Unsupported, ...]:
+        """What has work that is not in any nest, with the reason; equal ones counted."""
+        found: dict[tuple[str, str], list[Node]] = {}
+        for node in self.nodes:
+            if node.role == "unsupported":
+                found.setdefault((node.op, node.why), []).append(node)
+        return tuple(
+            Unsupported(op, sum(node.count for node in nodes), nodes[0].name, why)
+            for (op, why), nodes in found.items()
+        )
+
+    @property
+    def passed(self) -> tuple[tuple[str, Role, int], ...]:
+        """Operators without products, with their role and how many there are."""
+        found = Counter((node.op, node.role) for node in self.nodes)
+        return tuple(
+            (op, role, count)
+            for (op, role), count in found.items()
+            if role == "vector" or role == "shape"
+        )
+
+    def value(self, name: str) -> Value:
+        """Find a value by name."""
+        for value in self.values:
+            if value.name == name:
+                return value
+        raise WorkloadError(f"network {show(self.name)}: no value {show(name)}")
+
+    def workload(self) -> Workload:
+        """List the different problems, each with how often it runs.
+
+        Two layers are one problem if they differ in nothing but the name; the
+        first one's is kept.
+
+        Raises
+        ------
+        WorkloadError
+            If no layer has a loop nest.
+
+        Examples
+        --------
+        >>> from loopsched.builders import gemm
+        >>> twice = [Node(name, "Gemm", gemm(m=2, n=3, k=4), (), ()) for name in ("q", "k")]
+        >>> found = Network("mine", tuple(twice), ()).workload()
+        >>> found.problems[0].name, found.counts
+        ('q', (2,))
+        """
+        counts: dict[Problem, int] = {}
+        names: dict[Problem, str] = {}
+        for node in self.layers:
+            if node.problem is None:
+                continue
+            bare = node.problem.renamed("-")
+            counts[bare] = counts.get(bare, 0) + node.count
+            names.setdefault(bare, node.name)
+        if not counts:
+            raise WorkloadError(f"network {show(self.name)}: no layer has a loop nest{self._blame}")
+        problems = tuple(problem.renamed(name) for problem, name in names.items())
+        return Workload(self.name, problems, tuple(counts.values()), self.source)
+
+    @property
+    def _blame(self) -> str:
+        rows = self.unsupported
+        more = f", and {len(rows) - 1} more reasons" if len(rows) > 1 else ""
+        return f": {rows[0].op} {show(rows[0].where)}: {rows[0].why}{more}" if rows else ""
+
+    def graph(self) -> nx.DiGraph[str]:
+        """Build the graph of layers; see `loopsched.network.flows.layer_graph`."""
+        from loopsched.network.flows import layer_graph
+
+        return layer_graph(self)
+
+    def chains(self) -> tuple[tuple[Node, ...], ...]:
+        """Cut the layers into runs where one feeds only the next.
+
+        See `loopsched.network.flows.layer_chains`.
+        """
+        from loopsched.network.flows import layer_chains
+
+        return layer_chains(self)
+
+    def renamed(self, name: str) -> Network:
+        """Return the same network under another name."""
+        return replace(self, name=name)
+
+
+def _check_unique(check: Checker, what: str, names: Iterable[str]) -> None:
+    for name, times in Counter(names).items():
+        if times > 1:
+            check.fault(f"{show(name)} names {times} {what}; names are unique")
+
+
+def _check_order(check: Checker, nodes: Iterable[Node], values: set[str]) -> None:
+    produced: dict[str, str] = {}
+    read: dict[str, str] = {}
+    for node in nodes:
+        used = (*node.inputs, *node.outputs, *(value for _, value in node.operands))
+        for name in dict.fromkeys(used):
+            if name not in values:
+                check.fault(f"node {show(node.name)}: {show(name)} is not a value")
+        for name in node.inputs:
+            read.setdefault(name, node.name)
+        for name in node.outputs:
+            if name in produced:
+                check.fault(f"{show(name)} is produced by {produced[name]} and by {node.name}")
+            elif name in read:
+                check.fault(f"{show(name)} is read by {read[name]} before {node.name} produces it")
+            produced[name] = node.name
