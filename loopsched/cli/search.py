@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import click
 
-from loopsched import __version__
 from loopsched.cli import options, output
 from loopsched.cli.inputs import Selection, select
+from loopsched.cli.origin import origin
 from loopsched.cli.output import Style
 from loopsched.render import Column, percent, scaled, words
 
@@ -95,32 +94,12 @@ def _origin(
     goal: Mapping[str, object],
 ) -> Row:
     """Collect what a row needs so that it can be trusted and repeated."""
-    from loopsched.results import workload_digest
-
     return {
         "strategy": goal["strategy"],
         "value": goal["value"],
         "seed": goal["seed"],
-        "arch": arch,
-        "arch_digest": machine.digest,
-        "workload": workload,
-        "workload_digest": workload_digest(select(workload, (), element_bytes).workload),
-        "element_bytes": element_bytes,
-        "version": __version__,
-        "command": _repeatable(click.get_current_context().obj),
+        **origin(workload, arch, machine, element_bytes),
     }
-
-
-def _repeatable(command: str) -> str:
-    """Leave out how many jobs there were: rows are the same for any number."""
-    kept: list[str] = []
-    words = iter(shlex.split(command))
-    for word in words:
-        if word in ("--jobs", "-j"):
-            next(words, None)
-        elif not word.startswith(("--jobs=", "-j")):
-            kept.append(word)
-    return shlex.join(kept)
 
 
 def _rows(

@@ -1,0 +1,56 @@
+"""Where rows come from: what is needed to trust and to repeat them."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+import click
+
+from loopsched import __version__
+from loopsched.cli.inputs import select
+
+if TYPE_CHECKING:
+    from loopsched.arch import Arch
+    from loopsched.results import Row
+
+
+def origin(workload: str, arch: str, machine: Arch, element_bytes: int | None) -> Row:
+    """Collect a command's inputs, their digests, the version and the command itself.
+
+    Parameters
+    ----------
+    workload, arch : str
+        As the command line gives them.
+    machine : Arch
+    element_bytes : int, optional
+    """
+    from loopsched.results import workload_digest
+
+    return {
+        "arch": arch,
+        "arch_digest": machine.digest,
+        "workload": workload,
+        "workload_digest": workload_digest(select(workload, (), element_bytes).workload),
+        "element_bytes": element_bytes,
+        "version": __version__,
+        "command": repeatable(click.get_current_context().obj),
+    }
+
+
+def repeatable(command: str) -> str:
+    """Leave out how many jobs there were: rows are the same for any number.
+
+    Examples
+    --------
+    >>> repeatable("loopsched search resnet50 --jobs 2 -a v100")
+    'loopsched search resnet50 -a v100'
+    """
+    kept: list[str] = []
+    words = iter(shlex.split(command))
+    for word in words:
+        if word in ("--jobs", "-j"):
+            next(words, None)
+        elif not word.startswith(("--jobs=", "-j")):
+            kept.append(word)
+    return shlex.join(kept)
