@@ -29,6 +29,7 @@ _COMMANDS = {
     "simulate": ("simulate", "Replay a schedule through caches, access by access."),
     "show": ("show", "Show a schedule or a saved result as loops."),
     "compare": ("compare", "Explain why one schedule is worse than another."),
+    "curve": ("curve", "Find the least traffic at every capacity of a buffer."),
     "space": ("space", "Count the schedules of a search before it runs."),
     "validate": ("validate", "Hold predictions against counters and measured times."),
     "kernel": ("kernel", "Say what a GPU kernel asks of a machine."),

@@ -64,16 +64,28 @@ def print_text(text: str, hang: str = "") -> None:
         click.echo(line)
 
 
-def announce_compilation() -> None:
-    """Tell, if the search's kernels are yet to be compiled, that this takes a while."""
-    from loopsched.scheduler import _kernels
+def announce_compilation(kernel: object = None, what: str = "the search") -> None:
+    """Tell, if kernels are yet to be compiled, that this takes a while.
 
-    stats = getattr(_kernels.best_body, "stats", None)
+    Parameters
+    ----------
+    kernel : jitted function, optional
+        The one that takes longest; by default that of the search.
+    what : str
+        What it is part of.
+    """
+    if kernel is None:
+        from loopsched.scheduler import _kernels
+
+        kernel = _kernels.best_body
+    stats = getattr(kernel, "stats", None)
     if stats is None:  # plain Python, not compiled at all
         return
-    built = [path.stat().st_mtime for path in Path(stats.cache_path).glob("_kernels.best_body*")]
-    if max(built, default=0.0) < Path(_kernels.__file__).stat().st_mtime:
-        click.echo("compiling the search, once, about 10 s ...", err=True)
+    source = Path(kernel.py_func.__code__.co_filename)  # type: ignore[attr-defined]
+    name = f"{source.stem}.{kernel.__name__}"  # type: ignore[attr-defined]
+    built = [path.stat().st_mtime for path in Path(stats.cache_path).glob(f"{name}*")]
+    if max(built, default=0.0) < source.stat().st_mtime:
+        click.echo(f"compiling {what}, once, about 10 s ...", err=True)
 
 
 class Progress:

@@ -1,0 +1,291 @@
+"""``curve``: the least DRAM traffic of every problem at every capacity of a buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from loopsched.cli import options, output
+from loopsched.cli.inputs import Selection, select
+from loopsched.cli.origin import origin
+from loopsched.cli.output import Style
+from loopsched.render import Column, binary, scaled, words
+from loopsched.units import format_capacity
+
+if TYPE_CHECKING:
+    from loopsched.arch import Arch
+    from loopsched.curves.curve import Curve
+    from loopsched.curves.staircase import Staircase
+    from loopsched.plots.ski_slope import Form
+    from loopsched.results import ResultFile, Row, RowWriter
+
+_EPILOG = """\b
+loopsched curve deepbench_conv --jobs 2          94 layers, a digest of each
+loopsched curve gemm:m=64,n=64,k=64 --points     every step and its schedule
+loopsched curve resnet50 --network --plot r.svg  one curve for all layers
+loopsched curve vgg16 -a h200 --show bandwidth   what the units would need
+"""
+_SHOWN = ("traffic", "bandwidth", "intensity")
+_KEYS = {
+    "traffic": ("dram_bytes", "B"),
+    "bandwidth": ("required_dram_bandwidth_bytes_per_s", "B/s"),
+    "intensity": ("operational_intensity", ""),
+}
+_SENTENCES = {
+    "traffic": "Least DRAM traffic",
+    "bandwidth": "Least DRAM bandwidth at which the units never wait",
+    "intensity": "Highest operational intensity (FLOP a byte of DRAM traffic)",
+}
+_MOST_KNEES = 3
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("workload")
+@options.layers
+@options.element_bytes
+@options.arch
+@click.option("--network", is_flag=True, help="One curve: the sum of all layers, with counts.")
+@click.option("--points", is_flag=True, help="Every step of the curves instead of a digest.")
+@click.option(
+    "--show",
+    type=click.Choice(_SHOWN),
+    default="traffic",
+    show_default=True,
+    help="What tables and plots show against capacity.",
+)
+@click.option(
+    "--jobs",
+    "-j",
+    type=click.IntRange(1),
+    default=1,
+    metavar="N",
+    help="Work on N problems at a time.",
+)
+@options.out
+@options.plot("the ski slope")
+@options.form
+def curve(
+    workload: str,
+    layers: tuple[str, ...],
+    element_bytes: int | None,
+    arch: str,
+    network: bool,
+    points: bool,
+    show: Form,
+    jobs: int,
+    out: str | None,
+    plot: tuple[Path, ...],
+    form: Style,
+) -> None:
+    """Find the least DRAM traffic of every problem at every buffer capacity.
+
+    Exact, over all tile sizes and loop orders, for one buffer under the
+    memory into which tiles are placed.  WORKLOAD is a name, a file, or a
+    problem such as gemm:m=4,n=3,k=2; levels of the machine mark capacities.
+    """
+    from loopsched.arch_file import load_arch
+    from loopsched.curves import _front_kernels
+    from loopsched.curves.network import workload_curves
+
+    chosen = select(workload, layers, element_bytes)
+    machine = load_arch(arch)
+    output.announce_compilation(_front_kernels.grow_front, "the search of curves")
+    report = _Report(chosen, machine, network, points, show, form)
+    source = origin(workload, arch, machine, element_bytes)
+    report.run(workload_curves(chosen.workload, jobs=jobs), source, out)
+    if plot and report.drawn:
+        _plot(report.drawn, machine, show, plot)
+
+
+class _Report:
+    """Rows of curves as they come, and a table at the end, or at Ctrl-C."""
+
+    def __init__(
+        self, chosen: Selection, machine: Arch, network: bool, points: bool, show: Form, form: Style
+    ) -> None:
+        self.chosen, self.machine, self.is_network = chosen, machine, network
+        self.has_points, self.show, self.form = points, show, form
+        self.curves: list[Curve] = []
+        self.drawn: Sequence[Staircase] = self.curves
+        self.rows: list[Row] = []
+
+    def run(self, found: Iterator[Curve], source: Row, out: str | None) -> None:
+        """Take the curves, and write what is asked for."""
+        from loopsched.results import ResultFile
+
+        try:
+            with ExitStack() as stack:
+                writers: list[RowWriter | ResultFile] = []
+                if out:
+                    writers.append(stack.enter_context(ResultFile(out)))
+                if self.form != "table":
+                    writers.append(stack.enter_context(output.rows_writer(self.form)))
+                progress = stack.enter_context(output.Progress(len(self.chosen.numbers)))
+                for rows in self._rows(found, progress):
+                    for row in rows:
+                        for writer in writers:
+                            writer.write(row | source)
+                    self.rows += rows
+        finally:
+            if self.form == "table" and self.rows:
+                self._print()
+
+    def _rows(self, found: Iterator[Curve], progress: output.Progress) -> Iterator[list[Row]]:
+        counts = self.chosen.workload.counts
+        for number, count, one in zip(self.chosen.numbers, counts, found, strict=True):
+            self.curves.append(one)
+            if not self.is_network:
+                yield self._described(one, {"layer": number, "count": count})
+            progress.step(one.name)
+        if self.is_network:
+            whole = self._sum()
+            self.drawn = [whole]
+            yield self._described(whole, {})
+
+    def _described(self, one: Staircase, place: Row) -> list[Row]:
+        from loopsched.curves.digest import digest_row
+
+        if self.has_points:
+            return [place | row for row in one.rows(self.machine)]
+        return [place | digest_row(one, self.machine)]
+
+    def _sum(self) -> Staircase:
+        """Add up the layers there are: at Ctrl-C, only those that are done."""
+        from loopsched.curves.network import NetworkCurve
+
+        counts = self.chosen.workload.counts[: len(self.curves)]
+        return NetworkCurve.of(self.chosen.workload.name, tuple(self.curves), counts)
+
+    def _print(self) -> None:
+        if self.has_points:
+            _print_points(self.rows, self.show)
+            return
+        _print_digests(self.rows, self.machine, self.show)
+        click.echo()
+        done, n = len(self.curves), len(self.chosen.numbers)
+        if n > 1 and not self.is_network:
+            from loopsched.curves.digest import digest_row
+
+            whole = digest_row(self._sum(), self.machine)
+            noun = f"all {n} layers" if done == n else f"{done} of {n} layers"
+            _print_network(whole, self.machine, f"{noun}, each as often as it occurs")
+        if len(self.rows) == 1:
+            _print_knees(self.drawn[0], self.machine)
+
+
+def _levels(machine: Arch) -> list[tuple[str, int]]:
+    """Name the levels of known capacity, smallest first."""
+    known = [(level.usable_bytes, level.name) for level in machine.caches if level.usable_bytes]
+    return [(name, size) for size, name in sorted(known)]
+
+
+def _print_digests(rows: Sequence[Row], machine: Arch, show: Form) -> None:
+    key, unit = _KEYS[show]
+    levels = _levels(machine)
+    columns = [
+        Column("#", spare=5),
+        words("problem", shrinks="middle"),
+        Column("compulsory", spare=1),
+        *(Column(f"{name} {format_capacity(size)}") for name, size in levels),
+        Column("enough", spare=2),
+        words("knees", spare=4),
+        Column("steps", spare=3),
+    ]
+    cells = [
+        [
+            str(row.get("layer", "")),
+            row["problem"],
+            scaled(row["compulsory_bytes"], "B"),
+            *(scaled(row[f"{name}_{key}"], unit) for name, _ in levels),
+            binary(row["useful_capacity_bytes"]),
+            _knees(row),
+            str(row["n_steps"]),
+        ]
+        for row in rows
+    ]
+    output.print_table(columns, cells)
+    click.echo()
+    sizes = " or ".join(f"{format_capacity(size)} ({name})" for name, size in levels)
+    output.print_text(
+        f"{_SENTENCES[show]} with one buffer of {sizes} under the memory, over all tile sizes and "
+        "loop orders; more than 'enough' saves nothing; up to a knee room pays, beyond it less."
+    )
+
+
+def _knees(row: Row) -> str:
+    bends = sorted(row["knees"], key=lambda knee: knee["saved_after"] / knee["saved_before"])
+    kept = sorted(knee["capacity_bytes"] for knee in bends[:_MOST_KNEES])
+    return ", ".join(binary(size) for size in kept)
+
+
+def _print_network(row: Row, machine: Arch, what: str) -> None:
+    parts = [
+        f"{scaled(row[f'{name}_dram_bytes'], 'B')} with {format_capacity(size)} ({name}; in no "
+        f"order below {scaled(row[f'{name}_bound_bytes'], 'B')})"
+        for name, size in _levels(machine)
+    ]
+    output.print_text(
+        f"{what[0].upper()}{what[1:]}: {', '.join(parts)}, "
+        f"{scaled(row['compulsory_bytes'], 'B')} with {binary(row['useful_capacity_bytes'])}."
+    )
+
+
+def _print_knees(one: Staircase, machine: Arch) -> None:
+    """Print the capacities that stand out, smallest first, with what to do there."""
+    from loopsched.curves.curve import Curve
+
+    marks = {knee.capacity_bytes: "knee" for knee in one.knees}
+    marks |= {size: name for name, size in _levels(machine) if one.at(size) is not None}
+    marks.setdefault(one.useful_capacity_bytes, "enough")
+    seconds = one.compute_time_s(machine)
+    cells, schedules = [], []
+    for capacity, mark in sorted(marks.items()):
+        moved = one.at(capacity) or 0
+        cells.append(
+            [
+                binary(capacity),
+                mark,
+                scaled(moved, "B"),
+                scaled(one.bound_bytes(capacity), "B"),
+                scaled(2 * one.macs / moved),
+                scaled(moved / seconds, "B/s"),
+            ]
+        )
+        if isinstance(one, Curve):
+            schedules.append(str(one.schedule(one.step(capacity) or 0)))
+    columns = (
+        Column("capacity"), words("mark"), Column("DRAM"), Column("in no order below"),
+        Column("FLOP/B"), Column("needs"),
+    )  # fmt: skip
+    output.print_table(columns, cells, schedules)
+
+
+def _print_points(rows: Sequence[Row], show: Form) -> None:
+    key, unit = _KEYS[show]
+    columns = [Column("#"), words("problem", shrinks="middle"), Column("capacity"), Column(show)]
+    cells = [
+        [
+            str(row.get("layer", "")),
+            row["problem"],
+            f"{row['capacity_bytes']:,} B",
+            scaled(row[key], unit),
+        ]
+        for row in rows
+    ]
+    schedules = [row["schedule"] for row in rows if "schedule" in row]
+    output.print_table(columns, cells, schedules)
+
+
+def _plot(drawn: Sequence[Staircase], machine: Arch, show: Form, targets: tuple[Path, ...]) -> None:
+    from loopsched.plots.figure import save_plots
+    from loopsched.plots.ski_slope import plot_ski_slope, ski_slope_rows
+
+    save_plots(
+        targets,
+        lambda: ski_slope_rows(drawn, machine),
+        lambda: plot_ski_slope(drawn, arch=machine, form=show),
+    )
