@@ -1,0 +1,1 @@
+"""The explorer page: one file of HTML that shows and edits what a search found."""

@@ -1,0 +1,282 @@
+"""Cases for the page's model: what the library says, and a run of them in Chromium."""
+
+from __future__ import annotations
+
+import base64
+import json
+import random
+import shutil
+import struct
+import subprocess
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from hypothesis import strategies as st
+from strategies import machines, problems, schedules
+
+from loopsched.arch import Arch
+from loopsched.errors import InputError
+from loopsched.nest import Loop, Schedule
+from loopsched.page.data import arch_data, problem_data, schedule_data
+from loopsched.page.model import model_js
+from loopsched.problem import Problem
+from loopsched.results import evaluation_row
+from loopsched.score import Evaluation, LevelScore, evaluate
+
+Case = dict[str, Any]
+
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+_OPTIONS = [
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-sync"),
+    *("--no-first-run", "--disable-background-networking", "--disable-component-update"),
+    "--virtual-time-budget=1000000",
+]
+
+
+def exact(value: object) -> object:
+    """A value in which every number is text: whole ones in digits, others by their bits."""
+    if isinstance(value, dict):
+        return {key: exact(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [exact(each) for each in value]
+    if isinstance(value, float):
+        return "float " + struct.pack(">d", value).hex()
+    if isinstance(value, int) and not isinstance(value, bool):
+        return f"int {value}"
+    return value
+
+
+def page_row(evaluation: Evaluation, *, has_brackets: bool = False) -> dict[str, Any]:
+    """All that the page's model says of a score."""
+    row = evaluation_row(evaluation, has_brackets=has_brackets)
+    row["compute_steps"] = evaluation.compute_steps
+    for level, found in zip(row["levels"], evaluation.levels, strict=True):
+        level |= _level(found, has_brackets=has_brackets)
+    return row
+
+
+def _level(level: LevelScore, *, has_brackets: bool) -> dict[str, Any]:
+    own = level.moved.own
+    finder = own._finder
+    fit = next(
+        at
+        for at in range(len(finder.view.cuts) + 1)
+        if (finder.view.cuts[at - 1].position + 1 if at else 0) == own.fit_position
+        and _working_set(own, at) == own.working_set_bytes
+    )
+    held = {tensor.name: tensor for tensor in finder.room.held(finder.view.problem)}
+    tensors = []
+    for name, part in level.promised.items():
+        tensor = {
+            "name": name,
+            "footprint_bytes": finder.view.footprint_bytes(held[name], fit)
+            if name in held
+            else None,
+            "promised_read_bytes": part.read_bytes,
+            "promised_write_bytes": part.write_bytes,
+        }
+        if has_brackets:
+            tensor["read_bytes"] = asdict(level.tensors[name].read_bytes)
+            tensor["write_bytes"] = asdict(level.tensors[name].write_bytes)
+        tensors.append(tensor)
+    return {
+        "outer": level.outer,
+        "fit_position": level.fit_position,
+        "promised_read_bytes": level.moved.promised_read_bytes,
+        "promised_write_bytes": level.moved.promised_write_bytes,
+        "time_bound_s": level.time_bound_s,
+        "tensors": tensors,
+    }
+
+
+def _working_set(own: Any, at: int) -> int:
+    view, room = own._finder.view, own._finder.room
+    return sum(view.footprint_bytes(tensor, at) for tensor in room.held(view.problem))
+
+
+def case(
+    problem: Problem,
+    schedule: Schedule,
+    arch: Arch,
+    *,
+    has_bounds: bool = False,
+    has_brackets: bool = False,
+    data_type: str | None = None,
+) -> Case:
+    """What the page is given, and what it must find."""
+    try:
+        score = evaluate(problem, schedule, arch, data_type=data_type)
+        expected = exact(page_row(score, has_brackets=has_brackets))
+    except InputError as error:
+        expected = {"error": str(error)}
+    return {
+        "kind": "evaluate",
+        "problem": problem_data(problem, arch if has_bounds else None),
+        "schedule": schedule_data(schedule),
+        "arch": arch_data(arch),
+        "options": {"brackets": has_brackets, "data_type": data_type},
+        "expected": expected,
+    }
+
+
+def random_cases(n: int, number: int) -> list[Case]:
+    """Any small problems, schedules and machines."""
+    found: list[Case] = []
+
+    @seed(number)
+    @settings(
+        max_examples=n,
+        database=None,
+        deadline=None,
+        phases=(Phase.generate,),
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(st.data())
+    def collect(data: st.DataObject) -> None:
+        problem = data.draw(problems())
+        arch = data.draw(machines(problem, has_scratchpads=data.draw(st.booleans())))
+        units = data.draw(st.sampled_from([(), ("SM",)]))
+        schedule = data.draw(schedules(problem, units=units))
+        found.append(case(problem, schedule, arch, has_brackets=False))
+
+    collect()
+    return found
+
+
+def random_schedule(choice: random.Random, problem: Problem, units: Iterable[str]) -> Schedule:
+    """Two to four blocks of loops in any order with any tiles; one spatial block a unit."""
+    blocks: list[str | None] = [None] * choice.randint(1, 3)
+    at = 0
+    for unit in units:
+        if choice.random() < 0.8:
+            at = choice.randint(at, len(blocks))
+            blocks.insert(at, unit)
+            at += 1
+    extents = problem.size
+    seen: set[str] = set()
+    loops: list[Loop] = []
+    for i, unit in enumerate(blocks):
+        dims = choice.sample(problem.dims, len(problem.dims))
+        if unit is not None:
+            dims = dims[: choice.randint(1, 3)]
+        elif i and choice.random() < 0.7:
+            dims = dims[: choice.randint(1, len(dims))]
+        for dim in dims:
+            if dim in seen:
+                extents[dim] = _tile(choice, extents[dim])
+            seen.add(dim)
+            loops.append(Loop(dim, extents[dim], unit))
+    rest = [dim for dim in problem.dims if dim not in seen]
+    return Schedule.of([*loops, *(Loop(dim, extents[dim]) for dim in rest)]).check(problem)
+
+
+def _tile(choice: random.Random, extent: int) -> int:
+    """A tile size: of any order of magnitude, a power of two, or a divisor."""
+    about = max(1, min(extent, round(extent ** choice.random())))
+    if choice.random() < 0.5:
+        return about
+    if choice.random() < 0.5:
+        return min(extent, 1 << about.bit_length())
+    return next(size for size in range(about, 0, -1) if extent % size == 0)
+
+
+def layer_cases(
+    problems_given: Iterable[Problem], archs: Iterable[Arch], n: int, number: int
+) -> Iterator[Case]:
+    """Random schedules of real layers on real machines."""
+    choice = random.Random(number)
+    layers, machines_given = list(problems_given), list(archs)
+    for _ in range(n):
+        problem, arch = choice.choice(layers), choice.choice(machines_given)
+        units = [unit for unit, count in arch.spatial_units if count > 1]
+        if arch.compute.lane_unit is not None:
+            units.append(arch.compute.lane_unit)
+        schedule = random_schedule(choice, problem, units)
+        yield case(problem, schedule, arch, has_bounds=choice.random() < 0.5)
+
+
+_RUNNER = """
+function bits(value) {
+  const view = new DataView(new ArrayBuffer(8));
+  view.setFloat64(0, value);
+  return "float " + view.getBigUint64(0).toString(16).padStart(16, "0");
+}
+function differences(expected, found, place) {
+  if (Array.isArray(expected)) {
+    if (!Array.isArray(found) || found.length !== expected.length) return [place + ": no list"];
+    return expected.flatMap((each, i) => differences(each, found[i], place + "[" + i + "]"));
+  }
+  if (expected !== null && typeof expected === "object") {
+    if (found === null || typeof found !== "object") return [place + ": no such object"];
+    const keys = new Set([...Object.keys(expected), ...Object.keys(found)]);
+    return [...keys].flatMap((key) =>
+      key in expected && key in found
+        ? differences(expected[key], found[key], place + "." + key)
+        : [place + "." + key + ": on one side only"]
+    );
+  }
+  let text = found;
+  if (typeof found === "bigint") text = "int " + found;
+  if (typeof found === "number") {
+    text = String(expected).startsWith("float ") ? bits(found) : "int " + found;
+  }
+  return text === expected ? [] : [place + ": " + text + " instead of " + expected];
+}
+function found(one) {
+  try {
+    if (one.kind === "evaluate") {
+      return Loopsched.evaluate(one.problem, one.schedule, one.arch, one.options);
+    }
+    if (one.kind === "loops") return Loopsched.loops(one.problem, one.schedule);
+    const schedule = Loopsched.parseSchedule(one.text, one.problem);
+    return Loopsched.formatSchedule(schedule);
+  } catch (error) {
+    return { error: error.name === "LoopschedError" ? error.message : error.stack };
+  }
+}
+function verdict(cases) {
+  const times = [];
+  const wrong = [];
+  cases.forEach((one, i) => {
+    const begin = performance.now();
+    const value = found(one);
+    times.push(performance.now() - begin);
+    const differs = differences(one.expected, value, "");
+    if (differs.length) wrong.push({ case: i, differences: differs.slice(0, 5) });
+  });
+  return { n: cases.length, wrong, times };
+}
+"""
+
+
+def run_in_page(cases: list[Case], folder: Path) -> dict[str, Any]:
+    """Run cases in a page that headless Chromium opens from a file; return its verdict."""
+    if CHROMIUM is None:
+        raise FileNotFoundError("no Chromium")
+    (folder / "cases.js").write_text(f"const CASES = {json.dumps(cases)};", encoding="utf-8")
+    (folder / "model.js").write_text(model_js(), encoding="utf-8")
+    (folder / "runner.js").write_text(_RUNNER, encoding="utf-8")
+    page = folder / "page.html"
+    page.write_text(
+        '<!doctype html><meta charset="utf-8"><pre id="verdict">none</pre>\n'
+        + "".join(f'<script src="{name}.js"></script>' for name in ("model", "cases", "runner"))
+        + '<script>document.getElementById("verdict").textContent ='
+        " btoa(JSON.stringify(verdict(CASES)));</script>\n",
+        encoding="utf-8",
+    )
+    command = [CHROMIUM, *_OPTIONS, f"--user-data-dir={folder / 'profile'}", "--dump-dom"]
+    done = subprocess.run(
+        [*command, page.as_uri()], capture_output=True, text=True, check=True, timeout=600
+    )
+    return _verdict(done.stdout)
+
+
+def _verdict(dom: str) -> dict[str, Any]:
+    text = dom.partition('<pre id="verdict">')[2].partition("</pre>")[0]
+    found: dict[str, Any] = json.loads(base64.b64decode(text))
+    return found
