@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from loopsched.errors import MissingExtraError as MissingExtraError
     from loopsched.errors import ProblemError as ProblemError
     from loopsched.errors import ScheduleError as ScheduleError
+    from loopsched.errors import SweepError as SweepError
     from loopsched.errors import WorkloadError as WorkloadError
     from loopsched.gpu.counting import Profile as Profile
     from loopsched.gpu.counting import profile as profile
@@ -94,6 +95,10 @@ if TYPE_CHECKING:
     from loopsched.simulator import stack_distances as stack_distances
     from loopsched.study.sensitivity import Sensitivity as Sensitivity
     from loopsched.study.sensitivity import sensitivity as sensitivity
+    from loopsched.sweeps.run import SweepRun as SweepRun
+    from loopsched.sweeps.run import load_run as load_run
+    from loopsched.sweeps.run import sweep as sweep
+    from loopsched.sweeps.schema import sweep_schema as sweep_schema
     from loopsched.validation.compare import Validation as Validation
     from loopsched.validation.compare import validate_counters as validate_counters
     from loopsched.validation.times import TimeValidation as TimeValidation
@@ -122,6 +127,7 @@ _EXPORTS = {
         "MissingExtraError",
         "ProblemError",
         "ScheduleError",
+        "SweepError",
         "WorkloadError",
     ),
     "gpu.counting": ("Profile", "profile"),
@@ -149,6 +155,8 @@ _EXPORTS = {
     "score": ("Evaluation", "evaluate"),
     "simulator": ("Layout", "Simulation", "StackDistances", "simulate", "stack_distances"),
     "study.sensitivity": ("Sensitivity", "sensitivity"),
+    "sweeps.run": ("SweepRun", "load_run", "sweep"),
+    "sweeps.schema": ("sweep_schema",),
     "validation.compare": ("Validation", "validate_counters"),
     "validation.times": ("TimeValidation", "validate_times"),
     "workload": ("Workload", "load_workload", "workload_names"),

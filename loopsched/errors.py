@@ -66,6 +66,10 @@ class ConstraintError(InputError):
     """A search constraint that names what does not exist."""
 
 
+class SweepError(InputError):
+    """A sweep that is not written right, or a run folder that does not fit it."""
+
+
 class EmptySpaceError(LoopschedError):
     """No schedule is left; the message names the constraint that took the last one."""
 

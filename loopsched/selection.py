@@ -42,7 +42,26 @@ def select(text: str, layers: Sequence[str] = (), element_bytes: int | None = No
     >>> chosen.workload.problems[0].tensor("A").element_bytes
     2
     """
-    workload = _workload(text)
+    return choose(_workload(text), layers, element_bytes)
+
+
+def choose(
+    workload: Workload, layers: Sequence[str] = (), element_bytes: int | None = None
+) -> Selection:
+    """Choose problems of a workload.
+
+    Parameters
+    ----------
+    workload : Workload
+    layers, element_bytes
+        As for `select`.
+
+    Examples
+    --------
+    >>> from loopsched import load_workload
+    >>> choose(load_workload("resnet50"), ["2", "0"]).numbers
+    (2, 0)
+    """
     numbers = _numbers(workload, layers) if layers else range(len(workload.problems))
     problems = [workload.problems[number] for number in numbers]
     if element_bytes is not None:

@@ -35,6 +35,7 @@ _COMMANDS = {
     "kernel": ("kernel", "Say what a GPU kernel asks of a machine."),
     "reproduce": ("reproduce", "Reproduce the tables of a report, with ours beside."),
     "sensitivity": ("sensitivity", "Search again on changed machines: what matters?"),
+    "sweep": ("sweep", "Search whole grids of machines and workloads; resumable."),
     "archs": ("listing", "List architectures, or show one with its sources."),
     "workloads": ("listing", "List workloads, or show one with its problems."),
 }

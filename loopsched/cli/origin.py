@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
@@ -38,19 +39,21 @@ def origin(workload: str, arch: str, machine: Arch, element_bytes: int | None) -
     }
 
 
-def repeatable(command: str) -> str:
-    """Leave out how many jobs there were: rows are the same for any number.
+def repeatable(command: str, left_out: Sequence[str] = ("--jobs", "-j")) -> str:
+    """Leave out options that change no row: by default how many jobs there were.
 
     Examples
     --------
     >>> repeatable("loopsched search resnet50 --jobs 2 -a v100")
     'loopsched search resnet50 -a v100'
     """
+    long = tuple(f"{name}=" for name in left_out if name.startswith("--"))
+    short = tuple(name for name in left_out if not name.startswith("--"))
     kept: list[str] = []
     words = iter(shlex.split(command))
     for word in words:
-        if word in ("--jobs", "-j"):
+        if word in left_out:
             next(words, None)
-        elif not word.startswith(("--jobs=", "-j")):
+        elif not word.startswith((*long, *short)):
             kept.append(word)
     return shlex.join(kept)

@@ -168,18 +168,40 @@ def changed_machines(arch: Arch, vary: Mapping[str, Sequence[float]] | None) -> 
     for key, each in wanted.items() if not faults else ():
         for factor in each:
             try:
-                machine = arch.scaled(key, factor)
+                points.append(changed_machine(arch, key, factor))
             except ArchError as error:
                 if vary is None:  # half of a single unit, say
                     continue
                 faults += [f"{key} times {factor:g}: {fault}" for fault in error.problems]
-                continue
-            # Rounding and limits may leave less than was asked for.
-            ratio = machine.value(key) / arch.value(key) if key != "compute.macs" else factor
-            points.append(Changed(key, factor, ratio, machine))
     if faults:
         raise ConstraintError.joined("vary", faults)
     return points
+
+
+def changed_machine(arch: Arch, key: str, factor: float) -> Changed:
+    """Multiply one number of a machine.
+
+    Raises
+    ------
+    ArchError
+        If the result cannot be.
+
+    Examples
+    --------
+    >>> from loopsched import buffer_arch
+    >>> changed_machine(buffer_arch(capacity_bytes=1001), "buffer.capacity", 0.5).ratio
+    0.4995004995004995
+    """
+    machine = arch.scaled(key, factor)
+    # Rounding and limits may leave less than was asked for.
+    ratio = machine.value(key) / arch.value(key) if key != "compute.macs" else factor
+    return Changed(key, factor, ratio, machine)
+
+
+def searched_machine(arch: Arch, name: str) -> Arch:
+    """Leave out what a search does not look at, so that equal machines are equal."""
+    # A search knows nothing of what only kernels need.
+    return replace(arch, name=name, gpu=None)
 
 
 def layers_of(
@@ -245,10 +267,9 @@ class _Work:
         self._seen: dict[tuple[int, str], list[Schedule]] = {}
         machines: dict[Arch, int] = {}
         name = points[0].arch.name
-        # A search knows nothing of what only kernels need.
         self._searched, self._estimated = [], []
         for point in points:
-            bare = replace(point.arch, name=name, gpu=None)
+            bare = searched_machine(point.arch, name)
             self._searched.append(machines.setdefault(bare, len(machines)))
             whole = replace(point.arch, name=name)
             self._estimated.append(machines.setdefault(whole, len(machines)))

@@ -1,0 +1,255 @@
+"""``sweep``: architectures x workloads x objectives, kept in a folder."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from loopsched.cli import options, output
+from loopsched.cli.origin import repeatable
+from loopsched.cli.output import Style
+from loopsched.errors import SweepError
+from loopsched.render import Column, scaled, words
+
+if TYPE_CHECKING:
+    from loopsched.results import Row
+    from loopsched.sweeps.run import SweepRun
+
+_EPILOG = """\b
+loopsched sweep caches.yaml --jobs 2             into caches.sweep; again: go on
+loopsched sweep caches.yaml -o night --results parquet
+loopsched sweep night                            how far is it, and the table
+loopsched sweep caches.yaml --scheduler tcp://10.0.0.1:8786
+"""
+_SUFFIXES = (".yaml", ".yml", ".json")
+# Machines of one workload and objective that the table shows.
+_MOST_SHOWN = 8
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("spec", required=False)
+@click.option(
+    "--out",
+    "-o",
+    metavar="FOLDER",
+    help="Run folder; by default named after SPEC, in the current folder.",
+)
+@click.option(
+    "--jobs",
+    "-j",
+    type=click.IntRange(1),
+    default=1,
+    metavar="N",
+    help="Work on N processes.",
+)
+@click.option("--scheduler", metavar="tcp://HOST:PORT", help="Work on a cluster of Dask.")
+@click.option(
+    "--results",
+    type=click.Choice(["jsonl", "parquet"]),
+    default="jsonl",
+    show_default=True,
+    help="Form of the file of results in the run folder.",
+)
+@click.option("--status", is_flag=True, help="Only say how far SPEC, a run folder, is.")
+@click.option("--schema", is_flag=True, help="Print the JSON Schema of SPEC files.")
+@options.form
+def sweep(
+    spec: str | None,
+    out: str | None,
+    jobs: int,
+    scheduler: str | None,
+    results: str,
+    status: bool,
+    schema: bool,
+    form: Style,
+) -> None:
+    """Search every workload on every machine that SPEC describes.
+
+    The run folder keeps what is done: the same command goes on after any
+    interruption.  SPEC may be a run folder, to look at.  --format is that of
+    the totals on standard output.
+    """
+    if schema:
+        from loopsched.sweeps.schema import sweep_schema
+
+        click.echo(json.dumps(sweep_schema(), indent=2))
+        return
+    if spec is None:
+        raise click.UsageError("Missing argument 'SPEC'.")
+    if status or Path(spec).is_dir():
+        _look(Path(spec), form, is_short=status)
+        return
+    folder = Path(out) if out else _default_folder(spec)
+    run = _run(spec, folder, jobs, scheduler, results)
+    _print(run, form)
+
+
+def _default_folder(spec: str) -> Path:
+    name = Path(spec).name
+    stem = next((name.removesuffix(end) for end in _SUFFIXES if name.endswith(end)), name)
+    return Path(f"{stem}.sweep")
+
+
+def _run(spec: str, folder: Path, jobs: int, scheduler: str | None, results: str) -> SweepRun:
+    from loopsched.sweeps.run import sweep as run_sweep
+
+    client = None
+    shown = _Shown()
+    if scheduler is not None:
+        from loopsched.sweeps.cluster import connect
+
+        client = connect(scheduler)
+    else:
+        output.announce_compilation()
+    command = repeatable(
+        click.get_current_context().obj, ("--jobs", "-j", "--scheduler", "--results", "--format")
+    )
+    try:
+        with shown:
+            return run_sweep(
+                spec,
+                folder,
+                jobs=jobs,
+                client=client,
+                results=results,
+                command=command,
+                progress=shown.tell,
+            )
+    except KeyboardInterrupt:
+        click.echo(f"{shown.text}; the same command goes on from there", err=True)
+        raise
+    finally:
+        if client is not None:
+            client.close()
+
+
+class _Shown(output.Progress):
+    """Progress with the time that is left, as this process has known it."""
+
+    def __init__(self) -> None:
+        super().__init__(2)  # how many there are is told later
+        self._first: int | None = None
+        self._start = time.monotonic()
+        self.text = "nothing was done"
+
+    def tell(self, done: int, total: int) -> None:
+        """Show how far it is."""
+        if self._first is None:
+            self._first, self._start = done, time.monotonic()
+        self.text = f"{done} of {total} searches done"
+        new, seconds = done - self._first, time.monotonic() - self._start
+        left = ""
+        if new and done < total:
+            left = f", {_duration(seconds / new * (total - done))} left"
+        self._show(f"{self.text} ({100 * done // total} %){left}")
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours:
+        return f"{hours} h {minutes:02} min"
+    return f"{minutes} min {rest:02} s" if minutes else f"{rest} s"
+
+
+def _look(folder: Path, form: Style, *, is_short: bool) -> None:
+    """Say how far a run is, and unless it is to be short what it has found."""
+    from loopsched.sweeps.run import load_run
+
+    if not folder.exists():
+        raise SweepError(f"{folder}: no such folder")
+    run = load_run(folder)
+    if not is_short:
+        _print(run, form)
+    elif form == "table":
+        click.echo(_state(run))
+    else:
+        output.print_rows([_status(run)], form)
+
+
+def _status(run: SweepRun) -> Row:
+    return {
+        "folder": str(run.folder),
+        "done": run.n_done,
+        "total": run.n_tasks,
+        "complete": run.is_complete,
+        "results": ",".join(path.name for path in run.results),
+    }
+
+
+def _state(run: SweepRun) -> str:
+    done = f"{run.n_done} of {run.n_tasks} searches done"
+    if run.is_complete:
+        return f"{run.folder}: {done}; results in {', '.join(one.name for one in run.results)}."
+    return f"{run.folder}: {done}; the command that began it goes on."
+
+
+def _print(run: SweepRun, form: Style) -> None:
+    rows = run.machines()
+    if form != "table":
+        output.print_rows(rows, form)
+        return
+    for _, group in groupby(rows, key=lambda row: (row["workload"], row["objective"])):
+        _print_group(list(group))
+    n_machines = len({row["arch"] for row in rows})
+    if n_machines > 1:
+        output.print_text(
+            "* no variation of the same machine is as good with nothing greater and something less."
+        )
+    output.print_text(_state(run))
+
+
+_COLUMNS = (
+    words("machine", shrinks="middle"),
+    Column("time"),
+    Column("times best"),
+    Column("DRAM"),
+    Column("energy", spare=1),
+    Column("proven", spare=2),
+)
+
+
+def _print_group(rows: Sequence[Mapping[str, Any]]) -> None:
+    goal = "dram_bytes" if rows[0]["objective"] == "dram_bytes" else rows[0]["objective"]
+    click.echo(f"{rows[0]['workload']}, least {_GOALS[goal]}:")
+    shown = rows if len(rows) <= _MOST_SHOWN + 2 else rows[:_MOST_SHOWN]
+    has_energy = any(row["energy_pj"] is not None for row in rows)
+    columns = [column for column in _COLUMNS if has_energy or column.title != "energy"]
+    cells = [_cells(row, has_energy=has_energy) for row in shown]
+    output.print_table(columns, cells)
+    if len(shown) < len(rows):
+        front = sum(row["is_front"] for row in rows[len(shown) :])
+        more = f" ({front} of them marked *)" if front else ""
+        click.echo(f"and {len(rows) - len(shown)} more{more}")
+    click.echo()
+
+
+_GOALS = {
+    "time": "time",
+    "dram_bytes": "DRAM traffic",
+    "energy": "energy",
+    "edp": "energy times time",
+}
+
+
+def _cells(row: Mapping[str, Any], *, has_energy: bool) -> list[str]:
+    name = f"{row['arch']} *" if row["is_front"] else row["arch"]
+    if row["failed"]:
+        told = f"{row['failed']} of {row['layers']} fail"
+        return [name, "-", told, "-", *(["-"] if has_energy else []), ""]
+    energy = [] if not has_energy else [scaled((row["energy_pj"] or 0) * 1e-12, "J")]
+    proven = "all" if row["proven"] == row["layers"] else f"{row['proven']} of {row['layers']}"
+    return [
+        name,
+        scaled(row["time_s"], "s"),
+        f"{row['relative']:.3f}",
+        scaled(row["dram_bytes"], "B"),
+        *energy,
+        proven,
+    ]

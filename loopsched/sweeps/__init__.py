@@ -1,0 +1,1 @@
+"""Sweeps: architectures x workloads x objectives, in a folder that survives everything."""

@@ -1,0 +1,134 @@
+"""The results of a sweep as one file: in one order, to the byte."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from loopsched.errors import MissingExtraError
+from loopsched.results import Row, json_text
+
+if TYPE_CHECKING:
+    from pyarrow import Schema, Table
+
+_GROUP = 50_000
+_EXTRA = "Parquet needs pyarrow: pip install 'loopsched[parquet]'"
+
+
+def write_results(path: Path, rows: Iterable[Row], manifest: Mapping[str, Any]) -> None:
+    """Write all rows; the file is there in full or not at all.
+
+    Parameters
+    ----------
+    path : path
+        Its suffix chooses the form, ``.jsonl`` or ``.parquet``.
+    rows : iterable of dict
+    manifest : dict
+        Says which numbers of machines the rows have.
+    """
+    write: Callable[[Path, Iterable[Row], Mapping[str, Any]], None]
+    write = _write_parquet if path.suffix == ".parquet" else _write_jsonl
+    part = path.with_name(f"{path.name}.part")
+    write(part, rows, manifest)
+    with part.open("rb") as stream:
+        os.fsync(stream.fileno())
+    part.replace(path)
+
+
+def _write_jsonl(path: Path, rows: Iterable[Row], _: Mapping[str, Any]) -> None:
+    with path.open("w", encoding="utf-8", newline="") as stream:
+        for row in rows:
+            stream.write(json_text(row) + "\n")
+
+
+def _write_parquet(path: Path, rows: Iterable[Row], manifest: Mapping[str, Any]) -> None:
+    from pyarrow import parquet
+
+    form = schema(manifest)
+    with parquet.ParquetWriter(path, form, compression="zstd") as writer:
+        for batch in _tables(rows, form):
+            writer.write_table(batch)
+
+
+def arrow_table(rows: Iterable[Row], manifest: Mapping[str, Any]) -> Table:
+    """Put rows into a table of Arrow."""
+    pa = arrow()
+    form = schema(manifest)
+    return pa.concat_tables([form.empty_table(), *_tables(rows, form)])
+
+
+def _tables(rows: Iterable[Row], form: Schema) -> Iterator[Table]:
+    pa = arrow()
+    source = iter(rows)
+    while group := list(islice(source, _GROUP)):
+        for row in group:
+            # Spaces have more schedules than 64 bits can count.
+            size = row.get("space_size")
+            row["space_size"] = None if size is None else float(size)
+        yield pa.Table.from_pylist(group, schema=form)
+
+
+def schema(manifest: Mapping[str, Any]) -> Schema:
+    """Name the columns with their types."""
+    pa = arrow()
+    text, whole, real = pa.string(), pa.int64(), pa.float64()
+    level = {
+        "name": text,
+        "capacity_bytes": whole,
+        "working_set_bytes": whole,
+        "promised_bytes": whole,
+        "time_s": real,
+        "utilisation": real,
+        "operational_intensity": real,
+    }
+    return pa.schema(
+        {
+            "arch": text,
+            "base": text,
+            **dict.fromkeys(manifest["keys"], real),
+            "workload": text,
+            "layer": whole,
+            "problem": text,
+            "count": whole,
+            "objective": text,
+            "rank": whole,
+            "schedule": text,
+            "time_s": real,
+            "time_bound_s": real,
+            "problem_bound_s": real,
+            "bound_by": text,
+            "compute_time_s": real,
+            "compute_utilisation": real,
+            "dram_bytes": whole,
+            "dram_read_bytes": whole,
+            "dram_write_bytes": whole,
+            "least_dram_bytes": whole,
+            "required_dram_bandwidth_bytes_per_s": real,
+            "energy_pj": real,
+            "levels": pa.list_(pa.struct(level)),
+            "lower_bound": real,
+            "gap": real,
+            "proven": pa.bool_(),
+            "nodes": whole,
+            "space_size": real,
+            "error": text,
+        }
+    )
+
+
+def arrow() -> Any:
+    """Import pyarrow.
+
+    Raises
+    ------
+    MissingExtraError
+        If it is not installed.
+    """
+    try:
+        import pyarrow as pa
+    except ImportError:
+        raise MissingExtraError(_EXTRA) from None
+    return pa

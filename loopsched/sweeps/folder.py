@@ -1,0 +1,256 @@
+"""A run folder: what a sweep has found, safe from a kill at any moment.
+
+Every process that works on the folder writes a shard of its own, whole lines
+at a time, each with a check sum: what a kill tears is not read again, and what
+is whole is never touched again.  ``manifest.json`` and the results appear under
+their names only when they are complete.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from loopsched.errors import SweepError
+from loopsched.results import Row
+from loopsched.sweeps.plan import cells, differences, n_tasks
+from loopsched.sweeps.tasks import Answer
+
+MANIFEST, LOCK, SHARDS = "manifest.json", "lock", "shards"
+RESULTS = {"jsonl": "results.jsonl", "parquet": "results.parquet"}
+_LINE = re.compile(rb'\{"task": ([0-9]{1,18}), "check": "([0-9a-f]{8})", "rows": (\[.*\])\}\n')
+
+
+class Shards:
+    """The answers in a folder, and where each of them stands.
+
+    Parameters
+    ----------
+    folder : path
+    total : int
+        Tasks that there are.
+    """
+
+    def __init__(self, folder: Path, total: int) -> None:
+        self._folder = folder / SHARDS
+        self._total = total
+        self._places: dict[int, tuple[Path, int]] = {}
+        self._open: tuple[Path, BinaryIO] | None = None
+        for path in self._paths():
+            self._scan(path)
+
+    def __contains__(self, task: object) -> bool:
+        return task in self._places
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def _paths(self) -> list[Path]:
+        return sorted(self._folder.glob("[0-9]*.jsonl"))
+
+    def _scan(self, path: Path) -> None:
+        offset = 0
+        with path.open("rb") as stream:
+            for line in stream:
+                found = _LINE.fullmatch(line)
+                # A torn line is no answer: its task is done again.
+                if found and found[2] == _check(found[1], found[3]):
+                    task = int(found[1])
+                    if task < self._total:
+                        self._places.setdefault(task, (path, offset))
+                offset += len(line)
+
+    def rows(self, task: int) -> list[Row]:
+        """Read what was found for a task."""
+        path, offset = self._places[task]
+        if self._open is None or self._open[0] != path:
+            self.close()
+            self._open = path, path.open("rb")
+        stream = self._open[1]
+        stream.seek(offset)
+        found: list[Row] = json.loads(stream.readline())["rows"]
+        return found
+
+    def close(self) -> None:
+        """Close the file that was read last."""
+        if self._open is not None:
+            self._open[1].close()
+            self._open = None
+
+    def new(self) -> Shard:
+        """Begin a shard."""
+        numbers = [int(path.stem) for path in self._paths() if path.stem.isdecimal()]
+        return Shard(self._folder / f"{max(numbers, default=0) + 1:06}.jsonl", self._places)
+
+
+class Shard:
+    """The file of one process: it only grows, by whole lines."""
+
+    def __init__(self, path: Path, places: dict[int, tuple[Path, int]]) -> None:
+        self._path = path
+        self._places = places
+        self._stream: BinaryIO | None = None
+        self._end = 0
+
+    def add(self, answers: Iterable[Answer]) -> None:
+        """Write answers down, all at once."""
+        lines = []
+        for answer in answers:
+            task, rows = str(answer.task).encode(), answer.rows.encode()
+            lines.append(
+                b'{"task": %s, "check": "%s", "rows": %s}\n' % (task, _check(task, rows), rows)
+            )
+            self._places[answer.task] = self._path, self._end
+            self._end += len(lines[-1])
+        if not lines:
+            return
+        if self._stream is None:  # no empty shard of a process that found nothing to do
+            self._stream = self._path.open("xb", buffering=0)
+        _write_all(self._stream, b"".join(lines))
+
+    def close(self) -> None:
+        """Make sure that everything is on the disk."""
+        if self._stream is not None:
+            os.fsync(self._stream.fileno())
+            self._stream.close()
+
+
+def _write_all(stream: BinaryIO, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[stream.write(view) :]
+
+
+def _check(task: bytes, rows: bytes) -> bytes:
+    return b"%08x" % zlib.crc32(task + b" " + rows)
+
+
+class RunFolder:
+    """A folder that this process alone writes to.
+
+    Parameters
+    ----------
+    path : path
+        New, empty, or that of the same sweep begun before.
+    manifest : dict
+
+    Raises
+    ------
+    SweepError
+        If another process works on it, it is of another sweep, or it cannot
+        be written.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], manifest: Row) -> None:
+        self.path = Path(path)
+        self._lock: BinaryIO | None = None
+        try:
+            self._begin(manifest)
+        except OSError as error:
+            self.close()
+            raise SweepError(f"{self.path}: cannot be written: {error.strerror}") from error
+        except BaseException:
+            self.close()
+            raise
+        self.manifest = manifest
+
+    def _begin(self, manifest: Row) -> None:
+        if self.path.is_dir() and not (self.path / MANIFEST).exists():
+            strange = [one.name for one in self.path.iterdir() if not _is_ours(one.name)]
+            if strange:
+                raise SweepError(
+                    f"{self.path}: has '{sorted(strange)[0]}' and no {MANIFEST}; a sweep needs a "
+                    "folder of its own"
+                )
+        (self.path / SHARDS).mkdir(parents=True, exist_ok=True)
+        self._take_lock()
+        old = read_manifest(self.path) if (self.path / MANIFEST).exists() else None
+        if old is None:
+            text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
+            write_whole(self.path / MANIFEST, text.encode())
+        else:
+            # What JSON makes of the manifest is what the folder has.
+            faults = differences(old, json.loads(json.dumps(manifest)))
+            if faults:
+                raise SweepError.joined(f"{self.path}: is the folder of another sweep", faults)
+        self.shards = Shards(self.path, n_tasks(manifest))
+
+    def _take_lock(self) -> None:
+        # The system drops this lock when the process ends, whatever ends it.
+        self._lock = (self.path / LOCK).open("a+b")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._lock.seek(0)
+            whose = self._lock.read(20).decode(errors="replace").strip()
+            raise SweepError(
+                f"{self.path}: process {whose or 'of another user'} is working on it; "
+                "one at a time can"
+            ) from None
+        self._lock.truncate(0)
+        self._lock.write(str(os.getpid()).encode())
+        self._lock.flush()
+
+    def __enter__(self) -> RunFolder:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let other processes work on it."""
+        if hasattr(self, "shards"):
+            self.shards.close()
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+
+def _is_ours(name: str) -> bool:
+    return name in (LOCK, SHARDS) or name.endswith(".part")
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file that is there in full or not at all."""
+    part = path.with_name(f"{path.name}.part")
+    with part.open("wb") as stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
+    part.replace(path)
+
+
+def read_manifest(folder: Path) -> Row:
+    """Read what a folder's results are results of.
+
+    Raises
+    ------
+    SweepError
+        If it is no run folder.
+    """
+    path = folder / MANIFEST
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+        n_tasks(found)
+    except FileNotFoundError:
+        raise SweepError(f"{folder}: no run folder: it has no {MANIFEST}") from None
+    except OSError as error:
+        raise SweepError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise SweepError(f"{path}: not written by a sweep") from None
+    manifest: Row = found
+    return manifest
+
+
+def all_rows(manifest: Mapping[str, Any], shards: Shards) -> Iterator[Row]:
+    """List the rows found so far, in the order of the results."""
+    for cell in cells(manifest):
+        if cell.task in shards:
+            for row in shards.rows(cell.task):
+                yield {**cell.head, **row}
