@@ -17,7 +17,6 @@ PARTS = (
     "cells",
     "walk",
     "replay",
-    "slices",
     "buffer",
     "compute",
     "machine",
