@@ -85,7 +85,7 @@ def test_plot_without_matplotlib(
     assert run(["validate", "counters", str(file), "--plot", "x.svg"]) == 1
     assert "the extra 'plot'" in capsys.readouterr().err
     assert run(["validate", "counters", str(file), "--plot", "x.txt"]) == 3
-    assert "x.txt: a plot ends in .svg, .png or .pdf" in capsys.readouterr().err
+    assert "x.txt: a plot ends in .svg, .png, .pdf or .csv" in capsys.readouterr().err
 
 
 # Contents of the file, and what the message must name.

@@ -132,7 +132,7 @@ def test_plot_without_matplotlib(
     assert "the extra 'plot'" in printed.err
     assert printed.out == ""
     assert run(["validate", "times", str(file), "--plot", "x.txt"]) == 3
-    assert "x.txt: a plot ends in .svg, .png or .pdf" in capsys.readouterr().err
+    assert "x.txt: a plot ends in .svg, .png, .pdf or .csv" in capsys.readouterr().err
 
 
 # Contents of the file, arguments, and what the message must name.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -55,7 +56,7 @@ _KERNEL = "kernel:"
     metavar="N",
     help="Work on N searches at a time.",
 )
-@click.option("--plot", metavar="FILE.svg", help="Draw a tornado plot (.svg .png .pdf).")
+@options.plot("a tornado")
 @options.form
 def sensitivity(
     workload: str,
@@ -65,7 +66,7 @@ def sensitivity(
     vary: Sequence[str],
     quantity: Literal["time", "estimate", "dram_bytes"],
     jobs: int,
-    plot: str | None,
+    plot: tuple[Path, ...],
     form: Style,
     **given: object,
 ) -> None:
@@ -89,10 +90,6 @@ def sensitivity(
         chosen = select(workload, layers, element_bytes).workload
     machine = load_arch(arch)
     wanted: Mapping[str, Sequence[float]] | None = parse_vary(vary) or None
-    if plot is not None:
-        from loopsched.validation.plot import plot_target
-
-        plot_target(plot)  # before the work, not after it
     steps = n_steps(chosen, machine, wanted, kernels)
     output.announce_compilation()
     done: list[Point] = []
@@ -113,10 +110,11 @@ def sensitivity(
         if done:
             found = Sensitivity(chosen.name, machine.name, quantity, done[0], tuple(done[1:]))
             _print(found, form, "a library's kernels" if kernels is None else workload)
-            if plot is not None and len(done) > 1:
-                from loopsched.study.plot import plot_sensitivity
+            if plot and len(done) > 1:
+                from loopsched.plots.figure import save_plots
+                from loopsched.plots.tornado import tornado_figure, tornado_rows
 
-                plot_sensitivity(found, plot)
+                save_plots(plot, lambda: tornado_rows(found), lambda: tornado_figure(found))
 
 
 def _print(found: Sensitivity, form: Style, whose: str) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import click
 
-from loopsched.cli import output
-from loopsched.cli.validate_times import times
+from loopsched.cli import options, output
+from loopsched.cli.validate_times import save_comparisons, times
 from loopsched.render import Column, percent, scaled, words
 
 if TYPE_CHECKING:
@@ -55,13 +56,13 @@ validate.add_command(times)
     show_default=True,
     help="A table for people, or {summary, rows}, or rows, for programs.",
 )
-@click.option("--plot", metavar="FILE.svg", help="Draw predicted over measured (.svg .png .pdf).")
+@options.plot("predicted over measured")
 def counters(
     file: str,
     arch: str,
     method: Literal["simulator", "evaluate"],
     form: Literal["table", "json", "csv"],
-    plot: str | None,
+    plot: tuple[Path, ...],
 ) -> None:
     """Compare predicted DRAM and L2 traffic with hardware counters.
 
@@ -71,14 +72,11 @@ def counters(
     dram_write_bytes, l2_read_sectors.  See docs/counters.md.
     """
     from loopsched.validation import read_counters, validate_counters
-    from loopsched.validation.plot import plot_target, plot_validation
 
-    if plot is not None:
-        plot_target(plot)  # before the work, not after it
     with output.Progress(len(read_counters(file))) as progress:
         found = validate_counters(file, arch, method=method, progress=progress.step)
-    if plot is not None:
-        plot_validation(found, plot)
+    if plot:
+        save_comparisons(plot, found)
     if form == "json":
         from loopsched.results import json_text
 

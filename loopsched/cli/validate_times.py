@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from loopsched.cli import output
+from loopsched.cli import options, output
 from loopsched.render import Column, percent, scaled, words
 
 if TYPE_CHECKING:
-    from loopsched.validation.times import TimeValidation
+    from loopsched.validation import TimeValidation, Validation
 
 _EPILOG = """\b
 loopsched validate times deepbench_gemm_measured --where gpu=V100
@@ -59,7 +60,7 @@ loopsched validate times mine.csv --arch v100 --format json
     show_default=True,
     help="Tables for people, or {summary, rows}, or rows, for programs.",
 )
-@click.option("--plot", metavar="FILE.svg", help="Draw estimate over measured (.svg .png .pdf).")
+@options.plot("estimate over measured")
 def times(
     file: str,
     arch: str | None,
@@ -67,7 +68,7 @@ def times(
     where: Sequence[str],
     worst: int,
     form: Literal["table", "json", "csv"],
-    plot: str | None,
+    plot: tuple[Path, ...],
 ) -> None:
     """Compare bounds and estimates of library kernels with measured times.
 
@@ -76,21 +77,16 @@ def times(
     names work as FILE), or 'problem' as text; 'gpu' and 'precision', if they
     vary; and 'time_us'.  See docs/validation_times.md.
     """
-    from loopsched.validation.plot import plot_target
     from loopsched.validation.time_files import read_times
     from loopsched.validation.times import validate_times
 
     wanted = _wanted(where)
-    if plot is not None:
-        plot_target(plot)  # before the work, not after it
     with output.Progress(len(read_times(file))) as progress:
         found = validate_times(
             file, arch, algorithm=algorithm, where=wanted, worst=worst, progress=progress.step
         )
-    if plot is not None:
-        from loopsched.validation.time_plot import plot_times
-
-        plot_times(found, plot)
+    if plot:
+        save_comparisons(plot, found)
     if form == "json":
         from loopsched.results import json_text
 
@@ -99,6 +95,15 @@ def times(
         output.print_rows((dict(row) for row in found.rows), form)
     else:
         _show(found)
+
+
+def save_comparisons(targets: Sequence[Path], found: Validation | TimeValidation) -> None:
+    """Write the plots of predictions over measurements."""
+    from loopsched.plots.figure import save_plots
+    from loopsched.plots.measured import comparisons, measured_figure, measured_rows
+
+    panels = comparisons(found)
+    save_plots(targets, lambda: measured_rows(panels), lambda: measured_figure(panels))
 
 
 def _wanted(where: Sequence[str]) -> dict[str, str]:

@@ -94,7 +94,10 @@ def plot_ski_slope(
     if form == "bandwidth" and arch is None:
         raise InputError("the form 'bandwidth' needs an arch, whose units are to be kept busy")
     ax = axes_of(ax)
-    style.dress(ax, _title(curves))
+    style.dress(ax)
+    # Above the names of levels.
+    pad = 6.0 if arch is None else 2.8 * style.NOTE
+    ax.set_title(_title(curves), fontsize=style.TITLE, color=style.INK, pad=pad)
     drawn = [curve for curve in curves if curve.capacities_bytes]
     style.label_x(ax, "capacity of the buffer (B)")
     style.label_y(ax, _LABELS[form])
@@ -196,11 +199,11 @@ def _machine(ax: Axes, arch: Arch, left: float, right: float) -> None:
         ax.axvline(size, color=style.INK, linewidth=0.7, linestyle=style.DASHES[3])
         ax.annotate(
             f"{level.name}\n{style.binary(size)}B",
-            (size, 0.02),
+            (size, 1.0),
             xycoords=("data", "axes fraction"),
-            xytext=(-2, 0),
+            xytext=(0, 1.5),
             textcoords="offset points",
-            ha="right",
+            ha="center",
             va="bottom",
             fontsize=style.NOTE,
             color=style.INK,

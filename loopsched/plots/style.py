@@ -33,6 +33,8 @@ DASHES: tuple[Any, ...] = (
     (0, (3, 1)),
     (0, (1, 3)),
 )
+# Of areas that touch: as light and dark as can be told apart in grey.
+FILLS = ("#0072B2", "#E69F00", "#9BD4F0", "#009E73", "#CC79A7", "#D55E00", "#000000")
 HATCHES = ("", "////", "....", "xxxx", "----", "ooo", "++++")
 INK, GREY, PALE = "0.15", "0.5", "0.9"
 
@@ -43,6 +45,7 @@ class Look(NamedTuple):
     """What tells one group from the others, in colour and in grey."""
 
     colour: str
+    fill: str
     marker: str
     dash: Any
     hatch: str
@@ -57,7 +60,7 @@ def look(number: int) -> Look:
     ('#D55E00', 's', True)
     """
     i = number % len(COLOURS)
-    return Look(COLOURS[i], MARKERS[i], DASHES[i], HATCHES[i])
+    return Look(COLOURS[i], FILLS[i], MARKERS[i], DASHES[i], HATCHES[i])
 
 
 def looks(names: Iterable[str]) -> dict[str, Look]:
@@ -99,15 +102,27 @@ def dress(ax: Axes, title: str = "") -> None:
 
 
 def legend(ax: Axes, **where: Any) -> None:
-    """Add a legend, if something has a label, without a frame."""
+    """Add a legend, if something has a label, on white."""
     if ax.get_legend_handles_labels()[0]:
-        found = ax.legend(fontsize=NOTE, labelcolor=INK, **{"frameon": False, **where})
+        found = ax.legend(fontsize=NOTE, labelcolor=INK, **where)
         found.set_zorder(6)
+        handles: list[Any] = list(found.legend_handles)
+        for handle in handles:
+            if hasattr(handle, "set_sizes"):  # points of many sizes: one in the legend
+                handle.set_sizes([24.0])
+        frame = found.get_frame()
+        frame.set(linewidth=0, facecolor="white", alpha=0.85)
 
 
 def nothing(ax: Axes, text: str) -> None:
     """Say in the middle why there is nothing to see."""
     ax.text(0.5, 0.5, text, ha="center", va="center", fontsize=LABEL, color=INK,
+            transform=ax.transAxes)  # fmt: skip
+
+
+def note(ax: Axes, text: str) -> None:
+    """Add a remark below the upper left corner."""
+    ax.text(0.02, 0.98, text, ha="left", va="top", fontsize=NOTE, color=INK,
             transform=ax.transAxes)  # fmt: skip
 
 
@@ -172,12 +187,18 @@ def log_axis(axis: XAxis | YAxis, low: float, high: float) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def capacity_axis(axis: XAxis | YAxis, low: float, high: float, most: int = 8) -> None:
+def inches(ax: Axes) -> float:
+    """Estimate how wide an Axes is on paper, before it is laid out."""
+    return float(ax.get_position().width * ax.figure.bbox.width / ax.figure.figure.dpi)
+
+
+def capacity_axis(axis: XAxis | YAxis, low: float, high: float) -> None:
     """Make an axis of capacities: powers of two, in binary prefixes."""
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     _limits(axis, low, high)
     first, last = math.ceil(math.log2(low) - 1e-9), math.floor(math.log2(high) + 1e-9)
+    most = max(2, int(2.2 * inches(axis.axes)))
     step = max(1, -(-(last - first + 1) // most))
     if step > 2:  # 1 KiB, 32 KiB, 1 MiB: steps that meet the prefixes
         step = next((n for n in (5, 10, 20) if n >= step), step)
