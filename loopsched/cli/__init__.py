@@ -36,6 +36,8 @@ _COMMANDS = {
     "reproduce": ("reproduce", "Reproduce the tables of a report, with ours beside."),
     "sensitivity": ("sensitivity", "Search again on changed machines: what matters?"),
     "sweep": ("sweep", "Search whole grids of machines and workloads; resumable."),
+    "report": ("report", "Make a page of saved results, to explore in a browser."),
+    "explore": ("explore", "Search, and open the page of what was found."),
     "archs": ("listing", "List architectures, or show one with its sources."),
     "workloads": ("listing", "List workloads, or show one with its problems."),
 }

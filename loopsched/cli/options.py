@@ -120,15 +120,18 @@ _OBJECTIVES = ("time", "dram_bytes", "energy", "edp")
 _STRATEGIES = ("exact", "exhaustive", "random", "local")
 _VALUES = ("high", "point", "low")
 
-goal = _together(
-    click.option(
-        "--objective",
-        "-o",
+
+def _objective(*names: str) -> Callable[[Command], Command]:
+    return click.option(
+        *names,
         type=click.Choice(_OBJECTIVES),
         default="time",
         show_default=True,
         help="What to make small; edp: energy times time.",
-    ),
+    )
+
+
+_HOW = (
     click.option(
         "--strategy",
         "-s",
@@ -154,6 +157,9 @@ goal = _together(
         help="Schedules that random and local score.",
     ),
 )
+goal = _together(_objective("--objective", "-o"), *_HOW)
+# Where -o names a file.
+goal_in_full = _together(_objective("--objective"), *_HOW)
 
 
 def goal_of(given: Mapping[str, Any]) -> dict[str, Any]:

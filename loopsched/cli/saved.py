@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loopsched.arch_file import load_arch
-from loopsched.cli.inputs import schedule_from, select
+from loopsched.cli.inputs import select
 from loopsched.errors import InputError, nearest
+from loopsched.notation import parse_schedule
 from loopsched.results import Row, read_rows, workload_digest
 
 if TYPE_CHECKING:
     from loopsched.arch import Arch
     from loopsched.nest import Schedule
     from loopsched.problem import Problem
+    from loopsched.workload import Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Saved:
+    """A row of a result file with what it speaks of, found unchanged."""
+
+    where: str
+    row: Row
+    problem: Problem
+    schedule: Schedule
+    arch: Arch
 
 
 def is_result_file(text: str) -> bool:
@@ -42,15 +56,26 @@ def saved_schedules(
         If the file has no such layer or rank, or its workload or architecture
         has changed since.
     """
-    rows = [
-        (f"{path}: row {position}", row)
-        for position, row in read_rows(path)
-        if _is_meant(row, layers, rank)
-    ]
-    if not rows:
+    n_rows = 0
+    for found in saved_rows(path, lambda row: _is_meant(row, layers, rank)):
+        n_rows += 1
+        yield found.problem, found.schedule, found.arch
+    if not n_rows:
         raise InputError(f"{path}: no row of layer {' '.join(layers) or 'any'}, rank {rank or 1}")
-    for where, row in rows:
-        yield _load(where, row)
+
+
+def saved_rows(path: str, is_meant: Callable[[Row], bool] = lambda row: True) -> Iterator[Saved]:
+    """Load the rows of a result file that are meant, each with its problem and machine.
+
+    Raises
+    ------
+    InputError
+        As for `saved_schedules`.
+    """
+    inputs = _Inputs()
+    for position, row in read_rows(path):
+        if is_meant(row):
+            yield inputs.load(f"{path}: row {position}", row)
 
 
 def _is_meant(row: Row, layers: Sequence[str], rank: int | None) -> bool:
@@ -65,19 +90,48 @@ def _text(where: str, row: Row, key: str) -> str:
     return value
 
 
-def _load(where: str, row: Row) -> tuple[Problem, Schedule, Arch]:
-    number, width = row.get("layer", 0), row.get("element_bytes")
-    if not re.fullmatch(r"[0-9]{1,9}", str(number)):
-        raise InputError(f"{where}: 'layer' is {str(number)[:40]!r}; a whole number is needed")
-    name = _text(where, row, "workload")
-    whole = select(name, (), width if isinstance(width, int) else None).workload
-    if workload_digest(whole) != row.get("workload_digest"):
-        raise InputError(f"{where}: workload '{name}' is no longer what was searched; search again")
-    arch = load_arch(_text(where, row, "arch"))
-    if arch.digest != row.get("arch_digest"):
-        raise InputError(
-            f"{where}: architecture '{arch.name}' is no longer what was searched on; search again"
-        )
-    chosen = select(name, (str(number),), width if isinstance(width, int) else None)
-    problem = chosen.workload.problems[0]
-    return problem, schedule_from(_text(where, row, "schedule"), problem), arch
+@dataclass(frozen=True, slots=True)
+class _Inputs:
+    """Workloads and machines that rows name, each read and digested once."""
+
+    workloads: dict[tuple[str, int | None], tuple[Workload, str]] = field(default_factory=dict)
+    archs: dict[str, Arch] = field(default_factory=dict)
+
+    def load(self, where: str, row: Row) -> Saved:
+        number = row.get("layer", 0)
+        if not re.fullmatch(r"[0-9]{1,9}", str(number)):
+            raise InputError(f"{where}: 'layer' is {str(number)[:40]!r}; a whole number is needed")
+        problems = self._workload(where, row).problems
+        if int(number) >= len(problems):
+            raise InputError(
+                f"{where}: no layer {number}; layers are numbered 0 to {len(problems) - 1}"
+            )
+        problem = problems[int(number)]
+        arch = self._arch(where, row)
+        schedule = parse_schedule(_text(where, row, "schedule"), problem)
+        return Saved(where, row, problem, schedule, arch)
+
+    def _workload(self, where: str, row: Row) -> Workload:
+        name, given = _text(where, row, "workload"), row.get("element_bytes")
+        width = given if isinstance(given, int) else None
+        if (name, width) not in self.workloads:
+            whole = select(name, (), width).workload
+            self.workloads[name, width] = whole, workload_digest(whole)
+        workload, digest = self.workloads[name, width]
+        if digest != row.get("workload_digest"):
+            raise InputError(
+                f"{where}: workload '{name}' is no longer what was searched; search again"
+            )
+        return workload
+
+    def _arch(self, where: str, row: Row) -> Arch:
+        name = _text(where, row, "arch")
+        if name not in self.archs:
+            self.archs[name] = load_arch(name)
+        arch = self.archs[name]
+        if arch.digest != row.get("arch_digest"):
+            raise InputError(
+                f"{where}: architecture '{arch.name}' is no longer what was searched on; "
+                "search again"
+            )
+        return arch

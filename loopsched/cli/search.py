@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import click
@@ -64,6 +65,34 @@ def search(
 
     WORKLOAD is a name, a file, or a problem such as gemm:m=4,n=3,k=2.
     """
+    is_kept = out is not None or form != "table"  # a table alone shows no brackets
+    found = searched(
+        workload, layers, element_bytes, arch, top=top, jobs=jobs, given=given, has_brackets=is_kept
+    )
+    _report(found.rows, found.chosen, found.machine.name, out, form, top)
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """A search under way: its rows come layer by layer."""
+
+    chosen: Selection
+    machine: Arch
+    rows: Iterator[list[Row]]
+
+
+def searched(
+    workload: str,
+    layers: Sequence[str],
+    element_bytes: int | None,
+    arch: str,
+    *,
+    top: int,
+    jobs: int,
+    given: Mapping[str, object],
+    has_brackets: bool,
+) -> Searched:
+    """Start the search that a command's options ask for."""
     from loopsched.arch_file import load_arch
     from loopsched.scheduler import search_workload
 
@@ -81,9 +110,7 @@ def search(
         **goal,
     )
     origin = _origin(workload, arch, machine, element_bytes, goal)
-    is_kept = out is not None or form != "table"  # a table alone shows no brackets
-    rows = _rows(found, chosen, origin, has_brackets=is_kept)
-    _report(rows, chosen, machine.name, out, form, top)
+    return Searched(chosen, machine, _rows(found, chosen, origin, has_brackets=has_brackets))
 
 
 def _origin(

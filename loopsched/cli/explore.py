@@ -1,0 +1,95 @@
+"""``explore``: search, and open the page of what was found."""
+
+from __future__ import annotations
+
+import tempfile
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from loopsched.cli import options, output, page_file
+from loopsched.cli.search import Searched, searched
+
+if TYPE_CHECKING:
+    from loopsched.results import Row
+
+_EPILOG = """\b
+loopsched explore resnet50                             25 layers on a Titan V
+loopsched explore gemm:m=1760,n=128,k=1760 -a h200     one problem
+loopsched explore vgg16 --no-open -o vgg16.html        only write the page
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("workload")
+@options.layers
+@options.element_bytes
+@options.arch
+@options.goal_in_full
+@options.constraints
+@click.option(
+    "--top",
+    type=click.IntRange(1),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="Keep the N best schedules.",
+)
+@page_file.jobs
+@page_file.curves
+@click.option(
+    "--output",
+    "-o",
+    "target",
+    metavar="FILE",
+    help="Where the page goes; by default into a new temporary folder.",
+)
+@click.option("--no-open", is_flag=True, help="Write the page, but open no browser.")
+def explore(
+    workload: str,
+    layers: tuple[str, ...],
+    element_bytes: int | None,
+    arch: str,
+    top: int,
+    jobs: int,
+    curves: bool,
+    target: str | None,
+    no_open: bool,
+    **given: object,
+) -> None:
+    """Search every problem of WORKLOAD, and open the explorer page of the results.
+
+    WORKLOAD is a name, a file, or a problem such as gemm:m=4,n=3,k=2.
+    """
+    path = None if target is None else page_file.target_of(target)
+    found = searched(
+        workload, layers, element_bytes, arch, top=top, jobs=jobs, given=given, has_brackets=True
+    )
+    rows: list[Row] = []
+    try:
+        _search(found, rows)
+    finally:  # an interruption shows the layers that are done
+        if rows:
+            path = path or Path(tempfile.mkdtemp(prefix="loopsched-")) / "explore.html"
+            _show(found, rows, path, curves, jobs, not no_open)
+
+
+def _search(found: Searched, rows: list[Row]) -> None:
+    with output.Progress(len(found.chosen.numbers)) as progress:
+        for some in found.rows:
+            rows += some
+            progress.step(some[0]["problem"])
+
+
+def _show(
+    found: Searched, rows: list[Row], path: Path, has_curves: bool, n_jobs: int, opens: bool
+) -> None:
+    done = {row["layer"] for row in rows}
+    numbered = zip(found.chosen.numbers, found.chosen.workload.problems, strict=True)
+    problems = {number: problem for number, problem in numbered if number in done}
+    page_file.write_page(path, rows, problems, found.machine, has_curves=has_curves, n_jobs=n_jobs)
+    click.echo(page_file.said(path, len(problems)))
+    if opens and not webbrowser.open(path.resolve().as_uri()):
+        click.echo(f"no browser found here; open {path}", err=True)

@@ -1,0 +1,94 @@
+"""The explorer page as a file, for the commands that make one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from loopsched.cli import output
+from loopsched.errors import InputError
+from loopsched.render import scaled
+
+if TYPE_CHECKING:
+    from loopsched.arch import Arch
+    from loopsched.curves.curve import Curve
+    from loopsched.problem import Problem
+    from loopsched.results import Row
+
+curves = click.option(
+    "--curves", is_flag=True, help="Also find the least traffic of every layer by capacity."
+)
+jobs = click.option(
+    "--jobs",
+    "-j",
+    type=click.IntRange(1),
+    default=1,
+    metavar="N",
+    help="Work on N problems at a time.",
+)
+
+
+def target_of(path: str) -> Path:
+    """Check, before the work, where a page is to be written.
+
+    Examples
+    --------
+    >>> target_of("no_such_folder/report.html")
+    Traceback (most recent call last):
+        ...
+    loopsched.errors.InputError: no_such_folder/report.html: cannot be written: no folder ...
+    """
+    target = Path(path)
+    if not target.parent.is_dir():
+        raise InputError(f"{target}: cannot be written: no folder '{target.parent}'")
+    if target.is_dir():
+        raise InputError(f"{target}: cannot be written: it is a folder")
+    return target
+
+
+def write_page(
+    target: Path,
+    rows: list[Row],
+    problems: dict[int, Problem],
+    arch: Arch,
+    *,
+    has_curves: bool,
+    n_jobs: int,
+) -> None:
+    """Write the page under its name once it is complete."""
+    from loopsched.page.report import report_html
+
+    found = _curves(problems, n_jobs) if has_curves else None
+    page = report_html(rows, problems, arch, curves=found)
+    part = target.with_name(f"{target.name}.part")
+    try:
+        part.write_text(page, encoding="utf-8")
+        part.replace(target)
+    except OSError as error:
+        part.unlink(missing_ok=True)
+        raise InputError(f"{target}: cannot be written: {error.strerror}") from error
+
+
+def said(target: Path, n_layers: int) -> str:
+    """Say what has been written."""
+    noun = "layer" if n_layers == 1 else "layers"
+    return f"{target}: {n_layers} {noun}, {scaled(target.stat().st_size, 'B')}"
+
+
+def _curves(problems: dict[int, Problem], n_jobs: int) -> dict[int, Curve]:
+    from loopsched.curves import _front_kernels
+    from loopsched.curves.network import workload_curves
+    from loopsched.workload import Workload
+
+    output.announce_compilation(_front_kernels.grow_front, "the search of curves")
+    # Workloads need names of their own for problems; layers have numbers, too.
+    named = [problem.renamed(f"{number}") for number, problem in problems.items()]
+    with output.Progress(len(problems)) as progress:
+        found = {}
+        workload = Workload("page", tuple(named))
+        for number, one in zip(problems, workload_curves(workload, jobs=n_jobs), strict=True):
+            found[number] = one
+            progress.step(f"curve of {problems[number].name}")
+    return found

@@ -1,0 +1,65 @@
+"""``report``: what a search has saved, as a page to explore."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from loopsched.cli import page_file
+from loopsched.errors import InputError
+
+if TYPE_CHECKING:
+    from loopsched.arch import Arch
+    from loopsched.problem import Problem
+    from loopsched.results import Row
+
+_EPILOG = """\b
+loopsched search resnet50 --top 3 --out r.jsonl && loopsched report r.jsonl
+loopsched report r.jsonl -o resnet50.html --curves
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("results")
+@click.option(
+    "--output",
+    "-o",
+    "target",
+    default="report.html",
+    show_default=True,
+    metavar="FILE",
+    help="Where the page goes.",
+)
+@page_file.curves
+@page_file.jobs
+def report(results: str, target: str, curves: bool, jobs: int) -> None:
+    """Make a page of RESULTS: one file, to open in any browser, without a network.
+
+    RESULTS is what 'loopsched search --out' saved: .jsonl or .json.
+    """
+    path = page_file.target_of(target)
+    rows, problems, arch = _loaded(results)
+    page_file.write_page(path, rows, problems, arch, has_curves=curves, n_jobs=jobs)
+    click.echo(page_file.said(path, len(problems)))
+
+
+def _loaded(results: str) -> tuple[list[Row], dict[int, Problem], Arch]:
+    """Load rows with their problems and machine, checked to be what was searched."""
+    from loopsched.cli.saved import saved_rows
+
+    if results.endswith(".csv"):
+        raise InputError(f"{results}: rows in CSV leave out the levels; save .jsonl or .json")
+    found = list(saved_rows(results))
+    if not found:
+        raise InputError(f"{results}: no rows; a page needs at least one result")
+    for key in ("arch_digest", "workload_digest", "objective"):
+        values = list(dict.fromkeys(str(one.row.get(key)) for one in found))
+        if len(values) > 1:
+            name = key.removesuffix("_digest")
+            raise InputError(
+                f"{results}: rows of {len(values)} searches ('{name}' differs); "
+                "a page shows one: make one of each"
+            )
+    problems = {int(one.row["layer"]): one.problem for one in found if "layer" in one.row}
+    return [one.row for one in found], problems, found[0].arch

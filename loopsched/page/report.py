@@ -1,0 +1,269 @@
+"""The explorer page: results of a search as one file of HTML that asks nothing of a network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import re
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from loopsched.footprint import tensor_bytes
+from loopsched.loops_text import render_loops
+from loopsched.models.machine import data_type_of
+from loopsched.nest import Loop, Schedule
+from loopsched.page.data import arch_data, problem_data
+from loopsched.page.model import model_js
+from loopsched.page.rows import rows_by_layer
+from loopsched.results import Row, json_text, totals
+
+if TYPE_CHECKING:
+    from loopsched.arch import Arch
+    from loopsched.curves.curve import Curve
+    from loopsched.problem import Problem
+
+# In the order in which they are loaded: each uses only what stands above it.
+_SCRIPTS = (
+    "format", "dom", "state", "table", "roofline", "layer", "edit", "editor", "nest", "levels",
+    "alternatives", "slope", "help", "main",
+)  # fmt: skip
+_SCORES = (
+    "time_s", "time_bound_s", "bound_by", "compute_time_s", "compute_utilisation", "dram_bytes",
+    "energy_pj",
+)  # fmt: skip
+_LEVEL_SCORES = ("promised_bytes", "working_set_bytes", "time_s")
+_MOST_STEPS = 400
+
+
+def report_html(
+    rows: Sequence[Row],
+    problems: Mapping[int, Problem],
+    arch: Arch,
+    *,
+    curves: Mapping[int, Curve] | None = None,
+) -> str:
+    """Make the explorer page of a search: one file, with all that it needs inside.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        What `loopsched search` saves: of every layer one row a schedule, by ``rank``.
+    problems : mapping of int to Problem
+        The problem of each ``layer`` of the rows.
+    arch : Arch
+        The machine that was searched on.
+    curves : mapping of int to Curve, optional
+        Least traffic by capacity, of some layers.
+
+    Returns
+    -------
+    str
+        HTML; the same for the same arguments.
+
+    Raises
+    ------
+    InputError
+        If there are no rows, or some are not what a search saves.
+
+    Examples
+    --------
+    >>> from loopsched import gemm, load_arch, search
+    >>> from loopsched.results import result_rows
+    >>> problem, arch = gemm(m=64, n=64, k=64), load_arch("titan_v")
+    >>> rows = [{"layer": 0, "count": 1} | row for row in result_rows(search(problem, arch))]
+    >>> page = report_html(rows, {0: problem}, arch)
+    >>> page.startswith("<!doctype html>"), "src=" in page
+    (True, False)
+    """
+    layers = rows_by_layer(rows, len(arch.caches))
+    data = _page_data(layers, problems, arch, curves or {})
+    parts = {
+        "style": _text("page.css"),
+        "model": model_js(),
+        "page": _page_js(),
+        "data": _embedded(data),
+        "title": html.escape(data["title"]),
+        "heading": html.escape(data["title"]),
+        "version": html.escape(data["version"]),
+    }
+    parts["policy"] = _policy(parts["style"], (parts["model"], parts["page"]))
+    # One pass: what is put in is not looked at again, whatever names it holds.
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _text("page.html"))
+
+
+def _text(name: str) -> str:
+    return files("loopsched.page").joinpath(name).read_text(encoding="utf-8")
+
+
+def _page_js() -> str:
+    parts = "\n".join(_text(f"ui/{name}.js") for name in _SCRIPTS)
+    return f"'use strict';\n(() => {{\n{parts}\n}})();\n"
+
+
+def _policy(style: str, scripts: Sequence[str]) -> str:
+    """Allow the page's own style and scripts by their hashes, and no connection at all."""
+    allowed = " ".join(f"'{_hash(script)}'" for script in scripts)
+    return (
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src {allowed}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _embedded(data: object) -> str:
+    """Write data so that nothing in them can end the element that holds them."""
+    text = json_text(data)
+    for letter in "<>&\u2028\u2029":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return text
+
+
+def _page_data(
+    layers: Mapping[int, list[Row]],
+    problems: Mapping[int, Problem],
+    arch: Arch,
+    curves: Mapping[int, Curve],
+) -> dict[str, Any]:
+    first = next(iter(layers.values()))[0]
+    workload = str(first.get("workload", first["problem"]))
+    return {
+        "title": f"{workload} on {arch.title or arch.name}",
+        "machine": f"{arch.title} ({arch.name})" if arch.title else arch.name,
+        "workload": workload,
+        "element_bytes": first.get("element_bytes"),
+        "version": str(first.get("version", "")),
+        "command": str(first.get("command", "")),
+        "objective": first["objective"],
+        "strategy": str(first.get("strategy", "")),
+        "arch": arch_data(arch),
+        "arch_given": str(first.get("arch", arch.name)),
+        "units": _units(arch),
+        "boundaries": _boundaries(arch),
+        "peaks": _peaks([problems[number] for number in layers], arch),
+        "totals": _totals(layers, problems),
+        "layers": [
+            _layer(number, found, problems[number], arch, curves.get(number))
+            for number, found in layers.items()
+        ],
+    }
+
+
+def _units(arch: Arch) -> list[str]:
+    """Words that may mark a loop as spatial."""
+    lanes = [arch.compute.lane_unit] if arch.compute.lane_unit else []
+    return [unit for unit, _ in arch.spatial_units] + lanes
+
+
+def _boundaries(arch: Arch) -> list[dict[str, Any]]:
+    return [
+        {
+            "outer": outer.name,
+            "level": level.name,
+            "capacity_bytes": level.usable_bytes,
+            "instances": level.instances,
+            "bandwidth_bytes_per_s": level.bandwidth_bytes_per_s,
+        }
+        for outer, level in zip(arch.levels, arch.caches, strict=False)
+    ]
+
+
+def _peaks(problems: Sequence[Problem], arch: Arch) -> list[dict[str, Any]]:
+    """Sustained rates of the arithmetic, one for each data type of the layers."""
+    types = dict.fromkeys(data_type_of(problem, arch) for problem in problems)
+    per_s = arch.compute.units * arch.compute.clock_hz
+    return [
+        {"data_type": name, "flops_per_s": 2 * arch.compute.rate(name) * per_s} for name in types
+    ]
+
+
+def _totals(layers: Mapping[int, list[Row]], problems: Mapping[int, Problem]) -> dict[str, Any]:
+    best = [found[0] for found in layers.values()]
+    sums = totals(best)
+    return {
+        "time_s": sums.time_s,
+        "time_bound_s": sums.time_bound_s,
+        "dram_bytes": sums.dram_bytes,
+        "least_dram_bytes": sums.least_dram_bytes,
+        "bound_by": sums.bound_by,
+        "n_proven": sums.n_proven,
+        "nodes": sums.nodes,
+        "space_size": float(sums.space_size),
+        "flops": sum(row["count"] * problems[row["layer"]].flops for row in best),
+    }
+
+
+def _layer(
+    number: int, rows: Sequence[Row], problem: Problem, arch: Arch, curve: Curve | None
+) -> dict[str, Any]:
+    best = rows[0]
+    return {
+        "number": number,
+        "count": best["count"],
+        "name": problem.name,
+        "kind": problem.kind,
+        "sizes": " ".join(f"{dim} {size}" for dim, size in problem.sizes),
+        "dims": problem.sizes,
+        "problem": problem_data(problem, arch),
+        "statement": _statement(problem),
+        "output": problem.output,
+        "tensors": _tensors(problem),
+        "macs": problem.macs,
+        "flops": problem.flops,
+        "proven": best["proven"],
+        "gap": best["gap"],
+        "space_size": float(best["space_size"]),
+        "problem_bound_s": best["problem_bound_s"],
+        "least_dram_bytes": best["least_dram_bytes"],
+        "found": [_score(row) for row in rows],
+        "curve": None if curve is None else _steps(curve),
+    }
+
+
+def _statement(problem: Problem) -> str:
+    """Write what one point computes, as the innermost line of the plainest nest."""
+    nest = Schedule.of(Loop(dim, size) for dim, size in problem.sizes)
+    return render_loops(problem, nest, width=10_000).splitlines()[-1].strip()
+
+
+def _tensors(problem: Problem) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": tensor.name,
+            "elements": tensor_bytes(problem, tensor) // tensor.element_bytes,
+            "bytes": tensor_bytes(problem, tensor),
+        }
+        for tensor in problem.tensors
+    ]
+
+
+def _score(row: Row) -> dict[str, Any]:
+    return {
+        "rank": row["rank"],
+        "schedule": row["schedule"],
+        **{name: row[name] for name in _SCORES},
+        "needs": row["required_dram_bandwidth_bytes_per_s"],
+        "levels": [
+            {name: level[name] for name in _LEVEL_SCORES}
+            | {"bytes": list(level["bytes"].values()) if "bytes" in level else None}
+            for level in row["levels"]
+        ],
+    }
+
+
+def _steps(curve: Curve) -> dict[str, Any]:
+    """Keep steps of a curve that the eye can tell apart; each kept is exact."""
+    capacities, moved = curve.capacities_bytes, curve.dram_bytes
+    kept = list(range(len(capacities)))
+    if len(kept) > _MOST_STEPS:
+        every = len(kept) / _MOST_STEPS
+        kept = sorted({0, len(kept) - 1, *(int(i * every) for i in range(_MOST_STEPS))})
+    return {
+        "capacities_bytes": [capacities[i] for i in kept],
+        "dram_bytes": [moved[i] for i in kept],
+        "of": len(capacities),
+    }

@@ -1,0 +1,56 @@
+// The schedules of the results side by side, with the one that is edited.
+
+function columnsOf() {
+  const found = layer().found.map((one) => ({
+    title: one.rank === 1 ? '1, the best' : String(one.rank), text: one.schedule, score: one, chosen: one.schedule === state.text,
+  }));
+  const { evaluation, text } = current();
+  if (!layer().found.some((one) => one.schedule === text)) {
+    found.unshift({ title: 'yours', text, chosen: true, score: { ...evaluation, needs: needs(evaluation) } });
+  }
+  return found;
+}
+
+const LINES = [
+  ['time', (one) => one.time_s, (value) => scaled(value, 's')],
+  ['bound by', (one) => one.bound_by, (value) => boundMark(value), 'words'],
+  ['at least', (one) => one.time_bound_s, (value) => scaled(value, 's')],
+  ['compute', (one) => one.compute_time_s, (value) => scaled(value, 's')],
+  ['units', (one) => one.compute_utilisation, (value) => percent(value), 'share'],
+  ['needs', (one) => one.needs, (value) => scaled(value, 'B/s')],
+  ['energy', (one) => one.energy_pj, (value) => scaled(value * 1e-12, 'J')],
+];
+
+function levelLines() {
+  return BOUNDARIES.flatMap((boundary, index) => [
+    [`${boundary.outer} – ${boundary.level}`, (one) => one.levels[index].promised_bytes, (value) => scaled(value, 'B')],
+    [`${boundary.level} holds`, (one) => one.levels[index].working_set_bytes, (value) => binary(value), 'plain'],
+  ]);
+}
+
+function drawAlternatives() {
+  const columns = columnsOf();
+  const base = layer().found[0];
+  const lines = [...LINES, ...levelLines()].filter(([, read]) => read(base) !== null && read(base) !== undefined);
+  byId('alternatives').replaceChildren(
+    el('thead', {},
+      el('tr', {}, el('td', {}, el('span', { class: 'unseen' }, 'figure')), columns.map((one) => el('th', { scope: 'col', class: one.chosen ? 'chosen' : null }, one.title,
+        one.chosen ? el('span', { class: 'tag' }, 'shown') : el('button', { type: 'button', class: 'small-button no-print', 'aria-label': `Show schedule ${one.title}`, onclick: () => chooseSchedule(one.text) }, 'Show'))))),
+    el('tbody', {},
+      el('tr', {}, el('th', { scope: 'row' }, 'schedule'), columns.map((one) => el('td', { class: one.chosen ? 'chosen schedule' : 'schedule' },
+        one.text.split(' ').flatMap((word) => [el('code', { class: word.includes('@') ? 'spatial' : null }, word), ' '])))),
+      lines.map(([title, read, write, kind]) => el('tr', {}, el('th', { scope: 'row' }, title), columns.map((one) => {
+        const value = read(one.score);
+        const same = one.score === base || kind === 'words' || kind === 'plain' || kind === 'share';
+        const change = same ? '' : difference(value, read(base));
+        return el('td', { class: one.chosen ? 'chosen' : null }, write(value),
+          change && change !== 'same' ? el('span', { class: `change ${Number(value) > Number(read(base)) ? 'worse' : 'better'}` }, ` ${change}`) : null);
+      })))));
+  byId('alternatives-text').textContent = layer().found.length > 1
+    ? 'The next best schedules that the search met, one for each score; changes are against the best.'
+    : 'The results hold one schedule a layer; search with --top 3 to have the next best beside it.';
+}
+
+function startAlternatives() {
+  watch(['layer', 'schedule'], drawAlternatives);
+}

@@ -1,0 +1,82 @@
+// Elements without strings of markup, so that no name in the data can become markup.
+
+const SVG = document.querySelector('svg').namespaceURI;
+
+function byId(id) {
+  return document.getElementById(id);
+}
+
+function filled(node, attributes, children) {
+  for (const [name, value] of Object.entries(attributes || {})) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
+    else if (name === 'style') for (const [key, one] of Object.entries(value)) node.style.setProperty(key, one);
+    else node.setAttribute(name, value === true ? '' : String(value));
+  }
+  for (const child of children.flat()) {
+    if (child !== null && child !== undefined && child !== false) node.append(child);
+  }
+  return node;
+}
+
+function el(tag, attributes, ...children) {
+  return filled(document.createElement(tag), attributes, children);
+}
+
+function svg(tag, attributes, ...children) {
+  return filled(document.createElementNS(SVG, tag), attributes, children);
+}
+
+// A choice of one among few, as radio buttons that look like one control.
+function choice(place, name, options, chosen, onChoose) {
+  place.replaceChildren(...options.map(([value, label]) =>
+    el('label', {},
+      el('input', { type: 'radio', name, value, ...(value === chosen ? { checked: true } : {}), onchange: () => onChoose(value) }),
+      el('span', {}, label))));
+}
+
+function say(text) {
+  byId('said').textContent = text;
+}
+
+// The clipboard needs no permission where a page is a file, but may be missing there.
+async function copied(text, button) {
+  let done = false;
+  try {
+    await navigator.clipboard.writeText(text);
+    done = true;
+  } catch {
+    const field = el('textarea', { class: 'unseen' });
+    field.value = text;
+    document.body.append(field);
+    field.select();
+    done = document.execCommand('copy');
+    field.remove();
+    button.focus();
+  }
+  const label = button.dataset.label || button.textContent;
+  button.dataset.label = label;
+  button.textContent = done ? 'Copied' : 'Select and copy by hand';
+  say(done ? 'Copied' : 'Could not copy');
+  setTimeout(() => { button.textContent = label; }, 1500);
+}
+
+// Ticks at powers of ten, thinned where there are too many.
+function decades(low, high, most) {
+  const first = Math.ceil(Math.log10(low) - 1e-9);
+  const last = Math.floor(Math.log10(high) + 1e-9);
+  const step = Math.max(1, Math.ceil((last - first + 1) / most));
+  const found = [];
+  for (let power = first; power <= last; power += step) found.push(10 ** power);
+  return found;
+}
+
+function logScale(low, high, from, to) {
+  const [a, b] = [Math.log(low), Math.log(high)];
+  return (value) => from + ((Math.log(value) - a) / (b - a)) * (to - from);
+}
+
+function isTyping(target) {
+  return target instanceof HTMLElement
+    && (target.matches('textarea, select') || (target.matches('input') && !target.matches('[type=range], [type=radio]')));
+}

@@ -1,0 +1,61 @@
+// Keys and words, in a dialog.
+
+const KEYS = [
+  ['?', 'this list'],
+  ['/', 'filter the layers'],
+  ['j  k', 'next, previous layer'],
+  ['↑ ↓  Page  Home  End', 'in the table: choose a layer'],
+  ['Enter', 'in the table and the roofline: open the layer'],
+  ['← →', 'in the roofline: next point; at a slider: next tile size'],
+  ['Alt+↑  Alt+↓', 'in a loop’s row: move the loop outward, inward'],
+  ['Ctrl+Z  Ctrl+Shift+Z', 'undo, redo a change of the schedule'],
+  ['Esc', 'close this list; leave the filter'],
+];
+
+const TERMS = [
+  ['time', 'what the schedule promises: no step of the model makes it longer.'],
+  ['at least', 'no run of this schedule is faster: unavoidable traffic, highest clock.'],
+  ['bound by', 'what takes the longest: the arithmetic, or what a level delivers.'],
+  ['needs', 'the memory bandwidth at which the arithmetic would not wait.'],
+  ['units', 'the share of the units’ time that is useful work.'],
+  ['gap', 'how much better another schedule could still be; 0 is proven.'],
+  ['working set', 'what a level holds at a time: the largest body of loops that fits.'],
+  ['M:128@SM', 'a loop that covers 128 of M; @SM: its iterations are shared by the SMs.'],
+];
+
+function listOf(pairs, tag) {
+  return el('dl', { class: 'terms' }, pairs.flatMap(([term, text]) => [
+    el('dt', {}, tag === 'kbd' ? term.split('  ').flatMap((one, place) => [place ? ' ' : '', el('kbd', {}, one)]) : term),
+    el('dd', {}, text)]));
+}
+
+function startHelp() {
+  const dialog = byId('help');
+  byId('help-body').replaceChildren(listOf(KEYS, 'kbd'), el('h3', {}, 'Words'), listOf(TERMS));
+  byId('help-open').addEventListener('click', () => dialog.showModal());
+  byId('help-close').addEventListener('click', () => dialog.close());
+  dialog.addEventListener('click', (event) => { if (event.target === dialog) dialog.close(); });
+  document.addEventListener('keydown', pageKeys);
+}
+
+function pageKeys(event) {
+  if (event.key === 'Escape' && event.target === byId('filter')) byId('layers-title').focus();
+  if (byId('help').open) return;
+  const typing = isTyping(event.target);
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'z' && !typing) {
+    event.preventDefault();
+    (event.shiftKey ? stepForward : stepBack)();
+    return;
+  }
+  if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+  const acts = {
+    '?': () => byId('help').showModal(),
+    '/': () => byId('filter').focus(),
+    j: () => byId('layer-next').click(),
+    k: () => byId('layer-previous').click(),
+  };
+  if (event.key in acts) {
+    event.preventDefault();
+    acts[event.key]();
+  }
+}

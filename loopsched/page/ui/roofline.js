@@ -1,0 +1,219 @@
+// The roofline: a roof a level, a point a layer; a point chosen is the layer chosen.
+
+const MARGIN = { left: 52, right: 14, top: 12, bottom: 40 };
+
+function intensity(one, boundary) {
+  const moved = one.found[0].levels[boundary].promised_bytes;
+  return moved ? one.flops / moved : null;
+}
+
+function reached(one) {
+  return one.flops / one.found[0].time_s;
+}
+
+function rooflineRange() {
+  const across = LAYERS.flatMap((one) => BOUNDARIES.map((_, level) => intensity(one, level))).filter((x) => x);
+  const ridges = BOUNDARIES.flatMap((one) => (one.bandwidth_bytes_per_s ? DATA.peaks.map((peak) => peak.flops_per_s / one.bandwidth_bytes_per_s) : []));
+  const up = LAYERS.map(reached);
+  const top = Math.max(...DATA.peaks.map((one) => one.flops_per_s), ...up);
+  return {
+    x: [Math.min(...across, ...ridges) / 1.6, Math.max(...across, ...ridges) * 1.6],
+    y: [Math.max(Math.min(...up) / 2, top * 1e-6), top * 1.8],
+  };
+}
+
+function drawRoofline() {
+  const place = byId('roofline');
+  const width = Math.max(280, place.clientWidth);
+  const height = Math.round(Math.max(250, Math.min(430, 0.78 * width)));
+  const range = rooflineRange();
+  const x = logScale(...range.x, MARGIN.left, width - MARGIN.right);
+  const y = logScale(...range.y, height - MARGIN.bottom, MARGIN.top);
+  const plot = place.querySelector('svg');
+  plot.setAttribute('viewBox', `0 0 ${width} ${height}`);
+  plot.setAttribute('height', height);
+  plot.replaceChildren(
+    axes({ x, y, range, width, height, xUnit: `FLOP per byte, ${BOUNDARIES[state.boundary].outer} to ${BOUNDARIES[state.boundary].level}`, yUnit: 'FLOP/s' }),
+    svg('g', {}, ...roofs(x, y, range, width)),
+    svg('g', { class: 'points', role: 'listbox', 'aria-label': 'Layers by operational intensity' }, ...points(x, y)),
+    svg('g', { id: 'roofline-chosen', 'aria-hidden': 'true' }),
+  );
+  plot.drawn = { x, y, width };
+  markPoint();
+}
+
+function axes({ x, y, range, width, height, xUnit, yUnit, xText, yText }) {
+  const [left, right, top, bottom] = [MARGIN.left, width - MARGIN.right, MARGIN.top, height - MARGIN.bottom];
+  const across = decades(...range.x, Math.floor((right - left) / 44));
+  const up = decades(...range.y, Math.floor((bottom - top) / 28));
+  return svg('g', { class: 'axes', 'aria-hidden': 'true' },
+    across.map((value) => svg('line', { class: 'grid', x1: x(value), x2: x(value), y1: top, y2: bottom })),
+    up.map((value) => svg('line', { class: 'grid', x1: left, x2: right, y1: y(value), y2: y(value) })),
+    svg('path', { class: 'axis', d: `M${left} ${top}V${bottom}H${right}` }),
+    across.map((value) => svg('text', { x: x(value), y: bottom + 15, 'text-anchor': 'middle' }, (xText || shortNumber)(value))),
+    up.map((value) => svg('text', { x: left - 6, y: y(value) + 4, 'text-anchor': 'end' }, (yText || shortNumber)(value))),
+    svg('text', { class: 'unit', x: right, y: bottom + 32, 'text-anchor': 'end' }, xUnit),
+    svg('text', { class: 'unit', x: 4, y: top + 2, 'dominant-baseline': 'hanging', transform: `rotate(-90 4 ${top + 2})`, 'text-anchor': 'end' }, yUnit));
+}
+
+function shortNumber(value) {
+  if (value < 1) return general(value);
+  const power = Math.min(15, 3 * Math.floor(Math.log10(value) / 3 + 1e-9));
+  return `${general(value / 10 ** power)}${PREFIXES[power]}`;
+}
+
+function roofs(x, y, range, width) {
+  const highest = Math.max(...DATA.peaks.map((one) => one.flops_per_s));
+  const found = DATA.peaks.map((peak) => svg('g', {},
+    svg('line', { class: 'roof peak', x1: x(range.x[0]), x2: x(range.x[1]), y1: y(peak.flops_per_s), y2: y(peak.flops_per_s) }),
+    svg('text', { class: 'roof-name', x: width - MARGIN.right, y: y(peak.flops_per_s) - 5, 'text-anchor': 'end' },
+      `${scaled(peak.flops_per_s, 'FLOP/s')} ${peak.data_type}`)));
+  BOUNDARIES.forEach((one, index) => {
+    const rate = one.bandwidth_bytes_per_s;
+    if (!rate) return;
+    const low = Math.max(range.x[0], range.y[0] / rate);
+    const high = Math.min(range.x[1], highest / rate);
+    if (high <= low) return;
+    const [x1, y1, x2, y2] = [x(low), y(low * rate), x(high), y(high * rate)];
+    const angle = (180 / Math.PI) * Math.atan2(y2 - y1, x2 - x1);
+    const [tx, ty] = [x1 + 0.06 * (x2 - x1) + 6, y1 + 0.06 * (y2 - y1) - 4];
+    found.push(svg('g', { class: index === state.boundary ? 'roof-group chosen' : 'roof-group' },
+      svg('line', { class: `roof roof-${index}`, x1, y1, x2, y2 }),
+      svg('text', { class: 'roof-name', x: tx, y: ty, transform: `rotate(${angle} ${tx} ${ty})` },
+        `${one.outer} ${scaled(rate, 'B/s')}`)));
+  });
+  return found;
+}
+
+const POINTS = {
+  '●': (cx, cy) => svg('circle', { cx, cy, r: 4 }),
+  '■': (cx, cy) => svg('rect', { x: cx - 4, y: cy - 4, width: 8, height: 8 }),
+  '▲': (cx, cy) => svg('path', { d: `M${cx} ${cy - 5}l5 9h-10z` }),
+  '◆': (cx, cy) => svg('path', { d: `M${cx} ${cy - 6}l5 6l-5 6l-5 -6z` }),
+  '▼': (cx, cy) => svg('path', { d: `M${cx} ${cy + 5}l5 -9h-10z` }),
+  '✚': (cx, cy) => svg('path', { d: `M${cx - 2} ${cy - 5}h4v3h3v4h-3v3h-4v-3h-3v-4h3z` }),
+};
+
+function byIntensity() {
+  return shownOrder.filter((index) => intensity(LAYERS[index], state.boundary))
+    .sort((a, b) => intensity(LAYERS[a], state.boundary) - intensity(LAYERS[b], state.boundary) || a - b);
+}
+
+function points(x, y) {
+  const bounds = ['compute', ...BOUNDARIES.map((one) => one.outer)];
+  const shown = byIntensity();
+  const holder = shown.includes(state.layer) ? state.layer : shown[0];
+  return shown.map((index) => {
+    const one = LAYERS[index];
+    const at = intensity(one, state.boundary);
+    const mark = POINTS[shapeOf(one.found[0].bound_by)](x(at).toFixed(1) * 1, y(reached(one)).toFixed(1) * 1);
+    return svg('g', {
+      class: `point bound-${Math.max(0, bounds.indexOf(one.found[0].bound_by))}`,
+      role: 'option', tabindex: index === holder ? 0 : -1, 'data-index': index,
+      'aria-selected': index === state.layer ? 'true' : 'false',
+      'aria-label': `layer ${one.number} ${one.name}: ${general(at)} FLOP per byte, ${scaled(reached(one), 'FLOP/s')}, bound by ${one.found[0].bound_by}`,
+    }, mark);
+  });
+}
+
+function markPoint() {
+  const plot = byId('roofline').querySelector('svg');
+  for (const point of plot.querySelectorAll('.point')) {
+    const chosen = Number(point.dataset.index) === state.layer;
+    point.setAttribute('aria-selected', String(chosen));
+    point.setAttribute('tabindex', chosen ? '0' : '-1');
+  }
+  if (!plot.querySelector('.point[tabindex="0"]')) {
+    const first = plot.querySelector('.point');
+    if (first) first.setAttribute('tabindex', '0');
+  }
+  ringAt(state.layer);
+  const one = layer();
+  const at = intensity(one, state.boundary);
+  byId('roofline-text').textContent = `${one.number}: ${one.name} – ${at ? general(at) : 'no traffic,'} FLOP per byte, ${scaled(reached(one), 'FLOP/s')}, bound by ${one.found[0].bound_by}.`;
+}
+
+// The layer at all levels: where it stands under each roof; and what is made of it by hand.
+function ringAt(index) {
+  const plot = byId('roofline').querySelector('svg');
+  const group = byId('roofline-chosen');
+  if (!group || !plot.drawn) return;
+  const { x, y } = plot.drawn;
+  const one = LAYERS[index];
+  const height = y(reached(one));
+  const places = BOUNDARIES.map((_, level) => intensity(one, level)).map((at) => (at ? x(at) : null));
+  const seen = places.filter((at) => at !== null);
+  const here = places[state.boundary];
+  const parts = [svg('line', { class: 'tie', x1: Math.min(...seen), x2: Math.max(...seen), y1: height, y2: height })];
+  places.forEach((at, level) => {
+    if (at !== null) parts.push(svg('circle', { class: level === state.boundary ? 'ring' : 'ring other', cx: at, cy: height, r: level === state.boundary ? 9 : 4 }));
+  });
+  if (index === state.layer && lastGood && lastGood.layer === index && lastGood.text !== best().schedule) {
+    const found = lastGood.evaluation;
+    const moved = Number(found.levels[state.boundary].promised_bytes);
+    if (moved) {
+      const [tx, ty] = [x(one.flops / moved), y(Math.max(one.flops / found.time_s, 1))];
+      parts.push(svg('path', { class: 'edited-tie', d: `M${here} ${height}L${tx} ${ty}` }), svg('circle', { class: 'edited', cx: tx, cy: ty, r: 5 }));
+    }
+  }
+  group.replaceChildren(...parts);
+}
+
+function pointKeys(event) {
+  const point = event.target.closest('.point');
+  if (!point || event.altKey || event.ctrlKey || event.metaKey) return;
+  const steps = { ArrowRight: 1, ArrowDown: -1, ArrowLeft: -1, ArrowUp: 1, Home: -1e9, End: 1e9 };
+  if (event.key in steps) {
+    event.preventDefault();
+    const shown = byIntensity();
+    const place = shown.indexOf(Number(point.dataset.index));
+    const next = shown[Math.max(0, Math.min(shown.length - 1, place + steps[event.key]))];
+    chooseLayer(next);
+    byId('roofline').querySelector(`.point[data-index="${next}"]`).focus({ preventScroll: true });
+  } else if (event.key === 'Enter' || event.key === ' ') {
+    event.preventDefault();
+    openLayer();
+  }
+}
+
+function startRoofline() {
+  if (BOUNDARIES.length > 1) {
+    choice(byId('roofline-level'), 'boundary', BOUNDARIES.map((one, index) => [String(index), one.outer]), '0', (value) => {
+      state.boundary = Number(value);
+      drawRoofline();
+    });
+  }
+  const plot = byId('roofline').querySelector('svg');
+  plot.addEventListener('click', (event) => {
+    const point = event.target.closest('.point');
+    if (point) chooseLayer(Number(point.dataset.index));
+  });
+  plot.addEventListener('keydown', pointKeys);
+  plot.addEventListener('pointerover', (event) => {
+    const point = event.target.closest('.point');
+    if (point) byId('roofline-text').textContent = point.getAttribute('aria-label').replace(/^l/, 'L');
+    rowHover(point ? Number(point.dataset.index) : null);
+  });
+  plot.addEventListener('pointerleave', () => { rowHover(null); markPoint(); });
+  byId('layers').addEventListener('pointerover', (event) => {
+    const row = event.target.closest('tbody tr[data-index]');
+    pointHover(row ? Number(row.dataset.index) : null);
+  });
+  byId('layers').addEventListener('pointerleave', () => pointHover(null));
+  const bounds = [...new Set(LAYERS.map((one) => one.found[0].bound_by))];
+  byId('roofline-key').replaceChildren(el('span', {}, 'bound by '), ...bounds.map(boundMark));
+  drawRoofline();
+  watch(['layer'], markPoint);
+  watch(['schedule'], () => ringAt(state.layer));
+  watch(['filter', 'size'], drawRoofline);
+}
+
+function rowHover(index) {
+  for (const [each, row] of rowOf) row.classList.toggle('hover', each === index);
+}
+
+function pointHover(index) {
+  for (const point of byId('roofline').querySelectorAll('.point')) {
+    point.classList.toggle('hover', Number(point.dataset.index) === index);
+  }
+}

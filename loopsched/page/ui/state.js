@@ -1,0 +1,131 @@
+// What is chosen: a layer, a schedule of it, and how the overview is shown. The address holds the first two.
+
+const DATA = JSON.parse(byId('data').textContent);
+const LAYERS = DATA.layers;
+const BOUNDARIES = DATA.boundaries;
+
+const state = {
+  layer: 0,
+  text: LAYERS[0].found[0].schedule,
+  fault: '',
+  sort: { key: 'number', down: false },
+  filter: '',
+  bound: '',
+  boundary: 0,
+  unit: 'time',
+};
+const histories = LAYERS.map(() => ({ undo: [], redo: [] }));
+const watchers = [];
+
+function watch(what, redraw) {
+  watchers.push([what, redraw]);
+}
+
+function changed(...what) {
+  for (const [wanted, redraw] of watchers) {
+    if (what.some((one) => wanted.includes(one))) redraw();
+  }
+}
+
+function layer() {
+  return LAYERS[state.layer];
+}
+
+function best() {
+  return layer().found[0];
+}
+
+function chooseLayer(index, text) {
+  const wanted = text === undefined ? LAYERS[index].found[0].schedule : text;
+  state.layer = index;
+  state.text = wanted;
+  state.fault = '';
+  writeAddress();
+  changed('layer', 'schedule');
+}
+
+// Another schedule of this layer; `step` false where it is no step of its own to undo.
+function chooseSchedule(text, { step = true } = {}) {
+  if (text === state.text) return;
+  const history = histories[state.layer];
+  if (step) {
+    history.undo.push(state.text);
+    history.redo.length = 0;
+  }
+  state.text = text;
+  state.fault = '';
+  writeAddress();
+  changed('schedule');
+}
+
+function stepBack() {
+  const { undo, redo } = histories[state.layer];
+  if (!undo.length) return;
+  redo.push(state.text);
+  chooseSchedule(undo.pop(), { step: false });
+}
+
+function stepForward() {
+  const { undo, redo } = histories[state.layer];
+  if (!redo.length) return;
+  undo.push(state.text);
+  chooseSchedule(redo.pop(), { step: false });
+}
+
+// ---- address
+
+function addressOf(index, text) {
+  const parts = [`layer=${LAYERS[index].number}`];
+  if (text !== LAYERS[index].found[0].schedule) {
+    parts.push(`schedule=${encodeURIComponent(text).replace(/%20/g, '+').replace(/%3A/g, ':').replace(/%40/g, '@')}`);
+  }
+  return `#${parts.join('&')}`;
+}
+
+function writeAddress() {
+  try {
+    history.replaceState(null, '', addressOf(state.layer, state.text));
+  } catch {
+    // Some browsers hold the address of a file fixed; the page works without.
+  }
+}
+
+function readAddress() {
+  const given = new URLSearchParams(location.hash.slice(1));
+  if (!given.has('layer')) return null;
+  const index = LAYERS.findIndex((one) => String(one.number) === given.get('layer'));
+  if (index < 0) return { index: 0, fault: `no layer ${given.get('layer').slice(0, 20)} in these results` };
+  return { index, text: given.get('schedule') || undefined };
+}
+
+// ---- scores, kept by schedule
+
+const scores = new Map();
+
+function score(index, text) {
+  const key = `${index} ${text}`;
+  if (!scores.has(key)) {
+    const { problem } = LAYERS[index];
+    const schedule = Loopsched.parseSchedule(text, problem);
+    if (scores.size > 500) scores.clear();
+    scores.set(key, { schedule, evaluation: Loopsched.evaluate(problem, schedule, DATA.arch) });
+  }
+  return scores.get(key);
+}
+
+// The score of what is chosen, or of the last schedule that could be scored.
+let lastGood = null;
+
+function current() {
+  try {
+    const found = score(state.layer, state.text);
+    lastGood = { layer: state.layer, text: state.text, ...found };
+    state.fault = '';
+  } catch (error) {
+    state.fault = error.message || String(error);
+    if (!lastGood || lastGood.layer !== state.layer) {
+      lastGood = { layer: state.layer, text: best().schedule, ...score(state.layer, best().schedule) };
+    }
+  }
+  return lastGood;
+}

@@ -1,0 +1,185 @@
+// The table of layers: sorted by its titles, filtered above it, walked with the arrow keys.
+
+const SHAPES = ['●', '■', '▲', '◆', '▼', '✚'];
+
+function shapeOf(boundBy) {
+  const index = ['compute', ...BOUNDARIES.map((one) => one.outer)].indexOf(boundBy);
+  return SHAPES[Math.max(0, index) % SHAPES.length];
+}
+
+function boundMark(boundBy) {
+  const index = ['compute', ...BOUNDARIES.map((one) => one.outer)].indexOf(boundBy);
+  return el('span', { class: 'bound' },
+    el('span', { class: `mark bound-${Math.max(0, index)}`, 'aria-hidden': 'true' }, shapeOf(boundBy)), ` ${boundBy}`);
+}
+
+const COLUMNS = [
+  { key: 'number', title: '#', value: (one) => one.number, rare: 1 },
+  { key: 'name', title: 'layer', value: (one) => one.name, kind: 'text', head: true },
+  { key: 'count', title: 'times', value: (one) => one.count, cell: (one) => (one.count === 1 ? '1' : `×${one.count}`), rare: 2, about: 'how often the layer occurs' },
+  { key: 'time', title: 'time', value: (one) => one.found[0].time_s, cell: timeCell, about: 'what the best schedule promises' },
+  { key: 'bound', title: 'bound by', value: (one) => one.found[0].bound_by, cell: (one) => boundMark(one.found[0].bound_by), kind: 'text' },
+  { key: 'dram', title: 'DRAM', value: (one) => one.found[0].dram_bytes, cell: (one) => scaled(one.found[0].dram_bytes, 'B'), about: 'bytes from and to memory, promised' },
+  { key: 'needs', title: 'needs', value: (one) => one.found[0].needs, cell: (one) => scaled(one.found[0].needs, 'B/s'), rare: 2, about: 'memory bandwidth at which the arithmetic would not wait' },
+  { key: 'units', title: 'units', value: (one) => one.found[0].compute_utilisation, cell: (one) => percent(one.found[0].compute_utilisation), rare: 2, about: 'share of the units’ time that is useful work' },
+  { key: 'least', title: 'at least', value: (one) => one.found[0].time_bound_s, cell: (one) => scaled(one.found[0].time_bound_s, 's'), rare: 1, about: 'no run of this schedule is faster' },
+  { key: 'gap', title: 'gap', value: gapValue, cell: gapCell, rare: 1, about: 'how much better another schedule could still be' },
+];
+
+function shownColumns() {
+  return COLUMNS.filter((one) => one.key !== 'count' || LAYERS.some((each) => each.count !== 1));
+}
+
+function gapValue(one) {
+  if (one.proven) return 0;
+  return one.gap === null ? Infinity : one.gap;
+}
+
+function gapCell(one) {
+  return one.proven ? el('span', { title: 'proven: no schedule of the space is better' }, '0') : percent(one.gap);
+}
+
+const longest = Math.max(...LAYERS.map((one) => one.count * one.found[0].time_s));
+
+// The bar is the layer's share of the longest layer's time, as often as it occurs.
+function timeCell(one) {
+  const share = (one.count * one.found[0].time_s) / longest;
+  return [
+    el('span', { class: 'share', 'aria-hidden': 'true', style: { width: `${(100 * share).toFixed(2)}%` } }),
+    el('span', { class: 'over' }, scaled(one.found[0].time_s, 's')),
+  ];
+}
+
+function matches(one) {
+  if (state.bound && one.found[0].bound_by !== state.bound) return false;
+  const text = `${one.number} ${one.name} ${one.kind} ${one.found[0].bound_by} ${one.sizes}`.toLowerCase();
+  return state.filter.toLowerCase().split(/\s+/).every((word) => text.includes(word));
+}
+
+function order() {
+  const column = COLUMNS.find((one) => one.key === state.sort.key);
+  const sign = state.sort.down ? -1 : 1;
+  const compare = (a, b) => {
+    const [x, y] = [column.value(LAYERS[a]), column.value(LAYERS[b])];
+    if (column.kind === 'text') return sign * String(x).localeCompare(String(y), 'en', { numeric: true }) || a - b;
+    return sign * (x - y || 0) || a - b;
+  };
+  return LAYERS.map((_, index) => index).filter((index) => matches(LAYERS[index])).sort(compare);
+}
+
+const rowOf = new Map();
+let shownOrder = [];
+
+function drawTable() {
+  const columns = shownColumns();
+  const head = el('thead', {}, el('tr', {}, columns.map((column) => {
+    const sorted = state.sort.key === column.key;
+    return el('th', {
+      scope: 'col', class: cellClass(column), title: column.about,
+      'aria-sort': sorted ? (state.sort.down ? 'descending' : 'ascending') : 'none',
+    }, el('button', { type: 'button', 'data-key': column.key, onclick: () => sortBy(column.key) },
+      column.title, el('span', { class: 'arrow', 'aria-hidden': 'true' }, sorted ? (state.sort.down ? '▾' : '▴') : '')));
+  })));
+  rowOf.clear();
+  LAYERS.forEach((one, index) => {
+    rowOf.set(index, el('tr', { 'data-index': index, 'aria-selected': 'false', tabindex: '-1' },
+      columns.map((column) => el(column.head ? 'th' : 'td', { class: cellClass(column), scope: column.head ? 'row' : null },
+        column.cell ? column.cell(one) : String(column.value(one))))));
+  });
+  byId('layers').replaceChildren(head, el('tbody'));
+  drawRows();
+}
+
+function cellClass(column) {
+  return [column.kind === 'text' ? 'words' : 'number', `column-${column.key}`, column.rare ? `rare-${column.rare}` : ''].join(' ').trim();
+}
+
+function drawRows() {
+  shownOrder = order();
+  const body = byId('layers').tBodies[0];
+  body.replaceChildren(...shownOrder.map((index) => rowOf.get(index)));
+  if (!shownOrder.length) {
+    body.append(el('tr', {}, el('td', { colspan: shownColumns().length, class: 'none' }, 'No layer is like that.')));
+  }
+  const time = shownOrder.reduce((sum, index) => sum + LAYERS[index].count * LAYERS[index].found[0].time_s, 0);
+  byId('shown').textContent = shownOrder.length === LAYERS.length
+    ? `${LAYERS.length}, ${scaled(time, 's')} in all`
+    : `${shownOrder.length} of ${LAYERS.length}, ${scaled(time, 's')}`;
+  markRow();
+}
+
+function markRow() {
+  const holder = shownOrder.includes(state.layer) ? state.layer : shownOrder[0];
+  for (const [index, row] of rowOf) {
+    const chosen = index === state.layer;
+    if (row.getAttribute('aria-selected') !== String(chosen)) row.setAttribute('aria-selected', String(chosen));
+    row.tabIndex = index === holder ? 0 : -1;
+  }
+  const row = rowOf.get(state.layer);
+  const box = byId('layers-scroll');
+  if (!row || !row.isConnected || box.scrollHeight <= box.clientHeight) return;
+  const top = row.offsetTop - byId('layers').tHead.offsetHeight;
+  if (top < box.scrollTop) box.scrollTop = top;
+  else if (row.offsetTop + row.offsetHeight > box.scrollTop + box.clientHeight) {
+    box.scrollTop = row.offsetTop + row.offsetHeight - box.clientHeight;
+  }
+}
+
+function sortBy(key) {
+  const down = state.sort.key === key ? !state.sort.down : false;
+  state.sort = { key, down };
+  for (const button of byId('layers').tHead.querySelectorAll('button')) {
+    const sorted = button.dataset.key === key;
+    button.closest('th').setAttribute('aria-sort', sorted ? (down ? 'descending' : 'ascending') : 'none');
+    button.querySelector('.arrow').textContent = sorted ? (down ? '▾' : '▴') : '';
+  }
+  drawRows();
+}
+
+function neighbour(step) {
+  const place = shownOrder.indexOf(state.layer);
+  if (place < 0) return shownOrder[0];
+  return shownOrder[Math.max(0, Math.min(shownOrder.length - 1, place + step))];
+}
+
+const STEPS = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10, Home: -1e9, End: 1e9 };
+
+function tableKeys(event) {
+  const row = event.target.closest('tbody tr[data-index]');
+  if (!row || event.altKey || event.ctrlKey || event.metaKey) return;
+  if (event.key in STEPS) {
+    event.preventDefault();
+    const next = neighbour(STEPS[event.key]);
+    if (next !== undefined) {
+      chooseLayer(next);
+      rowOf.get(next).focus({ preventScroll: true });
+    }
+  } else if (event.key === 'Enter' || event.key === ' ') {
+    event.preventDefault();
+    chooseLayer(Number(row.dataset.index));
+    openLayer();
+  }
+}
+
+function openLayer() {
+  byId('layer-title').focus({ preventScroll: true });
+  byId('layer').scrollIntoView({ block: 'start' });
+}
+
+function startTable() {
+  const bounds = [...new Set(LAYERS.map((one) => one.found[0].bound_by))];
+  byId('filter-bound').replaceChildren(el('option', { value: '' }, 'anything'),
+    ...bounds.map((one) => el('option', { value: one }, `${one} (${LAYERS.filter((each) => each.found[0].bound_by === one).length})`)));
+  byId('filter').addEventListener('input', (event) => { state.filter = event.target.value; drawRows(); changed('filter'); });
+  byId('filter-bound').addEventListener('change', (event) => { state.bound = event.target.value; drawRows(); changed('filter'); });
+  byId('layers').addEventListener('keydown', tableKeys);
+  byId('layers').addEventListener('click', (event) => {
+    const row = event.target.closest('tbody tr[data-index]');
+    if (row) chooseLayer(Number(row.dataset.index));
+  });
+  byId('layers').addEventListener('dblclick', (event) => {
+    if (event.target.closest('tbody tr[data-index]')) openLayer();
+  });
+  drawTable();
+  watch(['layer'], markRow);
+}
