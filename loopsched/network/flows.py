@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from loopsched.footprint import tensor_bytes
 from loopsched.network.graph import Network, Node, Value
+from loopsched.network.operators import BLIND
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 VIEWS = frozenset(
     {"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze", "Dropout"}
 )
-# They look at the shape only: no data pass.
-_BLIND = frozenset({"Shape", "Size"})
 
 
 class _Flows:
@@ -42,7 +41,7 @@ class _Flows:
         """Find the layer with which a node is done: the last that its inputs come from."""
         if node.role in ("layer", "unsupported"):
             return node.name
-        if node.op in _BLIND:
+        if node.op in BLIND:
             return None
         hosts = [self.host[name] for name in node.inputs if name in self.host]
         return max(hosts, key=lambda name: self.position[name], default=None)

@@ -1,0 +1,89 @@
+"""Networks from ONNX files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from loopsched.network.graph import Network
+from loopsched.network.onnx_flat import flatten
+from loopsched.network.onnx_nodes import network_of
+from loopsched.network.onnx_read import read_model, text
+from loopsched.network.onnx_types import infer_types
+from loopsched.network.operators import STANDARD
+
+
+def load_onnx(
+    path: str | os.PathLike[str],
+    *,
+    batch: int | None = None,
+    dims: Mapping[str, int] | None = None,
+) -> Network:
+    """Load the network that an ONNX file describes; weights are not read.
+
+    Parameters
+    ----------
+    path : path
+        Weights stored in other files need not be there: shapes suffice.
+    batch : int, optional
+        Length of the batch: the first open length that an input begins with;
+        by default 1 where the model leaves it open.  A model of a fixed batch
+        takes another one if nothing in it contradicts that.
+    dims : mapping of str to int, optional
+        Lengths of other symbols, such as ``{"sequence": 128}``.
+
+    Returns
+    -------
+    Network
+        `Network.unsupported` lists operators that have work but no nest.
+
+    Raises
+    ------
+    WorkloadError
+        If the file is no ONNX model, has no operators, or ``batch`` or
+        ``dims`` do not fit it.
+    MissingExtraError
+        If the library ``onnx`` is not installed.
+
+    Examples
+    --------
+    >>> import onnx, tempfile
+    >>> from onnx import TensorProto, helper
+    >>> info = [
+    ...     helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+    ...     for name, shape in {"x": ["batch", 64], "w": [64, 10], "y": None}.items()
+    ... ]
+    >>> node = helper.make_node("Gemm", ["x", "w"], ["y"], name="classify")
+    >>> model = helper.make_model(helper.make_graph([node], "graph", info[:2], info[2:]))
+    >>> with tempfile.NamedTemporaryFile(suffix=".onnx") as file:
+    ...     onnx.save(model, file.name)
+    ...     network = load_onnx(file.name, batch=8)
+    >>> network.layers[0].name, network.layers[0].problem.size
+    ('classify', {'M': 8, 'N': 10, 'K': 64})
+    """
+    model = read_model(path)
+    where = str(path)
+    versions = _versions(model)
+    flat = flatten(model)
+    types, note = infer_types(flat, versions, batch, dims or {}, where)
+    return network_of(flat, types, Path(path).stem, _source(model, versions, note))
+
+
+def _versions(model: Any) -> dict[str, int]:
+    """Operator sets by domain; every domain that a node may name has one."""
+    from onnx import defs
+
+    found: dict[str, int] = {}
+    for one in model.opset_import:
+        domain = "" if text(one.domain) in STANDARD else text(one.domain)
+        found.setdefault(domain, max(1, min(one.version, 10_000)))
+    found.setdefault("", defs.onnx_opset_version() if model.ir_version > 3 else 1)
+    return found
+
+
+def _source(model: Any, versions: Mapping[str, int], note: str) -> str:
+    producer = " ".join(text(model.producer_name).split())
+    by = f" of {producer[:60]}" if producer.isprintable() and producer else ""
+    return f"ONNX model{by}, operator set {versions['']}{', ' if note else ''}{note}"

@@ -1,0 +1,191 @@
+"""Reading an ONNX file: its structure only, never the weights' numbers."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from loopsched.arguments import show
+from loopsched.errors import MissingExtraError, WorkloadError
+
+# Protocol buffers hold no more.
+_MAX_BYTES = 2**31
+# Tensors this small may say shapes, axes and trip counts; larger ones are weights.
+_MAX_KEPT = 1024
+_DATA = (
+    "raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data",
+    "string_data",
+)  # fmt: skip
+
+
+def read_model(path: str | os.PathLike[str]) -> Any:
+    """Read a model without weights.
+
+    Parameters
+    ----------
+    path : path
+        External data are not looked at and need not be there.
+
+    Returns
+    -------
+    onnx.ModelProto
+        Tensors of more than a thousand elements have lost their data.
+
+    Raises
+    ------
+    WorkloadError
+        If the file cannot be read or holds no graph of operators.
+    MissingExtraError
+        If the library ``onnx`` is not installed.
+    """
+    try:
+        import onnx
+    except ImportError as error:
+        raise MissingExtraError(
+            "ONNX files need the library onnx; install loopsched[onnx]"
+        ) from error
+    where = str(path) if str(path).isprintable() and len(str(path)) < 1000 else show(str(path))
+    content = _content(Path(path), where)
+    try:
+        model = onnx.load_model_from_string(content)
+    except Exception as error:  # the decoder's own errors have no common base but this
+        raise WorkloadError(f"{where}: not an ONNX model: {_short(error)}") from None
+    if not model.HasField("graph"):
+        raise WorkloadError(f"{where}: not an ONNX model: it has no graph")
+    if not model.graph.node:
+        raise WorkloadError(f"{where}: the graph is empty; at least one operator is needed")
+    for graph in _graphs(model):
+        _strip(graph)
+    return model
+
+
+def _content(path: Path, where: str) -> bytes:
+    try:
+        mode = os.stat(path).st_mode
+        if not stat.S_ISREG(mode):
+            what = "a folder" if stat.S_ISDIR(mode) else "not a regular file"
+            raise WorkloadError(f"{where}: is {what}; an ONNX file is needed")
+        if os.stat(path).st_size >= _MAX_BYTES:
+            raise WorkloadError(
+                f"{where}: 2 GiB or more; save the model with its weights as external data"
+            )
+        content = path.read_bytes()
+    except FileNotFoundError:
+        raise WorkloadError(f"{where}: no such file") from None
+    except (OSError, ValueError) as error:  # ValueError: a name that no file can have
+        if isinstance(error, WorkloadError):
+            raise
+        reason = getattr(error, "strerror", None) or str(error)
+        raise WorkloadError(f"{where}: cannot be read: {reason}") from None
+    if not content:
+        raise WorkloadError(f"{where}: is empty; an ONNX model is needed")
+    return content
+
+
+def _short(error: Exception) -> str:
+    text = " ".join(str(error).split())
+    return text if 0 < len(text) <= 200 else type(error).__name__
+
+
+def _graphs(model: Any) -> Iterator[Any]:
+    """Every graph of a model: its own, its functions', and the bodies in them."""
+    waiting = [model.graph, *model.functions]
+    while waiting:
+        graph = waiting.pop()
+        yield graph
+        for node in graph.node:
+            for attribute in node.attribute:
+                if attribute.HasField("g"):
+                    waiting.append(attribute.g)
+                waiting += attribute.graphs
+
+
+def _strip(graph: Any) -> None:
+    for tensor in _tensors(graph):
+        if n_elements(tensor.dims) > _MAX_KEPT:
+            for field in _DATA:
+                tensor.ClearField(field)
+
+
+def _tensors(graph: Any) -> Iterable[Any]:
+    yield from getattr(graph, "initializer", ())
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                yield attribute.t
+
+
+def n_elements(dims: Iterable[int]) -> int:
+    """Count the elements of a shape; 0 if a size is negative.
+
+    Examples
+    --------
+    >>> n_elements((2, 3)), n_elements(()), n_elements((2, -1))
+    (6, 1, 0)
+    """
+    count = 1
+    for size in dims:
+        count *= max(0, size)
+    return count
+
+
+def text(value: str | bytes) -> str:
+    r"""Read a name: bytes that are not UTF-8 come out as escapes.
+
+    Examples
+    --------
+    >>> text("conv1"), text(bytes([0xFF]) + b"a")
+    ('conv1', '\\xffa')
+    """
+    return value if isinstance(value, str) else value.decode("utf-8", "backslashreplace")
+
+
+def attributes(node: Any) -> dict[str, Any]:
+    """Read the attributes of an operator as plain values.
+
+    Tensors and graphs stay what they are; what cannot be read is left out.
+    """
+    found: dict[str, Any] = {}
+    for one in node.attribute:
+        name = text(one.name)
+        if one.type == one.INT:
+            found[name] = one.i
+        elif one.type == one.FLOAT:
+            found[name] = one.f
+        elif one.type == one.STRING:
+            found[name] = text(one.s)
+        elif one.type == one.INTS:
+            found[name] = tuple(one.ints)
+        elif one.type == one.TENSOR:
+            found[name] = one.t
+        elif one.type == one.GRAPH:
+            found[name] = one.g
+    return found
+
+
+def scalar(tensor: Any) -> int | bool | None:
+    """Read the one whole number or truth value that a tensor holds, if it does."""
+    from onnx import TensorProto, numpy_helper
+
+    known = (TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL)
+    if tensor.data_type not in known or n_elements(tensor.dims) != 1:
+        return None
+    if not has_data(tensor):
+        return None
+    try:
+        value = numpy_helper.to_array(tensor).reshape(-1)[0]
+    except Exception:  # data that do not fit the type: whatever the decoder raises
+        return None
+    return bool(value) if tensor.data_type == TensorProto.BOOL else int(value)
+
+
+def has_data(tensor: Any) -> bool:
+    """Whether a tensor's numbers are in the model itself."""
+    is_external = tensor.data_location == tensor.EXTERNAL
+    return not is_external and any(
+        tensor.HasField(field) if field == "raw_data" else len(getattr(tensor, field))
+        for field in _DATA
+    )
