@@ -19,7 +19,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 
 from loopsched.arguments import show
 from loopsched.bounds.inequalities import Inequality, inequalities, root_above
@@ -133,8 +133,8 @@ def communication_bound(problem: Problem, capacity_bytes: int) -> CommunicationB
 def _bound(problem: Problem, capacity_bytes: int) -> CommunicationBound:
     part, family = _argument(problem)
     best, n_phases, chosen = sum(part.touched), 1, None
-    for inequality in family if capacity_bytes < best else ():
-        found, n = _best(part, inequality, capacity_bytes)
+    for inequality, known in family if capacity_bytes < best else ():
+        found, n = _best(part, inequality, known, capacity_bytes)
         if found > best:
             best, n_phases, chosen = found, n, inequality
     names = [tensor.name for tensor in problem.tensors]
@@ -185,24 +185,23 @@ def _power(base: str, power: int, root: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One of the equal parts of a problem that share no data."""
+    """One of the equal parts of a problem that share no data; ``touched`` in bytes, a tensor."""
 
     copies: int
     size: dict[str, int]
-    elems: tuple[int, ...]
     widths: tuple[int, ...]
+    touched: tuple[int, ...]
 
-    @property
-    def touched(self) -> tuple[int, ...]:
-        """Bytes of each tensor."""
-        return tuple(n * width for n, width in zip(self.elems, self.widths, strict=True))
+
+# Bytes that n phases touch, but for rounding, by n: the same at all capacities.
+_Touched = dict[int, float]
 
 
 @lru_cache(maxsize=64)
-def _argument(problem: Problem) -> tuple[_Part, tuple[Inequality, ...]]:
+def _argument(problem: Problem) -> tuple[_Part, tuple[tuple[Inequality, _Touched], ...]]:
     """Find what bounds at all capacities have in common."""
     part = _part_of(problem)
-    return part, tuple(inequalities(problem, part.size))
+    return part, tuple((inequality, {}) for inequality in inequalities(problem, part.size))
 
 
 def _part_of(problem: Problem) -> _Part:
@@ -211,22 +210,25 @@ def _part_of(problem: Problem) -> _Part:
     size = problem.size
     copies = math.prod(size[dim] for dim in shared)
     inner = {dim: 1 if dim in shared else extent for dim, extent in size.items()}
-    elems = (
-        math.prod(axis_count(axis, {}, inner) for axis in tensor.axes) for tensor in problem.tensors
+    widths = tuple(tensor.element_bytes for tensor in problem.tensors)
+    touched = tuple(
+        width * math.prod(axis_count(axis, {}, inner) for axis in tensor.axes)
+        for width, tensor in zip(widths, problem.tensors, strict=True)
     )
-    return _Part(copies, inner, tuple(elems), tuple(t.element_bytes for t in problem.tensors))
+    return _Part(copies, inner, widths, touched)
 
 
 def _is_alone(tensor: Tensor, dim: str) -> bool:
     return any(axis.dims == (dim,) and axis.size is None for axis in tensor.axes)
 
 
-def _best(part: _Part, inequality: Inequality, capacity: int) -> tuple[int, int]:
+def _best(part: _Part, inequality: Inequality, known: _Touched, capacity: int) -> tuple[int, int]:
     """Find the best bound and its number of phases."""
 
-    @cache
     def about(n: int) -> float:
-        return sum(_shares(part, inequality, n)) - (n - 1.0) * capacity
+        if n not in known:
+            known[n] = sum(_shares(part, inequality, n))
+        return known[n] - (n - 1.0) * capacity
 
     tried: list[int] = []
     for n in _phase_counts()[: bisect_right(_phase_counts(), inequality.work)]:
@@ -279,8 +281,12 @@ def _level(part: _Part, inequality: Inequality, n: int) -> float:
     target = inequality.root * math.log(work) - math.log(inequality.factor)
     target += sum(power * log for power, _, log in active)
 
-    def reached(level: float) -> float:
-        return sum(power * math.log(min(max(power * level, d), n * d)) for power, d, _ in active)
+    def reached(level: float) -> float:  # some thousand times a bound: no generator
+        total = 0.0
+        for power, d, _ in active:
+            share = power * level
+            total += power * math.log(d if share < d else min(share, n * d))
+        return total
 
     begin = 0.0
     for end in sorted({edge for power, d, _ in active for edge in (d / power, n * d / power)}):
