@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from loopsched.network.graph import Node as Node
     from loopsched.network.graph import Value as Value
     from loopsched.network.onnx_file import load_onnx as load_onnx
+    from loopsched.network.text import load_network as load_network
     from loopsched.notation import format_schedule as format_schedule
     from loopsched.notation import parse_schedule as parse_schedule
     from loopsched.notation import render_loops as render_loops
@@ -146,6 +147,7 @@ _EXPORTS = {
     "nest": ("Loop", "Schedule"),
     "network.graph": ("Network", "Node", "Value"),
     "network.onnx_file": ("load_onnx",),
+    "network.text": ("load_network",),
     "notation": ("format_schedule", "parse_schedule", "render_loops"),
     "ops": ("bind_spatial", "interchange", "reorder", "split", "tile", "unbind"),
     "problem": ("Axis", "Problem", "Tensor"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +20,7 @@ from loopsched.workload_schema import workload_schema as workload_schema
 _MAX_BYTES = 16 * 2**20
 _MAX_FAULTS = 200
 _SUFFIX = ".json"
+_MODEL = re.compile(r"\.onnx(:[^/\\]*)?$", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,8 @@ def load_workload(name_or_path: str | os.PathLike[str]) -> Workload:
     ----------
     name_or_path : str or path
         A shipped name wins over a file of that name.  `workload_schema` has
-        the form of a file.
+        the form of a file.  A path that ends in ``.onnx`` is a model, also
+        with lengths, as in ``model.onnx:batch=8``: see `load_network`.
 
     Returns
     -------
@@ -115,6 +118,10 @@ def load_workload(name_or_path: str | os.PathLike[str]) -> Workload:
         return parse_workload(_read(path, name_or_path), name_or_path, name_or_path)
     if not isinstance(name_or_path, (str, os.PathLike)):
         raise WorkloadError(f"workload is {show(name_or_path)}; a name or a path is needed")
+    if _MODEL.search(os.fsdecode(name_or_path)):
+        from loopsched.network.text import load_network
+
+        return load_network(name_or_path).workload()
     path = Path(name_or_path)
     where = str(path) if str(path).isprintable() and len(str(path)) < 1000 else show(str(path))
     return parse_workload(_read(path, where), where, path.stem)

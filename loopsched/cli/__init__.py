@@ -38,6 +38,7 @@ _COMMANDS = {
     "sweep": ("sweep", "Search whole grids of machines and workloads; resumable."),
     "report": ("report", "Make a page of saved results, to explore in a browser."),
     "explore": ("explore", "Search, and open the page of what was found."),
+    "network": ("network", "Show the layers of an ONNX model, and what is no layer."),
     "archs": ("listing", "List architectures, or show one with its sources."),
     "workloads": ("listing", "List workloads, or show one with its problems."),
 }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from functools import reduce, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -84,7 +84,7 @@ arch = click.option(
     metavar="NAME|FILE",
     help="Machine: see 'loopsched archs'.",
 )
-layers = click.option(
+_layer = click.option(
     "--layer",
     "-l",
     "layers",
@@ -92,6 +92,37 @@ layers = click.option(
     metavar="NUMBER|NAME",
     help="Only this problem of the workload; may be repeated.",
 )
+_batch = click.option(
+    "--batch", type=click.IntRange(1), metavar="N", help="Of an ONNX model: length of its batch."
+)
+_dim = click.option(
+    "--dim",
+    "dims",
+    multiple=True,
+    metavar="NAME=N",
+    help="Of an ONNX model: length of another open axis; may be repeated.",
+)
+
+
+def model(command: Command) -> Command:
+    """Let a WORKLOAD or PROBLEM that is an ONNX model have lengths for its open axes."""
+
+    @wraps(command)
+    def lengthened(*, batch: int | None, dims: tuple[str, ...], **given: Any) -> Any:
+        from loopsched.network.text import model_text
+
+        argument = "workload" if "workload" in given else "problem"
+        given[argument] = model_text(given[argument], batch, dims)
+        return command(**given)
+
+    return _batch(_dim(lengthened))
+
+
+def layers(command: Command) -> Command:
+    """Let some problems of a WORKLOAD be chosen, and the lengths of a model be given."""
+    return _layer(model(command))
+
+
 element_bytes = click.option(
     "--element-bytes",
     type=click.IntRange(1, 1024),

@@ -299,7 +299,9 @@ class Network:
         if not counts:
             raise WorkloadError(f"network {show(self.name)}: no layer has a loop nest{self._blame}")
         problems = tuple(problem.renamed(name) for problem, name in names.items())
-        return Workload(self.name, problems, tuple(counts.values()), self.source)
+        left = ", ".join(f"{one.op} {one.count}" for one in self.unsupported)
+        source = f"{self.source}; left out: {left}" if left else self.source
+        return Workload(self.name, problems, tuple(counts.values()), source)
 
     @property
     def _blame(self) -> str:

@@ -1,0 +1,102 @@
+"""``network``: the layers of a model, and what of it is not a layer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from loopsched.cli import options, output
+from loopsched.cli.output import Style
+from loopsched.render import Column, scaled, words
+
+if TYPE_CHECKING:
+    from loopsched.network.graph import Network
+
+_EPILOG = """\b
+loopsched network model.onnx --batch 8
+loopsched network bert.onnx --dim sequence=128 --out bert.json
+loopsched search model.onnx --batch 8     models go wherever a WORKLOAD does
+"""
+_LAYERS = (
+    Column("#"),
+    words("layer", shrinks="middle"),
+    words("operator", spare=2),
+    words("shape", spare=1),
+    Column("count"),
+    Column("work"),
+    Column("data"),
+    Column("weights", spare=3),
+)
+_LEFT_OUT = (
+    words("left out"),
+    Column("count"),
+    words("first", shrinks="middle"),
+    words("why", shrinks="end"),
+)
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("workload", metavar="MODEL")
+@options.model
+@click.option("--out", metavar="FILE", help="Also save the layers as a workload file: .json.")
+@options.form
+def network(workload: str, out: str | None, form: Style) -> None:
+    """Show the layers of MODEL, an ONNX file, and what of it is not a layer.
+
+    Equal layers are one row with a count.  Weights are not read and need not
+    be there.
+    """
+    from loopsched.network.rows import network_rows
+    from loopsched.network.text import load_network
+    from loopsched.workload_write import save_workload
+
+    found = load_network(workload)
+    rows = network_rows(found)
+    if out is not None:
+        save_workload(found.workload(), out)
+    if form != "table":
+        output.print_rows(rows, form)
+        return
+    _show(found, rows)
+
+
+def _show(found: Network, rows: list[dict[str, Any]]) -> None:
+    layers = [row for row in rows if row["role"] == "layer"]
+    if layers:
+        output.print_table(_LAYERS, [_cells(row) for row in layers])
+        click.echo()
+    left_out = [row for row in rows if row["role"] == "unsupported"]
+    if left_out:
+        cells = [[row["operator"], str(row["count"]), row["name"], row["why"]] for row in left_out]
+        output.print_table(_LEFT_OUT, cells)
+        click.echo()
+    for role, text in (("vector", "Without products"), ("shape", "Only move or name data")):
+        names = [f"{row['operator']} {row['count']}" for row in rows if row["role"] == role]
+        if names:
+            output.print_text(f"{text}: {', '.join(names)}.", hang="  ")
+    output.print_text(_totals(found, layers, left_out), hang="  ")
+    if found.source:
+        output.print_text(found.source, hang="  ")
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    return [
+        str(row["layer"]),
+        row["name"],
+        row["operator"],
+        row["shape"],
+        str(row["count"]),
+        scaled(row["macs"], "MAC"),
+        scaled(row["data_bytes"], "B"),
+        scaled(row["weight_bytes"], "B"),
+    ]
+
+
+def _totals(found: Network, layers: list[dict[str, Any]], left_out: list[dict[str, Any]]) -> str:
+    n_layers = sum(row["count"] for row in layers)
+    text = f"{found.name}: {n_layers} layers, {len(layers)} different, {found.macs:,} MAC"
+    if found.params:
+        text += f"; {found.params:,} parameters, {scaled(found.weight_bytes, 'B')}"
+    n_left = sum(row["count"] for row in left_out)
+    return text + (f"; {n_left} operators with work are left out." if n_left else ".")

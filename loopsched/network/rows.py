@@ -1,0 +1,103 @@
+"""A network as rows of plain values: layers, and what is not a layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from loopsched.footprint import tensor_bytes
+from loopsched.network.graph import Network, Node
+from loopsched.problem import Problem
+from loopsched.workload_schema import OPERATIONS
+from loopsched.workload_write import problem_fields
+
+
+def shape_text(problem: Problem) -> str:
+    """Write a problem's shape as the builders name it by default.
+
+    Examples
+    --------
+    >>> from loopsched.builders import gemm
+    >>> shape_text(gemm(m=8, n=4, k=2, transpose_b=True, name="mine"))
+    'm8 n4 k2 nt'
+    """
+    fields = problem_fields(problem)
+    operation = OPERATIONS[fields.pop("op")]
+    known = operation.field_names()
+    return operation.build(**{known[name].parameter: value for name, value in fields.items()}).name
+
+
+def network_rows(network: Network) -> list[dict[str, Any]]:
+    """Describe a network: a row for each different layer, then for what has no nest.
+
+    Parameters
+    ----------
+    network : Network
+
+    Returns
+    -------
+    list of dict
+        All with the same keys.  ``role`` is that of `Node`; ``count`` says how
+        often; ``layer`` is the number in `Network.workload`, None where there
+        is no nest; ``weight_bytes`` is None where it is not known what is a
+        weight; ``why`` says why an unsupported operator has no nest.
+
+    Examples
+    --------
+    >>> from loopsched.network.text import load_network
+    >>> row = network_rows(load_network("bert_base"))[0]
+    >>> row["name"], row["count"], row["shape"]
+    ('query_key_value', 48, 'm384 n768 k768 nt')
+    """
+    first: dict[Problem, Node] = {}
+    counts: dict[Problem, int] = {}
+    for node in network.layers:
+        if node.problem is not None:
+            bare = node.problem.renamed("-")
+            first.setdefault(bare, node)
+            counts[bare] = counts.get(bare, 0) + node.count
+    rows = [
+        _layer_row(number, node, problem, counts[problem], network)
+        for number, (problem, node) in enumerate(first.items())
+    ]
+    rows += [
+        _row("unsupported", one.op, one.count, name=one.where, why=one.why)
+        for one in network.unsupported
+    ]
+    return rows + [_row(role, op, count) for op, role, count in network.passed]
+
+
+def _layer_row(
+    number: int, node: Node, problem: Problem, count: int, network: Network
+) -> dict[str, Any]:
+    weights = {value.name for value in network.values if value.is_weight}
+    sizes = {tensor.name: tensor_bytes(problem, tensor) for tensor in problem.tensors}
+    stored = sum(sizes[tensor] for tensor, value in node.operands if value in weights)
+    return _row(
+        "layer",
+        node.op,
+        count,
+        layer=number,
+        name=node.name,
+        kind=problem.kind,
+        shape=shape_text(problem),
+        macs=problem.macs,
+        data_bytes=sum(sizes.values()),
+        weight_bytes=stored if weights else None,
+    )
+
+
+def _row(role: str, op: str, count: int, **more: Any) -> dict[str, Any]:
+    empty: dict[str, Any] = {
+        "layer": None,
+        "role": role,
+        "name": None,
+        "operator": op,
+        "kind": None,
+        "shape": None,
+        "count": count,
+        "macs": None,
+        "data_bytes": None,
+        "weight_bytes": None,
+        "why": None,
+    }
+    return empty | more
