@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from loopsched.errors import ScheduleError as ScheduleError
     from loopsched.errors import SweepError as SweepError
     from loopsched.errors import WorkloadError as WorkloadError
+    from loopsched.fusion.cuts import fuse as fuse
+    from loopsched.fusion.plan import FusedGroup as FusedGroup
+    from loopsched.fusion.plan import FusionPlan as FusionPlan
     from loopsched.gpu.counting import Profile as Profile
     from loopsched.gpu.counting import profile as profile
     from loopsched.gpu.estimate import estimate_kernel as estimate_kernel
@@ -132,6 +135,8 @@ _EXPORTS = {
         "SweepError",
         "WorkloadError",
     ),
+    "fusion.cuts": ("fuse",),
+    "fusion.plan": ("FusedGroup", "FusionPlan"),
     "gpu.counting": ("Profile", "profile"),
     "gpu.estimate": ("estimate_kernel", "estimate_steps"),
     "gpu.kernel": ("Kernel",),

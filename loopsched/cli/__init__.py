@@ -39,6 +39,7 @@ _COMMANDS = {
     "report": ("report", "Make a page of saved results, to explore in a browser."),
     "explore": ("explore", "Search, and open the page of what was found."),
     "network": ("network", "Show the layers of an ONNX model, and what is no layer."),
+    "fuse": ("fuse", "Find consecutive layers to run together, tile by tile."),
     "archs": ("listing", "List architectures, or show one with its sources."),
     "workloads": ("listing", "List workloads, or show one with its problems."),
 }

@@ -1,0 +1,188 @@
+"""``fuse``: layers that run together tile by tile, and what that saves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from loopsched.cli import options, output
+from loopsched.cli.inputs import select
+from loopsched.cli.output import Style
+from loopsched.errors import WorkloadError
+from loopsched.render import Column, binary, percent, scaled, words
+
+if TYPE_CHECKING:
+    from loopsched.fusion import FusedGroup, FusionPlan
+    from loopsched.problem import Problem
+    from loopsched.workload import Workload
+
+_EPILOG = """\b
+loopsched fuse vgg16 --capacity 1MiB
+loopsched fuse resnet50 -l conv2_reduce -l conv2_3x3 -l conv2_expand --loops
+loopsched fuse vgg16 --layers 0:4 --halos recompute --objective time
+"""
+_COLUMNS = (
+    Column("#"),
+    words("layers", shrinks="middle"),
+    Column("times", spare=4),
+    words("tile"),
+    words("halos", spare=3),
+    Column("room", spare=1),
+    Column("DRAM"),
+    Column("one by one"),
+    Column("extra MACs", spare=2),
+    Column("time", spare=5),
+)
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("workload")
+@options.layers
+@click.option(
+    "--layers",
+    "span",
+    metavar="A:B",
+    help="Only these problems, by number: from A to before B; either may be left out.",
+)
+@options.element_bytes
+@options.arch
+@click.option(
+    "--capacity",
+    "-c",
+    metavar="BYTES",
+    help="Room on chip, such as 4MiB; by default what the machine has next to its memory.",
+)
+@click.option(
+    "--objective",
+    "-o",
+    type=click.Choice(["dram_bytes", "time"]),
+    default="dram_bytes",
+    show_default=True,
+    help="What to make small; time: the bound by arithmetic and bandwidth of each group.",
+)
+@click.option(
+    "--halos",
+    type=click.Choice(["both", "recompute", "retain"]),
+    default="both",
+    show_default=True,
+    help="Where tiles overlap: make values again, keep them, or whichever is better.",
+)
+@click.option(
+    "--max-layers", type=click.IntRange(1), metavar="N", help="The most layers of a group."
+)
+@click.option(
+    "--no-pooling", is_flag=True, help="Do not assume a pooling where shapes ask for one."
+)
+@click.option("--loops", is_flag=True, help="Show every group as loops.")
+@options.form
+def fuse(
+    workload: str,
+    layers: tuple[str, ...],
+    span: str | None,
+    element_bytes: int | None,
+    arch: str,
+    capacity: str | None,
+    objective: str,
+    halos: str,
+    max_layers: int | None,
+    no_pooling: bool,
+    loops: bool,
+    form: Style,
+) -> None:
+    """Find the consecutive layers of WORKLOAD to run together, tile by tile.
+
+    WORKLOAD is a name or a file.  Consecutive problems whose shapes fit are
+    taken for a chain; --layer, given several times, puts problems in order.
+    """
+    from loopsched.arch_file import load_arch
+    from loopsched.fusion import fuse as find
+    from loopsched.units import parse_bytes
+
+    machine = load_arch(arch)
+    plan = find(
+        _network(workload, layers, span, element_bytes),
+        None if capacity is None else parse_bytes(capacity),
+        arch=machine,
+        objective=objective,  # type: ignore[arg-type]
+        halos=["recompute", "retain"] if halos == "both" else [halos],  # type: ignore[list-item]
+        max_layers=max_layers,
+        assume_pooling=not no_pooling,
+    )
+    if form != "table":
+        output.print_rows(plan.rows(), form)
+        return
+    print_plan(plan, machine.name, show_loops=loops)
+
+
+def _network(
+    text: str, layers: Sequence[str], span: str | None, element_bytes: int | None
+) -> Workload | tuple[Problem, ...]:
+    chosen = select(text, layers, element_bytes).workload
+    if span is not None:
+        first, stop = _span(span, len(chosen.problems))
+        return chosen.problems[first:stop]
+    return chosen.problems if layers else chosen
+
+
+def _span(text: str, many: int) -> tuple[int, int]:
+    """Read ``a:b`` as the numbers of problems from a to before b.
+
+    Examples
+    --------
+    >>> _span("2:", 12), _span(":4", 12)
+    ((2, 12), (0, 4))
+    """
+    found = re.fullmatch(r"(\d{0,9}):(\d{0,9})", text.strip())
+    first, stop = (int(found[1] or 0), int(found[2] or many)) if found else (0, -1)
+    if not 0 <= first < stop <= many:
+        raise WorkloadError(
+            f"--layers is '{text}'; A:B with 0 <= A < B <= {many} is needed, such as 0:{many}"
+        )
+    return first, stop
+
+
+def print_plan(plan: FusionPlan, arch: str, *, show_loops: bool) -> None:
+    """Print a plan as a table with a summary."""
+    output.print_table(_COLUMNS, [_cells(at, group) for at, group in enumerate(plan.groups)])
+    if show_loops:
+        _print_loops(plan)
+    click.echo()
+    saved = plan.saved_bytes / plan.unfused_bytes if plan.unfused_bytes else 0.0
+    output.print_text(
+        f"{scaled(plan.dram_bytes, 'B')} from and to DRAM with {binary(plan.capacity_bytes)} on "
+        f"{arch}; {scaled(plan.unfused_bytes, 'B')} one by one: {percent(saved)} saved, "
+        f"{percent(plan.extra_macs / plan.macs)} more multiply-accumulates."
+    )
+    pools = [f"{link.after} -> {link.pool} -> {link.before}" for link in plan.assumed]
+    if pools:
+        output.print_text("Assumed, for shapes to fit: " + "; ".join(pools) + ".")
+    for one in plan.breaks:
+        output.print_text(f"No chain from {one.after} to {one.before}: {one.reason}.", hang="  ")
+
+
+def _cells(at: int, group: FusedGroup) -> list[str]:
+    names = group.layers
+    return [
+        str(at),
+        " + ".join(names),
+        str(group.count),
+        " ".join(f"{dim}:{extent}" for dim, extent in group.cut_tile) or "whole",
+        group.halo or "-",
+        binary(group.working_set_bytes),
+        scaled(group.dram_bytes, "B"),
+        scaled(group.unfused_bytes, "B") if group.is_fused else "-",
+        percent(group.extra_macs / group.macs) if group.extra_macs else "0",
+        scaled(group.time_s, "s"),
+    ]
+
+
+def _print_loops(plan: FusionPlan) -> None:
+    from loopsched.fusion import render_group
+
+    for at, group in enumerate(plan.groups):
+        click.echo()
+        output.print_text(f"{at}: {' + '.join(group.layers)}", hang="   ")
+        click.echo(render_group(group))

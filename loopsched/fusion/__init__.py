@@ -1,0 +1,20 @@
+"""Layers that run together: fused by tiles, or passing tensors on that stay on chip."""
+
+from __future__ import annotations
+
+from loopsched.fusion.chains import Break, Chain, Link
+from loopsched.fusion.cuts import fuse
+from loopsched.fusion.plan import FusedGroup, FusionPlan
+from loopsched.fusion.stages import Pool
+from loopsched.fusion.text import render_group
+
+__all__ = [
+    "Break",
+    "Chain",
+    "FusedGroup",
+    "FusionPlan",
+    "Link",
+    "Pool",
+    "fuse",
+    "render_group",
+]

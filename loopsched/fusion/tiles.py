@@ -1,0 +1,196 @@
+"""The best tile of a fused group: all tile sizes, both ways with halos, exact.
+
+A group is worked out tile by tile of its last output, in one buffer that is
+told what to keep.  In each tile the layers run one after the other; outputs
+between them never leave the buffer.  See docs/fusion.md for what takes room.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from loopsched.errors import ProblemError
+from loopsched.fusion.extents import needs
+from loopsched.fusion.rooms import HALOS, Halo, Sizes, Way, sides, sizes_of
+from loopsched.fusion.stages import Stage
+from loopsched.fusion.weights import resident_bytes
+from loopsched.problem import MAX_MACS
+from loopsched.scheduler.tables import trip_classes
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.int64] | NDArray[np.float64]
+
+# What is made small, DRAM bytes, multiply-accumulates, whether halos are kept, room.
+_Key = tuple[float, int, int, bool, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """What time a group takes at least on a machine.
+
+    Parameters
+    ----------
+    macs_per_s, bytes_per_s : float
+    """
+
+    macs_per_s: float
+    bytes_per_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The best tile of a group.
+
+    Parameters
+    ----------
+    tile : (int, int, int)
+        Images, rows and columns of the last output.
+    way : Way
+    dram_bytes, macs, working_set_bytes, resident_bytes : int
+    """
+
+    tile: tuple[int, int, int]
+    way: Way
+    dram_bytes: int
+    macs: int
+    working_set_bytes: int
+    resident_bytes: int
+
+
+def ways(halos: Sequence[Halo]) -> Iterator[Way]:
+    """List the ways that are to be tried, in the order in which ties are broken."""
+    if "recompute" in halos:
+        yield Way("recompute")
+    if "retain" in halos:
+        for keeps_input in (False, True):
+            for columns_outside in (False, True):
+                yield Way("retain", columns_outside, keeps_input)
+
+
+def compulsory_bytes(stages: Sequence[Stage]) -> int:
+    """Count what a group moves at least: touched input, weights and output once each."""
+    first, last = stages[0], stages[-1]
+    high, wide = sides(stages)
+    touched = needs(high, last.rows.made).touched * needs(wide, last.columns.made).touched
+    moved = first.batch * first.channels_in * first.bytes_in * touched
+    return moved + output_bytes(last) + sum(stage.weight_bytes for stage in stages)
+
+
+def output_bytes(stage: Stage) -> int:
+    """Size of a stage's output."""
+    return stage.positions * stage.channels_out * stage.bytes_out
+
+
+def best_tile(
+    stages: Sequence[Stage],
+    capacity_bytes: int,
+    halos: Sequence[Halo] = HALOS,
+    pace: Pace | None = None,
+) -> Choice | None:
+    """Find the tile that moves the fewest bytes, or takes the least time; None if none fits.
+
+    Ties: DRAM bytes, then multiply-accumulates, then making halos again before
+    keeping them, then room.
+
+    Parameters
+    ----------
+    stages : sequence of Stage
+        At least two layers, and the poolings between them.
+    capacity_bytes : int
+    halos : sequence of str
+        What may be done with halos.
+    pace : Pace, optional
+        Minimise the time bound of this machine.
+
+    Examples
+    --------
+    >>> from loopsched.builders import conv2d
+    >>> from loopsched.fusion.stages import stage_of
+    >>> layer = stage_of(conv2d(c=8, k=8, h=32, w=32, r=3, s=3, padding=1, element_bytes=1))
+    >>> for halo in HALOS:
+    ...     found = best_tile([layer, layer], 8192, [halo])
+    ...     print(found.tile, found.dram_bytes, found.macs, found.working_set_bytes)
+    (1, 16, 32) 18560 1216512 6080
+    (1, 1, 1) 17536 1179648 2225
+    """
+    _check_size(stages)
+    least = compulsory_bytes(stages)
+    best: tuple[_Key, Choice] | None = None
+    for way in ways(halos):
+        sizes = sizes_of(tuple(stages), way)
+        found = _least(stages, way, sizes, capacity_bytes, pace)
+        if found is not None and (best is None or found[0] < best[0]):
+            best = found
+        if best and pace is None and best[1].dram_bytes == least and way.halo == "recompute":
+            macs = int(sizes_of(tuple(stages), way).macs.min()) * stages[0].batch
+            if best[1].macs == macs:
+                break  # retaining cannot do with less
+    return best[1] if best else None
+
+
+def _check_size(stages: Sequence[Stage]) -> None:
+    last = stages[-1]
+    for stage in stages:
+        most = stage.batch * stage.rows.made * stage.columns.made * max(1, stage.macs)
+        most = max(most, stage.batch * stage.rows.read * stage.columns.read * stage.channels_in * 8)
+        if most * last.rows.made * last.columns.made >= MAX_MACS:
+            raise ProblemError(
+                f"'{stage.name}' is too large to be fused: tiles of one position would take more "
+                "than 2**62 multiply-accumulates or bytes"
+            )
+
+
+def _least(
+    stages: Sequence[Stage], way: Way, sizes: Sizes, capacity_bytes: int, pace: Pace | None
+) -> tuple[_Key, Choice] | None:
+    """Choose images, rows and columns of a tile, and the weights that stay."""
+    import numpy as np
+
+    last = stages[-1]
+    high, wide = last.rows.made, last.columns.made
+    trips = np.outer(-(-high // np.arange(1, high + 1)), -(-wide // np.arange(1, wide + 1)))
+    weights = tuple(stage.weight_bytes for stage in stages if stage.problem is not None)
+    element = max(stage.weight_element_bytes for stage in stages)
+    fixed = output_bytes(last)
+    best: tuple[_Key, Choice] | None = None
+    for images in trip_classes((last.batch,)):
+        spare = capacity_bytes - images * sizes.room
+        n_tiles = trips * -(-last.batch // images)
+        resident = resident_bytes(weights, element, spare, n_tiles)
+        moved = resident + (sum(weights) - resident) * n_tiles
+        moved += fixed + last.batch * sizes.input_bytes
+        macs = last.batch * sizes.macs
+        room = images * sizes.room + resident + np.where(resident < sum(weights), element, 0)
+        fits = room <= capacity_bytes
+        if not fits.any():
+            continue
+        keys: list[Numbers] = [moved, macs, room]
+        if pace is not None:
+            keys.insert(0, np.maximum(macs / pace.macs_per_s, moved / pace.bytes_per_s))
+        at = _first_least(keys, fits)
+        chosen = Choice(
+            (images, at[0] + 1, at[1] + 1), way,
+            int(moved[at]), int(macs[at]), int(room[at]), int(resident[at]),
+        )  # fmt: skip
+        retains = way.halo == "retain"
+        first = float(keys[0][at]), chosen.dram_bytes, chosen.macs
+        key = (*first, retains, chosen.working_set_bytes)
+        if best is None or key < best[0]:
+            best = key, chosen
+    return best
+
+
+def _first_least(keys: Sequence[Numbers], fits: NDArray[np.bool_]) -> tuple[int, int]:
+    """Find the first place where the first key is least, then the second, ..."""
+    import numpy as np
+
+    for key in keys:
+        least = key[fits].min()
+        fits = fits & (key == least)
+    row, column = np.argwhere(fits)[0]
+    return int(row), int(column)

@@ -1,0 +1,213 @@
+"""Fused groups and cuts of chains, against literal walks and brute force."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from fusion_oracle import Cost, Layer, group_costs, items
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loopsched import buffer_arch, conv2d, fuse, gemm, load_arch
+from loopsched.errors import EmptySpaceError, InputError
+from loopsched.fusion import FusionPlan, Pool
+from loopsched.fusion.chains import chains_of
+from loopsched.fusion.single import least_bytes
+from loopsched.fusion.tiles import best_tile
+from loopsched.problem import Problem
+
+# Real chains at reduced sizes: fewer channels, smaller images.
+VGG = (
+    Layer(c=3, k=4, h=8, w=9, r=3, s=3, pad=1),
+    Layer(c=4, k=4, h=8, w=9, r=3, s=3, pad=1),
+    Layer(c=4, k=0, h=8, w=9, r=2, s=2, stride=2),
+    Layer(c=4, k=6, h=4, w=4, r=3, s=3, pad=1),
+    Layer(c=6, k=6, h=4, w=4, r=3, s=3, pad=1),
+)
+RESNET = (
+    Layer(c=8, k=3, h=7, w=6),
+    Layer(c=3, k=3, h=7, w=6, r=3, s=3, pad=1, stride=2),
+    Layer(c=3, k=8, h=4, w=3),
+)
+MOBILENET = (
+    Layer(c=3, k=4, h=11, w=9, r=3, s=3, pad=1, stride=2),
+    Layer(c=4, k=4, h=6, w=5, r=3, s=3, pad=1, depthwise=True),
+    Layer(c=4, k=8, h=6, w=5),
+    Layer(c=8, k=8, h=6, w=5, r=3, s=3, pad=1, stride=2, depthwise=True),
+)
+CHAINS = {"vgg": VGG, "resnet": RESNET, "mobilenet": MOBILENET}
+
+
+def _positions(layers: Sequence[Layer]) -> list[int]:
+    return [at for at, layer in enumerate(layers) if not layer.is_pool]
+
+
+class Brute:
+    """Every partition of a chain, every tile of every group, walked literally."""
+
+    def __init__(self, layers: Sequence[Layer]) -> None:
+        self.layers = layers
+        self.places = _positions(layers)
+        self.problems = [one for one in items(layers) if isinstance(one, Problem)]
+        n = len(self.places)
+        self.costs = {
+            (start, stop): {cost for _, cost in group_costs(self._group(start, stop))}
+            for start in range(n)
+            for stop in range(start + 2, n + 1)
+        }
+
+    def _group(self, start: int, stop: int) -> Sequence[Layer]:
+        return self.layers[self.places[start] : self.places[stop - 1] + 1]
+
+    def _least(self, start: int, stop: int, capacity: int) -> int | None:
+        if stop == start + 1:
+            return least_bytes(self.problems[start], capacity)
+        return min((c.moved for c in self.costs[start, stop] if c.room <= capacity), default=None)
+
+    def least(self, capacity: int) -> int:
+        """The least traffic of all 2^(n-1) partitions, one by one."""
+        n, totals = len(self.places), []
+        for cuts in range(2 ** (n - 1)):
+            ends = [at + 1 for at in range(n - 1) if cuts >> at & 1] + [n]
+            starts = [0, *ends[:-1]]
+            groups = [self._least(*pair, capacity) for pair in zip(starts, ends, strict=True)]
+            if None not in groups:
+                totals.append(sum(one for one in groups if one is not None))
+        return min(totals)
+
+    def capacities(self) -> list[int]:
+        rooms = sorted({cost.room for costs in self.costs.values() for cost in costs})
+        return [rooms[round(part * (len(rooms) - 1) / 12)] for part in range(13)]
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_the_programme_equals_brute_force_over_all_partitions_and_tiles(name: str) -> None:
+    brute = Brute(CHAINS[name])
+    fused = 0
+    for capacity in brute.capacities():
+        for room in (capacity - 1, capacity):
+            if room < 64:
+                continue
+            plan = fuse(items(CHAINS[name]), room)
+            assert plan.dram_bytes == brute.least(room)
+            assert all(group.working_set_bytes <= room for group in plan.groups)
+            fused += any(group.is_fused for group in plan.groups)
+    assert fused >= 10
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> list[Layer]:
+    n, width = draw(st.integers(1, 2)), draw(st.sampled_from([1, 2, 4]))
+    c, h, w = (draw(st.integers(low, high)) for low, high in ((1, 4), (3, 8), (3, 8)))
+    layers: list[Layer] = []
+    for at in range(draw(st.integers(2, 4))):
+        can_pool = layers and not layers[-1].is_pool and at < 3
+        kind = draw(st.sampled_from(["conv", "conv", "depthwise", *(["pool"] if can_pool else [])]))
+        r = draw(st.integers(1, min(3, h, w)))
+        s = r if kind == "pool" else draw(st.integers(1, min(3, w)))
+        dilation = 1 if kind == "pool" else draw(st.integers(1, 2))
+        pad = draw(st.integers(0, 1))
+        if (max(r, s) - 1) * dilation + 1 > min(h, w) + 2 * pad:
+            dilation = 1
+        stride = draw(st.sampled_from([1, 1, 2, 3]))
+        k = 0 if kind == "pool" else draw(st.integers(1, 4))
+        layer = Layer(c, k, h, w, r, s, stride, pad, dilation, kind == "depthwise", n, width)
+        layers.append(layer)
+        c, h, w = layer.made, layer.p, layer.q
+    while layers[-1].is_pool:
+        layers.pop()
+    return layers
+
+
+@settings(deadline=None)
+@given(chains(), st.data())
+def test_the_best_tile_equals_a_literal_walk_of_all_tiles(
+    layers: list[Layer], data: st.DataObject
+) -> None:
+    if len(_positions(layers)) < 2:
+        return
+    found, breaks = chains_of(items(layers), assume_pooling=False)
+    assert breaks == ()
+    costs = {cost for _, cost in group_costs(layers)}
+    rooms = sorted({cost.room for cost in costs})
+    for at in (0, data.draw(st.integers(0, len(rooms) - 1)), len(rooms) - 1):
+        for room in (rooms[at] - 1, rooms[at]):
+            choice = best_tile(found[0].stages, room)
+            expected = min((cost for cost in costs if cost.room <= room), default=None)
+            if choice is None or expected is None:
+                assert choice is expected is None
+                continue
+            keeps = choice.way.halo == "retain"
+            assert expected == Cost(choice.dram_bytes, choice.macs, keeps, choice.working_set_bytes)
+
+
+def test_matrix_products_pass_rows_on() -> None:
+    up = gemm(m=64, n=96, k=16, element_bytes=1, name="up")
+    down = gemm(m=64, n=16, k=96, element_bytes=1, name="down")
+    # Resident weights, one row at a time: 96 elements between, one of A, one of C.
+    room = 2 * 16 * 96 + 96 + 1
+    plan = fuse([up, down], room)
+    assert plan.groups[0].layers == ("up", "down")
+    assert plan.dram_bytes == 64 * 16 + 64 * 16 + 2 * 16 * 96
+    assert plan.groups[0].tile == (("M", 1),)
+    assert fuse([up, down], room - 1).dram_bytes > plan.dram_bytes
+
+
+def test_the_time_objective_trades_bytes_for_arithmetic() -> None:
+    chain = items(VGG)
+    slow = buffer_arch(capacity_bytes=250, bandwidth_bytes_per_s=1e12, macs_per_cycle=1)
+    least = fuse(chain, arch=slow, halos=["recompute"])
+    quick = fuse(chain, arch=slow, objective="time", halos=["recompute"])
+    assert least.extra_macs > 0 == quick.extra_macs
+    assert quick.dram_bytes > least.dram_bytes
+    assert quick.time_s == pytest.approx(quick.macs / 1e9)
+    idle = buffer_arch(capacity_bytes=250, bandwidth_bytes_per_s=1e3, macs_per_cycle=1024)
+    same = fuse(chain, arch=idle, objective="time", halos=["recompute"])
+    assert same.dram_bytes == least.dram_bytes
+    assert same.time_s == pytest.approx(same.dram_bytes / 1e3)
+
+
+def test_capacity_is_that_of_the_machine() -> None:
+    arch = load_arch("titan_v")
+    assert fuse(items(VGG), arch=arch).capacity_bytes == arch.caches[0].usable_bytes
+
+
+def _fuse(given: Sequence[object], **options: object) -> FusionPlan:
+    return fuse(given, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "message"),
+    [
+        ([], {"capacity_bytes": 9}, "no layer; at least one is needed"),
+        ([Pool(2)], {"capacity_bytes": 9}, "item 0: pool 2x2 stride2 does not lie between"),
+        (["x"], {"capacity_bytes": 9}, "item 0 is a str; a Problem or a Pool is needed"),
+        ([gemm(m=2, n=2, k=2)], {}, "neither capacity_bytes nor arch is given"),
+        ([gemm(m=2, n=2, k=2)], {"capacity_bytes": 0}, "capacity_bytes is 0; a whole number >= 1"),
+        (
+            [gemm(m=2, n=2, k=2)],
+            {"capacity_bytes": 99, "objective": "tim"},
+            "objective is 'tim'; did you mean 'time'",
+        ),
+        (
+            [gemm(m=2, n=2, k=2)],
+            {"capacity_bytes": 99, "objective": "time"},
+            "objective is 'time'; it needs an arch",
+        ),
+        ([gemm(m=2, n=2, k=2)], {"capacity_bytes": 99, "halos": []}, "halos is empty"),
+        (
+            [conv2d(c=1, k=1, h=2, w=9, r=1, s=1), Pool(3), conv2d(c=1, k=1, h=1, w=3, r=1, s=1)],
+            {"capacity_bytes": 99},
+            "pool 3x3 stride3 after .*: its window is larger than the 2 positions",
+        ),
+    ],
+)
+def test_bad_input_is_said(given: list[object], options: dict[str, object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        _fuse(given, **options)
+
+
+def test_what_does_not_fit_alone_is_said() -> None:
+    with pytest.raises(EmptySpaceError, match="the operands of one point need more than"):
+        fuse([gemm(m=2, n=2, k=2)], 11)
