@@ -189,6 +189,7 @@ class _Part:
 
     copies: int
     size: dict[str, int]
+    elems: tuple[int, ...]
     widths: tuple[int, ...]
     touched: tuple[int, ...]
 
@@ -210,12 +211,12 @@ def _part_of(problem: Problem) -> _Part:
     size = problem.size
     copies = math.prod(size[dim] for dim in shared)
     inner = {dim: 1 if dim in shared else extent for dim, extent in size.items()}
-    widths = tuple(tensor.element_bytes for tensor in problem.tensors)
-    touched = tuple(
-        width * math.prod(axis_count(axis, {}, inner) for axis in tensor.axes)
-        for width, tensor in zip(widths, problem.tensors, strict=True)
+    elems = tuple(
+        math.prod(axis_count(axis, {}, inner) for axis in tensor.axes) for tensor in problem.tensors
     )
-    return _Part(copies, inner, widths, touched)
+    widths = tuple(tensor.element_bytes for tensor in problem.tensors)
+    touched = tuple(n * width for n, width in zip(elems, widths, strict=True))
+    return _Part(copies, inner, elems, widths, touched)
 
 
 def _is_alone(tensor: Tensor, dim: str) -> bool:
