@@ -106,14 +106,25 @@ class Curve(Staircase):
         return compose(self.problem, [Block((*outer, *reversed(order)), extents)])
 
     def rows(self, arch: Arch | None = None) -> list[dict[str, Any]]:
-        """Describe every step by plain values, its ``schedule`` among them.
+        """Describe every step by plain values, with ``bound_bytes`` and ``schedule``.
+
+        Parameters
+        ----------
+        arch : Arch, optional
+            Adds the bandwidth that its units need.
 
         Examples
         --------
         >>> from loopsched import gemm, traffic_curve
         >>> traffic_curve(gemm(m=2, n=1, k=1)).rows()[-1]
         {'problem': 'm2 n1 k1', 'step': 0, 'capacity_bytes': 12, 'dram_bytes': 20,
-        'bound_bytes': 20, 'operational_intensity': 0.2, 'schedule': 'M:2'}
+        'operational_intensity': 0.2, 'bound_bytes': 20, 'schedule': 'M:2'}
         """
-        found = Staircase.rows(self, arch)
-        return [row | {"schedule": str(self.schedule(row["step"]))} for row in found]
+        return [
+            row
+            | {
+                "bound_bytes": self.bound_bytes(row["capacity_bytes"]),
+                "schedule": str(self.schedule(row["step"])),
+            }
+            for row in Staircase.rows(self, arch)
+        ]

@@ -31,7 +31,7 @@ def digest_row(curve: Staircase, arch: Arch) -> dict[str, Any]:
     >>> from loopsched import buffer_arch, gemm, traffic_curve
     >>> row = digest_row(traffic_curve(gemm(m=64, n=64, k=64)), buffer_arch(capacity_bytes=4096))
     >>> row["compulsory_bytes"], row["buffer_dram_bytes"], row["useful_capacity_bytes"]
-    (49152, 98304, 16900)
+    (49152, 98304, 16896)
     """
     row: dict[str, Any] = {
         "problem": curve.name,

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from loopsched.arch import Arch
 
-# A knee saves at least this many more octaves of traffic before it than after it.
-_LEAST_BEND = 0.25
+# Capacities are compared over this factor; a knee saves so many more octaves before than after.
+_REACH = 4
+_LEAST_BEND = 0.4
 _MOST_KNEES = 5
 
 
@@ -27,9 +28,9 @@ class Knee:
     capacity_bytes, dram_bytes : int, bytes
         Where the step begins, and the least traffic from there on.
     saved_before : float
-        Traffic with half of this capacity over the traffic here.
+        Traffic with a quarter of this capacity over the traffic here.
     saved_after : float
-        Traffic here over the traffic with twice this capacity.
+        Traffic here over the traffic with four times this capacity.
     """
 
     index: int
@@ -40,7 +41,7 @@ class Knee:
 
     @property
     def bend(self) -> float:
-        """How much steeper the curve is before than after, in octaves an octave."""
+        """How many octaves of traffic more are saved before than after."""
         return math.log2(self.saved_before) - math.log2(self.saved_after)
 
 
@@ -115,10 +116,10 @@ class Staircase(ABC):
     def knees(self) -> tuple[Knee, ...]:
         """The most pronounced knees, by capacity, at most five.
 
-        The bend at a step is the octaves of traffic that the last doubling of
-        the capacity saved, less those that the next will save.  Knees are the
-        steps of the largest bends, no two within an octave of capacity, and
-        none that bends by less than a quarter.
+        The bend at a step is the octaves of traffic that the last fourfold
+        growth of the capacity saved, less those that the next will save.  Knees
+        are the steps of the largest bends, no two within a factor of four of
+        capacity, and none that bends by less than 0.4.
         """
         bends = sorted((self._knee(at) for at in range(len(self))), key=_sharpest)
         found: list[Knee] = []
@@ -131,9 +132,9 @@ class Staircase(ABC):
 
     def _knee(self, at: int) -> Knee:
         here, moved = self.capacities_bytes[at], self.dram_bytes[at]
-        half = self.at(here // 2) or self.dram_bytes[0]  # below the first step: as on it
-        double = self.at(2 * here) or moved
-        return Knee(at, here, moved, half / moved, moved / double)
+        less = self.at(here // _REACH) or self.dram_bytes[0]  # below the first step: as on it
+        more = self.at(here * _REACH) or moved
+        return Knee(at, here, moved, less / moved, moved / more)
 
     def intensity(self) -> tuple[float, ...]:
         """Operational intensity of each step: FLOP a byte of DRAM traffic."""
@@ -165,8 +166,8 @@ class Staircase(ABC):
         Returns
         -------
         list of dict
-            ``problem``, ``step``, ``capacity_bytes``, ``dram_bytes``,
-            ``bound_bytes`` and ``operational_intensity``; with a machine also
+            ``problem``, ``step``, ``capacity_bytes``, ``dram_bytes`` and
+            ``operational_intensity``; with a machine also
             ``required_dram_bandwidth_bytes_per_s``.
         """
         intensity = self.intensity()
@@ -180,7 +181,6 @@ class Staircase(ABC):
                 "step": at,
                 "capacity_bytes": capacity,
                 "dram_bytes": moved,
-                "bound_bytes": self.bound_bytes(capacity),
                 "operational_intensity": intensity[at],
             }
             if needs is not None:
@@ -194,4 +194,4 @@ def _sharpest(knee: Knee) -> tuple[float, int]:
 
 
 def _is_apart(one: int, other: int) -> bool:
-    return max(one, other) > 2 * min(one, other)
+    return max(one, other) > _REACH * min(one, other)

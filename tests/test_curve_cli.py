@@ -1,0 +1,122 @@
+"""The command ``curve``: rows, tables, files, exit codes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from loopsched import gemm, load_arch, load_workload, network_curve, traffic_curve
+from loopsched.cli import run
+from loopsched.curves.digest import digest_row
+
+SMALL = "gemm:m=24,n=20,k=16"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    return tmp_path
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> str:
+    assert run(["curve", *arguments]) == status
+    out, err = capsys.readouterr()
+    return err if status else out
+
+
+def test_digest_rows_are_the_librarys(capsys: pytest.CaptureFixture[str]) -> None:
+    (row,) = json.loads(call(capsys, SMALL, "-a", "v100", "--format", "json"))
+    curve = traffic_curve(gemm(m=24, n=20, k=16))
+    expected = digest_row(curve, load_arch("v100"))
+    assert {key: row[key] for key in expected} == expected
+    assert (row["layer"], row["count"], row["arch"]) == (0, 1, "v100")
+    assert row["command"] == f"loopsched curve {SMALL} -a v100 --format json"
+
+
+def test_points_are_every_step(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = call(capsys, SMALL, "--points", "--format", "jsonl").splitlines()
+    rows = [json.loads(line) for line in lines]
+    curve = traffic_curve(gemm(m=24, n=20, k=16))
+    assert [row["capacity_bytes"] for row in rows] == list(curve.capacities_bytes)
+    assert [row["dram_bytes"] for row in rows] == list(curve.dram_bytes)
+    assert rows[4]["schedule"] == str(curve.schedule(4))
+    assert "--jobs" not in rows[0]["command"]
+
+
+def test_network_is_one_curve(capsys: pytest.CaptureFixture[str]) -> None:
+    text = call(capsys, "alexnet", "--network", "--format", "csv")
+    (row,) = csv.DictReader(io.StringIO(text))
+    whole = network_curve(load_workload("alexnet"))
+    assert row["problem"] == "alexnet"
+    assert int(row["L2_dram_bytes"]) == whole.at(4_718_592)
+    assert int(row["n_steps"]) == len(whole)
+    points = call(capsys, "alexnet", "-l", "6", "-l", "7", "--network", "--points")
+    assert "schedule" not in points
+
+
+def test_table_of_layers(capsys: pytest.CaptureFixture[str]) -> None:
+    for width in (80, 120):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("COLUMNS", str(width))
+            text = call(capsys, "alexnet")
+        assert max(map(len, text.splitlines())) <= width
+        assert "L1 96 KiB  L2 4.5 MiB" in text
+        assert "All 8 layers, each as often as it occurs" in text
+    assert "knees" in text
+
+
+def test_table_of_one_problem_shows_what_to_do_at_its_knees(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = call(capsys, "gemm:m=512,n=512,k=512", "--show", "intensity")
+    curve = traffic_curve(gemm(m=512, n=512, k=512))
+    assert curve.knees
+    for knee in curve.knees:
+        assert f"    {curve.schedule(knee.index)}\n" in text
+    assert "Highest operational intensity" in text
+    assert "knee" in text
+
+
+def test_shown_quantity(capsys: pytest.CaptureFixture[str]) -> None:
+    for show, unit in (("traffic", "kB"), ("bandwidth", "B/s"), ("intensity", "")):
+        line = call(capsys, SMALL, "--points", "--show", show).splitlines()
+        assert line[0].split()[-1] == show
+        assert line[2].endswith(unit)
+
+
+def test_files(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    plots = ["--plot", "a.svg", "--plot", "a.csv"]
+    call(capsys, SMALL, "--out", "rows.jsonl", *plots)
+    assert json.loads((folder / "rows.jsonl").read_text())["n_steps"] > 5
+    assert "least DRAM traffic" in (folder / "a.svg").read_text()
+    rows = list(csv.DictReader(io.StringIO((folder / "a.csv").read_text())))
+    curve = traffic_curve(gemm(m=24, n=20, k=16))
+    assert [int(row["capacity_bytes"]) for row in rows] == list(curve.capacities_bytes)
+
+
+def test_bytes_do_not_depend_on_jobs(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    chosen = ["vgg16", "-l", "0", "-l", "3", "-l", "11"]
+    one = call(capsys, *chosen, "--points", "--format", "csv")
+    assert call(capsys, *chosen, "--points", "--format", "csv", "--jobs", "2") == one
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["nowhere"], 3, "nowhere"),
+        ([SMALL, "-a", "titan_w"], 3, "titan_v"),
+        ([SMALL, "--plot", "a.gif"], 3, "a plot ends in"),
+        ([SMALL, "--jobs", "0"], 2, "0 is not in the range"),
+        ([SMALL, "--show", "time"], 2, "'time' is not one of"),
+        (["gemm:m=2000000,n=2000000,k=200000"], 3, "more bytes than fit into 64 bits"),
+    ],
+)
+def test_bad_input(
+    arguments: list[str], status: int, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert message in call(capsys, *arguments, status=status)
