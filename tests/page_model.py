@@ -8,8 +8,8 @@ import random
 import shutil
 import struct
 import subprocess
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +17,23 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from strategies import machines, problems, schedules
 
+from loopsched import load_arch, load_workload
 from loopsched.arch import Arch
+from loopsched.builders import PASSES, conv2d, einsum, gemm
 from loopsched.errors import InputError
+from loopsched.models.buffer import EFFORT
 from loopsched.nest import Loop, Schedule
+from loopsched.notation import format_schedule, parse_schedule, render_loops
 from loopsched.page.data import arch_data, problem_data, schedule_data
 from loopsched.page.model import model_js
 from loopsched.problem import Problem
+from loopsched.resources import resource_names
 from loopsched.results import evaluation_row
 from loopsched.score import Evaluation, LevelScore, evaluate
 
 Case = dict[str, Any]
+
+HUGE = 2**50  # multiply-accumulates
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -106,11 +113,12 @@ def case(
     *,
     has_bounds: bool = False,
     has_brackets: bool = False,
+    effort: int = EFFORT,
     data_type: str | None = None,
 ) -> Case:
     """What the page is given, and what it must find."""
     try:
-        score = evaluate(problem, schedule, arch, data_type=data_type)
+        score = evaluate(problem, schedule, arch, data_type=data_type, effort=effort)
         expected = exact(page_row(score, has_brackets=has_brackets))
     except InputError as error:
         expected = {"error": str(error)}
@@ -119,7 +127,7 @@ def case(
         "problem": problem_data(problem, arch if has_bounds else None),
         "schedule": schedule_data(schedule),
         "arch": arch_data(arch),
-        "options": {"brackets": has_brackets, "data_type": data_type},
+        "options": {"brackets": has_brackets, "effort": effort, "data_type": data_type},
         "expected": expected,
     }
 
@@ -140,9 +148,22 @@ def random_cases(n: int, number: int) -> list[Case]:
     def collect(data: st.DataObject) -> None:
         problem = data.draw(problems())
         arch = data.draw(machines(problem, has_scratchpads=data.draw(st.booleans())))
-        units = data.draw(st.sampled_from([(), ("SM",)]))
+        units = data.draw(st.sampled_from([(), ("SM",), ("SM",), ("SM", "core")]))
         schedule = data.draw(schedules(problem, units=units))
-        found.append(case(problem, schedule, arch, has_brackets=False))
+        effort = data.draw(st.sampled_from([None, None, None, 0, 20, 100, 500, EFFORT]))
+        data_type = data.draw(st.sampled_from([None, None, None, "fp16", "fp64"]))
+        if max(tensor.element_bytes for tensor in problem.tensors) == 8:
+            data_type = data_type or "fp32"
+        found.append(
+            case(
+                problem,
+                schedule,
+                arch,
+                has_brackets=effort is not None,
+                effort=effort or 0,
+                data_type=data_type,
+            )
+        )
 
     collect()
     return found
@@ -185,19 +206,112 @@ def _tile(choice: random.Random, extent: int) -> int:
     return next(size for size in range(about, 0, -1) if extent % size == 0)
 
 
+def shipped() -> tuple[list[Problem], list[Arch]]:
+    """Real layers of every kind, and all machines that loopsched ships."""
+    names = ("deepbench_conv", "deepbench_gemm", "bert_base", "resnet50")
+    layers = [problem for name in names for problem in load_workload(name).problems]
+    image = {"n": 2, "c": 24, "k": 48, "h": 29, "w": 27, "r": 3, "s": 5}
+    for pass_ in PASSES:
+        layers += [
+            conv2d(**image, padding=2, stride=2, pass_=pass_),
+            conv2d(**image, padding=1, dilation=2, groups=12, pass_=pass_),
+            conv2d(**image, stride=(3, 1), dilation=(1, 3), pass_=pass_),
+        ]
+    layers.append(gemm(m=2**20, n=2**19, k=2**20 - 1))  # more than 2**53 bytes move
+    layers.append(einsum("abcd,cde->abe", {"a": 12, "b": 37, "c": 16, "d": 20, "e": 33}))
+    return layers, [load_arch(name) for name in resource_names("archs", ".yaml")]
+
+
 def layer_cases(
-    problems_given: Iterable[Problem], archs: Iterable[Arch], n: int, number: int
+    layers: Sequence[Problem], archs: Sequence[Arch], n: int, number: int
 ) -> Iterator[Case]:
-    """Random schedules of real layers on real machines."""
+    """Random schedules of real layers on real machines, in several data types.
+
+    Half of the problems bring the bounds along; where layers are huge, all do (docs/page_model.md).
+    """
     choice = random.Random(number)
-    layers, machines_given = list(problems_given), list(archs)
     for _ in range(n):
-        problem, arch = choice.choice(layers), choice.choice(machines_given)
+        problem, arch = choice.choice(layers), choice.choice(archs)
+        if choice.random() < 0.5 or arch.name == "diannao":
+            widths = {tensor.name: choice.choice((1, 2, 2)) for tensor in problem.tensors}
+            problem = problem.with_element_bytes(widths)
         units = [unit for unit, count in arch.spatial_units if count > 1]
         if arch.compute.lane_unit is not None:
             units.append(arch.compute.lane_unit)
         schedule = random_schedule(choice, problem, units)
-        yield case(problem, schedule, arch, has_bounds=choice.random() < 0.5)
+        has_bounds = problem.macs >= HUGE or choice.random() < 0.5
+        yield case(problem, schedule, arch, has_bounds=has_bounds)
+
+
+_ODD_NAMES = ("in", "for", "lambda", "m", "M", "Abc", "aBc", "min", "range", "C", "m1", "ø", "K")
+_JUNK = (
+    *("", ":", "@", "K", "K8", "Q:", ":3", "K:0", "K:-1", "K:1e3", "K:٣", "K:7@", "K:7@1x"),
+    *("'\"", "K:" + "9" * 18, "K:" + "9" * 19, "x" * 70, "é\\\x00:\xa0", "oC:4", "OY:2@SM"),
+    *("\t'a'", "😀:1"),
+)
+
+
+def _named(problem: Problem, names: dict[str, str]) -> Problem:
+    """The problem with other names of dimensions."""
+    tensors = tuple(
+        replace(
+            tensor,
+            axes=tuple(
+                replace(axis, terms=tuple((names[dim], c) for dim, c in axis.terms))
+                for axis in tensor.axes
+            ),
+        )
+        for tensor in problem.tensors
+    )
+    sizes = tuple((names[dim], size) for dim, size in problem.sizes)
+    return replace(problem, sizes=sizes, tensors=tensors)
+
+
+def text_cases(layers: Sequence[Problem], n: int, number: int) -> Iterator[Case]:
+    """Schedules as text, many of them with faults; and as loops."""
+    choice = random.Random(number)
+    for i in range(n):
+        problem = choice.choice(layers)
+        if choice.random() < 0.3:
+            names = choice.sample(_ODD_NAMES, len(problem.dims))
+            problem = _named(problem, dict(zip(problem.dims, names, strict=True)))
+        schedule = random_schedule(choice, problem, ("SM", "lane"))
+        if i % 4 == 0:
+            yield {
+                "kind": "loops",
+                "problem": problem_data(problem),
+                "schedule": schedule_data(schedule),
+                "expected": render_loops(problem, schedule),
+            }
+            continue
+        text = _garbled(choice, format_schedule(schedule).split())
+        try:
+            expected: object = format_schedule(parse_schedule(text, problem))
+        except InputError as error:
+            expected = {"error": str(error)}
+        data = problem_data(problem)
+        yield {"kind": "text", "problem": data, "text": text, "expected": expected}
+
+
+def _garbled(choice: random.Random, tokens: list[str]) -> str:
+    """Tokens with other gaps, and often with something wrong."""
+    for _ in range(choice.choice((0, 0, 1, 2))):
+        at = choice.randrange(len(tokens) + 1)
+        change = choice.randrange(5)
+        if change == 0:
+            tokens.insert(at, choice.choice(_JUNK))
+        elif change == 1 and at < len(tokens):
+            tokens.insert(choice.randrange(len(tokens)), tokens.pop(at))
+        elif change == 2 and at < len(tokens):
+            tokens[at] = tokens[at].swapcase()
+        elif change == 3 and at < len(tokens):
+            place = choice.randrange(len(tokens[at]))
+            letter = choice.choice("0123456789:@KMx_é")
+            tokens[at] = tokens[at][:place] + letter + tokens[at][place + 1 :]
+        elif at < len(tokens):
+            del tokens[at]
+    gaps = ("  ", " ", ", ", "\n", "\t", "\u3000", "\x1c", ",,")
+    return choice.choice(("", " ", "\n")) + choice.choice(gaps).join(tokens)
 
 
 _RUNNER = """

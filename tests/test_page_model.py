@@ -2,25 +2,144 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
-from page_model import CHROMIUM, layer_cases, random_cases, run_in_page
+from page_model import (
+    CHROMIUM,
+    Case,
+    case,
+    exact,
+    layer_cases,
+    random_cases,
+    run_in_page,
+    shipped,
+    text_cases,
+)
 
-from loopsched import load_arch, load_workload
-from loopsched.resources import resource_names
+from loopsched import buffer_arch, gemm, load_arch, parse_schedule, search
+from loopsched.builders import affine
+from loopsched.nest import Schedule
+from loopsched.page.data import arch_data, problem_data, schedule_data
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 
+TITAN_V = load_arch("titan_v")
 
-def test_page_says_what_the_library_says(tmp_path: Path) -> None:
-    archs = [load_arch(name) for name in resource_names("archs", ".yaml")]
-    layers = [
-        problem
-        for name in ("deepbench_conv", "deepbench_gemm")
-        for problem in load_workload(name).problems
+
+def _cases() -> dict[str, list[Case]]:
+    layers, archs = shipped()
+    found = {
+        "small problems": random_cases(250, 5),
+        "real layers": list(layer_cases(layers, archs, 150, 5)),
+        "huge": list(layer_cases([gemm(m=2**20, n=2**19, k=2**20 - 1)], archs[1:], 20, 5)),
+        "texts": list(text_cases(layers, 200, 5)),
+    }
+    chosen = layers[::25]
+    found["best"] = [case(one, search(one, TITAN_V).schedule, TITAN_V) for one in chosen]
+    return found
+
+
+@pytest.fixture(scope="module")
+def cases() -> dict[str, list[Case]]:
+    return _cases()
+
+
+@pytest.fixture(scope="module")
+def verdict(
+    cases: dict[str, list[Case]], tmp_path_factory: pytest.TempPathFactory
+) -> dict[str, Any]:
+    every = [one for part in cases.values() for one in part]
+    return run_in_page(every, tmp_path_factory.mktemp("page"))
+
+
+@pytest.mark.parametrize("part", ["small problems", "real layers", "huge", "texts", "best"])
+def test_page_says_what_the_library_says(
+    part: str, cases: dict[str, list[Case]], verdict: dict[str, Any]
+) -> None:
+    names = [name for name, some in cases.items() for _ in some]
+    assert verdict["n"] == len(names)
+    assert [one for one in verdict["wrong"] if names[one["case"]] == part] == []
+
+
+def test_cases_hold_what_they_are_for(cases: dict[str, list[Case]]) -> None:
+    text = {name: json.dumps(some, ensure_ascii=False) for name, some in cases.items()}
+    for part in ("small problems", "real layers", "huge", "best"):
+        scored = [one for one in cases[part] if "error" not in one["expected"]]
+        assert len(scored) > 0.6 * len(cases[part])
+    assert '"low"' in text["small problems"]
+    assert '"holds": ["' in text["small problems"]
+    assert '"scratchpad"' in text["small problems"]
+    for words in ("grows inward", "did you mean", "has no loop", "not a loop", "unit is"):
+        assert words in text["texts"]
+    most = max(
+        int(one["expected"]["levels"][-1]["promised_bytes"].removeprefix("int "))
+        for one in cases["huge"]
+    )
+    assert most > 2**53
+
+
+def test_a_difference_is_seen(tmp_path: Path) -> None:
+    problem = gemm(m=100, n=100, k=100)
+    one = case(problem, parse_schedule("M:100 N:100 K:100 M:7", problem), TITAN_V)
+    wrong = json.loads(json.dumps(one))
+    bits = wrong["expected"]["levels"][1]["time_s"]
+    wrong["expected"]["levels"][1]["time_s"] = bits[:-1] + ("0" if bits[-1] != "0" else "1")
+    lacking = json.loads(json.dumps(one))
+    del lacking["expected"]["levels"][0]["tensors"][0]["footprint_bytes"]
+    found = run_in_page([one, wrong, lacking], tmp_path)
+    assert [each["case"] for each in found["wrong"]] == [1, 2]
+    assert ".levels[1].time_s" in found["wrong"][0]["differences"][0]
+    assert "on one side only" in found["wrong"][1]["differences"][0]
+
+
+def test_page_refuses_what_it_could_not_count_exactly(tmp_path: Path) -> None:
+    long = affine({"X": 2**59}, {"a": "X", "b": "X"}, element_bytes=1)
+    large = affine({"X": 2**26, "Y": 2**26}, {"a": "X Y", "b": "X"}, element_bytes=1)
+    wanted = {
+        long: "problem 'X576460752303423488': a size is not from 1 to 2^53 - 1",
+        large: "problem 'X67108864 Y67108864': 2^52 bytes or more are not counted here",
+    }
+    arch = arch_data(buffer_arch(capacity_bytes=2**60))
+    cases = [
+        {
+            "kind": "evaluate",
+            "problem": problem_data(problem),
+            "schedule": schedule_data(Schedule(())),
+            "arch": arch,
+            "options": {},
+            "expected": {"error": message},
+        }
+        for problem, message in wanted.items()
     ]
-    cases = [*random_cases(150, 5), *layer_cases(layers, archs, 150, 5)]
-    found = run_in_page(cases, tmp_path)
-    assert found["n"] == len(cases)
-    assert found["wrong"] == []
+    assert run_in_page(cases, tmp_path)["wrong"] == []
+
+
+def test_bounds_go_along_for_every_capacity_that_counts() -> None:
+    from loopsched.bounds.communication import communication_bound
+
+    problem = gemm(m=512, n=512, k=512)
+    bounds = problem_data(problem, TITAN_V)["bounds"]
+    rooms = [TITAN_V.inside_bytes(level) for level in TITAN_V.caches]
+    assert set(bounds) == {str(room) for room in [*rooms, TITAN_V.caches[0].usable_bytes]}
+    for room, found in bounds.items():
+        assert found == communication_bound(problem, int(room)).bytes
+    assert "bounds" not in problem_data(problem)
+
+
+def test_large_numbers_travel_as_text() -> None:
+    large = buffer_arch(capacity_bytes=2**60)
+    assert arch_data(large)["levels"][1]["capacity_bytes"] == "1152921504606846976"
+    assert arch_data(TITAN_V)["levels"][1]["capacity_bytes"] == 4718592
+
+
+def test_exact_tells_one_and_a_neighbour_apart() -> None:
+    assert exact([0.1 + 0.2, 0.3, 1, 1.0, None]) == [
+        "float 3fd3333333333334",
+        "float 3fd3333333333333",
+        "int 1",
+        "float 3ff0000000000000",
+        None,
+    ]

@@ -4,6 +4,7 @@
 // Extents are Numbers; element sizes and counts of elements are BigInt.
 
 const MOST_PREPARED = 256;
+const MOST_BYTES = 1n << 52n;
 const preparedProblems = new Map();
 
 /** The problem in the form that the model works on; equal data is prepared once. */
@@ -21,17 +22,13 @@ function prepareProblem(data) {
 function newProblem(data) {
   const dims = data.sizes.map(([dim]) => dim);
   const sizes = data.sizes.map(([, size]) => size);
-  sizes.forEach((size, d) => {
-    if (!Number.isSafeInteger(size) || size < 1) {
-      throw new LoopschedError(
-        `problem '${data.name}': size of '${dims[d]}' is ${size}; 1 to 2**53 - 1 is needed here`
-      );
-    }
-  });
+  if (sizes.some((size) => !Number.isSafeInteger(size) || size < 1)) {
+    throw new LoopschedError(`problem '${data.name}': a size is not from 1 to 2^53 - 1`);
+  }
   const at = new Map(dims.map((dim, d) => [dim, d]));
   const tensors = data.tensors.map((tensor, t) => newTensor(tensor, t, data.output, at));
   const macs = bigProduct(sizes.map(BigInt));
-  return {
+  const problem = {
     name: data.name,
     kind: data.kind,
     dims,
@@ -43,6 +40,10 @@ function newProblem(data) {
     bounds: new Map(Object.entries(data.bounds || {}).map(([room, n]) => [room, BigInt(n)])),
     known: new Map(),
   };
+  if (bigSum(tensors.map((tensor) => tensorBytes(problem, tensor))) >= MOST_BYTES) {
+    throw new LoopschedError(`problem '${data.name}': 2^52 bytes or more are not counted here`);
+  }
+  return problem;
 }
 
 function newTensor(tensor, number, output, at) {

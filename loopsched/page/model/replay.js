@@ -64,7 +64,7 @@ function replayAt(nest, room, items, depth, pools, budget, isPoint) {
       pool.tensors.forEach((tensor, t) => {
         const i = room.held.indexOf(tensor);
         for (const part of ["low", "point", "anew"]) {
-          total[part][i] += BigInt(one[part][t]) * item.count;
+          total[part][i] += one[part][t] * item.count;
         }
       });
     }
@@ -282,25 +282,53 @@ class Nest {
   }
 }
 
-/** Tensors, and their axes with the cells of each. */
+/**
+ * Tensors, their axes and the cells of each, one after the other in flat arrays: of each
+ * tensor its first axis, first cell, element size and window; of each axis its first
+ * dimension, the factor of its cells, its first row and first weight.
+ */
 function tablesOf(pool, cells) {
-  const widths = [...new Set(pool.tensors.map((tensor) => Number(tensor.width)))];
-  widths.sort((one, other) => one - other);
-  const axes = [];
+  const sizes = pool.tensors.map((tensor) => Number(tensor.width));
+  const widths = [...new Set(sizes)].sort((one, other) => one - other);
+  const [firstAxes, firstCells, axisDims, firstRows, firstWeights] = [[0], [], [0], [], []];
+  const [dims, strides, factors, rows, columns, weights] = [[], [], [], [], [], []];
   let nCells = 0;
-  const tensors = pool.tensors.map((tensor, t) => {
-    const firstAxis = axes.length;
+  pool.tensors.forEach((tensor, t) => {
     let factor = 1;
     tensor.axes.forEach((axis, a) => {
-      axes.push({ dims: axis.dims, ...cells[t][a], factor });
-      factor *= Math.max(1, cells[t][a].weights.length);
+      const one = cells[t][a];
+      dims.push(...axis.dims);
+      strides.push(...one.strides);
+      axisDims.push(dims.length);
+      factors.push(factor);
+      firstRows.push(rows.length);
+      firstWeights.push(weights.length);
+      for (const row of one.rows) rows.push(row + columns.length);
+      for (const column of one.columns) columns.push(column);
+      for (const weight of one.weights) weights.push(weight);
+      factor *= Math.max(1, one.weights.length);
     });
-    const firstCell = nCells;
+    firstAxes.push(factors.length);
+    firstCells.push(nCells);
     nCells += factor;
-    const width = Number(tensor.width);
-    const window = 1 + widths.indexOf(width);
-    return { firstAxis, endAxis: axes.length, width, firstCell, window };
   });
   const capacity = Number(pool.capacity);
-  return { tensors, axes, nCells, limits: [capacity, ...widths.map((one) => capacity - one)] };
+  return {
+    nCells,
+    nAxes: factors.length,
+    limits: [capacity, ...widths.map((width) => capacity - width)],
+    widths: Float64Array.from(sizes),
+    windows: Int32Array.from(sizes, (size) => 1 + widths.indexOf(size)),
+    firstAxes: Int32Array.from(firstAxes),
+    firstCells: Int32Array.from(firstCells),
+    axisDims: Int32Array.from(axisDims),
+    firstRows: Int32Array.from(firstRows),
+    firstWeights: Int32Array.from(firstWeights),
+    dims: Int32Array.from(dims),
+    strides: Int32Array.from(strides),
+    factors: Int32Array.from(factors),
+    rows: Int32Array.from(rows),
+    columns: Int32Array.from(columns),
+    weights: Float64Array.from(weights),
+  };
 }

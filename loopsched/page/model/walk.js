@@ -3,7 +3,9 @@
 // A program is { loops, groups, picks, visits }: of each loop its dimension, extent, pieces
 // in a full child, trips, group (-1: none) and pieces that its list makes of a full child;
 // of each group its first loop, end, instances, instances of the groups inside, and whether
-// no dimension comes twice. Tables hold tensors and their axes; see `tablesOf`.
+// no dimension comes twice in it. Tables hold tensors, axes and cells; see `tablesOf`.
+// Everything is a Number: tensors hold less than 2^52 bytes (`prepareProblem`), and so does
+// any window of visits; only what all visits fetch may be more.
 
 /** Pieces that some loops of a list make of a length of a dimension. */
 function piecesOf(loops, first, end, dim, length) {
@@ -82,6 +84,29 @@ function stepOn(loops, digits) {
   return -1;
 }
 
+const FULL = 2 ** 52;
+
+/** Sums of Numbers below 2^52 that stay exact beyond. */
+class Tally {
+  constructor(n) {
+    this.small = new Float64Array(n);
+    this.large = new Array(n).fill(0n);
+  }
+
+  add(t, elems) {
+    const sum = this.small[t] + elems;
+    if (sum < FULL) this.small[t] = sum;
+    else {
+      this.large[t] += BigInt(sum);
+      this.small[t] = 0;
+    }
+  }
+
+  get sums() {
+    return this.large.map((sum, t) => sum + BigInt(this.small[t]));
+  }
+}
+
 /** A cache of cells that evicts the least recently used. */
 class CellCache {
   constructor(nCells, capacity) {
@@ -132,40 +157,57 @@ class VisitWindows {
   constructor(nCells, nVisits, limits) {
     this.last = new Int32Array(nCells).fill(-1);
     this.at = new Float64Array(nVisits + 1);
-    this.limits = limits;
-    this.starts = limits.map(() => 0);
-    this.held = limits.map(() => 0);
+    this.limits = Float64Array.from(limits);
+    this.starts = new Int32Array(limits.length);
+    this.held = new Float64Array(limits.length);
     this.visit = 0;
     this.overflows = false;
-    this.fresh = [];
+    // Cells touched for the first time in a visit: tensor, visit before, whether surely gone.
+    this.fresh = new Int32Array(3 * 1024);
+    this.freshElems = new Float64Array(1024);
+    this.nFresh = 0;
   }
 
   /** Note that this visit touches a cell. */
   touch(t, cell, elems, size, window) {
-    const { visit, at, starts, held } = this;
-    const before = this.last[cell];
+    const { visit, last, at, starts, held } = this;
+    const before = last[cell];
     if (before === visit) return; // another instance brought it in
     if (before >= 0) at[before] -= size;
     at[visit] += size;
-    this.last[cell] = visit;
+    last[cell] = visit;
     for (let k = 0; k < held.length; k++) if (before < starts[k]) held[k] += size;
+    if (this.nFresh === this.freshElems.length) this.grow();
+    const f = this.nFresh++;
+    this.freshElems[f] = elems;
+    this.fresh[3 * f] = t;
+    this.fresh[3 * f + 1] = before;
     // Certainly gone, if what whole visits touched since is too much.
-    this.fresh.push(t, elems, before, before < 0 || before + 1 < starts[window]);
+    this.fresh[3 * f + 2] = before < 0 || before + 1 < starts[window] ? 1 : 0;
+  }
+
+  grow() {
+    const [fresh, elems] = [this.fresh, this.freshElems];
+    this.fresh = new Int32Array(2 * fresh.length);
+    this.freshElems = new Float64Array(2 * elems.length);
+    this.fresh.set(fresh);
+    this.freshElems.set(elems);
   }
 
   /** End the visit; add what it fetches at least and at most. */
   close(capacity, low, anew) {
-    const { visit, at, starts, held, limits, fresh } = this;
+    const { visit, at, starts, held, limits, fresh, freshElems, nFresh } = this;
     if (at[visit] > capacity) this.overflows = true;
     for (let k = 0; k < limits.length; k++) {
       while (starts[k] <= visit && held[k] > limits[k]) held[k] -= at[starts[k]++];
     }
-    for (let f = 0; f < fresh.length; f += 4) {
-      const [t, elems, before] = [fresh[f], fresh[f + 1], fresh[f + 2]];
-      if (fresh[f + 3]) low[t] += elems;
-      if (before < 0 || before < starts[0]) anew[t] += elems;
+    for (let f = 0; f < nFresh; f++) {
+      const t = fresh[3 * f];
+      const before = fresh[3 * f + 1];
+      if (fresh[3 * f + 2]) low.add(t, freshElems[f]);
+      if (before < 0 || before < starts[0]) anew.add(t, freshElems[f]);
     }
-    fresh.length = 0;
+    this.nFresh = 0;
     this.visit++;
   }
 }
@@ -173,76 +215,34 @@ class VisitWindows {
 /** Visit bodies in order; count what is fetched, at least, in an LRU cache, and at most. */
 function walk(program, tables, sizes, capacity, hasPoint, hasBounds) {
   const { loops, groups, picks } = program;
-  const { tensors, axes } = tables;
   const nDims = sizes.length;
-  const cache = hasPoint ? new CellCache(tables.nCells, capacity) : null;
-  const windows = hasBounds
-    ? new VisitWindows(tables.nCells, program.visits, tables.limits)
-    : null;
-  const [low, point, anew] = [0, 1, 2].map(() => tensors.map(() => 0));
-  const digits = loops.map(() => 0);
-  const piece = new Array(nDims).fill(0);
-  const length = new Array(nDims).fill(0);
-  const offset = new Array(nDims).fill(0);
-  const row = axes.map(() => 0);
-  const innerRows = axes.map(() => 0);
-  const several = [];
+  const nAxes = tables.nAxes;
+  const visitor = new Visitor(program, tables, capacity, hasPoint, hasBounds);
+  const digits = new Int32Array(loops.length);
+  const piece = new Int32Array(nDims);
+  const length = new Float64Array(nDims);
+  const offset = new Float64Array(nDims);
+  const { outerRow, innerRow } = visitor;
   // What the outermost list makes of a wave stays while the loops inside go on.
   const inside = groups.length ? groups[0].end : 0;
   const nInner = groups.length ? groups[0].inside : 1;
   const outers = Array.from({ length: picks / nInner }, () => ({
-    piece: new Array(nDims).fill(0),
-    length: new Array(nDims).fill(0),
-    row: axes.map(() => 0),
+    piece: new Int32Array(nDims),
+    length: new Float64Array(nDims),
+    row: new Int32Array(nAxes),
     isThere: false,
   }));
   const hasListsInside = groups.length > 1;
-  const addRows = (pieces, found) => {
-    for (let a = 0; a < axes.length; a++) {
-      const { dims, strides } = axes[a];
-      for (let i = 0; i < dims.length; i++) found[a] += pieces[dims[i]] * strides[i];
-    }
-  };
-  const visitTensor = (tensor, t) => {
-    let firstCell = tensor.firstCell;
-    let firstElems = 1;
-    several.length = 0; // axes with several cells; what the others are worth is common
-    for (let a = tensor.firstAxis; a < tensor.endAxis; a++) {
-      const { rows, columns, weights, factor } = axes[a];
-      const [from, to] = [rows[row[a]], rows[row[a] + 1]];
-      if (from === to) return;
-      if (to === from + 1) {
-        firstCell += columns[from] * factor;
-        firstElems *= weights[columns[from]];
-      } else several.push({ axis: axes[a], from, to, now: from });
-    }
-    for (;;) {
-      let cell = firstCell;
-      let elems = firstElems;
-      for (const { axis, now } of several) {
-        cell += axis.columns[now] * axis.factor;
-        elems *= axis.weights[axis.columns[now]];
-      }
-      const size = elems * tensor.width;
-      if (cache && !cache.touch(cell, size)) point[t] += elems;
-      if (windows) windows.touch(t, cell, elems, size, tensor.window);
-      let k = several.length - 1;
-      while (k >= 0 && ++several[k].now === several[k].to) {
-        several[k].now = several[k].from;
-        k--;
-      }
-      if (k < 0) return;
-    }
-  };
+  const innerDims = [...new Set(loops.slice(inside).map((loop) => loop.dim))];
   let wentOn = -1;
   do {
     if (wentOn < inside) {
       outers.forEach((one, number) => {
         one.piece.fill(0);
-        for (let d = 0; d < nDims; d++) one.length[d] = sizes[d];
+        one.length.set(sizes);
         one.isThere = locate(program, digits, number * nInner, 0, inside, one.piece, one.length);
-        for (let a = 0; a < axes.length; a++) one.row[a] = 0;
-        addRows(one.piece, one.row);
+        one.row.set(tables.firstRows);
+        addRows(tables, one.piece, one.row);
       });
     }
     let isStep = true;
@@ -250,7 +250,7 @@ function walk(program, tables, sizes, capacity, hasPoint, hasBounds) {
       // Then all instances are as far inside their items.
       piece.fill(0);
       offset.fill(0);
-      for (let d = 0; d < nDims; d++) length[d] = sizes[d];
+      length.set(sizes);
       for (let i = inside; i < loops.length; i++) {
         const { dim, extent, pieces } = loops[i];
         offset[dim] += digits[i] * extent;
@@ -258,29 +258,123 @@ function walk(program, tables, sizes, capacity, hasPoint, hasBounds) {
         isStep = isStep && offset[dim] < length[dim];
         length[dim] = Math.min(length[dim], offset[dim] + extent);
       }
-      innerRows.fill(0);
-      addRows(piece, innerRows);
+      innerRow.fill(0);
+      addRows(tables, piece, innerRow);
     }
-    for (let pick = 0; pick < picks; pick++) {
+    for (let pick = 0; isStep && pick < picks; pick++) {
       const outer = outers[quotient(pick, nInner)];
-      if (!isStep || !outer.isThere) continue;
+      if (!outer.isThere) continue;
       let isWorking = true;
       if (hasListsInside) {
-        for (let d = 0; d < nDims; d++) {
-          piece[d] = outer.piece[d];
-          length[d] = outer.length[d];
-        }
+        piece.set(outer.piece);
+        length.set(outer.length);
         isWorking = locate(program, digits, pick % nInner, inside, loops.length, piece, length);
-        row.fill(0);
-        addRows(piece, row);
-      } else {
-        for (let d = 0; d < nDims; d++) if (offset[d] >= outer.length[d]) isWorking = false;
-        for (let a = 0; a < row.length; a++) row[a] = outer.row[a] + innerRows[a];
+        outerRow.set(tables.firstRows);
+        addRows(tables, piece, outerRow);
+        if (isWorking) visitor.visit(outerRow);
+        continue;
       }
-      if (isWorking) tensors.forEach(visitTensor);
+      for (const d of innerDims) if (offset[d] >= outer.length[d]) isWorking = false;
+      if (isWorking) visitor.visit(outer.row);
     }
-    if (windows) windows.close(capacity, low, anew);
+    visitor.close();
     wentOn = stepOn(loops, digits);
   } while (wentOn >= 0);
-  return { low, point, anew, fits: !windows || !windows.overflows };
+  return visitor.found;
+}
+
+/** Add to the row of each axis what pieces of its dimensions are worth. */
+function addRows({ nAxes, axisDims, dims, strides }, pieces, found) {
+  for (let a = 0; a < nAxes; a++) {
+    for (let i = axisDims[a]; i < axisDims[a + 1]; i++) found[a] += pieces[dims[i]] * strides[i];
+  }
+}
+
+/** What bodies touch, and what becomes of it. */
+class Visitor {
+  constructor(program, tables, capacity, hasPoint, hasBounds) {
+    const { nCells, limits, nAxes, widths } = tables;
+    this.tables = tables;
+    this.capacity = capacity;
+    this.cache = hasPoint ? new CellCache(nCells, capacity) : null;
+    this.windows = hasBounds ? new VisitWindows(nCells, program.visits, limits) : null;
+    [this.low, this.point, this.anew] = [0, 1, 2].map(() => new Tally(widths.length));
+    // Row of each axis in a body, in two parts: that of the instance, and of the step.
+    this.outerRow = new Int32Array(nAxes);
+    this.innerRow = new Int32Array(nAxes);
+    // Axes of a tensor with several cells: where these begin and end, and the one at hand.
+    this.from = new Int32Array(nAxes);
+    this.to = new Int32Array(nAxes);
+    this.several = new Int32Array(nAxes);
+    this.now = new Int32Array(nAxes);
+  }
+
+  get found() {
+    const [low, point, anew] = [this.low, this.point, this.anew].map((part) => part.sums);
+    return { low, point, anew, fits: !this.windows || !this.windows.overflows };
+  }
+
+  close() {
+    if (this.windows) this.windows.close(this.capacity, this.low, this.anew);
+  }
+
+  /** Touch the cells of one body. */
+  visit(outerRow) {
+    const { tables, innerRow, several, from, to } = this;
+    const { rows, columns, weights, factors, firstWeights, firstAxes, firstCells } = tables;
+    for (let t = 0; t < firstCells.length; t++) {
+      let firstCell = firstCells[t];
+      let firstElems = 1;
+      let nSeveral = 0; // what the other axes are worth is common
+      const end = firstAxes[t + 1];
+      let a = firstAxes[t];
+      for (; a < end; a++) {
+        const row = outerRow[a] + innerRow[a];
+        const low = rows[row];
+        const high = rows[row + 1];
+        if (low === high) break; // nothing is stored
+        if (high === low + 1) {
+          firstCell += columns[low] * factors[a];
+          firstElems *= weights[firstWeights[a] + columns[low]];
+        } else {
+          several[nSeveral] = a;
+          from[nSeveral] = low;
+          to[nSeveral++] = high;
+        }
+      }
+      if (a < end) continue;
+      if (nSeveral) this.touchSeveral(t, firstCell, firstElems, nSeveral);
+      else this.touch(t, firstCell, firstElems);
+    }
+  }
+
+  touchSeveral(t, firstCell, firstElems, nSeveral) {
+    const { tables, several, from, to, now } = this;
+    const { columns, weights, factors, firstWeights } = tables;
+    now.set(from);
+    for (;;) {
+      let cell = firstCell;
+      let elems = firstElems;
+      for (let k = 0; k < nSeveral; k++) {
+        const a = several[k];
+        const column = columns[now[k]];
+        cell += column * factors[a];
+        elems *= weights[firstWeights[a] + column];
+      }
+      this.touch(t, cell, elems);
+      let k = nSeveral - 1;
+      while (k >= 0 && ++now[k] === to[k]) {
+        now[k] = from[k];
+        k--;
+      }
+      if (k < 0) return;
+    }
+  }
+
+  touch(t, cell, elems) {
+    const { cache, windows } = this;
+    const size = elems * this.tables.widths[t];
+    if (cache !== null && !cache.touch(cell, size)) this.point.add(t, elems);
+    if (windows !== null) windows.touch(t, cell, elems, size, this.tables.windows[t]);
+  }
 }
