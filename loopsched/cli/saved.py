@@ -108,7 +108,11 @@ class _Inputs:
             )
         problem = problems[int(number)]
         arch = self._arch(where, row)
-        schedule = parse_schedule(_text(where, row, "schedule"), problem)
+        text = _text(where, row, "schedule")
+        try:
+            schedule = parse_schedule(text, problem)
+        except InputError as error:
+            raise InputError.joined(where, error.problems) from None
         return Saved(where, row, problem, schedule, arch)
 
     def _workload(self, where: str, row: Row) -> Workload:

@@ -17,7 +17,7 @@ const LINES = [
   ['at least', (one) => one.time_bound_s, (value) => scaled(value, 's')],
   ['compute', (one) => one.compute_time_s, (value) => scaled(value, 's')],
   ['units', (one) => one.compute_utilisation, (value) => percent(value), 'share'],
-  ['needs', (one) => one.needs, (value) => scaled(value, 'B/s')],
+  ['needs', (one) => one.needs, (value) => scaled(value, 'B/s'), 'plain'],
   ['energy', (one) => one.energy_pj, (value) => scaled(value * 1e-12, 'J')],
 ];
 

@@ -61,13 +61,24 @@ async function copied(text, button) {
   setTimeout(() => { button.textContent = label; }, 1500);
 }
 
-// Ticks at powers of ten, thinned where there are too many.
+// Ticks of a logarithmic axis: powers of ten, thinned where there are too many, else 1 2 5.
+function ticks(low, high, most) {
+  const fine = [];
+  for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power += 1) {
+    for (const digit of [1, 2, 5]) {
+      const value = Number(`${digit}e${power}`);
+      if (value >= low && value <= high) fine.push(value);
+    }
+  }
+  return fine.length <= most ? fine : decades(low, high, most);
+}
+
 function decades(low, high, most) {
   const first = Math.ceil(Math.log10(low) - 1e-9);
   const last = Math.floor(Math.log10(high) + 1e-9);
   const step = Math.max(1, Math.ceil((last - first + 1) / most));
   const found = [];
-  for (let power = first; power <= last; power += step) found.push(10 ** power);
+  for (let power = first; power <= last; power += step) found.push(Number(`1e${power}`));
   return found;
 }
 

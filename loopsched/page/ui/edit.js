@@ -1,7 +1,7 @@
 // Changes of a schedule as lists of loops: pure functions, each returns a new list that covers the problem.
 
 function loopsOf(text) {
-  return text.trim().split(/[\s,]+/).map((word) => {
+  return text.split(/[\s,]+/).filter(Boolean).map((word) => {
     const [, dim, extent, unit] = /^([^:]+):([0-9]+)(?:@(.+))?$/.exec(word);
     return { dim, extent: Number(extent), unit: unit || '' };
   });

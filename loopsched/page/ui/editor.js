@@ -27,6 +27,7 @@ function focusIn({ place, what }) {
 
 function drawEditor() {
   const one = layer();
+  current();
   const holds = document.activeElement && byId('loops').contains(document.activeElement) ? document.activeElement : null;
   const sliding = holds && holds.matches('[type=range]');
   byId('undo').disabled = !histories[state.layer].undo.length;
@@ -35,18 +36,13 @@ function drawEditor() {
   if (document.activeElement !== byId('schedule-text')) byId('schedule-text').value = state.text;
   byId('schedule-fault').textContent = state.fault;
   byId('schedule-text').setAttribute('aria-invalid', state.fault ? 'true' : 'false');
-  let loops;
-  try {
-    loops = loopsOf(Loopsched.formatSchedule(Loopsched.parseSchedule(state.text, one.problem)));
-  } catch {
-    return; // the text is wrong, and says so; the rows stay what they were
-  }
+  const loops = isReadable(state.text) ? loopsOf(state.text) : loopsOf(lastGood.text);
   if (sliding && sameShape(loops, shownLoops)) updateRows(loops);
   else drawRowsOf(loops);
   shownLoops = loops;
   const dims = byId('add-dim');
   const chosen = dims.value;
-  dims.replaceChildren(...one.dims.map(([dim]) => el('option', { value: dim, ...(dim === chosen ? { selected: true } : {}) }, dim)));
+  dims.replaceChildren(...one.dims.filter(([, size]) => size > 1).map(([dim]) => el('option', { value: dim, ...(dim === chosen ? { selected: true } : {}) }, dim)));
 }
 
 function sameShape(a, b) {
@@ -207,7 +203,7 @@ function startEditor() {
   byId('redo').addEventListener('click', stepForward);
   byId('reset').addEventListener('click', () => chooseSchedule(best().schedule));
   byId('add').addEventListener('click', () => {
-    edited(withLoop(shownLoops, byId('add-dim').value, sizesOf(layer())), { place: shownLoops.length, what: 'number' });
+    if (byId('add-dim').value) edited(withLoop(shownLoops, byId('add-dim').value, sizesOf(layer())), { place: shownLoops.length, what: 'number' });
   });
   let waiting = 0;
   byId('schedule-text').addEventListener('input', (event) => {
@@ -221,7 +217,7 @@ function startEditor() {
 // What can be read becomes the schedule; what cannot is said below and changes nothing.
 function readText(text) {
   try {
-    const found = Loopsched.formatSchedule(Loopsched.parseSchedule(text, layer().problem));
+    const found = plain(text, state.layer);
     if (found === state.text) {
       state.fault = '';
       changed('schedule');

@@ -20,11 +20,19 @@ function trimmed(text) {
   return text.includes('.') ? text.replace(/\.?0+$/, '') : text;
 }
 
+// '2.28e+35' as people write it.
+function powered(text) {
+  const [mantissa, power] = text.split('e');
+  if (power === undefined) return text;
+  const raised = [...String(Number(power))].map((sign) => (sign === '-' ? '⁻' : '⁰¹²³⁴⁵⁶⁷⁸⁹'[Number(sign)])).join('');
+  return `${mantissa}${THIN}×${THIN}10${raised}`;
+}
+
 function scaled(given, unit = '') {
   if (given === null || given === undefined || Number.isNaN(given)) return '–';
   const value = Number(given);
   if (!unit) {
-    return Number.isInteger(value) && Math.abs(value) < 1e6 ? value.toLocaleString('en') : general(value);
+    return Number.isInteger(value) && Math.abs(value) < 1e6 ? value.toLocaleString('en') : powered(general(value));
   }
   if (value === 0 || !Number.isFinite(value)) return `${general(value)}${THIN}${unit}`;
   const rounded = Number(value.toPrecision(4));
@@ -69,6 +77,7 @@ function difference(value, base) {
   if (ratio >= 2) return `${general(ratio, 3)}${THIN}×`;
   const share = 100 * (ratio - 1);
   const decimals = Math.abs(share) >= 10 ? 1 : 2;
-  const text = Math.abs(share) < 0.005 ? '<0.01' : Math.abs(share).toFixed(decimals);
+  if (Math.abs(share) < 0.005) return 'nearly same';
+  const text = Math.abs(share).toFixed(decimals);
   return `${share < 0 ? '−' : '+'}${text}${THIN}%`;
 }

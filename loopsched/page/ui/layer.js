@@ -30,7 +30,7 @@ function verdict() {
   const extra = found.dram_bytes / one.least_dram_bytes;
   parts.push(extra < 1.0005
     ? `It moves ${scaled(found.dram_bytes, 'B')} from and to ${BOUNDARIES[0].outer}, the least in any order.`
-    : `It moves ${scaled(found.dram_bytes, 'B')} from and to ${BOUNDARIES[0].outer}, ${general(extra, 3)} times what no order avoids.`);
+    : `It moves ${scaled(found.dram_bytes, 'B')} from and to ${BOUNDARIES[0].outer}, ${general(extra)} times what no order avoids.`);
   return parts;
 }
 
@@ -55,11 +55,12 @@ function drawMetrics() {
   const tiles = METRICS.filter(([, read]) => read(mine) !== null && read(mine) !== undefined).map(([title, read, write, about, rare]) => {
     const [value, base] = [read(mine), read(other)];
     const same = Number(value) === Number(base);
+    const tells = title !== 'needs';
     const worse = title === 'units' ? value < base : Number(value) > Number(base);
     const change = title === 'units' ? `${value < base ? '−' : '+'}${(100 * Math.abs(value - base)).toFixed(1)} points` : difference(value, base);
     return el('div', { class: rare ? 'tile rare' : 'tile', title: about },
       el('dt', {}, title), el('dd', {}, el('span', { class: 'value' }, write(value)),
-        el('span', { class: `change ${edited && !same ? (worse ? 'worse' : 'better') : ''}` },
+        el('span', { class: `change ${edited && !same && tells ? (worse ? 'worse' : 'better') : ''}` },
           edited ? (same ? 'as the best' : change) : '')));
   });
   const bound = el('div', { class: 'tile', title: 'what takes the longest' }, el('dt', {}, 'bound by'),

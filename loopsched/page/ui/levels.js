@@ -70,7 +70,7 @@ function drawBytes() {
   const reference = score(state.layer, best().schedule).evaluation;
   const edited = text !== best().schedule;
   const saved = layer().found.find((one) => one.schedule === text);
-  const titles = ['boundary', 'tensor', 'read', 'written', 'in all', ...(edited ? ['against best'] : []), 'each as often'];
+  const titles = ['boundary, tensor', 'read', 'written', 'in all', ...(edited ? ['against best'] : []), 'each element'];
   const rows = evaluation.levels.flatMap((level, index) => {
     const base = reference.levels[index];
     const bracket = saved && saved.levels[index].bytes;
@@ -79,19 +79,25 @@ function drawBytes() {
     };
     const head = el('tr', { class: 'total' },
       el('th', { scope: 'row', class: 'words' }, `${BOUNDARIES[index].outer} – ${level.name}`),
-      el('td', { class: 'words' }, bracket && bracket[0] !== bracket[2] ? `all (${scaled(bracket[0], 'B')} at least)` : 'all'), ...cells(total, edited), el('td'));
+      ...cells(total, edited), el('td', { class: 'number soft small' }, bracket && bracket[0] !== Number(total.all) ? `${scaled(bracket[0], 'B')} at least` : ''));
     return [head, ...layer().tensors.map((tensor, place) => {
       const { read, written } = promisedOf(level, tensor.name);
       const all = Number(read) + Number(written);
-      return el('tr', {}, el('td'), el('th', { scope: 'row', class: 'words' }, swatch(place), ` ${tensor.name}`),
+      return el('tr', {}, el('th', { scope: 'row', class: 'words inner' }, swatch(place), ` ${tensor.name}`),
         ...cells({ read, written, all, was: totalOf(base, tensor.name) }, edited),
-        el('td', { class: 'number' }, `${general(all / tensor.bytes, 3)} times`));
+        el('td', { class: 'number' }, often(all / tensor.bytes)));
     })];
   });
   byId('bytes').replaceChildren(
     el('caption', { class: 'soft small' }, 'Bytes that this schedule promises not to exceed, exact to the last one.'),
-    el('thead', {}, el('tr', {}, titles.map((title, place) => el('th', { scope: 'col', class: place < 2 ? 'words' : 'number' }, title)))),
+    el('thead', {}, el('tr', {}, titles.map((title, place) => el('th', { scope: 'col', class: place < 1 ? 'words' : 'number' }, title)))),
     el('tbody', {}, rows));
+}
+
+// How often each element crosses, on average.
+function often(times) {
+  if (times === 1) return 'once';
+  return `${times < 100 ? general(times, 3) : exact(Math.round(times))} times`;
 }
 
 function cells({ read, written, all, was }, edited) {

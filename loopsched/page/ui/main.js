@@ -3,12 +3,13 @@
 function drawTotals() {
   const sums = DATA.totals;
   byId('origin').replaceChildren(el('strong', {}, DATA.machine), ` · loopsched ${DATA.version} · `, el('code', {}, DATA.command));
+  const bounds = sums.bound_by.map(([name, count]) => `${name} ${count}`);
   const tiles = [
     ['layers', String(LAYERS.length), sums.n_proven === LAYERS.length ? 'all proven best' : `${sums.n_proven} proven best`],
     ['time', scaled(sums.time_s, 's'), `at least ${scaled(sums.time_bound_s, 's')}`],
     [BOUNDARIES[0].outer, scaled(sums.dram_bytes, 'B'), `${scaled(sums.least_dram_bytes, 'B')} in any order`],
     ['rate', scaled(sums.flops / sums.time_s, 'FLOP/s'), `of ${DATA.peaks.map((one) => scaled(one.flops_per_s, 'FLOP/s')).join(', ')}`],
-    ['bound by', sums.bound_by.map(([name, count]) => `${name} ${count}`).join(', '), ''],
+    ['bound by', bounds[0], bounds.slice(1).join(', ')],
     ['schedules', scaled(sums.space_size), `${scaled(sums.nodes)} nodes visited`],
   ];
   byId('totals').replaceChildren(...tiles.map(([title, value, more]) => el('div', { class: 'tile' },

@@ -18,21 +18,38 @@ function holding(evaluation) {
   evaluation.levels.forEach((level, index) => {
     const of = BOUNDARIES[index].capacity_bytes === null ? '' : ` of ${binary(BOUNDARIES[index].capacity_bytes)}`;
     const note = `${level.name} holds ${binary(level.working_set_bytes)}${of}`;
-    notes.set(level.fit_position, [...(notes.get(level.fit_position) || []), note]);
+    const before = notes.get(level.fit_position);
+    notes.set(level.fit_position, before ? `${before}; ${note}` : note);
   });
   return notes;
 }
 
+const GAP = '  ';
+
+function columnsIn(place) {
+  const probe = el('span', {}, '0'.repeat(40));
+  place.replaceChildren(probe);
+  const wide = probe.getBoundingClientRect().width / 40;
+  return Math.floor((place.clientWidth - 1) / (wide || 8));
+}
+
 function drawNest() {
   const { schedule, evaluation, text } = current();
-  const code = Loopsched.loops(layer().problem, schedule);
   const notes = holding(evaluation);
-  const lines = code.split('\n');
   const count = loopsOf(text).length;
-  byId('nest').replaceChildren(...lines.map((line, place) => {
-    const said = place <= count ? notes.get(place) : null;
-    return el('span', { class: 'line', 'data-place': place }, ...coloured(line),
-      said ? el('span', { class: 'note' }, `  # ${said.join('; ')}`) : null, '\n');
+  const columns = Math.max(30, columnsIn(byId('nest')));
+  const beside = (place, line) => line.length + GAP.length + notes.get(place).length <= columns;
+  const narrowed = [0, 10, 20, 30, 40].map((less) => Loopsched.loops(layer().problem, schedule, Math.max(1, columns - less)).split('\n'));
+  const fits = (lines) => lines.every((line, place) => place > count || !notes.has(place) || beside(place, line));
+  const isDeep = (found) => !found[1] || /^ {2}/.test(found[1]);
+  // Notes beside their loops where that leaves an indentation that can be seen, else above.
+  const lines = narrowed.find((found) => isDeep(found) && fits(found)) || narrowed[0];
+  byId('nest').replaceChildren(...lines.flatMap((line, place) => {
+    const code = el('span', { class: 'line' }, ...coloured(line));
+    if (place > count || !notes.has(place)) return [code, '\n'];
+    const note = el('span', { class: 'note' }, `# ${notes.get(place)}`);
+    if (beside(place, line)) return [code, GAP, note, '\n'];
+    return [/^ */.exec(line)[0], note, '\n', code, '\n'];
   }));
   byId('command').textContent = commandFor(text);
 }
@@ -55,5 +72,5 @@ function startNest() {
   byId('copy-link').addEventListener('click', (event) => {
     copied(location.href.split('#')[0] + addressOf(state.layer, state.text), event.currentTarget);
   });
-  watch(['layer', 'schedule'], drawNest);
+  watch(['layer', 'schedule', 'size'], drawNest);
 }

@@ -18,14 +18,14 @@ function rooflineRange() {
   const top = Math.max(...DATA.peaks.map((one) => one.flops_per_s), ...up);
   return {
     x: [Math.min(...across, ...ridges) / 1.6, Math.max(...across, ...ridges) * 1.6],
-    y: [Math.max(Math.min(...up) / 2, top * 1e-6), top * 1.8],
+    y: [Math.max(Math.min(...up) / 2, top * 1e-6), top * 2],
   };
 }
 
 function drawRoofline() {
   const place = byId('roofline');
   const width = Math.max(280, place.clientWidth);
-  const height = Math.round(Math.max(250, Math.min(430, 0.78 * width)));
+  const height = Math.round(Math.max(300, Math.min(440, 1.05 * width)));
   const range = rooflineRange();
   const x = logScale(...range.x, MARGIN.left, width - MARGIN.right);
   const y = logScale(...range.y, height - MARGIN.bottom, MARGIN.top);
@@ -44,8 +44,8 @@ function drawRoofline() {
 
 function axes({ x, y, range, width, height, xUnit, yUnit, xText, yText }) {
   const [left, right, top, bottom] = [MARGIN.left, width - MARGIN.right, MARGIN.top, height - MARGIN.bottom];
-  const across = decades(...range.x, Math.floor((right - left) / 44));
-  const up = decades(...range.y, Math.floor((bottom - top) / 28));
+  const across = ticks(...range.x, Math.floor((right - left) / 44));
+  const up = ticks(...range.y, Math.floor((bottom - top) / 28));
   return svg('g', { class: 'axes', 'aria-hidden': 'true' },
     across.map((value) => svg('line', { class: 'grid', x1: x(value), x2: x(value), y1: top, y2: bottom })),
     up.map((value) => svg('line', { class: 'grid', x1: left, x2: right, y1: y(value), y2: y(value) })),
@@ -66,7 +66,7 @@ function roofs(x, y, range, width) {
   const highest = Math.max(...DATA.peaks.map((one) => one.flops_per_s));
   const found = DATA.peaks.map((peak) => svg('g', {},
     svg('line', { class: 'roof peak', x1: x(range.x[0]), x2: x(range.x[1]), y1: y(peak.flops_per_s), y2: y(peak.flops_per_s) }),
-    svg('text', { class: 'roof-name', x: width - MARGIN.right, y: y(peak.flops_per_s) - 5, 'text-anchor': 'end' },
+    svg('text', { class: 'roof-name', x: MARGIN.left + 6, y: y(peak.flops_per_s) - 6 },
       `${scaled(peak.flops_per_s, 'FLOP/s')} ${peak.data_type}`)));
   BOUNDARIES.forEach((one, index) => {
     const rate = one.bandwidth_bytes_per_s;
@@ -76,10 +76,11 @@ function roofs(x, y, range, width) {
     if (high <= low) return;
     const [x1, y1, x2, y2] = [x(low), y(low * rate), x(high), y(high * rate)];
     const angle = (180 / Math.PI) * Math.atan2(y2 - y1, x2 - x1);
-    const [tx, ty] = [x1 + 0.06 * (x2 - x1) + 6, y1 + 0.06 * (y2 - y1) - 4];
+    const off = 7 / Math.hypot(x2 - x1, y2 - y1);
+    const [tx, ty] = [x1 + 0.45 * (x2 - x1) + off * (y2 - y1), y1 + 0.45 * (y2 - y1) - off * (x2 - x1)];
     found.push(svg('g', { class: index === state.boundary ? 'roof-group chosen' : 'roof-group' },
       svg('line', { class: `roof roof-${index}`, x1, y1, x2, y2 }),
-      svg('text', { class: 'roof-name', x: tx, y: ty, transform: `rotate(${angle} ${tx} ${ty})` },
+      svg('text', { class: 'roof-name', x: tx, y: ty, transform: `rotate(${angle} ${tx} ${ty})`, 'text-anchor': 'middle' },
         `${one.outer} ${scaled(rate, 'B/s')}`)));
   });
   return found;

@@ -95,7 +95,26 @@ function readAddress() {
   if (!given.has('layer')) return null;
   const index = LAYERS.findIndex((one) => String(one.number) === given.get('layer'));
   if (index < 0) return { index: 0, fault: `no layer ${given.get('layer').slice(0, 20)} in these results` };
-  return { index, text: given.get('schedule') || undefined };
+  const text = given.get('schedule');
+  if (!text) return { index };
+  try {
+    return { index, text: plain(text, index) };
+  } catch {
+    return { index, text };
+  }
+}
+
+// The schedule as the library writes it; throws with all that is wrong.
+function plain(text, index) {
+  return Loopsched.formatSchedule(Loopsched.parseSchedule(text, LAYERS[index].problem));
+}
+
+function isReadable(text) {
+  try {
+    return plain(text, state.layer) === text;
+  } catch {
+    return false;
+  }
 }
 
 // ---- scores, kept by schedule

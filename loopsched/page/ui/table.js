@@ -44,15 +44,14 @@ const longest = Math.max(...LAYERS.map((one) => one.count * one.found[0].time_s)
 // The bar is the layer's share of the longest layer's time, as often as it occurs.
 function timeCell(one) {
   const share = (one.count * one.found[0].time_s) / longest;
-  return [
-    el('span', { class: 'share', 'aria-hidden': 'true', style: { width: `${(100 * share).toFixed(2)}%` } }),
-    el('span', { class: 'over' }, scaled(one.found[0].time_s, 's')),
-  ];
+  return el('span', { class: 'timed' }, scaled(one.found[0].time_s, 's'),
+    el('span', { class: 'share', 'aria-hidden': 'true', style: { width: `${(100 * share).toFixed(2)}%` } }));
 }
 
 function matches(one) {
   if (state.bound && one.found[0].bound_by !== state.bound) return false;
-  const text = `${one.number} ${one.name} ${one.kind} ${one.found[0].bound_by} ${one.sizes}`.toLowerCase();
+  const sizes = one.dims.map(([dim, size]) => `${dim}${size} ${dim}=${size} ${dim}:${size}`).join(' ');
+  const text = `${one.number} ${one.name} ${one.kind} ${one.found[0].bound_by} ${sizes}`.toLowerCase();
   return state.filter.toLowerCase().split(/\s+/).every((word) => text.includes(word));
 }
 
@@ -78,7 +77,7 @@ function drawTable() {
       scope: 'col', class: cellClass(column), title: column.about,
       'aria-sort': sorted ? (state.sort.down ? 'descending' : 'ascending') : 'none',
     }, el('button', { type: 'button', 'data-key': column.key, onclick: () => sortBy(column.key) },
-      column.title, el('span', { class: 'arrow', 'aria-hidden': 'true' }, sorted ? (state.sort.down ? '▾' : '▴') : '')));
+      el('span', { class: 'arrow', 'aria-hidden': 'true' }, sorted ? (state.sort.down ? '▾' : '▴') : ''), column.title));
   })));
   rowOf.clear();
   LAYERS.forEach((one, index) => {

@@ -1,0 +1,604 @@
+"""The explorer page: the file by itself, and in a browser at two widths."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loopsched import (
+    InputError,
+    conv2d,
+    evaluate,
+    gemm,
+    load_arch,
+    parse_schedule,
+    render_loops,
+    search,
+    traffic_curve,
+)
+from loopsched.cli import run
+from loopsched.page.report import report_html
+from loopsched.problem import Problem
+from loopsched.render import binary, scaled
+from loopsched.results import result_rows
+
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+in_browser = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
+
+ARCH = load_arch("titan_v")
+NASTY = '</script><img src=x onerror=alert(1)> "it\'s" {{data}} \u2028 größe & <!--'
+PROBLEMS = {
+    0: gemm(m=96, n=80, k=64).renamed("small product"),
+    2: gemm(m=512, n=8, k=1024).renamed(NASTY),
+    3: conv2d(n=2, c=16, k=32, h=14, w=14, r=3, s=3, padding=1).renamed("conv"),
+    7: gemm(m=1024, n=512, k=256).renamed("large product"),
+}
+COUNTS = {0: 1, 2: 3, 3: 1, 7: 1}
+
+Row = dict[str, Any]
+
+
+def rows_of(number: int, problem: Problem) -> list[Row]:
+    head: Row = {"layer": number, "count": COUNTS[number]}
+    tail: Row = {"arch": "titan_v", "workload": "mine.json", "element_bytes": None}
+    tail |= {"version": "1.2.3", "command": "loopsched search mine.json", "strategy": "exact"}
+    return [head | row | tail for row in result_rows(search(problem, ARCH, top=2))]
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[Row]:
+    return [row for number, problem in PROBLEMS.items() for row in rows_of(number, problem)]
+
+
+@pytest.fixture(scope="module")
+def text(rows: list[Row]) -> str:
+    return report_html(rows, PROBLEMS, ARCH, curves={0: traffic_curve(PROBLEMS[0])})
+
+
+class Parts(HTMLParser):
+    """Elements of a page, and the text of its scripts."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.scripts: list[str] = []
+        self._is_script = False
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        self._is_script = tag == "script"
+        if self._is_script:
+            self.scripts.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._is_script = False
+
+    def handle_data(self, data: str) -> None:
+        if self._is_script:
+            self.scripts[-1] += data
+
+
+# ---- the file
+
+
+def test_page_is_the_same_each_time_and_for_any_order_of_rows(rows: list[Row], text: str) -> None:
+    curves = {0: traffic_curve(PROBLEMS[0])}
+    assert report_html(rows[::-1], PROBLEMS, ARCH, curves=curves) == text
+
+
+def test_nothing_in_the_page_points_anywhere(text: str) -> None:
+    assert not re.search(r"https?:|//[a-z]+\.[a-z]|@import|url\(", text.replace("</script>", ""))
+    parts = Parts(text)
+    for tag, attributes in parts.tags:
+        assert "src" not in attributes
+        assert tag not in ("iframe", "img", "form", "base", "object", "embed")
+        assert attributes.get("href") in (None, "#layers-title", "data:,")
+        assert not [name for name in attributes if name.startswith("on") or name == "style"]
+
+
+def test_names_cannot_become_markup(text: str) -> None:
+    parts = Parts(text)
+    assert [tag for tag, _ in parts.tags if tag == "script"] == ["script"] * 3
+    assert "onerror=alert" not in re.sub(r'<script type="application/json".*?</script>', "", text)
+    data = json.loads(parts.scripts[0])
+    assert data["layers"][1]["name"] == NASTY
+    assert not re.search("[<>&\u2028\u2029]", parts.scripts[0])
+
+
+def test_policy_names_exactly_the_scripts_and_the_style(text: str) -> None:
+    import base64
+    import hashlib
+
+    def source(part: str) -> str:
+        return f"'sha256-{base64.b64encode(hashlib.sha256(part.encode()).digest()).decode()}'"
+
+    (policy,) = [a["content"] for tag, a in Parts(text).tags if "http-equiv" in a]
+    rules = dict(rule.strip().split(" ", 1) for rule in str(policy).split(";"))
+    _, model, page = Parts(text).scripts
+    style = text.split("<style>")[1].split("</style>")[0]
+    assert rules["default-src"] == "'none'"
+    assert rules["script-src"].split() == [source(model), source(page)]
+    assert rules["style-src"] == source(style)
+    assert "connect-src" not in rules
+
+
+def test_a_curve_is_embedded_with_exact_steps(text: str) -> None:
+    data = json.loads(Parts(text).scripts[0])
+    curve, kept = traffic_curve(PROBLEMS[0]), data["layers"][0]["curve"]
+    assert len(kept["capacities_bytes"]) > 5
+    for capacity, moved in zip(kept["capacities_bytes"], kept["dram_bytes"], strict=True):
+        assert curve.at(capacity) == moved
+    assert data["layers"][1]["curve"] is None
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"rank": None}, "row 1: 'rank' is None; a whole number is needed"),
+        ({"rank": 7}, "layer 0: no row of rank 1"),
+        ({"rank": 2}, "layer 0: rank 2 occurs 2 times"),
+        ({"levels": [1, 2]}, "row 1: level 0 is 1; an object"),
+        ({"levels": []}, "row 1: 0 levels; the machine has 2"),
+        ({"time_s": "fast"}, "row 1: 'time_s' is 'fast'; a number is needed"),
+        ({"proven": 1}, "row 1: 'proven' is 1; true or false is needed"),
+    ],
+)
+def test_rows_that_are_none_of_a_search_are_refused(
+    rows: list[Row], change: Row, message: str
+) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        report_html([rows[0] | change, *rows[1:]], PROBLEMS, ARCH)
+
+
+def test_every_fault_of_the_rows_is_told(rows: list[Row]) -> None:
+    with pytest.raises(InputError) as caught:
+        report_html([{"a": 1}, {**rows[0], "gap": "", "nodes": -1}], PROBLEMS, ARCH)
+    assert len(caught.value.problems) == 3
+    with pytest.raises(InputError, match="no rows"):
+        report_html([], {}, ARCH)
+
+
+# ---- the commands
+
+
+@pytest.fixture
+def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    layers = [{"op": "gemm", "m": 64, "n": 32, "k": 16}, {"op": "gemm", "m": 8, "n": 8, "k": 8}]
+    Path("mine.json").write_text(json.dumps({"layers": layers}))
+    assert run(["search", "mine.json", "--top", "2", "--out", "r.jsonl"]) == 0
+    return tmp_path / "r.jsonl"
+
+
+def test_report_makes_the_page_of_results(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    capsys.readouterr()
+    assert run(["report", "r.jsonl", "-o", "r.html", "--curves"]) == 0
+    assert re.fullmatch(r"r\.html: 2 layers, [0-9.]+ kB\n", capsys.readouterr().out)
+    data = json.loads(Parts(Path("r.html").read_text(encoding="utf-8")).scripts[0])
+    assert [len(layer["found"]) for layer in data["layers"]] == [2, 2]
+    assert data["layers"][1]["curve"]["dram_bytes"][-1] == 3 * 8 * 8 * 4
+    assert data["command"] == "loopsched search mine.json --top 2 --out r.jsonl"
+    assert not list(saved.parent.glob("*.part"))
+
+
+def test_explore_writes_the_same_page_as_report_of_a_search(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", lambda place: bool(opened.append(place)) or True)
+    assert run(["explore", "mine.json", "--top", "2", "-o", "e.html"]) == 0
+    assert opened == [(saved.parent / "e.html").as_uri()]
+    assert run(["explore", "mine.json", "--no-open", "-o", "f.html"]) == 0
+    assert len(opened) == 1
+    assert run(["report", "r.jsonl"]) == 0
+    one, other = (
+        json.loads(Parts(Path(name).read_text(encoding="utf-8")).scripts[0])
+        for name in ("e.html", "report.html")
+    )
+    assert one.pop("command") != other.pop("command")
+    assert one == other
+
+
+def test_explore_shows_what_is_done_when_it_is_interrupted(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from loopsched.cli import output
+
+    def interrupt(self: object, what: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(output.Progress, "step", interrupt)
+    assert run(["explore", "mine.json", "--no-open", "-o", "e.html"]) == 130
+    assert len(json.loads(Parts(Path("e.html").read_text()).scripts[0])["layers"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda row: row | {"workload_digest": "0"}, "workload 'mine.json' is no longer"),
+        (lambda row: row | {"arch_digest": "0"}, "architecture 'titan_v' is no longer"),
+        (lambda row: row | {"workload": "gone.json"}, "gone.json"),
+        (lambda row: row | {"arch": "titan_w"}, "titan_w"),
+        (lambda row: row | {"layer": 9}, "no layer 9; layers are numbered 0 to 1"),
+        (lambda row: row | {"schedule": "M:3"}, "r.jsonl: row 1: "),
+        (lambda row: row | {"objective": "energy"}, "rows of 2 searches ('objective' differs)"),
+        (lambda row: {"curve": 1}, "no 'workload' in words"),
+    ],
+)
+def test_results_that_do_not_hold_any_more_are_refused(
+    saved: Path, capsys: pytest.CaptureFixture[str], spoil: Any, message: str
+) -> None:
+    first, *others = saved.read_text().splitlines()
+    saved.write_text("\n".join([json.dumps(spoil(json.loads(first))), *others]))
+    assert run(["report", "r.jsonl", "-o", "r.html"]) == 3
+    told = capsys.readouterr().err
+    assert message in told
+    assert not Path("r.html").exists()
+
+
+@pytest.mark.parametrize("place", ["no/r.html", "."])
+def test_a_place_that_cannot_be_written_is_told_before_the_work(
+    saved: Path, capsys: pytest.CaptureFixture[str], place: str
+) -> None:
+    for command in (["report", "r.jsonl"], ["explore", "deepbench_gemm"]):
+        assert run([*command, "-o", place]) == 3
+        assert "cannot be written" in capsys.readouterr().err
+
+
+def test_csv_results_are_refused_by_their_reason(
+    saved: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["report", "r.csv"]) == 3
+    assert "CSV leave out the levels" in capsys.readouterr().err
+
+
+# ---- in a browser
+
+
+class Tab:
+    """A page that is open, with all that it asked for and complained of."""
+
+    def __init__(self, context: Any, place: str) -> None:
+        self.page = context.new_page()
+        self.requests: list[str] = []
+        self.complaints: list[str] = []
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("console", lambda said: self.complaints.append(said.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.goto(place)
+
+    def text(self, selector: str) -> str:
+        return re.sub(r"\s+", " ", str(self.page.inner_text(selector))).strip()
+
+    def visit(self, address: str) -> None:
+        """Follow a link within the page."""
+        self.page.evaluate(
+            """address => new Promise(done => {
+                addEventListener("hashchange", () => setTimeout(done), {once: true});
+                location.hash = address;
+            })""",
+            address,
+        )
+
+    def names(self) -> list[str]:
+        return list(self.page.locator("#layers tbody tr .column-number").all_text_contents())
+
+    def chosen(self) -> str:
+        return str(self.page.inner_text("#layers tr[aria-selected=true] .column-number"))
+
+    def schedule(self) -> str:
+        return str(self.page.input_value("#schedule-text"))
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        options = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--disable-sync"]
+        options += ["--no-first-run", "--disable-background-networking"]
+        found = driver.chromium.launch(executable_path=CHROMIUM, args=options)
+        yield found
+        found.close()
+
+
+@pytest.fixture(scope="module")
+def place(text: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    target = tmp_path_factory.mktemp("page") / "page.html"
+    target.write_text(text, encoding="utf-8")
+    return target.as_uri()
+
+
+@pytest.fixture(params=[1280, 400], ids=["wide", "phone"])
+def tab(request: pytest.FixtureRequest, browser: Any, place: str) -> Iterator[Tab]:
+    context = browser.new_context(viewport={"width": request.param, "height": 900})
+    found = Tab(context, place)
+    yield found
+    assert found.complaints == []
+    # The page itself, and an icon of no bytes: nothing else was asked for.
+    assert {url.split("#")[0] for url in found.requests} <= {place, "data:,"}
+    assert found.page.evaluate("document.documentElement.scrollWidth") == request.param
+    context.close()
+
+
+def first(tab: Tab, selector: str) -> Any:
+    return tab.page.locator(selector).first
+
+
+@in_browser
+def test_page_opens_on_the_first_layer(tab: Tab, rows: list[Row]) -> None:
+    assert tab.names() == ["0", "2", "3", "7"]
+    assert tab.chosen() == "0"
+    assert tab.page.inner_text("#layer-title") == "small product"
+    total = sum(row["count"] * row["time_s"] for row in rows if row["rank"] == 1)
+    assert scaled(total, "s").replace("u", "µ") in tab.text("#totals")
+    assert tab.page.locator("#layers tbody th").nth(1).text_content() == NASTY
+    wide = tab.page.viewport_size["width"] == 1280
+    assert tab.page.locator("#layers .column-needs").first.is_visible() is wide
+    assert tab.page.locator("#layers .column-time").first.is_visible()
+
+
+@in_browser
+def test_titles_sort_and_say_so(tab: Tab, rows: list[Row]) -> None:
+    best = {row["layer"]: row for row in rows if row["rank"] == 1}
+    by_time = sorted(best, key=lambda number: best[number]["time_s"])
+    title = tab.page.get_by_role("button", name="time", exact=True)
+    title.focus()
+    tab.page.keyboard.press("Enter")
+    assert tab.names() == [str(number) for number in by_time]
+    heads = tab.page.locator("#layers thead th")
+    assert heads.locator("xpath=self::*[@aria-sort='ascending']").all_text_contents() == ["▴time"]
+    tab.page.keyboard.press("Enter")
+    assert tab.names() == [str(number) for number in reversed(by_time)]
+    assert heads.locator("xpath=self::*[@aria-sort='descending']").all_text_contents() == ["▾time"]
+    assert title.evaluate("node => document.activeElement === node")
+
+
+@in_browser
+def test_filters_leave_what_is_asked_for(tab: Tab, rows: list[Row]) -> None:
+    tab.page.keyboard.press("/")
+    tab.page.keyboard.type("product")
+    assert tab.names() == ["0", "7"]
+    assert tab.text("#shown").startswith("2 of 4")
+    assert tab.page.locator("#roofline .point").count() == 2
+    tab.page.keyboard.press("Control+A")
+    tab.page.keyboard.type("k1024")
+    assert tab.names() == ["2"]
+    tab.page.fill("#filter", "no such layer")
+    assert tab.page.inner_text("#layers tbody") == "No layer is like that."
+    tab.page.fill("#filter", "")
+    bound = [row["bound_by"] for row in rows if row["rank"] == 1]
+    tab.page.select_option("#filter-bound", bound[1])
+    assert len(tab.names()) == bound.count(bound[1])
+
+
+@in_browser
+def test_keys_choose_a_layer_everywhere(tab: Tab) -> None:
+    first(tab, "#layers tr[aria-selected=true]").focus()
+    for key, number in (("ArrowDown", "2"), ("End", "7"), ("ArrowUp", "3"), ("Home", "0")):
+        tab.page.keyboard.press(key)
+        assert tab.chosen() == number
+        chosen = tab.page.locator("#roofline .point[aria-selected=true]").get_attribute(
+            "aria-label"
+        )
+        assert chosen.startswith(f"layer {number} ")
+        assert tab.page.url.endswith(f"#layer={number}")
+    tab.page.keyboard.press("Enter")
+    assert tab.page.evaluate("document.activeElement.id") == "layer-title"
+    tab.page.keyboard.press("j")
+    assert (
+        tab.page.inner_text("#layer-title") == NASTY.replace("\u2028", " ") or tab.chosen() == "2"
+    )
+    tab.page.keyboard.press("?")
+    assert tab.page.locator("#help").is_visible()
+    tab.page.keyboard.press("Escape")
+    assert not tab.page.locator("#help").is_visible()
+
+
+@in_browser
+def test_points_of_the_roofline_choose_the_layer(tab: Tab, rows: list[Row]) -> None:
+    best = {row["layer"]: row for row in rows if row["rank"] == 1}
+    along = sorted(best, key=lambda n: best[n]["levels"][0]["operational_intensity"])
+    first(tab, "#roofline .point[tabindex='0']").focus()
+    tab.page.keyboard.press("Home")
+    for number in along[1:]:
+        tab.page.keyboard.press("ArrowRight")
+        assert tab.chosen() == str(number)
+    tab.page.locator("#roofline .point").nth(1).click()
+    assert tab.chosen() == str(along[1])
+    tab.page.locator("#roofline-level label").nth(1).click()
+    intensity = best[along[1]]["levels"][1]["operational_intensity"]
+    assert f"{intensity:.4g} FLOP per byte" in tab.text("#roofline-text")
+
+
+def check_scores(tab: Tab, number: int) -> None:
+    """Hold all that the page says of its schedule against the library."""
+    problem = PROBLEMS[number]
+    schedule = parse_schedule(tab.schedule(), problem)
+    score = evaluate(problem, schedule, ARCH)
+    told = tab.text("#metrics")
+    assert scaled(score.time_s, "s").replace("u", "µ") in told
+    assert scaled(score.dram_bytes, "B") in told
+    assert score.bound_by in told
+    body = tab.page.locator("#bytes tbody tr").all()
+    cells = [line.locator("th, td").all_text_contents() for line in body]
+    wanted = []
+    for level in score.levels:
+        wanted.append([level.promised_read_bytes, level.promised_write_bytes, level.promised_bytes])
+        wanted += [[one.read_bytes, one.write_bytes, one.bytes] for one in level.promised.values()]
+    assert [[int(cell.replace(",", "")) for cell in row[1:4]] for row in cells] == wanted
+    for place, level in enumerate(score.levels):
+        held = tab.page.locator("#sets .set").nth(place).inner_text()
+        size, unit = binary(level.working_set_bytes).split()
+        shown = re.search(rf"holds ([0-9.]+)\s*{unit}", held)
+        assert shown
+        assert float(shown[1]) == float(size)
+    code = re.sub(r" *# \w+ holds.*", "", tab.page.inner_text("#nest"))
+    lines = [line.strip() for line in code.splitlines() if line.strip()]
+    heads = [line.strip() for line in render_loops(problem, schedule, width=1000).splitlines()]
+    assert lines[: len(heads) - 1] == heads[:-1]
+
+
+@in_browser
+@pytest.mark.parametrize("number", [0, 3])
+def test_live_changes_score_as_the_library_does(tab: Tab, number: int) -> None:
+    if number:
+        tab.visit(f"layer={number}")
+    check_scores(tab, number)
+    loops = tab.page.locator("#loops .loop")
+    best = tab.schedule()
+    # A tile size by its field, one by its slider, an order by keys, a unit, a new loop.
+    dim, next_tile = {0: ("M", 6), 3: ("P", 7)}[number]
+    tab.page.select_option("#add-dim", dim)
+    tab.page.click("#add")
+    check_scores(tab, number)
+    field = loops.last.locator("input[type=number]")
+    field.fill("5")
+    field.press("Enter")
+    assert tab.schedule().endswith(f" {dim}:5")
+    check_scores(tab, number)
+    slider = loops.last.locator("input[type=range]")
+    slider.focus()
+    tab.page.keyboard.press("ArrowRight")
+    assert tab.schedule().endswith(f" {dim}:{next_tile}")
+    check_scores(tab, number)
+    tab.page.keyboard.press("Alt+ArrowUp")
+    assert tab.schedule().split()[-2] == f"{dim}:{next_tile}"
+    assert tab.page.evaluate("document.activeElement.dataset.what") == "slider"
+    check_scores(tab, number)
+    loops.first.get_by_role("button", name="Move inward").click()
+    check_scores(tab, number)
+    for option in ("SM", ""):
+        first(tab, "#loops .loop select").select_option(option)
+        check_scores(tab, number)
+    changed = tab.schedule()
+    assert "yours" in tab.text("#alternatives thead")
+    while tab.page.is_enabled("#undo"):
+        tab.page.click("#undo")
+    assert tab.schedule() == best
+    while tab.page.is_enabled("#redo"):
+        tab.page.click("#redo")
+    assert tab.schedule() == changed
+    tab.page.click("#reset")
+    assert tab.schedule() == best
+
+
+@in_browser
+def test_a_loop_is_dragged_to_its_place(tab: Tab) -> None:
+    tab.visit("layer=0&schedule=M:96+N:80+K:64+M:12")
+    before = tab.schedule().split()
+    handle = tab.page.locator("#loops .handle")
+    handle.nth(0).scroll_into_view_if_needed()
+    start, end = (handle.nth(place).bounding_box() for place in (0, 2))
+    tab.page.mouse.move(start["x"] + 5, start["y"] + 5)
+    tab.page.mouse.down()
+    tab.page.mouse.move(start["x"] + 5, (start["y"] + end["y"]) / 2)
+    tab.page.mouse.move(start["x"] + 5, end["y"] + 15)
+    tab.page.mouse.up()
+    after = tab.schedule().split()
+    assert [word[0] for word in after[:3]] == [before[i][0] for i in (1, 2, 0)]
+    check_scores(tab, 0)
+
+
+@in_browser
+def test_text_is_a_way_to_edit_and_says_what_is_wrong(tab: Tab) -> None:
+    tab.page.fill("#schedule-text", "m:96 n:80@SM k:64 m:32")
+    tab.page.locator("#schedule-text").blur()
+    assert tab.schedule() == "M:96 N:80@SM K:64 M:32"
+    check_scores(tab, 0)
+    tab.page.fill("#schedule-text", "M:96 N:8 KK:64")
+    tab.page.locator("#schedule-text").blur()
+    with pytest.raises(InputError) as caught:
+        parse_schedule("M:96 N:8 KK:64", PROBLEMS[0])
+    assert tab.page.inner_text("#schedule-fault") == str(caught.value)
+    assert tab.page.get_attribute("#schedule-text", "aria-invalid") == "true"
+    assert "N:80@SM" in tab.page.inner_text("#command")
+
+
+@in_browser
+def test_an_address_is_a_view(tab: Tab) -> None:
+    tab.visit("layer=7&schedule=m:1024+N:512@SM+K:256+N:7")
+    assert (tab.chosen(), tab.schedule()) == ("7", "M:1024 N:512@SM K:256 N:7")
+    check_scores(tab, 7)
+    tab.page.reload()
+    assert (tab.chosen(), tab.schedule()) == ("7", "M:1024 N:512@SM K:256 N:7")
+    tab.visit("layer=7&schedule=M:5")
+    assert "extent" in tab.text("#schedule-fault") or "1024" in tab.text("#schedule-fault")
+    assert tab.page.locator("#loops .loop").count() > 2
+    tab.visit("layer=99")
+    assert tab.chosen() == "0"
+
+
+@in_browser
+def test_the_command_gives_the_same_bytes(tab: Tab, capsys: pytest.CaptureFixture[str]) -> None:
+    tab.page.fill("#schedule-text", "M:96 N:80@SM K:64 M:32")
+    tab.page.locator("#schedule-text").blur()
+    import shlex
+
+    words = shlex.split(tab.page.inner_text("#command"))
+    assert words[:5] == ["loopsched", "analyze", "mine.json", "--layer", "0"]
+    assert run(["analyze", "gemm:m=96,n=80,k=64", *words[5:], "--format", "json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert found["dram_bytes"] == int(
+        tab.page.locator("#bytes tbody tr td").nth(2).inner_text().replace(",", "")
+    )
+
+
+@in_browser
+def test_alternatives_are_shown_at_a_press(tab: Tab, rows: list[Row]) -> None:
+    second = next(row for row in rows if row["layer"] == 0 and row["rank"] == 2)
+    tab.page.get_by_role("button", name="Show schedule 2").click()
+    assert tab.schedule() == second["schedule"]
+    check_scores(tab, 0)
+    assert tab.page.locator("#alternatives thead th.chosen").inner_text().startswith("2")
+
+
+@in_browser
+def test_the_slope_is_drawn_where_there_is_a_curve(tab: Tab) -> None:
+    curve = traffic_curve(PROBLEMS[0])
+    assert (
+        tab.page.locator("#slope path.slope").get_attribute("d").count("V")
+        == len(curve.capacities_bytes) - 1
+    )
+    least = curve.at(ARCH.caches[0].usable_bytes or 0)
+    assert least is not None
+    assert scaled(least, "B") in tab.text("#slope-text")
+    tab.visit("layer=3")
+    assert not tab.page.locator("#slope-panel").is_visible()
+
+
+@in_browser
+def test_no_connection_can_be_made(browser: Any, place: str) -> None:
+    context = browser.new_context()
+    page = context.new_page()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(place)
+    outcome = page.evaluate("fetch('http://127.0.0.1:9/').then(() => 'sent', () => 'refused')")
+    assert outcome == "refused"
+    assert [url for url in asked if url != "data:,"] == [place]
+    assert page.evaluate("document.querySelectorAll('img, iframe, script[src]').length") == 0
+    context.close()
+
+
+@in_browser
+def test_page_follows_the_colours_that_are_preferred(browser: Any, place: str) -> None:
+    grounds = []
+    for scheme in ("light", "dark"):
+        context = browser.new_context(color_scheme=scheme)
+        page = context.new_page()
+        page.goto(place)
+        colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        grounds.append(sum(map(int, re.findall(r"\d+", colour))))
+        context.close()
+    assert grounds[0] > 600 > 150 > grounds[1]
