@@ -18,9 +18,12 @@ ROOT = Path(__file__).parent.parent
 def test_a_mutant_is_a_change_of_its_file(mutant: Mutant) -> None:
     text = (ROOT / mutant.file).read_text(encoding="utf-8")
     assert text.count(mutant.before) == 1
-    changed = ast.parse(mutant.applied(text))
-    assert ast.dump(changed) != ast.dump(ast.parse(text))
-    compile(changed, mutant.file, "exec")
+    if mutant.file.endswith(".py"):
+        changed = ast.parse(mutant.applied(text))
+        assert ast.dump(changed) != ast.dump(ast.parse(text))
+        compile(changed, mutant.file, "exec")
+    else:  # a script, which only a browser reads
+        assert mutant.applied(text) != text
     for test in mutant.tests:
         assert (ROOT / test.split("::")[0]).is_file()
 

@@ -9,6 +9,7 @@ from .library_conv import LIBRARY_CONV
 from .measuring import MEASURING
 from .models import MODELS
 from .mutant import Mutant
+from .page_model import PAGE_MODEL
 from .searching import SEARCHING
 from .times import TIMES
 
@@ -21,4 +22,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *LIBRARY,
     *LIBRARY_CONV,
     *KERNEL_TIMES,
+    *PAGE_MODEL,
 )

@@ -29,6 +29,9 @@ class Mutant:
 
     @property
     def module(self) -> str:
+        """What must still import; a script is no module."""
+        if not self.file.endswith(".py"):
+            return self.file.partition("/")[0]
         return self.file.removesuffix(".py").replace("/", ".")
 
 
