@@ -1,16 +1,17 @@
 """One flat list of operators out of an ONNX graph: loops and branches are opened.
 
-The body of a loop whose trip count the model itself says stands in the list
-once, with the count; so does the branch that a constant condition takes.
+The body of a loop stands in the list once, with its trip count; so does the
+branch that a constant condition takes.  Where the model does not say which
+branch runs, or how often, the operators carry that doubt.
 """
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+from loopsched.network.onnx_order import inner_nodes, ordered
 from loopsched.network.onnx_read import attributes, scalar, text
 from loopsched.network.operators import CONTROL, STANDARD, role_of
 
@@ -33,8 +34,8 @@ class Operator:
     attributes : mapping
     repeats : tuple of Repeat
         How often it runs: the product.
-    why : str
-        Why nothing can be said of its work, if that is known already.
+    doubt : str
+        Why its work, if it has any, cannot be counted.
     shown : str
         What the model calls it, where it stands for part of a loop.
     """
@@ -46,7 +47,7 @@ class Operator:
     outputs: tuple[str, ...]
     attributes: Mapping[str, Any]
     repeats: tuple[Repeat, ...] = ()
-    why: str = ""
+    doubt: str = ""
     shown: str = ""
 
 
@@ -61,7 +62,7 @@ class Flat:
     counters: list[tuple[str, Any]] = field(default_factory=list)
     outputs: list[str] = field(default_factory=list)
     hints: dict[str, Any] = field(default_factory=dict)
-    # What goes into a loop and what comes back must have one shape.
+    # Loop, what goes in and what comes back: they must have one shape.
     carried: list[tuple[str, str, str]] = field(default_factory=list)
 
 
@@ -76,12 +77,8 @@ def flatten(model: Any) -> Flat:
     -------
     Flat
     """
-    return _Flattener(_version(model)).whole(_inlined(model).graph)
-
-
-def _version(model: Any) -> int:
     versions = [one.version for one in model.opset_import if text(one.domain) in STANDARD]
-    return int(versions[0]) if versions else 1
+    return _Flattener(int(versions[0]) if versions else 1).whole(_inlined(model).graph)
 
 
 def _inlined(model: Any) -> Any:
@@ -96,6 +93,20 @@ def _inlined(model: Any) -> Any:
         return model
 
 
+@dataclass(frozen=True, slots=True)
+class _Scope:
+    """Where a node stands: names that it sees, and how often it runs."""
+
+    names: dict[str, str]
+    prefix: str = ""
+    repeats: tuple[Repeat, ...] = ()
+    doubt: str = ""
+
+    def inside(self, name: str, *repeats: Repeat, doubt: str = "") -> _Scope:
+        """Open the scope of a body."""
+        return _Scope(dict(self.names), f"{name}/", (*self.repeats, *repeats), self.doubt or doubt)
+
+
 class _Flattener:
     def __init__(self, version: int) -> None:
         self.flat = Flat()
@@ -105,166 +116,159 @@ class _Flattener:
         self.numbers: dict[str, int | bool] = {}
 
     def whole(self, graph: Any) -> Flat:
-        names: dict[str, str] = {}
-        self.define_tensors(graph, names, "")
+        scope = _Scope({})
+        self.define_tensors(graph, scope)
         for value in graph.input:
             name = text(value.name)
-            if name not in names:
-                self.flat.inputs.append((self.define(name, names, ""), value))
-        self.body(graph, names, "", ())
-        self.flat.outputs = [
-            names[name] for name in (text(one.name) for one in graph.output) if name in names
-        ]
+            if name not in scope.names:
+                self.flat.inputs.append((self.define(name, scope), value))
+        self.flat.outputs = [name for name in self.body(graph, scope) if name]
         return self.flat
 
-    def define(self, name: str, names: dict[str, str], prefix: str) -> str:
+    def define(self, name: str, scope: _Scope) -> str:
         """Give a value a name of its own in the whole model."""
-        unique = _unused(prefix + name, self.taken)
-        names[name] = unique
+        unique = _unused(scope.prefix + name, self.taken)
+        scope.names[name] = unique
         return unique
 
-    def define_tensors(self, graph: Any, names: dict[str, str], prefix: str) -> None:
+    def define_tensors(self, graph: Any, scope: _Scope) -> None:
         for tensor in graph.initializer:
-            unique = self.define(text(tensor.name), names, prefix)
-            self.keep(unique, tensor)
+            name = self.define(text(tensor.name), scope)
+            self.flat.tensors[name] = tensor
+            number = scalar(tensor)
+            if number is not None:
+                self.numbers[name] = number
         for sparse in graph.sparse_initializer:
             tensor = type(sparse.values)()
             tensor.data_type = sparse.values.data_type
             tensor.dims.extend(sparse.dims)
-            self.flat.tensors[self.define(text(sparse.values.name), names, prefix)] = tensor
+            self.flat.tensors[self.define(text(sparse.values.name), scope)] = tensor
 
-    def keep(self, name: str, tensor: Any) -> None:
-        self.flat.tensors[name] = tensor
-        number = scalar(tensor)
-        if number is not None:
-            self.numbers[name] = number
-
-    def body(
-        self, graph: Any, names: dict[str, str], prefix: str, repeats: tuple[Repeat, ...]
-    ) -> None:
-        """Add the operators of a graph whose inputs and tensors are defined."""
-        nodes, stuck = _sorted(graph.node)
+    def body(self, graph: Any, scope: _Scope) -> list[str]:
+        """Add the operators of a graph whose inputs are defined; return its outputs."""
+        nodes, stuck = ordered(graph.node)
         for node in nodes:
-            self.node(node, names, prefix, repeats, "")
+            self.node(node, scope)
+        waiting = "it waits for its own output: a cycle"
         for node in stuck:
-            self.node(node, names, prefix, repeats, "it waits for its own output: a cycle")
-        for value in graph.value_info:
-            name = text(value.name)
-            if name in names:
-                self.flat.hints.setdefault(names[name], value)
+            self.node(node, replace(scope, doubt=scope.doubt or waiting))
+        for value in (*graph.value_info, *graph.output):
+            name = scope.names.get(text(value.name))
+            if name is not None:
+                self.flat.hints.setdefault(name, value)
+        return [scope.names.get(text(one.name), "") for one in graph.output]
 
-    def node(
-        self,
-        node: Any,
-        names: dict[str, str],
-        prefix: str,
-        repeats: tuple[Repeat, ...],
-        why: str,
-    ) -> None:
+    def node(self, node: Any, scope: _Scope) -> None:
         op, domain = text(node.op_type), text(node.domain)
         domain = "" if domain in STANDARD else domain
         outputs = [text(name) for name in node.output]
         first = next((name for name in outputs if name), op)
-        name = _unused(prefix + (text(node.name) or first), self.node_names)
+        name = _unused(scope.prefix + (text(node.name) or first), self.node_names)
         inputs = tuple(
-            names.get(one) or prefix + one if one else "" for one in map(text, node.input)
+            scope.names.get(one) or scope.prefix + one if one else ""
+            for one in map(text, node.input)
         )
         found = attributes(node)
-        if not why and not domain and op in CONTROL:
-            opened = self.open(op, name, inputs, found, names, repeats)
+        if not domain and op in CONTROL:
+            opened = self.open(op, name, inputs, found, scope)
             if opened is not None:
-                for outer, inner in zip(outputs, opened, strict=False):
-                    names[outer] = inner
+                scope.names.update(zip(outputs, opened, strict=False))
                 return
-            why = self.list_bodies(name, op, found, repeats)
-            inputs += tuple(dict.fromkeys(_captured(found.values(), names)))
+            self.list_bodies(name, op, found, scope)
+            inputs += tuple(
+                scope.names[one]
+                for inner in inner_nodes(found.values())
+                for one in map(text, inner.input)
+                if one in scope.names
+            )
             found = {}
-        made = tuple(self.define(one, names, prefix) if one else "" for one in outputs)
-        self.flat.operators.append(Operator(name, op, domain, inputs, made, found, repeats, why))
-        self.note_numbers(op, domain, inputs, made, found)
+        made = tuple(self.define(one, scope) if one else "" for one in outputs)
+        self.flat.operators.append(
+            Operator(name, op, domain, inputs, made, found, scope.repeats, scope.doubt)
+        )
+        if not domain and made:
+            self.note_number(op, inputs, made[0], found)
 
-    def note_numbers(
-        self,
-        op: str,
-        domain: str,
-        inputs: Sequence[str],
-        outputs: Sequence[str],
-        found: Mapping[str, Any],
+    def note_number(
+        self, op: str, inputs: Sequence[str], output: str, found: Mapping[str, Any]
     ) -> None:
-        if domain or not outputs:
-            return
         if op == "Constant":
             value = found.get("value_int")
             value = scalar(found["value"]) if "value" in found else value
             if isinstance(value, int):
-                self.numbers[outputs[0]] = value
+                self.numbers[output] = value
         elif op in _PASSING and inputs and inputs[0] in self.numbers:
-            self.numbers[outputs[0]] = self.numbers[inputs[0]]
+            self.numbers[output] = self.numbers[inputs[0]]
 
     def open(
-        self,
-        op: str,
-        name: str,
-        inputs: tuple[str, ...],
-        found: Mapping[str, Any],
-        names: Mapping[str, str],
-        repeats: tuple[Repeat, ...],
+        self, op: str, name: str, inputs: tuple[str, ...], found: Mapping[str, Any], scope: _Scope
     ) -> list[str] | None:
-        """Add what is inside a node of control flow, if it is known what runs.
+        """Add what is inside a node of control flow.
 
-        Returns the values that are its outputs; None if it is not known.
+        Returns the values that are its outputs; None if it cannot be opened.
         """
         if op == "If":
-            condition = self.numbers.get(inputs[0]) if inputs else None
-            branch = found.get("then_branch" if condition else "else_branch")
-            if condition is None or branch is None:
-                return None
-            inner = dict(names)
-            self.define_tensors(branch, inner, f"{name}/")
-            self.body(branch, inner, f"{name}/", repeats)
-            return [inner.get(text(one.name), "") for one in branch.output]
+            branches = [found.get(each) for each in ("then_branch", "else_branch")]
+            if inputs and None not in branches:
+                return self.open_branches(name, inputs[0], branches, scope)
+            return None
         body = found.get("body")
         if body is None or not len(body.node):
             return None
         if op == "Loop":
-            return self.open_loop(name, inputs, body, names, repeats)
-        return self.open_scan(name, inputs, found, names, repeats) if op == "Scan" else None
+            return self.open_loop(name, inputs, body, scope)
+        return self.open_scan(name, inputs, found, scope) if op == "Scan" else None
+
+    def open_branches(
+        self, name: str, condition: str, branches: list[Any], scope: _Scope
+    ) -> list[str]:
+        known = self.numbers.get(condition)
+        if known is not None:
+            inner = scope.inside(name)
+            branch = branches[0 if known else 1]
+            self.define_tensors(branch, inner)
+            return self.body(branch, inner)
+        results = []
+        for which, branch in zip(("then", "else"), branches, strict=True):
+            inner = scope.inside(f"{name}/{which}", doubt=f"in a branch of If: {_DOUBT['If']}")
+            self.define_tensors(branch, inner)
+            results.append(self.body(branch, inner))
+        return [
+            self.synthetic(name, "If", (condition, *pair), shown="If")
+            for pair in zip(*results, strict=False)
+        ]
 
     def open_loop(
-        self,
-        name: str,
-        inputs: tuple[str, ...],
-        body: Any,
-        names: Mapping[str, str],
-        repeats: tuple[Repeat, ...],
+        self, name: str, inputs: tuple[str, ...], body: Any, scope: _Scope
     ) -> list[str] | None:
-        trips = self.numbers.get(inputs[0]) if inputs else None
         starts = inputs[2:]
-        n_carried = len(starts)
-        is_whole = len(body.input) == n_carried + 2 and len(body.output) > n_carried
-        if not trips or isinstance(trips, bool) or trips < 0 or not is_whole:
+        if len(body.input) != len(starts) + 2 or len(body.output) <= len(starts):
             return None
-        if not self._goes_on(inputs, body):
-            return None
-        inner = dict(names)
-        prefix = f"{name}/"
-        self.define_tensors(body, inner, prefix)
+        trips = self.numbers.get(inputs[0])
+        is_known = trips is not None and not isinstance(trips, bool) and trips > 0
+        if is_known and self.goes_on(inputs, body):
+            inner = scope.inside(name, int(trips or 0))
+        else:
+            is_known = False
+            inner = scope.inside(name, doubt=f"in a Loop: {_DOUBT['Loop']}")
+        self.define_tensors(body, inner)
         for value in body.input[:2]:
-            unique = self.define(text(value.name), inner, prefix)
-            self.flat.counters.append((unique, value))
+            self.flat.counters.append((self.define(text(value.name), inner), value))
         for value, start in zip(body.input[2:], starts, strict=True):
-            inner[text(value.name)] = start
-        self.body(body, inner, prefix, (*repeats, trips))
-        results = [inner.get(text(one.name), "") for one in body.output][1:]
-        for start, result in zip(starts, results, strict=False):
-            self.flat.carried.append((prefix, start, result))
-        stacked = [self.stack(name, one, trips) for one in results[n_carried:]]
-        return results[:n_carried] + stacked
+            inner.names[text(value.name)] = start
+        results = self.body(body, inner)[1:]
+        self.carry(name, starts, results)
+        stacked = [
+            self.stack(name, one, int(trips or 0))
+            if is_known
+            else self.synthetic(name, "Loop", (one,), shown="Loop")
+            for one in results[len(starts) :]
+        ]
+        return results[: len(starts)] + stacked
 
-    def _goes_on(self, inputs: Sequence[str], body: Any) -> bool:
+    def goes_on(self, inputs: Sequence[str], body: Any) -> bool:
         """Whether a loop runs all its trips: no condition ends it before."""
-        first = inputs[1] if len(inputs) > 1 else ""
-        if first and self.numbers.get(first) is not True:
+        if inputs[1] and self.numbers.get(inputs[1]) is not True:
             return False
         true = {text(one.name) for one in body.initializer if scalar(one) is True}
         true.add(text(body.input[1].name))
@@ -273,46 +277,46 @@ class _Flattener:
                 value = attributes(node).get("value")
                 is_true = value is not None and scalar(value) is True
             else:
-                is_true = text(node.op_type) in _PASSING and text(node.input[0]) in true
+                first = text(node.input[0]) if node.input else ""
+                is_true = text(node.op_type) in _PASSING and first in true
             if is_true:
                 true |= {text(one) for one in node.output}
         return text(body.output[0].name) in true
 
     def open_scan(
-        self,
-        name: str,
-        inputs: tuple[str, ...],
-        found: Mapping[str, Any],
-        names: Mapping[str, str],
-        repeats: tuple[Repeat, ...],
+        self, name: str, inputs: tuple[str, ...], found: Mapping[str, Any], scope: _Scope
     ) -> list[str] | None:
         body, n_scanned = found["body"], found.get("num_scan_inputs", 0)
         n_states = len(inputs) - n_scanned
-        axes = found.get("scan_input_axes", (0,) * n_scanned)
+        axes = found.get("scan_input_axes") or (0,) * n_scanned
         fits = len(body.input) == len(inputs) and len(axes) == n_scanned
         turned = any(found.get("scan_output_axes", ()))
         if self.version < 9 or n_scanned < 1 or n_states < 0 or not fits or turned:
             return None
-        inner = dict(names)
-        prefix = f"{name}/"
-        self.define_tensors(body, inner, prefix)
         states, scanned = inputs[:n_states], inputs[n_states:]
-        for value, start in zip(body.input, states, strict=False):
-            inner[text(value.name)] = start
-        for value, whole, axis in zip(body.input[n_states:], scanned, axes, strict=True):
-            inner[text(value.name)] = self.slice(name, whole, axis)
         trips = scanned[0], axes[0]
-        self.body(body, inner, prefix, (*repeats, trips))
-        results = [inner.get(text(one.name), "") for one in body.output]
-        for start, result in zip(states, results, strict=False):
-            self.flat.carried.append((prefix, start, result))
+        inner = scope.inside(name, trips)
+        self.define_tensors(body, inner)
+        for value, start in zip(body.input, states, strict=False):
+            inner.names[text(value.name)] = start
+        for value, whole, axis in zip(body.input[n_states:], scanned, axes, strict=True):
+            inner.names[text(value.name)] = self.step(name, whole, axis)
+        results = self.body(body, inner)
+        self.carry(name, states, results)
         return results[:n_states] + [self.stack(name, one, trips) for one in results[n_states:]]
 
-    def synthetic(self, name: str, op: str, inputs: tuple[str, ...], **found: Any) -> str:
+    def carry(self, name: str, starts: Sequence[str], results: Sequence[str]) -> None:
+        self.flat.carried += [
+            (f"{name}/", start, result) for start, result in zip(starts, results, strict=False)
+        ]
+
+    def synthetic(
+        self, name: str, op: str, inputs: tuple[str, ...], shown: str = "Loop", **found: Any
+    ) -> str:
         """Add an operator that only serves to say a shape."""
         made = _unused(f"{name}/{op.lower()}", self.taken)
         unique = _unused(made, self.node_names)
-        self.flat.operators.append(Operator(unique, op, "", inputs, (made,), found, shown="Loop"))
+        self.flat.operators.append(Operator(unique, op, "", inputs, (made,), found, shown=shown))
         return made
 
     def number(self, name: str, *values: int) -> str:
@@ -324,7 +328,7 @@ class _Flattener:
         )
         return made
 
-    def slice(self, name: str, whole: str, axis: int) -> str:
+    def step(self, name: str, whole: str, axis: int) -> str:
         """One step's part of a value that a scan runs along."""
         part = self.synthetic(name, "Gather", (whole, self.number(name, 0)), axis=axis)
         if self.version < 13:
@@ -335,8 +339,6 @@ class _Flattener:
         """What all steps give, one after the other along a new first axis."""
         from onnx import TensorProto, helper
 
-        if not step:
-            return ""
         if isinstance(trips, int):
             length = self.number(name, trips)
         else:
@@ -350,43 +352,26 @@ class _Flattener:
             one = self.synthetic(name, "Unsqueeze", (step, self.number(name, 0)))
         return self.synthetic(name, "Gather", (one, places), axis=0)
 
-    def list_bodies(
-        self, name: str, op: str, found: Mapping[str, Any], repeats: tuple[Repeat, ...]
-    ) -> str:
-        """Add what has work in bodies that may or may not run; say why, if anything has."""
-        why = role_of(op, "")[1]
-        inside = [
-            (text(node.op_type), f"{name}/{text(node.name) or text(node.op_type)}")
-            for node in _all_nodes(found.values())
-            if _has_work(text(node.op_type), text(node.domain))
-        ]
-        for inner, place in inside:
-            unique = _unused(place, self.node_names)
-            reason = f"in the body of a {op}: {why}"
-            self.flat.operators.append(Operator(unique, inner, "", (), (), {}, repeats, reason))
-        return why if inside else ""
+    def list_bodies(self, name: str, op: str, found: Mapping[str, Any], scope: _Scope) -> None:
+        """Add what has work in bodies that cannot be opened."""
+        for node in inner_nodes(found.values()):
+            inner, domain = text(node.op_type), text(node.domain)
+            domain = "" if domain in STANDARD else domain
+            if (not domain and inner in CONTROL) or role_of(inner, domain)[0] != "unsupported":
+                continue
+            unique = _unused(f"{name}/{text(node.name) or inner}", self.node_names)
+            doubt = scope.doubt or f"in the body of a {op}: {_DOUBT.get(op, 'it is not known')}"
+            self.flat.operators.append(
+                Operator(unique, inner, domain, (), (), {}, scope.repeats, doubt)
+            )
 
 
-def _has_work(op: str, domain: str) -> bool:
-    if op in CONTROL and domain in STANDARD:
-        return False
-    return role_of(op, "" if domain in STANDARD else domain)[0] == "unsupported"
-
-
-def _all_nodes(values: Iterable[Any]) -> Iterator[Any]:
-    for value in values:
-        if hasattr(value, "node"):
-            for node in value.node:
-                yield node
-                yield from _all_nodes(attributes(node).values())
-
-
-def _captured(values: Iterable[Any], names: Mapping[str, str]) -> Iterator[str]:
-    """Values from outside that bodies read."""
-    for node in _all_nodes(values):
-        for name in map(text, node.input):
-            if name in names:
-                yield names[name]
+_DOUBT = {
+    "If": "which one runs is known only at run time",
+    "Loop": "how often it runs is known only at run time",
+    "Scan": "its axes are not said as they should be",
+    "SequenceMap": "how often it runs is known only at run time",
+}
 
 
 def _unused(name: str, taken: set[str]) -> str:
@@ -396,34 +381,3 @@ def _unused(name: str, taken: set[str]) -> str:
         unique = f"{name} #{number}"
     taken.add(unique)
     return unique
-
-
-def _sorted(nodes: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """Put producers before consumers; what waits for itself comes separately."""
-    makers: dict[str, int] = {}
-    for i, node in enumerate(nodes):
-        for name in map(text, node.output):
-            makers.setdefault(name, i)
-    needs = []
-    for i, node in enumerate(nodes):
-        bodies = attributes(node).values()
-        read = [*map(text, node.input)]
-        read += [text(name) for inner in _all_nodes(bodies) for name in inner.input]
-        needs.append({makers[name] for name in read if name and makers.get(name, i) != i})
-        if any(makers.get(name) == i for name in map(text, node.input) if name):
-            needs[i].add(i)
-    users: dict[int, list[int]] = {}
-    for i, need in enumerate(needs):
-        for maker in need:
-            users.setdefault(maker, []).append(i)
-    ready = [i for i, need in enumerate(needs) if not need]
-    order = []
-    while ready:
-        at = heapq.heappop(ready)
-        order.append(at)
-        for user in users.get(at, ()):
-            needs[user].discard(at)
-            if not needs[user]:
-                heapq.heappush(ready, user)
-    done = set(order)
-    return [nodes[i] for i in order], [node for i, node in enumerate(nodes) if i not in done]

@@ -10,7 +10,7 @@ from loopsched.errors import InputError
 from loopsched.network import onnx_composites, onnx_convolutions, onnx_products
 from loopsched.network.graph import Network, Node, Role, Value
 from loopsched.network.onnx_flat import Flat, Operator
-from loopsched.network.onnx_types import Type
+from loopsched.network.onnx_type import Type
 from loopsched.network.onnx_view import Part, UnsayableError, View
 from loopsched.network.operators import CONTRIBUTED, role_of
 from loopsched.problem import Problem
@@ -142,18 +142,21 @@ class _Builder:
                 tuple(inputs),
                 tuple(outputs),
                 count=count or 1,
-                role="shape" if operator.shown else role,
+                role=role,
                 why=why,
             )
 
     def judge(self, operator: Operator, count: int | None) -> tuple[list[Part], Role, str]:
         """Find the nests of an operator; if there are none, its role, and why."""
-        if operator.why:
-            return [], "unsupported", operator.why
+        if operator.shown:
+            return [], "shape", ""
         table = {"": _STANDARD, CONTRIBUTED: _CONTRIBUTED}.get(operator.domain, {})
         builder = table.get(operator.op)
         if builder is None:
-            return [], *role_of(operator.op, operator.domain)
+            role, why = role_of(operator.op, operator.domain)
+            return [], role, operator.doubt if role == "unsupported" and operator.doubt else why
+        if operator.doubt:
+            return [], "unsupported", operator.doubt
         if count is None:
             return [], "unsupported", "how often its loop runs is not known"
         changed = [body for body in self.changing if operator.name.startswith(body)]

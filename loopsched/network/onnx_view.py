@@ -8,7 +8,7 @@ from typing import Any
 
 from loopsched.arguments import show
 from loopsched.network.onnx_flat import Operator
-from loopsched.network.onnx_types import Type, symbols
+from loopsched.network.onnx_type import Type, symbols
 from loopsched.problem import Problem
 
 # An operand that comes through these is stored as what goes into them.
@@ -85,7 +85,8 @@ class View:
         if known.shape is None:
             open_ = [one for one in symbols([known]) if not one.startswith("unk__")]
             hint = "".join(f"; give --dim {one}=N" for one in open_[:3])
-            raise UnsayableError(f"the shape of {show(name)} is not known: {known}{hint}")
+            after = f", after {known.lost[:80]}" if known.lost and not hint else ""
+            raise UnsayableError(f"the shape of {show(name)} is not known: {known}{after}{hint}")
         if 0 in known.shape:
             raise UnsayableError(f"{show(name)} has no elements: {known}")
         return known.shape

@@ -1,0 +1,216 @@
+"""Shape inference, one operator after the other, by ONNX's own rules.
+
+What ONNX's rules need and do not have, numbers that the model computes from
+shapes while it runs, is computed on the way (`onnx_numbers`).  Where a rule
+fails, what the file itself says of a value must do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from loopsched.network.onnx_flat import Flat, Operator
+from loopsched.network.onnx_numbers import Numbers, compute, numbers_of
+from loopsched.network.onnx_read import has_data, n_elements
+from loopsched.network.onnx_type import Type, type_of
+from loopsched.network.operators import CONTRIBUTED, SAME_SHAPE, STANDARD
+
+_MOST = 1024
+_FLOAT, _INT32, _INT64, _BOOL, _HALF, _DOUBLE = 1, 6, 7, 9, 10, 11
+_NUMERIC = (_FLOAT, _INT32, _INT64, _BOOL, _HALF, _DOUBLE)
+_CONV_ATTRIBUTES = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+# An operator of the standard with the same shapes: its name, inputs and attributes.
+_StandIn = tuple[str, tuple[str, ...], Mapping[str, Any]]
+
+
+def run_inference(
+    flat: Flat, version: int, inputs: Mapping[str, Type], hints: Mapping[str, Type]
+) -> dict[str, Type]:
+    """Find the type of every value of a flat model.
+
+    Parameters
+    ----------
+    flat : Flat
+    version : int
+        The standard's operator set that the model uses.
+    inputs : mapping of str to Type
+    hints : mapping of str to Type
+        What the file says of other values.
+
+    Returns
+    -------
+    dict of str to Type
+        Values of which nothing is known may be missing.
+    """
+    inference = _Inference(flat, version, inputs, hints)
+    for operator in flat.operators:
+        inference.infer(operator)
+    return inference.types
+
+
+class _Inference:
+    def __init__(
+        self, flat: Flat, version: int, inputs: Mapping[str, Type], hints: Mapping[str, Type]
+    ) -> None:
+        from onnx import helper
+
+        self.version = version
+        self.imports = [helper.make_opsetid("", version)]
+        self.hints = hints
+        self.types: dict[str, Type] = dict(inputs)
+        self.numbers: dict[str, Numbers] = {}
+        self.others: dict[str, Any] = {}
+        for name, tensor in flat.tensors.items():
+            self.types[name] = Type(tensor.data_type, tuple(int(size) for size in tensor.dims))
+            self.note_tensor(name, tensor)
+
+    def note_tensor(self, name: str, tensor: Any) -> None:
+        from onnx import numpy_helper
+
+        is_small = n_elements(tensor.dims) <= _MOST
+        if not is_small or tensor.data_type not in _NUMERIC or not has_data(tensor):
+            return
+        try:
+            found = numpy_helper.to_array(tensor)
+        except Exception:  # data that do not fit the type: whatever the decoder raises
+            return
+        self.numbers[name] = numbers_of(found.tolist()).reshape(found.shape)
+
+    def infer(self, operator: Operator) -> None:
+        """Find the types of an operator's outputs, and their numbers if it has any."""
+        found = self.merged(operator) if operator.op == "If" else self.by_rule(operator)
+        for name in filter(None, operator.outputs):
+            one = found.get(name, Type())
+            hint = self.hints.get(name, Type())
+            if one.shape is None and hint.dims is not None:
+                one = hint if one.dims is None or hint.shape is not None else one
+            if one.shape is None:
+                one = Type(one.element or hint.element, one.dims, self.lost(operator))
+            self.types[name] = one
+        self.note_numbers(operator)
+
+    def lost(self, operator: Operator) -> str:
+        """Say after which operator shapes are not known."""
+        for name in filter(None, operator.inputs):
+            one = self.types.get(name, Type())
+            if one.shape is None:
+                return one.lost
+        return f"{operator.op} {operator.name}"
+
+    def merged(self, operator: Operator) -> dict[str, Type]:
+        """What both branches give, if it is the same."""
+        ends = [self.types.get(name, Type()) for name in operator.inputs[1:]]
+        same = len(ends) == 2 and ends[0].dims == ends[1].dims
+        return {operator.outputs[0]: ends[0]} if same and operator.outputs else {}
+
+    def by_rule(self, operator: Operator) -> dict[str, Type]:
+        from onnx import defs, helper, shape_inference
+
+        stand_in = _stand_in(operator, self.version)
+        if stand_in is None:
+            return {}
+        op, inputs, attributes = stand_in
+        outputs = operator.outputs[:1] if operator.domain else operator.outputs
+        try:
+            schema = defs.get_schema(op, self.version, "")
+            node = helper.make_node(op, inputs, outputs)
+            for name, value in attributes.items():
+                if value != ():
+                    node.attribute.append(helper.make_attribute(name, value))
+            given = [name for name in dict.fromkeys(inputs) if name]
+            found = shape_inference.infer_node_outputs(
+                schema,
+                node,
+                {name: self.proto(name) for name in given},
+                {name: self.tensor(name) for name in given if self.is_number(name)},
+                opset_imports=self.imports,
+            )
+        except Exception:  # the library's errors have no common base but this
+            return {}
+        types = {}
+        for name, proto in found.items():
+            types[name] = type_of(helper.make_value_info(name, proto))
+            if not proto.HasField("tensor_type"):
+                self.others[name] = proto
+        return types
+
+    def proto(self, name: str) -> Any:
+        from onnx import helper
+
+        if name in self.others:
+            return self.others[name]
+        one = self.types.get(name, Type())
+        return helper.make_tensor_type_proto(one.element or _FLOAT, one.dims)
+
+    def is_number(self, name: str) -> bool:
+        found = self.numbers.get(name)
+        return found is not None and None not in found.reshape(-1).tolist()
+
+    def tensor(self, name: str) -> Any:
+        from onnx import helper
+
+        found = self.numbers[name]
+        element = self.types.get(name, Type()).element
+        kind = element if element in _NUMERIC else _INT64
+        flat = found.reshape(-1).tolist()
+        if kind in (_INT32, _INT64):
+            flat = [int(one) for one in flat]
+        return helper.make_tensor(name, kind, found.shape, flat)
+
+    def note_numbers(self, operator: Operator) -> None:
+        """Note what an operator computes from shapes and other numbers."""
+        if operator.domain or not operator.outputs:
+            return
+        output = operator.outputs[0]
+        first = self.types.get(operator.inputs[0], Type()) if operator.inputs else Type()
+        if operator.op == "Constant":
+            self.note_constant(output, operator.attributes)
+        elif operator.op == "Shape" and first.dims is not None:
+            known = [one if isinstance(one, int) else None for one in first.dims]
+            start, end = operator.attributes.get("start", 0), operator.attributes.get("end")
+            self.numbers[output] = numbers_of(known[start:end])
+        elif operator.op == "Size" and first.shape is not None:
+            self.numbers[output] = numbers_of(n_elements(first.shape))
+        else:
+            given = [self.numbers.get(name) for name in operator.inputs]
+            found = compute(operator, given)
+            if found is not None:
+                self.numbers[output] = found
+
+    def note_constant(self, output: str, attributes: Mapping[str, Any]) -> None:
+        if "value" in attributes:
+            self.note_tensor(output, attributes["value"])
+        for name in ("value_int", "value_ints", "value_float"):
+            if name in attributes:
+                value = attributes[name]
+                self.numbers[output] = numbers_of(list(value) if name == "value_ints" else value)
+
+
+def _only(found: Mapping[str, Any], kept: Iterable[str]) -> dict[str, Any]:
+    return {name: found[name] for name in kept if name in found}
+
+
+def _stand_in(operator: Operator, version: int) -> _StandIn | None:
+    """Say which operator of the standard has the same shapes, if there is one."""
+    inputs, found = operator.inputs, operator.attributes
+    if operator.domain in STANDARD:
+        return operator.op, inputs, found
+    if operator.domain != CONTRIBUTED:
+        return None
+    if operator.op in SAME_SHAPE or operator.op in ("Attention", "MultiHeadAttention"):
+        return "Identity", inputs[:1], {}
+    if operator.op == "FusedConv":
+        return "Conv", inputs[:3], _only(found, _CONV_ATTRIBUTES)
+    if operator.op == "FusedGemm":
+        return "Gemm", inputs[:3], _only(found, ("transA", "transB"))
+    if operator.op in ("FusedMatMul", "TransposeMatMul"):
+        left = "km" if found.get("transA") else "mk"
+        right = "nk" if found.get("transB") else "kn"
+        if (left, right) == ("mk", "kn"):
+            return "MatMul", inputs[:2], {}
+        equation = f"...{left},...{right}->...mn"
+        return ("Einsum", inputs[:2], {"equation": equation}) if version >= 12 else None
+    if operator.op in ("MatMulIntegerToFloat", "DynamicQuantizeMatMul"):
+        return "MatMul", inputs[:2], {}
+    return None
