@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from keyword import iskeyword
 
 from loopsched.nest import Schedule
@@ -12,6 +13,57 @@ from loopsched.problem import Axis, Problem, Tensor
 _INDENTS = (4, 2, 1)
 _LEAST_NOTE = 24
 _GAP = "  # "
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What one loop runs over, written with the variables of the outer loops.
+
+    Parameters
+    ----------
+    variable : str
+    start : str
+    ends : tuple of str
+        It stops before the least of these: of its own tile's edge, and of the
+        edges around it that it could reach beyond.
+    step : int
+    """
+
+    variable: str
+    start: str
+    ends: tuple[str, ...]
+    step: int
+
+
+def loop_spans(problem: Problem, schedule: Schedule, taken: Iterable[str] = ()) -> list[Span]:
+    """Name the variable of every loop and say what it runs over, outermost first.
+
+    Parameters
+    ----------
+    problem : Problem
+    schedule : Schedule
+    taken : iterable of str
+        Names that no variable may have, beside those of the tensors.
+
+    Examples
+    --------
+    >>> from loopsched.builders import gemm
+    >>> from loopsched.notation import parse_schedule
+    >>> problem = gemm(m=10, n=1, k=1)
+    >>> loop_spans(problem, parse_schedule("M:10 M:4", problem))[1]
+    Span(variable='m', start='m1', ends=('m1 + 4', '10'), step=1)
+    """
+    schedule.check(problem)
+    variables = _variables(problem, schedule, taken)
+    spans = []
+    chains: dict[str, list[tuple[str, int]]] = {dim: [] for dim in schedule.dims}
+    for loop, variable, step in zip(schedule.loops, variables, schedule.steps, strict=True):
+        outer = chains[loop.dim]
+        spans.append(
+            Span(variable, outer[-1][0] if outer else "0", _ends(outer, loop.extent), step)
+        )
+        outer.append((variable, loop.extent))
+    return spans
 
 
 def render_loops(
@@ -65,19 +117,19 @@ def render_loops(
                 for m in range(m1, min(m1 + 128, 1000)):
                     C[m, n] += A[m, k] * B[k, n]
     """
-    schedule.check(problem)
-    variables = _variables(problem, schedule)
-    heads = _heads(schedule, variables)
+    spans = loop_spans(problem, schedule)
+    variables = [span.variable for span in spans]
+    heads = _heads(schedule, spans)
     lines = [body] if body is not None else _body(problem, variables, schedule)
     said = {place: " ".join(note.split()) for place, note in (notes or {}).items() if note.strip()}
     rows = _rows(heads, lines, _indent(heads, said, width), width)
     return "\n".join(_annotated(rows, said, width))
 
 
-def _variables(problem: Problem, schedule: Schedule) -> list[str]:
+def _variables(problem: Problem, schedule: Schedule, reserved: Iterable[str]) -> list[str]:
     """Name each loop: the dimension in small letters, numbered from the inside."""
     folded = [dim.casefold() for dim in problem.dims]
-    taken = {"range", "min", *(tensor.name for tensor in problem.tensors)}
+    taken = {"range", "min", *reserved, *(tensor.name for tensor in problem.tensors)}
     base: dict[str, str] = {}
     for dim in problem.dims:
         base[dim] = dim.lower() if folded.count(dim.casefold()) == 1 else dim
@@ -98,22 +150,17 @@ def _free(name: str, taken: set[str]) -> str:
     return name
 
 
-def _heads(schedule: Schedule, variables: Sequence[str]) -> list[str]:
+def _heads(schedule: Schedule, spans: Sequence[Span]) -> list[str]:
     heads = []
-    chains: dict[str, list[tuple[str, int]]] = {dim: [] for dim in schedule.dims}
-    for loop, variable, step in zip(schedule.loops, variables, schedule.steps, strict=True):
-        outer = chains[loop.dim]
-        span = _span(outer, loop.extent, step)
-        outer.append((variable, loop.extent))
-        head = f"for {variable} in range({span})"
+    for loop, span in zip(schedule.loops, spans, strict=True):
+        head = f"for {span.variable} in range({range_text(span)})"
         heads.append(f"parallel {head} @{loop.level}:" if loop.is_spatial else f"{head}:")
     return heads
 
 
-def _span(outer: Sequence[tuple[str, int]], extent: int, step: int) -> str:
-    """Write start, end and step of a loop inside the outer loops of its dim."""
-    start = outer[-1][0] if outer else "0"
-    ends = [f"{start} + {extent}" if outer else str(extent)]
+def _ends(outer: Sequence[tuple[str, int]], extent: int) -> tuple[str, ...]:
+    """Write where a loop inside the outer loops of its dim stops."""
+    ends = [f"{outer[-1][0]} + {extent}" if outer else str(extent)]
     inner = extent
     for position in range(len(outer) - 1, -1, -1):
         around = outer[position][1]
@@ -121,10 +168,21 @@ def _span(outer: Sequence[tuple[str, int]], extent: int, step: int) -> str:
         if around % inner:
             ends.append(f"{outer[position - 1][0]} + {around}" if position else str(around))
         inner = around
-    end = ends[0] if len(ends) == 1 else f"min({', '.join(ends)})"
-    if step > 1:
-        return f"{start}, {end}, {step}"
-    return end if start == "0" else f"{start}, {end}"
+    return tuple(ends)
+
+
+def range_text(span: Span) -> str:
+    """Write what a loop runs over as the arguments of ``range``.
+
+    Examples
+    --------
+    >>> range_text(Span("m", "m1", ("m1 + 4", "10"), 1))
+    'm1, min(m1 + 4, 10)'
+    """
+    end = span.ends[0] if len(span.ends) == 1 else f"min({', '.join(span.ends)})"
+    if span.step > 1:
+        return f"{span.start}, {end}, {span.step}"
+    return end if span.start == "0" else f"{span.start}, {end}"
 
 
 def _indent(heads: Sequence[str], said: Mapping[int, str], width: int) -> int:

@@ -7,7 +7,7 @@ from the parser's events: no recursion, and no object is ever constructed.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from loopsched.errors import InputError
 
 MAX_FILE_BYTES = 1_000_000
 MAX_DEPTH = 20
+# The key that holds the tag of a mapping, where tags are allowed.
+TAG = "!"
 
 Data = Any  # str, list of Data, or dict of str to Data
 
@@ -46,24 +48,33 @@ def read_text(path: Path) -> str:
         ) from None
 
 
-def parse_yaml(text: str) -> Data:
+def parse_yaml(text: str, tags: Container[str] = ()) -> Data:
     """Parse one YAML document; scalars stay text.
+
+    Parameters
+    ----------
+    text : str
+    tags : container of str
+        Tags that mappings may bear, as in ``!Component``; such a mapping has
+        its tag, without the mark, under the key ``!``.
 
     Raises
     ------
     InputError
         If it is not YAML, is empty, holds several documents, nests too
-        deeply, names a key twice, or uses anchors, aliases or tags.
+        deeply, names a key twice, or uses anchors, aliases or other tags.
 
     Examples
     --------
     >>> parse_yaml("a: {b: 08, c: [no, 2020-01-01]}")
     {'a': {'b': '08', 'c': ['no', '2020-01-01']}}
+    >>> parse_yaml("- !Component {name: L2}", tags=["Component"])
+    [{'!': 'Component', 'name': 'L2'}]
     """
     import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    builder = _Builder()
+    builder = _Builder(tags)
     try:
         for event in yaml.parse(text, Loader=loader):
             builder.take(event)
@@ -82,6 +93,7 @@ def parse_yaml(text: str) -> Data:
 class _Builder:
     """Turns parser events into data, collecting faults with their lines."""
 
+    tags: Container[str]
     documents: list[Data] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     open: list[Data] = field(default_factory=list)
@@ -97,7 +109,9 @@ class _Builder:
             self._place(event, event.value)
         elif kind in ("MappingStartEvent", "SequenceStartEvent"):
             self._check_decorations(event)
-            self._enter(event, {} if kind == "MappingStartEvent" else [])
+            tag = event.tag[1:] if event.tag else ""
+            tagged: Data = {TAG: tag} if tag and tag in self.tags else {}
+            self._enter(event, tagged if kind == "MappingStartEvent" else [])
         elif kind in ("MappingEndEvent", "SequenceEndEvent"):
             self.open.pop()
             self.keys.pop()
@@ -134,7 +148,8 @@ class _Builder:
     def _check_decorations(self, event: Any) -> None:
         if event.anchor is not None:
             self._fault(event, f"anchor '&{event.anchor}' is not allowed")
-        if event.tag is not None:
+        is_mapping = type(event).__name__ == "MappingStartEvent"
+        if event.tag is not None and not (is_mapping and event.tag[1:] in self.tags):
             self._fault(event, f"tag '{event.tag}' is not allowed")
 
     def _fault(self, event: Any, message: str) -> None:

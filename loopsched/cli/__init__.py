@@ -11,6 +11,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from keyword import iskeyword
 from typing import NoReturn
 
 import click
@@ -31,6 +32,8 @@ _COMMANDS = {
     "compare": ("compare", "Explain why one schedule is worse than another."),
     "curve": ("curve", "Find the least traffic at every capacity of a buffer."),
     "space": ("space", "Count the schedules of a search before it runs."),
+    "pareto": ("pareto", "Trade time, DRAM traffic and capacity for each other."),
+    "tiles": ("tiles", "Map what two tile sizes of a schedule cost."),
     "validate": ("validate", "Hold predictions against counters and measured times."),
     "kernel": ("kernel", "Say what a GPU kernel asks of a machine."),
     "reproduce": ("reproduce", "Reproduce the tables of a report, with ours beside."),
@@ -38,8 +41,10 @@ _COMMANDS = {
     "sweep": ("sweep", "Search whole grids of machines and workloads; resumable."),
     "report": ("report", "Make a page of saved results, to explore in a browser."),
     "explore": ("explore", "Search, and open the page of what was found."),
-    "network": ("network", "Show the layers of an ONNX model, and what is no layer."),
     "fuse": ("fuse", "Find consecutive layers to run together, tile by tile."),
+    "network": ("network", "Show the layers of an ONNX model, and what is no layer."),
+    "export": ("export", "Write a schedule for other tools, or as code."),
+    "import": ("import_", "Read problems and schedules of other tools."),
     "archs": ("listing", "List architectures, or show one with its sources."),
     "workloads": ("listing", "List workloads, or show one with its problems."),
 }
@@ -55,7 +60,8 @@ class _LazyGroup(click.Group):
         if cmd_name not in _COMMANDS:
             return None
         module = import_module(f"loopsched.cli.{_COMMANDS[cmd_name][0]}")
-        command: click.Command = getattr(module, cmd_name)
+        name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
+        command: click.Command = getattr(module, name)
         return command
 
     def resolve_command(

@@ -1,0 +1,121 @@
+"""``export``: a schedule for other tools, and as code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from loopsched.cli import options, output
+from loopsched.cli.inputs import best_schedule, schedule_from, select, select_one
+from loopsched.errors import InputError
+
+if TYPE_CHECKING:
+    from loopsched.arch import Arch
+    from loopsched.exchange.exported import Exported
+    from loopsched.nest import Schedule
+    from loopsched.problem import Problem
+
+_FORMS = ("timeloop", "zigzag", "python", "c", "triton", "tvm")
+_EPILOG = """\b
+loopsched export resnet50 --layer 2 --to timeloop -o dir    the best schedule
+loopsched export gemm:m=9,n=9,k=9 'M:9 N:9 K:9' --to c      yours
+loopsched export results.jsonl --to zigzag -o dir           saved by a search
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("problem")
+@click.argument("schedule", required=False)
+@click.option(
+    "--to", "form", type=click.Choice(_FORMS), required=True, help="For what to write it."
+)
+@click.option(
+    "--output",
+    "-o",
+    "target",
+    metavar="FILE|FOLDER",
+    help="Where to write: a file if it is one, with a suffix; else a folder. Default: print.",
+)
+@click.option("--name", default="compute", show_default=True, help="Of the function in code.")
+@options.layers
+@options.element_bytes
+@options.arch
+@options.dialect
+@click.option("--rank", type=click.IntRange(1), help="Of a result file: only this rank.")
+def export(
+    problem: str,
+    schedule: str | None,
+    form: str,
+    target: str | None,
+    name: str,
+    layers: tuple[str, ...],
+    element_bytes: int | None,
+    arch: str,
+    dialect: str,
+    rank: int | None,
+) -> None:
+    """Write SCHEDULE, the best schedule of PROBLEM, or a result file's, for other tools."""
+    from loopsched.arch_file import load_arch
+    from loopsched.cli.saved import is_result_file, saved_schedules
+
+    if schedule is None and is_result_file(problem):
+        found = list(saved_schedules(problem, layers, rank))
+    elif schedule is None:
+        found = list(_best(problem, layers, element_bytes, load_arch(arch)))
+    else:
+        one = select_one(problem, layers, element_bytes)
+        found = [(one, schedule_from(schedule, one, dialect), load_arch(arch))]
+    made = [(one, _exported(form, name, one, nest, machine)) for one, nest, machine in found]
+    _deliver(made, target)
+    for one, files in made:
+        before = f"{one.name}: " if len(made) > 1 else ""
+        for sentence in files.lost:
+            click.echo(f"note: {before}{sentence}", err=True)
+
+
+def _best(
+    problem: str, layers: tuple[str, ...], element_bytes: int | None, arch: Arch
+) -> Iterator[tuple[Problem, Schedule, Arch]]:
+    for one in select(problem, layers, element_bytes).workload.problems:
+        yield one, best_schedule(one, arch), arch
+
+
+def _exported(form: str, name: str, problem: Problem, schedule: Schedule, arch: Arch) -> Exported:
+    if form == "timeloop":
+        from loopsched.exchange.timeloop import to_timeloop
+
+        return to_timeloop(problem, schedule, arch)
+    if form == "c":
+        from loopsched.exchange.c_code import to_c
+
+        return to_c(problem, schedule, name=name)
+    from loopsched.exchange.python_code import to_python
+
+    return to_python(problem, schedule, name=name)
+
+
+def _deliver(made: list[tuple[Problem, Exported]], target: str | None) -> None:
+    """Print what was made, or write it: one problem's files, or a folder for each."""
+    from loopsched.exchange.exported import write_text
+
+    if target is None:
+        for number, (_, files) in enumerate(made):
+            click.echo(("\n" if number else "") + files.text(), nl=False)
+        return
+    place = Path(target)
+    if place.suffix and not place.is_dir():
+        if len(made) > 1:
+            raise InputError(f"{target}: {len(made)} problems; a folder is needed for several")
+        write_text(place, made[0][1].text())
+        return
+    for number, (problem, files) in enumerate(made):
+        files.write(place if len(made) == 1 else place / f"{number:03}_{_plain(problem.name)}")
+    output.print_text(f"wrote {sum(len(files.files) for _, files in made)} files below {target}")
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")[:60]

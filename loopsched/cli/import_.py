@@ -1,0 +1,111 @@
+"""``import``: problems, machines and schedules out of other tools' files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from loopsched.cli import options, output
+from loopsched.cli.output import Style
+from loopsched.errors import InputError
+
+if TYPE_CHECKING:
+    from loopsched.exchange.timeloop import Imported
+    from loopsched.results import Row
+
+_EPILOG = """\b
+loopsched import timeloop arch.yaml prob.yaml map.yaml
+loopsched import timeloop folder --arch-out my_arch.yaml
+"""
+
+
+@click.group("import")
+def import_() -> None:
+    """Read what other tools have written: import timeloop FILES."""
+
+
+@import_.command(epilog=_EPILOG)
+@click.argument("files", nargs=-1, required=True)
+@click.option(
+    "--element-bytes",
+    type=click.IntRange(1, 1024),
+    metavar="N",
+    help="Size of the problem's elements; Timeloop does not name it (4).",
+)
+@click.option("--arch-out", metavar="FILE", help="Also write the machine as a file for --arch.")
+@options.form
+def timeloop(
+    files: tuple[str, ...], element_bytes: int | None, arch_out: str | None, form: Style
+) -> None:
+    """Read Timeloop's FILES (version 0.4; or folders of them): problem, machine, mapping."""
+    from loopsched.exchange.timeloop import read_timeloop
+
+    found = read_timeloop(files, element_bytes=element_bytes)
+    if arch_out is not None:
+        _write_arch(found, arch_out)
+    if form == "table":
+        _show(found)
+    else:
+        output.print_rows([_row(found)], form)
+    for remark in found.remarks:
+        click.echo(f"note: {remark}", err=True)
+
+
+def _write_arch(found: Imported, path: str) -> None:
+    from dataclasses import replace
+
+    from loopsched.arch_file import arch_to_dict
+    from loopsched.exchange.exported import write_text
+    from loopsched.exchange.yaml_out import to_yaml
+
+    if found.arch is None:
+        raise InputError(f"{path}: not written: there is no section 'architecture'")
+    if Path(path).suffix not in (".yaml", ".yml"):
+        raise InputError(f"{path}: the file of a machine ends in .yaml")
+    name = Path(path).stem if found.arch.name == "timeloop" else found.arch.name
+    write_text(path, to_yaml(arch_to_dict(replace(found.arch, name=name))))
+
+
+def _show(found: Imported) -> None:
+    from loopsched.projections import projection_text
+
+    if found.problem is not None:
+        sizes = " ".join(f"{dim}={size}" for dim, size in found.problem.sizes)
+        output.print_text(f"problem   {found.problem.name}: {sizes}", hang="          ")
+        for tensor in found.problem.tensors:
+            arrow = "written" if tensor.name == found.problem.output else "read"
+            output.print_text(f"          {tensor.name}[{projection_text(tensor)}] {arrow}")
+    if found.arch is not None:
+        levels = ", ".join(
+            f"{level.name} {level.capacity_bytes or 'unbounded'}"
+            + (" B" if level.capacity_bytes else "")
+            + (f" x {level.instances}" if level.instances > 1 else "")
+            for level in found.arch.levels
+        )
+        compute = found.arch.compute
+        output.print_text(
+            f"machine   {levels}; {compute.units} {compute.unit} of "
+            f"{compute.macs_per_cycle_per_unit[0][1]} MAC/cycle",
+            hang="          ",
+        )
+    if found.schedule is not None:
+        output.print_text(f"schedule  {found.schedule}", hang="          ")
+
+
+def _row(found: Imported) -> Row:
+    from loopsched.arch_file import arch_to_dict
+    from loopsched.projections import projection_text
+
+    problem = found.problem
+    tensors = {} if problem is None else {t.name: projection_text(t) for t in problem.tensors}
+    return {
+        "problem": problem and problem.name,
+        "sizes": problem and problem.size,
+        "tensors": tensors,
+        "output": problem and problem.output,
+        "schedule": found.schedule and str(found.schedule),
+        "arch": found.arch and arch_to_dict(found.arch),
+        "remarks": list(found.remarks),
+    }

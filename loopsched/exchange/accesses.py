@@ -1,0 +1,112 @@
+"""How one point of a problem touches its tensors, as text for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from loopsched.loops_text import Span
+from loopsched.nest import Schedule
+from loopsched.problem import Axis, Problem, Tensor
+from loopsched.projections import span
+
+
+@dataclass(frozen=True, slots=True)
+class Guard:
+    """A position that may lie in the padding.
+
+    Parameters
+    ----------
+    position : str
+    size : int, elements
+        What is stored.
+    before, after : bool
+        Whether it may lie before the first, after the last stored position.
+    """
+
+    position: str
+    size: int
+    before: bool
+    after: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Where one point touches a tensor.
+
+    Parameters
+    ----------
+    tensor : Tensor
+    indices : tuple of str
+        One an axis.
+    guards : tuple of Guard
+        What must hold, or the element is padding and counts as zero.
+    """
+
+    tensor: Tensor
+    indices: tuple[str, ...]
+    guards: tuple[Guard, ...]
+
+
+def stored_shape(problem: Problem, tensor: Tensor) -> tuple[int, ...]:
+    """Say how many elements of a tensor are stored along each axis.
+
+    Examples
+    --------
+    >>> from loopsched.builders import conv2d
+    >>> problem = conv2d(c=3, k=8, h=9, w=7, r=3, s=3, padding=1)
+    >>> stored_shape(problem, problem.tensor("input"))
+    (1, 3, 9, 7)
+    """
+    size = problem.size
+    return tuple(axis.size if axis.size is not None else span(axis, size) for axis in tensor.axes)
+
+
+def accesses(problem: Problem, schedule: Schedule, spans: Sequence[Span]) -> list[Access]:
+    """Write the accesses of one point: the written tensor first, then the others.
+
+    Examples
+    --------
+    >>> from loopsched import conv2d, parse_schedule
+    >>> from loopsched.loops_text import loop_spans
+    >>> problem = conv2d(c=1, k=1, h=9, w=9, r=3, s=1, padding=(1, 0))
+    >>> schedule = parse_schedule("P:9 Q:9 R:3", problem)
+    >>> accesses(problem, schedule, loop_spans(problem, schedule))[1].guards
+    (Guard(position='p + r - 1', size=9, before=True, after=True),)
+    """
+    point = dict.fromkeys(problem.dims, "0")
+    for loop, one in zip(schedule.loops, spans, strict=True):
+        point[loop.dim] = one.variable
+    written = problem.output_tensor
+    read = [tensor for tensor in problem.tensors if tensor is not written]
+    return [_access(problem, tensor, point) for tensor in (written, *read)]
+
+
+def _access(problem: Problem, tensor: Tensor, point: Mapping[str, str]) -> Access:
+    indices = tuple(_position(axis, point) for axis in tensor.axes)
+    guards = [
+        _guard(problem, axis, index) for axis, index in zip(tensor.axes, indices, strict=True)
+    ]
+    return Access(tensor, indices, tuple(guard for guard in guards if guard))
+
+
+def _position(axis: Axis, point: Mapping[str, str]) -> str:
+    terms = [
+        point[dim] if factor == 1 else f"{factor} * {point[dim]}"
+        for dim, factor in axis.terms
+        if point[dim] != "0"
+    ]
+    # Without a stored size the first position that is reached is the first stored.
+    offset = axis.offset if axis.size is not None else 0
+    text = " + ".join(terms)
+    if not text:
+        return str(offset)
+    return f"{text} {'-' if offset < 0 else '+'} {abs(offset)}" if offset else text
+
+
+def _guard(problem: Problem, axis: Axis, position: str) -> Guard | None:
+    if axis.size is None:
+        return None
+    before = axis.offset < 0
+    after = axis.offset + span(axis, problem.size) > axis.size
+    return Guard(position, axis.size, before, after) if before or after else None

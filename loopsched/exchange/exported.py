@@ -1,0 +1,96 @@
+"""What an export makes: files, and what their form could not hold."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Container
+from dataclasses import dataclass
+from pathlib import Path
+
+from loopsched.arguments import show
+from loopsched.errors import InputError
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    r"""Files for another tool.
+
+    Parameters
+    ----------
+    files : tuple of (str, str)
+        Name and text of each.
+    lost : tuple of str
+        What the other tool's form has no room for, or says otherwise: one
+        sentence each.  Nothing is left out or changed without one.
+
+    Examples
+    --------
+    >>> made = Exported((("a.txt", "one\n"), ("b.txt", "two\n")))
+    >>> made.text("b.txt"), made.names
+    ('two\n', ('a.txt', 'b.txt'))
+    """
+
+    files: tuple[tuple[str, str], ...]
+    lost: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the files."""
+        return tuple(name for name, _ in self.files)
+
+    def text(self, name: str | None = None) -> str:
+        """Give the text of one file; without a name, all of them, one after the other."""
+        return "\n".join(text for one, text in self.files if name in (None, one))
+
+    def write(self, folder: str | os.PathLike[str]) -> tuple[Path, ...]:
+        """Write the files into a folder, which is made if it does not exist.
+
+        Raises
+        ------
+        InputError
+            If it cannot be written.
+        """
+        place = Path(folder)
+        paths = []
+        for name, text in self.files:
+            paths.append(place / name)
+            write_text(place / name, text)
+        return tuple(paths)
+
+
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a file whole or not at all.
+
+    Raises
+    ------
+    InputError
+        If it cannot be written.
+    """
+    target = Path(path)
+    part = target.with_name(f"{target.name}.part")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(text, encoding="utf-8")
+        part.replace(target)
+    except OSError as error:
+        raise InputError(f"{target}: cannot be written: {error.strerror}") from error
+
+
+def checked_name(name: str, keywords: Container[str]) -> str:
+    """Return the name of a function if a program may use it.
+
+    Raises
+    ------
+    InputError
+        If it is no plain word, or means something else in that language.
+
+    Examples
+    --------
+    >>> checked_name("for", ["for"])
+    Traceback (most recent call last):
+        ...
+    loopsched.errors.InputError: 'for' cannot name a function; a plain word is needed
+    """
+    if not (isinstance(name, str) and name.isidentifier() and name.isascii()) or name in keywords:
+        raise InputError(f"{show(name)} cannot name a function; a plain word is needed")
+    return name

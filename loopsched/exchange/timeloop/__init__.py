@@ -1,0 +1,243 @@
+"""Timeloop's files (version 0.4): problem, architecture and mapping, out and in."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from loopsched.arch import Arch
+from loopsched.errors import ArchError, InputError, ScheduleError
+from loopsched.exchange.exported import Exported
+from loopsched.exchange.timeloop.blocks import blocks
+from loopsched.exchange.timeloop.machines import arch_section, word_bits_of
+from loopsched.exchange.timeloop.mappings import bypasses, mapping_section, read_mapping
+from loopsched.exchange.timeloop.nodes import machine_nodes
+from loopsched.exchange.timeloop.reading import TAGS, read_arch
+from loopsched.exchange.timeloop.shapes import letters, problem_section, read_problem
+from loopsched.exchange.yaml_out import to_yaml
+from loopsched.models.machine import data_type_of
+from loopsched.nest import Schedule
+from loopsched.problem import Problem
+from loopsched.yaml_text import parse_yaml, read_text
+
+_SECTIONS = ("problem", "architecture", "mapping", "variables")
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What Timeloop's files say.
+
+    Parameters
+    ----------
+    problem : Problem or None
+    arch : Arch or None
+    schedule : Schedule or None
+    remarks : tuple of str
+        What was assumed, and what is not kept.
+    """
+
+    problem: Problem | None
+    arch: Arch | None
+    schedule: Schedule | None
+    remarks: tuple[str, ...] = ()
+
+
+def to_timeloop(
+    problem: Problem | None = None,
+    schedule: Schedule | None = None,
+    arch: Arch | None = None,
+) -> Exported:
+    """Write a problem, a machine and a schedule as Timeloop's files.
+
+    Parameters
+    ----------
+    problem : Problem, optional
+    schedule : Schedule, optional
+        Needs the problem and the machine.
+    arch : Arch, optional
+
+    Returns
+    -------
+    Exported
+        ``problem.yaml``, ``architecture.yaml``, ``mapping.yaml``, as far as
+        they are given.  What Timeloop has no room for is in ``lost``, and in
+        notes that its front end passes over: `from_timeloop` reads back
+        exactly what was written.
+
+    Raises
+    ------
+    ProblemError, ScheduleError
+        If something cannot be written at all.
+
+    Examples
+    --------
+    >>> from loopsched import gemm, load_arch, parse_schedule
+    >>> problem, arch = gemm(m=512, n=512, k=512), load_arch("titan_v")
+    >>> nest = parse_schedule("M:512@SM N:512@SM K:512 M:64 N:64 K:8", problem)
+    >>> made = to_timeloop(problem, nest, arch)
+    >>> made.names
+    ('problem.yaml', 'architecture.yaml', 'mapping.yaml')
+    >>> from_timeloop(made.text()).schedule == nest
+    True
+    """
+    if schedule is not None and (problem is None or arch is None):
+        raise ScheduleError("a mapping needs its problem and its machine: give all three")
+    files: list[tuple[str, str]] = []
+    lost: list[str] = []
+    if problem is not None:
+        section, said = problem_section(problem)
+        files.append(("problem.yaml", to_yaml({"problem": section})))
+        lost += said
+    if arch is None:
+        return Exported(tuple(files), tuple(lost))
+    widths = [tensor.element_bytes for tensor in problem.tensors] if problem else []
+    kind = arch.compute.data_types[0]
+    try:
+        kind = data_type_of(problem, arch) if problem else kind
+    except ArchError as error:
+        lost.append(f"{error}; the rate of {kind} is taken")
+    nodes = machine_nodes(arch, max(1, int(arch.compute.rate(kind))))
+    mapping = None
+    if problem is not None and schedule is not None:
+        found, _, said = blocks(problem, schedule, nodes)
+        nodes = [block.node for block in found]
+        mapping = mapping_section(problem, schedule, found, letters(problem))
+        lost += said
+    machine, said = arch_section(arch, nodes, word_bits_of(widths))
+    files.append(("architecture.yaml", to_yaml({"architecture": machine})))
+    lost += said
+    if mapping is not None:
+        files.append(("mapping.yaml", to_yaml({"mapping": mapping})))
+    return Exported(tuple(files), tuple(lost))
+
+
+def from_timeloop(
+    text: str, *, where: str = "timeloop", element_bytes: int | None = None
+) -> Imported:
+    """Read a problem, a machine and a schedule from Timeloop's YAML.
+
+    Parameters
+    ----------
+    text : str
+        One document with the sections ``problem``, ``architecture``,
+        ``mapping``, as far as there are some.
+    where : str
+        For messages.
+    element_bytes : int, optional
+        Size of the problem's elements, which Timeloop does not name.
+
+    Raises
+    ------
+    InputError
+        With every fault of a section; what Timeloop can say and loopsched
+        cannot is one.
+
+    Examples
+    --------
+    >>> found = from_timeloop('''
+    ... problem:
+    ...   version: 0.4
+    ...   shape:
+    ...     name: Conv1D
+    ...     dimensions: [R, P]
+    ...     data_spaces:
+    ...     - {name: Weights, projection: [[[R]]]}
+    ...     - {name: Inputs, projection: [[[R], [P]]]}
+    ...     - {name: Outputs, projection: [[[P]]], read_write: true}
+    ...   instance: {R: 3, P: 16}
+    ... ''', element_bytes=1)
+    >>> found.problem.macs, found.problem.tensor("Inputs").axes[0].terms
+    (48, (('R', 1), ('P', 1)))
+    """
+    return _from_sections({where: _parsed(text, where)}, element_bytes)
+
+
+def read_timeloop(
+    paths: Iterable[str | os.PathLike[str]], *, element_bytes: int | None = None
+) -> Imported:
+    """Read a problem, a machine and a schedule from Timeloop's files.
+
+    Parameters
+    ----------
+    paths : iterable of path
+        Files, or folders of which all ``.yaml`` files are read.
+    element_bytes : int, optional
+        As for `from_timeloop`.
+
+    Raises
+    ------
+    InputError
+        As for `from_timeloop`; or if a file cannot be read.
+    """
+    files: list[Path] = []
+    for path in map(Path, paths):
+        files += sorted(path.glob("*.yaml")) if path.is_dir() else [path]
+    if not files:
+        raise InputError("no .yaml file to read")
+    found = {}
+    for file in files:
+        try:
+            found[str(file)] = _parsed(read_text(file), str(file))
+        except InputError as error:
+            raise InputError.joined(str(file), error.problems) from None
+    return _from_sections(found, element_bytes)
+
+
+def _parsed(text: str, where: str) -> Mapping[str, Any]:
+    if "{{" in text or "{%" in text:
+        raise InputError("holds a template ({{ or {%); render it first")
+    data = parse_yaml(text, TAGS)
+    if not isinstance(data, Mapping):
+        raise InputError("a mapping of sections is needed: problem, architecture, mapping")
+    return data
+
+
+def _from_sections(files: Mapping[str, Mapping[str, Any]], element_bytes: int | None) -> Imported:
+    sections: dict[str, tuple[str, Any]] = {}
+    remarks: list[str] = []
+    for where, data in files.items():
+        for key, section in data.items():
+            if key in sections:
+                raise InputError(f"{where}: a second section '{key}'; {sections[key][0]} has one")
+            if key in _SECTIONS:
+                sections[key] = (where, section)
+            else:
+                remarks.append(f"section '{key}' is not read")
+    if not sections.keys() & {"problem", "architecture"}:
+        raise InputError(f"{', '.join(files)}: no section 'problem' or 'architecture'")
+    problem = arch = schedule = None
+    if "problem" in sections:
+        where, section = sections["problem"]
+        problem, words, said = read_problem(section, where, element_bytes=element_bytes)
+        remarks += said
+    if "architecture" in sections:
+        where, section = sections["architecture"]
+        machine = read_arch(section, where, sections.get("variables", ("", None))[1])
+        arch = machine.arch
+        remarks += machine.remarks
+    if "mapping" in sections:
+        where, section = sections["mapping"]
+        if problem is None or arch is None:
+            raise InputError(f"{where}: a mapping needs its problem and its architecture, too")
+        schedule, said = read_mapping(section, where, problem, words, machine.order)
+        remarks += said
+        if not machine.is_own:
+            arch = _with_bypass(arch, machine.names, bypasses(section), problem)
+    return Imported(problem, arch, schedule, tuple(remarks))
+
+
+def _with_bypass(
+    arch: Arch, names: Mapping[str, str], passing: Mapping[str, list[str]], problem: Problem
+) -> Arch:
+    """Let data pass the levels that the mapping says they pass."""
+    levels = []
+    for level in arch.levels:
+        past = passing.get(names.get(level.name, ""), [])
+        if past and level.kind != "memory":
+            held = tuple(one.name for one in problem.tensors if one.name not in past)
+            level = replace(level, holds=held)
+        levels.append(level)
+    return replace(arch, levels=tuple(levels))
