@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -25,6 +26,7 @@ loopsched search deepbench_conv                  94 layers on a Titan V
 loopsched search resnet50 -a v100 --out v.jsonl  keep the results
 loopsched search gemm:m=64,n=64,k=64 --top 3     one problem, three answers
 loopsched search my.json --tiles divisors        a smaller space
+loopsched search alexnet --plot roofline.svg     a picture of all layers
 """
 
 
@@ -46,9 +48,9 @@ loopsched search my.json --tiles divisors        a smaller space
     metavar="N",
     help="Work on N problems at a time.",
 )
-@click.option(
-    "--out", metavar="FILE", help="Also save rows: .jsonl or .csv as they come, or .json."
-)
+@options.out
+@options.plot("a roofline")
+@options.plot("bytes per level and tensor", "--plot-bytes")
 @options.form
 def search(
     workload: str,
@@ -58,6 +60,8 @@ def search(
     top: int,
     jobs: int,
     out: str | None,
+    plot: tuple[Path, ...],
+    plot_bytes: tuple[Path, ...],
     form: Style,
     **given: object,
 ) -> None:
@@ -69,16 +73,21 @@ def search(
     found = searched(
         workload, layers, element_bytes, arch, top=top, jobs=jobs, given=given, has_brackets=is_kept
     )
-    _report(found.rows, found.chosen, found.machine.name, out, form, top)
+    try:
+        _report(found.rows, found.chosen, found.machine.name, out, form, top)
+    finally:  # also what an interruption leaves
+        if found.results:
+            _save_plots(found, plot, plot_bytes)
 
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """A search under way: its rows come layer by layer."""
+    """A search under way: its rows come layer by layer, and its results gather."""
 
     chosen: Selection
     machine: Arch
     rows: Iterator[list[Row]]
+    results: list[Result]
 
 
 def searched(
@@ -110,7 +119,40 @@ def searched(
         **goal,
     )
     origin = _origin(workload, arch, machine, element_bytes, goal)
-    return Searched(chosen, machine, _rows(found, chosen, origin, has_brackets=has_brackets))
+    results: list[Result] = []
+    rows = _rows(_kept(found, results), chosen, origin, has_brackets=has_brackets)
+    return Searched(chosen, machine, rows, results)
+
+
+def _kept(found: Iterator[Result], kept: list[Result]) -> Iterator[Result]:
+    """Remember results as they pass."""
+    for result in found:
+        kept.append(result)
+        yield result
+
+
+def _save_plots(found: Searched, plot: Sequence[Path], plot_bytes: Sequence[Path]) -> None:
+    if not (plot or plot_bytes):
+        return
+    from loopsched.plots.figure import save_plots
+    from loopsched.plots.layers import Layer
+    from loopsched.plots.roofline import plot_roofline, roofline_rows
+    from loopsched.plots.traffic import bytes_figure, bytes_rows
+
+    chosen, machine, results = found.chosen, found.machine, found.results
+    # Fewer results than problems: it was interrupted.
+    numbered = zip(results, chosen.numbers, chosen.workload.counts, strict=False)
+    layers = [
+        Layer(result.problem, result.evaluation, str(number), count)
+        for result, number, count in numbered
+    ]
+    save_plots(plot, lambda: roofline_rows(layers, machine), lambda: plot_roofline(layers, machine))
+    if len(results) == 1:  # its best schedules beside each other
+        layers += [
+            Layer(results[0].problem, each.evaluation, f"{layers[0].label}.{rank}")
+            for rank, each in enumerate(results[0].alternatives, 2)
+        ]
+    save_plots(plot_bytes, lambda: bytes_rows(layers), lambda: bytes_figure(layers))
 
 
 def _origin(

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _COUNTERS = (
     ("dram_read_bytes", "DRAM reads", "B"),
     ("dram_write_bytes", "DRAM writes", "B"),
-    ("l2_read_sectors", "L2 reads", "sectors of 32 B"),
+    ("l2_read_sectors", "L2 reads", "sectors"),
 )
 _KINDS = {
     "conv": "convolutions",
@@ -143,7 +143,8 @@ def plot_measured(found: Comparison, *, ax: Axes | None = None) -> Axes:
     Axes
     """
     ax = axes_of(ax, 3.4, 3.4)
-    style.dress(ax, found.title)
+    style.dress(ax)
+    style.titled(ax, found.title, *_remarks(found))
     style.label_x(ax, f"measured ({found.unit})")
     style.label_y(ax, f"predicted ({found.unit})")
     shown = [pair for pair in found.pairs if pair.is_positive]
@@ -157,29 +158,43 @@ def plot_measured(found: Comparison, *, ax: Axes | None = None) -> Axes:
     style.log_axis(ax.yaxis, low, high)
     ax.set_aspect("equal")
     ends = [low, high]
+    near = f"within {100 * found.band:.0f} %"
     ax.fill_between(ends, [(1 - found.band) * end for end in ends],
                     [(1 + found.band) * end for end in ends], color=style.PALE, linewidth=0,
-                    label=f"within {100 * found.band:.0f} %")  # fmt: skip
+                    label=near)  # fmt: skip
     ax.plot(ends, ends, color=style.GREY, linewidth=0.8)
     for number, group in enumerate(found.groups):
         _points(ax, found, group, _APART_LOOK if group == _APART else style.look(number))
     style.legend(ax, loc="upper left", borderaxespad=0.2, handletextpad=0.4, labelspacing=0.3)
-    hidden = len(found.pairs) - len(shown)
+    return ax
+
+
+def _remarks(found: Comparison) -> list[str]:
+    """Say under the title what a panel without groups shows, and what it does not."""
+    lines = []
+    if found.groups == ("",):
+        lines.append(_errors("", found.pairs))
+    hidden = sum(not pair.is_positive for pair in found.pairs)
     if hidden:
         # What was measured or predicted as nothing has no place on a logarithmic axis.
-        ax.text(0.98, 0.03, f"{hidden} with 0: not shown", ha="right", va="bottom",
-                fontsize=style.NOTE, color=style.INK, transform=ax.transAxes)  # fmt: skip
-    return ax
+        lines.append(f"{hidden} with 0: not shown")
+    return [line for line in lines if line]
+
+
+def _errors(group: str, pairs: Sequence[Pair]) -> str:
+    off = sorted(abs(pair.predicted / pair.measured - 1) for pair in pairs if pair.is_positive)
+    if not off:
+        return ""
+    median = (off[(len(off) - 1) // 2] + off[len(off) // 2]) / 2
+    mean = math.fsum(off) / len(off)
+    head = f"{group}: {len(off)}" if group else f"{len(off)} rows"
+    return f"{head}, off by {percent(median)} (mean {percent(mean)})"
 
 
 def _points(ax: Axes, found: Comparison, group: str, look: style.Look) -> None:
     pairs = [pair for pair in found.pairs if pair.group == group and pair.is_positive]
     if not pairs:
         return
-    off = sorted(abs(pair.predicted / pair.measured - 1) for pair in pairs)
-    median = (off[(len(off) - 1) // 2] + off[len(off) // 2]) / 2
-    mean = math.fsum(off) / len(off)
-    name = f"{group}: {len(pairs)}" if group else f"{len(pairs)} rows"
     ax.scatter(
         [pair.measured for pair in pairs],
         [pair.predicted for pair in pairs],
@@ -188,7 +203,7 @@ def _points(ax: Axes, found: Comparison, group: str, look: style.Look) -> None:
         color=look.colour,
         marker=look.marker,
         linewidths=0.8 if look.marker == "x" else 0,
-        label=f"{name}, off by {percent(median)} (mean {percent(mean)})",
+        label=_errors(group, pairs) if group else None,
     )
 
 

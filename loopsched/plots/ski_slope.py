@@ -97,7 +97,7 @@ def plot_ski_slope(
     style.dress(ax)
     # Above the names of levels.
     pad = 6.0 if arch is None else 2.8 * style.NOTE
-    ax.set_title(_title(curves), fontsize=style.TITLE, color=style.INK, pad=pad)
+    style.titled(ax, _title(curves), pad=pad)
     drawn = [curve for curve in curves if curve.capacities_bytes]
     style.label_x(ax, "capacity of the buffer (B)")
     style.label_y(ax, _LABELS[form])

@@ -98,7 +98,16 @@ def dress(ax: Axes, title: str = "") -> None:
     ax.grid(color=PALE, linewidth=0.5)
     ax.set_axisbelow(True)
     if title:
-        ax.set_title(title, fontsize=TITLE, color=INK)
+        titled(ax, title)
+
+
+def titled(ax: Axes, title: str, *remarks: str, pad: float = 4.0) -> None:
+    """Set a title with small lines below it."""
+    for number, line in enumerate(reversed(remarks)):
+        ax.annotate(line, (0.5, 1), xytext=(0, pad + 1.2 * NOTE * number), ha="center",
+                    xycoords="axes fraction", textcoords="offset points", va="bottom",
+                    fontsize=NOTE, color=INK)  # fmt: skip
+    ax.set_title(title, fontsize=TITLE, color=INK, pad=pad + 1.2 * NOTE * len(remarks) + 1)
 
 
 def legend(ax: Axes, **where: Any) -> None:
@@ -177,7 +186,7 @@ def log_axis(axis: XAxis | YAxis, low: float, high: float) -> None:
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
     _limits(axis, low, high)
-    axis.set_major_locator(FixedLocator(log_ticks(low, high)))
+    axis.set_major_locator(FixedLocator(log_ticks(low, high, _most_ticks(axis))))
     axis.set_major_formatter(FuncFormatter(lambda value, _: decimal(value)))
     if high / low < 1e7:
         minor = [i * 10.0**n for n in _decades(low, high) for i in range(2, 10)]
@@ -208,6 +217,10 @@ def capacity_axis(axis: XAxis | YAxis, low: float, high: float) -> None:
     axis.set_major_formatter(FuncFormatter(lambda value, _: binary(value)))
 
 
+def _most_ticks(axis: XAxis | YAxis) -> int:
+    return min(7, max(3, round(2.6 * inches(axis.axes))))
+
+
 def linear_axis(axis: XAxis | YAxis, name: str, unit: str, high: float) -> None:
     """Name an axis from zero, its unit with the prefix that suits the largest value."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
@@ -229,20 +242,21 @@ def log_ticks(low: float, high: float, most: int = 7) -> list[float]:
     --------
     >>> log_ticks(1e3, 1e6)
     [1000.0, 10000.0, 100000.0, 1000000.0]
-    >>> log_ticks(3, 40)
-    [5.0, 10.0, 20.0]
+    >>> log_ticks(3, 40), log_ticks(1, 1e9, 4)
+    ([5.0, 10.0, 20.0], [1.0, 1000.0, 1000000.0, 1000000000.0])
     """
-    whole = [10.0**n for n in _decades(low, high)]
-    decades = [tick for tick in whole if _within(tick, low, high)]
-    if len(decades) > most:
-        step = 3 if len(decades) <= 3 * most else 6
-        return [tick for tick in decades if round(math.log10(tick)) % step == 0]
-    if len(decades) >= 3:
-        return decades
-    fine = [i * tick for tick in whole for i in (1, 2, 5) if _within(i * tick, low, high)]
-    if len(fine) >= 3:
-        return fine
-    return _ruler(low, high)
+    decades = _decades(low, high)
+    exact = [n for n in decades if _within(10.0**n, low, high)]
+    for step in (1, 2, 3, 6, 12):
+        powers = [n for n in exact if n % step == 0]
+        if len(powers) <= most:
+            break
+    if len(exact) >= 3:
+        return [10.0**n for n in powers]
+    fine = [i * 10.0**n for n in decades for i in (1, 2, 5)]
+    fine = [tick for tick in fine if _within(tick, low, high)]
+    ticks = fine if len(fine) >= 3 else _ruler(low, high)
+    return ticks[:: max(1, math.ceil(len(ticks) / most))]
 
 
 def _ruler(low: float, high: float) -> list[float]:

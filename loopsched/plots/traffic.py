@@ -128,7 +128,7 @@ def _boundaries(
 ) -> None:
     """Lay one layer's boundaries on top of each other, the memory's first."""
     style.dress(ax)
-    ax.set_title(shortened(layer.problem.name, 44), fontsize=style.TITLE, color=style.INK, pad=16)
+    style.titled(ax, shortened(layer.problem.name, 44), pad=14)
     ends = [0.0] * len(levels)
     for tensor, look in style.looks(tensors).items():
         moved = [_moved(rows, layer.label, level, tensor) for level in levels]

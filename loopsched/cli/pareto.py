@@ -1,0 +1,146 @@
+"""``pareto``: what time, DRAM traffic and capacity cost each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from loopsched.cli import options, output
+from loopsched.cli.inputs import select
+from loopsched.cli.output import Style
+from loopsched.render import Column, scaled, words
+from loopsched.units import format_capacity, parse_bytes
+
+if TYPE_CHECKING:
+    from loopsched.arch import Arch
+    from loopsched.problem import Problem
+    from loopsched.results import Row
+    from loopsched.scheduler.tradeoffs import Tradeoff
+
+_EPILOG = """\b
+loopsched pareto gemm:m=1760,n=128,k=1760
+loopsched pareto resnet50 -l conv1 --plot front.svg
+loopsched pareto my.json -c '4 MiB' -c '1 MiB' --format csv
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("workload")
+@options.layers
+@options.element_bytes
+@options.arch
+@click.option(
+    "--capacity",
+    "-c",
+    "capacities",
+    multiple=True,
+    metavar="SIZE",
+    help="Of the level next to memory; may be repeated. By default the machine's own, halved "
+    "as long as something fits.",
+)
+@click.option(
+    "--jobs",
+    "-j",
+    type=click.IntRange(1),
+    default=1,
+    metavar="N",
+    help="Work on N problems at a time.",
+)
+@options.plot("the fronts")
+@options.form
+def pareto(
+    workload: str,
+    layers: tuple[str, ...],
+    element_bytes: int | None,
+    arch: str,
+    capacities: Sequence[str],
+    jobs: int,
+    plot: tuple[Path, ...],
+    form: Style,
+) -> None:
+    """Find schedules of WORKLOAD that no other beats in time, DRAM traffic and capacity.
+
+    WORKLOAD is a name, a file, or a problem such as gemm:m=4,n=3,k=2.  At each
+    capacity the fastest schedule and the one that moves least are searched.
+    """
+    from loopsched.arch_file import load_arch
+    from loopsched.scheduler.parallel import each_in_order
+
+    chosen = select(workload, layers, element_bytes)
+    machine = load_arch(arch)
+    sizes = [parse_bytes(text) for text in capacities] or None
+    output.announce_compilation()
+    problems = chosen.workload.problems
+    fronts: dict[str, tuple[Tradeoff, ...]] = {}
+    try:
+        with output.Progress(len(problems)) as progress:
+            work = [(problem, machine, sizes) for problem in problems]
+            for number, problem, front in zip(
+                chosen.numbers, problems, each_in_order(_front, work, jobs), strict=True
+            ):
+                fronts[_name(number, problem.name, fronts)] = front
+                progress.step(problem.name)
+    finally:  # also what an interruption leaves
+        if fronts:
+            _report(fronts, machine.name, plot, form)
+
+
+def _front(problem: Problem, arch: Arch, sizes: Iterable[int] | None) -> tuple[Tradeoff, ...]:
+    from loopsched.scheduler.tradeoffs import pareto as front_of
+
+    return front_of(problem, arch, capacities_bytes=sizes)
+
+
+def _name(number: int, name: str, taken: Iterable[str]) -> str:
+    """Tell problems of one name apart by their numbers."""
+    return f"{name} ({number})" if name in taken else name
+
+
+def _report(
+    fronts: Mapping[str, Sequence[Tradeoff]], machine: str, plot: Sequence[Path], form: Style
+) -> None:
+    from loopsched.plots.figure import save_plots
+    from loopsched.plots.tradeoffs import pareto_rows, plot_pareto
+
+    rows = pareto_rows(fronts)
+    if form == "table":
+        _print(rows, fronts, machine)
+    else:
+        output.print_rows(rows, form)
+    save_plots(plot, lambda: rows, lambda: plot_pareto(fronts))
+
+
+_COLUMNS = (
+    words("problem", shrinks="middle"),
+    Column("capacity"),
+    Column("time"),
+    Column("DRAM"),
+    words("bound by"),
+)
+
+
+def _print(rows: Sequence[Row], fronts: Mapping[str, Sequence[Tradeoff]], machine: str) -> None:
+    cells = [
+        [
+            row["problem"],
+            format_capacity(row["capacity_bytes"]),
+            scaled(row["time_s"], "s"),
+            scaled(row["dram_bytes"], "B"),
+            row["bound_by"],
+        ]
+        for row in rows
+    ]
+    output.print_table(_COLUMNS, cells, [row["schedule"] for row in rows])
+    click.echo()
+    empty = [name for name, front in fronts.items() if not front]
+    if empty:
+        output.print_text(f"Nothing fits: {', '.join(empty)}.")
+    noun = "schedule" if len(rows) == 1 else "schedules"
+    output.print_text(
+        f"{len(rows)} {noun} on {machine} that no other of those searched equals or beats in time, "
+        "DRAM traffic and capacity at once. Searched: at each capacity of the level next to the "
+        "memory, the fastest and the one that moves least."
+    )

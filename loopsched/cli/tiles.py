@@ -1,0 +1,159 @@
+"""``tiles``: what two tile sizes of a schedule do to its time or traffic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from loopsched.cli import options, output
+from loopsched.cli.inputs import best_schedule, schedule_from, select_one
+from loopsched.cli.output import Style
+from loopsched.render import Column, scaled
+
+if TYPE_CHECKING:
+    from loopsched.study.tile_map import TileMap
+
+_EPILOG = """\b
+loopsched tiles gemm:m=1760,n=128,k=1760 --plot tiles.svg
+loopsched tiles resnet50 -l conv1 --dims K,Q --quantity dram_bytes
+loopsched tiles gemm:m=64,n=64,k=64 'M:64@SM N:64 K:64 M:8' --dims M,N
+"""
+_FIELDS = {"time": ("time_s", "s"), "dram_bytes": ("dram_bytes", "B")}
+# Characters of a column of the table, the gap before it included.
+_WIDE = 9
+_MOST_COLUMNS, _MOST_ROWS = 12, 16
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("problem")
+@click.argument("schedule", required=False)
+@options.layers
+@options.element_bytes
+@options.arch
+@click.option(
+    "--dims",
+    "pair",
+    metavar="DIM,DIM",
+    help="Dimensions whose tiles change, such as M,N (their innermost loops), or M:128,N with "
+    "the extent of a loop of the schedule. By default the two largest that are tiled.",
+)
+@click.option(
+    "--quantity",
+    "-q",
+    type=click.Choice(list(_FIELDS)),
+    default="time",
+    show_default=True,
+    help="What to show: promised time or DRAM traffic.",
+)
+@click.option(
+    "--steps",
+    type=click.IntRange(3, 200),
+    default=24,
+    show_default=True,
+    metavar="N",
+    help="Most sizes a dimension.",
+)
+@click.option(
+    "--jobs",
+    "-j",
+    type=click.IntRange(1),
+    default=1,
+    metavar="N",
+    help="Score N rows of the map at a time.",
+)
+@options.dialect
+@options.plot("the heat map")
+@options.form
+def tiles(
+    problem: str,
+    schedule: str | None,
+    layers: tuple[str, ...],
+    element_bytes: int | None,
+    arch: str,
+    pair: str | None,
+    quantity: Literal["time", "dram_bytes"],
+    steps: int,
+    jobs: int,
+    dialect: str,
+    plot: tuple[Path, ...],
+    form: Style,
+) -> None:
+    """Change two tile sizes of SCHEDULE, a text or @FILE, of PROBLEM.
+
+    PROBLEM is a workload with --layer, or a problem such as gemm:m=4,n=3,k=2.
+    Without SCHEDULE the best one is searched.
+    """
+    from loopsched.arch_file import load_arch
+    from loopsched.plots.figure import save_plots
+    from loopsched.plots.tiles import plot_tiles, tiles_rows
+    from loopsched.study.tile_map import tile_map
+
+    one = select_one(problem, layers, element_bytes)
+    machine = load_arch(arch)
+    if schedule is None:
+        output.announce_compilation()
+        nest = best_schedule(one, machine)
+    else:
+        nest = schedule_from(schedule, one, dialect)
+    chosen = [dim.strip() for dim in pair.split(",")] if pair else []
+    # Rows are as many as the first dimension has sizes, `steps` at most.
+    with output.Progress(steps) as progress:
+        found = tile_map(one, machine, nest, chosen, steps=steps, jobs=jobs, progress=progress.step)
+    if form == "table":
+        _print(found, quantity)
+    else:
+        output.print_rows(tiles_rows(found), form)
+    save_plots(plot, lambda: tiles_rows(found), lambda: plot_tiles(found, quantity))
+
+
+def _print(found: TileMap, quantity: str) -> None:
+    field, unit = _FIELDS[quantity]
+    best = found.best(field)
+    least = getattr(best.evaluation, field)
+    first, second = found.dims
+    room = min(_MOST_COLUMNS, (output.width() - 10) // _WIDE)
+    rows = _thinned(found.sizes[0], (found.current[0], best.sizes[0]), _MOST_ROWS)
+    columns = _thinned(found.sizes[1], (found.current[1], best.sizes[1]), max(2, room))
+    marks = {best.sizes: "<"}
+    marks[found.current] = "*"  # also where it is the best
+    cells = []
+    for one in rows:
+        line = [str(one)]
+        for other in columns:
+            score = found.by_sizes[one, other].evaluation
+            text = "-" if score is None else f"{getattr(score, field) / least:.3g}"
+            kept = "" if found.by_sizes[one, other].keeps else "!"
+            line.append(f"{text}{kept}{marks.get((one, other), ' ')}")
+        cells.append(line)
+    titles = [Column(f"{first} \\ {second}"), *(Column(f"{size} ") for size in columns)]
+    output.print_table(titles, cells)
+    click.echo()
+    what = "Promised time" if quantity == "time" else "Promised DRAM traffic"
+    output.print_text(
+        f"{what} with tiles of {first} (down) and {second} (across), relative to the least of all "
+        f"{len(found.cells)} sizes tried: {scaled(least, unit)} at {first} {best.sizes[0]}, "
+        f"{second} {best.sizes[1]} (<). *: the schedule; !: a level holds less of it; -: does not "
+        "fit."
+    )
+    output.print_text(f"{found.problem.name} on {found.arch.name}: {found.schedule}")
+
+
+def _thinned(sizes: Sequence[int], wanted: Sequence[int], most: int) -> list[int]:
+    """Leave sizes out evenly until few enough remain; never those that are wanted.
+
+    Examples
+    --------
+    >>> _thinned([1, 2, 4, 8, 16, 32], [4], 4)
+    [1, 4, 16, 32]
+    """
+    if len(sizes) <= most:
+        return list(sizes)
+    kept = {*wanted, sizes[-1]}
+    for step in range(2, len(sizes) + 1):
+        found = kept | set(sizes[::step])
+        if len(found) <= most:
+            return sorted(found)
+    return sorted(kept)
