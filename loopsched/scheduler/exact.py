@@ -191,10 +191,20 @@ class Searcher:
             if here is None:
                 return
             done.add(here)
+            worst = self._worth(near[-1]) if len(near) == top else float("inf")
             for other in variations(here):
-                if other not in self.found and allows(space, other) is None:
+                if other in self.found or self._is_slower(other, worst):
+                    continue
+                if allows(space, other) is None:
                     with suppress(ScheduleError):  # does not fit a scratchpad
                         self.consider(other)
+
+    def _is_slower(self, schedule: Schedule, time_s: float) -> bool:
+        """Whether the arithmetic of a schedule alone takes longer."""
+        if self.objective != "time":
+            return False
+        steps = compute_steps(self.problem, schedule, nested_units(self.arch)).promised
+        return steps > time_s * self.rate * (1 + 1e-12)
 
     # Bounds -----------------------------------------------------------------
 
