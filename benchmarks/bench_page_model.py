@@ -47,7 +47,7 @@ def until(n: int, name: str, made: Callable[[int, int], list[Case]]) -> int:
     """Judge batch after batch until so many schedules have a score; return how many differ."""
     n_wrong, number = 0, 0
     while n > 0:
-        n_scored, wrong = judged(name, made(min(BATCH, n), number))
+        n_scored, wrong = judged(name, made(min(BATCH, n + n // 3 + 10), number))
         n, n_wrong, number = n - n_scored, n_wrong + wrong, number + 1
     return n_wrong
 

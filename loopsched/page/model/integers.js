@@ -8,15 +8,17 @@ function outward(value) {
   return value <= MOST_EXACT && value >= -MOST_EXACT ? Number(value) : value;
 }
 
+// Below 2^53 a quotient that is not whole is no nearer to a whole number than a double
+// can tell, so that rounding the double rounds the quotient. A remainder takes far longer.
+
 /** Quotient of two safe Numbers >= 0, rounded down. */
 function quotient(above, below) {
-  return (above - (above % below)) / below;
+  return Math.floor(above / below);
 }
 
 /** Quotient of two safe Numbers >= 0, rounded up. */
 function quotientAbove(above, below) {
-  const rest = above % below;
-  return (above - rest) / below + (rest ? 1 : 0);
+  return Math.ceil(above / below);
 }
 
 /** Quotient of two BigInts >= 0, rounded up. */

@@ -13,8 +13,9 @@ function piecesOf(loops, first, end, dim, length) {
   let left = length;
   for (let k = first; k < end; k++) {
     if (loops[k].dim !== dim) continue;
-    pieces += quotient(left, loops[k].extent) * loops[k].listed;
-    left %= loops[k].extent;
+    const full = quotient(left, loops[k].extent);
+    pieces += full * loops[k].listed;
+    left -= full * loops[k].extent;
   }
   return pieces + (left > 0 ? 1 : 0);
 }
@@ -47,8 +48,9 @@ function locate(program, digits, pick, begin, stop, piece, length) {
       continue;
     }
     const { first, end, instances, inside, isSimple } = groups[loops[i].group];
-    let number = digits[i] * instances + quotient(left, inside);
-    left %= inside;
+    const instance = quotient(left, inside);
+    let number = digits[i] * instances + instance;
+    left -= instance * inside;
     const items = itemsOfRegion(loops, first, end, length);
     if (number >= items) return false; // items of a list that its region clips are fewer
     let insideOne = isSimple ? items : 0;
