@@ -17,6 +17,7 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO
 
+from loopsched.arrow_rows import need_arrow, read_parquet, write_parquet
 from loopsched.errors import InputError, nearest
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 Format = Literal["json", "jsonl", "csv"]
 FORMATS: tuple[Format, ...] = ("json", "jsonl", "csv")
+_PARQUET = "parquet"
 
 
 def evaluation_row(evaluation: Evaluation, *, has_brackets: bool = True) -> Row:
@@ -250,8 +252,9 @@ def _finite(value: object) -> object:
 class ResultFile:
     """A result file that is never half a row.
 
-    ``.jsonl`` and ``.csv`` grow by whole lines; ``.json`` appears under its
-    name when it is complete.  Nothing is touched before the first row.
+    ``.jsonl`` and ``.csv`` grow by whole lines; ``.json`` and ``.parquet``
+    appear under their name when they are complete, or at an interruption with
+    what there is.  Nothing is touched before the first row.
 
     Parameters
     ----------
@@ -262,18 +265,25 @@ class ResultFile:
     ------
     InputError
         If the suffix is unknown or the file cannot be written.
+    MissingExtraError
+        If it is a Parquet file and pyarrow is not installed.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         form = self.path.suffix.lower().removeprefix(".")
         known: dict[str, Format] = {name: name for name in FORMATS}
-        if form not in known:
-            hint = nearest(self.path.suffix, [f".{name}" for name in FORMATS])
+        if form not in (*known, _PARQUET):
+            hint = nearest(self.path.suffix, [f".{name}" for name in (*FORMATS, _PARQUET)])
             raise InputError(f"{self.path}: unknown suffix '{self.path.suffix}'; {hint}")
         if not self.path.parent.is_dir():
             raise InputError(f"{self.path}: cannot be written: no folder '{self.path.parent}'")
-        self._form = known[form]
+        # A Parquet file's head says what is in it, so it is written last, of all rows.
+        self._rows: list[Row] | None = None
+        if form == _PARQUET:
+            need_arrow()
+            self._rows = []
+        self._form = known.get(form, "jsonl")
         self._place = self.path.with_name(f"{self.path.name}.part") if form == "json" else self.path
         self._stream: TextIO | None = None
         self._writer: RowWriter | None = None
@@ -283,6 +293,9 @@ class ResultFile:
 
     def write(self, row: Row) -> None:
         """Write one row and hand it on at once."""
+        if self._rows is not None:
+            self._rows.append(row)
+            return
         if self._writer is None:
             try:
                 self._stream = self._place.open("w", encoding="utf-8", newline="")
@@ -292,6 +305,8 @@ class ResultFile:
         self._writer.write(row)
 
     def __exit__(self, *_: object) -> None:
+        if self._rows:
+            write_parquet(self._rows, self.path)
         if self._writer is None or self._stream is None:
             return
         self._writer.close()
@@ -301,7 +316,7 @@ class ResultFile:
 
 
 def read_rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, Row]]:
-    """Read the rows of a ``.json`` or ``.jsonl`` result file.
+    """Read the rows of a ``.json``, ``.jsonl`` or ``.parquet`` result file.
 
     Yields
     ------
@@ -313,6 +328,9 @@ def read_rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, Row]]:
     InputError
         If the file cannot be read or does not hold rows.
     """
+    if Path(path).suffix.lower() == ".parquet":
+        yield from enumerate(read_parquet(path), 1)
+        return
     try:
         text = Path(path).read_text(encoding="utf-8")
     except OSError as error:

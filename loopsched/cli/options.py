@@ -65,7 +65,7 @@ out = click.option(
     "--out",
     metavar="FILE",
     callback=_out_file,
-    help="Also save rows: .jsonl or .csv as they come, or .json.",
+    help="Also save rows: .jsonl or .csv as they come, .json or .parquet at the end.",
 )
 
 form = click.option(

@@ -36,12 +36,14 @@ def is_result_file(text: str) -> bool:
     """Whether a text names a file of result rows: lines, or a list, of objects."""
     path = Path(text)
     try:
-        if path.suffix not in (".json", ".jsonl") or not path.is_file():
+        if path.suffix not in (".json", ".jsonl", ".parquet") or not path.is_file():
             return False
         with path.open("rb") as file:
             start = file.read(64).lstrip()
     except (OSError, ValueError):
         return False
+    if path.suffix == ".parquet":
+        return start.startswith(b"PAR1")
     return path.suffix == ".jsonl" or start.startswith(b"[")
 
 
