@@ -196,7 +196,7 @@ def _print(run: SweepRun, form: Style) -> None:
         output.print_rows(rows, form)
         return
     for _, group in groupby(rows, key=lambda row: (row["workload"], row["objective"])):
-        _print_group(list(group))
+        _print_group(list(group), run.keys)
     n_machines = len({row["arch"] for row in rows})
     if n_machines > 1:
         output.print_text(
@@ -205,24 +205,22 @@ def _print(run: SweepRun, form: Style) -> None:
     output.print_text(_state(run))
 
 
-_COLUMNS = (
-    words("machine", shrinks="middle"),
-    Column("time"),
-    Column("times best"),
-    Column("DRAM"),
-    Column("energy", spare=1),
-    Column("proven", spare=2),
-)
-
-
-def _print_group(rows: Sequence[Mapping[str, Any]]) -> None:
-    goal = "dram_bytes" if rows[0]["objective"] == "dram_bytes" else rows[0]["objective"]
-    click.echo(f"{rows[0]['workload']}, least {_GOALS[goal]}:")
+def _print_group(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> None:
+    what = f"{rows[0]['workload']}, least {_GOALS[rows[0]['objective']]}:"
+    click.echo(output.styled(what, bold=True))
     shown = rows if len(rows) <= _MOST_SHOWN + 2 else rows[:_MOST_SHOWN]
     has_energy = any(row["energy_pj"] is not None for row in rows)
-    columns = [column for column in _COLUMNS if has_energy or column.title != "energy"]
-    cells = [_cells(row, has_energy=has_energy) for row in shown]
-    output.print_table(columns, cells)
+    columns = [
+        words("machine", shrinks="middle"),
+        *(Column(key, spare=3 + at) for at, key in enumerate(keys)),
+        Column(""),
+        Column("time"),
+        Column("/ best"),
+        Column("DRAM"),
+        *([Column("energy", spare=1)] if has_energy else []),
+        Column("proven", spare=2),
+    ]
+    output.print_table(columns, [_cells(row, keys, has_energy=has_energy) for row in shown])
     if len(shown) < len(rows):
         front = sum(row["is_front"] for row in rows[len(shown) :])
         more = f" ({front} of them marked *)" if front else ""
@@ -238,15 +236,20 @@ _GOALS = {
 }
 
 
-def _cells(row: Mapping[str, Any], *, has_energy: bool) -> list[str]:
-    name = f"{row['arch']} *" if row["is_front"] else row["arch"]
+def _cells(row: Mapping[str, Any], keys: Sequence[str], *, has_energy: bool) -> list[str]:
+    from loopsched.sweeps.vary import shown
+
+    # The numbers have columns of their own.
+    name = row["base"] if keys else row["arch"]
+    numbers = ["-" if row[key] is None else shown(key, row[key]) for key in keys]
+    head = [name, *numbers, "*" if row["is_front"] else ""]
     if row["failed"]:
         told = f"{row['failed']} of {row['layers']} fail"
-        return [name, "-", told, "-", *(["-"] if has_energy else []), ""]
+        return [*head, "-", "-", "-", *(["-"] if has_energy else []), told]
     energy = [] if not has_energy else [scaled((row["energy_pj"] or 0) * 1e-12, "J")]
     proven = "all" if row["proven"] == row["layers"] else f"{row['proven']} of {row['layers']}"
     return [
-        name,
+        *head,
         scaled(row["time_s"], "s"),
         f"{row['relative']:.3f}",
         scaled(row["dram_bytes"], "B"),

@@ -44,8 +44,8 @@ def check_workers(client: Any) -> int:
     SweepError
         If there are no workers, or one of them runs something else.
     """
-    workers = client.scheduler_info(n_workers=-1)["workers"]
-    if not workers:
+    threads: dict[str, int] = client.nthreads()
+    if not threads:
         raise SweepError(f"scheduler '{client.scheduler.address}': it has no workers")
     found = client.run(versions, on_error="return")
     faults = []
@@ -58,7 +58,7 @@ def check_workers(client: Any) -> int:
             ]
     if faults:
         raise SweepError.joined("cluster", faults)
-    return max(1, sum(int(worker["nthreads"]) for worker in workers.values()))
+    return max(1, sum(threads.values()))
 
 
 def on_cluster(batches: Batches, client: Any, threads: int) -> Answers:

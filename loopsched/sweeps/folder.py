@@ -14,6 +14,7 @@ import os
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -110,9 +111,13 @@ class Shard:
             self._end += len(lines[-1])
         if not lines:
             return
+        with writing(self._path):
+            self._append(b"".join(lines))
+
+    def _append(self, data: bytes) -> None:
         if self._stream is None:  # no empty shard of a process that found nothing to do
             self._stream = self._path.open("xb", buffering=0)
-        _write_all(self._stream, b"".join(lines))
+        _write_all(self._stream, data)
 
     def close(self) -> None:
         """Make sure that everything is on the disk."""
@@ -151,10 +156,8 @@ class RunFolder:
         self.path = Path(path)
         self._lock: BinaryIO | None = None
         try:
-            self._begin(manifest)
-        except OSError as error:
-            self.close()
-            raise SweepError(f"{self.path}: cannot be written: {error.strerror}") from error
+            with writing(self.path):
+                self._begin(manifest)
         except BaseException:
             self.close()
             raise
@@ -210,6 +213,15 @@ class RunFolder:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Say what cannot be written, whatever goes wrong with it."""
+    try:
+        yield
+    except OSError as error:
+        raise SweepError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
 def _is_ours(name: str) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
+from loopsched.errors import LoopschedError
 from loopsched.sweeps.batches import Batches
 from loopsched.sweeps.tasks import Answer, Answers, Batch, run_batch
 
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 # One that is worked on and one that waits: no process is idle while its answer travels.
 _AHEAD = 2
+# Without an answer from any: then it is no single search that they die of.
+_MOST_DEATHS = 12
 
 
 def on_processes(batches: Batches, jobs: int) -> Answers:
@@ -79,6 +82,7 @@ class _Worker:
 def _spread(batches: Batches, workers: list[_Worker]) -> Answers:
     from multiprocessing.connection import wait
 
+    deaths = 0
     while True:
         _feed(batches, workers)
         busy = {worker.pipe: worker for worker in workers if worker.given}
@@ -90,9 +94,16 @@ def _spread(batches: Batches, workers: list[_Worker]) -> Answers:
                 answers: tuple[Answer, ...] = worker.pipe.recv()
             except (EOFError, OSError):
                 workers.remove(worker)
-                answers = _buried(batches, worker)
+                why, answers = _buried(batches, worker)
+                deaths += 1
+                if deaths >= _MOST_DEATHS:
+                    raise LoopschedError(
+                        f"{deaths} processes in a row died, lastly {why}; a script that sweeps on "
+                        "several needs the line: if __name__ == '__main__':"
+                    ) from None
                 workers.append(_Worker.start())
             else:
+                deaths = 0
                 worker.given.popleft()
                 batches.learn(answers)
             if answers:
@@ -110,14 +121,17 @@ def _feed(batches: Batches, workers: list[_Worker]) -> None:
                 worker.send(batch)
 
 
-def _buried(batches: Batches, worker: _Worker) -> tuple[Answer, ...]:
-    """Take back what a dead process had: it died of the first batch, if of any."""
+def _buried(batches: Batches, worker: _Worker) -> tuple[str, tuple[Answer, ...]]:
+    """Take back what a dead process had: it died of the first batch, if of any.
+
+    Returns how it died, and the tasks that are given up.
+    """
     worker.end()
     code = worker.process.exitcode or 0
     why = f"by signal {-code}" if code < 0 else f"with exit status {code}"
     for batch in reversed(list(worker.given)[1:]):
         batches.give_back(batch)
-    return batches.lost(worker.given[0], why)
+    return why, batches.lost(worker.given[0], why)
 
 
 def _serve(pipe: Connection[Any, Any]) -> None:

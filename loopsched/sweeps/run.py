@@ -14,7 +14,7 @@ from loopsched.errors import LoopschedError, SweepError
 from loopsched.results import Row
 from loopsched.sweeps.batches import Batches
 from loopsched.sweeps.files import arrow, arrow_table, write_results
-from loopsched.sweeps.folder import RESULTS, RunFolder, Shards, all_rows, read_manifest
+from loopsched.sweeps.folder import RESULTS, RunFolder, Shards, all_rows, read_manifest, writing
 from loopsched.sweeps.local import on_processes
 from loopsched.sweeps.plan import Plan, n_tasks, plan_of
 from loopsched.sweeps.spec import read_spec
@@ -51,6 +51,11 @@ class SweepRun:
     results: tuple[Path, ...]
 
     @property
+    def keys(self) -> tuple[str, ...]:
+        """Numbers of the machines that were varied; each is a column of the rows."""
+        return tuple(self.manifest["keys"])
+
+    @property
     def is_complete(self) -> bool:
         """Whether nothing is left to do."""
         return self.n_done == self.n_tasks and bool(self.results)
@@ -68,7 +73,7 @@ class SweepRun:
 
         See `loopsched.sweeps.summary.machine_rows`.
         """
-        return machine_rows(self.rows(), self.manifest["keys"])
+        return machine_rows(self.rows(), self.keys)
 
     def to_arrow(self) -> Table:
         """Put the rows into a table of Arrow, with the types of the Parquet file."""
@@ -175,7 +180,8 @@ def sweep(
             raise LoopschedError(_told(plan, failures, run.path))
         path = run.path / RESULTS[results]
         if not path.exists():
-            write_results(path, all_rows(run.manifest, run.shards), run.manifest)
+            with writing(path):
+                write_results(path, all_rows(run.manifest, run.shards), run.manifest)
     return load_run(folder)
 
 

@@ -9,8 +9,7 @@ from typing import Any
 
 from loopsched.results import Row
 
-# What to go by for each objective; of the last two an energy is given for each row.
-_VALUES = {"time": "time_s", "dram_bytes": "dram_bytes", "energy": "energy_pj", "edp": "edp"}
+_VALUES = {"time": "time_s", "dram_bytes": "dram_bytes", "energy": "energy_pj"}
 
 
 @dataclass(slots=True)
@@ -28,6 +27,7 @@ class _Sum:
     n_proven: int = 0
 
     def add(self, row: Mapping[str, Any]) -> None:
+        """Add a layer, as often as it occurs."""
         self.n_layers += 1
         if row["error"] is not None:
             self.n_failed += 1
@@ -41,6 +41,7 @@ class _Sum:
             self.products.append(count * row["energy_pj"] * row["time_s"])
 
     def row(self) -> Row:
+        """Describe the sums by plain values."""
         return {
             "time_s": math.fsum(self.times),
             "dram_bytes": self.dram_bytes,
@@ -105,7 +106,8 @@ def machine_rows(rows: Iterable[Mapping[str, Any]], keys: Sequence[str]) -> list
 
 def _placed(sums: Mapping[str, _Sum], objective: str, keys: Sequence[str]) -> Iterator[Row]:
     values = {name: one.value(objective) for name, one in sums.items()}
-    order = sorted(sums, key=lambda name: values[name])
+    other = "time" if objective == "dram_bytes" else "dram_bytes"
+    order = sorted(sums, key=lambda name: (values[name], sums[name].value(other)))
     best = values[order[0]]
     for place, name in enumerate(order, 1):
         one = sums[name]
@@ -113,6 +115,7 @@ def _placed(sums: Mapping[str, _Sum], objective: str, keys: Sequence[str]) -> It
         yield {
             "place": place if known else None,
             "arch": name,
+            "base": one.base,
             **dict(zip(keys, one.numbers, strict=True)),
             **one.row(),
             "relative": (values[name] / best if best else 1.0) if known else None,

@@ -46,7 +46,7 @@ class Setting:
         """Name the change for people."""
         if self.is_factor:
             return f"{self.key}*{self.value:.{digits}g}"
-        return f"{self.key}={_shown(self.key, self.value, digits)}"
+        return f"{self.key}={shown(self.key, self.value, digits)}"
 
 
 def variable_keys(arch: Arch) -> tuple[str, ...]:
@@ -226,7 +226,14 @@ def _is_whole(key: str) -> bool:
     return key.endswith((".capacity", ".units"))
 
 
-def _shown(key: str, value: float | int, digits: int) -> str:
+def shown(key: str, value: float | int, digits: int = 4) -> str:
+    """Write one of a machine's numbers with its unit.
+
+    Examples
+    --------
+    >>> shown("L2.capacity", 98304.0), shown("DRAM.bandwidth", 1e12), shown("compute.units", 80.0)
+    ('96 KiB', '1 TB/s', '80')
+    """
     if key.endswith(".capacity"):
         return format_capacity(int(value))
     if key.endswith(".bandwidth"):

@@ -1,0 +1,410 @@
+"""Run folders: killed, torn, resumed, refused; interrupted and spread over processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any, NoReturn
+
+import psutil
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sweep_kills import SPEC
+
+from loopsched.arch import Arch, buffer_arch
+from loopsched.builders import gemm
+from loopsched.cli import run as cli
+from loopsched.errors import LoopschedError, SweepError
+from loopsched.sweeps import local
+from loopsched.sweeps.folder import RunFolder
+from loopsched.sweeps.local import on_processes
+from loopsched.sweeps.plan import Task
+from loopsched.sweeps.run import load_run, sweep
+from loopsched.sweeps.tasks import Answer, Batch, versions
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("whole")
+    sweep(SPEC, folder)
+    return folder
+
+
+def results(folder: Path) -> bytes:
+    return (folder / "results.jsonl").read_bytes()
+
+
+def tasks_in_shards(folder: Path) -> Counter[int]:
+    """Whole lines, read without the module under test."""
+    found: Counter[int] = Counter()
+    for path in sorted((folder / "shards").glob("*.jsonl")):
+        for line in path.read_text().splitlines(keepends=True):
+            if line.endswith("]}\n"):
+                found[json.loads(line)["task"]] += 1
+    return found
+
+
+def copied(folder: Path, to: Path) -> Path:
+    """Copy what a kill before the end leaves."""
+    (to / "shards").mkdir(parents=True)
+    (to / "manifest.json").write_bytes((folder / "manifest.json").read_bytes())
+    for path in (folder / "shards").iterdir():
+        (to / "shards" / path.name).write_bytes(path.read_bytes())
+    return to
+
+
+def test_killed_at_any_line_and_resumed_equals_the_whole(tmp_path: Path) -> None:
+    words = [sys.executable, str(HERE / "sweep_kills.py"), str(tmp_path), "1", "8"]
+    found = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    rounds = json.loads(found.splitlines()[-1])
+    for number, done in enumerate(rounds):
+        assert len(done) >= 3  # it was killed at least so often
+        assert done == sorted(done)
+        assert results(tmp_path / f"{number}") == results(tmp_path / "whole")
+        assert tasks_in_shards(tmp_path / f"{number}") == dict.fromkeys(range(12), 1)
+    assert len({n_done for done in rounds for n_done in done}) > 6  # amid the work, too
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_a_torn_shard_is_mended(
+    whole: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    folder = copied(whole, tmp_path_factory.mktemp("torn") / "run")
+    [shard] = (folder / "shards").iterdir()
+    content = shard.read_bytes()
+    cut = data.draw(st.integers(0, len(content)))
+    shard.write_bytes(content[:cut])
+    kept = content[:cut].count(b"\n")
+    assert load_run(folder).n_done == kept
+    sweep(SPEC, folder)
+    assert results(folder) == results(whole)
+    assert tasks_in_shards(folder) == dict.fromkeys(range(12), 1)
+    assert shard.read_bytes() == content[:cut]  # what was there is never touched
+
+
+@settings(max_examples=40)
+@given(st.data())
+def test_a_changed_byte_is_found(
+    whole: Path, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    folder = copied(whole, tmp_path_factory.mktemp("rot") / "run")
+    [shard] = (folder / "shards").iterdir()
+    content = bytearray(shard.read_bytes())
+    at = data.draw(st.integers(0, len(content) - 1))
+    content[at] ^= data.draw(st.integers(1, 255))
+    shard.write_bytes(content)
+    assert load_run(folder).n_done < 12
+    sweep(SPEC, folder)
+    assert results(folder) == results(whole)
+
+
+def test_a_kill_before_the_manifest_or_amid_the_results_leaves_parts(
+    whole: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "manifest.json.part").write_text('{"format": 1, "ver')
+    (tmp_path / "results.jsonl.part").write_text('{"arch')
+    (tmp_path / "shards").mkdir()
+    (tmp_path / "shards/000001.jsonl").write_text("")
+    sweep(SPEC, tmp_path)
+    assert results(tmp_path) == results(whole)
+    assert not list(tmp_path.glob("*.part"))
+
+
+def test_a_second_run_does_nothing(whole: Path) -> None:
+    before = {path: path.stat().st_mtime_ns for path in whole.rglob("*") if path.name != "lock"}
+    told: list[tuple[int, int]] = []
+    sweep(SPEC, whole, progress=lambda done, total: told.append((done, total)))
+    assert told == [(12, 12)]
+    assert before == {
+        path: path.stat().st_mtime_ns for path in whole.rglob("*") if path.name != "lock"
+    }
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"seed": 1}, "spec: 'seed' is not the same"),
+        ({"objectives": ["dram_bytes"]}, r"objectives: \['time'\] then, \['dram_bytes'\] now"),
+        ({"archs": [buffer_arch(capacity_bytes=1)]}, "arch 'buffer' is new"),
+    ],
+)
+def test_another_sweep_is_refused(whole: Path, change: dict[str, Any], message: str) -> None:
+    before = results(whole)
+    with pytest.raises(SweepError, match=message) as caught:
+        sweep({**SPEC, **change}, whole)
+    assert "is the folder of another sweep" in str(caught.value)
+    assert results(whole) == before
+
+
+def test_a_machine_that_changed_under_its_name_is_refused(tmp_path: Path) -> None:
+    layer = ["gemm:m=2,n=2,k=2"]
+    spec = {"archs": [buffer_arch(capacity_bytes=64)], "workloads": layer}
+    sweep(spec, tmp_path)
+    with pytest.raises(SweepError, match=r"arch 'buffer' is not the same \(digest [0-9a-f]{16}"):
+        sweep({"archs": [buffer_arch(capacity_bytes=65)], "workloads": layer}, tmp_path)
+
+
+def test_another_version_is_refused(whole: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from loopsched.sweeps import run
+
+    monkeypatch.setattr(run, "__version__", "99.0")
+    with pytest.raises(SweepError, match=r"version: '0.* then, '99.0' now"):
+        sweep(SPEC, whole)
+
+
+def test_two_processes_on_one_folder_are_refused(tmp_path: Path, whole: Path) -> None:
+    from loopsched.sweeps.plan import plan_of
+    from loopsched.sweeps.spec import read_spec
+
+    manifest = plan_of(read_spec(SPEC), load_run(whole).manifest["version"]).manifest
+    with (
+        RunFolder(tmp_path / "run", manifest),
+        pytest.raises(SweepError, match=f"process {os.getpid()} is working on it"),
+    ):
+        sweep(SPEC, tmp_path / "run")
+    sweep(SPEC, tmp_path / "run")
+    assert results(tmp_path / "run") == results(whole)
+
+
+def test_a_folder_with_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("mine")
+    with pytest.raises(SweepError, match=r"has 'thesis\.tex' and no manifest\.json"):
+        sweep(SPEC, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"archs": 3}', "[" * 5000])
+def test_a_foreign_manifest_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "manifest.json").write_text(text)
+    with pytest.raises(SweepError, match="not written by a sweep"):
+        load_run(tmp_path)
+
+
+def test_a_folder_that_is_no_run_or_cannot_be_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SweepError, match=r"no run folder: it has no manifest\.json"):
+        load_run(tmp_path)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SweepError, match="cannot be written"):
+        sweep(SPEC, tmp_path / "file" / "run")
+
+
+# Processes.
+
+
+def test_any_number_of_processes_gives_the_same_bytes(whole: Path, tmp_path: Path) -> None:
+    sweep(SPEC, tmp_path, jobs=2)
+    assert results(tmp_path) == results(whole)
+    assert tasks_in_shards(tmp_path) == dict.fromkeys(range(12), 1)
+
+
+SLOW = {
+    "archs": [{"arch": "titan_v", "vary": {"L2.capacity": ["1 MiB", "4 MiB"]}}],
+    "workloads": [{"workload": "deepbench_conv", "layers": list(range(8))}],
+}
+
+
+def test_sigkill_of_the_command_ends_its_processes_and_the_command_goes_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec, folder = tmp_path / "slow.json", tmp_path / "run"
+    spec.write_text(json.dumps(SLOW))
+    arguments = ["sweep", str(spec), "-o", str(folder), "-j", "2"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "loopsched", *arguments],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    while not tasks_in_shards(folder) and process.poll() is None:
+        time.sleep(0.01)
+    workers = psutil.Process(process.pid).children(recursive=True)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+    _, alive = psutil.wait_procs(workers, timeout=20)
+    assert not alive
+    assert len(workers) >= 2
+    before = tasks_in_shards(folder)
+    assert 0 < len(before) < 16
+    assert cli(arguments) == 0
+    capsys.readouterr()
+    assert tasks_in_shards(folder) == dict.fromkeys(range(16), 1)
+    sweep(SLOW, tmp_path / "whole")
+    assert results(folder) == results(tmp_path / "whole")
+
+
+class Bomb:
+    """In the place of a machine: who looks at it is killed, so many times."""
+
+    def __init__(self, counter: Path, kills: int) -> None:
+        self.counter, self.kills = counter, kills
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name in ("counter", "kills"):
+            raise AttributeError(name)
+        kills = len(self.counter.read_text())
+        if kills < self.kills:
+            self.counter.write_text("x" * (kills + 1))
+            os.kill(os.getpid(), signal.SIGKILL)
+        return getattr(buffer_arch(capacity_bytes=64), name)
+
+
+class Given:
+    """Batches of tasks that are given, without a plan."""
+
+    def __init__(self, tasks: list[Task]) -> None:
+        from loopsched.sweeps.batches import Batches
+        from loopsched.sweeps.plan import plan_of
+        from loopsched.sweeps.spec import read_spec
+
+        plan = plan_of(read_spec(SPEC), "1")
+        self.source = Batches(plan, range(plan.n_tasks), 2)
+        self.source.give_back(Batch(tuple(tasks), {}, versions()))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.source, name)
+
+
+def answers(tasks: list[Task]) -> dict[int, Answer]:
+    given: Any = Given(tasks)
+    found = [one for answers in on_processes(given, 2) for one in answers]
+    assert len(found) == len(tasks)
+    return {one.task: one for one in found}
+
+
+def bombed(*bombs: Any) -> list[Task]:
+    layer, fine = gemm(m=2, n=2, k=2), buffer_arch(capacity_bytes=64)
+    arches: list[Arch] = [fine, *bombs, fine]
+    return [Task(number, layer, arch, "time") for number, arch in enumerate(arches)]
+
+
+def test_a_search_whose_process_dies_is_tried_again_and_then_told(tmp_path: Path) -> None:
+    counters = [tmp_path / "twice", tmp_path / "always"]
+    for counter in counters:
+        counter.write_text("")
+    found = answers(bombed(Bomb(counters[0], kills=2), Bomb(counters[1], kills=99)))
+    assert found[2].failure == "its process died 3 times, lastly by signal 9"
+    assert not found[0].failure + found[1].failure + found[3].failure
+    assert found[0].rows == found[1].rows == found[3].rows != ""
+    assert len(counters[1].read_text()) == 3  # alone: the first death is the other's
+
+
+def test_processes_that_all_die_end_the_sweep(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "n").write_text("")
+    monkeypatch.setattr(local, "_MOST_DEATHS", 2)
+    with pytest.raises(LoopschedError, match="2 processes in a row died, lastly by signal 9"):
+        answers(bombed(Bomb(tmp_path / "n", kills=99))[1:2])
+
+
+# The command.
+
+
+CAPACITIES = """\
+archs: {arch: titan_v, vary: {L2.capacity: [2 MiB, 4 MiB]}}
+workloads: [{workload: deepbench_conv, layers: [0, 3]}, 'gemm:m=64,n=64,k=64']
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "caches.yaml").write_text(CAPACITIES)
+    return tmp_path
+
+
+def test_the_command_prints_totals_and_how_far_it_is(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert cli(["sweep", "caches.yaml"]) == 0
+    told = capsys.readouterr().out
+    assert told.splitlines()[0] == "deepbench_conv, least time:"
+    assert told.splitlines()[-1] == "caches.sweep: 6 of 6 searches done; results in results.jsonl."
+    assert max(map(len, told.splitlines())) <= 80
+    assert cli(["sweep", "caches.sweep"]) == 0
+    assert capsys.readouterr().out == told
+    assert cli(["sweep", "--status", "caches.sweep"]) == 0
+    assert capsys.readouterr().out == told.splitlines()[-1] + "\n"
+    assert cli(["sweep", "--status", "caches.sweep", "--format", "json"]) == 0
+    [status] = json.loads(capsys.readouterr().out)
+    assert (status["done"], status["total"], status["complete"]) == (6, 6, True)
+    assert cli(["sweep", "caches.sweep", "--format", "jsonl"]) == 0
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert rows == load_run("caches.sweep").machines()
+
+
+def test_the_command_keeps_what_makes_rows_and_not_how_many_processes(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli(["sweep", "caches.yaml", "-o", "run", "--results=jsonl", "-j1"]) == 0
+    assert load_run("run").manifest["command"] == "loopsched sweep caches.yaml -o run"
+
+
+def test_an_interrupted_command_keeps_what_is_done(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run_batch, calls = local.run_batch, []
+
+    def interrupted(batch: Batch) -> tuple[Answer, ...]:
+        calls.append(batch)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return run_batch(batch)
+
+    monkeypatch.setattr(local, "run_batch", interrupted)
+    assert cli(["sweep", "caches.yaml"]) == 130
+    assert "2 of 6 searches done; the same command goes on" in capsys.readouterr().err
+    assert load_run("caches.sweep").n_done == 2
+    assert cli(["sweep", "caches.yaml"]) == 0
+    assert len(calls) == 3 + 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["none.yaml"], 3, "none.yaml: no such file"),
+        (["none", "--status"], 3, "none: no such folder"),
+        ([".", "--status"], 3, "no run folder"),
+        ([], 2, "Missing argument 'SPEC'"),
+        (["caches.yaml", "--scheduler", "tcp://127.0.0.1:1"], 3, "scheduler 'tcp://127.0.0.1:1'"),
+    ],
+)
+def test_wrong_commands(
+    here: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    status: int,
+    message: str,
+) -> None:
+    from loopsched.sweeps import cluster
+
+    monkeypatch.setattr(cluster, "_PATIENCE_S", 0.2)
+    assert cli(["sweep", *arguments]) == status
+    assert message in capsys.readouterr().err
+
+
+def test_a_full_disk_is_told(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from loopsched.sweeps import folder
+
+    def full(*_: object) -> NoReturn:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(folder, "_write_all", full)
+    with pytest.raises(SweepError, match="cannot be written: No space left on device"):
+        sweep("caches.yaml", "run")
+
+
+def test_the_schema_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli(["sweep", "--schema"]) == 0
+    assert json.loads(capsys.readouterr().out)["title"] == "A sweep of loopsched"
