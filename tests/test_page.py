@@ -141,6 +141,21 @@ def test_a_curve_is_embedded_with_exact_steps(text: str) -> None:
     assert data["layers"][1]["curve"] is None
 
 
+def test_a_long_curve_is_thinned_to_steps_that_are_exact(
+    rows: list[Row], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("loopsched.page.report._MOST_STEPS", 20)
+    curve = traffic_curve(PROBLEMS[0])
+    page = report_html(rows, PROBLEMS, ARCH, curves={0: curve})
+    kept = json.loads(Parts(page).scripts[0])["layers"][0]["curve"]
+    assert kept["of"] == len(curve.capacities_bytes) > 40
+    assert 20 <= len(kept["dram_bytes"]) <= 22
+    assert kept["capacities_bytes"][0] == curve.capacities_bytes[0]
+    assert kept["dram_bytes"][-1] == curve.compulsory_bytes
+    pairs = zip(kept["capacities_bytes"], kept["dram_bytes"], strict=True)
+    assert [curve.at(capacity) for capacity, _ in pairs] == kept["dram_bytes"]
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -447,6 +462,21 @@ def check_scores(tab: Tab, number: int) -> None:
     lines = [line.strip() for line in code.splitlines() if line.strip()]
     heads = [line.strip() for line in render_loops(problem, schedule, width=1000).splitlines()]
     assert lines[: len(heads) - 1] == heads[:-1]
+
+
+@in_browser
+def test_an_inner_tile_is_never_larger_than_the_one_around_it(tab: Tab) -> None:
+    tab.visit("layer=0&schedule=M:96+N:80+K:64+M:12+M:6")
+    outer = tab.page.locator("#loops .loop").nth(3).locator("input[type=number]")
+    outer.fill("4")
+    outer.press("Enter")
+    assert tab.schedule() == "M:96 N:80 K:64 M:4 M:4"
+    outer.fill("500")
+    outer.press("Enter")
+    assert tab.schedule() == "M:96 N:80 K:64 M:96 M:4"
+    first(tab, "#loops .loop").get_by_role("button", name="Remove").click()
+    assert tab.schedule() == "N:80 K:64 M:96 M:4"
+    check_scores(tab, 0)
 
 
 @in_browser

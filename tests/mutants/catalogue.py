@@ -9,6 +9,7 @@ from .library_conv import LIBRARY_CONV
 from .measuring import MEASURING
 from .models import MODELS
 from .mutant import Mutant
+from .page import PAGE
 from .page_model import PAGE_MODEL
 from .searching import SEARCHING
 from .times import TIMES
@@ -23,4 +24,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *LIBRARY_CONV,
     *KERNEL_TIMES,
     *PAGE_MODEL,
+    *PAGE,
 )

@@ -13,14 +13,14 @@ const KEYS = [
 ];
 
 const TERMS = [
-  ['time', 'what the schedule promises: no step of the model makes it longer.'],
+  ['time', 'what the schedule promises: guaranteed traffic, sustained clock and bandwidths.'],
   ['at least', 'no run of this schedule is faster: unavoidable traffic, highest clock.'],
   ['bound by', 'what takes the longest: the arithmetic, or what a level delivers.'],
   ['needs', 'the memory bandwidth at which the arithmetic would not wait.'],
   ['units', 'the share of the units’ time that is useful work.'],
   ['gap', 'how much better another schedule could still be; 0 is proven.'],
   ['working set', 'what a level holds at a time: the largest body of loops that fits.'],
-  ['M:128@SM', 'a loop that covers 128 of M; @SM: its iterations are shared by the SMs.'],
+  ['M:128@SM', 'a loop that covers 128 of M; @SM: the units SM share its iterations.'],
 ];
 
 function listOf(pairs, tag) {

@@ -67,6 +67,10 @@ function drawMetrics() {
     el('dd', {}, el('span', { class: 'value' }, boundMark(mine.bound_by)),
       el('span', { class: 'change' }, edited ? (mine.bound_by === other.bound_by ? 'as the best' : `not ${other.bound_by}`) : '')));
   tiles.splice(1, 0, bound);
+  if (state.fault) {
+    tiles.push(el('div', { class: 'tile not-scored', 'aria-hidden': 'true' }, el('dt', {}, 'this schedule cannot be scored; above, the last that could'),
+      el('dd', {}, state.fault.split('\n').slice(0, 2).join(' '))));
+  }
   byId('metrics').replaceChildren(...tiles);
   byId('metrics').classList.toggle('edited', edited);
   byId('layer').classList.toggle('stale', Boolean(state.fault));

@@ -43,7 +43,9 @@ function drawNest() {
   const fits = (lines) => lines.every((line, place) => place > count || !notes.has(place) || beside(place, line));
   const isDeep = (found) => !found[1] || /^ {2}/.test(found[1]);
   // Notes beside their loops where that leaves an indentation that can be seen, else above.
-  const lines = narrowed.find((found) => isDeep(found) && fits(found)) || narrowed[0];
+  const isWithin = (found) => found.every((line) => line.length <= columns);
+  const lines = narrowed.find((found) => isWithin(found) && isDeep(found) && fits(found))
+    || narrowed.find((found) => isWithin(found) && isDeep(found)) || narrowed.find(isWithin) || narrowed[narrowed.length - 1];
   byId('nest').replaceChildren(...lines.flatMap((line, place) => {
     const code = el('span', { class: 'line' }, ...coloured(line));
     if (place > count || !notes.has(place)) return [code, '\n'];

@@ -1,0 +1,75 @@
+"""Mutants of the explorer page: what is embedded, checked, sorted, edited and shown."""
+
+from __future__ import annotations
+
+from .mutant import In
+
+_report = In("page/report.py", "test_page.py")
+_report.broken(
+    "page-angle-brackets",
+    "a layer's name can end the element that holds the data",
+    'for letter in "<>&\\u2028\\u2029":',
+    'for letter in "\\u2028\\u2029":',
+)
+_report.broken(
+    "page-policy-of-model",
+    "the policy allows the style as a script, not the model",
+    '(parts["model"], parts["page"])',
+    '(parts["style"], parts["page"])',
+)
+_report.broken(
+    "page-steps-shifted",
+    "bytes of a curve belong to the next step's capacity",
+    '"dram_bytes": [moved[i] for i in kept],',
+    '"dram_bytes": [moved[i - 1] for i in kept],',
+)
+
+_rows = In("page/rows.py", "test_page.py")
+_rows.broken(
+    "page-ranks-twice",
+    "rows of two searches of one layer are mixed",
+    "if ranks.count(rank) > 1\n",
+    "if ranks.count(rank) > 2\n",
+)
+
+_saved = In("cli/saved.py", "test_page.py")
+_saved.broken(
+    "saved-workload-changed",
+    "results of a workload that has changed are shown with its new problems",
+    'if digest != row.get("workload_digest"):',
+    "if False:",
+)
+
+_edit = In("page/ui/edit.js", "test_page.py")
+_edit.broken(
+    "page-loop-takes-its-tile",
+    "a loop that passes another of its dimension has the smaller tile outside",
+    "list.sort((a, b) => b - a)",
+    "list.sort((a, b) => a - b)",
+)
+_edit.broken(
+    "page-inner-tile-stays",
+    "an inner tile stays larger than the one around it",
+    "Math.max(1, Math.min(one.extent, most))",
+    "one.extent",
+)
+
+_table = In("page/ui/table.js", "test_page.py")
+_table.broken(
+    "page-sorts-upward-only",
+    "a second press of a title changes the arrow, not the order",
+    "const sign = state.sort.down ? -1 : 1;",
+    "const sign = 1;",
+)
+
+_levels = In("page/ui/levels.js", "test_page.py")
+_levels.broken(
+    "page-writes-left-out",
+    "a tensor's bytes leave out what is written",
+    "const all = Number(read) + Number(written);",
+    "const all = Number(read);",
+)
+
+PAGE = tuple(
+    mutant for file in (_report, _rows, _saved, _edit, _table, _levels) for mutant in file.mutants
+)
