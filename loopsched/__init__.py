@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from loopsched.ops import split as split
     from loopsched.ops import tile as tile
     from loopsched.ops import unbind as unbind
+    from loopsched.page.report import report_html as report_html
     from loopsched.problem import Axis as Axis
     from loopsched.problem import Problem as Problem
     from loopsched.problem import Tensor as Tensor
@@ -155,6 +156,7 @@ _EXPORTS = {
     "network.text": ("load_network",),
     "notation": ("format_schedule", "parse_schedule", "render_loops"),
     "ops": ("bind_spatial", "interchange", "reorder", "split", "tile", "unbind"),
+    "page.report": ("report_html",),
     "problem": ("Axis", "Problem", "Tensor"),
     "reasons": ("compare", "explain"),
     "reports": ("Reproduction", "reproduce"),
