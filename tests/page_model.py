@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import random
 import shutil
@@ -12,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
@@ -147,7 +147,7 @@ def random_cases(n: int, number: int) -> list[Case]:
         arch = data.draw(machines(problem, has_scratchpads=data.draw(st.booleans())))
         units = data.draw(st.sampled_from([(), *[("SM",)] * 8, ("SM", "core")]))
         schedule = data.draw(schedules(problem, units=units))
-        effort = data.draw(st.sampled_from([None, None, None, 0, 20, 100, 500, EFFORT]))
+        effort = data.draw(st.sampled_from([None, None, 0, 10, 30, 100, 300, EFFORT]))
         data_type = data.draw(st.sampled_from([*[None] * 8, "fp16", "fp64"]))
         if max(tensor.element_bytes for tensor in problem.tensors) == 8:
             data_type = data_type or "fp32"
@@ -241,7 +241,15 @@ def layer_cases(
         if arch.compute.lane_unit is not None:
             units.append(arch.compute.lane_unit)
         schedule = random_schedule(choice, problem, units)
-        yield case(problem, schedule, arch, has_bounds=has_bounds)
+        effort = choice.choice((None, None, None, 0, 1000, 20_000))
+        yield case(
+            problem,
+            schedule,
+            arch,
+            has_bounds=has_bounds,
+            has_brackets=effort is not None,
+            effort=effort or 0,
+        )
 
 
 _ODD_NAMES = ("in", "for", "lambda", "m", "M", "Abc", "aBc", "min", "range", "C", "m1", "ø", "K")
@@ -381,7 +389,7 @@ def run_in_page(cases: list[Case], folder: Path) -> dict[str, Any]:
         '<!doctype html><meta charset="utf-8"><pre id="verdict">none</pre>\n'
         + "".join(f'<script src="{name}.js"></script>' for name in ("model", "cases", "runner"))
         + '<script>document.getElementById("verdict").textContent ='
-        " btoa(JSON.stringify(verdict(CASES)));</script>\n",
+        " encodeURIComponent(JSON.stringify(verdict(CASES)));</script>\n",
         encoding="utf-8",
     )
     command = [CHROMIUM, *_OPTIONS, f"--user-data-dir={folder / 'profile'}", "--dump-dom"]
@@ -393,5 +401,5 @@ def run_in_page(cases: list[Case], folder: Path) -> dict[str, Any]:
 
 def _verdict(dom: str) -> dict[str, Any]:
     text = dom.partition('<pre id="verdict">')[2].partition("</pre>")[0]
-    found: dict[str, Any] = json.loads(base64.b64decode(text))
+    found: dict[str, Any] = json.loads(unquote(text))
     return found

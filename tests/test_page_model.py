@@ -70,6 +70,7 @@ def test_cases_hold_what_they_are_for(cases: dict[str, list[Case]]) -> None:
         scored = [one for one in cases[part] if "error" not in one["expected"]]
         assert len(scored) > 0.6 * len(cases[part])
     assert '"low"' in text["small problems"]
+    assert '"low"' in text["real layers"]
     assert '"holds": ["' in text["small problems"]
     assert '"scratchpad"' in text["small problems"]
     for words in ("grows inward", "did you mean", "has no loop", "not a loop", "unit is"):
