@@ -206,6 +206,16 @@ def test_report_makes_the_page_of_results(saved: Path, capsys: pytest.CaptureFix
     assert not list(saved.parent.glob("*.part"))
 
 
+def test_every_form_of_results_gives_the_same_page(saved: Path) -> None:
+    found = []
+    for form in ("jsonl", "json", "parquet"):
+        assert run(["search", "mine.json", "--top", "2", "--out", f"s.{form}"]) == 0
+        assert run(["report", f"s.{form}", "-o", f"{form}.html"]) == 0
+        data = json.loads(Parts(Path(f"{form}.html").read_text(encoding="utf-8")).scripts[0])
+        found.append(data | {"command": ""})
+    assert found[0] == found[1] == found[2]
+
+
 def test_explore_writes_the_same_page_as_report_of_a_search(
     saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -36,7 +36,7 @@ loopsched report r.jsonl -o resnet50.html --curves
 def report(results: str, target: str, curves: bool, jobs: int) -> None:
     """Make a page of RESULTS: one file, to open in any browser, without a network.
 
-    RESULTS is what 'loopsched search --out' saved: .jsonl or .json.
+    RESULTS is what 'loopsched search --out' saved: .jsonl, .json or .parquet.
     """
     path = page_file.target_of(target)
     rows, problems, arch = _loaded(results)
@@ -49,7 +49,7 @@ def _loaded(results: str) -> tuple[list[Row], dict[int, Problem], Arch]:
     from loopsched.cli.saved import saved_rows
 
     if results.endswith(".csv"):
-        raise InputError(f"{results}: rows in CSV leave out the levels; save .jsonl or .json")
+        raise InputError(f"{results}: rows in CSV leave out the levels; save .jsonl")
     found = list(saved_rows(results))
     if not found:
         raise InputError(f"{results}: no rows; a page needs at least one result")

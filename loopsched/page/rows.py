@@ -52,7 +52,7 @@ _ROW: dict[str, _Kind] = {
     "gap": _PERHAPS,
     "proven": _TRUTH,
     "nodes": _COUNT,
-    "space_size": _COUNT,
+    "space_size": _NUMBER,
 }
 _LEVEL: dict[str, _Kind] = {
     "promised_bytes": _COUNT,
