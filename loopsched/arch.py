@@ -281,6 +281,12 @@ class Arch:
         if faults:
             raise ArchError.joined(f"architecture '{self.name}'", faults)
 
+    def _repr_html_(self) -> str:
+        """Show it in a notebook."""
+        from loopsched.notebook import arch_html
+
+        return arch_html(self)
+
     @property
     def memory(self) -> Level:
         """The outermost level."""

@@ -131,6 +131,12 @@ class Schedule:
     def __str__(self) -> str:
         return " ".join(str(loop) for loop in self.loops)
 
+    def _repr_html_(self) -> str:
+        """Show it in a notebook."""
+        from loopsched.notebook import schedule_html
+
+        return schedule_html(self)
+
 
 def _faults(loops: Sequence[Loop]) -> Iterable[str]:
     outer: dict[str, int] = {}

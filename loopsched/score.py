@@ -176,6 +176,12 @@ class Evaluation:
     least_dram_bytes: int
     levels: tuple[LevelScore, ...]
 
+    def _repr_html_(self) -> str:
+        """Show it in a notebook."""
+        from loopsched.notebook import evaluation_html
+
+        return evaluation_html(self)
+
     @property
     def dram_read_bytes(self) -> int:
         """Promised reads from memory."""

@@ -75,6 +75,12 @@ class Workload:
         """Multiply-accumulates of the whole workload, with counts."""
         return sum(n * one.macs for n, one in zip(self.counts, self.problems, strict=True))
 
+    def _repr_html_(self) -> str:
+        """Show it in a notebook."""
+        from loopsched.notebook import workload_html
+
+        return workload_html(self)
+
 
 def workload_names() -> tuple[str, ...]:
     """List the shipped workloads by name.

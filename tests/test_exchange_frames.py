@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from html import unescape
+from html.parser import HTMLParser
 from pathlib import Path
 
 import duckdb
@@ -127,3 +129,143 @@ def test_a_schedule_of_yours_as_rows() -> None:
     table = arrow_table([{"a": 1.0, "b": 1}, {"a": 2.5, "b": None}])
     assert [str(field.type) for field in table.schema] == ["double", "int64"]
     assert parse_schedule("M:2 N:2 K:2", gemm(m=2, n=2, k=2))
+
+
+class TestFrames:
+    def test_pandas_and_polars_hold_the_same(self) -> None:
+        from loopsched.exchange.frames import to_pandas, to_polars
+
+        found = search(gemm(m=64, n=64, k=64), TITAN_V, top=3)
+        one, other = to_pandas(found), to_polars(found)
+        assert list(one.columns) == other.columns
+        assert one["schedule"].tolist() == other["schedule"].to_list()
+        promised = [level.promised_bytes for level in found.evaluation.levels]
+        assert [one[f"{name}.promised_bytes"][0] for name in ("L2", "L1")] == promised
+        assert str(one["dram_bytes"].dtype) == "int64"
+
+    def test_rows_with_brackets_spread(self, rows: list[dict[str, object]]) -> None:
+        from loopsched.exchange.frames import to_polars
+
+        frame = to_polars(rows)
+        assert frame["L2.bytes.low"][0] == rows[0]["levels"][0]["bytes"]["low"]
+        nested = to_polars(rows, flat=False)
+        assert nested["levels"][0][0]["name"] == "L2"
+
+    def test_what_has_rows(self) -> None:
+        from loopsched import Workload, buffer_arch, evaluate, sensitivity, traffic_curve
+        from loopsched.exchange.frames import rows_of, to_pandas
+
+        problem = gemm(m=8, n=4, k=2)
+        workload = Workload("mine", (problem,), (3,))
+        assert rows_of(workload) == [
+            {
+                "layer": 0,
+                "count": 3,
+                "problem": "m8 n4 k2",
+                "kind": "gemm",
+                "macs": 64,
+                "bytes": 4 * (16 + 8 + 32),
+                "M": 8,
+                "N": 4,
+                "K": 2,
+            }
+        ]
+        arch = buffer_arch(capacity_bytes=64)
+        score = evaluate(problem, parse_schedule("M:8 N:4 K:2", problem), arch)
+        assert rows_of([score, score])[1]["dram_bytes"] == score.dram_bytes
+        curve = traffic_curve(problem)
+        assert to_pandas(curve)["dram_bytes"].tolist() == list(curve.dram_bytes)
+        found = sensitivity(workload, arch, {"buffer.capacity": [2]})
+        assert len(to_pandas(found)) == len(found.rows)
+        with pytest.raises(InputError, match="a float has no rows"):
+            rows_of(1.5)
+
+    @pytest.mark.parametrize("library", ["pandas", "polars"])
+    def test_missing_libraries(self, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        from loopsched.exchange import frames
+
+        monkeypatch.setitem(sys.modules, library, None)
+        with pytest.raises(MissingExtraError, match=f"need {library}"):
+            getattr(frames, f"to_{library}")([{"a": 1}])
+
+
+class _Tags(HTMLParser):
+    """Checks that tags are closed in order, and keeps the text of cells."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.cells: list[str] = []
+        self.feed(text)
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag != "br":
+            self.open.append(tag)
+        if tag == "td":
+            self.cells.append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] == "td":
+            self.cells[-1] += data
+
+
+class TestNotebook:
+    def test_a_result(self) -> None:
+        found = search(gemm(m=64, n=64, k=64), TITAN_V, top=2)
+        cells = _Tags(found._repr_html_()).cells
+        assert "DRAM - L2" in cells
+        assert str(found.alternatives[0].schedule) in cells
+        assert str(found.schedule) in unescape(found._repr_html_())
+        assert "proven best" in found._repr_html_()
+        assert set(_Tags(found.evaluation._repr_html_()).cells) <= set(cells)
+
+    def test_a_schedule(self) -> None:
+        nest = parse_schedule("M:9@SM N:4 K:4 M:2", gemm(m=9, n=4, k=4))
+        cells = _Tags(nest._repr_html_()).cells
+        assert cells[:5] == ["M", "9", "2", "5", "SM"]
+        assert cells[-5:] == ["M", "2", "1", "2", "temporal"]
+
+    def test_a_machine_and_a_workload(self) -> None:
+        from loopsched import load_workload
+
+        assert "4.5 MiB" in _Tags(TITAN_V._repr_html_()).cells
+        workload = load_workload("alexnet")
+        cells = _Tags(workload._repr_html_()).cells
+        assert [cells[i] for i in range(1, len(cells), 6)] == [p.name for p in workload.problems]
+
+    def test_studies(self) -> None:
+        from loopsched import (
+            Workload,
+            buffer_arch,
+            sensitivity,
+            traffic_curve,
+        )
+        from loopsched.validation.compare import Validation
+        from loopsched.validation.times import TimeValidation
+
+        problem = gemm(m=8, n=4, k=2)
+        curve = traffic_curve(problem)
+        cells = _Tags(curve._repr_html_()).cells
+        assert cells[:3] == ["least", "12 B", f"{curve.dram_bytes[0]} B"]
+        arch = buffer_arch(capacity_bytes=64)
+        found = sensitivity(Workload("mine", (problem,)), arch, {"buffer.capacity": [2]})
+        assert "buffer.capacity" in _Tags(found._repr_html_()).cells
+        times = TimeValidation(({"name": "<a>", "error": 0.5},), {"file": "mine"}, ())
+        assert _Tags(times._repr_html_()).cells == ["<a>", "0.5"]
+        counted = Validation(({"m": 8, "error": None},), {"arch": "h200"})
+        assert _Tags(counted._repr_html_()).cells == ["8", "-"]
+
+    def test_text_is_escaped_and_long_tables_end(self) -> None:
+        from loopsched import Workload
+
+        odd = gemm(m=2, n=2, k=2, name="<b>&")
+        text = Workload("<script>", (odd,))._repr_html_()
+        assert "<script>" not in text
+        assert "<b>&" not in _Tags(text).rawdata
+        assert "&lt;b&gt;&amp;" in text
+        many = Workload("many", tuple(gemm(m=m + 1, n=1, k=1) for m in range(130)))
+        assert "and 30 more" in _Tags(many._repr_html_()).cells

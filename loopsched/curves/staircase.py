@@ -83,6 +83,12 @@ class Staircase(ABC):
     def __len__(self) -> int:
         return len(self.capacities_bytes)
 
+    def _repr_html_(self) -> str:
+        """Show it in a notebook."""
+        from loopsched.notebook import curve_html
+
+        return curve_html(self)
+
     @property
     def least_capacity_bytes(self) -> int:
         """The smallest buffer that works at all: the operands of one point."""

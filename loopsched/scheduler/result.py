@@ -90,6 +90,12 @@ class Result:
     certificate: Certificate
     alternatives: tuple[Scored, ...] = ()
 
+    def _repr_html_(self) -> str:
+        """Show it in a notebook."""
+        from loopsched.notebook import result_html
+
+        return result_html(self)
+
 
 def time_of(evaluation: Evaluation, value: Value) -> float:
     """Time with promised, point or least traffic, at the sustained clock."""

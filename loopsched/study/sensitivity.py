@@ -122,6 +122,12 @@ class Sensitivity:
     base: Point
     points: tuple[Point, ...]
 
+    def _repr_html_(self) -> str:
+        """Show it in a notebook."""
+        from loopsched.notebook import rows_html
+
+        return rows_html(f"{self.workload} on {self.arch}: what if", self.rows)
+
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """Every number that was changed, those that matter most first."""

@@ -48,6 +48,12 @@ class Validation:
     rows: tuple[Mapping[str, Value], ...]
     summary: Mapping[str, object]
 
+    def _repr_html_(self) -> str:
+        """Show it in a notebook."""
+        from loopsched.notebook import rows_html
+
+        return rows_html(f"predicted against measured on {self.summary.get('arch')}", self.rows)
+
 
 def validate_counters(
     counters: str | os.PathLike[str] | Iterable[Mapping[str, Value]],

@@ -53,6 +53,12 @@ class TimeValidation:
     summary: Mapping[str, object]
     compared: tuple[Compared, ...]
 
+    def _repr_html_(self) -> str:
+        """Show it in a notebook."""
+        from loopsched.notebook import rows_html
+
+        return rows_html(f"estimated against measured times: {self.summary.get('file')}", self.rows)
+
 
 def validate_times(
     times: str | os.PathLike[str] | Iterable[Mapping[str, Value]],

@@ -1,0 +1,169 @@
+"""Results as data frames of pandas and polars."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from loopsched.arrow_rows import columns
+from loopsched.errors import InputError, MissingExtraError
+from loopsched.footprint import tensor_bytes
+from loopsched.problem import Problem
+from loopsched.results import Row, evaluation_row, result_rows
+from loopsched.scheduler.result import Result
+from loopsched.score import Evaluation
+from loopsched.workload import Workload
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+
+def rows_of(source: object) -> list[Row]:
+    """Describe anything that has rows by rows of plain values.
+
+    Parameters
+    ----------
+    source : Result, Evaluation, Workload, Problem, what has ``rows``, or an iterable
+        Rows themselves, and iterables of any of these.
+
+    Returns
+    -------
+    list of dict
+        A result gives one row a schedule; a workload, one a problem.
+
+    Raises
+    ------
+    InputError
+        If it has none.
+
+    Examples
+    --------
+    >>> from loopsched import gemm
+    >>> rows_of([gemm(m=4, n=3, k=2)])[0]["macs"], rows_of({"a": 1})
+    (24, [{'a': 1}])
+    """
+    if isinstance(source, Result):
+        return result_rows(source, has_brackets=False)
+    if isinstance(source, Evaluation):
+        return [evaluation_row(source, has_brackets=False)]
+    if isinstance(source, Workload):
+        return [
+            {"layer": number, "count": count, **_problem_row(problem)}
+            for number, (problem, count) in enumerate(
+                zip(source.problems, source.counts, strict=True)
+            )
+        ]
+    if isinstance(source, Problem):
+        return [_problem_row(source)]
+    if isinstance(source, Mapping):
+        return [dict(source)]
+    own = getattr(source, "rows", None)
+    if own is not None:
+        return [dict(row) for row in (own() if callable(own) else own)]
+    if isinstance(source, Iterable) and not isinstance(source, (str, bytes)):
+        return [row for one in source for row in rows_of(one)]
+    raise InputError(f"a {type(source).__name__} has no rows; results, workloads and rows do")
+
+
+def _problem_row(problem: Problem) -> Row:
+    return {
+        "problem": problem.name,
+        "kind": problem.kind,
+        "macs": problem.macs,
+        "bytes": sum(tensor_bytes(problem, tensor) for tensor in problem.tensors),
+        **dict(problem.sizes),
+    }
+
+
+def flattened(rows: Iterable[Mapping[str, Any]]) -> list[Row]:
+    """Spread nested values over columns of their own.
+
+    What a list holds under a ``name`` goes by that name.
+
+    Examples
+    --------
+    >>> row = {"time_s": 1.0, "levels": [{"name": "L2", "bytes": {"low": 3, "high": 4}}]}
+    >>> flattened([row])
+    [{'time_s': 1.0, 'L2.bytes.low': 3, 'L2.bytes.high': 4}]
+    """
+    return [dict(_leaves("", row)) for row in rows]
+
+
+def _leaves(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _leaves(f"{prefix}.{key}" if prefix else str(key), item)
+    elif isinstance(value, (list, tuple)) and value and all(_is_named(item) for item in value):
+        for item in value:
+            rest = {key: one for key, one in item.items() if key != "name"}
+            # Levels have names of their own; ``levels.`` before them would say nothing.
+            outer = "" if prefix == "levels" else f"{prefix}."
+            yield from _leaves(f"{outer}{item['name']}", rest)
+    else:
+        yield prefix, value
+
+
+def _is_named(item: object) -> bool:
+    return isinstance(item, Mapping) and isinstance(item.get("name"), str)
+
+
+def to_pandas(source: object, *, flat: bool = True) -> pd.DataFrame:
+    """Make a data frame of pandas.
+
+    Parameters
+    ----------
+    source : object
+        As for `rows_of`: results, a workload, a curve, rows of a file.
+    flat : bool
+        Whether nested values get columns of their own, such as
+        ``L2.promised_bytes``; otherwise they stay lists and mappings.
+
+    Raises
+    ------
+    MissingExtraError
+        If pandas is not installed.
+
+    Examples
+    --------
+    >>> from loopsched import gemm, load_arch, search
+    >>> frame = to_pandas(search(gemm(m=64, n=64, k=64), load_arch("titan_v"), top=2))
+    >>> frame[["rank", "dram_bytes", "L2.promised_bytes"]]
+       rank  dram_bytes  L2.promised_bytes
+    0     1       49152              49152
+    1     2       49152              49152
+    """
+    try:
+        import pandas as pd
+    except ImportError:
+        raise MissingExtraError("data frames of pandas need pandas; install it") from None
+    return pd.DataFrame(_columns(source, flat))
+
+
+def to_polars(source: object, *, flat: bool = True) -> pl.DataFrame:
+    """Make a data frame of polars.
+
+    Parameters are those of `to_pandas`.
+
+    Raises
+    ------
+    MissingExtraError
+        If polars is not installed.
+
+    Examples
+    --------
+    >>> from loopsched import Workload, gemm
+    >>> frame = to_polars(Workload("mine", (gemm(m=4, n=3, k=2), gemm(m=8, n=3, k=2))))
+    >>> frame["macs"].sum()
+    72
+    """
+    try:
+        import polars as pl
+    except ImportError:
+        raise MissingExtraError("data frames of polars need polars; install it") from None
+    return pl.DataFrame(_columns(source, flat), strict=False)
+
+
+def _columns(source: object, flat: bool) -> dict[str, list[Any]]:
+    rows = rows_of(source)
+    return columns(flattened(rows) if flat else rows)
