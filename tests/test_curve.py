@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 from dataclasses import dataclass
+from itertools import permutations, product
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +16,9 @@ from hypothesis import strategies as st
 import loopsched
 from loopsched import (
     Curve,
+    Loop,
     NetworkCurve,
+    Schedule,
     buffer_arch,
     communication_bound,
     conv2d,
@@ -159,6 +162,70 @@ def test_known_optima(problem: Problem, capacity: int, known: int) -> None:
         assert least == known
 
 
+# Caches ------------------------------------------------------------------------------
+
+
+def every_promise(problem: Problem, capacities: tuple[int, ...]) -> dict[int, int | None]:
+    """Least promise at each capacity, of all nests with one loop a dimension around a body."""
+    least: dict[int, int | None] = dict.fromkeys(capacities)
+    for extents in product(*(range(1, size + 1) for _, size in problem.sizes)):
+        inside = dict(zip(problem.dims, extents, strict=True))
+        cut = [dim for dim, size in problem.sizes if inside[dim] < size]
+        for order in permutations(cut):
+            around = [Loop(dim, problem.size[dim]) for dim in order]
+            rest = [Loop(d, n) for d, n in inside.items() if n > 1 or d not in cut]
+            nest = Schedule((*around, *rest))
+            for capacity in capacities:
+                found = traffic(problem, nest, capacity_bytes=capacity, effort=0).promised_bytes
+                known = least[capacity]
+                least[capacity] = found if known is None else min(known, found)
+    return least
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        gemm(m=4, n=5, k=3),
+        conv2d(n=1, c=2, k=2, p=4, q=1, r=3, s=1),
+        conv2d(n=1, c=2, k=1, h=9, w=1, r=2, s=1, stride=2, dilation=(2, 1)),
+    ],
+    ids=lambda problem: problem.name,
+)
+def test_cache_by_brute_force(problem: Problem) -> None:
+    curve = traffic_curve(problem, policy="lru")
+    edges = curve.capacities_bytes
+    capacities = (*edges[::4], *(edge - 1 for edge in edges[1::4]), 10**6)
+    for capacity, least in every_promise(problem, capacities).items():
+        assert curve.at(capacity) == least, capacity
+
+
+def test_search_proves_the_same_for_caches() -> None:
+    rng = random.Random(4)
+    for problem in [gemm(m=300, n=170, k=90), LAYERS[16], LAYERS[9], PRODUCTS[5]]:
+        curve = traffic_curve(problem, policy="lru")
+        for _ in range(3):
+            at = rng.randrange(len(curve))
+            capacity = curve.capacities_bytes[at]
+            arch = buffer_arch(capacity_bytes=capacity)
+            result = loopsched.search(problem, arch, objective="dram_bytes")
+            assert result.certificate.proven
+            assert result.evaluation.dram_bytes == curve.at(capacity)
+            found = traffic(problem, curve.schedule(at), capacity_bytes=capacity, effort=0)
+            assert found.promised_bytes == curve.at(capacity)
+
+
+@given(st.one_of(gemms(most=20), convs(), images()))
+@settings(max_examples=20)
+def test_no_cache_does_better_than_a_scratchpad(problem: Problem) -> None:
+    cache, scratchpad = traffic_curve(problem, policy="lru"), traffic_curve(problem)
+    assert cache.least_capacity_bytes == scratchpad.least_capacity_bytes
+    assert cache.dram_bytes[-1] == scratchpad.dram_bytes[-1]
+    for capacity, moved in steps(cache):
+        least = scratchpad.at(capacity)
+        assert least is not None
+        assert least <= moved
+
+
 # Orojenesis ------------------------------------------------------------------------
 
 # The largest useful buffer as a share of all operands: figure 3 of Huang et al., "Mind the
@@ -283,14 +350,16 @@ def test_ends() -> None:
 def test_python_gives_the_same_curve() -> None:
     script = (
         "from loopsched import conv2d, traffic_curve; "
-        "print(repr(traffic_curve(conv2d(n=1, c=2, k=3, h=6, w=5, r=3, s=3, padding=1))))"
+        "layer = conv2d(n=1, c=2, k=3, h=6, w=3, r=3, s=1, padding=(1, 0)); "
+        "print([repr(traffic_curve(layer, policy=policy)) for policy in ('explicit', 'lru')])"
     )
     environment = {**os.environ, "LOOPSCHED_JIT": "0"}
     done = subprocess.run(
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
     )
-    compiled = traffic_curve(conv2d(n=1, c=2, k=3, h=6, w=5, r=3, s=3, padding=1))
-    assert done.stdout.strip() == repr(compiled)
+    layer = conv2d(n=1, c=2, k=3, h=6, w=3, r=3, s=1, padding=(1, 0))
+    compiled = [repr(traffic_curve(layer)), repr(traffic_curve(layer, policy="lru"))]
+    assert done.stdout.strip() == str(compiled)
 
 
 def test_bad_input() -> None:
@@ -301,6 +370,8 @@ def test_bad_input() -> None:
     cube = Problem("cube", sizes, (Tensor("X", axes), Tensor("Y", ())), "Y")
     with pytest.raises(ProblemError, match="the search handles at most 2"):
         traffic_curve(cube)
+    with pytest.raises(loopsched.ScheduleError, match="policy 'fifo' is unknown"):
+        traffic_curve(gemm(m=1, n=1, k=1), policy="fifo")  # type: ignore[arg-type]
     with pytest.raises(WorkloadError, match="jobs is 0"):
         list(workload_curves(Workload("w", (gemm(m=1, n=1, k=1),)), jobs=0))
     with pytest.raises(WorkloadError, match="no layers"):

@@ -59,6 +59,13 @@ def test_network_is_one_curve(capsys: pytest.CaptureFixture[str]) -> None:
     assert "schedule" not in points
 
 
+def test_policy(capsys: pytest.CaptureFixture[str]) -> None:
+    (row,) = json.loads(call(capsys, SMALL, "--policy", "lru", "--format", "json"))
+    cache = traffic_curve(gemm(m=24, n=20, k=16), policy="lru")
+    assert (row["policy"], row["n_steps"]) == ("lru", len(cache))
+    assert "one LRU cache (promised) of 96 KiB" in call(capsys, SMALL, "--policy", "lru")
+
+
 def test_table_of_layers(capsys: pytest.CaptureFixture[str]) -> None:
     for width in (80, 120):
         with pytest.MonkeyPatch.context() as patch:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from loopsched.arch import Arch
     from loopsched.curves.curve import Curve
     from loopsched.curves.staircase import Staircase
+    from loopsched.models.buffer import Policy
     from loopsched.plots.ski_slope import Form
     from loopsched.results import ResultFile, Row, RowWriter
 
@@ -40,6 +41,7 @@ _SENTENCES = {
     "bandwidth": "Least DRAM bandwidth at which the units never wait",
     "intensity": "Highest operational intensity (FLOP a byte of DRAM traffic)",
 }
+_BUFFERS = {"explicit": "one buffer", "lru": "one LRU cache (promised)"}
 _MOST_KNEES = 3
 
 
@@ -48,6 +50,13 @@ _MOST_KNEES = 3
 @options.layers
 @options.element_bytes
 @options.arch
+@click.option(
+    "--policy",
+    type=click.Choice(["explicit", "lru"]),
+    default="explicit",
+    show_default=True,
+    help="A scratchpad into which tiles are placed, or what an LRU cache promises.",
+)
 @click.option("--network", is_flag=True, help="One curve: the sum of all layers, with counts.")
 @click.option("--points", is_flag=True, help="Every step of the curves instead of a digest.")
 @click.option(
@@ -73,6 +82,7 @@ def curve(
     layers: tuple[str, ...],
     element_bytes: int | None,
     arch: str,
+    policy: Policy,
     network: bool,
     points: bool,
     show: Form,
@@ -84,8 +94,8 @@ def curve(
     """Find the least DRAM traffic of every problem at every buffer capacity.
 
     Exact, over all tile sizes and loop orders, for one buffer under the
-    memory into which tiles are placed.  WORKLOAD is a name, a file, or a
-    problem such as gemm:m=4,n=3,k=2; levels of the machine mark capacities.
+    memory.  WORKLOAD is a name, a file, or a problem such as
+    gemm:m=4,n=3,k=2; levels of the machine mark capacities.
     """
     from loopsched.arch_file import load_arch
     from loopsched.curves import _front_kernels
@@ -94,9 +104,10 @@ def curve(
     chosen = select(workload, layers, element_bytes)
     machine = load_arch(arch)
     output.announce_compilation(_front_kernels.grow_front, "the search of curves")
-    report = _Report(chosen, machine, network, points, show, form)
-    source = origin(workload, arch, machine, element_bytes)
-    report.run(workload_curves(chosen.workload, jobs=jobs), source, out)
+    report = _Report(chosen, machine, network, points, show, form, _BUFFERS[policy])
+    source = {"policy": policy, **origin(workload, arch, machine, element_bytes)}
+    found = workload_curves(chosen.workload, policy=policy, jobs=jobs)
+    report.run(found, source, out)
     if plot and report.drawn:
         _plot(report.drawn, machine, show, plot)
 
@@ -105,8 +116,16 @@ class _Report:
     """Rows of curves as they come, and a table at the end, or at Ctrl-C."""
 
     def __init__(
-        self, chosen: Selection, machine: Arch, network: bool, points: bool, show: Form, form: Style
+        self,
+        chosen: Selection,
+        machine: Arch,
+        network: bool,
+        points: bool,
+        show: Form,
+        form: Style,
+        buffer: str,
     ) -> None:
+        self.buffer = buffer
         self.chosen, self.machine, self.is_network = chosen, machine, network
         self.has_points, self.show, self.form = points, show, form
         self.curves: list[Curve] = []
@@ -164,7 +183,7 @@ class _Report:
         if self.has_points:
             _print_points(self.rows, self.show)
             return
-        _print_digests(self.rows, self.machine, self.show)
+        _print_digests(self.rows, self.machine, self.show, self.buffer)
         click.echo()
         done, n = len(self.curves), len(self.chosen.numbers)
         if n > 1 and not self.is_network:
@@ -183,7 +202,7 @@ def _levels(machine: Arch) -> list[tuple[str, int]]:
     return [(name, size) for size, name in sorted(known)]
 
 
-def _print_digests(rows: Sequence[Row], machine: Arch, show: Form) -> None:
+def _print_digests(rows: Sequence[Row], machine: Arch, show: Form, buffer: str) -> None:
     key, unit = _KEYS[show]
     levels = _levels(machine)
     columns = [
@@ -211,7 +230,7 @@ def _print_digests(rows: Sequence[Row], machine: Arch, show: Form) -> None:
     click.echo()
     sizes = " or ".join(f"{format_capacity(size)} ({name})" for name, size in levels)
     output.print_text(
-        f"{_SENTENCES[show]} with one buffer of {sizes} under the memory, over all tile sizes and "
+        f"{_SENTENCES[show]} with {buffer} of {sizes} under the memory, over all tile sizes and "
         "loop orders; more than 'enough' saves nothing; up to a knee room pays, beyond it less."
     )
 

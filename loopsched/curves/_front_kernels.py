@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from loopsched._jit import jit
+from loopsched.scheduler._kernels import _on_axes, _pair, _repeats
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
+
+NEVER = 2**62
 
 
 @jit
@@ -51,30 +54,6 @@ def _add(front: Ints, n_steps: int, within: int, capacity: int, moved: int, code
 
 
 @jit
-def _corner(
-    at: Ints,
-    t: int,
-    skip: int,
-    table: Ints,
-    tensor_axes: Ints,
-    axis_dims: Ints,
-    axis_stride: Ints,
-    axis_start: Ints,
-) -> int:
-    """Multiply a table over the axes of a tensor; dimension ``skip`` stays whole."""
-    product = 1
-    for a in range(tensor_axes[t], tensor_axes[t + 1]):
-        first, second = axis_dims[a, 0], axis_dims[a, 1]
-        place = axis_start[a]
-        if first != skip:
-            place += at[first] * axis_stride[a]
-        if second >= 0 and second != skip:
-            place += at[second]
-        product *= table[place]
-    return product
-
-
-@jit
 def _widest(low: Ints, high: Ints, logs: Floats) -> int:
     """Find the dimension whose extents spread most over a box; -1 if it is one choice."""
     found, most = -1, -1.0
@@ -97,10 +76,94 @@ def _middle(low: int, high: int, logs: Floats, d: int) -> int:
 
 
 @jit
+def _windows(
+    index: Ints,
+    run: Ints,
+    slides: Ints,
+    needs: Ints,
+    body: int,
+    pieces: Ints,
+    axis_dims: Ints,
+    axis_stride: Ints,
+    axis_start: Ints,
+    total: Ints,
+    largest: Ints,
+    pair_first: Ints,
+    pair_second: Ints,
+    is_gapless: Ints,
+    tensor_axes: Ints,
+    is_indexed: Ints,
+    weight: Ints,
+    element_bytes: Ints,
+    rooms: Ints,
+    costs: Ints,
+) -> None:
+    """Find what a cache needs to keep a tensor's halo, its run, or nothing, and what it moves.
+
+    ``rooms[t, k]`` and ``costs[t, k]`` for k = 0, 1, 2; ``NEVER`` where a window has gaps.
+    """
+    empty = np.zeros_like(run[0])
+    for t in range(len(weight)):
+        slide = slides[t]
+        for k in range(3):
+            kept = slide if k == 0 else -1
+            outside = empty if k == 2 else run[t]
+            rooms[t, k] = body
+            if k < 2:
+                window = 0
+                for b in range(len(weight)):
+                    window += _pair(
+                        needs,
+                        index,
+                        b,
+                        outside,
+                        kept,
+                        tensor_axes,
+                        axis_dims,
+                        axis_stride,
+                        axis_start,
+                        largest,
+                        pair_first,
+                        pair_second,
+                        is_indexed,
+                        element_bytes,
+                        pieces,
+                    )
+                rooms[t, k] = max(body, window)
+            costs[t, k] = (
+                weight[t]
+                * _repeats(index, t, outside, pieces, is_indexed)
+                * _on_axes(total, index, t, kept, tensor_axes, axis_dims, axis_stride, axis_start)
+            )
+        if slide >= 0:
+            for a in range(tensor_axes[t], tensor_axes[t + 1]):
+                first, second = axis_dims[a, 0], axis_dims[a, 1]
+                if slide in (first, second):
+                    at = axis_start[a] + index[first] * axis_stride[a]
+                    if second >= 0:
+                        at += index[second]
+                    if is_gapless[at] == 0:
+                        rooms[t, 0] = NEVER
+
+
+@jit
+def _promised(rooms: Ints, costs: Ints, room: int) -> int:
+    """Bytes that a cache of that room promises to move at most."""
+    moved = 0
+    for t in range(rooms.shape[0]):
+        k = 0
+        while rooms[t, k] > room:
+            k += 1
+        moved += costs[t, k]
+    return moved
+
+
+@jit
 def grow_front(
     front: Ints,
     n_steps: int,
     class_code: int,
+    box: Ints,
     run: Ints,
     slides: Ints,
     pieces: Ints,
@@ -113,21 +176,30 @@ def grow_front(
     total_bound: Ints,
     largest: Ints,
     largest_bound: Ints,
+    pair_first: Ints,
+    pair_second: Ints,
+    is_gapless: Ints,
     tensor_axes: Ints,
     is_indexed: Ints,
     weight: Ints,
     element_bytes: Ints,
     logs: Floats,
+    is_guaranteed: bool,
 ) -> tuple[Ints, int, int]:
-    """Add to a front all choices of extents under one class of orders.
+    """Add to a front the choices of extents in a box under one class of orders.
 
     ``front`` has the rows capacity, bytes and code, sorted by capacity.  Boxes of
     choices are halved until the front dominates the corner of least room and least
-    traffic, which no choice of the box reaches.  Returns front, steps and boxes.
+    traffic, which no choice of the box reaches.  A cache that guarantees reuse needs
+    room for windows, too: such a choice is several steps.  Returns front, steps and
+    boxes.
     """
-    n_dims = len(n_extents)
+    n_dims, n_tensors = len(n_extents), len(weight)
+    needs = np.zeros(n_tensors, dtype=np.int64)
+    rooms = np.zeros((n_tensors, 3), dtype=np.int64)
+    costs = np.zeros((n_tensors, 3), dtype=np.int64)
     boxes = np.zeros((2 + n_extents.sum(), 2, n_dims), dtype=np.int64)
-    boxes[0, 1] = n_extents - 1
+    boxes[0] = box
     low, high = np.zeros(n_dims, dtype=np.int64), np.zeros(n_dims, dtype=np.int64)
     n_boxes, seen = 1, 0
     while n_boxes:
@@ -137,44 +209,76 @@ def grow_front(
         high[:] = boxes[n_boxes, 1]
         wide = _widest(low, high, logs)
         room, moved = 0, 0
-        for t in range(len(weight)):
+        for t in range(n_tensors):
             # The largest extents have the least traffic, the smallest need the least room.
-            visits = weight[t]
-            for d in range(n_dims):
-                if is_indexed[t, d] == 0 and run[t, d] == 0:
-                    visits *= pieces[d, low[d]]
-            moved += visits * _corner(
-                low,
-                t,
-                slides[t],
-                total_bound if wide >= 0 else total,
-                tensor_axes,
-                axis_dims,
-                axis_stride,
-                axis_start,
+            moved += (
+                weight[t]
+                * _repeats(low, t, run[t], pieces, is_indexed)
+                * _on_axes(
+                    total_bound if wide >= 0 else total,
+                    low,
+                    t,
+                    slides[t],
+                    tensor_axes,
+                    axis_dims,
+                    axis_stride,
+                    axis_start,
+                )
             )
-            room += element_bytes[t] * _corner(
+            needs[t] = element_bytes[t] * _on_axes(
+                largest_bound if wide >= 0 else largest,
                 high,
                 t,
                 -1,
-                largest_bound if wide >= 0 else largest,
                 tensor_axes,
                 axis_dims,
                 axis_stride,
                 axis_start,
             )
+            room += needs[t]
         within = _n_within(front, n_steps, room)
         if within and front[1, within - 1] <= moved:
             continue
         if wide < 0:
-            if n_steps == front.shape[1]:
-                grown = np.zeros((3, 2 * n_steps), dtype=np.int64)
-                grown[:, :n_steps] = front
+            if n_steps + 3 * n_tensors >= front.shape[1]:
+                grown = np.zeros((3, 2 * front.shape[1] + 3 * n_tensors), dtype=np.int64)
+                grown[:, :n_steps] = front[:, :n_steps]
                 front = grown
             code = class_code
             for d in range(n_dims):
                 code += low[d] * radix[d]
-            n_steps = _add(front, n_steps, within, room, moved, code)
+            if not is_guaranteed:
+                n_steps = _add(front, n_steps, within, room, moved, code)
+                continue
+            _windows(
+                low,
+                run,
+                slides,
+                needs,
+                room,
+                pieces,
+                axis_dims,
+                axis_stride,
+                axis_start,
+                total,
+                largest,
+                pair_first,
+                pair_second,
+                is_gapless,
+                tensor_axes,
+                is_indexed,
+                weight,
+                element_bytes,
+                rooms,
+                costs,
+            )
+            for t in range(n_tensors):
+                for k in range(3):
+                    if rooms[t, k] < NEVER:
+                        promised = _promised(rooms, costs, rooms[t, k])
+                        within = _n_within(front, n_steps, rooms[t, k])
+                        if within == 0 or front[1, within - 1] > promised:
+                            n_steps = _add(front, n_steps, within, rooms[t, k], promised, code)
             continue
         cut = _middle(low[wide], high[wide], logs, wide)
         boxes[n_boxes, 0] = low

@@ -10,6 +10,7 @@ from loopsched.problem import Problem
 
 if TYPE_CHECKING:
     from loopsched.arch import Arch
+    from loopsched.models.buffer import Policy
     from loopsched.nest import Schedule
 
 
@@ -31,6 +32,8 @@ class Curve(Staircase):
     inward : tuple of tuple of str
         For each step, the loops around the body, innermost first, as far as
         their order matters.
+    policy : {'explicit', 'lru'}
+        Kind of buffer, as for `traffic_curve`.
     nodes : int
         Boxes of choices that the proof looked at.
 
@@ -47,6 +50,7 @@ class Curve(Staircase):
     dram_bytes: tuple[int, ...]
     bodies: tuple[tuple[int, ...], ...] = field(repr=False)
     inward: tuple[tuple[str, ...], ...] = field(repr=False)
+    policy: Policy = "explicit"
     nodes: int = field(default=0, compare=False)
 
     @property

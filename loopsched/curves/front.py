@@ -10,11 +10,13 @@ as that corner, the box is done, and else it is cut in two.
 
 from __future__ import annotations
 
+from itertools import combinations
 from math import prod
 from typing import TYPE_CHECKING
 
 from loopsched.curves.curve import Curve
-from loopsched.errors import ProblemError
+from loopsched.errors import ProblemError, ScheduleError, nearest
+from loopsched.models.buffer import POLICIES, Policy
 from loopsched.problem import Problem
 from loopsched.scheduler.orders import OrderClass, order_classes
 from loopsched.scheduler.tables import Tables, tables_for
@@ -29,22 +31,27 @@ _FIRST_ROOM = 1024
 _NO_BYTES = 2**62
 
 
-def traffic_curve(problem: Problem) -> Curve:
+def traffic_curve(problem: Problem, *, policy: Policy = "explicit") -> Curve:
     """Find the least DRAM traffic of a problem at every capacity of one buffer.
 
     Parameters
     ----------
     problem : Problem
+    policy : {'explicit', 'lru'}
+        A scratchpad into which tiles are placed, halos kept; or a cache that
+        evicts the least recently used, and what it promises to move at most.
 
     Returns
     -------
     Curve
         Exact at every capacity, over all tile sizes, whether they divide or
         not, and all loop orders: at each the proven optimum of ``search`` with
-        ``objective="dram_bytes"`` on a scratchpad of that capacity.
+        ``objective="dram_bytes"`` on ``buffer_arch`` of that capacity.
 
     Raises
     ------
+    ScheduleError
+        If the policy is unknown.
     ProblemError
         If an axis moves with more than two dimensions, or bytes do not fit
         into 64 bits.
@@ -60,24 +67,26 @@ def traffic_curve(problem: Problem) -> Curve:
 
     from loopsched.curves import _front_kernels
 
+    check_policy(policy)
     tables = tables_for(problem)
-    classes = undominated_classes(problem, tables)
+    boxes = _boxes(problem, tables, policy)
     counts = [int(count) for count in tables.n_extents]
     base = prod(counts)
-    _check(problem, base * len(classes))
+    _check(problem, base * len(boxes))
     radix = np.array([prod(counts[at + 1 :]) for at in range(len(counts))], dtype=np.int64)
     total_bound, largest_bound = _bounds(tables)
     logs = np.zeros(tables.pieces.shape, dtype=np.float64)
     for row, extents in enumerate(tables.extents):
         logs[row, : len(extents)] = np.log2(extents)
     front, n_steps, nodes = np.zeros((3, _FIRST_ROOM), dtype=np.int64), 0, 0
-    for at, one in enumerate(classes):
+    for at, (one, box) in enumerate(boxes):
         run, slides = _arrays(problem, one)
         front, n_steps, seen = _front_kernels.grow_front(
-            front, n_steps, at * base, run, slides, tables.pieces, tables.n_extents, radix,
+            front, n_steps, at * base, box, run, slides, tables.pieces, tables.n_extents, radix,
             tables.axis_dims, tables.axis_stride, tables.axis_start, tables.total, total_bound,
-            tables.largest, largest_bound, tables.tensor_axes, tables.is_indexed, tables.weight,
-            tables.element_bytes, logs,
+            tables.largest, largest_bound, tables.pair_first, tables.pair_second,
+            tables.is_gapless, tables.tensor_axes, tables.is_indexed, tables.weight,
+            tables.element_bytes, logs, policy == "lru",
         )  # fmt: skip
         nodes += int(seen)
     codes = [divmod(code, base) for code in front[2, :n_steps].tolist()]
@@ -86,27 +95,62 @@ def traffic_curve(problem: Problem) -> Curve:
         tuple(front[0, :n_steps].tolist()),
         tuple(moved - tables.constant for moved in front[1, :n_steps].tolist()),
         tuple(_extents(tables, radix, code) for _, code in codes),
-        tuple(classes[at].inward for at, _ in codes),
+        tuple(boxes[at][0].inward for at, _ in codes),
+        policy,
         nodes,
     )
 
 
-def undominated_classes(problem: Problem, tables: Tables) -> tuple[OrderClass, ...]:
-    """List the classes of orders of all loops that can be best.
+def check_policy(policy: object) -> None:
+    """Refuse a policy that does not exist.
 
-    Loops of one iteration do nothing, so the classes of all loops hold those of
-    fewer: of these, the loops left out stand outermost.  A class is dominated if
-    in another each tensor has at least its run, and slides at least where it does.
+    Raises
+    ------
+    ScheduleError
+    """
+    if policy not in POLICIES:
+        raise ScheduleError(f"policy '{policy}' is unknown; {nearest(str(policy), POLICIES)}")
+
+
+def _boxes(problem: Problem, tables: Tables, policy: Policy) -> tuple[tuple[OrderClass, Ints], ...]:
+    """List classes of orders, each with the first and the last choice of every dimension.
+
+    Loops of one iteration do nothing: for a scratchpad the classes of all loops
+    hold those of fewer, too; those left out stand outermost.  A cache may keep a
+    tensor through a whole run of loops or not at all, so that it matters which
+    loops there are; and a shorter run may fit where a longer one does not.
+    """
+    import numpy as np
+
+    counts = [int(count) for count in tables.n_extents]
+    free = tuple(d for d, count in zip(problem.dims, counts, strict=True) if count > 1)
+    last = np.array(counts, dtype=np.int64) - 1
+    if policy == "explicit":
+        whole = np.array([np.zeros_like(last), last])
+        return tuple((one, whole) for one in undominated(order_classes(problem, free)))
+    found = []
+    for many in range(len(free), -1, -1):
+        for active in combinations(free, many):
+            cut = np.array([dim in active for dim in problem.dims], dtype=np.int64)
+            box = np.array([cut, cut * last])
+            found += [(one, box) for one in order_classes(problem, active)]
+    return tuple(found)
+
+
+def undominated(classes: tuple[OrderClass, ...]) -> tuple[OrderClass, ...]:
+    """Leave out classes of orders that are never better than another for a scratchpad.
+
+    In a class that dominates, each tensor has at least the run, and slides at
+    least where it does.
 
     Examples
     --------
     >>> from loopsched import conv2d
     >>> layer = conv2d(c=8, k=8, h=8, w=8, r=3, s=3, padding=1, n=2)
-    >>> [one.inward[0] for one in undominated_classes(layer, tables_for(layer))]
-    ['K', 'K', 'K', 'K', 'P', 'Q', 'R', 'S']
+    >>> classes = order_classes(layer, layer.dims)
+    >>> len(classes), [one.inward[0] for one in undominated(classes)]
+    (29, ['K', 'K', 'K', 'K', 'P', 'Q', 'R', 'S'])
     """
-    free = tuple(d for d, n in zip(problem.dims, tables.n_extents, strict=True) if n > 1)
-    classes = order_classes(problem, free)
     return tuple(
         one
         for at, one in enumerate(classes)

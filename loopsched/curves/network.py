@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from loopsched.arguments import show
 from loopsched.curves.curve import Curve
-from loopsched.curves.front import traffic_curve
+from loopsched.curves.front import check_policy, traffic_curve
 from loopsched.curves.staircase import Staircase
 from loopsched.errors import WorkloadError
 
 if TYPE_CHECKING:
     from loopsched.arch import Arch
+    from loopsched.models.buffer import Policy
+    from loopsched.problem import Problem
     from loopsched.workload import Workload
 
 
@@ -110,12 +112,16 @@ class NetworkCurve(Staircase):
         )
 
 
-def workload_curves(workload: Workload, *, jobs: int = 1) -> Iterator[Curve]:
+def workload_curves(
+    workload: Workload, *, policy: Policy = "explicit", jobs: int = 1
+) -> Iterator[Curve]:
     """Find the curve of every problem of a workload, in order.
 
     Parameters
     ----------
     workload : Workload
+    policy : {'explicit', 'lru'}
+        Kind of buffer, as for `traffic_curve`.
     jobs : int
         Processes; curves are the same, in the same order, for any number.
 
@@ -134,15 +140,24 @@ def workload_curves(workload: Workload, *, jobs: int = 1) -> Iterator[Curve]:
 
     if not isinstance(jobs, int) or jobs < 1:
         raise WorkloadError(f"jobs is {show(jobs)}; a whole number >= 1 is needed")
-    yield from each_in_order(traffic_curve, [(p,) for p in workload.problems], jobs)
+    check_policy(policy)
+    yield from each_in_order(_curve, [(p, policy) for p in workload.problems], jobs)
 
 
-def network_curve(workload: Workload, *, jobs: int = 1) -> NetworkCurve:
+def _curve(problem: Problem, policy: Policy) -> Curve:
+    return traffic_curve(problem, policy=policy)
+
+
+def network_curve(
+    workload: Workload, *, policy: Policy = "explicit", jobs: int = 1
+) -> NetworkCurve:
     """Find the curve of a whole network: its layers' sum at a common capacity.
 
     Parameters
     ----------
     workload : Workload
+    policy : {'explicit', 'lru'}
+        Kind of buffer, as for `traffic_curve`.
     jobs : int
         Processes, as for `workload_curves`.
 
@@ -159,5 +174,5 @@ def network_curve(workload: Workload, *, jobs: int = 1) -> NetworkCurve:
     ... )
     True
     """
-    curves = tuple(workload_curves(workload, jobs=jobs))
+    curves = tuple(workload_curves(workload, policy=policy, jobs=jobs))
     return NetworkCurve.of(workload.name, curves, workload.counts)
