@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from loopsched.convolution import conv2d
+from loopsched.network.onnx_read import wholes
 from loopsched.network.onnx_view import Part, UnsayableError, View
 from loopsched.problem import Problem
 from loopsched.projections import affine
@@ -160,7 +161,7 @@ def _pads(
     dilations: tuple[int, ...],
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     rank = len(large)
-    automatic = view.operator.attributes.get("auto_pad", "NOTSET")
+    automatic = view.word("auto_pad", "NOTSET")
     if automatic in ("NOTSET", ""):
         pads = view.integers("pads", (0,) * (2 * rank))
         if min(pads) < 0:
@@ -189,12 +190,14 @@ def _crops(
         stride * (size - 1) + extra + reach
         for stride, size, extra, reach in zip(strides, small, added, reaches, strict=True)
     )
-    automatic = view.operator.attributes.get("auto_pad", "NOTSET")
-    wanted = view.operator.attributes.get("output_shape")
+    automatic = view.word("auto_pad", "NOTSET")
+    wanted = wholes(view.operator.attributes, "output_shape")
     if automatic in ("SAME_UPPER", "SAME_LOWER") and not wanted:
         wanted = tuple(size * stride for size, stride in zip(small, strides, strict=True))
     if wanted:
-        sides = tuple(wanted)[-rank:]
+        sides = wanted[-rank:]
+        if len(sides) != rank:
+            raise UnsayableError(f"output_shape is {list(wanted)}; {rank} lengths are needed")
         totals = [full - side for full, side in zip(whole, sides, strict=True)]
         if min(*totals, *sides) < 0:
             raise UnsayableError("its output is larger than what its windows reach")

@@ -12,7 +12,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from loopsched.network.onnx_order import inner_nodes, ordered
-from loopsched.network.onnx_read import attributes, scalar, text
+from loopsched.network.onnx_read import (
+    attributes,
+    graph_in,
+    scalar,
+    tensor_in,
+    text,
+    whole,
+    wholes,
+)
 from loopsched.network.operators import CONTROL, STANDARD, role_of
 
 # How often a body runs: a number, or the length of a value along an axis.
@@ -193,8 +201,8 @@ class _Flattener:
         self, op: str, inputs: Sequence[str], output: str, found: Mapping[str, Any]
     ) -> None:
         if op == "Constant":
-            value = found.get("value_int")
-            value = scalar(found["value"]) if "value" in found else value
+            tensor = tensor_in(found, "value")
+            value = found.get("value_int") if tensor is None else scalar(tensor)
             if isinstance(value, int):
                 self.numbers[output] = value
         elif op in _PASSING and inputs and inputs[0] in self.numbers:
@@ -208,16 +216,16 @@ class _Flattener:
         Returns the values that are its outputs; None if it cannot be opened.
         """
         if op == "If":
-            branches = [found.get(each) for each in ("then_branch", "else_branch")]
+            branches = [graph_in(found, each) for each in ("then_branch", "else_branch")]
             if inputs and None not in branches:
                 return self.open_branches(name, inputs[0], branches, scope)
             return None
-        body = found.get("body")
-        if body is None or not len(body.node):
+        body = graph_in(found, "body")
+        if body is None or not body.node:
             return None
         if op == "Loop":
             return self.open_loop(name, inputs, body, scope)
-        return self.open_scan(name, inputs, found, scope) if op == "Scan" else None
+        return self.open_scan(name, inputs, body, found, scope) if op == "Scan" else None
 
     def open_branches(
         self, name: str, condition: str, branches: list[Any], scope: _Scope
@@ -242,7 +250,8 @@ class _Flattener:
         self, name: str, inputs: tuple[str, ...], body: Any, scope: _Scope
     ) -> list[str] | None:
         starts = inputs[2:]
-        if len(body.input) != len(starts) + 2 or len(body.output) <= len(starts):
+        fits = len(inputs) >= 2 and len(body.input) == len(inputs)
+        if not fits or len(body.output) <= len(starts):
             return None
         trips = self.numbers.get(inputs[0])
         is_known = trips is not None and not isinstance(trips, bool) and trips > 0
@@ -257,14 +266,13 @@ class _Flattener:
         for value, start in zip(body.input[2:], starts, strict=True):
             inner.names[text(value.name)] = start
         results = self.body(body, inner)[1:]
-        self.carry(name, starts, results)
         stacked = [
             self.stack(name, one, int(trips or 0))
             if is_known
             else self.synthetic(name, "Loop", (one,), shown="Loop")
             for one in results[len(starts) :]
         ]
-        return results[: len(starts)] + stacked
+        return self.last_steps(name, starts, results) + stacked
 
     def goes_on(self, inputs: Sequence[str], body: Any) -> bool:
         """Whether a loop runs all its trips: no condition ends it before."""
@@ -274,8 +282,8 @@ class _Flattener:
         true.add(text(body.input[1].name))
         for node in body.node:
             if text(node.op_type) == "Constant":
-                value = attributes(node).get("value")
-                is_true = value is not None and scalar(value) is True
+                tensor = tensor_in(attributes(node), "value")
+                is_true = tensor is not None and scalar(tensor) is True
             else:
                 first = text(node.input[0]) if node.input else ""
                 is_true = text(node.op_type) in _PASSING and first in true
@@ -284,13 +292,18 @@ class _Flattener:
         return text(body.output[0].name) in true
 
     def open_scan(
-        self, name: str, inputs: tuple[str, ...], found: Mapping[str, Any], scope: _Scope
+        self,
+        name: str,
+        inputs: tuple[str, ...],
+        body: Any,
+        found: Mapping[str, Any],
+        scope: _Scope,
     ) -> list[str] | None:
-        body, n_scanned = found["body"], found.get("num_scan_inputs", 0)
+        n_scanned = whole(found, "num_scan_inputs")
         n_states = len(inputs) - n_scanned
-        axes = found.get("scan_input_axes") or (0,) * n_scanned
+        axes = wholes(found, "scan_input_axes") or (0,) * min(n_scanned, len(inputs))
         fits = len(body.input) == len(inputs) and len(axes) == n_scanned
-        turned = any(found.get("scan_output_axes", ()))
+        turned = any(wholes(found, "scan_output_axes"))
         if self.version < 9 or n_scanned < 1 or n_states < 0 or not fits or turned:
             return None
         states, scanned = inputs[:n_states], inputs[n_states:]
@@ -299,16 +312,17 @@ class _Flattener:
         self.define_tensors(body, inner)
         for value, start in zip(body.input, states, strict=False):
             inner.names[text(value.name)] = start
-        for value, whole, axis in zip(body.input[n_states:], scanned, axes, strict=True):
-            inner.names[text(value.name)] = self.step(name, whole, axis)
+        for value, along, axis in zip(body.input[n_states:], scanned, axes, strict=True):
+            inner.names[text(value.name)] = self.step(name, along, axis)
         results = self.body(body, inner)
-        self.carry(name, states, results)
-        return results[:n_states] + [self.stack(name, one, trips) for one in results[n_states:]]
+        stacked = [self.stack(name, one, trips) for one in results[n_states:]]
+        return self.last_steps(name, states, results) + stacked
 
-    def carry(self, name: str, starts: Sequence[str], results: Sequence[str]) -> None:
-        self.flat.carried += [
-            (f"{name}/", start, result) for start, result in zip(starts, results, strict=False)
-        ]
+    def last_steps(self, name: str, starts: Sequence[str], results: Sequence[str]) -> list[str]:
+        """What a loop hands on in the end: of the shape that it began with, or not known."""
+        pairs = list(zip(starts, results, strict=False))
+        self.flat.carried += [(f"{name}/", start, result) for start, result in pairs]
+        return [self.synthetic(name, "Loop", pair) for pair in pairs]
 
     def synthetic(
         self, name: str, op: str, inputs: tuple[str, ...], shown: str = "Loop", **found: Any
@@ -328,9 +342,9 @@ class _Flattener:
         )
         return made
 
-    def step(self, name: str, whole: str, axis: int) -> str:
+    def step(self, name: str, along: str, axis: int) -> str:
         """One step's part of a value that a scan runs along."""
-        part = self.synthetic(name, "Gather", (whole, self.number(name, 0)), axis=axis)
+        part = self.synthetic(name, "Gather", (along, self.number(name, 0)), axis=axis)
         if self.version < 13:
             return self.synthetic(name, "Squeeze", (part,), axes=(axis,))
         return self.synthetic(name, "Squeeze", (part, self.number(name, axis)))

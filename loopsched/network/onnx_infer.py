@@ -7,18 +7,22 @@ fails, what the file itself says of a value must do.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from loopsched.network.onnx_flat import Flat, Operator
 from loopsched.network.onnx_numbers import Numbers, compute, numbers_of
-from loopsched.network.onnx_read import has_data, n_elements
-from loopsched.network.onnx_type import Type, type_of
-from loopsched.network.operators import CONTRIBUTED, SAME_SHAPE, STANDARD
+from loopsched.network.onnx_read import has_data, n_elements, tensor_in, whole, wholes
+from loopsched.network.onnx_type import Type, type_of, type_of_tensor
+from loopsched.network.operators import CONTRIBUTED, CONTROL, SAME_SHAPE, STANDARD
 
 _MOST = 1024
 _FLOAT, _INT32, _INT64, _BOOL, _HALF, _DOUBLE = 1, 6, 7, 9, 10, 11
 _NUMERIC = (_FLOAT, _INT32, _INT64, _BOOL, _HALF, _DOUBLE)
+_TERM = r" *(?:[A-Za-z] *)*(?:\.\.\. *)?(?:[A-Za-z] *)*"
+# ONNX's own reading of any other equation may never end.
+_EQUATION = re.compile(rf"{_TERM}(?:,{_TERM})*(?:->{_TERM})?")
 _CONV_ATTRIBUTES = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 # An operator of the standard with the same shapes: its name, inputs and attributes.
 _StandIn = tuple[str, tuple[str, ...], Mapping[str, Any]]
@@ -62,7 +66,7 @@ class _Inference:
         self.numbers: dict[str, Numbers] = {}
         self.others: dict[str, Any] = {}
         for name, tensor in flat.tensors.items():
-            self.types[name] = Type(tensor.data_type, tuple(int(size) for size in tensor.dims))
+            self.types[name] = type_of_tensor(tensor)
             self.note_tensor(name, tensor)
 
     def note_tensor(self, name: str, tensor: Any) -> None:
@@ -79,7 +83,7 @@ class _Inference:
 
     def infer(self, operator: Operator) -> None:
         """Find the types of an operator's outputs, and their numbers if it has any."""
-        found = self.merged(operator) if operator.op == "If" else self.by_rule(operator)
+        found = self.merged(operator) if operator.op in CONTROL else self.by_rule(operator)
         for name in filter(None, operator.outputs):
             one = found.get(name, Type())
             hint = self.hints.get(name, Type())
@@ -99,8 +103,8 @@ class _Inference:
         return f"{operator.op} {operator.name}"
 
     def merged(self, operator: Operator) -> dict[str, Type]:
-        """What both branches give, if it is the same."""
-        ends = [self.types.get(name, Type()) for name in operator.inputs[1:]]
+        """What both branches give, or a loop from first to last, if it is the same."""
+        ends = [self.types.get(name, Type()) for name in operator.inputs[-2:]]
         same = len(ends) == 2 and ends[0].dims == ends[1].dims
         return {operator.outputs[0]: ends[0]} if same and operator.outputs else {}
 
@@ -111,6 +115,8 @@ class _Inference:
         if stand_in is None:
             return {}
         op, inputs, attributes = stand_in
+        if op == "Einsum" and not _EQUATION.fullmatch(str(attributes.get("equation"))[:_MOST]):
+            return {}
         outputs = operator.outputs[:1] if operator.domain else operator.outputs
         try:
             schema = defs.get_schema(op, self.version, "")
@@ -168,7 +174,8 @@ class _Inference:
             self.note_constant(output, operator.attributes)
         elif operator.op == "Shape" and first.dims is not None:
             known = [one if isinstance(one, int) else None for one in first.dims]
-            start, end = operator.attributes.get("start", 0), operator.attributes.get("end")
+            start = whole(operator.attributes, "start")
+            end = whole(operator.attributes, "end", len(known))
             self.numbers[output] = numbers_of(known[start:end])
         elif operator.op == "Size" and first.shape is not None:
             self.numbers[output] = numbers_of(n_elements(first.shape))
@@ -179,12 +186,15 @@ class _Inference:
                 self.numbers[output] = found
 
     def note_constant(self, output: str, attributes: Mapping[str, Any]) -> None:
-        if "value" in attributes:
-            self.note_tensor(output, attributes["value"])
-        for name in ("value_int", "value_ints", "value_float"):
-            if name in attributes:
-                value = attributes[name]
-                self.numbers[output] = numbers_of(list(value) if name == "value_ints" else value)
+        tensor = tensor_in(attributes, "value")
+        if tensor is not None:
+            self.note_tensor(output, tensor)
+        elif "value_ints" in attributes:
+            self.numbers[output] = numbers_of(list(wholes(attributes, "value_ints")))
+        elif isinstance(attributes.get("value_int"), int):
+            self.numbers[output] = numbers_of(attributes["value_int"])
+        elif isinstance(attributes.get("value_float"), float):
+            self.numbers[output] = numbers_of(attributes["value_float"])
 
 
 def _only(found: Mapping[str, Any], kept: Iterable[str]) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 
-from loopsched.arguments import MAX_NAME, is_text
+from loopsched.arguments import MAX_COUNT, MAX_NAME, is_text, show
 from loopsched.errors import InputError
 from loopsched.network import onnx_composites, onnx_convolutions, onnx_products
 from loopsched.network.graph import Network, Node, Role, Value
@@ -159,6 +159,8 @@ class _Builder:
             return [], "unsupported", operator.doubt
         if count is None:
             return [], "unsupported", "how often its loop runs is not known"
+        if not 0 < count < MAX_COUNT:
+            return [], "unsupported", f"its loop runs {show(count)} times"
         changed = [body for body in self.changing if operator.name.startswith(body)]
         if changed:
             why = f"in the loop {changed[0][:60]!r} shapes change from step to step"
@@ -169,6 +171,8 @@ class _Builder:
             return [], "unsupported", str(error)
         except InputError as error:
             return [], "unsupported", error.problems[0]
+        if max(count * part.count for part in found) >= MAX_COUNT:
+            return [], "unsupported", "it runs more than 2**60 times"
         return found, "layer", ""
 
     def count(self, operator: Operator) -> int | None:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopsched.network.onnx_flat import Operator
+from loopsched.network.onnx_read import tensor_in, whole, wholes
 
 Numbers = NDArray[np.object_]
 _Rule = Callable[[Operator, Sequence[Numbers]], Numbers]
@@ -60,7 +61,7 @@ def compute(operator: Operator, inputs: Sequence[Numbers | None]) -> Numbers | N
     if any(name and one is None for name, one in zip(operator.inputs, inputs, strict=True)):
         return None
     try:
-        found = rule(operator, [_NOTHING if one is None else one for one in inputs])
+        found = numbers_of(rule(operator, [_NOTHING if one is None else one for one in inputs]))
     except (ArithmeticError, IndexError, LookupError, TypeError, ValueError):
         return None  # numbers that do not fit the operator, or are not known
     return found if found.size <= _MOST else None
@@ -70,7 +71,7 @@ def _axes(operator: Operator, given: Sequence[Numbers]) -> tuple[int, ...]:
     """Axes: an attribute in older operator sets, an input in newer ones."""
     if len(given) > 1 and given[1] is not _NOTHING:
         return tuple(int(one) for one in given[1].reshape(-1))
-    return tuple(operator.attributes.get("axes", ()))
+    return wholes(operator.attributes, "axes")
 
 
 def _unsqueeze(operator: Operator, given: Sequence[Numbers]) -> Numbers:
@@ -85,18 +86,18 @@ def _squeeze(operator: Operator, given: Sequence[Numbers]) -> Numbers:
 
 def _gather(operator: Operator, given: Sequence[Numbers]) -> Numbers:
     places = given[1].astype(np.int64)
-    return numbers_of(np.take(given[0], places, axis=operator.attributes.get("axis", 0)))
+    return numbers_of(np.take(given[0], places, axis=whole(operator.attributes, "axis")))
 
 
 def _concat(operator: Operator, given: Sequence[Numbers]) -> Numbers:
-    return np.concatenate([np.atleast_1d(one) for one in given], operator.attributes["axis"])
+    return np.concatenate([np.atleast_1d(one) for one in given], whole(operator.attributes, "axis"))
 
 
 def _slice(operator: Operator, given: Sequence[Numbers]) -> Numbers:
     found = operator.attributes
     rows = [tuple(int(one) for one in each.reshape(-1)) for each in given[1:]]
     if "starts" in found:
-        rows = [found["starts"], found["ends"], found.get("axes", ())]
+        rows = [wholes(found, name) for name in ("starts", "ends", "axes")]
     starts, ends, axes, steps = (*rows, (), ())[:4]
     axes, steps = axes or tuple(range(len(starts))), steps or (1,) * len(starts)
     cuts: list[slice] = [slice(None)] * given[0].ndim
@@ -116,7 +117,7 @@ def _of_shape(operator: Operator, given: Sequence[Numbers]) -> Numbers:
     shape = [int(one) for one in given[0].reshape(-1)]
     if math.prod(shape) > _MOST:
         raise ValueError("too many")
-    tensor = operator.attributes.get("value")
+    tensor = tensor_in(operator.attributes, "value")
     value = 0 if tensor is None else numpy_helper.to_array(tensor).reshape(-1)[0].item()
     return np.full(shape, value, dtype=object)
 
@@ -139,7 +140,9 @@ def _product(operator: Operator, given: Sequence[Numbers]) -> Numbers:
     if len(given) > 1 or operator.attributes.get("axes"):
         raise ValueError("along some axes only")
     total = numbers_of(math.prod(given[0].reshape(-1)))
-    return total.reshape((1,) * given[0].ndim) if operator.attributes.get("keepdims", 1) else total
+    return (
+        total.reshape((1,) * given[0].ndim) if whole(operator.attributes, "keepdims", 1) else total
+    )
 
 
 def _cast(operator: Operator, given: Sequence[Numbers]) -> Numbers:
@@ -153,9 +156,9 @@ def _each(rule: Callable[..., float]) -> _Rule:
     """Apply a rule of single numbers to each of arrays that broadcast."""
 
     def apply(operator: Operator, given: Sequence[Numbers]) -> Numbers:
-        whole = np.broadcast_arrays(*given)
-        flat = zip(*(one.reshape(-1) for one in whole), strict=True)
-        return numbers_of([rule(*each) for each in flat]).reshape(whole[0].shape)
+        alike = np.broadcast_arrays(*given)
+        flat = zip(*(one.reshape(-1) for one in alike), strict=True)
+        return numbers_of([rule(*each) for each in flat]).reshape(alike[0].shape)
 
     return apply
 

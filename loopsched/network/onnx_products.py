@@ -122,7 +122,7 @@ def contraction(view: View) -> list[Part]:
         raise UnsayableError(
             f"{n_operands} operands; in which order more than two are multiplied is not said"
         )
-    equation = str(view.operator.attributes.get("equation", ""))
+    equation = view.word("equation", "")
     shapes = [view.shape(0), view.shape(1)]
     terms, result = _terms(equation, [len(shape) for shape in shapes])
     sizes: dict[str, int] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +164,43 @@ def attributes(node: Any) -> dict[str, Any]:
         elif one.type == one.GRAPH:
             found[name] = one.g
     return found
+
+
+def whole(found: Mapping[str, Any], name: str, default: int = 0) -> int:
+    """Read an attribute that is a whole number; another kind counts as left out.
+
+    Examples
+    --------
+    >>> whole({"axis": 2}, "axis"), whole({"axis": "x"}, "axis", 1)
+    (2, 1)
+    """
+    value = found.get(name)
+    return value if isinstance(value, int) else default
+
+
+def wholes(found: Mapping[str, Any], name: str) -> tuple[int, ...]:
+    """Read an attribute that is a list of whole numbers; another kind counts as empty.
+
+    Examples
+    --------
+    >>> wholes({"axes": (0, 2)}, "axes"), wholes({"axes": 1}, "axes")
+    ((0, 2), ())
+    """
+    value = found.get(name)
+    is_right = isinstance(value, tuple) and all(isinstance(one, int) for one in value)
+    return tuple(value) if is_right and value else ()
+
+
+def graph_in(found: Mapping[str, Any], name: str) -> Any:
+    """Read an attribute that is a graph; None if it is not there or another kind."""
+    value = found.get(name)
+    return value if hasattr(value, "node") else None
+
+
+def tensor_in(found: Mapping[str, Any], name: str) -> Any:
+    """Read an attribute that is a tensor; None if it is not there or another kind."""
+    value = found.get(name)
+    return value if hasattr(value, "dims") else None
 
 
 def scalar(tensor: Any) -> int | bool | None:

@@ -84,3 +84,9 @@ def _length(dim: Any) -> Length:
     if dim.HasField("dim_value"):
         return int(dim.dim_value) if 0 < dim.dim_value < MAX_COUNT else None
     return text(dim.dim_param) or None
+
+
+def type_of_tensor(tensor: Any) -> Type:
+    """Read the type of an ``onnx.TensorProto``; a length that cannot be is not known."""
+    dims = tuple(int(size) if 0 <= size < MAX_COUNT else None for size in tensor.dims)
+    return Type(tensor.data_type, dims)

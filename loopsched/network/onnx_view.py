@@ -8,6 +8,7 @@ from typing import Any
 
 from loopsched.arguments import show
 from loopsched.network.onnx_flat import Operator
+from loopsched.network.onnx_read import wholes
 from loopsched.network.onnx_type import Type, symbols
 from loopsched.problem import Problem
 
@@ -122,8 +123,13 @@ class View:
         if maker is None or maker.op != "Transpose":
             return False
         rank = len(self.shape(i))
-        order = maker.attributes.get("perm", tuple(reversed(range(rank))))
+        order = wholes(maker.attributes, "perm") or tuple(reversed(range(rank)))
         return len(order) == rank >= 2 and order[-2] > order[-1]
+
+    def word(self, name: str, default: str) -> str:
+        """Read an attribute that is a word."""
+        value = self.operator.attributes.get(name, default)
+        return value if isinstance(value, str) else default
 
     def integer(self, name: str, default: int) -> int:
         """Read an attribute that is a whole number."""

@@ -81,6 +81,7 @@ _CONTRIBUTED_VECTOR = SAME_SHAPE | {
     "QLinearGlobalAveragePool",
     "QuantizeLinear",
 }
+_NARROW = frozenset({"GatherBlockQuantized", "MatMulBnb4", "MatMulFpQ4", "MatMulNBits"})
 
 
 def role_of(op: str, domain: str) -> tuple[Role, str]:
@@ -99,6 +100,8 @@ def role_of(op: str, domain: str) -> tuple[Role, str]:
         return ("unsupported", "sums of a classical model") if op in _CLASSICAL else ("vector", "")
     if domain == CONTRIBUTED and op in _CONTRIBUTED_VECTOR:
         return "vector", ""
+    if domain == CONTRIBUTED and op in _NARROW:
+        return "unsupported", "its weights take less than a byte each"
     return "unsupported", f"an operator of '{domain[:60]}' that is not known"
 
 
