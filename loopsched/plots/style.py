@@ -34,7 +34,7 @@ DASHES: tuple[Any, ...] = (
     (0, (1, 3)),
 )
 # Of areas that touch: as light and dark as can be told apart in grey.
-FILLS = ("#0072B2", "#E69F00", "#9BD4F0", "#009E73", "#CC79A7", "#D55E00", "#000000")
+FILLS = ("#0072B2", "#E69F00", "#B8E2F5", "#009E73", "#CC79A7", "#D55E00", "#000000")
 HATCHES = ("", "////", "....", "xxxx", "----", "ooo", "++++")
 INK, GREY, PALE = "0.15", "0.5", "0.9"
 
@@ -107,7 +107,7 @@ def titled(ax: Axes, title: str, *remarks: str, pad: float = 4.0) -> None:
         ax.annotate(line, (0.5, 1), xytext=(0, pad + 1.2 * NOTE * number), ha="center",
                     xycoords="axes fraction", textcoords="offset points", va="bottom",
                     fontsize=NOTE, color=INK)  # fmt: skip
-    ax.set_title(title, fontsize=TITLE, color=INK, pad=pad + 1.2 * NOTE * len(remarks) + 1)
+    ax.set_title(title, fontsize=TITLE, color=INK, pad=pad + 1.2 * NOTE * len(remarks) + 2.5)
 
 
 def legend(ax: Axes, **where: Any) -> None:
@@ -121,6 +121,15 @@ def legend(ax: Axes, **where: Any) -> None:
                 handle.set_sizes([24.0])
         frame = found.get_frame()
         frame.set(linewidth=0, facecolor="white", alpha=0.85)
+
+
+def legend_below(ax: Axes, ncols: int) -> None:
+    """Add a legend below the name of the horizontal axis, however high the Axes is."""
+    from matplotlib.transforms import ScaledTranslation
+
+    down = ScaledTranslation(0, -(LABEL + TICK + 14) / 72, ax.figure.dpi_scale_trans)
+    legend(ax, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=ncols,
+           bbox_transform=ax.transAxes + down)  # fmt: skip
 
 
 def nothing(ax: Axes, text: str) -> None:

@@ -74,8 +74,7 @@ def plot_tiles(found: TileMap, quantity: Quantity = "time", *, ax: Axes | None =
     _heat(ax, values, finite, f"{name} ({unit})")
     _outline(ax, found)
     _marks(ax, found, field, unit)
-    columns = 3 if style.inches(ax) > _NARROW else 1
-    style.legend(ax, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=columns)
+    style.legend_below(ax, 3 if style.inches(ax) > _NARROW else 1)
     return ax
 
 

@@ -144,6 +144,6 @@ def _capacities(ax: Axes, shades: Mapping[int, tuple[str, float]]) -> None:
         ax.scatter([], [], s=24, color=shades[size][0], edgecolors=style.INK, linewidths=0.4,
                    label=format_capacity(size))  # fmt: skip
     if style.inches(ax) < _NARROW:
-        style.legend(ax, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2)
+        style.legend_below(ax, 2)
     else:
         style.legend(ax, loc="center left", bbox_to_anchor=(1.0, 0.5))

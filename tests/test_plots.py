@@ -1,0 +1,731 @@
+"""Plots: what is on the Axes, what is in the files, and what is refused."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.axes import Axes
+from matplotlib.colors import to_hex
+
+from loopsched import (
+    buffer_arch,
+    evaluate,
+    gemm,
+    load_arch,
+    pareto,
+    parse_schedule,
+    search,
+    traffic_curve,
+)
+from loopsched.cli import run
+from loopsched.errors import ConstraintError, InputError, ScheduleError
+from loopsched.plots import style
+from loopsched.plots.figure import new_figure, plot_target, save_figure, save_plots
+from loopsched.plots.labels import Box, Spot, place_labels
+from loopsched.plots.layers import Layer
+from loopsched.plots.measured import (
+    Comparison,
+    Pair,
+    comparisons,
+    measured_figure,
+    measured_rows,
+    plot_measured,
+)
+from loopsched.plots.roofline import plot_roofline, roofline_rows
+from loopsched.plots.ski_slope import plot_ski_slope, ski_slope_rows
+from loopsched.plots.tiles import plot_tiles, tiles_rows
+from loopsched.plots.tornado import plot_tornado, tornado_figure, tornado_rows
+from loopsched.plots.tradeoffs import pareto_rows, plot_pareto
+from loopsched.plots.traffic import bytes_figure, bytes_rows, plot_bytes
+from loopsched.study.sensitivity import Sensitivity
+from loopsched.study.tile_map import tile_map
+from loopsched.validation import validate_counters, validate_times
+
+ARCH = load_arch("titan_v")
+RESULTS = [
+    search(gemm(m=64 * n, n=64, k=96, element_bytes=bytes_), ARCH)
+    for n, bytes_ in ((1, 4), (2, 2), (3, 4))
+]
+PROBLEM = gemm(m=60, n=48, k=64)
+NEST = parse_schedule("M:60@SM N:48@SM K:64 M:10 N:12 K:16", PROBLEM)
+MAP = tile_map(PROBLEM, ARCH, NEST, ["M", "N"])
+
+
+def axes(width: float = 7, height: float = 4.2) -> Axes:
+    found: Axes = new_figure(width, height).subplots()
+    return found
+
+
+def texts(ax: Axes) -> list[str]:
+    return [text.get_text() for text in ax.texts]
+
+
+def legend(ax: Axes) -> list[str]:
+    found = ax.get_legend()
+    return [] if found is None else [text.get_text() for text in found.get_texts()]
+
+
+def offsets(ax: Axes) -> list[tuple[float, float]]:
+    return [(float(x), float(y)) for each in ax.collections for x, y in each.get_offsets()]
+
+
+class TestRoofline:
+    def test_a_point_a_layer_where_its_flops_and_bytes_say(self) -> None:
+        ax = plot_roofline(RESULTS, ARCH, ax=axes())
+        expected = sorted(
+            (one.problem.flops / one.evaluation.dram_bytes,
+             one.problem.flops / one.evaluation.time_s)
+            for one in RESULTS
+        )  # fmt: skip
+        assert [n for place in sorted(offsets(ax)) for n in place] == pytest.approx(
+            [n for place in expected for n in place]
+        )
+        assert ax.get_xlabel() == "operational intensity at DRAM (FLOP/B)"
+        assert ax.get_ylabel() == "performance (FLOP/s)"
+        assert ax.get_xscale() == ax.get_yscale() == "log"
+        assert ax.get_title() == "3 layers on titan_v"
+
+    def test_a_roof_for_each_level_and_each_rate(self) -> None:
+        ax = plot_roofline(RESULTS[:1], ARCH, ax=axes())
+        slopes = set()
+        flats = set()
+        for line in ax.lines:
+            (x, y) = ([float(v) for v in data] for data in line.get_data())
+            if len(x) == 2 and y[0] == y[1]:
+                flats.add(y[0])
+            elif len(x) == 2:
+                slopes.add(round(y[0] / x[0] / 1e6))
+                assert y[1] / x[1] == pytest.approx(y[0] / x[0])
+        assert slopes == {round(level.bandwidth_bytes_per_s / 1e6) for level in ARCH.caches}
+        compute = ARCH.compute
+        rates = {2 * n * compute.units * compute.clock_hz
+                 for _, n in compute.macs_per_cycle_per_unit}  # fmt: skip
+        assert flats >= rates
+        assert "DRAM 652.8 GB/s" in texts(ax)
+        assert any(text.startswith("fp32 12.29 TFLOP/s") for text in texts(ax))
+
+    def test_labels_are_numbers_and_the_slowest_is_largest(self) -> None:
+        layers = [Layer(one.problem, one.evaluation, f"L{n}", 1 + n) for n, one in
+                  enumerate(RESULTS)]  # fmt: skip
+        ax = plot_roofline(layers, ARCH, ax=axes())
+        assert {"L0", "L1", "L2"} <= set(texts(ax))
+        areas = {
+            (round(float(x), 6), round(float(y))): float(area)
+            for each in ax.collections
+            for (x, y), area in zip(each.get_offsets(), each.get_sizes(), strict=True)
+        }
+        slowest = max(layers, key=lambda one: one.evaluation.time_s * one.count)
+        place = (
+            round(slowest.problem.flops / slowest.evaluation.dram_bytes, 6),
+            round(slowest.problem.flops / slowest.evaluation.time_s),
+        )
+        assert areas[place] == max(areas.values())
+
+    def test_rows_are_the_points(self) -> None:
+        rows = roofline_rows(RESULTS, ARCH)
+        assert [row["level"] for row in rows] == ["DRAM", "L2"] * 3
+        for row in rows:
+            assert row["flop_per_s"] <= row["roof_flop_per_s"] * (1 + 1e-12)
+            assert row["operational_intensity"] == row["flops"] / row["bytes"]
+
+    def test_what_binds_is_said_and_counted(self) -> None:
+        ax = plot_roofline(RESULTS, ARCH, ax=axes())
+        bound = [one.evaluation.bound_by for one in RESULTS]
+        for name in set(bound):
+            assert f"{name}: {bound.count(name)}" in legend(ax)
+
+    def test_no_layers(self) -> None:
+        assert offsets(plot_roofline([], ARCH, ax=axes())) == []
+
+
+class TestLabels:
+    @settings(max_examples=25)
+    @given(
+        st.lists(st.tuples(st.floats(0.02, 0.98), st.floats(0.02, 0.98)), max_size=40),
+        st.sampled_from([3.5, 7.0]),
+    )
+    def test_none_over_another_or_over_a_point(
+        self, places: list[tuple[float, float]], width: float
+    ) -> None:
+        ax = axes(width, 2.6)
+        spots = [Spot(x, y, 2.0, str(n)) for n, (x, y) in enumerate(places)]
+        shown = place_labels(ax, spots)
+        assert shown == texts(ax)
+        renderer_boxes = []
+        scale = 72 / ax.figure.figure.dpi
+        for text in ax.texts:
+            x0, y0, x1, y1 = (float(v) * scale for v in text.get_window_extent().extents)
+            renderer_boxes.append(Box(x0, y0, x1, y1))
+        frame = [float(v) * scale for v in ax.get_window_extent().extents]
+        for i, one in enumerate(renderer_boxes):
+            assert frame[0] <= one.left
+            assert one.right <= frame[2]
+            # Half a point of slack: widths are estimated.
+            inner = Box(one.left + 0.5, one.low + 0.5, one.right - 0.5, one.high - 0.5)
+            assert all(inner.is_free_of(other) for other in renderer_boxes[:i])
+
+    def test_one_point_alone_is_labelled(self) -> None:
+        assert place_labels(axes(), [Spot(0.5, 0.5, 2.0, "one"), Spot(0.5, 0.5, 2.0, "")]) == [
+            "one"
+        ]
+
+
+class TestSkiSlope:
+    CURVE = traffic_curve(gemm(m=24, n=16, k=20))
+
+    def test_the_staircase_is_the_curve(self) -> None:
+        ax = plot_ski_slope([self.CURVE], arch=ARCH, ax=axes())
+        x, y = ax.lines[0].get_data()
+        assert ax.lines[0].get_drawstyle() == "steps-post"
+        assert tuple(map(int, x[:-1])) == self.CURVE.capacities_bytes
+        assert tuple(map(int, y[:-1])) == self.CURVE.dram_bytes
+        assert y[-1] == y[-2]
+        assert ax.get_xlabel() == "capacity of the buffer (B)"
+        assert ax.get_ylabel() == "least DRAM traffic (B)"
+        assert {"L2\n4.5 MiB", "L1\n96 KiB"} <= set(texts(ax))
+        names = legend(ax)
+        assert names[0] == "least traffic"
+        assert "compulsory: everything once" in names
+
+    def test_the_bound_is_never_above(self) -> None:
+        ax = plot_ski_slope([self.CURVE], ax=axes())
+        bound = next(line for line in ax.lines if "order" in str(line.get_label()))
+        for capacity, least in zip(*bound.get_data(), strict=True):
+            ours = self.CURVE.at(int(capacity))
+            assert ours is None or least <= ours
+
+    @pytest.mark.parametrize(
+        ("form", "label"),
+        [("bandwidth", "DRAM bandwidth that keeps up (B/s)"),
+         ("intensity", "operational intensity (FLOP/B)")],
+    )  # fmt: skip
+    def test_forms(self, form: Any, label: str) -> None:
+        ax = plot_ski_slope([self.CURVE], arch=ARCH, form=form, ax=axes())
+        assert ax.get_ylabel() == label
+        expected = (
+            self.CURVE.bandwidth(ARCH) if form == "bandwidth" else self.CURVE.intensity()
+        )  # fmt: skip
+        assert [float(v) for v in ax.lines[0].get_ydata()[:-1]] == pytest.approx(expected)
+
+    def test_several(self) -> None:
+        others = [traffic_curve(gemm(m=m, n=4, k=4)) for m in (2, 3)]
+        ax = plot_ski_slope([self.CURVE, *others], ax=axes())
+        assert legend(ax) == [curve.name for curve in (self.CURVE, *others)]
+        many = plot_ski_slope([self.CURVE] * 9, ax=axes())
+        assert many.get_legend() is None
+        assert many.get_title() == "9 problems"
+        assert len(many.lines) == 9
+
+    def test_refusals_and_nothing(self) -> None:
+        with pytest.raises(InputError, match="'bandwidth' needs an arch"):
+            plot_ski_slope([self.CURVE], form="bandwidth")
+        with pytest.raises(InputError, match="did you mean 'traffic'"):
+            plot_ski_slope([self.CURVE], form="trafic")  # type: ignore[arg-type]
+        assert texts(plot_ski_slope([], ax=axes())) == ["no curve"]
+
+    def test_rows(self) -> None:
+        rows = ski_slope_rows([self.CURVE], ARCH)
+        assert [row["dram_bytes"] for row in rows] == list(self.CURVE.dram_bytes)
+        assert "required_dram_bandwidth_bytes_per_s" in rows[0]
+
+
+class TestBytes:
+    def test_stacks_add_up_to_what_layers_move(self) -> None:
+        ax = plot_bytes(RESULTS, ax=axes())
+        tops: dict[int, float] = {}
+        for patch in ax.patches:
+            place = round(patch.get_x() + patch.get_width() / 2)
+            tops[place] = max(tops.get(place, 0.0), patch.get_y() + patch.get_height())
+        assert tops == {n: one.evaluation.dram_bytes for n, one in enumerate(RESULTS)}
+        assert ax.get_ylabel() == "DRAM traffic (kB)"
+        assert legend(ax) == ["at least, in any order", "A", "B", "C"]
+
+    def test_one_layer_has_a_bar_a_boundary(self) -> None:
+        ax = plot_bytes(RESULTS[:1], ax=axes())
+        names = [label.get_text() for label in ax.get_yticklabels()]
+        assert names == ["DRAM - L2", "L2 - L1"]
+        ends = [max(p.get_x() + p.get_width() for p in ax.patches if round(p.get_y() + 0.3) == n)
+                for n in (0, 1)]  # fmt: skip
+        assert ends == [level.promised_bytes for level in RESULTS[0].evaluation.levels]
+        assert len(ax.patches) == 6
+
+    def test_colours_never_stand_alone(self) -> None:
+        ax = plot_bytes(RESULTS, ax=axes())
+        looks = {(to_hex(patch.get_facecolor()), patch.get_hatch()) for patch in ax.patches}
+        assert len({colour for colour, _ in looks}) == len({hatch for _, hatch in looks}) == 3
+
+    def test_a_figure_has_a_panel_a_level(self) -> None:
+        assert len(bytes_figure(RESULTS).axes) == 2
+        assert len(bytes_figure(RESULTS[:1]).axes) == 1
+
+    def test_rows_and_refusals(self) -> None:
+        rows = bytes_rows(RESULTS[:1])
+        assert sum(row["bytes"] for row in rows if row["level"] == "DRAM") == (
+            RESULTS[0].evaluation.dram_bytes
+        )
+        with pytest.raises(InputError, match="no boundary of level 'L3'"):
+            plot_bytes(RESULTS, level="L3")
+        assert texts(plot_bytes([], ax=axes())) == ["no layers"]
+
+    def test_94_layers_leave_ticks_out(self) -> None:
+        many = [Layer(RESULTS[0].problem, RESULTS[0].evaluation, str(n)) for n in range(94)]
+        ax = plot_bytes(many, ax=axes(3.5, 2.6))
+        labels = [label.get_text() for label in ax.get_xticklabels()]
+        assert 4 < len(labels) < 16
+        assert labels[0] == "0"
+
+
+def literal(sizes: tuple[int, int]) -> str:
+    """The nest of the map, written out by hand."""
+    m, n = sizes
+    return f"M:60@SM N:48@SM K:64 M:{m} N:{n} K:16"
+
+
+class TestTiles:
+    def test_each_cell_is_the_score_of_that_schedule(self) -> None:
+        for cell in MAP.cells[::17]:
+            nest = parse_schedule(literal(cell.sizes), PROBLEM)
+            assert cell.evaluation is not None
+            assert cell.evaluation.time_s == evaluate(PROBLEM, nest, ARCH).time_s
+            assert str(cell.schedule) == str(nest)
+
+    def test_sizes_differ_in_trip_counts(self) -> None:
+        assert MAP.sizes[1] == tuple(sorted({-(-48 // n) for n in range(1, 49)}))
+        assert set(MAP.sizes[0]) == {-(-60 // n) for n in range(1, 61)}
+        assert MAP.current == (10, 12)
+
+    @settings(max_examples=40)
+    @given(st.integers(1, 4000), st.integers(3, 60), st.data())
+    def test_sizes_are_few_and_hold_what_matters(
+        self, whole: int, steps: int, data: st.DataObject
+    ) -> None:
+        from loopsched.study.tile_map import _sizes
+
+        current = data.draw(st.integers(1, whole))
+        sizes = _sizes(whole, current, steps)
+        assert {1, current, whole} <= set(sizes)
+        assert len(sizes) <= max(steps, 3)
+        useful = {-(-whole // n) for n in range(1, whole + 1)}
+        assert set(sizes) <= useful | {current}
+        assert list(sizes) == sorted(set(sizes))
+
+    def test_other_tiles_give_way(self) -> None:
+        nest = parse_schedule("M:60 N:48 K:64 M:20 N:48 M:5 K:64", PROBLEM)
+        found = tile_map(PROBLEM, ARCH, nest, ["M:20", "K"])
+        by_size = {cell.sizes: str(cell.schedule) for cell in found.cells}
+        # K has one loop: another goes around the innermost loops that are all different.
+        assert found.current == (20, 64)
+        assert by_size[20, 64] == "M:60 N:48 K:64 M:20 N:48 M:5 K:64"
+        assert by_size[3, 32] == "M:60 N:48 K:64 M:3 N:48 M:3 K:32"
+        inner = tile_map(PROBLEM, ARCH, nest, ["M", "K"])
+        by_size = {cell.sizes: str(cell.schedule) for cell in inner.cells}
+        assert by_size[30, 8] == "M:60 N:48 K:64 M:30 N:48 M:30 K:8"
+
+    def test_a_loop_is_added_around_the_body(self) -> None:
+        nest = parse_schedule("M:60@SM K:64 M:10 N:48 K:16", PROBLEM)
+        found = tile_map(PROBLEM, ARCH, nest, ["N", "M"])
+        by_size = {cell.sizes: str(cell.schedule) for cell in found.cells}
+        assert by_size[12, 10] == "M:60@SM K:64 N:48 M:10 N:12 K:16"
+        # A loop of one trip changes nothing.
+        score = found.by_sizes[48, 10].evaluation
+        assert score is not None
+        assert score.time_s == evaluate(PROBLEM, nest, ARCH).time_s
+
+    def test_the_best_is_the_least(self) -> None:
+        scores = [cell.evaluation.time_s for cell in MAP.cells if cell.evaluation]
+        best = MAP.best()
+        assert best.evaluation is not None
+        assert best.evaluation.time_s == min(scores)
+        moved = MAP.best("dram_bytes").evaluation
+        assert moved is not None
+        assert moved.dram_bytes == min(
+            cell.evaluation.dram_bytes for cell in MAP.cells if cell.evaluation
+        )
+
+    def test_jobs_change_nothing(self) -> None:
+        found = tile_map(PROBLEM, ARCH, NEST, ["M", "N"], steps=4, jobs=2)
+        assert found.rows() == tile_map(PROBLEM, ARCH, NEST, ["M", "N"], steps=4).rows()
+
+    def test_axes(self) -> None:
+        ax = plot_tiles(MAP, ax=axes())
+        assert ax.get_xlabel() == "tile size of N (elements)"
+        assert ax.get_ylabel() == "tile size of M (elements)"
+        image = ax.images[0].get_array()
+        assert image is not None
+        assert image.shape == tuple(map(len, MAP.sizes))
+        place = (MAP.sizes[0].index(10), MAP.sizes[1].index(12))
+        assert float(image[place]) == evaluate(PROBLEM, NEST, ARCH).time_s
+        bar = ax.figure.axes[1]
+        assert bar.get_ylabel() == "promised time (s)"
+        ring = next(line for line in ax.lines if str(line.get_label()).startswith("the schedule"))
+        assert (ring.get_ydata()[0], ring.get_xdata()[0]) == place
+        assert plot_tiles(MAP, "dram_bytes").figure.axes[1].get_ylabel() == (
+            "promised DRAM traffic (B)"
+        )
+        with pytest.raises(InputError, match="quantity 'joules' is unknown"):
+            plot_tiles(MAP, "joules")  # type: ignore[arg-type]
+
+    def test_what_does_not_fit(self) -> None:
+        small = buffer_arch(capacity_bytes=8, policy="explicit")
+        nest = parse_schedule("M:60 N:48 K:64 M:10 N:12", PROBLEM)
+        found = tile_map(PROBLEM, small, nest, steps=4)
+        assert all(cell.evaluation is None and not cell.keeps for cell in found.cells)
+        assert "nothing fits" in texts(plot_tiles(found, ax=axes()))
+        with pytest.raises(ScheduleError, match="no tile sizes of"):
+            found.best()
+
+    def test_the_outline_is_where_levels_hold_as_much(self) -> None:
+        score = evaluate(PROBLEM, NEST, ARCH)
+        for cell in MAP.cells:
+            assert cell.evaluation is not None
+            holds = all(
+                now.fit_position <= then.fit_position
+                for now, then in zip(cell.evaluation.levels, score.levels, strict=True)
+            )
+            assert cell.keeps == holds
+
+    @pytest.mark.parametrize(
+        ("dims", "message"),
+        [
+            (["M"], "dims is M; two dimensions"),
+            (["M", "M"], "'M' is given twice"),
+            (["M", "Q"], "no loop of 'Q'"),
+            (["M:11", "N"], "no loop 'M:11'; did you mean 'M:10'"),
+            (["M", "a b"], "no loop of 'a b'"),
+        ],
+    )
+    def test_refusals(self, dims: Sequence[str], message: str) -> None:
+        with pytest.raises(ConstraintError, match=message):
+            tile_map(PROBLEM, ARCH, NEST, dims)
+        with pytest.raises(ConstraintError, match="steps is 2"):
+            tile_map(PROBLEM, ARCH, NEST, steps=2)
+
+    def test_rows(self) -> None:
+        rows = tiles_rows(MAP)
+        assert len(rows) == len(MAP.cells)
+        assert sum(row["is_current"] for row in rows) == 1
+        assert {"M", "N", "time_s", "dram_bytes"} <= set(rows[0])
+
+
+class TestPareto:
+    FRONT = pareto(gemm(m=256, n=256, k=256), ARCH)
+
+    def test_every_point_is_drawn_and_named(self) -> None:
+        ax = plot_pareto({"mine": self.FRONT}, ax=axes())
+        drawn = sorted(offsets(ax))
+        assert drawn == sorted((point.dram_bytes, point.time_s) for point in self.FRONT)
+        assert ax.get_xlabel() == "DRAM traffic (B)"
+        assert ax.get_ylabel() == "promised time (s)"
+        assert any(text.endswith("KiB") for text in texts(ax))
+
+    def test_larger_capacities_are_larger_and_darker(self) -> None:
+        ax = plot_pareto({"mine": self.FRONT}, ax=axes())
+        areas = [float(each.get_sizes()[0]) for each in ax.collections]
+        assert areas == sorted(areas)
+        assert len(set(areas)) == len({point.capacity_bytes for point in self.FRONT})
+
+    def test_several_problems_have_a_legend(self) -> None:
+        ax = plot_pareto({"one": self.FRONT, "two": self.FRONT[:1]}, ax=axes())
+        assert {"one", "two"} <= set(legend(ax))
+        assert texts(plot_pareto({"none": ()}, ax=axes())) == ["nothing fits"]
+
+    def test_rows(self) -> None:
+        rows = pareto_rows({"mine": self.FRONT})
+        assert [row["dram_bytes"] for row in rows] == [point.dram_bytes for point in self.FRONT]
+
+
+class TestMeasured:
+    def test_points_and_errors(self) -> None:
+        pairs = (Pair("", 10.0, 11.0), Pair("", 100.0, 70.0), Pair("", 0.0, 5.0))
+        ax = plot_measured(Comparison("DRAM reads", "B", 0.2, pairs), ax=axes(3.5, 3.5))
+        points = [place for each in ax.collections for place in each.get_offsets()
+                  if each.get_sizes().size]  # fmt: skip
+        assert [(float(x), float(y)) for x, y in points] == [(10.0, 11.0), (100.0, 70.0)]
+        assert ax.get_xlabel() == "measured (B)"
+        assert ax.get_ylabel() == "predicted (B)"
+        # (10 % + 30 %) / 2
+        assert "2 rows, off by 20.0 % (mean 20.0 %)" in texts(ax)
+        assert "1 with 0: not shown" in texts(ax)
+        assert ax.get_xlim() == ax.get_ylim()
+
+    def test_nothing_to_compare(self) -> None:
+        ax = plot_measured(Comparison("DRAM writes", "B", 0.2, (Pair("", 0.0, 0.0),)), ax=axes())
+        assert "nothing to compare" in texts(ax)
+        assert len(measured_figure([]).axes) == 1
+
+    def test_panels(self, tmp_path: Path) -> None:
+        row = {"problem": "gemm:m=64,n=64,k=64", "schedule": "M:64@SM N:64 K:64 M:8"}
+        found = comparisons(
+            validate_counters([row | {"dram_read_bytes": 40000}], "titan_v", method="evaluate")
+        )
+        assert [one.title for one in found] == ["DRAM reads", "DRAM writes", "L2 reads"]
+        assert measured_rows(found)[0]["measured"] == 40000.0
+        times = comparisons(validate_times("titan_v_measured", where={"kind": "gemm"}))
+        assert all(one.unit == "s" for one in times)
+        assert max(pair.measured for one in times for pair in one.pairs) < 10  # seconds
+        figure = measured_figure(times)
+        assert len(figure.axes) == len(times)
+
+
+def _sensitivity() -> Sensitivity:
+    from loopsched import Workload, sensitivity
+
+    workload = Workload("tiny", (gemm(m=64, n=64, k=64),))
+    vary = {"dram.bandwidth": [0.5, 2], "compute.clock": [0.5, 2]}
+    return sensitivity(workload, ARCH, vary)
+
+
+SENSITIVITY = _sensitivity()
+
+
+class TestTornado:
+    def test_bars_are_the_changes(self) -> None:
+        ax = plot_tornado(SENSITIVITY, "time", ax=axes())
+        widths = sorted(float(bar.get_width()) for bar in ax.patches)
+        base = SENSITIVITY.base.time_s
+        expected = sorted(
+            100 * (one.time_s / base - 1)
+            for one in SENSITIVITY.points
+            if one.key in [label.get_text() for label in ax.get_yticklabels()]
+        )
+        assert widths == pytest.approx(expected)
+        assert ax.get_xlabel().startswith("change (%) from ")
+        assert legend(ax) == ["smallest factor", "largest factor"]
+
+    def test_rows_and_figure(self) -> None:
+        rows = tornado_rows(SENSITIVITY)
+        assert {row["quantity"] for row in rows} == {"time", "estimate"}
+        assert {row["end"] for row in rows} == {"lowest", "highest"}
+        assert len(tornado_figure(SENSITIVITY).axes) == 2
+
+
+class TestStyle:
+    @given(st.floats(1e-9, 1e15), st.floats(1.05, 1e9))
+    def test_ticks_are_inside_and_few(self, low: float, ratio: float) -> None:
+        for most in (3, 7):
+            ticks = style.log_ticks(low, low * ratio, most)
+            assert 1 <= len(ticks) <= 2 * most
+            assert all(low * 0.999 <= tick <= low * ratio * 1.001 for tick in ticks)
+            assert ticks == sorted(ticks)
+
+    @given(st.integers(0, 2**50))
+    def test_capacities_have_binary_prefixes(self, value: int) -> None:
+        text = style.binary(value)
+        number, _, prefix = text.partition(" ")
+        power = ["", "Ki", "Mi", "Gi", "Ti", "Pi"].index(prefix)
+        assert math.isclose(float(number) * 1024**power, value, rel_tol=1e-3)
+
+    @given(st.floats(1e-12, 1e18))
+    def test_ticks_have_decimal_prefixes(self, value: float) -> None:
+        number, _, prefix = style.decimal(value).partition(" ")
+        power = 3 * ("pnµm".index(prefix) - 4) if prefix in "pnµm" and prefix else 3 * (
+            ["", "k", "M", "G", "T", "P", "E"].index(prefix)
+        )  # fmt: skip
+        assert math.isclose(float(number) * 10.0**power, value, rel_tol=1e-3)
+
+    def test_colours_markers_and_dashes_come_together(self) -> None:
+        looks = [style.look(n) for n in range(7)]
+        for field in ("colour", "fill", "marker", "hatch"):
+            assert len({getattr(look, field) for look in looks}) == 7
+
+    def test_fills_can_be_told_apart_in_grey(self) -> None:
+        def grey(colour: str) -> float:
+            r, g, b = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+            return 0.299 * r + 0.587 * g + 0.114 * b
+
+        first, second, third = sorted(grey(colour) for colour in style.FILLS[:3])
+        assert second - first > 0.15
+        assert third - second > 0.15
+
+
+DRAWN: dict[str, tuple[Callable[[], list[Any]], Callable[[], Any]]] = {
+    "roofline": (
+        lambda: roofline_rows(RESULTS, ARCH),
+        lambda: plot_roofline(RESULTS, ARCH),
+    ),
+    "bytes": (lambda: bytes_rows(RESULTS), lambda: bytes_figure(RESULTS)),
+    "tiles": (lambda: tiles_rows(MAP), lambda: plot_tiles(MAP)),
+    "tornado": (lambda: tornado_rows(SENSITIVITY), lambda: tornado_figure(SENSITIVITY)),
+    "pareto": (
+        lambda: pareto_rows({"mine": TestPareto.FRONT}),
+        lambda: plot_pareto({"mine": TestPareto.FRONT}),
+    ),
+    "ski": (
+        lambda: ski_slope_rows([TestSkiSlope.CURVE]),
+        lambda: plot_ski_slope([TestSkiSlope.CURVE], arch=ARCH),
+    ),
+}
+STARTS = {".svg": b"<?xml", ".png": b"\x89PNG", ".pdf": b"%PDF"}
+
+
+class TestFiles:
+    @pytest.mark.parametrize(
+        ("name", "suffix"),
+        [*((name, suffix) for name in DRAWN for suffix in (".svg", ".csv")),
+         ("bytes", ".png"), ("ski", ".pdf")],
+    )  # fmt: skip
+    def test_each_form_twice_the_same(self, name: str, suffix: str, tmp_path: Path) -> None:
+        rows, draw = DRAWN[name]
+        found = []
+        for folder in ("one", "two"):
+            (tmp_path / folder).mkdir()
+            target = plot_target(tmp_path / folder / f"plot{suffix}")
+            save_plots([target], rows, draw)
+            found.append(target.read_bytes())
+            assert list((tmp_path / folder).iterdir()) == [target]
+        assert found[0] == found[1]
+        assert found[0].startswith(STARTS.get(suffix, b""))
+        if suffix == ".csv":
+            read = list(csv.DictReader(found[0].decode().splitlines()))
+            assert [list(row.values()) for row in read] == [
+                ["" if value is None else str(value) for value in row.values()] for row in rows()
+            ]
+
+    def test_a_users_settings_change_nothing(self, tmp_path: Path) -> None:
+        import matplotlib as mpl
+
+        rows, draw = DRAWN["ski"]
+        save_plots([tmp_path / "plain.svg"], rows, draw)
+        with mpl.rc_context({"font.size": 20, "axes.facecolor": "red", "lines.linewidth": 9}):
+            save_plots([tmp_path / "odd.svg"], rows, draw)
+            assert mpl.rcParams["font.size"] == 20
+        assert (tmp_path / "plain.svg").read_bytes() == (tmp_path / "odd.svg").read_bytes()
+
+    def test_nothing_half_written(self, tmp_path: Path) -> None:
+        target = tmp_path / "plot.svg"
+        target.write_text("before")
+
+        class Broken:
+            def savefig(self, path: Path, **_: object) -> None:
+                Path(path).write_text("half")
+                raise OSError(28, "No space left on device")
+
+        with pytest.raises(InputError, match="cannot be written: No space left"):
+            save_figure(Broken(), target)  # type: ignore[arg-type]
+        assert target.read_text() == "before"
+        assert list(tmp_path.iterdir()) == [target]
+
+    @pytest.mark.parametrize(
+        ("name", "message"),
+        [
+            ("x.txt", "a plot ends in .svg, .png, .pdf or .csv"),
+            ("x", "a plot ends in"),
+            ("no/x.svg", "no such folder"),
+            ("folder.svg", "is a folder"),
+        ],
+    )
+    def test_refused_before_the_work(self, name: str, message: str, tmp_path: Path) -> None:
+        (tmp_path / "folder.svg").mkdir()
+        with pytest.raises(InputError, match=message):
+            plot_target(tmp_path / name)
+
+
+def read_csv(name: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(Path(name).read_text().splitlines()))
+
+
+PROBLEM_TEXT = "gemm:m=60,n=48,k=64"
+
+
+class TestCommands:
+    @pytest.fixture(autouse=True)
+    def _here(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("COLUMNS", "80")
+
+    def test_search(self, capsys: pytest.CaptureFixture[str]) -> None:
+        files = ["--plot", "r.svg", "--plot", "r.csv", "--plot-bytes", "b.png", "--plot-bytes",
+                 "b.csv"]  # fmt: skip
+        assert run(["search", PROBLEM_TEXT, "--top", "2", *files]) == 0
+        assert Path("r.svg").read_bytes().startswith(b"<?xml")
+        assert Path("b.png").read_bytes().startswith(b"\x89PNG")
+        roofline = read_csv("r.csv")
+        assert [row["level"] for row in roofline] == ["DRAM", "L2"]
+        # The two best schedules are compared in bytes.
+        moved = read_csv("b.csv")
+        assert {row["label"] for row in moved} == {"0", "0.2"}
+
+    @pytest.mark.parametrize(
+        ("files", "message"),
+        [
+            (["--plot", "x.jpg"], "a plot ends in"),
+            (["--plot", "x.svg", "--plot-bytes", "x.svg"], "x.svg: would be written twice"),
+            (["--plot", "x.csv", "--out", "./x.csv"], "would be written twice"),
+            (["--plot", "x.svg", "--plot", "no/x.svg"], "no such folder"),
+        ],
+    )
+    def test_refused_before_the_search(
+        self, files: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert run(["search", PROBLEM_TEXT, *files]) == 3
+        printed = capsys.readouterr()
+        assert message in printed.err
+        assert printed.out == ""
+        assert not list(Path().iterdir())
+
+    def test_csv_needs_no_matplotlib(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+        assert run(["pareto", PROBLEM_TEXT, "--plot", "p.csv"]) == 0
+        assert Path("p.csv").read_text().startswith("problem,capacity_bytes,time_s")
+        assert run(["pareto", PROBLEM_TEXT, "--plot", "p.svg"]) == 1
+        assert "the extra 'plot'" in capsys.readouterr().err
+
+    def test_pareto(self, capsys: pytest.CaptureFixture[str]) -> None:
+        command = ["pareto", PROBLEM_TEXT, "-c", "1 MiB", "-c", "128 KiB"]
+        assert run([*command, "--format", "csv", "--plot", "p.pdf"]) == 0
+        rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+        front = pareto(PROBLEM, ARCH, capacities_bytes=[2**20, 2**17])
+        assert [int(row["dram_bytes"]) for row in rows] == [point.dram_bytes for point in front]
+        assert run(command) == 0
+        printed = capsys.readouterr().out
+        assert "1 MiB" in printed or "128 KiB" in printed
+        assert all(len(line) <= 80 for line in printed.splitlines())
+        assert run(["pareto", PROBLEM_TEXT, "-c", "64"]) == 3
+
+    def test_pareto_of_several(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run(["pareto", "alexnet", "-l", "1", "-l", "2", "--format", "csv", "-c",
+                    "1 MiB"]) == 0  # fmt: skip
+        rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+        assert len({row["problem"] for row in rows}) == 2
+
+    def test_tiles(self, capsys: pytest.CaptureFixture[str]) -> None:
+        command = ["tiles", PROBLEM_TEXT, str(NEST), "--dims", "M,N"]
+        assert run([*command, "--format", "csv"]) == 0
+        rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
+        assert len(rows) == len(MAP.cells)
+        assert [row["schedule"] for row in rows] == [str(cell.schedule) for cell in MAP.cells]
+        assert run([*command, "--plot", "t.png"]) == 0
+        assert Path("t.png").read_bytes().startswith(b"\x89PNG")
+        printed = capsys.readouterr().out
+        lines = printed.splitlines()
+        assert all(len(line) <= 80 for line in lines)
+        assert lines[0].split()[:3] == ["M", "\\", "N"]
+        line = next(line for line in lines if line.split()[:1] == ["10"])
+        assert line.count("*") == 1
+        score, best = evaluate(PROBLEM, NEST, ARCH), MAP.best().evaluation
+        assert best is not None
+        column = lines[0].split()[3:].index("12")
+        assert line.split()[1 + column] == f"{score.time_s / best.time_s:.3g}*"
+
+    def test_tiles_of_the_best_schedule(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run(["tiles", PROBLEM_TEXT, "--steps", "3", "-q", "dram_bytes"]) == 0
+        assert "Promised DRAM traffic with tiles of" in capsys.readouterr().out
+        assert run(["tiles", "alexnet"]) == 3
+        assert "8 problems, but one is needed" in capsys.readouterr().err
+        assert run(["tiles", PROBLEM_TEXT, "--dims", "M,Q"]) == 3
+
+    def test_sensitivity(self, capsys: pytest.CaptureFixture[str]) -> None:
+        command = ["sensitivity", PROBLEM_TEXT, "-v", "dram.bandwidth=2"]
+        assert run([*command, "--plot", "t.csv", "--plot", "t.svg"]) == 0
+        rows = read_csv("t.csv")
+        assert {row["parameter"] for row in rows} == {"DRAM.bandwidth"}
+        assert Path("t.svg").exists()
