@@ -199,9 +199,7 @@ def _print(run: SweepRun, form: Style) -> None:
         _print_group(list(group), run.keys)
     n_machines = len({row["arch"] for row in rows})
     if n_machines > 1:
-        output.print_text(
-            "* no variation of the same machine is as good with nothing greater and something less."
-        )
+        output.print_text("* no variation of the same machine with smaller numbers does as well.")
     output.print_text(_state(run))
 
 

@@ -330,13 +330,17 @@ def _check_energies(check: Checker, objectives: Sequence[str], machines: Sequenc
             )
 
 
-def number_of(machine: Machine, key: str) -> float | int | None:
+def number_of(machine: Machine, key: str) -> float | None:
     """Look up one of the sweep's numbers in a machine; None: it has no such.
 
     Of ``compute.macs``, which has no unit of its own, the factor.
     """
+    for one in machine.settings:
+        # As it was asked for: the machine's own may be off by the last digit.
+        if one.key == key and (key == "compute.macs" or not one.is_factor):
+            return float(one.value)
     if key == "compute.macs":
-        return next((one.value for one in machine.settings if one.key == key), 1.0)
+        return 1.0
     if key not in variable_keys(machine.arch):
         return None
     return machine.arch.value(key)
