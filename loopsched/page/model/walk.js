@@ -20,6 +20,13 @@ function piecesOf(loops, first, end, dim, length) {
   return pieces + (left > 0 ? 1 : 0);
 }
 
+/** Items that a list makes of a region where each dimension has one loop. */
+function itemsOfSimple(loops, first, end, lengths) {
+  let items = 1;
+  for (let k = first; k < end; k++) items *= quotientAbove(lengths[loops[k].dim], loops[k].extent);
+  return items;
+}
+
 /** Items that some loops of a list make of a region. */
 function itemsOfRegion(loops, first, end, lengths) {
   let items = 1;
@@ -51,7 +58,8 @@ function locate(program, digits, pick, begin, stop, piece, length) {
     const instance = quotient(left, inside);
     let number = digits[i] * instances + instance;
     left -= instance * inside;
-    const items = itemsOfRegion(loops, first, end, length);
+    const itemsOfList = isSimple ? itemsOfSimple : itemsOfRegion;
+    const items = itemsOfList(loops, first, end, length);
     if (number >= items) return false; // items of a list that its region clips are fewer
     let insideOne = isSimple ? items : 0;
     for (let k = first; k < end; k++) {
@@ -240,10 +248,12 @@ function walk(program, tables, sizes, capacity, hasPoint, hasBounds) {
   do {
     if (wentOn < inside) {
       outers.forEach((one, number) => {
-        one.piece.fill(0);
-        one.length.set(sizes);
+        for (let d = 0; d < nDims; d++) {
+          one.piece[d] = 0;
+          one.length[d] = sizes[d];
+        }
         one.isThere = locate(program, digits, number * nInner, 0, inside, one.piece, one.length);
-        one.row.set(tables.firstRows);
+        for (let a = 0; a < nAxes; a++) one.row[a] = tables.firstRows[a];
         addRows(tables, one.piece, one.row);
       });
     }
