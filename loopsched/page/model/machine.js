@@ -148,7 +148,9 @@ function nestedUnits(arch, lanes) {
 /** The data type whose rate counts: the widest input's. */
 function dataTypeOf(problem, arch) {
   let width = 0n;
-  for (const tensor of problem.tensors) if (!tensor.isOutput) width = bigLarger(width, tensor.width);
+  for (const tensor of problem.tensors) {
+    if (!tensor.isOutput) width = bigLarger(width, tensor.width);
+  }
   const known = arch.rates.map(([name]) => name);
   for (const [size, names] of DATA_TYPES_OF) {
     if (size < width) continue;

@@ -2,7 +2,8 @@
 
 const MOST_LOOPS = 1000;
 // White space as Python's \s has it.
-const BLANKS = "\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
+const BLANKS =
+  "\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
 
 // Other people's names for the dimensions of a convolution, case folded.
 const CONV_ALIASES = {
