@@ -21,12 +21,12 @@ loopsched search model.onnx --batch 8     models go wherever a WORKLOAD does
 _LAYERS = (
     Column("#"),
     words("layer", shrinks="middle"),
-    words("operator", spare=2),
+    words("operator", spare=3),
     words("shape", spare=1),
     Column("count"),
     Column("work"),
-    Column("data"),
-    Column("weights", spare=3),
+    Column("data", spare=2),
+    Column("weights", spare=4),
 )
 _LEFT_OUT = (
     words("left out"),
@@ -99,4 +99,6 @@ def _totals(found: Network, layers: list[dict[str, Any]], left_out: list[dict[st
     if found.params:
         text += f"; {found.params:,} parameters, {scaled(found.weight_bytes, 'B')}"
     n_left = sum(row["count"] for row in left_out)
-    return text + (f"; {n_left} operators with work are left out." if n_left else ".")
+    if n_left:
+        text += f"; {n_left} operator{'s' * (n_left > 1)} with work left out"
+    return f"{text}."

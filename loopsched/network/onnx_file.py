@@ -67,8 +67,8 @@ def load_onnx(
     where = str(path)
     versions = _versions(model)
     flat = flatten(model)
-    types, note = infer_types(flat, versions, batch, dims or {}, where)
-    return network_of(flat, types, Path(path).stem, _source(model, versions, note))
+    known = infer_types(flat, versions, batch, dims or {}, where)
+    return network_of(flat, known, Path(path).stem, _source(model, versions, known.note))
 
 
 def _versions(model: Any) -> dict[str, int]:

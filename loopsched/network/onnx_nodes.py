@@ -11,6 +11,7 @@ from loopsched.network import onnx_composites, onnx_convolutions, onnx_products
 from loopsched.network.graph import Network, Node, Role, Value
 from loopsched.network.onnx_flat import Flat, Operator
 from loopsched.network.onnx_type import Type
+from loopsched.network.onnx_types import Known
 from loopsched.network.onnx_view import Part, UnsayableError, View
 from loopsched.network.operators import CONTRIBUTED, role_of
 from loopsched.problem import Problem
@@ -47,20 +48,20 @@ _CONTRIBUTED: Mapping[str, Builder] = {
 _NOT_WEIGHTS = (7, 8, 9)
 
 
-def network_of(flat: Flat, types: Mapping[str, Type], name: str, source: str) -> Network:
+def network_of(flat: Flat, known: Known, name: str, source: str) -> Network:
     """Build the network of a flat model whose types are known.
 
     Parameters
     ----------
     flat : Flat
-    types : mapping of str to Type
+    known : Known
     name, source : str
 
     Returns
     -------
     Network
     """
-    return _Builder(flat, types).network(name, source)
+    return _Builder(flat, known).network(name, source)
 
 
 class _Names:
@@ -86,9 +87,10 @@ class _Names:
 class _Builder:
     """Turns a flat model with types into a network."""
 
-    def __init__(self, flat: Flat, types: Mapping[str, Type]) -> None:
+    def __init__(self, flat: Flat, known: Known) -> None:
         self.flat = flat
-        self.types = types
+        self.types = known.types
+        self.open = known.open
         self.makers = {name: one for one in flat.operators for name in one.outputs if name}
         self.readers: dict[str, list[Operator]] = {}
         for operator in flat.operators:
@@ -166,7 +168,7 @@ class _Builder:
             why = f"in the loop {changed[0][:60]!r} shapes change from step to step"
             return [], "unsupported", why
         try:
-            found = builder(View(operator, self.types, self.makers, self.readers))
+            found = builder(View(operator, self.types, self.makers, self.readers, self.open))
         except UnsayableError as error:
             return [], "unsupported", str(error)
         except InputError as error:

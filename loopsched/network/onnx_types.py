@@ -17,7 +17,7 @@ _FIXED = "fixed batch"
 
 def infer_types(
     flat: Flat, versions: Mapping[str, int], batch: int | None, dims: Mapping[str, int], where: str
-) -> tuple[dict[str, Type], str]:
+) -> Known:
     """Find the type of every value, with the symbols that are given set.
 
     Parameters
@@ -33,8 +33,7 @@ def infer_types(
 
     Returns
     -------
-    dict of str to Type, and str
-        And what was done about the batch, in words.
+    Known
     """
     inputs = {name: type_of(value) for name, value in flat.inputs}
     binding = _bind(inputs, batch, dims, where)
@@ -46,7 +45,27 @@ def infer_types(
     types = run_inference(flat, versions[""], bound, hints)
     if binding.note == _FIXED:
         _check_reshapes(flat, types, where)
-    return types, f"batch {binding.batch}" if binding.batch else ""
+    given = [f"batch {binding.batch}"] if binding.batch else []
+    given += [f"{name} {length}" for name, length in dims.items()]
+    return Known(types, symbols(bound.values()), ", ".join(given))
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of the values of a model.
+
+    Parameters
+    ----------
+    types : mapping of str to Type
+    open : tuple of str
+        Symbols of the inputs that have no length.
+    note : str
+        The lengths that symbols were given, in words.
+    """
+
+    types: Mapping[str, Type]
+    open: tuple[str, ...] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)

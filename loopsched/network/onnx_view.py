@@ -9,7 +9,7 @@ from typing import Any
 from loopsched.arguments import show
 from loopsched.network.onnx_flat import Operator
 from loopsched.network.onnx_read import wholes
-from loopsched.network.onnx_type import Type, symbols
+from loopsched.network.onnx_type import Type
 from loopsched.problem import Problem
 
 # An operand that comes through these is stored as what goes into them.
@@ -54,12 +54,15 @@ class View:
         Which operator makes a value.
     readers : mapping of str to sequence of Operator
         Which operators read it.
+    open : tuple of str
+        Symbols of the model's inputs that have no length.
     """
 
     operator: Operator
     types: Mapping[str, Type]
     makers: Mapping[str, Operator]
     readers: Mapping[str, Sequence[Operator]]
+    open: tuple[str, ...] = ()
 
     def name(self, i: int) -> str:
         """Name of the value that is input ``i``."""
@@ -84,13 +87,17 @@ class View:
         name = self.name(i)
         known = self.types.get(name, Type())
         if known.shape is None:
-            open_ = [one for one in symbols([known]) if not one.startswith("unk__")]
-            hint = "".join(f"; give --dim {one}=N" for one in open_[:3])
-            after = f", after {known.lost[:80]}" if known.lost and not hint else ""
-            raise UnsayableError(f"the shape of {show(name)} is not known: {known}{after}{hint}")
+            raise UnsayableError(self._unknown(name, known))
         if 0 in known.shape:
             raise UnsayableError(f"{show(name)} has no elements: {known}")
         return known.shape
+
+    def _unknown(self, name: str, known: Type) -> str:
+        if self.open:
+            given = " ".join(f"--dim {one}=N" for one in self.open[:3])
+            return f"lengths are open; give {given}"
+        after = f", after {known.lost[:80]}" if known.lost else ""
+        return f"the shape of {show(name)} is not known: {known}{after}"
 
     def width(self, i: int) -> int:
         """Bytes of an element of input ``i``, as it is stored."""

@@ -55,8 +55,9 @@ def network_rows(network: Network) -> list[dict[str, Any]]:
             bare = node.problem.renamed("-")
             first.setdefault(bare, node)
             counts[bare] = counts.get(bare, 0) + node.count
+    weights = _stored(network)
     rows = [
-        _layer_row(number, node, problem, counts[problem], network)
+        _layer_row(number, node, problem, counts[problem], weights)
         for number, (problem, node) in enumerate(first.items())
     ]
     rows += [
@@ -66,10 +67,19 @@ def network_rows(network: Network) -> list[dict[str, Any]]:
     return rows + [_row(role, op, count) for op, role, count in network.passed]
 
 
+def _stored(network: Network) -> set[str]:
+    """Find the weights, also where they are only turned or widened before they are used."""
+    found = {value.name for value in network.values if value.is_weight}
+    for node in network.nodes:
+        is_same = node.role == "shape" or node.op == "DequantizeLinear"
+        if is_same and node.inputs and node.inputs[0] in found:
+            found |= set(node.outputs)
+    return found
+
+
 def _layer_row(
-    number: int, node: Node, problem: Problem, count: int, network: Network
+    number: int, node: Node, problem: Problem, count: int, weights: set[str]
 ) -> dict[str, Any]:
-    weights = {value.name for value in network.values if value.is_weight}
     sizes = {tensor.name: tensor_bytes(problem, tensor) for tensor in problem.tensors}
     stored = sum(sizes[tensor] for tensor, value in node.operands if value in weights)
     return _row(
