@@ -14,6 +14,7 @@ import pytest
 
 from loopsched import (
     InputError,
+    compare,
     conv2d,
     evaluate,
     gemm,
@@ -163,6 +164,7 @@ def test_a_long_curve_is_thinned_to_steps_that_are_exact(
         ({"rank": 7}, "layer 0: no row of rank 1"),
         ({"rank": 2}, "layer 0: rank 2 occurs 2 times"),
         ({"levels": [1, 2]}, "row 1: level 0 is 1; an object"),
+        ({"levels": [{"bytes": 3}, {}]}, "row 1: level 0: 'bytes' is 3; an object"),
         ({"levels": []}, "row 1: 0 levels; the machine has 2"),
         ({"time_s": "fast"}, "row 1: 'time_s' is 'fast'; a number is needed"),
         ({"proven": 1}, "row 1: 'proven' is 1; true or false is needed"),
@@ -197,11 +199,17 @@ def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_report_makes_the_page_of_results(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
-    assert run(["report", "r.jsonl", "-o", "r.html", "--curves"]) == 0
+    assert run(["report", "r.jsonl", "-o", "r.html", "--curves", "--reasons"]) == 0
     assert re.fullmatch(r"r\.html: 2 layers, [0-9.]+ kB\n", capsys.readouterr().out)
     data = json.loads(Parts(Path("r.html").read_text(encoding="utf-8")).scripts[0])
     assert [len(layer["found"]) for layer in data["layers"]] == [2, 2]
     assert data["layers"][1]["curve"]["dram_bytes"][-1] == 3 * 8 * 8 * 4
+    best, second = data["layers"][0]["found"]
+    assert not best["reasons"]
+    problem = gemm(m=64, n=32, k=16)
+    both = [parse_schedule(one["schedule"], problem) for one in (second, best)]
+    assert second["reasons"] == list(compare(problem, *both, ARCH).reasons)
+    assert second["reasons"]
     assert data["command"] == "loopsched search mine.json --top 2 --out r.jsonl"
     assert not list(saved.parent.glob("*.part"))
 

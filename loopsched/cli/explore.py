@@ -13,6 +13,7 @@ from loopsched.cli import options, output, page_file
 from loopsched.cli.search import Searched, searched
 
 if TYPE_CHECKING:
+    from loopsched.problem import Problem
     from loopsched.results import Row
 
 _EPILOG = """\b
@@ -39,6 +40,7 @@ loopsched explore vgg16 --no-open -o vgg16.html        only write the page
 )
 @page_file.jobs
 @page_file.curves
+@page_file.reasons
 @click.option(
     "--output",
     "-o",
@@ -55,6 +57,7 @@ def explore(
     top: int,
     jobs: int,
     curves: bool,
+    reasons: bool,
     target: str | None,
     no_open: bool,
     **given: object,
@@ -73,7 +76,19 @@ def explore(
     finally:  # an interruption shows the layers that are done
         if rows:
             path = path or Path(tempfile.mkdtemp(prefix="loopsched-")) / "explore.html"
-            _show(found, rows, path, curves, jobs, not no_open)
+            problems = _done(found, rows)
+            page_file.write_page(
+                path,
+                rows,
+                problems,
+                found.machine,
+                has_curves=curves,
+                has_reasons=reasons,
+                n_jobs=jobs,
+            )
+            click.echo(page_file.said(path, len(problems)))
+            if not no_open:
+                _open(path)
 
 
 def _search(found: Searched, rows: list[Row]) -> None:
@@ -83,13 +98,13 @@ def _search(found: Searched, rows: list[Row]) -> None:
             progress.step(some[0]["problem"])
 
 
-def _show(
-    found: Searched, rows: list[Row], path: Path, has_curves: bool, n_jobs: int, opens: bool
-) -> None:
+def _done(found: Searched, rows: list[Row]) -> dict[int, Problem]:
+    """Problems of the layers that have results."""
     done = {row["layer"] for row in rows}
     numbered = zip(found.chosen.numbers, found.chosen.workload.problems, strict=True)
-    problems = {number: problem for number, problem in numbered if number in done}
-    page_file.write_page(path, rows, problems, found.machine, has_curves=has_curves, n_jobs=n_jobs)
-    click.echo(page_file.said(path, len(problems)))
-    if opens and not webbrowser.open(path.resolve().as_uri()):
+    return {number: problem for number, problem in numbered if number in done}
+
+
+def _open(path: Path) -> None:
+    if not webbrowser.open(path.resolve().as_uri()):
         click.echo(f"no browser found here; open {path}", err=True)

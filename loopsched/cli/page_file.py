@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 curves = click.option(
     "--curves", is_flag=True, help="Also find the least traffic of every layer by capacity."
 )
+reasons = click.option(
+    "--reasons", is_flag=True, help="Also say why each alternative is worse than the best."
+)
 jobs = click.option(
     "--jobs",
     "-j",
@@ -55,13 +58,19 @@ def write_page(
     arch: Arch,
     *,
     has_curves: bool,
+    has_reasons: bool,
     n_jobs: int,
 ) -> None:
     """Write the page under its name once it is complete."""
     from loopsched.page.report import report_html
 
-    found = _curves(problems, n_jobs) if has_curves else None
-    page = report_html(rows, problems, arch, curves=found)
+    page = report_html(
+        rows,
+        problems,
+        arch,
+        curves=_curves(problems, n_jobs) if has_curves else None,
+        reasons=_reasons(rows, problems, arch, n_jobs) if has_reasons else None,
+    )
     part = target.with_name(f"{target.name}.part")
     try:
         part.write_text(page, encoding="utf-8")
@@ -92,3 +101,31 @@ def _curves(problems: dict[int, Problem], n_jobs: int) -> dict[int, Curve]:
             found[number] = one
             progress.step(f"curve of {problems[number].name}")
     return found
+
+
+def _reasons(
+    rows: list[Row], problems: dict[int, Problem], arch: Arch, n_jobs: int
+) -> dict[tuple[int, int], tuple[str, ...]]:
+    from loopsched.page.rows import rows_by_layer
+    from loopsched.scheduler.parallel import each_in_order
+
+    layers = rows_by_layer(rows, len(arch.caches))
+    pairs = [(number, row) for number, found in layers.items() for row in found[1:]]
+    arguments = [
+        (problems[number], row["schedule"], layers[number][0]["schedule"], arch)
+        for number, row in pairs
+    ]
+    found = {}
+    with output.Progress(len(pairs)) as progress:
+        for (number, row), why in zip(pairs, each_in_order(_why, arguments, n_jobs), strict=True):
+            found[number, int(row["rank"])] = why
+            progress.step(f"why {problems[number].name}, {row['rank']}, is worse")
+    return found
+
+
+def _why(problem: Problem, schedule: str, best: str, arch: Arch) -> tuple[str, ...]:
+    from loopsched.notation import parse_schedule
+    from loopsched.reasons import compare
+
+    worse, better = (parse_schedule(text, problem) for text in (schedule, best))
+    return compare(problem, worse, better, arch).reasons

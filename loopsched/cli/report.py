@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _EPILOG = """\b
 loopsched search resnet50 --top 3 --out r.jsonl && loopsched report r.jsonl
-loopsched report r.jsonl -o resnet50.html --curves
+loopsched report r.jsonl -o resnet50.html --curves --reasons --jobs 2
 """
 
 
@@ -32,15 +32,18 @@ loopsched report r.jsonl -o resnet50.html --curves
     help="Where the page goes.",
 )
 @page_file.curves
+@page_file.reasons
 @page_file.jobs
-def report(results: str, target: str, curves: bool, jobs: int) -> None:
+def report(results: str, target: str, curves: bool, reasons: bool, jobs: int) -> None:
     """Make a page of RESULTS: one file, to open in any browser, without a network.
 
     RESULTS is what 'loopsched search --out' saved: .jsonl, .json or .parquet.
     """
     path = page_file.target_of(target)
     rows, problems, arch = _loaded(results)
-    page_file.write_page(path, rows, problems, arch, has_curves=curves, n_jobs=jobs)
+    page_file.write_page(
+        path, rows, problems, arch, has_curves=curves, has_reasons=reasons, n_jobs=jobs
+    )
     click.echo(page_file.said(path, len(problems)))
 
 

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import html
 import re
+import sys
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -43,6 +44,7 @@ def report_html(
     arch: Arch,
     *,
     curves: Mapping[int, Curve] | None = None,
+    reasons: Mapping[tuple[int, int], Sequence[str]] | None = None,
 ) -> str:
     """Make the explorer page of a search: one file, with all that it needs inside.
 
@@ -56,6 +58,9 @@ def report_html(
         The machine that was searched on.
     curves : mapping of int to Curve, optional
         Least traffic by capacity, of some layers.
+    reasons : mapping of (int, int) to sequence of str, optional
+        By layer and rank, what makes a schedule worse than the best:
+        `loopsched.compare` finds out.
 
     Returns
     -------
@@ -78,7 +83,7 @@ def report_html(
     (True, False)
     """
     layers = rows_by_layer(rows, len(arch.caches))
-    data = _page_data(layers, problems, arch, curves or {})
+    data = _page_data(layers, problems, arch, curves or {}, reasons or {})
     parts = {
         "style": _text("page.css"),
         "model": model_js(),
@@ -128,6 +133,7 @@ def _page_data(
     problems: Mapping[int, Problem],
     arch: Arch,
     curves: Mapping[int, Curve],
+    reasons: Mapping[tuple[int, int], Sequence[str]],
 ) -> dict[str, Any]:
     first = next(iter(layers.values()))[0]
     workload = str(first.get("workload", first["problem"]))
@@ -147,7 +153,9 @@ def _page_data(
         "peaks": _peaks([problems[number] for number in layers], arch),
         "totals": _totals(layers, problems),
         "layers": [
-            _layer(number, found, problems[number], arch, curves.get(number))
+            _layer(number, found, problems[number], arch)
+            | {"curve": _steps(curves[number]) if number in curves else None}
+            | {"found": [_score(row, reasons.get((number, row["rank"]), ())) for row in found]}
             for number, found in layers.items()
         ],
     }
@@ -192,14 +200,12 @@ def _totals(layers: Mapping[int, list[Row]], problems: Mapping[int, Problem]) ->
         "bound_by": sums.bound_by,
         "n_proven": sums.n_proven,
         "nodes": sums.nodes,
-        "space_size": float(sums.space_size),
+        "space_size": _about(sums.space_size),
         "flops": sum(row["count"] * problems[row["layer"]].flops for row in best),
     }
 
 
-def _layer(
-    number: int, rows: Sequence[Row], problem: Problem, arch: Arch, curve: Curve | None
-) -> dict[str, Any]:
+def _layer(number: int, rows: Sequence[Row], problem: Problem, arch: Arch) -> dict[str, Any]:
     best = rows[0]
     return {
         "number": number,
@@ -216,11 +222,9 @@ def _layer(
         "flops": problem.flops,
         "proven": best["proven"],
         "gap": best["gap"],
-        "space_size": float(best["space_size"]),
+        "space_size": _about(best["space_size"]),
         "problem_bound_s": best["problem_bound_s"],
         "least_dram_bytes": best["least_dram_bytes"],
-        "found": [_score(row) for row in rows],
-        "curve": None if curve is None else _steps(curve),
     }
 
 
@@ -241,7 +245,12 @@ def _tensors(problem: Problem) -> list[dict[str, Any]]:
     ]
 
 
-def _score(row: Row) -> dict[str, Any]:
+def _about(count: float) -> float:
+    """Give a count as a float; the sizes of spaces know no limit."""
+    return float(min(count, sys.float_info.max))
+
+
+def _score(row: Row, reasons: Sequence[str]) -> dict[str, Any]:
     return {
         "rank": row["rank"],
         "schedule": row["schedule"],
@@ -249,9 +258,10 @@ def _score(row: Row) -> dict[str, Any]:
         "needs": row["required_dram_bandwidth_bytes_per_s"],
         "levels": [
             {name: level[name] for name in _LEVEL_SCORES}
-            | {"bytes": list(level["bytes"].values()) if "bytes" in level else None}
+            | {"least_bytes": level["bytes"]["low"] if "bytes" in level else None}
             for level in row["levels"]
         ],
+        "reasons": list(reasons),
     }
 
 

@@ -111,9 +111,17 @@ def _faults(number: int, row: Row) -> list[str]:
         where = f"row {number}: level {place}"
         if isinstance(level, Mapping):
             faults += _of(where, level, _LEVEL)
+            faults += _bracket(where, level)
         else:
             faults.append(f"{where} is {show(level)}; an object with named values is needed")
     return faults
+
+
+def _bracket(where: str, level: Mapping[str, Any]) -> list[str]:
+    bracket = level.get("bytes", {"low": 0})
+    if isinstance(bracket, Mapping):
+        return _of(f"{where}: bytes", bracket, {"low": _COUNT})
+    return [f"{where}: 'bytes' is {show(bracket)}; an object with named values is needed"]
 
 
 def _of(where: str, row: Mapping[str, Any], wanted: Mapping[str, _Kind]) -> list[str]:

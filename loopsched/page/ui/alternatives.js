@@ -46,6 +46,10 @@ function drawAlternatives() {
         return el('td', { class: one.chosen ? 'chosen' : null }, write(value),
           change && change !== 'same' ? el('span', { class: `change ${Number(value) > Number(read(base)) ? 'worse' : 'better'}` }, ` ${change}`) : null);
       })))));
+  if (columns.some((one) => one.score.reasons && one.score.reasons.length)) {
+    byId('alternatives').tBodies[0].append(el('tr', {}, el('th', { scope: 'row' }, 'why'), columns.map((one) => el('td', { class: one.chosen ? 'chosen why' : 'why' },
+      (one.score.reasons || []).map((reason) => el('p', {}, reason))))));
+  }
   byId('alternatives-text').textContent = layer().found.length > 1
     ? 'The next best schedules that the search met, one for each score; changes are against the best.'
     : 'The results hold one schedule a layer; search with --top 3 to have the next best beside it.';

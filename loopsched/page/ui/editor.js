@@ -122,14 +122,16 @@ function loopRow(loops, loop, place) {
     button('remove', 'Remove', '×', only, () => edited(without(shownLoops, place, sizesOf(layer())), { place: Math.min(place, last - 1), what: 'remove' })));
 }
 
-// One stroke of the slider is one step to undo.
+// One stroke of the slider is one step to undo, and changes the loops that it began with.
 let strokeOf = null;
+let strokeLoops = null;
 
 function slide(place, slider) {
   const extent = slider.stops[Number(slider.value)];
   if (extent === shownLoops[place].extent) return;
-  const text = textOf(withExtent(shownLoops, place, extent, sizesOf(layer())));
   const step = strokeOf !== slider;
+  if (step) strokeLoops = shownLoops;
+  const text = textOf(withExtent(strokeLoops, place, extent, sizesOf(layer())));
   strokeOf = slider;
   slider.addEventListener('change', () => { strokeOf = null; }, { once: true });
   chooseSchedule(text, { step });

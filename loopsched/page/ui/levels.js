@@ -73,13 +73,13 @@ function drawBytes() {
   const titles = ['boundary, tensor', 'read', 'written', 'in all', ...(edited ? ['against best'] : []), 'each element'];
   const rows = evaluation.levels.flatMap((level, index) => {
     const base = reference.levels[index];
-    const bracket = saved && saved.levels[index].bytes;
+    const least = saved ? saved.levels[index].least_bytes : null;
     const total = {
       read: level.promised_read_bytes, written: level.promised_write_bytes, all: level.promised_bytes, was: base.promised_bytes,
     };
     const head = el('tr', { class: 'total' },
       el('th', { scope: 'row', class: 'words' }, `${BOUNDARIES[index].outer} – ${level.name}`),
-      ...cells(total, edited), el('td', { class: 'number soft small' }, bracket && bracket[0] !== Number(total.all) ? `${scaled(bracket[0], 'B')} at least` : ''));
+      ...cells(total, edited), el('td', { class: 'number soft small' }, least !== null && least !== Number(total.all) ? `${scaled(least, 'B')} at least` : ''));
     return [head, ...layer().tensors.map((tensor, place) => {
       const { read, written } = promisedOf(level, tensor.name);
       const all = Number(read) + Number(written);

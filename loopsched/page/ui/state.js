@@ -54,7 +54,7 @@ function chooseSchedule(text, { step = true } = {}) {
   }
   state.text = text;
   state.fault = '';
-  writeAddress();
+  writeAddressSoon();
   changed('schedule');
 }
 
@@ -82,7 +82,16 @@ function addressOf(index, text) {
   return `#${parts.join('&')}`;
 }
 
+// Browsers allow an address few changes a second; a stroke of a slider makes many.
+let addressTimer = 0;
+
+function writeAddressSoon() {
+  clearTimeout(addressTimer);
+  addressTimer = setTimeout(writeAddress, 150);
+}
+
 function writeAddress() {
+  clearTimeout(addressTimer);
   try {
     history.replaceState(null, '', addressOf(state.layer, state.text));
   } catch {
