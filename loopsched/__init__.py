@@ -45,6 +45,8 @@ if TYPE_CHECKING:
     from loopsched.fusion.cuts import fuse as fuse
     from loopsched.fusion.plan import FusedGroup as FusedGroup
     from loopsched.fusion.plan import FusionPlan as FusionPlan
+    from loopsched.fusion.residents import Residency as Residency
+    from loopsched.fusion.residents import residency as residency
     from loopsched.gpu.counting import Profile as Profile
     from loopsched.gpu.counting import profile as profile
     from loopsched.gpu.estimate import estimate_kernel as estimate_kernel
@@ -138,6 +140,7 @@ _EXPORTS = {
     ),
     "fusion.cuts": ("fuse",),
     "fusion.plan": ("FusedGroup", "FusionPlan"),
+    "fusion.residents": ("Residency", "residency"),
     "gpu.counting": ("Profile", "profile"),
     "gpu.estimate": ("estimate_kernel", "estimate_steps"),
     "gpu.kernel": ("Kernel",),

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 
+from hypothesis import strategies as st
+
 from loopsched import conv2d
 from loopsched.fusion import Pool
 from loopsched.problem import Problem
@@ -112,6 +114,7 @@ class Walk:
 
     read: list[list[set[Place]]]
     new: list[list[set[Place]]]
+    keeps: bool
 
 
 def walk(layers: Sequence[Layer], order: Sequence[set[Place]], keeps: bool) -> Walk:
@@ -128,7 +131,7 @@ def walk(layers: Sequence[Layer], order: Sequence[set[Place]], keeps: bool) -> W
             made[at] |= read[at]
         read_of.append(read)
         new_of.append(new)
-    return Walk(read_of, new_of)
+    return Walk(read_of, new_of, keeps)
 
 
 def most_held(found: Walk, tensor: int) -> int:
@@ -210,10 +213,56 @@ def _step(layers: Sequence[Layer], at: int, largest: list[int], channels: list[i
     if at == len(layers) - 1:
         return whole + behind
     if layers[at].by_channel:
-        return max(whole, made) + behind
+        return min(max(whole, made) + behind, whole + made)
     return whole + made
 
 
 def least_cost(layers: Sequence[Layer], capacity: int, **halos: Sequence[str]) -> Cost | None:
     fitting = [cost for _, cost in group_costs(layers, **halos) if cost.room <= capacity]
     return min(fitting, default=None)
+
+
+# Real chains at reduced sizes: fewer channels, smaller images.
+VGG = (
+    Layer(c=3, k=4, h=8, w=9, r=3, s=3, pad=1),
+    Layer(c=4, k=4, h=8, w=9, r=3, s=3, pad=1),
+    Layer(c=4, k=0, h=8, w=9, r=2, s=2, stride=2),
+    Layer(c=4, k=6, h=4, w=4, r=3, s=3, pad=1),
+    Layer(c=6, k=6, h=4, w=4, r=3, s=3, pad=1),
+)
+RESNET = (
+    Layer(c=8, k=3, h=7, w=6),
+    Layer(c=3, k=3, h=7, w=6, r=3, s=3, pad=1, stride=2),
+    Layer(c=3, k=8, h=4, w=3),
+)
+MOBILENET = (
+    Layer(c=3, k=4, h=11, w=9, r=3, s=3, pad=1, stride=2),
+    Layer(c=4, k=4, h=6, w=5, r=3, s=3, pad=1, depthwise=True),
+    Layer(c=4, k=8, h=6, w=5),
+    Layer(c=8, k=8, h=6, w=5, r=3, s=3, pad=1, stride=2, depthwise=True),
+)
+CHAINS = {"vgg": VGG, "resnet": RESNET, "mobilenet": MOBILENET}
+
+
+@st.composite
+def chains(draw: st.DrawFn) -> list[Layer]:
+    n, width = draw(st.integers(1, 2)), draw(st.sampled_from([1, 2, 4]))
+    c, h, w = (draw(st.integers(low, high)) for low, high in ((1, 4), (3, 8), (3, 8)))
+    layers: list[Layer] = []
+    for at in range(draw(st.integers(2, 4))):
+        can_pool = layers and not layers[-1].is_pool and at < 3
+        kind = draw(st.sampled_from(["conv", "conv", "depthwise", *(["pool"] if can_pool else [])]))
+        r = draw(st.integers(1, min(3, h, w)))
+        s = r if kind == "pool" else draw(st.integers(1, min(3, w)))
+        dilation = 1 if kind == "pool" else draw(st.integers(1, 2))
+        pad = draw(st.integers(0, 1))
+        if (max(r, s) - 1) * dilation + 1 > min(h, w) + 2 * pad:
+            dilation = 1
+        stride = draw(st.sampled_from([1, 1, 2, 3]))
+        k = 0 if kind == "pool" else draw(st.integers(1, 4))
+        layer = Layer(c, k, h, w, r, s, stride, pad, dilation, kind == "depthwise", n, width)
+        layers.append(layer)
+        c, h, w = layer.made, layer.p, layer.q
+    while layers[-1].is_pool:
+        layers.pop()
+    return layers

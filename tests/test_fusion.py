@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import pytest
-from fusion_oracle import Cost, Layer, group_costs, items
+from fusion_oracle import CHAINS, VGG, Cost, Layer, chains, group_costs, items
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,27 +16,6 @@ from loopsched.fusion.chains import chains_of
 from loopsched.fusion.single import least_bytes
 from loopsched.fusion.tiles import best_tile
 from loopsched.problem import Problem
-
-# Real chains at reduced sizes: fewer channels, smaller images.
-VGG = (
-    Layer(c=3, k=4, h=8, w=9, r=3, s=3, pad=1),
-    Layer(c=4, k=4, h=8, w=9, r=3, s=3, pad=1),
-    Layer(c=4, k=0, h=8, w=9, r=2, s=2, stride=2),
-    Layer(c=4, k=6, h=4, w=4, r=3, s=3, pad=1),
-    Layer(c=6, k=6, h=4, w=4, r=3, s=3, pad=1),
-)
-RESNET = (
-    Layer(c=8, k=3, h=7, w=6),
-    Layer(c=3, k=3, h=7, w=6, r=3, s=3, pad=1, stride=2),
-    Layer(c=3, k=8, h=4, w=3),
-)
-MOBILENET = (
-    Layer(c=3, k=4, h=11, w=9, r=3, s=3, pad=1, stride=2),
-    Layer(c=4, k=4, h=6, w=5, r=3, s=3, pad=1, depthwise=True),
-    Layer(c=4, k=8, h=6, w=5),
-    Layer(c=8, k=8, h=6, w=5, r=3, s=3, pad=1, stride=2, depthwise=True),
-)
-CHAINS = {"vgg": VGG, "resnet": RESNET, "mobilenet": MOBILENET}
 
 
 def _positions(layers: Sequence[Layer]) -> list[int]:
@@ -94,30 +73,6 @@ def test_the_programme_equals_brute_force_over_all_partitions_and_tiles(name: st
             assert all(group.working_set_bytes <= room for group in plan.groups)
             fused += any(group.is_fused for group in plan.groups)
     assert fused >= 10
-
-
-@st.composite
-def chains(draw: st.DrawFn) -> list[Layer]:
-    n, width = draw(st.integers(1, 2)), draw(st.sampled_from([1, 2, 4]))
-    c, h, w = (draw(st.integers(low, high)) for low, high in ((1, 4), (3, 8), (3, 8)))
-    layers: list[Layer] = []
-    for at in range(draw(st.integers(2, 4))):
-        can_pool = layers and not layers[-1].is_pool and at < 3
-        kind = draw(st.sampled_from(["conv", "conv", "depthwise", *(["pool"] if can_pool else [])]))
-        r = draw(st.integers(1, min(3, h, w)))
-        s = r if kind == "pool" else draw(st.integers(1, min(3, w)))
-        dilation = 1 if kind == "pool" else draw(st.integers(1, 2))
-        pad = draw(st.integers(0, 1))
-        if (max(r, s) - 1) * dilation + 1 > min(h, w) + 2 * pad:
-            dilation = 1
-        stride = draw(st.sampled_from([1, 1, 2, 3]))
-        k = 0 if kind == "pool" else draw(st.integers(1, 4))
-        layer = Layer(c, k, h, w, r, s, stride, pad, dilation, kind == "depthwise", n, width)
-        layers.append(layer)
-        c, h, w = layer.made, layer.p, layer.q
-    while layers[-1].is_pool:
-        layers.pop()
-    return layers
 
 
 @settings(deadline=None)

@@ -9,21 +9,32 @@ from typing import TYPE_CHECKING
 import click
 
 from loopsched.cli import options, output
-from loopsched.cli.inputs import select
 from loopsched.cli.output import Style
 from loopsched.errors import WorkloadError
 from loopsched.render import Column, binary, percent, scaled, words
+from loopsched.selection import choose, select
+from loopsched.workload import Workload
 
 if TYPE_CHECKING:
-    from loopsched.fusion import FusedGroup, FusionPlan
+    from loopsched.fusion import FusedGroup, FusionPlan, Residency
+    from loopsched.network.graph import Network
     from loopsched.problem import Problem
-    from loopsched.workload import Workload
 
 _EPILOG = """\b
 loopsched fuse vgg16 --capacity 1MiB
 loopsched fuse resnet50 -l conv2_reduce -l conv2_3x3 -l conv2_expand --loops
 loopsched fuse vgg16 --layers 0:4 --halos recompute --objective time
 """
+_MOST_BREAKS = 4
+_RESIDENT = (
+    Column("#"),
+    words("layer", shrinks="middle"),
+    Column("times", spare=3),
+    words("stay", shrinks="end"),
+    Column("room left", spare=2),
+    Column("DRAM"),
+    Column("none staying"),
+)
 _COLUMNS = (
     Column("#"),
     words("layers", shrinks="middle"),
@@ -74,6 +85,12 @@ _COLUMNS = (
     "--max-layers", type=click.IntRange(1), metavar="N", help="The most layers of a group."
 )
 @click.option(
+    "--residency",
+    "keeps_tensors",
+    is_flag=True,
+    help="Instead: layers one by one; which tensors stay on chip between them?",
+)
+@click.option(
     "--no-pooling", is_flag=True, help="Do not assume a pooling where shapes ask for one."
 )
 @click.option("--loops", is_flag=True, help="Show every group as loops.")
@@ -88,23 +105,35 @@ def fuse(
     objective: str,
     halos: str,
     max_layers: int | None,
+    keeps_tensors: bool,
     no_pooling: bool,
     loops: bool,
     form: Style,
 ) -> None:
     """Find the consecutive layers of WORKLOAD to run together, tile by tile.
 
-    WORKLOAD is a name or a file.  Consecutive problems whose shapes fit are
-    taken for a chain; --layer, given several times, puts problems in order.
+    WORKLOAD is a name, a file or an ONNX model.  Consecutive problems of a
+    plain list whose shapes fit are taken for a chain; --layer, given several
+    times, puts problems in order.  A model is cut where tensors branch or join.
     """
     from loopsched.arch_file import load_arch
     from loopsched.fusion import fuse as find
+    from loopsched.fusion import residency
     from loopsched.units import parse_bytes
 
     machine = load_arch(arch)
+    room = None if capacity is None else parse_bytes(capacity)
+    chosen = _given(workload, layers, span, element_bytes)
+    if keeps_tensors:
+        kept = residency(chosen, room, arch=machine, assume_pooling=not no_pooling)
+        if form != "table":
+            output.print_rows(kept.rows(), form)
+            return
+        print_residency(kept, machine.name)
+        return
     plan = find(
-        _network(workload, layers, span, element_bytes),
-        None if capacity is None else parse_bytes(capacity),
+        chosen,
+        room,
         arch=machine,
         objective=objective,  # type: ignore[arg-type]
         halos=["recompute", "retain"] if halos == "both" else [halos],  # type: ignore[list-item]
@@ -117,10 +146,24 @@ def fuse(
     print_plan(plan, machine.name, show_loops=loops)
 
 
-def _network(
+def _given(
     text: str, layers: Sequence[str], span: str | None, element_bytes: int | None
-) -> Workload | tuple[Problem, ...]:
-    chosen = select(text, layers, element_bytes).workload
+) -> Workload | Network | tuple[Problem, ...]:
+    """Load a model as a network, anything else as a list; or only some layers, in a row."""
+    from loopsched.network.text import is_model, load_network
+
+    if is_model(text):
+        from loopsched.fusion.graphs import with_element_bytes
+
+        network = load_network(text)
+        if element_bytes is not None:
+            network = with_element_bytes(network, element_bytes)
+        if span is None and not layers:
+            return network
+        problems = [node.problem.renamed(node.name) for node in network.layers if node.problem]
+        chosen = choose(Workload(network.name, tuple(problems)), layers).workload
+    else:
+        chosen = select(text, layers, element_bytes).workload
     if span is not None:
         first, stop = _span(span, len(chosen.problems))
         return chosen.problems[first:stop]
@@ -156,11 +199,18 @@ def print_plan(plan: FusionPlan, arch: str, *, show_loops: bool) -> None:
         f"{arch}; {scaled(plan.unfused_bytes, 'B')} one by one: {percent(saved)} saved, "
         f"{percent(plan.extra_macs / plan.macs)} more multiply-accumulates."
     )
+    if plan.sums_bytes:
+        output.print_text(
+            f"Not counted, fused or not: {scaled(plan.sums_bytes, 'B')} that outputs take in from "
+            "elsewhere, as in residual blocks."
+        )
     pools = [f"{link.after} -> {link.pool} -> {link.before}" for link in plan.assumed]
     if pools:
         output.print_text("Assumed, for shapes to fit: " + "; ".join(pools) + ".")
-    for one in plan.breaks:
+    for one in plan.breaks[:_MOST_BREAKS]:
         output.print_text(f"No chain from {one.after} to {one.before}: {one.reason}.", hang="  ")
+    if len(plan.breaks) > _MOST_BREAKS:
+        output.print_text(f"... and {len(plan.breaks) - _MOST_BREAKS} more such pairs.")
 
 
 def _cells(at: int, group: FusedGroup) -> list[str]:
@@ -186,3 +236,34 @@ def _print_loops(plan: FusionPlan) -> None:
         click.echo()
         output.print_text(f"{at}: {' + '.join(group.layers)}", hang="   ")
         click.echo(render_group(group))
+
+
+def print_residency(kept: Residency, arch: str) -> None:
+    """Print what stays on chip as a table with a summary."""
+    cells = [
+        [
+            str(at),
+            layer.name,
+            str(layer.count),
+            ", ".join(layer.resident) or "-",
+            binary(layer.room_bytes),
+            scaled(layer.dram_bytes, "B"),
+            scaled(layer.separate_bytes, "B"),
+        ]
+        for at, layer in enumerate(kept.layers)
+    ]
+    output.print_table(_RESIDENT, cells)
+    click.echo()
+    stay = sum(tensor.is_resident for tensor in kept.tensors)
+    saved = kept.saved_bytes / kept.separate_bytes if kept.separate_bytes else 0.0
+    proof = (
+        "No other choice moves less."
+        if kept.is_exact
+        else f"Another choice could move {percent(kept.gap)} less at most."
+    )
+    output.print_text(
+        f"{stay} of {len(kept.tensors)} tensors between layers stay: "
+        f"{scaled(kept.dram_bytes, 'B')} from and to DRAM with {binary(kept.capacity_bytes)} on "
+        f"{arch}; {scaled(kept.separate_bytes, 'B')} with none staying: {percent(saved)} saved. "
+        f"{proof}"
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from loopsched.fusion.chains import Break, Chain, Link
 from loopsched.fusion.cuts import fuse
 from loopsched.fusion.plan import FusedGroup, FusionPlan
+from loopsched.fusion.residents import PassedTensor, Residency, ResidentLayer, residency
 from loopsched.fusion.stages import Pool
 from loopsched.fusion.text import render_group
 
@@ -14,7 +15,11 @@ __all__ = [
     "FusedGroup",
     "FusionPlan",
     "Link",
+    "PassedTensor",
     "Pool",
+    "Residency",
+    "ResidentLayer",
     "fuse",
     "render_group",
+    "residency",
 ]

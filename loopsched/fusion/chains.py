@@ -121,10 +121,14 @@ def _reader(before: Stage, problem: Problem, made: tuple[int, int]) -> tuple[Sta
 
 
 def _guessed_pool(before: Stage, problem: Problem) -> Pool | None:
-    """Guess the pooling between two layers: the smallest stride that makes the shapes agree."""
-    for step in range(2, min(before.rows.made, before.columns.made) + 1):
-        made = before.rows.made // step, before.columns.made // step
-        if _reader(before, problem, made)[0] is not None:
+    """Guess the pooling between two layers: the smallest that makes the shapes agree.
+
+    Windows that cut the image evenly come first: 7 x 7 to 1 x 1 is one of 7, not of 4.
+    """
+    high, wide = before.rows.made, before.columns.made
+    steps = range(2, min(high, wide) + 1)
+    for step in sorted(steps, key=lambda one: (bool(high % one or wide % one), one)):
+        if _reader(before, problem, (high // step, wide // step))[0] is not None:
             return Pool(step)
     return None
 

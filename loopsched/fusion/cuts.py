@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from loopsched.arguments import Checker
-from loopsched.errors import ArchError, EmptySpaceError, ScheduleError
+from loopsched.errors import EmptySpaceError, ScheduleError
+from loopsched.fusion.capacity import capacity_of
 from loopsched.fusion.chains import Break, Chain, Link, chains_of
+from loopsched.fusion.flow import sums_bytes
 from loopsched.fusion.plan import FusedGroup, FusionPlan, alone, fused
 from loopsched.fusion.rooms import HALOS, Halo
 from loopsched.fusion.single import single
@@ -84,7 +86,7 @@ def fuse(
     >>> plan.unfused_bytes, plan.dram_bytes, plan.groups[0].layers
     (846528, 322240, ('first', 'second'))
     """
-    capacity_bytes = _capacity(capacity_bytes, arch)
+    capacity_bytes = capacity_of(capacity_bytes, arch)
     _check(objective, arch, halos, max_layers)
     name, chains, breaks = _chains(layers, assume_pooling)
     groups: list[FusedGroup] = []
@@ -93,7 +95,8 @@ def fuse(
         cuts = _Cuts(chain.stages, capacity_bytes, tuple(halos), max_layers, objective, arch)
         groups += [replace(group, count=chain.count) for group in cuts.best()]
         links += chain.links
-    return FusionPlan(name, capacity_bytes, objective, tuple(groups), tuple(links), breaks)
+    sums = sums_bytes(layers) if isinstance(layers, Network) else 0
+    return FusionPlan(name, capacity_bytes, objective, tuple(groups), tuple(links), breaks, sums)
 
 
 def _chains(
@@ -107,20 +110,6 @@ def _chains(
         found = chains_of(layers.problems, layers.counts, assume_pooling=assume_pooling)
         return layers.name, *found
     return "layers", *chains_of(tuple(layers), assume_pooling=assume_pooling)
-
-
-def _capacity(capacity_bytes: int | None, arch: Arch | None) -> int:
-    if capacity_bytes is None:
-        if arch is None:
-            raise ScheduleError("neither capacity_bytes nor arch is given; one is needed")
-        usable = arch.caches[0].usable_bytes if arch.caches else None
-        if usable is None:
-            raise ArchError(f"'{arch.name}' has no level with a capacity next to its memory")
-        return usable
-    check = Checker("fusion", ScheduleError)
-    found = check.count("capacity_bytes", capacity_bytes)
-    check.finish()
-    return found
 
 
 def _check(

@@ -55,15 +55,16 @@ class Needs:
 
     Parameters
     ----------
-    total, largest : array
-        Positions of all tiles together, and of the largest, if each tile is
-        worked out from the group's input alone.
+    total, largest, smallest : array
+        Positions of all tiles together, of the largest and of the smallest, if
+        each tile is worked out from the group's input alone.
     touched : int
         Different positions that are needed at all.
     """
 
     total: Ints
     largest: Ints
+    smallest: Ints
     touched: int
 
 
@@ -90,14 +91,18 @@ def needs(windows: tuple[Window, ...], made: int) -> Needs:
     import numpy as np
 
     reach = Ranges(_reaches(windows, made))
-    total, largest = np.zeros(made, np.int64), np.zeros(made, np.int64)
+    total, largest, smallest = np.zeros((3, made), np.int64)
     for size in range(1, made + 1):
         counts = [
             reach.union(start, min(start + size, made)).bit_count()
             for start in range(0, made, size)
         ]
-        total[size - 1], largest[size - 1] = sum(counts), max(counts)
-    return Needs(total, largest, reach.union(0, made).bit_count())
+        total[size - 1], largest[size - 1], smallest[size - 1] = (
+            sum(counts),
+            max(counts),
+            min(counts),
+        )
+    return Needs(total, largest, smallest, reach.union(0, made).bit_count())
 
 
 @lru_cache(maxsize=4096)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from loopsched.errors import WorkloadError
@@ -86,3 +87,13 @@ def _why_cut(graph: Any, producer: str, node: Node) -> str | None:
     if moved:
         return f"{moved[0]} between them gives the data another order"
     return None
+
+
+def with_element_bytes(network: Network, element_bytes: int) -> Network:
+    """Give every tensor of a network elements of one size."""
+    nodes = tuple(
+        replace(node, problem=node.problem and node.problem.with_element_bytes(element_bytes))
+        for node in network.nodes
+    )
+    values = tuple(replace(value, element_bytes=element_bytes) for value in network.values)
+    return replace(network, nodes=nodes, values=values)

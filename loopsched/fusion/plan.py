@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from loopsched.fusion.caches import lru_bytes
 from loopsched.fusion.chains import Break, Link
-from loopsched.fusion.extents import needs, sweep
-from loopsched.fusion.rooms import Way, buffer_positions, sides
-from loopsched.fusion.stages import Stage, Window
+from loopsched.fusion.stages import Stage
 from loopsched.fusion.tiles import Choice
 from loopsched.fusion.weights import chosen_weights
 
@@ -50,7 +49,8 @@ class FusedGroup:
         a stride passes over what an earlier layer makes.
     lru_bytes : int or None
         A cache that evicts the least recently used moves no more than
-        ``dram_bytes`` if it is as large as this; None for a layer alone.
+        ``dram_bytes`` if it is as large as this, and does not write back what
+        is dead; None for a layer alone.
     count : int
         How often the group occurs.
     time_s : float or None
@@ -137,6 +137,9 @@ class FusionPlan:
         Neighbours that chain; with the poolings that lie between them.
     breaks : tuple of Break
         Neighbours that do not, and why.
+    sums_bytes : int
+        What outputs take in from elsewhere, as in residual blocks: read once,
+        fused or not, and not in the other figures.
     """
 
     name: str
@@ -145,6 +148,7 @@ class FusionPlan:
     groups: tuple[FusedGroup, ...]
     links: tuple[Link, ...]
     breaks: tuple[Break, ...]
+    sums_bytes: int = 0
 
     @property
     def assumed(self) -> tuple[Link, ...]:
@@ -232,7 +236,7 @@ def fused(
         unfused_bytes,
         choice.macs,
         choice.macs - usual,
-        lru_bytes(stages, choice),
+        lru_bytes(stages, choice.tile, choice.way),
         1,
         time_s,
         None,
@@ -249,35 +253,3 @@ def tile_dims(last: Stage) -> tuple[str, ...]:
 def last_sizes(last: Stage) -> tuple[int, int, int]:
     """Sizes of an output: images, rows, columns."""
     return last.batch, last.rows.made, last.columns.made
-
-
-def lru_bytes(stages: tuple[Stage, ...], choice: Choice) -> int:
-    """Bound what is touched between two uses of anything that a group keeps.
-
-    All weights; the buffers between layers, whose addresses every tile uses
-    again; and twice what passes through in one step: the input and output of a
-    tile, or, where halos are kept, of a whole row of tiles.
-    """
-    first, last = stages[0], stages[-1]
-    images, high, wide = choice.tile
-    way = choice.way
-    rows, columns = sides(stages)
-    if way.halo == "retain":  # everything along the axis that is swept inside
-        high, wide = (last.rows.made, wide) if way.columns_outside else (high, last.columns.made)
-    step = (
-        _most(rows, last.rows.made, high, way),
-        _most(columns, last.columns.made, wide, way),
-    )
-    passing = step[0][0] * step[1][0] * first.channels_in * first.bytes_in
-    passing += step[0][1] * step[1][1] * last.channels_out * last.bytes_out
-    between = zip(stages[1:], buffer_positions(stages, choice.tile, way), strict=True)
-    buffers = sum(stage.channels_in * stage.bytes_in * many for stage, many in between)
-    weights = sum(stage.weight_bytes for stage in stages)
-    return weights + buffers + 2 * images * passing
-
-
-def _most(windows: tuple[Window, ...], made: int, size: int, way: Way) -> tuple[int, int]:
-    """Largest extents of a tile of a group's input and output along an axis."""
-    if way.halo == "recompute":
-        return int(needs(windows, made).largest[size - 1]), size
-    return max(piece.read.bit_count() for piece in sweep(windows, made, size)), size

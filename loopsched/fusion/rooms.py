@@ -102,7 +102,9 @@ def _step(stage: Stage, read: Ints, made: Ints, is_first: bool, is_last: bool) -
     if is_last:
         return whole_in + slice_out
     if stage.by_channel:
-        return np.maximum(whole_in, whole_out) + slice_out
+        # Channel by channel, in the place of the channel before.
+        least: Ints = np.minimum(whole_in, slice_out + np.maximum(whole_in - whole_out, 0))
+        return least + whole_out
     return whole_in + whole_out
 
 

@@ -1,0 +1,153 @@
+"""Accesses of a fused group, one by one, for the simulators' caches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+
+import numpy as np
+from fusion_oracle import Layer, Place, Walk, tiles, walk
+from numpy.typing import NDArray
+
+from loopsched.fusion import FusedGroup
+
+Ids = NDArray[np.int32]
+
+
+@dataclass
+class Trace:
+    """Numbers of elements in the order of their accesses, tensor after tensor.
+
+    Tensors: the input, the weights of every layer, the buffers between, the
+    output.  ``memory`` and ``chunks`` are what the simulators' caches ask for.
+    """
+
+    ids: Ids
+    sizes: list[int]
+    element_bytes: int
+    n_inputs: int
+
+    @property
+    def memory(self) -> SimpleNamespace:
+        bounds = tuple(int(one) for one in np.concatenate(([0], np.cumsum(self.sizes))))
+        return SimpleNamespace(
+            bounds=bounds,
+            unit_bytes=(self.element_bytes,) * len(self.sizes),
+            tensors=self.sizes,
+            problem=SimpleNamespace(macs=len(self.ids)),
+        )
+
+    def chunks(self) -> Iterator[Ids]:
+        yield self.ids
+
+
+class _Slots:
+    """Addresses of places of a tensor: given anew, or those that became free."""
+
+    def __init__(self, reuses: bool) -> None:
+        self.reuses = reuses
+        self.at: dict[Place, int] = {}
+        self.free: list[int] = []
+        self.many = 0
+
+    def make(self, place: Place) -> None:
+        if self.free:
+            self.at[place] = self.free.pop()
+        else:
+            self.at[place] = self.many
+            self.many += 1
+
+    def drop(self, places: set[Place]) -> None:
+        for place in sorted(places):
+            slot = self.at.pop(place)
+            if self.reuses:
+                self.free.append(slot)
+
+
+def trace(layers: Sequence[Layer], group: FusedGroup, *, reuses: bool) -> Trace:
+    """List the accesses of a group, layer after layer of each tile.
+
+    ``reuses``: what lies between layers is written to addresses that became
+    free; else to new ones, so that nothing dead is ever touched again.
+    """
+    sizes = dict(group.tile)
+    tile = sizes["N"], sizes["P"], sizes["Q"]
+    outside = [dim for dim in group.order if dim != "N"] == ["Q", "P"]
+    order = tiles(layers, tile, outside)
+    found = walk(layers, order, group.halo == "retain")
+    n = len(layers)
+    slots = [_Slots(reuses) for _ in range(n)]
+    channels = [layers[0].c, *(layer.made for layer in layers)]
+    raw: list[tuple[int, int]] = []  # tensor (input, weights, buffers, output), element
+    for at in range(len(order)):
+        for stage in range(n):
+            new = sorted(found.new[at][stage + 1])
+            if stage + 1 < n:
+                for place in new:
+                    slots[stage + 1].make(place)
+            raw += _accesses(layers, stage, new, slots, channels)
+            _drop(slots, stage, found, at)
+    first = layers[0]
+    last = layers[-1]
+    counts = [first.n * first.c * first.h * first.w]
+    counts += [layer.weights for layer in layers]
+    counts += [slots[at].many * channels[at] for at in range(1, n)]
+    counts += [last.n * last.made * last.p * last.q]
+    starts = np.concatenate(([0], np.cumsum(counts)))
+    pairs = np.array(raw, dtype=np.int64).reshape(-1, 2)
+    ids = (starts[pairs[:, 0]] + pairs[:, 1]).astype(np.int32)
+    return Trace(ids, counts, first.element_bytes, 1 + n)
+
+
+def _drop(slots: list[_Slots], stage: int, found: Walk, at: int) -> None:
+    """Free what no later tile reads of the tensor that a stage has just read."""
+    if stage == 0:
+        return
+    later: set[Place] = set()
+    if found.read[at + 1 :] and found.keeps:
+        later = set().union(*(read[stage] for read in found.read[at + 1 :]))
+    slots[stage].drop(set(slots[stage].at) - later)
+
+
+def _accesses(
+    layers: Sequence[Layer],
+    stage: int,
+    new: Sequence[Place],
+    slots: Sequence[_Slots],
+    channels: Sequence[int],
+) -> Iterator[tuple[int, int]]:
+    """Read input, weight and sum, write the sum; channels outermost where slices pass."""
+    n, layer = len(layers), layers[stage]
+
+    def reads(channel: int, place: Place) -> tuple[int, int]:
+        if stage:
+            return n + stage, slots[stage].at[place] * channels[stage] + channel
+        image, row, column = place
+        return 0, ((image * layer.c + channel) * layer.h + row) * layer.w + column
+
+    def makes(channel: int, place: Place) -> tuple[int, int]:
+        if stage + 1 < n:
+            return n + stage + 1, slots[stage + 1].at[place] * channels[stage + 1] + channel
+        image, row, column = place
+        return 2 * n, ((image * layer.made + channel) * layer.p + row) * layer.q + column
+
+    pairs = [(c, k) for c in range(layer.c) for k in range(layer.made)]
+    if stage + 1 == n:  # the output passes slice by slice, not the input
+        pairs.sort(key=lambda pair: pair[1])
+    for c, k in pairs:
+        if layer.by_channel and c != k:
+            continue
+        for tap in range(layer.r * layer.s):
+            r, s = divmod(tap, layer.s)
+            for place in new:
+                image, p, q = place
+                row = p * layer.stride + r * layer.dilation - layer.pad
+                column = q * layer.stride + s * layer.dilation - layer.pad
+                if 0 <= row < layer.h and 0 <= column < layer.w:
+                    yield reads(c, (image, row, column))
+                if not layer.is_pool:
+                    inputs = 1 if layer.depthwise else layer.c
+                    weight = (k * inputs + (0 if layer.depthwise else c)) * layer.r * layer.s + tap
+                    yield 1 + stage, weight
+                yield makes(k, place)

@@ -1,0 +1,118 @@
+"""What fused groups promise, against the simulators' caches over their every access."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from fusion_oracle import CHAINS, Layer, chains, items
+from fusion_trace import Trace, trace
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from loopsched.footprint import tensor_bytes
+from loopsched.fusion import FusedGroup
+from loopsched.fusion.chains import chains_of
+from loopsched.fusion.plan import fused
+from loopsched.fusion.tiles import best_tile
+from loopsched.problem import Problem
+from loopsched.simulator.cache import Kept, run_belady, run_lru
+
+
+def _group(layers: Sequence[Layer], capacity: int, halo: str) -> FusedGroup | None:
+    stages = chains_of(items(layers), assume_pooling=False)[0][0].stages
+    choice = best_tile(stages, capacity, [halo])  # type: ignore[list-item]
+    return choice and fused(stages, choice, 0, None)
+
+
+def _moved(accesses: Trace, kept: Kept) -> int:
+    """Reads and writes of all tensors.
+
+    Of buffers between layers: what is read again was written back before; what is
+    never read again is dead, and is not written.
+    """
+    n = accesses.n_inputs
+    between = range(n, len(accesses.sizes) - 1)
+    elems = sum(kept.misses[:n])
+    elems += sum(2 * (kept.misses[t] - kept.first[t]) for t in between)
+    elems += 2 * kept.misses[-1] - kept.first[-1]
+    return elems * accesses.element_bytes
+
+
+def _separately(layers: Sequence[Layer]) -> int:
+    """What the layers move one by one at least, whatever the cache."""
+    problems = [one for one in items(layers) if isinstance(one, Problem)]
+    return sum(tensor_bytes(one, tensor) for one in problems for tensor in one.tensors)
+
+
+CASES = [
+    (name, halo, capacity)
+    for name, capacities in (
+        ("vgg", (545, 700, 900)),
+        ("resnet", (60, 100, 170)),
+        ("mobilenet", (300, 400, 600)),
+    )
+    for halo in ("recompute", "retain")
+    for capacity in capacities
+]
+
+
+@pytest.mark.parametrize(("name", "halo", "capacity"), CASES)
+def test_an_lru_cache_of_the_stated_size_moves_no_more_than_promised(
+    name: str, halo: str, capacity: int
+) -> None:
+    layers = CHAINS[name]
+    group = _group(layers, capacity, halo)
+    if group is None:
+        pytest.skip("nothing fits")
+    accesses = trace(layers, group, reuses=True)
+    simulated = _moved(accesses, run_lru(accesses, group.lru_bytes or 0))
+    assert simulated <= group.dram_bytes
+    # The saving is real: even an endless cache moves more if the layers run one by one.
+    assert simulated < _separately(layers)
+
+
+@pytest.mark.parametrize(("name", "halo", "capacity"), CASES)
+def test_the_best_cache_of_the_working_set_moves_no_more_than_promised(
+    name: str, halo: str, capacity: int
+) -> None:
+    layers = CHAINS[name]
+    group = _group(layers, capacity, halo)
+    if group is None:
+        pytest.skip("nothing fits")
+    accesses = trace(layers, group, reuses=False)
+    kept = run_belady(accesses, group.working_set_bytes)
+    made = sum(kept.first[accesses.n_inputs : -1])  # between layers: they come from nowhere
+    assert (sum(kept.misses) - made) * accesses.element_bytes <= group.dram_bytes
+
+
+def test_promises_that_keep_everything_are_met_to_the_byte() -> None:
+    met = 0
+    for name, halo, capacity in CASES:
+        group = _group(CHAINS[name], capacity, halo)
+        if group is None:
+            continue
+        accesses = trace(CHAINS[name], group, reuses=True)
+        once = sum(accesses.sizes[: accesses.n_inputs]) + accesses.sizes[-1]
+        if group.dram_bytes == once:
+            assert _moved(accesses, run_lru(accesses, group.lru_bytes or 0)) == once
+            met += 1
+    assert met >= 3
+
+
+@settings(deadline=None)
+@given(chains(), st.sampled_from(["recompute", "retain"]), st.integers(0, 10))
+def test_promises_of_any_chain_hold(layers: list[Layer], halo: str, part: int) -> None:
+    if sum(not layer.is_pool for layer in layers) < 2:
+        return
+    whole = _group(layers, 10**6, halo)
+    assert whole is not None
+    group = _group(layers, max(1, whole.working_set_bytes * part // 10), halo)
+    if group is None:
+        return
+    accesses = trace(layers, group, reuses=True)
+    assert _moved(accesses, run_lru(accesses, group.lru_bytes or 0)) <= group.dram_bytes
+    accesses = trace(layers, group, reuses=False)
+    kept = run_belady(accesses, group.working_set_bytes)
+    made = sum(kept.first[accesses.n_inputs : -1])
+    assert (sum(kept.misses) - made) * accesses.element_bytes <= group.dram_bytes

@@ -1,0 +1,127 @@
+"""The command ``fuse``, and networks from model files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from onnx_models import mobilenet_v2, resnet50, save
+
+from loopsched import fuse, load_network, residency
+from loopsched.cli import run
+from loopsched.network.graph import Network
+
+
+def _out(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> str:
+    assert run(["fuse", *arguments]) == status
+    found = capsys.readouterr()
+    return found.out if status == 0 else found.err
+
+
+@pytest.fixture(scope="module")
+def mobilenet(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save(mobilenet_v2().proto(), tmp_path_factory.mktemp("models"), "mobilenet")
+
+
+@pytest.fixture(scope="module")
+def resnet(tmp_path_factory: pytest.TempPathFactory) -> Network:
+    return load_network(save(resnet50().proto(), tmp_path_factory.mktemp("models"), "resnet"))
+
+
+def test_a_table_says_groups_and_assumptions(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    text = _out(capsys, "vgg16", "--layers", ":4", "--loops")
+    assert "conv1_1 + conv1_2 + conv2_1 + conv2_2" in " ".join(text.split()).replace("...", "...")
+    assert "for p in range(0, 112, 1):" in text
+    assert "Assumed, for shapes to fit: conv1_2 -> pool 2x2 stride2 -> conv2_1." in text
+
+
+def test_rows_add_up(capsys: pytest.CaptureFixture[str]) -> None:
+    text = _out(capsys, "vgg16", "-c", "1MiB", "--format", "jsonl")
+    rows = [json.loads(line) for line in text.splitlines()]
+    assert sum(row["n_layers"] for row in rows) == 16
+    assert all(row["working_set_bytes"] <= row["capacity_bytes"] == 2**20 for row in rows)
+    assert all(row["dram_bytes"] + row["saved_bytes"] == row["unfused_bytes"] for row in rows)
+    fused = [row for row in rows if row["n_layers"] > 1]
+    assert all(row["halo"] and row["saved_bytes"] > 0 for row in fused)
+    assert [row["schedule"] is None for row in rows] == [row in fused for row in rows]
+
+
+def test_layers_are_put_in_order(capsys: pytest.CaptureFixture[str]) -> None:
+    block = ["-l", "conv2_reduce", "-l", "conv2_3x3", "-l", "conv2_expand"]
+    rows = json.loads(_out(capsys, "resnet50", *block, "--format", "json"))
+    assert [row["layers"] for row in rows] == ["conv2_reduce+conv2_3x3+conv2_expand"]
+    halves = json.loads(
+        _out(capsys, "resnet50", *block, "--element-bytes", "2", "--format", "json")
+    )
+    assert halves[0]["dram_bytes"] * 2 == rows[0]["dram_bytes"]
+
+
+def test_a_plain_list_repeats_blocks_of_one_count(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = json.loads(_out(capsys, "resnet50", "--format", "json"))
+    block = next(row for row in rows if row["layers"] == "conv2_3x3+conv2_expand")
+    assert block["count"] == 3
+    assert sum(row["count"] * row["n_layers"] for row in rows) == 53 + 1
+
+
+def test_models_are_cut_at_sums(
+    capsys: pytest.CaptureFixture[str], mobilenet: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = _out(capsys, str(mobilenet), "-c", "256KiB")
+    assert "adds up" in text
+    assert "... and 1 more such pairs." in text
+    assert "head -> pool 7x7 stride7 -> classifier" in text
+    rows = json.loads(_out(capsys, str(mobilenet), "-c", "256KiB", "--format", "json"))
+    assert rows[0]["layers"].startswith("stem+stage0.0.depthwise+stage0.0.project+stage1.0.expand")
+    part = json.loads(_out(capsys, str(mobilenet), "--layers", "0:3", "--format", "json"))
+    assert [row["layers"] for row in part] == ["stem+stage0.0.depthwise+stage0.0.project"]
+
+
+def test_figures_of_a_network_agree(resnet: Network) -> None:
+    capacity = 4 * 2**20
+    plan, kept = fuse(resnet, capacity), residency(resnet, capacity)
+    # One by one is the same in both, but for what the sums of residual blocks take in.
+    assert kept.separate_bytes == plan.unfused_bytes + plan.sums_bytes
+    # Stages of 256, 512, 1024 and 2048 channels, with a sum in every block.
+    sums = [3 * 256 * 56**2, 4 * 512 * 28**2, 6 * 1024 * 14**2, 3 * 2048 * 7**2]
+    assert plan.sums_bytes == 4 * sum(sums)
+    assert kept.is_exact
+    assert plan.dram_bytes < plan.unfused_bytes
+    assert kept.dram_bytes < kept.separate_bytes
+    names = [name for group in plan.groups for name in group.layers]
+    assert sorted(names) == sorted(node.name for node in resnet.layers)
+
+
+def test_residency_is_shown(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = _out(capsys, "vgg16", "--residency", "-c", "8MiB", "--layers", "2:6")
+    # Of conv2_1 and conv2_2 only one has room: each makes 6.1 MiB.
+    assert "2 of 3 tensors between layers stay" in text
+    assert "No other choice moves less." in text
+    rows = json.loads(_out(capsys, "vgg16", "--residency", "-c", "8MiB", "--format", "json"))
+    assert len(rows) == 16
+    assert all(row["saved_bytes"] >= 0 for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "message"),
+    [
+        (["vgg16", "--layers", "4:2"], 3, "--layers is '4:2'; A:B with 0 <= A < B <= 12"),
+        (["vgg16", "--layers", "x"], 3, "--layers is 'x'"),
+        (["vgg16", "-c", "4 parsecs"], 3, "4 parsecs"),
+        (["vgg16", "-c", "8B"], 4, "problem 'conv1_1': nothing fits"),
+        (["nothing"], 3, "nothing"),
+        (["vgg16", "--halos", "keep"], 2, "'keep' is not one of"),
+        (["vgg16", "-l", "conv9"], 3, "no layer 'conv9'"),
+    ],
+)
+def test_wrong_usage_is_said(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], status: int, message: str
+) -> None:
+    assert message in _out(capsys, *arguments, status=status)
