@@ -352,16 +352,25 @@ def place(text: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     return target.as_uri()
 
 
-@pytest.fixture(params=[1280, 400], ids=["wide", "phone"])
-def tab(request: pytest.FixtureRequest, browser: Any, place: str) -> Iterator[Tab]:
-    context = browser.new_context(viewport={"width": request.param, "height": 900})
+def opened(browser: Any, place: str, width: int) -> Iterator[Tab]:
+    context = browser.new_context(viewport={"width": width, "height": 900})
     found = Tab(context, place)
     yield found
     assert found.complaints == []
     # The page itself, and an icon of no bytes: nothing else was asked for.
     assert {url.split("#")[0] for url in found.requests} <= {place, "data:,"}
-    assert found.page.evaluate("document.documentElement.scrollWidth") == request.param
+    assert found.page.evaluate("document.documentElement.scrollWidth") == width
     context.close()
+
+
+@pytest.fixture(params=[1280, 400], ids=["wide", "phone"])
+def tab(request: pytest.FixtureRequest, browser: Any, place: str) -> Iterator[Tab]:
+    yield from opened(browser, place, request.param)
+
+
+@pytest.fixture
+def wide(browser: Any, place: str) -> Iterator[Tab]:
+    yield from opened(browser, place, 1280)
 
 
 def first(tab: Tab, selector: str) -> Any:
@@ -382,17 +391,17 @@ def test_page_opens_on_the_first_layer(tab: Tab, rows: list[Row]) -> None:
 
 
 @in_browser
-def test_titles_sort_and_say_so(tab: Tab, rows: list[Row]) -> None:
+def test_titles_sort_and_say_so(wide: Tab, rows: list[Row]) -> None:
     best = {row["layer"]: row for row in rows if row["rank"] == 1}
     by_time = sorted(best, key=lambda number: best[number]["time_s"])
-    title = tab.page.get_by_role("button", name="time", exact=True)
+    title = wide.page.get_by_role("button", name="time", exact=True)
     title.focus()
-    tab.page.keyboard.press("Enter")
-    assert tab.names() == [str(number) for number in by_time]
-    heads = tab.page.locator("#layers thead th")
+    wide.page.keyboard.press("Enter")
+    assert wide.names() == [str(number) for number in by_time]
+    heads = wide.page.locator("#layers thead th")
     assert heads.locator("xpath=self::*[@aria-sort='ascending']").all_text_contents() == ["▴time"]
-    tab.page.keyboard.press("Enter")
-    assert tab.names() == [str(number) for number in reversed(by_time)]
+    wide.page.keyboard.press("Enter")
+    assert wide.names() == [str(number) for number in reversed(by_time)]
     assert heads.locator("xpath=self::*[@aria-sort='descending']").all_text_contents() == ["▾time"]
     assert title.evaluate("node => document.activeElement === node")
 
@@ -439,19 +448,19 @@ def test_keys_choose_a_layer_everywhere(tab: Tab) -> None:
 
 
 @in_browser
-def test_points_of_the_roofline_choose_the_layer(tab: Tab, rows: list[Row]) -> None:
+def test_points_of_the_roofline_choose_the_layer(wide: Tab, rows: list[Row]) -> None:
     best = {row["layer"]: row for row in rows if row["rank"] == 1}
     along = sorted(best, key=lambda n: best[n]["levels"][0]["operational_intensity"])
-    first(tab, "#roofline .point[tabindex='0']").focus()
-    tab.page.keyboard.press("Home")
+    first(wide, "#roofline .point[tabindex='0']").focus()
+    wide.page.keyboard.press("Home")
     for number in along[1:]:
-        tab.page.keyboard.press("ArrowRight")
-        assert tab.chosen() == str(number)
-    tab.page.locator("#roofline .point").nth(1).click()
-    assert tab.chosen() == str(along[1])
-    tab.page.locator("#roofline-level label").nth(1).click()
+        wide.page.keyboard.press("ArrowRight")
+        assert wide.chosen() == str(number)
+    wide.page.locator("#roofline .point").nth(1).click()
+    assert wide.chosen() == str(along[1])
+    wide.page.locator("#roofline-level label").nth(1).click()
     intensity = best[along[1]]["levels"][1]["operational_intensity"]
-    assert f"{intensity:.4g} FLOP per byte" in tab.text("#roofline-text")
+    assert f"{intensity:.4g} FLOP per byte" in wide.text("#roofline-text")
 
 
 def check_scores(tab: Tab, number: int) -> None:
@@ -483,18 +492,18 @@ def check_scores(tab: Tab, number: int) -> None:
 
 
 @in_browser
-def test_an_inner_tile_is_never_larger_than_the_one_around_it(tab: Tab) -> None:
-    tab.visit("layer=0&schedule=M:96+N:80+K:64+M:12+M:6")
-    outer = tab.page.locator("#loops .loop").nth(3).locator("input[type=number]")
+def test_an_inner_tile_is_never_larger_than_the_one_around_it(wide: Tab) -> None:
+    wide.visit("layer=0&schedule=M:96+N:80+K:64+M:12+M:6")
+    outer = wide.page.locator("#loops .loop").nth(3).locator("input[type=number]")
     outer.fill("4")
     outer.press("Enter")
-    assert tab.schedule() == "M:96 N:80 K:64 M:4 M:4"
+    assert wide.schedule() == "M:96 N:80 K:64 M:4 M:4"
     outer.fill("500")
     outer.press("Enter")
-    assert tab.schedule() == "M:96 N:80 K:64 M:96 M:4"
-    first(tab, "#loops .loop").get_by_role("button", name="Remove").click()
-    assert tab.schedule() == "N:80 K:64 M:96 M:4"
-    check_scores(tab, 0)
+    assert wide.schedule() == "M:96 N:80 K:64 M:96 M:4"
+    first(wide, "#loops .loop").get_by_role("button", name="Remove").click()
+    assert wide.schedule() == "N:80 K:64 M:96 M:4"
+    check_scores(wide, 0)
 
 
 @in_browser
@@ -559,70 +568,70 @@ def test_a_loop_is_dragged_to_its_place(tab: Tab) -> None:
 
 
 @in_browser
-def test_text_is_a_way_to_edit_and_says_what_is_wrong(tab: Tab) -> None:
-    tab.page.fill("#schedule-text", "m:96 n:80@SM k:64 m:32")
-    tab.page.locator("#schedule-text").blur()
-    assert tab.schedule() == "M:96 N:80@SM K:64 M:32"
-    check_scores(tab, 0)
-    tab.page.fill("#schedule-text", "M:96 N:8 KK:64")
-    tab.page.locator("#schedule-text").blur()
+def test_text_is_a_way_to_edit_and_says_what_is_wrong(wide: Tab) -> None:
+    wide.page.fill("#schedule-text", "m:96 n:80@SM k:64 m:32")
+    wide.page.locator("#schedule-text").blur()
+    assert wide.schedule() == "M:96 N:80@SM K:64 M:32"
+    check_scores(wide, 0)
+    wide.page.fill("#schedule-text", "M:96 N:8 KK:64")
+    wide.page.locator("#schedule-text").blur()
     with pytest.raises(InputError) as caught:
         parse_schedule("M:96 N:8 KK:64", PROBLEMS[0])
-    assert tab.page.inner_text("#schedule-fault") == str(caught.value)
-    assert tab.page.get_attribute("#schedule-text", "aria-invalid") == "true"
-    assert "N:80@SM" in tab.page.inner_text("#command")
+    assert wide.page.inner_text("#schedule-fault") == str(caught.value)
+    assert wide.page.get_attribute("#schedule-text", "aria-invalid") == "true"
+    assert "N:80@SM" in wide.page.inner_text("#command")
 
 
 @in_browser
-def test_an_address_is_a_view(tab: Tab) -> None:
-    tab.visit("layer=7&schedule=m:1024+N:512@SM+K:256+N:7")
-    assert (tab.chosen(), tab.schedule()) == ("7", "M:1024 N:512@SM K:256 N:7")
-    check_scores(tab, 7)
-    tab.page.reload()
-    assert (tab.chosen(), tab.schedule()) == ("7", "M:1024 N:512@SM K:256 N:7")
-    tab.visit("layer=7&schedule=M:5")
-    assert "extent" in tab.text("#schedule-fault") or "1024" in tab.text("#schedule-fault")
-    assert tab.page.locator("#loops .loop").count() > 2
-    tab.visit("layer=99")
-    assert tab.chosen() == "0"
+def test_an_address_is_a_view(wide: Tab) -> None:
+    wide.visit("layer=7&schedule=m:1024+N:512@SM+K:256+N:7")
+    assert (wide.chosen(), wide.schedule()) == ("7", "M:1024 N:512@SM K:256 N:7")
+    check_scores(wide, 7)
+    wide.page.reload()
+    assert (wide.chosen(), wide.schedule()) == ("7", "M:1024 N:512@SM K:256 N:7")
+    wide.visit("layer=7&schedule=M:5")
+    assert "extent" in wide.text("#schedule-fault") or "1024" in wide.text("#schedule-fault")
+    assert wide.page.locator("#loops .loop").count() > 2
+    wide.visit("layer=99")
+    assert wide.chosen() == "0"
 
 
 @in_browser
-def test_the_command_gives_the_same_bytes(tab: Tab, capsys: pytest.CaptureFixture[str]) -> None:
-    tab.page.fill("#schedule-text", "M:96 N:80@SM K:64 M:32")
-    tab.page.locator("#schedule-text").blur()
+def test_the_command_gives_the_same_bytes(wide: Tab, capsys: pytest.CaptureFixture[str]) -> None:
+    wide.page.fill("#schedule-text", "M:96 N:80@SM K:64 M:32")
+    wide.page.locator("#schedule-text").blur()
     import shlex
 
-    words = shlex.split(tab.page.inner_text("#command"))
+    words = shlex.split(wide.page.inner_text("#command"))
     assert words[:5] == ["loopsched", "analyze", "mine.json", "--layer", "0"]
     assert run(["analyze", "gemm:m=96,n=80,k=64", *words[5:], "--format", "json"]) == 0
     (found,) = json.loads(capsys.readouterr().out)
     assert found["dram_bytes"] == int(
-        tab.page.locator("#bytes tbody tr td").nth(2).inner_text().replace(",", "")
+        wide.page.locator("#bytes tbody tr td").nth(2).inner_text().replace(",", "")
     )
 
 
 @in_browser
-def test_alternatives_are_shown_at_a_press(tab: Tab, rows: list[Row]) -> None:
+def test_alternatives_are_shown_at_a_press(wide: Tab, rows: list[Row]) -> None:
     second = next(row for row in rows if row["layer"] == 0 and row["rank"] == 2)
-    tab.page.get_by_role("button", name="Show schedule 2").click()
-    assert tab.schedule() == second["schedule"]
-    check_scores(tab, 0)
-    assert tab.page.locator("#alternatives thead th.chosen").inner_text().startswith("2")
+    wide.page.get_by_role("button", name="Show schedule 2").click()
+    assert wide.schedule() == second["schedule"]
+    check_scores(wide, 0)
+    assert wide.page.locator("#alternatives thead th.chosen").inner_text().startswith("2")
 
 
 @in_browser
-def test_the_slope_is_drawn_where_there_is_a_curve(tab: Tab) -> None:
+def test_the_slope_is_drawn_where_there_is_a_curve(wide: Tab) -> None:
     curve = traffic_curve(PROBLEMS[0])
     assert (
-        tab.page.locator("#slope path.slope").get_attribute("d").count("V")
+        wide.page.locator("#slope path.slope").get_attribute("d").count("V")
         == len(curve.capacities_bytes) - 1
     )
     least = curve.at(ARCH.caches[0].usable_bytes or 0)
     assert least is not None
-    assert scaled(least, "B") in tab.text("#slope-text")
-    tab.visit("layer=3")
-    assert not tab.page.locator("#slope-panel").is_visible()
+    assert scaled(least, "B") in wide.text("#slope-text")
+    wide.visit("layer=3")
+    assert not wide.page.locator("#slope-panel").is_visible()
 
 
 @in_browser
