@@ -46,6 +46,7 @@ _CONTRIBUTED: Mapping[str, Builder] = {
 }
 # Element types of numbers that say positions and choices, not weights: int64, string, bool.
 _NOT_WEIGHTS = (7, 8, 9)
+_ONE = ((), (1,))
 
 
 def network_of(flat: Flat, known: Known, name: str, source: str) -> Network:
@@ -118,7 +119,8 @@ class _Builder:
         one = self.types.get(name, Type())
         maker = self.makers.get(name)
         is_stored = name in self.flat.tensors or (maker is not None and maker.op == "Constant")
-        is_weight = is_stored and bool(one.dims) and one.element not in _NOT_WEIGHTS
+        # One number alone is a constant of the computation, such as a scale or a bound.
+        is_weight = is_stored and one.element not in _NOT_WEIGHTS and one.dims not in _ONE
         return Value(short, one.shape, one.element_bytes, is_weight)
 
     def nodes(self, operator: Operator) -> Iterable[Node]:
@@ -134,8 +136,11 @@ class _Builder:
         self.made |= set(made)
         count = self.count(operator)
         parts, role, why = self.judge(operator, count)
+        operands = {self.value_names.of(name) for part in parts for _, name in part.operands}
+        others = [name for name in inputs if name not in operands]
         for part in parts:
-            yield self.node(operator, part, inputs, outputs, count or 1)
+            own = inputs if not part.suffix else others
+            yield self.node(operator, part, own, outputs, count or 1)
         if not parts:
             yield Node(
                 self.node_names.of(operator.name),
@@ -202,10 +207,10 @@ class _Builder:
         written = next(value for tensor, value in operands if tensor == problem.output)
         if part.suffix:
             read = [value for tensor, value in operands if tensor != problem.output]
-            inputs = list(dict.fromkeys(read))
             if written not in outputs:
-                outputs = [written]
+                inputs, outputs = [], [written]
                 self.parts.setdefault(written, _part_value(problem, written))
+            inputs = list(dict.fromkeys([*read, *inputs]))
         return Node(
             name,
             operator.shown or operator.op,

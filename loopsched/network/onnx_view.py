@@ -12,8 +12,10 @@ from loopsched.network.onnx_read import wholes
 from loopsched.network.onnx_type import Type
 from loopsched.problem import Problem
 
-# An operand that comes through these is stored as what goes into them.
-_THROUGH = frozenset({"Cast", "DequantizeLinear", "Identity", "Mul", "Div", "QuantizeLinear"})
+# An operand that comes through these, its last two axes kept, is stored as what goes in.
+_THROUGH = frozenset(
+    {"Cast", "DequantizeLinear", "Div", "Identity", "Mul", "QuantizeLinear", "Reshape"}
+)
 _MAX_STEPS = 8
 
 
@@ -122,14 +124,19 @@ class View:
         That is so where a transpose comes before: the product can read what
         the transpose reads.
         """
-        maker = self.makers.get(self.name(i))
+        name = self.name(i)
+        last = self.shape(i)[-2:]
+        maker = self.makers.get(name)
         for _ in range(_MAX_STEPS):
             if maker is None or maker.op not in _THROUGH or not maker.inputs:
                 break
+            before = self.types.get(maker.inputs[0], Type()).shape
+            if before is None or before[-2:] != last:
+                return False
             maker = self.makers.get(maker.inputs[0])
-        if maker is None or maker.op != "Transpose":
+        if maker is None or maker.op != "Transpose" or not maker.outputs:
             return False
-        rank = len(self.shape(i))
+        rank = len(self.types.get(maker.outputs[0], Type()).dims or ())
         order = wholes(maker.attributes, "perm") or tuple(reversed(range(rank)))
         return len(order) == rank >= 2 and order[-2] > order[-1]
 
