@@ -12,6 +12,7 @@ from .mutant import Mutant
 from .page import PAGE
 from .page_model import PAGE_MODEL
 from .searching import SEARCHING
+from .sweep import SWEEP
 from .times import TIMES
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -25,4 +26,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *KERNEL_TIMES,
     *PAGE_MODEL,
     *PAGE,
+    *SWEEP,
 )
