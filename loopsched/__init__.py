@@ -81,6 +81,13 @@ if TYPE_CHECKING:
     from loopsched.ops import tile as tile
     from loopsched.ops import unbind as unbind
     from loopsched.page.report import report_html as report_html
+    from loopsched.plots.measured import plot_measured as plot_measured
+    from loopsched.plots.roofline import plot_roofline as plot_roofline
+    from loopsched.plots.ski_slope import plot_ski_slope as plot_ski_slope
+    from loopsched.plots.tiles import plot_tiles as plot_tiles
+    from loopsched.plots.tornado import plot_tornado as plot_tornado
+    from loopsched.plots.tradeoffs import plot_pareto as plot_pareto
+    from loopsched.plots.traffic import plot_bytes as plot_bytes
     from loopsched.problem import Axis as Axis
     from loopsched.problem import Problem as Problem
     from loopsched.problem import Tensor as Tensor
@@ -103,6 +110,8 @@ if TYPE_CHECKING:
     from loopsched.simulator import stack_distances as stack_distances
     from loopsched.study.sensitivity import Sensitivity as Sensitivity
     from loopsched.study.sensitivity import sensitivity as sensitivity
+    from loopsched.study.tile_map import TileMap as TileMap
+    from loopsched.study.tile_map import tile_map as tile_map
     from loopsched.sweeps.run import SweepRun as SweepRun
     from loopsched.sweeps.run import load_run as load_run
     from loopsched.sweeps.run import sweep as sweep
@@ -160,6 +169,13 @@ _EXPORTS = {
     "notation": ("format_schedule", "parse_schedule", "render_loops"),
     "ops": ("bind_spatial", "interchange", "reorder", "split", "tile", "unbind"),
     "page.report": ("report_html",),
+    "plots.measured": ("plot_measured",),
+    "plots.roofline": ("plot_roofline",),
+    "plots.ski_slope": ("plot_ski_slope",),
+    "plots.tiles": ("plot_tiles",),
+    "plots.tornado": ("plot_tornado",),
+    "plots.tradeoffs": ("plot_pareto",),
+    "plots.traffic": ("plot_bytes",),
     "problem": ("Axis", "Problem", "Tensor"),
     "reasons": ("compare", "explain"),
     "reports": ("Reproduction", "reproduce"),
@@ -169,6 +185,7 @@ _EXPORTS = {
     "score": ("Evaluation", "evaluate"),
     "simulator": ("Layout", "Simulation", "StackDistances", "simulate", "stack_distances"),
     "study.sensitivity": ("Sensitivity", "sensitivity"),
+    "study.tile_map": ("TileMap", "tile_map"),
     "sweeps.run": ("SweepRun", "load_run", "sweep"),
     "sweeps.schema": ("sweep_schema",),
     "validation.compare": ("Validation", "validate_counters"),

@@ -34,8 +34,6 @@ _COMMANDS = {
     "space": ("space", "Count the schedules of a search before it runs."),
     "pareto": ("pareto", "Trade time, DRAM traffic and capacity for each other."),
     "tiles": ("tiles", "Map what two tile sizes of a schedule cost."),
-    "pareto": ("pareto", "Trade time, DRAM traffic and capacity for each other."),
-    "tiles": ("tiles", "Map what two tile sizes of a schedule cost."),
     "validate": ("validate", "Hold predictions against counters and measured times."),
     "kernel": ("kernel", "Say what a GPU kernel asks of a machine."),
     "reproduce": ("reproduce", "Reproduce the tables of a report, with ours beside."),

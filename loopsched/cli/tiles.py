@@ -126,7 +126,8 @@ def _print(found: TileMap, quantity: str) -> None:
             score = found.by_sizes[one, other].evaluation
             text = "-" if score is None else f"{getattr(score, field) / least:.3g}"
             kept = "" if found.by_sizes[one, other].keeps else "!"
-            line.append(f"{text}{kept}{marks.get((one, other), ' ')}")
+            mark = marks.get((one, other), "") + kept
+            line.append(text + (mark or " "))
         cells.append(line)
     titles = [Column(f"{first} \\ {second}"), *(Column(f"{size} ") for size in columns)]
     output.print_table(titles, cells)

@@ -35,7 +35,8 @@ DASHES: tuple[Any, ...] = (
 )
 # Of areas that touch: as light and dark as can be told apart in grey.
 FILLS = ("#0072B2", "#E69F00", "#B8E2F5", "#009E73", "#CC79A7", "#D55E00", "#000000")
-HATCHES = ("", "////", "....", "xxxx", "----", "ooo", "++++")
+# No dots or rings: as curves they make files large.
+HATCHES = ("", "////", "----", "xxxx", "||||", "\\\\\\\\", "++++")
 INK, GREY, PALE = "0.15", "0.5", "0.9"
 
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
