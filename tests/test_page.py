@@ -539,6 +539,7 @@ def test_live_changes_score_as_the_library_does(tab: Tab, number: int) -> None:
         first(tab, "#loops .loop select").select_option(option)
         check_scores(tab, number)
     changed = tab.schedule()
+    assert tab.page.locator("#roofline circle.edited").count() == 1
     assert "yours" in tab.text("#alternatives thead")
     while tab.page.is_enabled("#undo"):
         tab.page.click("#undo")

@@ -28,6 +28,13 @@ function levelLines() {
   ]);
 }
 
+// The heaviest reasons; the others on request.
+function why(reasons) {
+  const said = reasons.map((reason) => el('p', {}, reason));
+  if (said.length <= 2) return said;
+  return [...said.slice(0, 2), el('details', {}, el('summary', {}, `${said.length - 2} more`), ...said.slice(2))];
+}
+
 function drawAlternatives() {
   const columns = columnsOf();
   const base = layer().found[0];
@@ -48,7 +55,7 @@ function drawAlternatives() {
       })))));
   if (columns.some((one) => one.score.reasons && one.score.reasons.length)) {
     byId('alternatives').tBodies[0].append(el('tr', {}, el('th', { scope: 'row' }, 'why'), columns.map((one) => el('td', { class: one.chosen ? 'chosen why' : 'why' },
-      (one.score.reasons || []).map((reason) => el('p', {}, reason))))));
+      why(one.score.reasons || [])))));
   }
   byId('alternatives-text').textContent = layer().found.length > 1
     ? 'The next best schedules that the search met, one for each score; changes are against the best.'

@@ -50,14 +50,19 @@ function percent(share, decimals = 1) {
   return `${(100 * share).toFixed(decimals)}${THIN}%`;
 }
 
-// Sizes of memories and of what they hold: powers of 1,024.
+// What memories hold, in four digits, and their capacities: powers of 1,024.
+function capacity(given) {
+  const [number, unit] = binary(given).split(THIN);
+  return `${trimmed(number)}${THIN}${unit}`;
+}
+
 function binary(given) {
   const bytes = Number(given);
   for (const [power, unit] of [[3, 'GiB'], [2, 'MiB'], [1, 'KiB']]) {
     const number = bytes / 1024 ** power;
     if (number >= 1) {
       const digits = Math.max(0, 3 - Math.floor(Math.log10(number)));
-      return `${trimmed(number.toFixed(number < 1000 ? digits : 0))}${THIN}${unit}`;
+      return `${number.toFixed(number < 1000 ? digits : 0)}${THIN}${unit}`;
     }
   }
   return `${bytes}${THIN}B`;
@@ -68,13 +73,13 @@ function exact(given) {
   return given === null || given === undefined ? '–' : String(given).replace(/\B(?=(\d{3})+(?!\d))/g, ',');
 }
 
-// How far a value is from another: '+12.3 %', '4.1 times', 'same'.
+// How far a value is from another: '+12.3 %', '× 4.1', 'same'.
 function difference(value, base) {
   const [mine, other] = [Number(value), Number(base)];
   if (mine === other) return 'same';
   if (!other || !Number.isFinite(mine / other)) return '';
   const ratio = mine / other;
-  if (ratio >= 2) return `${general(ratio, 3)}${THIN}×`;
+  if (ratio >= 2) return `×${THIN}${general(ratio, 3)}`;
   const share = 100 * (ratio - 1);
   const decimals = Math.abs(share) >= 10 ? 1 : 2;
   if (Math.abs(share) < 0.005) return 'nearly same';

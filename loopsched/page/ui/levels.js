@@ -11,7 +11,7 @@ function drawSets() {
     const from = level.fit_position < loops.length ? textOf([loops[level.fit_position]]) : 'one point';
     return el('div', { class: 'set' },
       el('p', { class: 'set-head' }, el('strong', {}, level.name), ` holds ${binary(held)}`,
-        room ? ` of ${binary(room)}, ${percent(share)}` : '', el('span', { class: 'soft' }, BOUNDARIES[index].instances > 1 ? ` in each of ${BOUNDARIES[index].instances}` : '')),
+        room ? ` of ${capacity(room)}, ${percent(share)}` : '', el('span', { class: 'soft' }, BOUNDARIES[index].instances > 1 ? ` in each of ${BOUNDARIES[index].instances}` : '')),
       el('div', { class: 'gauge', role: 'img', 'aria-label': room ? `${percent(share)} of the capacity` : 'no limit' },
         room ? level.tensors.map((tensor, place) => el('span', { class: `gauge-fill tensor-${place % 6}`, title: `${tensor.name}: ${binary(tensor.footprint_bytes || 0)}`, style: { width: `${(100 * Number(tensor.footprint_bytes || 0)) / Math.max(room, held)}%` } })) : null,
         room && text !== best().schedule ? el('span', { class: 'gauge-best', title: `best: ${binary(other)}`, style: { left: `${Math.min(100, (100 * other) / room)}%` } }) : null),

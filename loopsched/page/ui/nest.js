@@ -16,10 +16,9 @@ function coloured(line) {
 function holding(evaluation) {
   const notes = new Map();
   evaluation.levels.forEach((level, index) => {
-    const of = BOUNDARIES[index].capacity_bytes === null ? '' : ` of ${binary(BOUNDARIES[index].capacity_bytes)}`;
+    const of = BOUNDARIES[index].capacity_bytes === null ? '' : ` of ${capacity(BOUNDARIES[index].capacity_bytes)}`;
     const note = `${level.name} holds ${binary(level.working_set_bytes)}${of}`;
-    const before = notes.get(level.fit_position);
-    notes.set(level.fit_position, before ? `${before}; ${note}` : note);
+    notes.set(level.fit_position, [...(notes.get(level.fit_position) || []), note]);
   });
   return notes;
 }
@@ -38,7 +37,8 @@ function drawNest() {
   const notes = holding(evaluation);
   const count = loopsOf(text).length;
   const columns = Math.max(30, columnsIn(byId('nest')));
-  const beside = (place, line) => line.length + GAP.length + notes.get(place).length <= columns;
+  const noted = (place) => `# ${notes.get(place).join('; ')}`;
+  const beside = (place, line) => line.length + GAP.length + noted(place).length <= columns;
   const narrowed = [0, 10, 20, 30, 40].map((less) => Loopsched.loops(layer().problem, schedule, Math.max(1, columns - less)).split('\n'));
   const fits = (lines) => lines.every((line, place) => place > count || !notes.has(place) || beside(place, line));
   const isDeep = (found) => !found[1] || /^ {2}/.test(found[1]);
@@ -49,9 +49,9 @@ function drawNest() {
   byId('nest').replaceChildren(...lines.flatMap((line, place) => {
     const code = el('span', { class: 'line' }, ...coloured(line));
     if (place > count || !notes.has(place)) return [code, '\n'];
-    const note = el('span', { class: 'note' }, `# ${notes.get(place)}`);
-    if (beside(place, line)) return [code, GAP, note, '\n'];
-    return [/^ */.exec(line)[0], note, '\n', code, '\n'];
+    if (beside(place, line)) return [code, GAP, el('span', { class: 'note' }, noted(place)), '\n'];
+    const margin = /^ */.exec(line)[0];
+    return [...notes.get(place).flatMap((note) => [margin, el('span', { class: 'note' }, `# ${note}`), '\n']), code, '\n'];
   }));
   byId('command').textContent = commandFor(text);
 }

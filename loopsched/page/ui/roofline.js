@@ -38,7 +38,7 @@ function drawRoofline() {
     svg('g', { class: 'points', role: 'listbox', 'aria-label': 'Layers by operational intensity' }, ...points(x, y)),
     svg('g', { id: 'roofline-chosen', 'aria-hidden': 'true' }),
   );
-  plot.drawn = { x, y, width };
+  plot.drawn = { x, y, range };
   markPoint();
 }
 
@@ -149,11 +149,14 @@ function ringAt(index) {
   places.forEach((at, level) => {
     if (at !== null) parts.push(svg('circle', { class: level === state.boundary ? 'ring' : 'ring other', cx: at, cy: height, r: level === state.boundary ? 9 : 4 }));
   });
-  if (index === state.layer && lastGood && lastGood.layer === index && lastGood.text !== best().schedule) {
-    const found = lastGood.evaluation;
+  if (index === state.layer && current().text !== best().schedule) {
+    const found = current().evaluation;
     const moved = Number(found.levels[state.boundary].promised_bytes);
     if (moved) {
-      const [tx, ty] = [x(one.flops / moved), y(Math.max(one.flops / found.time_s, 1))];
+      // Beyond the edges, at the edge.
+      const [low, high] = plot.drawn.range.x;
+      const tx = x(Math.min(high, Math.max(low, one.flops / moved)));
+      const ty = y(Math.max(plot.drawn.range.y[0], one.flops / found.time_s));
       parts.push(svg('path', { class: 'edited-tie', d: `M${here} ${height}L${tx} ${ty}` }), svg('circle', { class: 'edited', cx: tx, cy: ty, r: 5 }));
     }
   }
