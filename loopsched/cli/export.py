@@ -69,7 +69,14 @@ def export(
     else:
         one = select_one(problem, layers, element_bytes)
         found = [(one, schedule_from(schedule, one, dialect), load_arch(arch))]
-    made = [(one, _exported(form, name, one, nest, machine)) for one, nest, machine in found]
+    if form == "zigzag":
+        from loopsched.exchange.zigzag import to_zigzag
+
+        # One workload of all layers; the machine of a result file is one, too.
+        layers = [(one, nest) for one, nest, _ in found]
+        made = [(found[0][0], to_zigzag(layers, found[0][2]))]
+    else:
+        made = [(one, _exported(form, name, one, nest, machine)) for one, nest, machine in found]
     _deliver(made, target)
     for one, files in made:
         before = f"{one.name}: " if len(made) > 1 else ""
@@ -89,6 +96,14 @@ def _exported(form: str, name: str, problem: Problem, schedule: Schedule, arch: 
         from loopsched.exchange.timeloop import to_timeloop
 
         return to_timeloop(problem, schedule, arch)
+    if form == "triton":
+        from loopsched.exchange.tiles import to_triton
+
+        return to_triton(problem, schedule, arch)
+    if form == "tvm":
+        from loopsched.exchange.tvm_code import to_tvm
+
+        return to_tvm(problem, schedule)
     if form == "c":
         from loopsched.exchange.c_code import to_c
 

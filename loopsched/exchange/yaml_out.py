@@ -35,6 +35,18 @@ def to_yaml(data: Mapping[str, Any]) -> str:
     return "\n".join(_mapping(data)) + "\n"
 
 
+def list_to_yaml(items: list[Any]) -> str:
+    """Write a list as a YAML document.
+
+    Examples
+    --------
+    >>> print(list_to_yaml([{"id": 0, "dims": [[1, 2], [3, 4]]}]), end="")
+    - id: 0
+      dims: [[1, 2], [3, 4]]
+    """
+    return "\n".join(_items(items)) + "\n"
+
+
 def _mapping(data: Mapping[str, Any]) -> Iterator[str]:
     for key, value in data.items():
         if key == TAG:

@@ -1,0 +1,229 @@
+"""Workloads and mappings for ZigZag (version 3)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from loopsched.arch import Arch
+from loopsched.errors import ProblemError
+from loopsched.exchange.exported import Exported
+from loopsched.exchange.factors import Factor
+from loopsched.exchange.timeloop.blocks import blocks
+from loopsched.exchange.timeloop.nodes import machine_nodes
+from loopsched.exchange.yaml_out import list_to_yaml
+from loopsched.models.machine import roles
+from loopsched.nest import Schedule
+from loopsched.problem import Axis, Problem, Tensor
+from loopsched.projections import axis_text, span
+
+_OPERANDS = {"input": "I", "weight": "W", "output": "O"}
+# ZigZag's own names, so that its mappings for convolutions and products fit.
+_CONV = {"N": "B", "K": "K", "C": "C", "P": "OY", "Q": "OX", "R": "FY", "S": "FX", "G": "G"}
+_GEMM = {"M": "D", "N": "K", "K": "C", "B": "B"}
+_KNOWN = {"conv2d": _CONV, "gemm": _GEMM, "batched_gemm": _GEMM}
+_WINDOWS = {("OY", "FY"): "IY", ("OX", "FX"): "IX"}
+_LINKS = {"O": "O", "W": "I2", "I": "I1"}
+_DIM = re.compile(r"[A-Z]+\d*")
+
+
+def to_zigzag(
+    layers: Sequence[tuple[Problem, Schedule | None]], arch: Arch | None = None
+) -> Exported:
+    """Write problems, and schedules of them, as ZigZag's workload and mapping.
+
+    Parameters
+    ----------
+    layers : sequence of (Problem, Schedule or None)
+        Each operand comes from outside: ZigZag's sources are not said.
+    arch : Arch, optional
+        Needed for schedules: how many instances share the spatial loops.
+
+    Returns
+    -------
+    Exported
+        ``workload.yaml`` and, if there are schedules, ``mapping.yaml``: spatial
+        loops of the machine's units as ``D1``, of their lanes as ``D2``;
+        temporal ones as ``temporal_ordering``, innermost first.
+
+    Raises
+    ------
+    ProblemError
+        If a problem is no product of an input and a weight as ZigZag has them.
+    ScheduleError
+        If spatial loops do not suit the machine.
+
+    Examples
+    --------
+    >>> from loopsched import gemm, load_arch, parse_schedule
+    >>> problem = gemm(m=64, n=64, k=64)
+    >>> nest = parse_schedule("M:64@SM N:64 K:64 M:8", problem)
+    >>> made = to_zigzag([(problem, nest)], load_arch("titan_v"))
+    >>> print(made.text("mapping.yaml"))
+    - name: m64 n64 k64
+      spatial_mapping: {D1: ["D, 8"]}
+      temporal_ordering: [[D, 8], [C, 64], [K, 64]]
+      memory_operand_links: {O: O, W: I2, I: I1}
+    - name: default
+      memory_operand_links: {O: O, W: I2, I: I1}
+    <BLANKLINE>
+    """
+    workload, mapping = [], []
+    lost: list[str] = []
+    for number, (problem, schedule) in enumerate(layers):
+        words = _words(problem)
+        workload.append(_layer(number, problem, words))
+        lost += _layer_lost(problem)
+        if schedule is not None and arch is not None:
+            entry, said = _mapping(problem, schedule, arch, words)
+            mapping.append(entry)
+            lost += said
+    files = [("workload.yaml", list_to_yaml(workload))]
+    if mapping:
+        mapping.append({"name": "default", "memory_operand_links": _LINKS})
+        files.append(("mapping.yaml", list_to_yaml(mapping)))
+    return Exported(tuple(files), tuple(lost))
+
+
+def _words(problem: Problem) -> dict[str, str]:
+    """Name dimensions as ZigZag does: capital letters and a number."""
+    known = _KNOWN.get(problem.kind, {})
+    if all(dim in known for dim in problem.dims):
+        return {dim: known[dim] for dim in problem.dims}
+    words: dict[str, str] = {}
+    for place, dim in enumerate(problem.dims):
+        upper = dim.upper()
+        is_free = _DIM.fullmatch(upper) and upper not in words.values()
+        words[dim] = upper if is_free else f"X{place}"
+    return words
+
+
+def _operand(problem: Problem, tensor: Tensor) -> str:
+    return _OPERANDS[roles(problem, tensor)[1]]
+
+
+def _layer(number: int, problem: Problem, words: Mapping[str, str]) -> dict[str, Any]:
+    faults = list(_refused(problem))
+    if faults:
+        raise ProblemError.joined(f"problem '{problem.name}' for ZigZag", faults)
+    windows: dict[str, Axis] = {}
+    texts = {}
+    for tensor in problem.tensors:
+        axes = [_axis_word(axis, words, windows) for axis in tensor.axes]
+        operand = _operand(problem, tensor)
+        texts[operand] = operand + "".join(f"[{axis.lower()}]" for axis in axes)
+    layer: dict[str, Any] = {
+        "id": number,
+        "name": problem.name,
+        "operator_type": "Conv" if problem.kind == "conv2d" else "Gemm",
+        "equation": f"{texts['O']}+={texts['W']}*{texts['I']}",
+        "dimension_relations": [
+            _relation(name, axis, words).lower() for name, axis in windows.items()
+        ],
+        "loop_dims": [words[dim] for dim in problem.dims],
+        "loop_sizes": [size for _, size in problem.sizes],
+        "operand_precision": _precision(problem),
+        # A layer that is its own source: the operand is there from the start.
+        "operand_source": {"W": number, "I": number},
+    }
+    padded = {name: axis for name, axis in windows.items() if axis.size is not None}
+    if padded:
+        layer["pr_loop_dims"] = list(padded)
+        layer["pr_loop_sizes"] = [axis.size for axis in padded.values()]
+        layer["padding"] = [
+            [max(0, -axis.offset), max(0, axis.offset + span(axis, problem.size) - axis.size)]
+            for axis in padded.values()
+            if axis.size is not None
+        ]
+    return layer
+
+
+def _refused(problem: Problem) -> list[str]:
+    operands = sorted(_operand(problem, tensor) for tensor in problem.tensors)
+    faults = []
+    if operands != ["I", "O", "W"]:
+        faults.append(f"{len(operands)} tensors; an input, a weight and an output are needed")
+    for tensor in problem.tensors:
+        if not tensor.axes:
+            faults.append(f"'{tensor.name}' has no axis; at least one is needed")
+        for axis in tensor.axes:
+            if len(axis.terms) > 2 or (len(axis.terms) == 1 and axis.terms[0][1] != 1):
+                faults.append(
+                    f"'{tensor.name}': axis {axis_text(axis)}; one dimension, "
+                    "or the sum of two, is needed"
+                )
+            elif axis.is_compound and tensor.name == problem.output:
+                faults.append(
+                    f"'{tensor.name}': windows slide over the output ({axis_text(axis)}); "
+                    "ZigZag lets them slide over inputs only"
+                )
+            elif not axis.is_compound and not axis.is_plain:
+                faults.append(f"'{tensor.name}': axis {axis_text(axis)} is padded without a window")
+    return faults
+
+
+def _axis_word(axis: Axis, words: Mapping[str, str], windows: dict[str, Axis]) -> str:
+    dims = tuple(words[dim] for dim in axis.dims)
+    if len(dims) == 1:
+        return dims[0]
+    name = _WINDOWS.get((dims[0], dims[1]), f"W{len(windows)}")
+    while name in words.values() or windows.get(name, axis) != axis:
+        name += "1"
+    windows[name] = axis
+    return name
+
+
+def _relation(name: str, axis: Axis, words: Mapping[str, str]) -> str:
+    return f"{name}=" + "+".join(f"{factor}*{words[dim]}" for dim, factor in axis.terms)
+
+
+def _precision(problem: Problem) -> dict[str, int]:
+    bits = {_operand(problem, tensor): 8 * tensor.element_bytes for tensor in problem.tensors}
+    return {"W": bits["W"], "I": bits["I"], "O": bits["O"], "O_final": bits["O"]}
+
+
+def _layer_lost(problem: Problem) -> list[str]:
+    return [
+        f"'{tensor.name}': axis {axis_text(axis)} begins {axis.offset} positions into what is "
+        "stored; there, at its start"
+        for tensor in problem.tensors
+        for axis in tensor.axes
+        if axis.offset > 0
+    ]
+
+
+def _mapping(
+    problem: Problem, schedule: Schedule, arch: Arch, words: Mapping[str, str]
+) -> tuple[dict[str, Any], list[str]]:
+    lanes = max(1, int(max(rate for _, rate in arch.compute.macs_per_cycle_per_unit)))
+    found, _, said = blocks(problem, schedule, machine_nodes(arch, lanes))
+    lost = [text for text in said if "Timeloop will refuse" not in text]
+    arrays: list[list[str]] = []
+    inward: list[Factor] = []
+    for block in reversed(found):
+        if block.node.kind == "fan":
+            unrolled = [f"{words[one.dim]}, {one.trips}" for one in block.factors]
+            arrays += [unrolled] if unrolled else []
+        else:
+            inward += reversed(block.factors)
+    if len(arrays) > 4:
+        raise ProblemError(f"problem '{problem.name}' for ZigZag: more than 4 meshes")
+    cut = [one for one in inward if one.last != one.trips]
+    if cut:
+        lost.append(
+            f"{problem.name}: {', '.join(words[one.dim] for one in cut)} end in partial tiles; "
+            "there, an order with more iterations than a layer has is a hint, not a mapping"
+        )
+    lost.append(
+        f"{problem.name}: loops are allotted to memories by ZigZag itself, whose machine "
+        "is another file"
+    )
+    entry: dict[str, Any] = {"name": problem.name}
+    if arrays:
+        outward = list(reversed(arrays))
+        entry["spatial_mapping"] = {f"D{i}": one for i, one in enumerate(outward, 1)}
+    if inward:
+        entry["temporal_ordering"] = [[words[one.dim], one.trips] for one in inward]
+    entry["memory_operand_links"] = dict(_LINKS)
+    return entry, lost
