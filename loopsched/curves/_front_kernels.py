@@ -209,33 +209,29 @@ def grow_front(
         high[:] = boxes[n_boxes, 1]
         wide = _widest(low, high, logs)
         room, moved = 0, 0
+        visits_of, room_of = (total_bound, largest_bound) if wide >= 0 else (total, largest)
         for t in range(n_tensors):
             # The largest extents have the least traffic, the smallest need the least room.
-            moved += (
-                weight[t]
-                * _repeats(low, t, run[t], pieces, is_indexed)
-                * _on_axes(
-                    total_bound if wide >= 0 else total,
-                    low,
-                    t,
-                    slides[t],
-                    tensor_axes,
-                    axis_dims,
-                    axis_stride,
-                    axis_start,
-                )
-            )
-            needs[t] = element_bytes[t] * _on_axes(
-                largest_bound if wide >= 0 else largest,
-                high,
-                t,
-                -1,
-                tensor_axes,
-                axis_dims,
-                axis_stride,
-                axis_start,
-            )
-            room += needs[t]
+            # (Millions of times: written out, not called.)
+            visits, body = weight[t], element_bytes[t]
+            for a in range(tensor_axes[t], tensor_axes[t + 1]):
+                first, second = axis_dims[a, 0], axis_dims[a, 1]
+                start, stride = axis_start[a], axis_stride[a]
+                visited, held = start, start + high[first] * stride
+                if first != slides[t]:
+                    visited += low[first] * stride
+                if second >= 0:
+                    held += high[second]
+                    if second != slides[t]:
+                        visited += low[second]
+                visits *= visits_of[visited]
+                body *= room_of[held]
+            for d in range(n_dims):
+                if is_indexed[t, d] == 0 and run[t, d] == 0:
+                    visits *= pieces[d, low[d]]
+            moved += visits
+            needs[t] = body
+            room += body
         within = _n_within(front, n_steps, room)
         if within and front[1, within - 1] <= moved:
             continue
