@@ -497,7 +497,7 @@ def test_a_lost_batch_comes_back_one_by_one_and_not_for_ever() -> None:
         assert next_one is not None
         one = next_one
     [answer] = source.lost(one, "by signal 9")
-    assert answer.failure == "its process died 3 times, lastly by signal 9"
+    assert answer.failure == "given up after 3 times: by signal 9"
     assert answer.task == one.tasks[0].number
 
 

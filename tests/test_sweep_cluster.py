@@ -75,6 +75,13 @@ def test_what_a_process_began_a_cluster_ends(client: Client, tmp_path: Path) -> 
     assert (tmp_path / "run/results.parquet").read_bytes() == wanted
 
 
+class Lacking:
+    """A future whose worker cannot even read it."""
+
+    def result(self) -> None:
+        raise ModuleNotFoundError("No module named 'loopsched'")
+
+
 class Dead:
     """A future whose workers died of it."""
 
@@ -97,8 +104,10 @@ def test_a_batch_that_kills_workers_is_taken_apart_and_then_told() -> None:
         assert list(_answered(batches, Dead(), last)) == []
         last = batches.take()
     assert last is not None
+    given_up = list(_answered(batches, Lacking(), last))
+    assert given_up[0][0].failure.endswith("ModuleNotFoundError: No module named 'loopsched'")
     [[answer]] = _answered(batches, Dead(), last)
-    assert answer.failure == "its process died 3 times, lastly on tcp://nowhere:2"
+    assert answer.failure == "given up after 3 times: its worker died, tcp://nowhere:2"
 
 
 class Cluster:

@@ -85,6 +85,8 @@ def sweep(
     if status or Path(spec).is_dir():
         _look(Path(spec), form, is_short=status)
         return
+    if scheduler is not None and jobs > 1:
+        raise click.UsageError("--jobs are of this computer; a --scheduler has workers of its own")
     folder = Path(out) if out else _default_folder(spec)
     run = _run(spec, folder, jobs, scheduler, results)
     _print(run, form)

@@ -69,13 +69,13 @@ class Batches:
             self._mean += (answer.seconds - self._mean) / self._n_learnt
 
     def lost(self, batch: Batch, why: str) -> tuple[Answer, ...]:
-        """Take back a batch whose process died: each of its tasks gets a batch of its own.
+        """Take back a batch that got no answer: each of its tasks gets a batch of its own.
 
         A task that has had its chances is answered by why it failed.
         """
         attempt = batch.attempt + 1
         if len(batch.tasks) == 1 and attempt >= MOST_ATTEMPTS:
-            reason = f"its process died {attempt} times, lastly {why}"
+            reason = f"given up after {attempt} times: {why}"
             return (Answer(batch.tasks[0].number, "", reason),)
         # What several were in is no attempt of any one of them.
         kept = attempt if len(batch.tasks) == 1 else 0

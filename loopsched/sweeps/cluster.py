@@ -95,12 +95,13 @@ def _answered(batches: Batches, future: Any, batch: Batch) -> Answers:
 
     try:
         answers: tuple[Answer, ...] = future.result()
-    except KilledWorker as error:
-        lost = batches.lost(batch, f"on {error.last_worker.address}")
-        if lost:
-            yield lost
-        return
     except CancelledError:
         raise LoopschedError("the cluster gave the work up; the same command goes on") from None
-    batches.learn(answers)
-    yield answers
+    except KilledWorker as error:
+        answers = batches.lost(batch, f"its worker died, {error.last_worker.address}")
+    except Exception as error:  # as of a worker that came late and lacks a library
+        answers = batches.lost(batch, f"{type(error).__name__}: {error}")
+    else:
+        batches.learn(answers)
+    if answers:
+        yield answers

@@ -98,8 +98,8 @@ def _spread(batches: Batches, workers: list[_Worker]) -> Answers:
                 deaths += 1
                 if deaths >= _MOST_DEATHS:
                     raise LoopschedError(
-                        f"{deaths} processes in a row died, lastly {why}; a script that sweeps on "
-                        "several needs the line: if __name__ == '__main__':"
+                        f"{deaths} processes in a row gave no answer; of the last one, {why}; "
+                        "a script that sweeps on several needs: if __name__ == '__main__':"
                     ) from None
                 workers.append(_Worker.start())
             else:
@@ -128,7 +128,8 @@ def _buried(batches: Batches, worker: _Worker) -> tuple[str, tuple[Answer, ...]]
     """
     worker.end()
     code = worker.process.exitcode or 0
-    why = f"by signal {-code}" if code < 0 else f"with exit status {code}"
+    how = f"by signal {-code}" if code < 0 else f"with exit status {code}"
+    why = f"its process died {how}"
     for batch in reversed(list(worker.given)[1:]):
         batches.give_back(batch)
     return why, batches.lost(worker.given[0], why)
