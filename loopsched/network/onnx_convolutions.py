@@ -207,6 +207,6 @@ def _crops(
     pads = view.integers("pads", (0,) * (2 * rank)) if automatic != "VALID" else (0,) * (2 * rank)
     begins, ends = pads[:rank], pads[rank:]
     large = tuple(full - begin - end for full, begin, end in zip(whole, begins, ends, strict=True))
-    if min(*large) < 1 or min(pads) < 0:
+    if min(large) < 1 or min(pads) < 0:
         raise UnsayableError("its pads leave no output")
     return begins, ends, large
