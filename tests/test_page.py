@@ -14,6 +14,7 @@ import pytest
 
 from loopsched import (
     InputError,
+    ProblemError,
     compare,
     conv2d,
     evaluate,
@@ -277,6 +278,21 @@ def test_results_that_do_not_hold_any_more_are_refused(
     told = capsys.readouterr().err
     assert message in told
     assert not Path("r.html").exists()
+
+
+def test_a_layer_without_a_curve_is_told_and_shown_without(
+    saved: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def find(problem: Problem) -> Any:
+        if problem.macs < 1000:
+            raise ProblemError(f"problem '{problem.name}': too small")
+        return traffic_curve(problem)
+
+    monkeypatch.setattr("loopsched.curves.front.traffic_curve", find)
+    assert run(["report", "r.jsonl", "--curves"]) == 0
+    assert "no curve: problem 'm8 n8 k8': too small" in capsys.readouterr().err
+    data = json.loads(Parts(Path("report.html").read_text(encoding="utf-8")).scripts[0])
+    assert [layer["curve"] is None for layer in data["layers"]] == [False, True]
 
 
 @pytest.mark.parametrize("place", ["no/r.html", "."])

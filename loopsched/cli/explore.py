@@ -71,9 +71,11 @@ def explore(
         workload, layers, element_bytes, arch, top=top, jobs=jobs, given=given, has_brackets=True
     )
     rows: list[Row] = []
+    is_whole = False
     try:
         _search(found, rows)
-    finally:  # an interruption shows the layers that are done
+        is_whole = True
+    finally:  # an interruption or a fault leaves a page of the layers that are done
         if rows:
             path = path or Path(tempfile.mkdtemp(prefix="loopsched-")) / "explore.html"
             problems = _done(found, rows)
@@ -82,13 +84,13 @@ def explore(
                 rows,
                 problems,
                 found.machine,
-                has_curves=curves,
-                has_reasons=reasons,
+                has_curves=curves and is_whole,
+                has_reasons=reasons and is_whole,
                 n_jobs=jobs,
             )
             click.echo(page_file.said(path, len(problems)))
-            if not no_open:
-                _open(path)
+    if not no_open and path is not None:
+        _open(path)
 
 
 def _search(found: Searched, rows: list[Row]) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from loopsched.cli import output
-from loopsched.errors import InputError
+from loopsched.errors import InputError, ProblemError
 from loopsched.render import scaled
 
 if TYPE_CHECKING:
@@ -88,19 +88,29 @@ def said(target: Path, n_layers: int) -> str:
 
 def _curves(problems: dict[int, Problem], n_jobs: int) -> dict[int, Curve]:
     from loopsched.curves import _front_kernels
-    from loopsched.curves.network import workload_curves
-    from loopsched.workload import Workload
+    from loopsched.scheduler.parallel import each_in_order
 
     output.announce_compilation(_front_kernels.grow_front, "the search of curves")
-    # Workloads need names of their own for problems; layers have numbers, too.
-    named = [problem.renamed(f"{number}") for number, problem in problems.items()]
+    found = {}
     with output.Progress(len(problems)) as progress:
-        found = {}
-        workload = Workload("page", tuple(named))
-        for number, one in zip(problems, workload_curves(workload, jobs=n_jobs), strict=True):
-            found[number] = one
-            progress.step(f"curve of {problems[number].name}")
+        curves = each_in_order(_curve, [(problem,) for problem in problems.values()], n_jobs)
+        for (number, problem), one in zip(problems.items(), curves, strict=True):
+            if isinstance(one, str):
+                click.echo(f"no curve: {one}", err=True)
+            else:
+                found[number] = one
+            progress.step(f"curve of {problem.name}")
     return found
+
+
+def _curve(problem: Problem) -> Curve | str:
+    """Find a curve, or say why there is none: the page can do without."""
+    from loopsched.curves.front import traffic_curve
+
+    try:
+        return traffic_curve(problem)
+    except ProblemError as error:
+        return str(error)
 
 
 def _reasons(

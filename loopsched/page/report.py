@@ -276,4 +276,5 @@ def _steps(curve: Curve) -> dict[str, Any]:
         "capacities_bytes": [capacities[i] for i in kept],
         "dram_bytes": [moved[i] for i in kept],
         "of": len(capacities),
+        "policy": curve.policy,
     }

@@ -22,7 +22,7 @@ function verdict() {
   const parts = [el('strong', {}, scaled(found.time_s, 's')), ', bound by ', el('strong', {}, found.bound_by)];
   parts.push(one.proven
     ? `: proven best of ${scaled(one.space_size)} schedules. `
-    : `: another schedule could be ${percent(one.gap)} better. `);
+    : `: the best that was found${one.gap === null ? '' : `; another could be ${percent(one.gap)} better`}. `);
   const over = found.time_s / one.problem_bound_s - 1;
   parts.push(over < 5e-4
     ? 'No implementation of this algorithm can be faster. '

@@ -33,7 +33,7 @@ function drawSlope() {
     svg('circle', { class: text === best().schedule ? 'ring' : 'edited', cx: x(Math.max(here.x, range.x[0])), cy: y(here.y), r: 5 }));
   const room = BOUNDARIES[0].capacity_bytes;
   const least = room ? at(curve, room) : null;
-  byId('slope-text').textContent = `With one buffer of a given size under ${BOUNDARIES[0].outer}, no tile sizes and orders move less.`
+  byId('slope-text').textContent = `With one ${curve.policy === 'lru' ? 'cache' : 'scratchpad'} of a given size under ${BOUNDARIES[0].outer}, no tile sizes and orders move less.`
     + (least === null ? '' : ` ${scaled(least, 'B')} at the ${capacity(room)} of ${BOUNDARIES[0].level}; the schedule shown moves ${scaled(here.y, 'B')} and holds ${binary(here.x)} (marked).`)
     + (curve.of > capacities.length ? ` ${capacities.length} of ${exact(curve.of)} steps are drawn, each exact.` : '');
 }
