@@ -51,7 +51,7 @@ def ski_slope() -> Any:
 
 
 def tiles() -> Any:
-    return plot_tiles(tile_map(PRODUCT, TITAN_V, search(PRODUCT, TITAN_V).schedule))
+    return plot_tiles(tile_map(PRODUCT, TITAN_V, search(PRODUCT, TITAN_V).schedule, steps=40))
 
 
 def traffic() -> Any:

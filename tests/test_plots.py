@@ -55,7 +55,7 @@ RESULTS = [
 ]
 PROBLEM = gemm(m=60, n=48, k=64)
 NEST = parse_schedule("M:60@SM N:48@SM K:64 M:10 N:12 K:16", PROBLEM)
-MAP = tile_map(PROBLEM, ARCH, NEST, ["M", "N"])
+MAP = tile_map(PROBLEM, ARCH, NEST, ["M", "N"], steps=24)
 
 
 def axes(width: float = 7, height: float = 4.2) -> Axes:
@@ -318,13 +318,13 @@ class TestTiles:
 
     def test_other_tiles_give_way(self) -> None:
         nest = parse_schedule("M:60 N:48 K:64 M:20 N:48 M:5 K:64", PROBLEM)
-        found = tile_map(PROBLEM, ARCH, nest, ["M:20", "K"])
+        found = tile_map(PROBLEM, ARCH, nest, ["M:20", "K"], steps=24)
         by_size = {cell.sizes: str(cell.schedule) for cell in found.cells}
         # K has one loop: another goes around the innermost loops that are all different.
         assert found.current == (20, 64)
         assert by_size[20, 64] == "M:60 N:48 K:64 M:20 N:48 M:5 K:64"
         assert by_size[3, 32] == "M:60 N:48 K:64 M:3 N:48 M:3 K:32"
-        inner = tile_map(PROBLEM, ARCH, nest, ["M", "K"])
+        inner = tile_map(PROBLEM, ARCH, nest, ["M", "K"], steps=24)
         by_size = {cell.sizes: str(cell.schedule) for cell in inner.cells}
         assert by_size[30, 8] == "M:60 N:48 K:64 M:30 N:48 M:30 K:8"
 
@@ -698,7 +698,7 @@ class TestCommands:
         assert len({row["problem"] for row in rows}) == 2
 
     def test_tiles(self, capsys: pytest.CaptureFixture[str]) -> None:
-        command = ["tiles", PROBLEM_TEXT, str(NEST), "--dims", "M,N"]
+        command = ["tiles", PROBLEM_TEXT, str(NEST), "--dims", "M,N", "--steps", "24"]
         assert run([*command, "--format", "csv"]) == 0
         rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
         assert len(rows) == len(MAP.cells)

@@ -51,7 +51,7 @@ _MOST_COLUMNS, _MOST_ROWS = 12, 16
 @click.option(
     "--steps",
     type=click.IntRange(3, 200),
-    default=24,
+    default=16,
     show_default=True,
     metavar="N",
     help="Most sizes a dimension.",

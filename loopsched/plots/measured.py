@@ -187,7 +187,7 @@ def _errors(group: str, pairs: Sequence[Pair]) -> str:
         return ""
     median = (off[(len(off) - 1) // 2] + off[len(off) // 2]) / 2
     mean = math.fsum(off) / len(off)
-    head = f"{group}: {len(off)}" if group else f"{len(off)} rows"
+    head = f"{group}: {len(off)}" if group else f"{len(off)} {'row' if len(off) == 1 else 'rows'}"
     return f"{head}, off by {percent(median)} (mean {percent(mean)})"
 
 

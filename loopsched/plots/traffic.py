@@ -128,7 +128,8 @@ def _boundaries(
 ) -> None:
     """Lay one layer's boundaries on top of each other, the memory's first."""
     style.dress(ax)
-    style.titled(ax, shortened(layer.problem.name, 44), pad=14)
+    rows_of_legend = math.ceil(len(tensors) / _legend_columns(ax, len(tensors)))
+    style.titled(ax, shortened(layer.problem.name, 44), pad=4 + 10 * rows_of_legend)
     ends = [0.0] * len(levels)
     for tensor, look in style.looks(tensors).items():
         moved = [_moved(rows, layer.label, level, tensor) for level in levels]
@@ -197,8 +198,13 @@ def _layers(
 
 
 def _legend(ax: Axes, n_entries: int) -> None:
-    style.legend(ax, loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=n_entries,
-                 borderaxespad=0.2, columnspacing=1.2, handlelength=1.5)  # fmt: skip
+    style.legend(ax, loc="lower right", bbox_to_anchor=(1.0, 1.0),
+                 ncols=_legend_columns(ax, n_entries), borderaxespad=0.2, columnspacing=1.2,
+                 handlelength=1.5)  # fmt: skip
+
+
+def _legend_columns(ax: Axes, n_entries: int) -> int:
+    return min(n_entries, max(2, int(1.6 * style.inches(ax))))
 
 
 def _moved(rows: Sequence[Row], label: str, level: str, tensor: str) -> int:

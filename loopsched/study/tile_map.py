@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
-STEPS = 24
+STEPS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ def tile_map(
     >>> nest = parse_schedule("M:256@SM N:256@SM K:256 M:64 N:64 K:8", problem)
     >>> found = tile_map(problem, load_arch("titan_v"), nest, ["M", "N"])
     >>> found.current, found.best().sizes, len(found.cells)
-    ((64, 64), (20, 43), 576)
+    ((64, 64), (14, 64), 256)
     """
     schedule.check(problem)
     if steps < 3:

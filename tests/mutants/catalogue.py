@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .fusion import FUSION
 from .geometry import GEOMETRY
 from .kernel_times import KERNEL_TIMES
 from .library import LIBRARY
@@ -11,6 +12,7 @@ from .models import MODELS
 from .mutant import Mutant
 from .page import PAGE
 from .page_model import PAGE_MODEL
+from .plots import PLOTS
 from .searching import SEARCHING
 from .sweep import SWEEP
 from .times import TIMES
@@ -27,4 +29,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *PAGE_MODEL,
     *PAGE,
     *SWEEP,
+    *PLOTS,
+    *FUSION,
 )
