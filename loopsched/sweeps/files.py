@@ -1,4 +1,8 @@
-"""The results of a sweep as one file: in one order, to the byte."""
+"""The results of a sweep as one file: in one order, to the byte.
+
+Types of columns are fixed, not taken from the rows: they are written in groups,
+and a sweep where nothing fails has the same columns as one where much does.
+"""
 
 from __future__ import annotations
 
@@ -8,14 +12,13 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loopsched.errors import MissingExtraError
+from loopsched.arrow_rows import need_arrow
 from loopsched.results import Row, json_text
 
 if TYPE_CHECKING:
     from pyarrow import Schema, Table
 
 _GROUP = 50_000
-_EXTRA = "Parquet needs pyarrow: pip install 'loopsched[parquet]'"
 
 
 def write_results(path: Path, rows: Iterable[Row], manifest: Mapping[str, Any]) -> None:
@@ -55,13 +58,13 @@ def _write_parquet(path: Path, rows: Iterable[Row], manifest: Mapping[str, Any])
 
 def arrow_table(rows: Iterable[Row], manifest: Mapping[str, Any]) -> Table:
     """Put rows into a table of Arrow."""
-    pa = arrow()
+    pa = need_arrow()
     form = schema(manifest)
     return pa.concat_tables([form.empty_table(), *_tables(rows, form)])
 
 
 def _tables(rows: Iterable[Row], form: Schema) -> Iterator[Table]:
-    pa = arrow()
+    pa = need_arrow()
     source = iter(rows)
     while group := list(islice(source, _GROUP)):
         for row in group:
@@ -73,7 +76,7 @@ def _tables(rows: Iterable[Row], form: Schema) -> Iterator[Table]:
 
 def schema(manifest: Mapping[str, Any]) -> Schema:
     """Name the columns with their types."""
-    pa = arrow()
+    pa = need_arrow()
     text, whole, real = pa.string(), pa.int64(), pa.float64()
     level = {
         "name": text,
@@ -117,18 +120,3 @@ def schema(manifest: Mapping[str, Any]) -> Schema:
             "error": text,
         }
     )
-
-
-def arrow() -> Any:
-    """Import pyarrow.
-
-    Raises
-    ------
-    MissingExtraError
-        If it is not installed.
-    """
-    try:
-        import pyarrow as pa
-    except ImportError:
-        raise MissingExtraError(_EXTRA) from None
-    return pa

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from loopsched import __version__
 from loopsched.arguments import near, show
+from loopsched.arrow_rows import need_arrow
 from loopsched.errors import LoopschedError, SweepError
 from loopsched.results import Row
 from loopsched.sweeps.batches import Batches
-from loopsched.sweeps.files import arrow, arrow_table, write_results
+from loopsched.sweeps.files import arrow_table, write_results
 from loopsched.sweeps.folder import RESULTS, RunFolder, Shards, all_rows, read_manifest, writing
 from loopsched.sweeps.local import on_processes
 from loopsched.sweeps.plan import Plan, n_tasks, plan_of
@@ -79,10 +80,11 @@ class SweepRun:
         """Put the rows into a table of Arrow, with the types of the Parquet file."""
         return arrow_table(self.rows(), self.manifest)
 
-    def to_pandas(self) -> DataFrame:
-        """Put the rows into a frame of pandas."""
-        frame: DataFrame = self.to_arrow().to_pandas()
-        return frame
+    def to_pandas(self, *, flat: bool = True) -> DataFrame:
+        """Put the rows into a frame of pandas, as `loopsched.to_pandas` does."""
+        from loopsched.exchange.frames import to_pandas
+
+        return to_pandas(self, flat=flat)
 
 
 def load_run(folder: str | os.PathLike[str]) -> SweepRun:
@@ -172,7 +174,7 @@ def sweep(
     if results not in RESULTS:
         raise SweepError(f"results is {show(results)}; {near(results, RESULTS)}")
     if results == "parquet":
-        arrow()  # before the work, not after it
+        need_arrow()  # before the work, not after it
     plan = plan_of(read_spec(spec), __version__, command)
     with RunFolder(folder, plan.manifest) as run:
         failures = _work(plan, run, jobs, client, progress)
