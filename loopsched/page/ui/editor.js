@@ -42,6 +42,7 @@ function drawEditor() {
   shownLoops = loops;
   const dims = byId('add-dim');
   const chosen = dims.value;
+  byId('add').disabled = one.dims.every(([, size]) => size === 1);
   dims.replaceChildren(...one.dims.filter(([, size]) => size > 1).map(([dim]) => el('option', { value: dim, ...(dim === chosen ? { selected: true } : {}) }, dim)));
 }
 

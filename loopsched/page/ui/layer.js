@@ -21,7 +21,7 @@ function verdict() {
   const found = best();
   const parts = [el('strong', {}, scaled(found.time_s, 's')), ', bound by ', el('strong', {}, found.bound_by)];
   parts.push(one.proven
-    ? `: proven best of ${scaled(one.space_size)} schedules. `
+    ? one.space_size === 1 ? ': there is no other schedule. ' : `: proven best of ${scaled(one.space_size)} schedules. `
     : `: the best that was found${one.gap === null ? '' : `; another could be ${percent(one.gap)} better`}. `);
   const over = found.time_s / one.problem_bound_s - 1;
   parts.push(over < 5e-4
