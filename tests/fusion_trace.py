@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,6 +12,7 @@ from fusion_oracle import Layer, Place, Walk, tiles, walk
 from numpy.typing import NDArray
 
 from loopsched.fusion import FusedGroup
+from loopsched.simulator import _lru
 
 Ids = NDArray[np.int32]
 
@@ -21,9 +23,11 @@ class Trace:
 
     Tensors: the input, the weights of every layer, the buffers between, the
     output.  ``memory`` and ``chunks`` are what the simulators' caches ask for.
+    ``births`` marks accesses that write to an address whose content is dead.
     """
 
     ids: Ids
+    births: NDArray[np.bool_]
     sizes: list[int]
     element_bytes: int
     n_inputs: int
@@ -40,6 +44,29 @@ class Trace:
 
     def chunks(self) -> Iterator[Ids]:
         yield self.ids
+
+
+def lru_bytes_moved(trace: Trace, capacity_bytes: int) -> int:
+    """Bytes read and written with the simulator's LRU cache, whatever is dead left out.
+
+    Between the layers, what is read again after an eviction was written back
+    before; what is never read again is not written, nor brought in to be
+    overwritten.
+    """
+    bounds = np.array(trace.memory.bounds, dtype=np.int64)
+    weights = np.array(trace.memory.unit_bytes, dtype=np.int64)
+    last = np.full(bounds[-1], _lru.NEVER, dtype=np.int32)
+    ring = np.empty(4 * int(bounds[-1]) + 4096, dtype=np.int32)
+    state = np.zeros(3, dtype=np.int64)
+    live, dead = np.zeros((2, len(trace.sizes), 3), dtype=np.int64)
+    edges = [0, *(np.flatnonzero(np.diff(trace.births)) + 1).tolist(), len(trace.ids)]
+    for start, stop in pairwise(edges):
+        counts = dead if trace.births[start] else live
+        part = trace.ids[start:stop]
+        _lru.lru(part, len(part), capacity_bytes, bounds, weights, last, ring, state, counts)
+    n = trace.n_inputs
+    elems = live[:n, 0].sum() + 2 * live[n:-1, 0].sum() + 2 * live[-1, 0] - live[-1, 1]
+    return int(elems) * trace.element_bytes
 
 
 class _Slots:
@@ -80,24 +107,31 @@ def trace(layers: Sequence[Layer], group: FusedGroup, *, reuses: bool) -> Trace:
     slots = [_Slots(reuses) for _ in range(n)]
     channels = [layers[0].c, *(layer.made for layer in layers)]
     raw: list[tuple[int, int]] = []  # tensor (input, weights, buffers, output), element
+    births: list[bool] = []
     for at in range(len(order)):
         for stage in range(n):
             new = sorted(found.new[at][stage + 1])
+            unborn: set[tuple[int, int]] = set()
             if stage + 1 < n:
+                many = channels[stage + 1]
                 for place in new:
                     slots[stage + 1].make(place)
-            raw += _accesses(layers, stage, new, slots, channels)
+                    first = slots[stage + 1].at[place] * many
+                    unborn.update((n + stage + 1, first + k) for k in range(many))
+            for access in _accesses(layers, stage, new, slots, channels):
+                births.append(access in unborn)
+                unborn.discard(access)
+                raw.append(access)
             _drop(slots, stage, found, at)
-    first = layers[0]
-    last = layers[-1]
-    counts = [first.n * first.c * first.h * first.w]
+    source, last = layers[0], layers[-1]
+    counts = [source.n * source.c * source.h * source.w]
     counts += [layer.weights for layer in layers]
     counts += [slots[at].many * channels[at] for at in range(1, n)]
     counts += [last.n * last.made * last.p * last.q]
     starts = np.concatenate(([0], np.cumsum(counts)))
     pairs = np.array(raw, dtype=np.int64).reshape(-1, 2)
     ids = (starts[pairs[:, 0]] + pairs[:, 1]).astype(np.int32)
-    return Trace(ids, counts, first.element_bytes, 1 + n)
+    return Trace(ids, np.array(births), counts, source.element_bytes, 1 + n)
 
 
 def _drop(slots: list[_Slots], stage: int, found: Walk, at: int) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 from fusion_oracle import CHAINS, Layer, chains, items
-from fusion_trace import Trace, trace
+from fusion_trace import lru_bytes_moved, trace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,27 +16,13 @@ from loopsched.fusion.chains import chains_of
 from loopsched.fusion.plan import fused
 from loopsched.fusion.tiles import best_tile
 from loopsched.problem import Problem
-from loopsched.simulator.cache import Kept, run_belady, run_lru
+from loopsched.simulator.cache import run_belady
 
 
 def _group(layers: Sequence[Layer], capacity: int, halo: str) -> FusedGroup | None:
     stages = chains_of(items(layers), assume_pooling=False)[0][0].stages
     choice = best_tile(stages, capacity, [halo])  # type: ignore[list-item]
     return choice and fused(stages, choice, 0, None)
-
-
-def _moved(accesses: Trace, kept: Kept) -> int:
-    """Reads and writes of all tensors.
-
-    Of buffers between layers: what is read again was written back before; what is
-    never read again is dead, and is not written.
-    """
-    n = accesses.n_inputs
-    between = range(n, len(accesses.sizes) - 1)
-    elems = sum(kept.misses[:n])
-    elems += sum(2 * (kept.misses[t] - kept.first[t]) for t in between)
-    elems += 2 * kept.misses[-1] - kept.first[-1]
-    return elems * accesses.element_bytes
 
 
 def _separately(layers: Sequence[Layer]) -> int:
@@ -66,7 +52,7 @@ def test_an_lru_cache_of_the_stated_size_moves_no_more_than_promised(
     if group is None:
         pytest.skip("nothing fits")
     accesses = trace(layers, group, reuses=True)
-    simulated = _moved(accesses, run_lru(accesses, group.lru_bytes or 0))
+    simulated = lru_bytes_moved(accesses, group.lru_bytes or 0)
     assert simulated <= group.dram_bytes
     # The saving is real: even an endless cache moves more if the layers run one by one.
     assert simulated < _separately(layers)
@@ -95,9 +81,22 @@ def test_promises_that_keep_everything_are_met_to_the_byte() -> None:
         accesses = trace(CHAINS[name], group, reuses=True)
         once = sum(accesses.sizes[: accesses.n_inputs]) + accesses.sizes[-1]
         if group.dram_bytes == once:
-            assert _moved(accesses, run_lru(accesses, group.lru_bytes or 0)) == once
+            assert lru_bytes_moved(accesses, group.lru_bytes or 0) == once
             met += 1
     assert met >= 3
+
+
+def test_two_tiles_must_fit_for_weights_to_stay() -> None:
+    layers = [Layer(c=4, k=4, h=5, w=5), Layer(c=4, k=4, h=5, w=5)]
+    group = _group(layers, 1000, "recompute")
+    assert group is not None
+    assert group.tile == (("N", 1), ("P", 1), ("Q", 1))
+    assert group.dram_bytes == 25 * 4 + 25 * 4 + 2 * 16
+    # Weights, a position between the layers, and one before and one behind of two tiles.
+    assert group.lru_bytes == 2 * 16 + 4 + 2 * (4 + 4)
+    accesses = trace(layers, group, reuses=True)
+    assert lru_bytes_moved(accesses, group.lru_bytes) == group.dram_bytes
+    assert lru_bytes_moved(accesses, group.lru_bytes - 4 - 4) > group.dram_bytes
 
 
 @settings(deadline=None)
@@ -111,7 +110,7 @@ def test_promises_of_any_chain_hold(layers: list[Layer], halo: str, part: int) -
     if group is None:
         return
     accesses = trace(layers, group, reuses=True)
-    assert _moved(accesses, run_lru(accesses, group.lru_bytes or 0)) <= group.dram_bytes
+    assert lru_bytes_moved(accesses, group.lru_bytes or 0) <= group.dram_bytes
     accesses = trace(layers, group, reuses=False)
     kept = run_belady(accesses, group.working_set_bytes)
     made = sum(kept.first[accesses.n_inputs : -1])

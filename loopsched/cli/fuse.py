@@ -121,6 +121,7 @@ def fuse(
     from loopsched.fusion import residency
     from loopsched.units import parse_bytes
 
+    output.announce_compilation()
     machine = load_arch(arch)
     room = None if capacity is None else parse_bytes(capacity)
     chosen = _given(workload, layers, span, element_bytes)

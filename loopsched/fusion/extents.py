@@ -167,7 +167,7 @@ class Rolling:
 
     Its content while tile (a, b) of a sweep over rows, then columns, is made
     is a sum of products, one factor a row of tiles, the other a column of
-    tiles (see `held`).  Rows ``starts[s-1]`` to ``starts[s]`` are those of
+    tiles (see `held`).  Rows ``starts[s - 1]`` to ``starts[s]`` are those of
     tile size ``s``.
 
     Parameters
@@ -207,8 +207,10 @@ def rolling(windows: tuple[Window, ...], made: int) -> Rolling:
         outer += dict.fromkeys(_outer_factors(pieces))
         inner += dict.fromkeys(_inner_factors(pieces))
     return Rolling(
-        np.array(outer, np.float64), np.array(inner, np.float64),
-        np.array(starts[0], np.int64), np.array(starts[1], np.int64), total, largest,
+        np.array(outer, np.int64), np.array(inner, np.int64),
+        np.array((*starts[0], len(outer)), np.int64),
+        np.array((*starts[1], len(inner)), np.int64),
+        total, largest,
     )  # fmt: skip
 
 
@@ -269,7 +271,8 @@ def held(outer: Rolling, inner: Rolling) -> Ints:
     """
     import numpy as np
 
-    products = outer.outer @ inner.inner.T  # whole numbers far below 2**53: exact
-    most = np.maximum.reduceat(products, outer.outer_starts, axis=0)
-    found: Ints = np.maximum.reduceat(most, inner.inner_starts, axis=1).astype(np.int64)
+    from loopsched.fusion._held_kernels import most_products
+
+    found = np.zeros((len(outer.total), len(inner.total)), dtype=np.int64)
+    most_products(outer.outer, outer.outer_starts, inner.inner, inner.inner_starts, found)
     return found

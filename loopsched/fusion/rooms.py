@@ -65,7 +65,7 @@ def sides(stages: Sequence[Stage]) -> tuple[tuple[Window, ...], tuple[Window, ..
     return tuple(one.rows for one in stages), tuple(one.columns for one in stages)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=16)
 def sizes_of(stages: tuple[Stage, ...], way: Way) -> Sizes:
     """Tabulate a group's tiles of every size."""
     return _recomputed(stages) if way.halo == "recompute" else _retained(stages, way)
