@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -26,6 +27,7 @@ from loopsched import (
 )
 from loopsched.cli import run
 from loopsched.errors import ConstraintError, InputError, ScheduleError
+from loopsched.models.traffic import Promise
 from loopsched.plots import style
 from loopsched.plots.figure import new_figure, plot_target, save_figure, save_plots
 from loopsched.plots.labels import Box, Spot, place_labels
@@ -143,6 +145,38 @@ class TestRoofline:
 
     def test_no_layers(self) -> None:
         assert offsets(plot_roofline([], ARCH, ax=axes())) == []
+
+
+def still() -> Layer:
+    """A layer that moves nothing, as no model would say."""
+    score = RESULTS[0].evaluation
+    levels = tuple(
+        SimpleNamespace(
+            outer=level.outer,
+            name=level.name,
+            promised={"A": Promise(0, 0)},
+            promised_bytes=0,
+            operational_intensity=math.inf,
+        )
+        for level in score.levels
+    )
+    nothing = SimpleNamespace(
+        levels=levels, time_s=score.time_s, bound_by="compute", least_dram_bytes=0, dram_bytes=0
+    )
+    return Layer(RESULTS[0].problem, nothing, "still")  # type: ignore[arg-type]
+
+
+class TestNothingMoves:
+    def test_a_roofline_counts_it(self) -> None:
+        ax = plot_roofline([still(), *RESULTS[1:]], ARCH, ax=axes())
+        assert "1 without traffic: not shown" in texts(ax)
+        assert len(offsets(ax)) == 2
+
+    def test_bars_of_no_height(self) -> None:
+        for layers in ([still()], [still(), still()]):
+            ax = plot_bytes(layers, ax=axes())
+            assert all(0 in (bar.get_width(), bar.get_height()) for bar in ax.patches)
+            assert (ax.get_xlim() if len(layers) == 1 else ax.get_ylim()) == (0, 1)
 
 
 class TestLabels:
@@ -651,6 +685,18 @@ class TestCommands:
         # The two best schedules are compared in bytes.
         moved = read_csv("b.csv")
         assert {row["label"] for row in moved} == {"0", "0.2"}
+
+    def test_an_interruption_leaves_what_is_done(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        def one(*_: object, **__: object) -> Iterator[Any]:
+            yield RESULTS[0]
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("loopsched.scheduler.search_workload", one)
+        assert run(["search", "alexnet", "--plot", "r.csv", "--plot-bytes", "b.svg"]) == 130
+        assert {row["problem"] for row in read_csv("r.csv")} == {RESULTS[0].problem.name}
+        assert Path("b.svg").exists()
 
     @pytest.mark.parametrize(
         ("files", "message"),
