@@ -69,11 +69,12 @@ def branches(known: bool) -> Model:
     return model
 
 
-def loop(known: bool, grows: bool = False) -> Model:
+def loop(known: bool, grows: bool = False, until: bool = False) -> Model:
     model = Model()
     x = model.input("x", [4, 16])
     model.weight("w", 16, 16)
     trips = model.number(5, shape=[]) if known else model.input("n", [], INT64)
+    condition = model.input("c", [], BOOL) if until else ""
     nodes = [
         helper.make_node("MatMul", ["h", "w"], ["g"], name="step"),
         helper.make_node("Identity", ["go"], ["go_on"]),
@@ -86,7 +87,7 @@ def loop(known: bool, grows: bool = False) -> Model:
         [("i", INT64, []), ("go", BOOL, []), ("h", FLOAT, None)],
         [("go_on", BOOL, []), ("longer" if grows else "g", FLOAT, None), ("row", FLOAT, None)],
     )
-    last, rows = model.add("Loop", trips, "", x, n=2, body=inside, name="repeat")
+    last, rows = model.add("Loop", trips, condition, x, n=2, body=inside, name="repeat")
     model.output(last)
     model.output(model.add("MatMul", rows, model.weight("v", 16, 2), name="after"))
     return model
@@ -292,6 +293,7 @@ ODD: dict[str, Callable[[], Model]] = {
     "if_unknown": lambda: branches(False),
     "loop_known": lambda: loop(True),
     "loop_unknown": lambda: loop(False),
+    "loop_until": lambda: loop(True, until=True),
     "loop_growing": lambda: loop(True, grows=True),
     "scan": scan,
     "unknown_operator": unknown_operator,

@@ -106,6 +106,7 @@ ODD: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "if_unknown": (4 * 8 * 2, {"MatMul": (2, "in a branch of If: which one runs")}),
     "loop_known": (5 * 4 * 16 * 16 + 5 * 4 * 16 * 2, {}),
     "loop_unknown": (0, {"MatMul": (2, "of unknown rank, after Loop")}),
+    "loop_until": (0, {"MatMul": (2, "of unknown rank, after Loop")}),
     "loop_growing": (5 * 4 * 16 * 2, {"MatMul": (5, "shapes change from step to step")}),
     "scan": (7 * 16 * 16 + 7 * 16 * 2, {}),
     "unknown_operator": (0, {"Fancy": (1, "not an operator of the standard that is known"),

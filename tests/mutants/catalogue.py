@@ -10,6 +10,7 @@ from .library_conv import LIBRARY_CONV
 from .measuring import MEASURING
 from .models import MODELS
 from .mutant import Mutant
+from .network import NETWORK
 from .page import PAGE
 from .page_model import PAGE_MODEL
 from .plots import PLOTS
@@ -31,4 +32,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *SWEEP,
     *PLOTS,
     *FUSION,
+    *NETWORK,
 )
