@@ -55,7 +55,7 @@ def tiles() -> Any:
 
 
 def traffic() -> Any:
-    return bytes_figure(list(search_workload(load_workload("alexnet"), TITAN_V)))
+    return bytes_figure(list(search_workload(load_workload("resnet50"), TITAN_V)))
 
 
 def front() -> Any:
