@@ -51,6 +51,29 @@ def split() -> Model:
     return model
 
 
+def by_shape() -> Model:
+    """Lengths, known only once shapes are, choose branches inside branches and trip counts."""
+    model = Model()
+    model.input("x", ["n", 16])
+    model.weight("w", 16, 8)
+    model.weight("u", 16, 8)
+    length = model.add("Gather", model.add("Shape", "x"), model.number(1, shape=[]))
+    is_wide = model.add("Equal", length, model.number(16, shape=[]))
+    inner = helper.make_node("If", [is_wide], ["i"], "inner", then_branch=_branch("w", 8),
+                             else_branch=_branch("u", 8))  # fmt: skip
+    outer = model.add("If", is_wide, then_branch=body([inner], [], [("i", FLOAT, None)]),
+                      else_branch=_branch("u", 8), name="outer")  # fmt: skip
+    step = body(
+        [helper.make_node("Identity", ["go"], ["on"]),
+         helper.make_node("MatMul", ["h", "v"], ["g"], "step")],
+        [("i", INT64, []), ("go", BOOL, []), ("h", FLOAT, None)],
+        [("on", BOOL, []), ("g", FLOAT, None)],
+    )  # fmt: skip
+    model.weight("v", 8, 8)
+    model.output(model.add("Loop", length, "", outer, body=step, name="repeat"))
+    return model
+
+
 def _branch(name: str, width: int) -> Any:
     node = helper.make_node("MatMul", ["x", name], [f"{name}_y"], name=f"with_{name}")
     return body([node], [], [(f"{name}_y", FLOAT, None)])
@@ -291,6 +314,7 @@ ODD: dict[str, Callable[[], Model]] = {
     "split": split,
     "if_known": lambda: branches(True),
     "if_unknown": lambda: branches(False),
+    "by_shape": by_shape,
     "loop_known": lambda: loop(True),
     "loop_unknown": lambda: loop(False),
     "loop_until": lambda: loop(True, until=True),

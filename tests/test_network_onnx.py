@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from onnx.reference import ReferenceEvaluator
 
 from loopsched import Network, load_network, load_onnx, load_workload
 from loopsched.cli import run
-from loopsched.errors import InputError, WorkloadError
+from loopsched.errors import InputError, MissingExtraError, WorkloadError
 from loopsched.network.rows import network_rows
 from loopsched.problem import Axis, Problem, Tensor
 from loopsched.workload import Workload
@@ -104,6 +105,7 @@ ODD: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "split": (4 * 8 * (32 + 64), {}),
     "if_known": (4 * 16 * 8 + 4 * 8 * 2, {}),
     "if_unknown": (4 * 8 * 2, {"MatMul": (2, "in a branch of If: which one runs")}),
+    "by_shape": (16 * 8 + 16 * 8 * 8, {}),
     "loop_known": (5 * 4 * 16 * 16 + 5 * 4 * 16 * 2, {}),
     "loop_unknown": (0, {"MatMul": (2, "of unknown rank, after Loop")}),
     "loop_until": (0, {"MatMul": (2, "of unknown rank, after Loop")}),
@@ -549,6 +551,12 @@ class TestCommands:
         lines = capsys.readouterr().out.splitlines()
         assert max(map(len, lines)) <= int(columns)
         assert any("n1 c3 h224 w224 k64 r7 s7 stride2 pad3" in line for line in lines)
+
+
+def test_without_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    with pytest.raises(MissingExtraError, match="with the extra 'onnx'"):
+        load_onnx(tmp_path / "any.onnx")
 
 
 def test_structure_only_models_have_no_weights(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from loopsched.arguments import Checker, show
@@ -323,10 +323,6 @@ class Network:
         from loopsched.network.flows import layer_chains
 
         return layer_chains(self)
-
-    def renamed(self, name: str) -> Network:
-        """Return the same network under another name."""
-        return replace(self, name=name)
 
 
 def _check_unique(check: Checker, what: str, names: Iterable[str]) -> None:

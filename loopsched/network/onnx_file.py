@@ -14,6 +14,9 @@ from loopsched.network.onnx_read import read_model, text
 from loopsched.network.onnx_types import infer_types
 from loopsched.network.operators import STANDARD
 
+# Branches inside branches that shapes decide: each round opens one more.
+_MOST_ROUNDS = 8
+
 
 def load_onnx(
     path: str | os.PathLike[str],
@@ -66,8 +69,13 @@ def load_onnx(
     model = read_model(path)
     where = str(path)
     versions = _versions(model)
-    flat = flatten(model)
-    known = infer_types(flat, versions, batch, dims or {}, where)
+    numbers: dict[str, int | bool] = {}
+    for _ in range(_MOST_ROUNDS):
+        flat = flatten(model, numbers)
+        known = infer_types(flat, versions, batch, dims or {}, where)
+        if set(known.numbers) <= set(numbers):
+            break
+        numbers |= known.numbers  # shapes say which branch runs, or how often a loop does
     return network_of(flat, known, Path(path).stem, _source(model, versions, known.note))
 
 

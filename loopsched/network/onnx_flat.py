@@ -8,9 +8,10 @@ branch runs, or how often, the operators carry that doubt.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
+from loopsched.network.onnx_operator import Flat, Operator, Repeat
 from loopsched.network.onnx_order import inner_nodes, ordered
 from loopsched.network.onnx_read import (
     attributes,
@@ -23,70 +24,26 @@ from loopsched.network.onnx_read import (
 )
 from loopsched.network.operators import CONTROL, STANDARD, role_of
 
-# How often a body runs: a number, or the length of a value along an axis.
-Repeat = int | tuple[str, int]
-
 # A number goes through these as it is.
 _PASSING = frozenset({"Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 
 
-@dataclass(frozen=True, slots=True)
-class Operator:
-    """One operator, under names that are unique in the whole model.
-
-    Parameters
-    ----------
-    name, op, domain : str
-    inputs, outputs : tuple of str
-        Inputs that are left out are empty.
-    attributes : mapping
-    repeats : tuple of Repeat
-        How often it runs: the product.
-    doubt : str
-        Why its work, if it has any, cannot be counted.
-    shown : str
-        What the model calls it, where it stands for part of a loop.
-    """
-
-    name: str
-    op: str
-    domain: str
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    attributes: Mapping[str, Any]
-    repeats: tuple[Repeat, ...] = ()
-    doubt: str = ""
-    shown: str = ""
-
-
-@dataclass(slots=True)
-class Flat:
-    """A model without bodies: what `flatten` returns."""
-
-    operators: list[Operator] = field(default_factory=list)
-    tensors: dict[str, Any] = field(default_factory=dict)
-    inputs: list[tuple[str, Any]] = field(default_factory=list)
-    # Trip numbers and conditions that bodies of loops are given.
-    counters: list[tuple[str, Any]] = field(default_factory=list)
-    outputs: list[str] = field(default_factory=list)
-    hints: dict[str, Any] = field(default_factory=dict)
-    # Loop, what goes in and what comes back: they must have one shape.
-    carried: list[tuple[str, str, str]] = field(default_factory=list)
-
-
-def flatten(model: Any) -> Flat:
+def flatten(model: Any, numbers: Mapping[str, int | bool] | None = None) -> Flat:
     """Write a model's graph as one list of operators, producers before consumers.
 
     Parameters
     ----------
     model : onnx.ModelProto
+    numbers : mapping of str to int or bool, optional
+        Values that are known besides those that the model holds.
 
     Returns
     -------
     Flat
     """
     versions = [one.version for one in model.opset_import if text(one.domain) in STANDARD]
-    return _Flattener(int(versions[0]) if versions else 1).whole(_inlined(model).graph)
+    flattener = _Flattener(int(versions[0]) if versions else 1, numbers or {})
+    return flattener.whole(_inlined(model).graph)
 
 
 def _inlined(model: Any) -> Any:
@@ -116,12 +73,12 @@ class _Scope:
 
 
 class _Flattener:
-    def __init__(self, version: int) -> None:
+    def __init__(self, version: int, numbers: Mapping[str, int | bool]) -> None:
         self.flat = Flat()
         self.version = version
         self.taken: set[str] = set()
         self.node_names: set[str] = set()
-        self.numbers: dict[str, int | bool] = {}
+        self.numbers: dict[str, int | bool] = dict(numbers)
 
     def whole(self, graph: Any) -> Flat:
         scope = _Scope({})
@@ -227,13 +184,19 @@ class _Flattener:
             return self.open_loop(name, inputs, body, scope)
         return self.open_scan(name, inputs, body, found, scope) if op == "Scan" else None
 
+    def known(self, name: str) -> int | bool | None:
+        """Read a number that decides what runs; ask for it if it is not known."""
+        if name not in self.numbers:
+            self.flat.asked.append(name)
+        return self.numbers.get(name)
+
     def open_branches(
         self, name: str, condition: str, branches: list[Any], scope: _Scope
     ) -> list[str]:
-        known = self.numbers.get(condition)
-        if known is not None:
+        chosen = self.known(condition)
+        if chosen is not None:
             inner = scope.inside(name)
-            branch = branches[0 if known else 1]
+            branch = branches[0 if chosen else 1]
             self.define_tensors(branch, inner)
             return self.body(branch, inner)
         results = []
@@ -253,7 +216,7 @@ class _Flattener:
         fits = len(inputs) >= 2 and len(body.input) == len(inputs)
         if not fits or len(body.output) <= len(starts):
             return None
-        trips = self.numbers.get(inputs[0])
+        trips = self.known(inputs[0])
         is_known = trips is not None and not isinstance(trips, bool) and trips > 0
         if is_known and self.goes_on(inputs, body):
             inner = scope.inside(name, int(trips or 0))
@@ -276,7 +239,7 @@ class _Flattener:
 
     def goes_on(self, inputs: Sequence[str], body: Any) -> bool:
         """Whether a loop runs all its trips: no condition ends it before."""
-        if inputs[1] and self.numbers.get(inputs[1]) is not True:
+        if inputs[1] and not self.known(inputs[1]):
             return False
         true = {text(one.name) for one in body.initializer if scalar(one) is True}
         true.add(text(body.input[1].name))

@@ -8,11 +8,11 @@ fails, what the file itself says of a value must do.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from loopsched.network.onnx_flat import Flat, Operator
 from loopsched.network.onnx_numbers import Numbers, compute, numbers_of
+from loopsched.network.onnx_operator import Flat, Operator
 from loopsched.network.onnx_read import has_data, n_elements, tensor_in, whole, wholes
 from loopsched.network.onnx_type import Type, type_of, type_of_tensor
 from loopsched.network.operators import CONTRIBUTED, CONTROL, SAME_SHAPE, STANDARD
@@ -30,8 +30,8 @@ _StandIn = tuple[str, tuple[str, ...], Mapping[str, Any]]
 
 def run_inference(
     flat: Flat, version: int, inputs: Mapping[str, Type], hints: Mapping[str, Type]
-) -> dict[str, Type]:
-    """Find the type of every value of a flat model.
+) -> tuple[dict[str, Type], dict[str, int]]:
+    """Find the type of every value of a flat model, and some values themselves.
 
     Parameters
     ----------
@@ -44,13 +44,14 @@ def run_inference(
 
     Returns
     -------
-    dict of str to Type
-        Values of which nothing is known may be missing.
+    dict of str to Type, dict of str to int
+        Values of which nothing is known may be missing; and what the model
+        asks for to decide what runs (`Flat.asked`), where it is known.
     """
     inference = _Inference(flat, version, inputs, hints)
     for operator in flat.operators:
         inference.infer(operator)
-    return inference.types
+    return inference.types, dict(inference.answers(flat.asked))
 
 
 class _Inference:
@@ -68,6 +69,13 @@ class _Inference:
         for name, tensor in flat.tensors.items():
             self.types[name] = type_of_tensor(tensor)
             self.note_tensor(name, tensor)
+
+    def answers(self, asked: Iterable[str]) -> Iterator[tuple[str, int]]:
+        """Single whole numbers among those asked for."""
+        for name in asked:
+            found = self.numbers.get(name)
+            if found is not None and found.size == 1 and isinstance(found.item(), int):
+                yield name, found.item()
 
     def note_tensor(self, name: str, tensor: Any) -> None:
         from onnx import numpy_helper

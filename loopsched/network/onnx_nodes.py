@@ -9,7 +9,7 @@ from loopsched.arguments import MAX_COUNT, MAX_NAME, is_text, show
 from loopsched.errors import InputError
 from loopsched.network import onnx_composites, onnx_convolutions, onnx_products
 from loopsched.network.graph import Network, Node, Role, Value
-from loopsched.network.onnx_flat import Flat, Operator
+from loopsched.network.onnx_operator import Flat, Operator
 from loopsched.network.onnx_type import Type
 from loopsched.network.onnx_types import Known
 from loopsched.network.onnx_view import Part, UnsayableError, View

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loopsched.network.onnx_flat import Operator
+from loopsched.network.onnx_operator import Operator
 from loopsched.network.onnx_read import tensor_in, whole, wholes
 
 Numbers = NDArray[np.object_]

@@ -45,7 +45,7 @@ def read_model(path: str | os.PathLike[str]) -> Any:
         import onnx
     except ImportError as error:
         raise MissingExtraError(
-            "ONNX files need the library onnx; install loopsched[onnx]"
+            "ONNX files need the library onnx; install it, or loopsched with the extra 'onnx'"
         ) from error
     where = str(path) if str(path).isprintable() and len(str(path)) < 1000 else show(str(path))
     content = _content(Path(path), where)

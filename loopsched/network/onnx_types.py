@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from loopsched.arguments import Checker, near, show
 from loopsched.errors import WorkloadError
-from loopsched.network.onnx_flat import Flat
 from loopsched.network.onnx_infer import run_inference
+from loopsched.network.onnx_operator import Flat
 from loopsched.network.onnx_type import Type, symbols, type_of
 
 _FIXED = "fixed batch"
@@ -42,12 +42,12 @@ def infer_types(
     hints = {name: binding.substitute(type_of(value)) for name, value in flat.hints.items()}
     if binding.note == _FIXED:
         hints = {name: Type(one.element) for name, one in hints.items()}
-    types = run_inference(flat, versions[""], bound, hints)
+    types, answers = run_inference(flat, versions[""], bound, hints)
     if binding.note == _FIXED:
         _check_reshapes(flat, types, where)
     given = [f"batch {binding.batch}"] if binding.batch else []
     given += [f"{name} {length}" for name, length in dims.items()]
-    return Known(types, symbols(bound.values()), ", ".join(given))
+    return Known(types, symbols(bound.values()), ", ".join(given), answers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +61,14 @@ class Known:
         Symbols of the inputs that have no length.
     note : str
         The lengths that symbols were given, in words.
+    numbers : mapping of str to int
+        Values that decide what runs.
     """
 
     types: Mapping[str, Type]
     open: tuple[str, ...] = ()
     note: str = ""
+    numbers: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from loopsched.arguments import show
-from loopsched.network.onnx_flat import Operator
+from loopsched.network.onnx_operator import Operator
 from loopsched.network.onnx_read import wholes
 from loopsched.network.onnx_type import Type
 from loopsched.problem import Problem
