@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import math
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
@@ -600,6 +602,17 @@ STARTS = {".svg": b"<?xml", ".png": b"\x89PNG", ".pdf": b"%PDF"}
 
 
 class TestFiles:
+    def test_only_drawing_loads_matplotlib(self) -> None:
+        code = (
+            "import sys, loopsched\n"
+            "for name in dir(loopsched):\n"
+            "    if name.startswith('plot_'):\n"
+            "        getattr(loopsched, name)\n"
+            "import loopsched.plots.figure, loopsched.plots.labels\n"
+            "sys.exit('matplotlib' in sys.modules)"
+        )
+        assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
     @pytest.mark.parametrize(
         ("name", "suffix"),
         [*((name, suffix) for name in DRAWN for suffix in (".svg", ".csv")),
@@ -719,7 +732,7 @@ class TestCommands:
     def test_csv_needs_no_matplotlib(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     ) -> None:
-        monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+        monkeypatch.setitem(sys.modules, "matplotlib", None)
         assert run(["pareto", PROBLEM_TEXT, "--plot", "p.csv"]) == 0
         assert Path("p.csv").read_text().startswith("problem,capacity_bytes,time_s")
         assert run(["pareto", PROBLEM_TEXT, "--plot", "p.svg"]) == 1
@@ -736,6 +749,14 @@ class TestCommands:
         assert "1 MiB" in printed or "128 KiB" in printed
         assert all(len(line) <= 80 for line in printed.splitlines())
         assert run(["pareto", PROBLEM_TEXT, "-c", "64"]) == 3
+
+    def test_pareto_of_nothing(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.setattr("loopsched.scheduler.tradeoffs.pareto", lambda *_, **__: ())
+        assert run(["pareto", PROBLEM_TEXT, "--plot", "p.svg"]) == 4
+        assert "no schedule of 'command line' fits" in capsys.readouterr().err
+        assert not Path("p.svg").exists()
 
     def test_pareto_of_several(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert run(["pareto", "alexnet", "-l", "1", "-l", "2", "--format", "csv", "-c",

@@ -11,6 +11,7 @@ import click
 from loopsched.cli import options, output
 from loopsched.cli.inputs import select
 from loopsched.cli.output import Style
+from loopsched.errors import EmptySpaceError
 from loopsched.render import Column, scaled, words
 from loopsched.units import format_capacity, parse_bytes
 
@@ -84,8 +85,10 @@ def pareto(
                 fronts[_name(number, problem.name, fronts)] = front
                 progress.step(problem.name)
     finally:  # also what an interruption leaves
-        if fronts:
+        if any(fronts.values()):
             _report(fronts, machine.name, plot, form)
+    if not any(fronts.values()):
+        raise EmptySpaceError(f"no schedule of '{chosen.workload.name}' fits into {machine.name}")
 
 
 def _front(problem: Problem, arch: Arch, sizes: Iterable[int] | None) -> tuple[Tradeoff, ...]:
