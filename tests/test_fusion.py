@@ -9,7 +9,7 @@ from fusion_oracle import CHAINS, VGG, Cost, Layer, chains, group_costs, items
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loopsched import buffer_arch, conv2d, fuse, gemm, load_arch
+from loopsched import buffer_arch, conv2d, fuse, gemm, load_arch, load_workload, traffic_curve
 from loopsched.errors import EmptySpaceError, InputError
 from loopsched.fusion import FusionPlan, Pool
 from loopsched.fusion.chains import chains_of
@@ -95,6 +95,26 @@ def test_the_best_tile_equals_a_literal_walk_of_all_tiles(
                 continue
             keeps = choice.way.halo == "retain"
             assert expected == Cost(choice.dram_bytes, choice.macs, keeps, choice.working_set_bytes)
+
+
+def test_feature_maps_of_the_fused_layer_accelerator() -> None:
+    # Alwani et al., Fused-Layer CNN Accelerators, MICRO 2016: the first five layers of
+    # VGGNet-E, 3.6 MB of feature maps an image; they are VGG-16's.
+    layers = load_workload("vgg16").problems[:5]
+    plan = fuse(layers, 3 * 2**20)
+    weights = 4 * 9 * (3 * 64 + 64 * 64 + 64 * 128 + 128 * 128 + 128 * 256)
+    assert [group.layers for group in plan.groups] == [tuple(layer.name for layer in layers)]
+    assert round((plan.dram_bytes - weights) / 2**20, 1) == 3.6
+    assert plan.extra_macs == 0
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_a_layer_alone_moves_what_its_curve_says(name: str) -> None:
+    for problem in items(CHAINS[name]):
+        if isinstance(problem, Problem):
+            curve = traffic_curve(problem)
+            for capacity in (*curve.capacities_bytes[::7], curve.capacities_bytes[0] - 1):
+                assert least_bytes(problem, capacity) == curve.at(capacity)
 
 
 def test_matrix_products_pass_rows_on() -> None:

@@ -40,7 +40,8 @@ def lru_bytes(stages: Sequence[Stage], tile: tuple[int, int, int], way: Way) -> 
     steps = 2
     if way.halo == "retain":
         inside = 0 if way.columns_outside else 1
-        steps = 1 + _longest_gap(windows[1 - inside], made[1 - inside], size[1 - inside])
+        sweep_of = windows[1 - inside], made[1 - inside], size[1 - inside]
+        steps = 1 + _longest_gap(*sweep_of, begins_anew=images < last.batch)
         size[inside] = made[inside]
     read = [
         _most_read(axis, whole, one, way)
@@ -68,7 +69,7 @@ def _most_read(windows: tuple[Window, ...], made: int, size: int, way: Way) -> i
     return max(piece.read.bit_count() for piece in sweep(windows, made, size))
 
 
-def _longest_gap(windows: tuple[Window, ...], made: int, size: int) -> int:
+def _longest_gap(windows: tuple[Window, ...], made: int, size: int, *, begins_anew: bool) -> int:
     """Find how many tiles of a sweep go by at most from one use of something to the next."""
     longest = 1
     for at in range(len(windows)):
@@ -76,8 +77,9 @@ def _longest_gap(windows: tuple[Window, ...], made: int, size: int) -> int:
         for uses in _uses(pieces).values():
             longest = max([longest, *(later - one for one, later in pairwise(uses))])
         runs = [i for i, piece in enumerate(sweep(windows[at + 1 :], made, size)) if piece.new]
-        around = [*runs, *(one + len(pieces) for one in runs[:1])]  # the next image begins anew
-        longest = max([longest, *(later - one for one, later in pairwise(around))])
+        if begins_anew:  # with the next images
+            runs += [one + len(pieces) for one in runs[:1]]
+        longest = max([longest, *(later - one for one, later in pairwise(runs))])
     return longest
 
 
