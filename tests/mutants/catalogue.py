@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .curves import CURVES
 from .fusion import FUSION
 from .geometry import GEOMETRY
 from .kernel_times import KERNEL_TIMES
@@ -33,4 +34,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *PLOTS,
     *FUSION,
     *NETWORK,
+    *CURVES,
 )
