@@ -12,8 +12,6 @@ from loopsched.network.onnx_infer import run_inference
 from loopsched.network.onnx_operator import Flat
 from loopsched.network.onnx_type import Type, symbols, type_of
 
-_FIXED = "fixed batch"
-
 
 def infer_types(
     flat: Flat, versions: Mapping[str, int], batch: int | None, dims: Mapping[str, int], where: str
@@ -40,13 +38,14 @@ def infer_types(
     bound = {name: binding.apply(name, one) for name, one in inputs.items()}
     bound |= {name: type_of(value) for name, value in flat.counters}
     hints = {name: binding.substitute(type_of(value)) for name, value in flat.hints.items()}
-    if binding.note == _FIXED:
+    if binding.is_forced:
         hints = {name: Type(one.element) for name, one in hints.items()}
     types, answers = run_inference(flat, versions[""], bound, hints)
-    if binding.note == _FIXED:
+    if binding.is_forced:
         _check_reshapes(flat, types, where)
-    given = [f"batch {binding.batch}"] if binding.batch else []
-    given += [f"{name} {length}" for name, length in dims.items()]
+    meant = f" ({binding.symbol})" if binding.symbol not in ("", "batch") else ""
+    given = [f"batch {binding.batch}{meant}"] if binding.batch else []
+    given += [f"{name} {length}" for name, length in dims.items() if name != binding.symbol]
     return Known(types, symbols(bound.values()), ", ".join(given), answers)
 
 
@@ -78,7 +77,8 @@ class _Binding:
     lengths: Mapping[str, int]
     leading: frozenset[str]
     batch: int
-    note: str = ""
+    symbol: str = ""
+    is_forced: bool = False
 
     def substitute(self, one: Type) -> Type:
         if one.dims is None:
@@ -109,13 +109,18 @@ def _bind(
             check.fault(f"no symbolic length {show(name)}; {given}")
     check.finish()
     heads = {name: one.dims[0] for name, one in inputs.items() if one.dims}
-    left = [head for head in heads.values() if isinstance(head, str) and head not in dims]
-    symbol = left[0] if left else None
+    symbol = next((head for head in heads.values() if isinstance(head, str)), None)
     unnamed = frozenset(name for name, head in heads.items() if head is None)
     lengths = dict(dims)
     if symbol is not None:
-        lengths[symbol] = batch or 1
-    if symbol is not None or unnamed:
+        if batch is not None and dims.get(symbol, batch) != batch:
+            raise WorkloadError(
+                f"{where}: batch is {batch}, and dim {show(symbol)}, which is the batch, is "
+                f"{dims[symbol]}"
+            )
+        lengths.setdefault(symbol, batch or 1)
+        return _Binding(lengths, unnamed, lengths[symbol], symbol)
+    if unnamed:
         return _Binding(lengths, unnamed, batch or 1)
     if batch is None:
         return _Binding(lengths, frozenset(), 0)
@@ -123,7 +128,7 @@ def _bind(
     if first is None:
         raise WorkloadError(f"{where}: batch is {batch}, but no input has an axis for it")
     same = frozenset(name for name, head in heads.items() if head == first)
-    return _Binding(lengths, same, batch, _FIXED if first != batch else "")
+    return _Binding(lengths, same, batch, is_forced=first != batch)
 
 
 def _check_reshapes(flat: Flat, types: Mapping[str, Type], where: str) -> None:
