@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -14,10 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import machines, problems, schedules
 
-from loopsched import buffer_arch, conv2d, gemm, load_arch, parse_schedule
-from loopsched.errors import ScheduleError
+from loopsched import buffer_arch, conv2d, evaluate, gemm, load_arch, parse_schedule
+from loopsched.cli import run
+from loopsched.errors import ArchError, InputError, ProblemError, ScheduleError
 from loopsched.exchange.exported import Exported
-from loopsched.exchange.timeloop import from_timeloop, to_timeloop
+from loopsched.exchange.timeloop import from_timeloop, read_timeloop, to_timeloop
 from loopsched.nest import Schedule
 from loopsched.problem import Problem
 
@@ -202,7 +204,7 @@ def test_what_is_written_is_read_back(data: st.DataObject, problem: Problem) -> 
 def test_mappings_mean_the_schedule(data: st.DataObject, problem: Problem) -> None:
     arch = data.draw(machines(problem))
     schedule = data.draw(schedules(problem))
-    made = to_timeloop(problem, schedule, arch)
+    made = to_timeloop(problem, schedule, arch, residual=True)
     points = list(timeloop_walk(loaded(made)))
     assert len(points) == problem.macs
     assert len({tuple(point.values()) for point in points}) == problem.macs
@@ -218,7 +220,7 @@ def test_mappings_mean_the_schedule(data: st.DataObject, problem: Problem) -> No
 def test_meshes_hold_what_they_are_given(data: st.DataObject, problem: Problem) -> None:
     arch = data.draw(machines(problem))
     schedule = data.draw(schedules(problem, units=("SM",)))
-    made = loaded(to_timeloop(problem, schedule, arch))
+    made = loaded(to_timeloop(problem, schedule, arch, residual=True))
     points = {tuple(point.values()) for point in timeloop_walk(made)}
     assert len(points) == problem.macs
     mesh = {
@@ -262,7 +264,8 @@ def test_a_machine_without_notes() -> None:
 def test_factors_and_order_by_hand() -> None:
     problem = gemm(m=10, n=6, k=4)
     schedule = parse_schedule("K:4 M:10 N:6 M:3", problem)
-    made = loaded(to_timeloop(problem, schedule, buffer_arch(capacity_bytes=10**6)))
+    arch = buffer_arch(capacity_bytes=10**6)
+    made = loaded(to_timeloop(problem, schedule, arch, residual=True))
     outer, *_ = [entry for entry in made["mapping"] if "M=4" in entry.get("factors", ())]
     # All fits the buffer, so all loops stand there; Timeloop lists the inner loop first.
     assert (outer["target"], outer["factors"]) == ("buffer", ["M=4", "N=6", "K=4"])
@@ -274,6 +277,25 @@ def test_factors_and_order_by_hand() -> None:
         "type": "dataspace",
         "bypass": ["A", "B", "C"],
     }
+
+
+@given(st.data(), problems())
+def test_whole_tiles_cover_an_enlarged_problem(data: st.DataObject, problem: Problem) -> None:
+    arch = data.draw(machines(problem))
+    schedule = data.draw(schedules(problem, units=("SM",)))
+    made = to_timeloop(problem, schedule, arch)
+    data_ = loaded(made)
+    sizes = {dim: data_["problem"]["instance"][dim] for dim in problem.dims}
+    products = dict.fromkeys(sizes, 1)
+    for entry in data_["mapping"]:
+        for text in entry.get("factors", []):
+            dim, _, count = text.partition("=")
+            products[dim] *= int(count)  # no 'P=7,3': the front end refuses it
+    assert products == sizes
+    for dim, size in problem.sizes:
+        assert sizes[dim] >= size
+        said = [text for text in made.lost if text.startswith(f"dimension '{dim}' is")]
+        assert bool(said) == (sizes[dim] != size)
 
 
 def test_loops_stand_where_their_tile_fits() -> None:
@@ -300,9 +322,12 @@ def test_what_has_no_form_is_said() -> None:
     lost = to_timeloop(problem, schedule, TITAN_V).lost
     assert "'input': all 1 x 4 x 11 x 11 positions reached are memory there" in lost[0]
     assert "elements of 4, 8 bytes; one width, 8 bytes" in lost[1]
-    assert "144 work items on 80 of SM take turns" in lost[2]
-    assert lost[3] == "tile P:7 is taken as P:8, a whole number of P:4"
-    assert "L2 is a cache here" in lost[4]
+    assert lost[2] == "dimension 'P' is 16 there, not 9: its tiles are whole ones there"
+    assert "144 work items on 80 of SM take turns" in lost[3]
+    assert lost[4] == "tile P:7 is taken as P:8, a whole number of P:4"
+    assert "L2 is a cache here" in lost[5]
+    residual = to_timeloop(problem, schedule, TITAN_V, residual=True).lost
+    assert any("read by timeloop-model, not by its front end" in text for text in residual)
 
 
 def test_long_names_get_letters() -> None:
@@ -350,3 +375,215 @@ def test_spatial_loops_must_suit_the_machine() -> None:
         to_timeloop(problem, parse_schedule("M:8@SM K:8 N:8@SM", problem), TITAN_V)
     with pytest.raises(ScheduleError, match="give all three"):
         to_timeloop(problem, parse_schedule("M:8 N:8 K:8", problem))
+
+
+# Exercise 04 of the tutorial of 2020 (timeloop-accelergy-exercises, MIT licence), version 0.4.
+EXERCISE = """
+architecture:
+  version: 0.4
+  nodes:
+  - !Container
+    name: System
+    attributes: {technology: "40nm", global_cycle_seconds: 1e-9}
+  - !Component
+    name: MainMemory
+    class: DRAM
+    attributes: {width: 256, datawidth: 8}
+  - !Container
+    name: PE
+    spatial: {meshX: 16}
+  - !Component
+    name: GlobalBuffer
+    class: SRAM
+    attributes: {depth: 32768, width: 64, datawidth: 8}
+  - !Component
+    name: RegisterFile
+    class: regfile
+    attributes: {depth: 64, width: 8, datawidth: 8}
+  - !Component
+    name: MACC
+    class: intmac
+    attributes: {datawidth: 8}
+problem:
+  version: '0.4'
+  shape:
+    name: Conv1D_OC
+    dimensions: [C, K, R, P]
+    data_spaces:
+    - {name: Weights, projection: [[[C]], [[K]], [[R]]], read_write: false}
+    - {name: Inputs, projection: [[[C]], [[R], [P]]], read_write: false}
+    - {name: Outputs, projection: [[[K]], [[P]]], read_write: true}
+    coefficients: []
+  instance: {C: 32, K: 32, R: 3, P: 16, densities: {}}
+mapping:
+- {target: MainMemory, type: temporal, factors: "R=1,P=1,K=1,C=1", permutation: PRKC}
+- {target: inter_PE_spatial, type: spatial, factors: "R=1,P=1,K=16,C=1", permutation: PRKC}
+- {target: inter_PE_spatial, type: temporal, factors: "C=1,K=1,R=1,P=1", permutation: CKRP}
+- {target: inter_PE_spatial, type: bypass, bypass: [Weights, Inputs, Outputs]}
+- {target: GlobalBuffer, type: temporal, factors: "R=3,P=1,K=2,C=32", permutation: PRKC}
+- {target: RegisterFile, type: temporal, factors: "R=1,P=16,K=1,C=1", permutation: RPKC}
+"""
+
+
+class TestByHand:
+    def test_an_exercise_moves_what_timeloop_says(self) -> None:
+        found = from_timeloop(EXERCISE, element_bytes=1)
+        assert str(found.schedule) == "K:32@PE C:32 K:2 R:3 P:16"
+        assert found.problem is not None
+        assert found.arch is not None
+        assert found.schedule is not None
+        score = evaluate(found.problem, found.schedule, found.arch)
+        # Timeloop's own figures for the exercise: MainMemory reads 3,072 weights and 576
+        # inputs, which it hands to all 16 PEs at once, and takes 512 outputs.
+        moved = score.levels[0].promised
+        assert moved["Weights"].read_bytes == 3072
+        assert moved["Inputs"].read_bytes == 576 * 16
+        assert moved["Outputs"].write_bytes == 512
+        # 3,072 cycles of 16 multiply-accumulates.
+        assert score.compute_steps == 3072
+        assert score.compute_time_s == pytest.approx(3072e-9)
+
+    def test_factors_as_the_mapper_writes_them(self) -> None:
+        text = (
+            EXERCISE.replace("R=1,P=1,K=16,C=1", "C1 K16 R1 P1")
+            .replace("R=1,P=16,K=1,C=1", "C1 K1 R1 P=6,4")
+            .replace("R=3,P=1,K=2,C=32", "C=32 K=2 R=3 P3")
+        )
+        found = from_timeloop(text, element_bytes=1)
+        assert str(found.schedule) == "K:32@PE C:32 K:2 R:3 P:16 P:6"
+
+    def test_meshes_in_a_row_and_parallel_scratchpads(self) -> None:
+        text = EXERCISE.partition("problem:")[0].replace(
+            "  - !Container\n    name: PE\n    spatial: {meshX: 16}\n",
+            "  - !Container\n    name: column\n    spatial: {meshX: 14}\n"
+            "  - !Container\n    name: PE\n    spatial: {meshY: 12}\n",
+        )
+        pads = """  - !Parallel
+    nodes:
+    - !Component
+      name: ifmap
+      class: smartbuffer_RF
+      attributes: {depth: 12, width: 16, datawidth: 8, read_bandwidth: 2}
+      constraints: {dataspace: {keep: [Inputs]}}
+    - !Component
+      name: weights
+      class: smartbuffer_RF
+      attributes: {depth: 192, width: 16, datawidth: 8}
+      constraints: {dataspace: {keep: [Weights]}}
+"""
+        found = from_timeloop(
+            text.replace(
+                "  - !Component\n    name: RegisterFile",
+                pads + "  - !Component\n    name: RegisterFile",
+            )
+        )
+        assert found.arch is not None
+        assert {
+            level.name: (level.instances, level.unit, level.holds)
+            for level in found.arch.levels[1:]
+        } == {
+            "GlobalBuffer": (168, "PE", None),
+            "ifmap": (168, "PE", ("Inputs",)),
+            "weights": (168, "PE", ("Weights",)),
+            "RegisterFile": (168, "PE", None),
+        }
+        # 2 words of 8 bits a cycle, 168 of them, at 1 GHz.
+        assert found.arch.level("weights").bandwidth_bytes_per_s == pytest.approx(336e9)
+        assert any("meshes column, PE are one here" in text for text in found.remarks)
+
+    def test_strides_and_names_with_hyphens(self) -> None:
+        found = from_timeloop("""
+problem:
+  shape:
+    name: strided
+    dimensions: [R, P]
+    coefficients: [{name: Wstride, default: 1}, {name: Wdilation, default: 3}]
+    data-spaces:
+    - {name: W, projection: [[[R]]]}
+    - {name: I, projection: [[[R, Wdilation], [P, Wstride]]]}
+    - {name: O, projection: [[[P]]], read-write: True}
+  instance: {R: 3, P: 5, Wstride: 2}
+""")
+        assert found.problem is not None
+        assert found.problem.tensor("I").axes[0].terms == (("R", 3), ("P", 2))
+        assert found.problem.output == "O"
+
+    @pytest.mark.parametrize(
+        ("before", "after", "error", "message"),
+        [
+            (
+                "R=1,P=16,K=1,C=1",
+                "R=1,P=8,K=1,C=1",
+                ScheduleError,
+                "factors of 'P', outermost first: 8 cover 8; the size is 16",
+            ),
+            (
+                "target: RegisterFile",
+                "target: RegFile",
+                ScheduleError,
+                "did you mean 'RegisterFile'",
+            ),
+            ("type: spatial", "type: skew", ScheduleError, "type is 'skew'"),
+            ("R=3,P=1,K=2,C=32", "R=3,P=0,K=2,C=32", ScheduleError, "1 or more is needed"),
+            ("permutation: RPKC", "permutation: RXKC", ScheduleError, "no dimension 'X'"),
+            ("class: intmac", "class: alu", ArchError, "class is 'alu'; it names neither"),
+            ("depth: 64", "depth: 8*8", ArchError, "depth is '8*8'; a number is needed"),
+            ("depth: 64, ", "", ArchError, "'RegisterFile': no 'depth'"),
+            ("meshX: 16", "meshX: n", ArchError, "meshX is 'n'; a whole number"),
+            ("!Component", "!Gadget", InputError, "tag '!Gadget' is not allowed"),
+            ("R: 3,", "", ProblemError, "instance: no size for 'R'"),
+            ("[[[K]], [[P]]]", "[[[K, P]]]", ProblemError, "has 2 dimensions"),
+            ("[[[K]], [[P]]]", "[[[K]], [[Z]]]", ProblemError, "unknown 'Z'"),
+            (
+                "read_write: true",
+                "read_write: false",
+                ProblemError,
+                "0 data spaces have",
+            ),
+            ("projection: [[[K]], [[P]]]", "projection: K", ProblemError, "projection is 'K'"),
+            ("name: Conv1D_OC", "name: '{{ x }}'", InputError, "holds a template"),
+            ("  nodes:\n", "  subtree:\n", ArchError, "'subtree' is of Timeloop 0.3"),
+        ],
+    )
+    def test_what_cannot_be_said(
+        self, before: str, after: str, error: type[InputError], message: str
+    ) -> None:
+        assert before in EXERCISE
+        with pytest.raises(error, match=re.escape(message)):
+            from_timeloop(EXERCISE.replace(before, after, 1))
+
+    def test_sections_are_checked(self, tmp_path: Any) -> None:
+        with pytest.raises(InputError, match="no section 'problem' or 'architecture'"):
+            from_timeloop("mapper: {}")
+        with pytest.raises(InputError, match="a mapping needs its problem and its architecture"):
+            from_timeloop("problem:" + EXERCISE.partition("problem:")[2])
+        for name in ("a.yaml", "b.yaml"):
+            (tmp_path / name).write_text("problem: {}\n")
+        with pytest.raises(InputError, match="a second section 'problem'"):
+            read_timeloop([tmp_path])
+        with pytest.raises(InputError, match="no such file"):
+            read_timeloop([tmp_path / "c.yaml"])
+
+
+def test_the_commands_agree_with_the_library(
+    tmp_path: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["gemm:m=60,n=64,k=64", "M:60@SM N:64 K:64 M:7"]
+    assert run(["export", *words, "--to", "timeloop", "-o", str(tmp_path)]) == 0
+    said = capsys.readouterr()
+    assert said.out == f"wrote 3 files below {tmp_path}\n"
+    assert "note: dimension 'M' is 63 there, not 60" in said.err
+    assert run(["import", "timeloop", str(tmp_path), "--format", "json"]) == 0
+    row = json.loads(capsys.readouterr().out)[0]
+    assert (row["problem"], row["schedule"]) == ("m60 n64 k64", words[1])
+    arch = tmp_path / "mine.yaml"
+    assert run(["import", "timeloop", str(tmp_path), "--arch-out", str(arch)]) == 0
+    assert load_arch(arch) == TITAN_V
+    assert "schedule  M:60@SM N:64 K:64 M:7" in capsys.readouterr().out
+    for form in ("zigzag", "python", "c", "triton", "tvm"):
+        assert run(["export", *words, "--to", form]) == 0
+        assert capsys.readouterr().out
+    assert run(["export", "alexnet", "--to", "c", "-o", str(tmp_path / "x.c")]) == 3
+    assert "8 problems; a folder is needed" in capsys.readouterr().err
+    assert run(["import", "timeloop", str(tmp_path / "none")]) == 3
+    assert run(["import", "timeloop", str(tmp_path), "--arch-out", "x.txt"]) == 3

@@ -40,6 +40,11 @@ loopsched export results.jsonl --to zigzag -o dir           saved by a search
     metavar="FILE|FOLDER",
     help="Where to write: a file if it is one, with a suffix; else a folder. Default: print.",
 )
+@click.option(
+    "--residual",
+    is_flag=True,
+    help="Timeloop: partial tiles as P=7,3, for timeloop-model; else dimensions are enlarged.",
+)
 @click.option("--name", default="compute", show_default=True, help="Of the function in code.")
 @options.layers
 @options.element_bytes
@@ -51,6 +56,7 @@ def export(
     schedule: str | None,
     form: str,
     target: str | None,
+    residual: bool,
     name: str,
     layers: tuple[str, ...],
     element_bytes: int | None,
@@ -76,7 +82,10 @@ def export(
         layers = [(one, nest) for one, nest, _ in found]
         made = [(found[0][0], to_zigzag(layers, found[0][2]))]
     else:
-        made = [(one, _exported(form, name, one, nest, machine)) for one, nest, machine in found]
+        made = [
+            (one, _exported(form, name, residual, one, nest, machine))
+            for one, nest, machine in found
+        ]
     _deliver(made, target)
     for one, files in made:
         before = f"{one.name}: " if len(made) > 1 else ""
@@ -91,11 +100,13 @@ def _best(
         yield one, best_schedule(one, arch), arch
 
 
-def _exported(form: str, name: str, problem: Problem, schedule: Schedule, arch: Arch) -> Exported:
+def _exported(
+    form: str, name: str, residual: bool, problem: Problem, schedule: Schedule, arch: Arch
+) -> Exported:
     if form == "timeloop":
         from loopsched.exchange.timeloop import to_timeloop
 
-        return to_timeloop(problem, schedule, arch)
+        return to_timeloop(problem, schedule, arch, residual=residual)
     if form == "triton":
         from loopsched.exchange.tiles import to_triton
 

@@ -11,10 +11,10 @@ from typing import Any
 from loopsched.arch import Arch
 from loopsched.errors import ArchError, InputError, ScheduleError
 from loopsched.exchange.exported import Exported
-from loopsched.exchange.timeloop.blocks import blocks
+from loopsched.exchange.timeloop.blocks import Block, blocks
 from loopsched.exchange.timeloop.machines import arch_section, word_bits_of
 from loopsched.exchange.timeloop.mappings import bypasses, mapping_section, read_mapping
-from loopsched.exchange.timeloop.nodes import machine_nodes
+from loopsched.exchange.timeloop.nodes import Node, machine_nodes
 from loopsched.exchange.timeloop.reading import TAGS, read_arch
 from loopsched.exchange.timeloop.shapes import letters, problem_section, read_problem
 from loopsched.exchange.yaml_out import to_yaml
@@ -49,6 +49,8 @@ def to_timeloop(
     problem: Problem | None = None,
     schedule: Schedule | None = None,
     arch: Arch | None = None,
+    *,
+    residual: bool = False,
 ) -> Exported:
     """Write a problem, a machine and a schedule as Timeloop's files.
 
@@ -58,6 +60,11 @@ def to_timeloop(
     schedule : Schedule, optional
         Needs the problem and the machine.
     arch : Arch, optional
+    residual : bool
+        Whether partial tiles are written as Timeloop's back end reads and
+        writes them (``P=7,3``: the last tile has 3).  Its Python front end
+        refuses that form; without it, dimensions with partial tiles are
+        enlarged to whole ones.
 
     Returns
     -------
@@ -85,33 +92,59 @@ def to_timeloop(
     """
     if schedule is not None and (problem is None or arch is None):
         raise ScheduleError("a mapping needs its problem and its machine: give all three")
+    if problem is None or arch is None or schedule is None:
+        return _without_mapping(problem, arch)
+    lost: list[str] = []
+    nodes = _nodes(arch, problem, lost)
+    found, _, changed = blocks(problem, schedule, nodes)
+    sizes = None if residual else _whole_sizes(problem, found)
+    section, said = problem_section(problem, sizes)
+    lost = [*said, *lost, *changed]
+    if residual and any(one.last != one.trips for block in found for one in block.factors):
+        lost.append("factors such as 'P=7,3' are read by timeloop-model, not by its front end")
+    mapping = mapping_section(problem, schedule, found, letters(problem), residual=residual)
+    bits = word_bits_of([tensor.element_bytes for tensor in problem.tensors])
+    machine, said = arch_section(arch, [block.node for block in found], bits)
+    files = (
+        ("problem.yaml", to_yaml({"problem": section})),
+        ("architecture.yaml", to_yaml({"architecture": machine})),
+        ("mapping.yaml", to_yaml({"mapping": mapping})),
+    )
+    return Exported(files, (*lost, *said))
+
+
+def _without_mapping(problem: Problem | None, arch: Arch | None) -> Exported:
     files: list[tuple[str, str]] = []
     lost: list[str] = []
     if problem is not None:
         section, said = problem_section(problem)
         files.append(("problem.yaml", to_yaml({"problem": section})))
         lost += said
-    if arch is None:
-        return Exported(tuple(files), tuple(lost))
-    widths = [tensor.element_bytes for tensor in problem.tensors] if problem else []
+    if arch is not None:
+        nodes = _nodes(arch, problem, lost)
+        widths = [tensor.element_bytes for tensor in problem.tensors] if problem else []
+        machine, said = arch_section(arch, nodes, word_bits_of(widths))
+        files.append(("architecture.yaml", to_yaml({"architecture": machine})))
+        lost += said
+    return Exported(tuple(files), tuple(lost))
+
+
+def _whole_sizes(problem: Problem, found: list[Block]) -> dict[str, int]:
+    """Enlarge dimensions to whole tiles: what their factors multiply to."""
+    sizes = dict.fromkeys(problem.dims, 1)
+    for block in found:
+        for factor in block.factors:
+            sizes[factor.dim] *= factor.trips
+    return sizes
+
+
+def _nodes(arch: Arch, problem: Problem | None, lost: list[str]) -> list[Node]:
     kind = arch.compute.data_types[0]
     try:
         kind = data_type_of(problem, arch) if problem else kind
     except ArchError as error:
         lost.append(f"{error}; the rate of {kind} is taken")
-    nodes = machine_nodes(arch, max(1, int(arch.compute.rate(kind))))
-    mapping = None
-    if problem is not None and schedule is not None:
-        found, _, said = blocks(problem, schedule, nodes)
-        nodes = [block.node for block in found]
-        mapping = mapping_section(problem, schedule, found, letters(problem))
-        lost += said
-    machine, said = arch_section(arch, nodes, word_bits_of(widths))
-    files.append(("architecture.yaml", to_yaml({"architecture": machine})))
-    lost += said
-    if mapping is not None:
-        files.append(("mapping.yaml", to_yaml({"mapping": mapping})))
-    return Exported(tuple(files), tuple(lost))
+    return machine_nodes(arch, max(1, int(arch.compute.rate(kind))))
 
 
 def from_timeloop(

@@ -129,7 +129,8 @@ def _one_run(loops: Sequence[Loop], steps: Sequence[int], count: int) -> tuple[l
     for loop, step in zip(reversed(loops), reversed(steps), strict=True):
         trips = -(-loop.extent // step)
         n_items *= trips
-        if trips <= left:
+        # Loops around one that takes turns do so, too, or their order would change.
+        if trips <= left and not temporal:
             spatial.append(loop)
             left //= trips
             continue
@@ -137,7 +138,6 @@ def _one_run(loops: Sequence[Loop], steps: Sequence[int], count: int) -> tuple[l
         if left > 1:
             spatial.append(Loop(loop.dim, step * left, loop.level))
         left = 1
-    # A loop that runs once may be either; with the temporal ones it keeps their order.
     return [*reversed(temporal), *reversed(spatial)], n_items
 
 

@@ -21,7 +21,12 @@ _BYPASSES = ("dataspace", "datatype", "bypass")
 
 
 def mapping_section(
-    problem: Problem, schedule: Schedule, found: Sequence[Block], words: Mapping[str, str]
+    problem: Problem,
+    schedule: Schedule,
+    found: Sequence[Block],
+    words: Mapping[str, str],
+    *,
+    residual: bool = False,
 ) -> list[dict[str, Any]]:
     """Write blocks of loops as Timeloop's ``mapping`` section.
 
@@ -32,6 +37,8 @@ def mapping_section(
         What the note keeps: as it was before it was brought into blocks.
     found : sequence of Block
     words : mapping of dimension to letter
+    residual : bool
+        Whether factors say how often the last tile's loop runs.
 
     Examples
     --------
@@ -56,7 +63,7 @@ def mapping_section(
             continue
         kind = "spatial" if node.kind == "fan" else "temporal"
         entry: dict[str, Any] = {"target": node.name, "type": kind}
-        entry |= _loops(problem, block.factors, words)
+        entry |= _loops(problem, block.factors, words, residual)
         if node.kind == "fan":
             entry["split"] = len(problem.dims)
         section.append(entry)
@@ -73,13 +80,15 @@ def mapping_section(
 
 
 def _loops(
-    problem: Problem, found: Sequence[Factor], words: Mapping[str, str]
+    problem: Problem, found: Sequence[Factor], words: Mapping[str, str], residual: bool
 ) -> dict[str, list[str]]:
     have = {factor.dim: factor for factor in found}
     inward = [factor.dim for factor in reversed(found)]
     order = inward + [dim for dim in problem.dims if dim not in have]
     every = [have.get(dim, Factor(dim, 1, 1)) for dim in problem.dims]
-    texts = [str(Factor(words[one.dim], one.trips, one.last)) for one in every]
+    texts = [
+        str(Factor(words[one.dim], one.trips, one.last if residual else one.trips)) for one in every
+    ]
     return {"factors": texts, "permutation": [words[dim] for dim in order]}
 
 

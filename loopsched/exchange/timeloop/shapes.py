@@ -39,8 +39,16 @@ def letters(problem: Problem) -> dict[str, str]:
     return {dim: short[dim] if dim in short else free.pop(0) for dim in problem.dims}
 
 
-def problem_section(problem: Problem) -> tuple[dict[str, Any], tuple[str, ...]]:
+def problem_section(
+    problem: Problem, padded: Mapping[str, int] | None = None
+) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Write a problem as Timeloop's ``problem`` section.
+
+    Parameters
+    ----------
+    problem : Problem
+    padded : mapping of dimension to int, optional
+        Sizes to write instead of the problem's own.
 
     Returns
     -------
@@ -57,6 +65,7 @@ def problem_section(problem: Problem) -> tuple[dict[str, Any], tuple[str, ...]]:
     {'name': 'A', 'projection': [[['M']], [['K']]]}
     """
     words = letters(problem)
+    sizes = problem.size | dict(padded or {})
     factors: dict[str, int] = {}
     spaces = [_space(problem, tensor, words, factors) for tensor in problem.tensors]
     shape: dict[str, Any] = {
@@ -69,10 +78,15 @@ def problem_section(problem: Problem) -> tuple[dict[str, Any], tuple[str, ...]]:
     section: dict[str, Any] = {
         "version": VERSION,
         "shape": shape,
-        "instance": {words[dim]: size for dim, size in problem.sizes} | factors,
+        "instance": {words[dim]: sizes[dim] for dim in problem.dims} | factors,
     }
     section[NOTE] = note_text(section, _own_form(problem, words))
-    return section, tuple(_lost(problem, words))
+    enlarged = [
+        f"dimension '{dim}' is {sizes[dim]} there, not {size}: its tiles are whole ones there"
+        for dim, size in problem.sizes
+        if sizes[dim] != size
+    ]
+    return section, (*_lost(problem, words), *enlarged)
 
 
 def _space(
