@@ -28,12 +28,7 @@ _LAYERS = (
     Column("data", spare=2),
     Column("weights", spare=4),
 )
-_LEFT_OUT = (
-    words("left out"),
-    Column("count"),
-    words("first", shrinks="middle"),
-    words("why", shrinks="end"),
-)
+_LEFT_OUT = (words("left out"), Column("count"), words("first", shrinks="middle"))
 
 
 @click.command(epilog=_EPILOG)
@@ -68,8 +63,8 @@ def _show(found: Network, rows: list[dict[str, Any]]) -> None:
         click.echo()
     left_out = [row for row in rows if row["role"] == "unsupported"]
     if left_out:
-        cells = [[row["operator"], str(row["count"]), row["name"], row["why"]] for row in left_out]
-        output.print_table(_LEFT_OUT, cells)
+        cells = [[row["operator"], str(row["count"]), row["name"]] for row in left_out]
+        output.print_table(_LEFT_OUT, cells, [row["why"] for row in left_out])
         click.echo()
     for role, text in (("vector", "Without products"), ("shape", "Only move or name data")):
         names = [f"{row['operator']} {row['count']}" for row in rows if row["role"] == role]
