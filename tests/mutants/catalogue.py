@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .curves import CURVES
+from .exchange import EXCHANGE
 from .fusion import FUSION
 from .geometry import GEOMETRY
 from .kernel_times import KERNEL_TIMES
@@ -35,4 +36,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *FUSION,
     *NETWORK,
     *CURVES,
+    *EXCHANGE,
 )

@@ -1,0 +1,81 @@
+"""Mutants of what other tools read."""
+
+from __future__ import annotations
+
+from .mutant import In
+
+_blocks = In("exchange/timeloop/blocks.py", "test_exchange_timeloop.py")
+_blocks.broken(
+    "mesh-takes-turns-inside",
+    "loops around one that takes turns stay on the mesh",
+    "if trips <= left and not temporal:",
+    "if trips <= left:",
+)
+_blocks.broken(
+    "two-loops-at-one-node",
+    "a second loop of a dimension stands at the same storage",
+    "or factor.dim in found[here].dims:",
+    "or False:",
+)
+_blocks.broken(
+    "tile-beyond-capacity",
+    "a loop stands at a storage that its tile overflows",
+    "_held_bytes(problem, schedule.extents_from(place), node) <= room:",
+    "_held_bytes(problem, schedule.extents_from(place), node) <= 2 * room:",
+)
+
+_factors = In("exchange/factors.py", "test_exchange_timeloop.py", "test_exchange_tiles.py")
+_factors.broken(
+    "last-tile-full",
+    "the last tile runs as often as the others",
+    "found.append(Factor(loop.dim, trips, last + 1, loop.level))",
+    "found.append(Factor(loop.dim, trips, trips, loop.level))",
+    "test_exchange_timeloop.py",
+)
+_factors.broken(
+    "tiles-rounded-down",
+    "tiles that do not divide lose their rest",
+    "min(-(-loop.extent // step) * step, whole[loop.dim])",
+    "min(max(1, loop.extent // step) * step, whole[loop.dim])",
+)
+
+_mappings = In("exchange/timeloop/mappings.py", "test_exchange_timeloop.py")
+_mappings.broken(
+    "permutation-outward",
+    "permutations are written outer to inner",
+    "inward = [factor.dim for factor in reversed(found)]",
+    "inward = [factor.dim for factor in found]",
+)
+
+_accesses = In("exchange/accesses.py", "test_exchange_code.py")
+_accesses.broken(
+    "padding-behind-is-memory",
+    "no test for positions behind what is stored",
+    "after = axis.offset + span(axis, problem.size) > axis.size",
+    "after = False",
+)
+
+_c_code = In("exchange/c_code.py", "test_exchange_code.py")
+_c_code.broken(
+    "threads-share-sums",
+    "spatial loops over sums are shared by threads",
+    "if loop.is_spatial and loop.dim in problem.parallel_dims:",
+    "if loop.is_spatial:",
+)
+
+_arrow = In("arrow_rows.py", "test_exchange_frames.py")
+_arrow.broken(
+    "infinite-kept",
+    "what is not finite stays so in Parquet",
+    'return value if abs(value) < float("inf") else None',
+    "return value",
+)
+
+EXCHANGE = (
+    *_blocks.mutants,
+    *_factors.mutants,
+    *_mappings.mutants,
+    *_accesses.mutants,
+    *_c_code.mutants,
+    *_arrow.mutants,
+)
