@@ -34,7 +34,7 @@ from loopsched.arch import Arch
 from loopsched.curves.digest import digest_row
 from loopsched.curves.staircase import Staircase
 from loopsched.errors import ProblemError, WorkloadError
-from loopsched.models.buffer import traffic
+from loopsched.models.buffer import Policy, traffic
 from loopsched.problem import Axis, Problem, Tensor
 from loopsched.scheduler.stream import Stream
 from loopsched.workload import Workload
@@ -338,6 +338,15 @@ def test_bound_of_deepbench_layers() -> None:
             assert least is not None
             bound = communication_bound(problem, capacity).bytes
             assert curve.bound_bytes(capacity) == bound <= least
+
+
+@pytest.mark.parametrize("policy", ["explicit", "lru"])
+def test_room_for_steps_grows(policy: Policy, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = gemm(m=90, n=70, k=50)
+    curve = traffic_curve(problem, policy=policy)
+    monkeypatch.setattr("loopsched.curves.front._FIRST_ROOM", 10)
+    assert steps(traffic_curve(problem, policy=policy)) == steps(curve)
+    assert len(curve) > 40
 
 
 def test_ends() -> None:

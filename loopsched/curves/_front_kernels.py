@@ -185,14 +185,15 @@ def grow_front(
     element_bytes: Ints,
     logs: Floats,
     is_guaranteed: bool,
-) -> tuple[Ints, int, int]:
+) -> tuple[int, int, bool]:
     """Add to a front the choices of extents in a box under one class of orders.
 
     ``front`` has the rows capacity, bytes and code, sorted by capacity.  Boxes of
     choices are halved until the front dominates the corner of least room and least
     traffic, which no choice of the box reaches.  A cache that guarantees reuse needs
-    room for windows, too: such a choice is several steps.  Returns front, steps and
-    boxes.
+    room for windows, too: such a choice is several steps.  Returns the steps, the
+    boxes seen, and whether all is done: if not, ``front`` is full.  (Numbers only: an
+    array handed back may meet an interruption.)
     """
     n_dims, n_tensors = len(n_extents), len(weight)
     needs = np.zeros(n_tensors, dtype=np.int64)
@@ -236,10 +237,8 @@ def grow_front(
         if within and front[1, within - 1] <= moved:
             continue
         if wide < 0:
-            if n_steps + 3 * n_tensors >= front.shape[1]:
-                grown = np.zeros((3, 2 * front.shape[1] + 3 * n_tensors), dtype=np.int64)
-                grown[:, :n_steps] = front[:, :n_steps]
-                front = grown
+            if n_steps + 3 * n_tensors > front.shape[1]:
+                return n_steps, seen, False
             code = class_code
             for d in range(n_dims):
                 code += low[d] * radix[d]
@@ -284,4 +283,4 @@ def grow_front(
         boxes[n_boxes + 1, 1] = high
         boxes[n_boxes + 1, 1, wide] = cut
         n_boxes += 2
-    return front, n_steps, seen
+    return n_steps, seen, True

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-_FIRST_ROOM = 1024
+_FIRST_ROOM = 4096
 _NO_BYTES = 2**62
 
 
@@ -81,14 +81,18 @@ def traffic_curve(problem: Problem, *, policy: Policy = "explicit") -> Curve:
     front, n_steps, nodes = np.zeros((3, _FIRST_ROOM), dtype=np.int64), 0, 0
     for at, (one, box) in enumerate(boxes):
         run, slides = _arrays(problem, one)
-        front, n_steps, seen = _front_kernels.grow_front(
-            front, n_steps, at * base, box, run, slides, tables.pieces, tables.n_extents, radix,
-            tables.axis_dims, tables.axis_stride, tables.axis_start, tables.total, total_bound,
-            tables.largest, largest_bound, tables.pair_first, tables.pair_second,
-            tables.is_gapless, tables.tensor_axes, tables.is_indexed, tables.weight,
-            tables.element_bytes, logs, policy == "lru",
-        )  # fmt: skip
-        nodes += int(seen)
+        is_done = False
+        while not is_done:
+            n_steps, seen, is_done = _front_kernels.grow_front(
+                front, n_steps, at * base, box, run, slides, tables.pieces, tables.n_extents,
+                radix, tables.axis_dims, tables.axis_stride, tables.axis_start, tables.total,
+                total_bound, tables.largest, largest_bound, tables.pair_first,
+                tables.pair_second, tables.is_gapless, tables.tensor_axes, tables.is_indexed,
+                tables.weight, tables.element_bytes, logs, policy == "lru",
+            )  # fmt: skip
+            nodes += int(seen)
+            if not is_done:  # again with more room: what is found remains
+                front = np.concatenate((front, np.zeros_like(front)), axis=1)
     codes = [divmod(code, base) for code in front[2, :n_steps].tolist()]
     return Curve(
         problem,
