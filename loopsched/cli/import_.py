@@ -70,6 +70,7 @@ def _write_arch(found: Imported, path: str) -> None:
 
 def _show(found: Imported) -> None:
     from loopsched.projections import projection_text
+    from loopsched.units import format_capacity
 
     if found.problem is not None:
         sizes = " ".join(f"{dim}={size}" for dim, size in found.problem.sizes)
@@ -79,8 +80,8 @@ def _show(found: Imported) -> None:
             output.print_text(f"          {tensor.name}[{projection_text(tensor)}] {arrow}")
     if found.arch is not None:
         levels = ", ".join(
-            f"{level.name} {level.capacity_bytes or 'unbounded'}"
-            + (" B" if level.capacity_bytes else "")
+            level.name
+            + (f" {format_capacity(level.capacity_bytes)}" if level.capacity_bytes else "")
             + (f" x {level.instances}" if level.instances > 1 else "")
             for level in found.arch.levels
         )
