@@ -75,6 +75,22 @@ def test_the_programme_equals_brute_force_over_all_partitions_and_tiles(name: st
     assert fused >= 10
 
 
+@pytest.mark.parametrize("name", CHAINS)
+def test_the_best_tile_of_a_whole_chain_equals_a_literal_walk(name: str) -> None:
+    stages = chains_of(items(CHAINS[name]), assume_pooling=False)[0][0].stages
+    costs = {cost for _, cost in group_costs(CHAINS[name])}
+    rooms = sorted({cost.room for cost in costs})
+    for room in rooms[:: max(1, len(rooms) // 40)]:
+        for capacity in (room - 1, room):
+            choice = best_tile(stages, capacity)
+            expected = min((cost for cost in costs if cost.room <= capacity), default=None)
+            assert (choice is None) == (expected is None)
+            if choice is not None:
+                keeps = choice.way.halo == "retain"
+                room_ = choice.working_set_bytes
+                assert expected == Cost(choice.dram_bytes, choice.macs, keeps, room_)
+
+
 @settings(deadline=None)
 @given(chains(), st.data())
 def test_the_best_tile_equals_a_literal_walk_of_all_tiles(

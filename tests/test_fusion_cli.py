@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
-from onnx_models import mobilenet_v2, resnet50, save
 
-from loopsched import fuse, load_network, residency
+from loopsched import conv2d, fuse, load_network, residency
 from loopsched.cli import run
-from loopsched.network.graph import Network
+from loopsched.network.graph import Network, Node, Value
+from tests.onnx_models import mobilenet_v2, resnet50, save
 
 
 def _out(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -> str:
@@ -125,3 +125,25 @@ def test_wrong_usage_is_said(
     capsys: pytest.CaptureFixture[str], arguments: list[str], status: int, message: str
 ) -> None:
     assert message in _out(capsys, *arguments, status=status)
+
+
+def _pair(op: str) -> Network:
+    """Two convolutions with an operator between them."""
+    first, second = (
+        conv2d(c=2, k=2, h=4, w=4, r=1, s=1, element_bytes=1, name=name) for name in "ab"
+    )
+    values = [Value(name, (1, 2, 4, 4), 1) for name in ("x", "y", "z", "u")]
+    nodes = (
+        Node("a", "Conv", first, ("x",), ("y",), (("input", "x"), ("output", "y"))),
+        Node("between", op, None, ("y",), ("z",)),
+        Node("b", "Conv", second, ("z",), ("u",), (("input", "z"), ("output", "u"))),
+    )
+    return Network("pair", nodes, tuple(values), ("x",), ("u",))
+
+
+def test_what_lies_between_two_layers_may_need_more_than_a_tile() -> None:
+    assert [group.layers for group in fuse(_pair("Relu"), 4096).groups] == [("a", "b")]
+    for op in ("Transpose", "InstanceNormalization", "Softmax"):
+        plan = fuse(_pair(op), 4096)
+        assert [group.layers for group in plan.groups] == [("a",), ("b",)]
+        assert plan.breaks[0].reason == f"{op} between them may need more than a tile of 'a'"

@@ -11,8 +11,24 @@ from loopsched.fusion.chains import Break, Chain, Link, first_stage, joined, poo
 from loopsched.fusion.stages import Stage
 from loopsched.network.graph import Network, Node
 
-# Operators that give data another order: neighbours are then no neighbours any more.
-_REORDERS = frozenset({"Transpose", "DepthToSpace", "SpaceToDepth", "Slice", "Gather", "Concat"})
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Operators that a tile of their input is enough for: one value at a time, one
+# position with all its channels, or a pooling, whose reach the shapes tell.
+_BY_TILE = _names(
+    """
+    Abs Add AveragePool BatchNormalization Cast Ceil Celu Clip DequantizeLinear Div Dropout Elu Erf
+    Exp Flatten Floor Gelu GlobalAveragePool GlobalLpPool GlobalMaxPool HardSigmoid HardSwish
+    Identity LRN LeakyRelu Log LpPool Max MaxPool Min Mish Mul Neg PRelu Pow QuantizeLinear
+    Reciprocal ReduceMean Relu Reshape Round Selu Shrink Sigmoid Sign Softplus Softsign Sqrt
+    Squeeze Sub Sum Swish Tanh ThresholdedRelu Unsqueeze Where
+    """
+)
+# The same for rows of a matrix product, which a tile has whole.
+_BY_ROW = _names("LayerNormalization LogSoftmax RMSNormalization SkipLayerNormalization Softmax")
 
 
 def network_chains(
@@ -83,9 +99,12 @@ def _why_cut(graph: Any, producer: str, node: Node) -> str | None:
     ]
     if others:
         return f"'{producer}' adds up with what '{others[0]}' makes"
-    moved = [op for op in via if op in _REORDERS]
-    if moved:
-        return f"{moved[0]} between them gives the data another order"
+    problem = graph.nodes[producer]["node"].problem
+    is_matrix = problem is not None and problem.kind == "gemm"
+    allowed = _BY_TILE | _BY_ROW if is_matrix else _BY_TILE
+    more = [op for op in via if op not in allowed]
+    if more:
+        return f"{more[0]} between them may need more than a tile of '{producer}'"
     return None
 
 
