@@ -230,7 +230,7 @@ def _print_digests(rows: Sequence[Row], machine: Arch, show: Form, buffer: str) 
     click.echo()
     sizes = " or ".join(f"{format_capacity(size)} ({name})" for name, size in levels)
     output.print_text(
-        f"{_SENTENCES[show]} with {buffer} of {sizes} under the memory, over all tile sizes and "
+        f"{_SENTENCES[show]} with {buffer} of {sizes or 'any capacity'} under the memory, over all tile sizes and "
         "loop orders; more than 'enough' saves nothing; up to a knee room pays, beyond it less."
     )
 
