@@ -228,9 +228,10 @@ def _print_digests(rows: Sequence[Row], machine: Arch, show: Form, buffer: str) 
     ]
     output.print_table(columns, cells)
     click.echo()
-    sizes = " or ".join(f"{format_capacity(size)} ({name})" for name, size in levels)
+    known = (f"{format_capacity(size)} ({name})" for name, size in levels)
+    sizes = " or ".join(known) or "any capacity"
     output.print_text(
-        f"{_SENTENCES[show]} with {buffer} of {sizes or 'any capacity'} under the memory, over all tile sizes and "
+        f"{_SENTENCES[show]} with {buffer} of {sizes} under the memory, over all tile sizes and "
         "loop orders; more than 'enough' saves nothing; up to a knee room pays, beyond it less."
     )
 
