@@ -19,9 +19,12 @@ import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from loopsched import __version__, load_run, sweep
 from loopsched.sweeps.plan import Task, plan_of
@@ -132,26 +135,42 @@ def dask_killed(spec: dict[str, Any], folder: Path, seed: int) -> int:
     return at[0]
 
 
+def cpu_s() -> float:
+    """Processor time of this process and of all that it has ever started."""
+    total = sum(os.times()[:4])
+    for child in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            total += sum(child.cpu_times()[:4])
+    return total
+
+
 def throughput(machines: int, rounds: int, room: Path) -> None:
-    """Compare with a plain pool, in turns, so that other load meets all of them."""
+    """Compare with a plain pool, in turns, so that other load meets all of them.
+
+    Where others have a share of the cores, the processor time says more than the clock.
+    """
     spec = spec_of(machines)
     n_tasks = plan_of(read_spec(spec), __version__).n_tasks
-    times: dict[str, list[float]] = {"pool": [], "sweep": [], "dask": []}
+    times: dict[str, list[tuple[float, float]]] = {"pool": [], "sweep": [], "dask": []}
 
     def work(client: Any) -> None:
+        ways: dict[str, Callable[[int], float]] = {
+            "pool": lambda _: plain_pool(spec),
+            "sweep": lambda turn: timed(spec, room / f"t{turn}", jobs=WORKERS),
+            "dask": lambda turn: timed(spec, room / f"d{turn}", client=client),
+        }
         for turn in range(rounds):
-            times["pool"].append(plain_pool(spec))
-            times["sweep"].append(timed(spec, room / f"t{turn}", jobs=WORKERS))
-            times["dask"].append(timed(spec, room / f"d{turn}", client=client))
+            for name, way in ways.items():
+                before = cpu_s()
+                times[name].append((way(turn), cpu_s() - before))
 
     with_cluster(work)
     for name, found in times.items():
-        ratio = statistics.median(p / t for p, t in zip(times["pool"], found, strict=True))
-        rates = ", ".join(f"{n_tasks / one:.1f}" for one in found)
-        print(
-            f"{name:6s} {rates} searches/s; of the pool's (median of turns) {100 * ratio:.1f} %",
-            flush=True,
-        )
+        pairs = list(zip(times["pool"], found, strict=True))
+        wall, cpu = (statistics.median(p[i] / t[i] for p, t in pairs) for i in (0, 1))
+        print(f"{name:6s} {', '.join(f'{n_tasks / one:.1f}' for one, _ in found)} searches/s,")
+        print(f"       {', '.join(f'{1e3 * cpu / n_tasks:.1f}' for _, cpu in found)} ms each;")
+        print(f"       of the pool's: {wall:.1%} by the clock, {cpu:.1%} by processor time")
 
 
 def tell_load() -> None:

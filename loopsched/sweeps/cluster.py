@@ -10,7 +10,8 @@ from loopsched.sweeps.batches import Batches
 from loopsched.sweeps.tasks import Answer, Answers, Batch, run_batch, version_faults, versions
 
 _EXTRA = "a cluster needs Dask: pip install 'loopsched[dask]'"
-_AHEAD = 2
+# For each thread, with those that are worked on: messages take their time.
+_AHEAD = 3
 _PATIENCE_S = 10
 
 
