@@ -264,6 +264,34 @@ def contributed() -> Model:
     return model
 
 
+def kin() -> Model:
+    """Fused, quantised and dynamic forms of products and convolutions; heads in one axis."""
+    model = Model()
+    made = {"domain": "com.microsoft"}
+    scale, zero = model.number(1, shape=[], kind=FLOAT), model.number(0, shape=[], kind=INT8)
+    x = model.input("x", ["n", 8, 10, 10])
+    y = model.add("FusedConv", x, model.weight("w", 4, 8, 3, 3), activation="Relu", name="conv",
+                  **made)  # fmt: skip
+    y = model.add("Flatten", y)
+    model.output(model.add("FusedGemm", y, model.weight("g", 16, 256), transB=1, name="gemm",
+                           **made))  # fmt: skip
+    a, b = model.input("a", ["n", 6, 16], INT8), model.weight("b", 16, 24, kind=INT8)
+    model.output(model.add("MatMulInteger", a, b, name="integer"))
+    model.output(model.add("QLinearMatMul", a, scale, zero, b, scale, zero, scale, zero,
+                           name="linear"))  # fmt: skip
+    q = model.input("q", [2, 12, 64])
+    k, v = model.input("k", [2, 20, 64]), model.input("v", [2, 20, 32])
+    joined = model.add("MultiHeadAttention", q, k, v, num_heads=4, name="heads", **made)
+    model.output(model.add("MatMul", joined, model.weight("o", 32, 2), name="after"))
+    model.output(model.add("DynamicQuantizeMatMul", q, model.weight("d", 64, 8, kind=INT8),
+                           name="dynamic", **made))  # fmt: skip
+    model.output(model.add("FusedMatMul", q, k, transA=0, transB=1, name="scores", **made))
+    steps = model.input("steps", [5, 3, 10])
+    gates = model.weight("wg", 1, 21, 10), model.weight("rg", 1, 21, 7)
+    model.output(model.add("GRU", steps, *gates, n=2, hidden_size=7, name="gru")[0])
+    return model
+
+
 def functions() -> Model:
     model = Model()
     x = model.input("x", [4, 16])
@@ -332,6 +360,7 @@ ODD: dict[str, Callable[[], Model]] = {
     "recurrent": recurrent,
     "attention": attention,
     "contributed": contributed,
+    "kin": kin,
     "functions": functions,
     "half": half,
     "cycle": cycle,

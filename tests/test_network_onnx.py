@@ -127,6 +127,9 @@ ODD: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "attention": (8 * 128 * 256 * 64 * 2, {}),
     "contributed": (2 * 16 * (64 * 192 + 2 * 16 * 64 + 64 * 32),
                     {"MatMulNBits": (1, "less than a byte")}),
+    "kin": (4 * 8 * 9 * 64 + 16 * 256 + 2 * 6 * 16 * 24 + 2 * 12 * 20 * 64 + 2 * 12 * 20 * 32
+            + 2 * 12 * 32 * 2
+            + 2 * 12 * 64 * 8 + 2 * 12 * 20 * 64 + 5 * 3 * 21 * (10 + 7), {}),
     "functions": (4 * 16 * 8, {}),
     "half": (16 * 8, {}),
     "cycle": (4 * 16 * 8, {"MatMul": (2, "a cycle")}),

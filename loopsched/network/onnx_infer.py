@@ -24,6 +24,7 @@ _TERM = r" *(?:[A-Za-z] *)*(?:\.\.\. *)?(?:[A-Za-z] *)*"
 # ONNX's own reading of any other equation may never end.
 _EQUATION = re.compile(rf"{_TERM}(?:,{_TERM})*(?:->{_TERM})?")
 _CONV_ATTRIBUTES = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
+_JOINED = ("Attention", "MultiHeadAttention")
 # An operator of the standard with the same shapes: its name, inputs and attributes.
 _StandIn = tuple[str, tuple[str, ...], Mapping[str, Any]]
 
@@ -116,9 +117,23 @@ class _Inference:
         same = len(ends) == 2 and ends[0].dims == ends[1].dims
         return {operator.outputs[0]: ends[0]} if same and operator.outputs else {}
 
+    def joined(self, operator: Operator) -> dict[str, Type]:
+        """What heads give, side by side: rows of the queries, as wide as all values."""
+        known = [self.types.get(name, Type()) for name in operator.inputs[:3]]
+        place = 1 if operator.op == "Attention" else 2
+        if len(known) <= place or not operator.outputs:
+            return {}
+        rows, last = known[0].dims, (known[place].dims or (None,))[-1]
+        if rows is None or len(rows) != 3 or not isinstance(last, int):
+            return {}
+        width = last // 3 if operator.op == "Attention" else last
+        return {operator.outputs[0]: Type(known[0].element, (*rows[:2], width))}
+
     def by_rule(self, operator: Operator) -> dict[str, Type]:
         from onnx import defs, helper, shape_inference
 
+        if operator.domain == CONTRIBUTED and operator.op in _JOINED:
+            return self.joined(operator)
         stand_in = _stand_in(operator, self.version)
         if stand_in is None:
             return {}
@@ -216,7 +231,7 @@ def _stand_in(operator: Operator, version: int) -> _StandIn | None:
         return operator.op, inputs, found
     if operator.domain != CONTRIBUTED:
         return None
-    if operator.op in SAME_SHAPE or operator.op in ("Attention", "MultiHeadAttention"):
+    if operator.op in SAME_SHAPE:
         return "Identity", inputs[:1], {}
     if operator.op == "FusedConv":
         return "Conv", inputs[:3], _only(found, _CONV_ATTRIBUTES)
