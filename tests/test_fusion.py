@@ -3,13 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from itertools import pairwise
+from math import inf
 
 import pytest
 from fusion_oracle import CHAINS, VGG, Cost, Layer, chains, group_costs, items
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loopsched import buffer_arch, conv2d, fuse, gemm, load_arch, load_workload, traffic_curve
+from loopsched import (
+    buffer_arch,
+    conv2d,
+    fuse,
+    gemm,
+    load_arch,
+    load_workload,
+    residency,
+    traffic_curve,
+)
 from loopsched.errors import EmptySpaceError, InputError
 from loopsched.fusion import FusionPlan, Pool
 from loopsched.fusion.chains import chains_of
@@ -55,14 +67,41 @@ class Brute:
                 totals.append(sum(one for one in groups if one is not None))
         return min(totals)
 
+    def least_time(self, capacity: int, macs_per_s: float, bytes_per_s: float) -> float:
+        """The least sum of time bounds of all partitions."""
+
+        def bound(macs: int, moved: int) -> float:
+            return max(macs / macs_per_s, moved / bytes_per_s)
+
+        def of_group(start: int, stop: int) -> float:
+            if stop == start + 1:
+                moved = least_bytes(self.problems[start], capacity)
+                return inf if moved is None else bound(self.problems[start].macs, moved)
+            costs = self.costs[start, stop]
+            return min((bound(c.macs, c.moved) for c in costs if c.room <= capacity), default=inf)
+
+        n = len(self.places)
+        return min(
+            sum(
+                of_group(*pair)
+                for pair in pairwise([0, *(i for i in range(1, n) if cuts >> i & 1), n])
+            )
+            for cuts in range(0, 2**n, 2)
+        )
+
     def capacities(self) -> list[int]:
         rooms = sorted({cost.room for costs in self.costs.values() for cost in costs})
         return [rooms[round(part * (len(rooms) - 1) / 12)] for part in range(13)]
 
 
+@cache
+def brute_of(name: str) -> Brute:
+    return Brute(CHAINS[name])
+
+
 @pytest.mark.parametrize("name", CHAINS)
 def test_the_programme_equals_brute_force_over_all_partitions_and_tiles(name: str) -> None:
-    brute = Brute(CHAINS[name])
+    brute = brute_of(name)
     fused = 0
     for capacity in brute.capacities():
         for room in (capacity - 1, capacity):
@@ -89,6 +128,18 @@ def test_the_best_tile_of_a_whole_chain_equals_a_literal_walk(name: str) -> None
                 keeps = choice.way.halo == "retain"
                 room_ = choice.working_set_bytes
                 assert expected == Cost(choice.dram_bytes, choice.macs, keeps, room_)
+
+
+@pytest.mark.parametrize("name", ["vgg", "mobilenet"])
+@pytest.mark.parametrize("macs_per_cycle", [1, 4])
+def test_times_equal_brute_force(name: str, macs_per_cycle: int) -> None:
+    brute = brute_of(name)
+    for capacity in brute.capacities()[2:]:
+        arch = buffer_arch(
+            capacity_bytes=capacity, bandwidth_bytes_per_s=1e8, macs_per_cycle=macs_per_cycle
+        )
+        plan = fuse(items(CHAINS[name]), arch=arch, objective="time")
+        assert plan.time_s == pytest.approx(brute.least_time(capacity, macs_per_cycle * 1e9, 1e8))
 
 
 @settings(deadline=None)
@@ -197,6 +248,13 @@ def _fuse(given: Sequence[object], **options: object) -> FusionPlan:
 def test_bad_input_is_said(given: list[object], options: dict[str, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
         _fuse(given, **options)
+
+
+@pytest.mark.parametrize("layers", [gemm(m=2, n=2, k=2), "vgg16", None])
+def test_what_is_no_list_is_said(layers: object) -> None:
+    for find in (fuse, residency):
+        with pytest.raises(InputError, match="a sequence of problems, a workload or a network"):
+            find(layers, 99)  # type: ignore[operator]
 
 
 def test_what_does_not_fit_alone_is_said() -> None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from loopsched.arguments import show
 from loopsched.errors import WorkloadError
 from loopsched.fusion.stages import Pool, Stage, Window, pool_stage, stage_of, why_not_fused
 from loopsched.problem import Problem
@@ -203,6 +204,21 @@ def first_stage(problem: Problem) -> Stage:
         return stage_of(problem)
     width = problem.output_tensor.element_bytes
     return Stage(problem.name, problem, 1, 1, 1, Window(1, 1), Window(1, 1), width, width)
+
+
+def listed(layers: object) -> tuple[Problem | Pool, ...]:
+    """Take a plain sequence as a tuple.
+
+    Raises
+    ------
+    WorkloadError
+        If it is none.
+    """
+    if not isinstance(layers, Sequence) or isinstance(layers, str):
+        raise WorkloadError(
+            f"layers is {show(layers)}; a sequence of problems, a workload or a network is needed"
+        )
+    return tuple(layers)
 
 
 def _check(layers: Sequence[Problem | Pool]) -> None:

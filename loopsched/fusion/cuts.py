@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from loopsched.arguments import Checker
 from loopsched.errors import EmptySpaceError, ScheduleError
 from loopsched.fusion.capacity import capacity_of
-from loopsched.fusion.chains import Break, Chain, Link, chains_of
+from loopsched.fusion.chains import Break, Chain, Link, chains_of, listed
 from loopsched.fusion.flow import sums_bytes
 from loopsched.fusion.plan import FusedGroup, FusionPlan, alone, fused
 from loopsched.fusion.rooms import HALOS, Halo
@@ -109,7 +109,7 @@ def _chains(
     if isinstance(layers, Workload):
         found = chains_of(layers.problems, layers.counts, assume_pooling=assume_pooling)
         return layers.name, *found
-    return "layers", *chains_of(tuple(layers), assume_pooling=assume_pooling)
+    return "layers", *chains_of(listed(layers), assume_pooling=assume_pooling)
 
 
 def _check(

@@ -8,7 +8,7 @@ from typing import Any
 
 from loopsched.errors import WorkloadError
 from loopsched.footprint import tensor_bytes
-from loopsched.fusion.chains import chains_of
+from loopsched.fusion.chains import chains_of, listed
 from loopsched.fusion.stages import Pool
 from loopsched.network.graph import Network, Node
 from loopsched.problem import Problem
@@ -76,7 +76,7 @@ def flows_of(
     if isinstance(layers, Workload):
         chains, _ = chains_of(layers.problems, layers.counts, assume_pooling=assume_pooling)
     else:
-        chains, _ = chains_of(tuple(layers), assume_pooling=assume_pooling)
+        chains, _ = chains_of(listed(layers), assume_pooling=assume_pooling)
     flows: list[Flow] = []
     for chain in chains:
         before: int | None = None

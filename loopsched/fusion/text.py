@@ -73,15 +73,21 @@ def _shape(channels: int, extents: tuple[int, int, int]) -> str:
 
 def _notes(group: FusedGroup) -> list[str]:
     layers = [stage for stage in group.stages if stage.problem is not None]
-    stay = [stage for stage in layers if stage.name in group.resident_weights]
+    stay, others, names_left = [], [], list(group.resident_weights)
+    for stage in layers:  # copies of a layer bear one name
+        if stage.name in names_left:
+            names_left.remove(stage.name)
+            stay.append(stage)
+        else:
+            others.append(stage)
     notes = []
     if stay and group.order:
         size = binary(sum(stage.weight_bytes for stage in stay))
-        names = "all weights" if len(stay) == len(layers) else _listed(group.resident_weights)
-        notes.append(f"{names} stay, {size}")
-    if group.order and len(stay) < len(layers):
-        others = [stage.name for stage in layers if stage not in stay]
-        notes.append(f"weights of {_listed(others)} are fetched for every tile")
+        whose = f"weights of {_listed(stage.name for stage in stay)}" if others else "all weights"
+        notes.append(f"{whose} stay, {size}")
+    if group.order and others:
+        names = _listed(stage.name for stage in others)
+        notes.append(f"weights of {names} are fetched for every tile")
     if group.halo == "retain" and group.order:
         what = "of every tensor" if group.keeps_input else "of every tensor between the layers"
         notes.append(f"what later tiles need {what} is kept; extents are of what is new")
