@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import doctest
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import console
 import pytest
 
-DOCS = sorted((Path(__file__).parent.parent / "docs").glob("*.md"))
+import loopsched
+
+ROOT = Path(__file__).parent.parent
+DOCS = sorted((ROOT / "docs").glob("*.md"))
 TEXTS = {page: page.read_text(encoding="utf-8") for page in DOCS}
 
 
@@ -36,3 +42,19 @@ def test_commands_print_what_the_page_says(page: Path, capsys: pytest.CaptureFix
 def test_the_model_page_has_examples() -> None:
     text = next(text for page, text in TEXTS.items() if page.name == "model.md")
     assert len(doctest.DocTestParser().get_examples(text)) >= 5
+
+
+def test_every_public_name_has_its_place_in_the_reference() -> None:
+    pages = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs/api").glob("*.md"))
+    shown = re.findall(r"^\.\. auto(?:function|class|exception):: (\w+)$", pages, re.MULTILINE)
+    assert sorted(shown) == sorted(set(loopsched.__all__) - {"__version__"})
+
+
+@pytest.mark.project
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    build = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-d", tmp_path / "trees"]
+    done = subprocess.run(
+        [*build, ROOT / "docs", tmp_path / "site"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "site/api/search.html").is_file()
