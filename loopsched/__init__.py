@@ -42,6 +42,18 @@ if TYPE_CHECKING:
     from loopsched.errors import ScheduleError as ScheduleError
     from loopsched.errors import SweepError as SweepError
     from loopsched.errors import WorkloadError as WorkloadError
+    from loopsched.exchange.c_code import to_c as to_c
+    from loopsched.exchange.exported import Exported as Exported
+    from loopsched.exchange.frames import to_pandas as to_pandas
+    from loopsched.exchange.frames import to_polars as to_polars
+    from loopsched.exchange.python_code import to_python as to_python
+    from loopsched.exchange.tiles import to_triton as to_triton
+    from loopsched.exchange.timeloop import Imported as Imported
+    from loopsched.exchange.timeloop import from_timeloop as from_timeloop
+    from loopsched.exchange.timeloop import read_timeloop as read_timeloop
+    from loopsched.exchange.timeloop import to_timeloop as to_timeloop
+    from loopsched.exchange.tvm_code import to_tvm as to_tvm
+    from loopsched.exchange.zigzag import to_zigzag as to_zigzag
     from loopsched.fusion.cuts import fuse as fuse
     from loopsched.fusion.plan import FusedGroup as FusedGroup
     from loopsched.fusion.plan import FusionPlan as FusionPlan
@@ -147,6 +159,14 @@ _EXPORTS = {
         "SweepError",
         "WorkloadError",
     ),
+    "exchange.c_code": ("to_c",),
+    "exchange.exported": ("Exported",),
+    "exchange.frames": ("to_pandas", "to_polars"),
+    "exchange.python_code": ("to_python",),
+    "exchange.tiles": ("to_triton",),
+    "exchange.timeloop": ("Imported", "from_timeloop", "read_timeloop", "to_timeloop"),
+    "exchange.tvm_code": ("to_tvm",),
+    "exchange.zigzag": ("to_zigzag",),
     "fusion.cuts": ("fuse",),
     "fusion.plan": ("FusedGroup", "FusionPlan"),
     "fusion.residents": ("Residency", "residency"),
