@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 import shutil
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import loopsched
 from loopsched import (
     InputError,
     ProblemError,
+    affine,
+    buffer_arch,
     compare,
     conv2d,
     evaluate,
@@ -28,7 +33,7 @@ from loopsched import (
 from loopsched.cli import run
 from loopsched.page.report import report_html
 from loopsched.problem import Problem
-from loopsched.render import binary, scaled
+from loopsched.render import binary, percent, scaled
 from loopsched.results import result_rows
 
 CHROMIUM = next(
@@ -167,6 +172,7 @@ def test_a_long_curve_is_thinned_to_steps_that_are_exact(
         ({"levels": [1, 2]}, "row 1: level 0 is 1; an object"),
         ({"levels": [{"bytes": 3}, {}]}, "row 1: level 0: 'bytes' is 3; an object"),
         ({"levels": []}, "row 1: 0 levels; the machine has 2"),
+        ({"time_s": float("nan")}, "row 1: 'time_s' is nan; a number is needed"),
         ({"time_s": "fast"}, "row 1: 'time_s' is 'fast'; a number is needed"),
         ({"proven": 1}, "row 1: 'proven' is 1; true or false is needed"),
     ],
@@ -176,6 +182,20 @@ def test_rows_that_are_none_of_a_search_are_refused(
 ) -> None:
     with pytest.raises(InputError, match=re.escape(message)):
         report_html([rows[0] | change, *rows[1:]], PROBLEMS, ARCH)
+
+
+def test_what_the_page_could_not_score_is_refused(rows: list[Row]) -> None:
+    long = affine({"X": 2**26, "Y": 2**26}, {"a": "X Y", "b": "X"}, element_bytes=1)
+    wrong = [{**rows[0], "schedule": "M:5"}, {**rows[0], "layer": 1}, {**rows[0], "layer": 9}]
+    wrong[1]["schedule"] = "X:67108864 Y:67108864"
+    with pytest.raises(InputError) as caught:
+        report_html(wrong, {0: PROBLEMS[0], 1: long}, ARCH)
+    told = caught.value.problems
+    assert told[0].startswith("layer 0, rank 1: loop 1 'M:5': the outermost loop of 'M'")
+    assert told[-2:] == (
+        f"layer 1: problem '{long.name}' is too large for a page",
+        "layer 9: no problem is given for it",
+    )
 
 
 def test_every_fault_of_the_rows_is_told(rows: list[Row]) -> None:
@@ -441,6 +461,45 @@ def test_filters_leave_what_is_asked_for(tab: Tab, rows: list[Row]) -> None:
 
 
 @in_browser
+def test_numbers_of_a_filter_are_whole(wide: Tab) -> None:
+    for words, numbers in {
+        "k64": ["0"],
+        "k=10": [],
+        "k:1024 m512": ["2"],
+        "n512": ["7"],
+        "512": ["2", "7"],
+        "p14 conv": ["3"],
+        "o": ["0", "2", "3", "7"],
+    }.items():
+        wide.page.fill("#filter", words)
+        assert wide.names() == numbers, words
+
+
+@in_browser
+def test_numbers_are_written_as_the_library_writes_them(wide: Tab) -> None:
+    choice = random.Random(7)
+    counts = [5 * int(10 ** choice.uniform(0, 12)) for _ in range(300)]
+    counts += [128 * choice.randrange(1, 10**5) for _ in range(300)] + [99_305, 43_648]
+    rates = [10 ** choice.uniform(-12, 14) for _ in range(300)] + [42.625, 3.0]
+    shares = [choice.randrange(2**10) / 2**10 for _ in range(100)]
+    format_js = (files("loopsched.page") / "ui/format.js").read_text(encoding="utf-8")
+    written = wide.page.evaluate(
+        f"""([counts, rates, shares]) => {{
+            {format_js}
+            return [counts.map((n) => scaled(n, 'B')), counts.map(binary),
+                    rates.map((n) => scaled(n, 's')), shares.map((n) => percent(n))];
+        }}""",
+        [counts, rates, shares],
+    )
+    assert [[one.replace("\u202f", " ").replace("µ", "u") for one in part] for part in written] == [
+        [scaled(n, "B") for n in counts],
+        [binary(n) for n in counts],
+        [scaled(n, "s") for n in rates],
+        [percent(n) for n in shares],
+    ]
+
+
+@in_browser
 def test_keys_choose_a_layer_everywhere(tab: Tab) -> None:
     first(tab, "#layers tr[aria-selected=true]").focus()
     for key, number in (("ArrowDown", "2"), ("End", "7"), ("ArrowUp", "3"), ("Home", "0")):
@@ -568,6 +627,64 @@ def test_live_changes_score_as_the_library_does(tab: Tab, number: int) -> None:
 
 
 @in_browser
+def test_loops_of_a_unit_stay_together(wide: Tab) -> None:
+    loops = wide.page.locator("#loops .loop")
+
+    def moved(place: int, way: str) -> str:
+        loops.nth(place).get_by_role("button", name=f"Move {way}").click()
+        assert not wide.page.inner_text("#schedule-fault")
+        return wide.schedule()
+
+    wide.visit("layer=0&schedule=K:64+M:96@SM+N:80@SM+M:12+N:8")
+    # A loop passes all of them; one of them takes the others along, but passes them one by one.
+    assert moved(0, "inward") == "M:96@SM N:80@SM K:64 M:12 N:8"
+    assert moved(2, "outward") == "K:64 M:96@SM N:80@SM M:12 N:8"
+    assert moved(1, "inward") == "K:64 N:80@SM M:96@SM M:12 N:8"
+    assert moved(2, "inward") == "K:64 M:96 N:80@SM M:12@SM N:8"
+    assert wide.page.evaluate("document.activeElement.closest('li').dataset.place") == "3"
+    assert moved(2, "outward") == "K:64 N:80@SM M:96@SM M:12 N:8"
+    loops.nth(4).locator("select").select_option("SM")
+    assert wide.schedule() == "K:64 N:80@SM M:96@SM N:8@SM M:12"
+    loops.nth(2).locator("select").select_option("")
+    assert wide.schedule() == "K:64 N:80@SM N:8@SM M:96 M:12"
+    loops.nth(0).locator("select").select_option("SM")
+    assert wide.schedule() == "K:64@SM N:80@SM N:8@SM M:96 M:12"
+    check_scores(wide, 0)
+
+
+@in_browser
+def test_what_is_edited_stays_and_can_be_taken_back(wide: Tab) -> None:
+    best = wide.schedule()
+    wide.visit("layer=0&schedule=M:96+N:80+K:64+M:12")
+    wide.page.keyboard.press("j")
+    assert wide.chosen() == "2"
+    wide.page.keyboard.press("k")
+    assert wide.schedule() == "M:96 N:80 K:64 M:12"
+    last = wide.page.locator("#loops .loop").last
+    last.locator("input[type=range]").focus()
+    wide.page.keyboard.press("ArrowRight")
+    assert wide.schedule() == "M:96 N:80 K:64 M:14"
+    wide.page.keyboard.press("Control+z")
+    assert wide.schedule() == "M:96 N:80 K:64 M:12"
+    assert last.locator("input[type=range]").get_attribute("aria-valuetext") == "12"
+    wide.page.keyboard.press("ArrowRight")
+    assert wide.schedule() == "M:96 N:80 K:64 M:14"
+    last.locator("input[type=number]").fill("5")
+    wide.page.keyboard.press("Enter")
+    wide.page.keyboard.press("Control+z")
+    assert wide.schedule() == "M:96 N:80 K:64 M:14"
+    for _ in range(2):
+        wide.page.keyboard.press("Control+z")
+    assert wide.schedule() == best
+    assert wide.page.is_disabled("#reset")
+    wide.page.fill("#schedule-text", "M:9")
+    wide.page.locator("#schedule-text").blur()
+    wide.page.click("#reset")
+    assert wide.schedule() == best
+    assert not wide.page.inner_text("#schedule-fault")
+
+
+@in_browser
 def test_a_loop_is_dragged_to_its_place(tab: Tab) -> None:
     tab.visit("layer=0&schedule=M:96+N:80+K:64+M:12")
     before = tab.schedule().split()
@@ -611,6 +728,9 @@ def test_an_address_is_a_view(wide: Tab) -> None:
     assert wide.page.locator("#loops .loop").count() > 2
     wide.visit("layer=99")
     assert wide.chosen() == "0"
+    assert wide.page.inner_text("#notice") == "no layer 99 in these results"
+    wide.visit("layer=7")
+    assert not wide.page.inner_text("#notice")
 
 
 @in_browser
@@ -626,6 +746,26 @@ def test_the_command_gives_the_same_bytes(wide: Tab, capsys: pytest.CaptureFixtu
     assert found["dram_bytes"] == int(
         wide.page.locator("#bytes tbody tr td").nth(2).inner_text().replace(",", "")
     )
+
+
+@in_browser
+def test_words_are_those_of_the_search(browser: Any, tmp_path: Path) -> None:
+    problem = gemm(m=2**20, n=2**19, k=2**20 - 1)
+    arch = buffer_arch(capacity_bytes=10**5)
+    found = search(problem, arch, objective="dram_bytes", strategy="random", samples=20)
+    (row,) = result_rows(found)
+    target = tmp_path / "page.html"
+    target.write_text(
+        report_html([{"layer": 0, "count": 1} | row], {0: problem}, arch), encoding="utf-8"
+    )
+    for tab in opened(browser, target.as_uri(), 1280):
+        gap = percent(found.evaluation.dram_bytes / found.certificate.lower_bound - 1)
+        said = f"the least DRAM traffic that was found, at most {gap} above the least"
+        assert said in tab.text("#verdict")
+        # Nothing says what command would find the problem again.
+        assert not tab.page.locator("#command").is_visible()
+        assert f"{problem.macs:,}" in tab.text("#problem")
+        assert f"loopsched {loopsched.__version__}" in tab.text("#origin")
 
 
 @in_browser

@@ -12,7 +12,7 @@ from loopsched.schedule_file import schedule_to_dict
 
 Plain = dict[str, Any]
 
-_MOST_EXACT = 2**53 - 1
+MOST_EXACT = 2**53 - 1
 
 
 def problem_data(problem: Problem, arch: Arch | None = None) -> Plain:
@@ -60,7 +60,7 @@ def problem_data(problem: Problem, arch: Arch | None = None) -> Plain:
     }
     if arch is not None:
         data["bounds"] = {
-            str(room): _whole(communication_bound(problem, room).bytes)
+            str(room): whole(communication_bound(problem, room).bytes)
             for room in _bounded_bytes(arch)
         }
     return data
@@ -89,7 +89,7 @@ def arch_data(arch: Arch) -> Plain:
             "macs_per_cycle_per_unit": [list(pair) for pair in compute.macs_per_cycle_per_unit],
             "lane_unit": compute.lane_unit,
             "energy_pj_per_mac": compute.energy_pj_per_mac,
-            "storage_bytes": _whole(compute.storage_bytes),
+            "storage_bytes": whole(compute.storage_bytes),
         },
     }
 
@@ -110,14 +110,14 @@ def _level_data(level: Level) -> Plain:
     return {
         "name": level.name,
         "kind": level.kind,
-        "capacity_bytes": _whole(level.capacity_bytes),
-        "effective_capacity_bytes": _whole(level.effective_capacity_bytes),
+        "capacity_bytes": whole(level.capacity_bytes),
+        "effective_capacity_bytes": whole(level.effective_capacity_bytes),
         "instances": level.instances,
         "unit": level.unit,
         "bandwidth_bytes_per_s": level.bandwidth_bytes_per_s,
         "peak_bandwidth_bytes_per_s": level.peak_bandwidth_bytes_per_s,
         "holds": None if level.holds is None else list(level.holds),
-        "tensor_capacity_bytes": [[name, _whole(n)] for name, n in level.tensor_capacity_bytes],
+        "tensor_capacity_bytes": [[name, whole(n)] for name, n in level.tensor_capacity_bytes],
         "write_policy": level.write_policy,
         "accumulate": level.accumulate,
         "double_buffered": level.double_buffered,
@@ -136,6 +136,6 @@ def _bounded_bytes(arch: Arch) -> list[int]:
     return sorted(room for room in rooms if room is not None)
 
 
-def _whole(value: int | None) -> int | str | None:
+def whole(value: int | None) -> int | str | None:
     """A whole number as JavaScript reads it without losing a digit: as text if it is large."""
-    return str(value) if value is not None and value > _MOST_EXACT else value
+    return str(value) if value is not None and value > MOST_EXACT else value

@@ -11,11 +11,14 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from loopsched import __version__
+from loopsched.errors import InputError
 from loopsched.footprint import tensor_bytes
 from loopsched.loops_text import render_loops
 from loopsched.models.machine import data_type_of
 from loopsched.nest import Loop, Schedule
-from loopsched.page.data import arch_data, problem_data
+from loopsched.notation import parse_schedule
+from loopsched.page.data import MOST_EXACT, arch_data, problem_data, whole
 from loopsched.page.model import model_js
 from loopsched.page.rows import rows_by_layer
 from loopsched.results import Row, json_text, totals
@@ -36,6 +39,8 @@ _SCORES = (
 )  # fmt: skip
 _LEVEL_SCORES = ("promised_bytes", "working_set_bytes", "time_s")
 _MOST_STEPS = 400
+# What the page's model counts: see docs/page_model.md.
+_MOST_BYTES = 2**52 - 1
 
 
 def report_html(
@@ -70,7 +75,8 @@ def report_html(
     Raises
     ------
     InputError
-        If there are no rows, or some are not what a search saves.
+        If there are no rows, some are not what a search saves, or a problem is
+        missing, not the one of its rows, or too large for the page to count.
 
     Examples
     --------
@@ -83,6 +89,7 @@ def report_html(
     (True, False)
     """
     layers = rows_by_layer(rows, len(arch.caches))
+    _check(layers, problems)
     data = _page_data(layers, problems, arch, curves or {}, reasons or {})
     parts = {
         "style": _text("page.css"),
@@ -96,6 +103,30 @@ def report_html(
     parts["policy"] = _policy(parts["style"], (parts["model"], parts["page"]))
     # One pass: what is put in is not looked at again, whatever names it holds.
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _text("page.html"))
+
+
+def _check(layers: Mapping[int, list[Row]], problems: Mapping[int, Problem]) -> None:
+    """Refuse what the page, once it is open, could not score."""
+    faults = []
+    for number, rows in layers.items():
+        if number not in problems:
+            faults.append(f"layer {number}: no problem is given for it")
+            continue
+        problem = problems[number]
+        size = sum(tensor_bytes(problem, tensor) for tensor in problem.tensors)
+        if size > _MOST_BYTES or max(extent for _, extent in problem.sizes) > MOST_EXACT:
+            faults.append(f"layer {number}: problem '{problem.name}' is too large for a page")
+        faults += [fault for row in rows for fault in _misfits(problem, row)]
+    if faults:
+        raise InputError.joined("results", faults)
+
+
+def _misfits(problem: Problem, row: Row) -> tuple[str, ...]:
+    try:
+        parse_schedule(row["schedule"], problem)
+    except InputError as error:
+        return tuple(f"layer {row['layer']}, rank {row['rank']}: {one}" for one in error.problems)
+    return ()
 
 
 def _text(name: str) -> str:
@@ -135,19 +166,20 @@ def _page_data(
     curves: Mapping[int, Curve],
     reasons: Mapping[tuple[int, int], Sequence[str]],
 ) -> dict[str, Any]:
-    first = next(iter(layers.values()))[0]
-    workload = str(first.get("workload", first["problem"]))
+    number, (first, *_) = next(iter(layers.items()))
+    workload = str(first.get("workload", problems[number].name))
     return {
-        "title": f"{workload} on {arch.title or arch.name}",
-        "machine": f"{arch.title} ({arch.name})" if arch.title else arch.name,
+        "title": f"{workload} on {arch.name}",
         "workload": workload,
         "element_bytes": first.get("element_bytes"),
-        "version": str(first.get("version", "")),
+        "version": str(first.get("version", __version__)),
         "command": str(first.get("command", "")),
         "objective": first["objective"],
         "strategy": str(first.get("strategy", "")),
+        "value": str(first.get("value", "high")),
         "arch": arch_data(arch),
-        "arch_given": str(first.get("arch", arch.name)),
+        # Without both, no command can name what was searched.
+        "arch_given": str(first["arch"]) if {"arch", "workload"} <= first.keys() else None,
         "units": _units(arch),
         "boundaries": _boundaries(arch),
         "peaks": _peaks([problems[number] for number in layers], arch),
@@ -212,13 +244,12 @@ def _layer(number: int, rows: Sequence[Row], problem: Problem, arch: Arch) -> di
         "count": best["count"],
         "name": problem.name,
         "kind": problem.kind,
-        "sizes": " ".join(f"{dim} {size}" for dim, size in problem.sizes),
         "dims": problem.sizes,
         "problem": problem_data(problem, arch),
         "statement": _statement(problem),
         "output": problem.output,
         "tensors": _tensors(problem),
-        "macs": problem.macs,
+        "macs": whole(problem.macs),
         "flops": problem.flops,
         "proven": best["proven"],
         "gap": best["gap"],
@@ -238,8 +269,8 @@ def _tensors(problem: Problem) -> list[dict[str, Any]]:
     return [
         {
             "name": tensor.name,
-            "elements": tensor_bytes(problem, tensor) // tensor.element_bytes,
-            "bytes": tensor_bytes(problem, tensor),
+            "elements": whole(tensor_bytes(problem, tensor) // tensor.element_bytes),
+            "bytes": whole(tensor_bytes(problem, tensor)),
         }
         for tensor in problem.tensors
     ]

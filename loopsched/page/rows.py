@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,11 @@ _MOST_FAULTS = 20
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return (
+        isinstance(value, int | float)
+        and not isinstance(value, bool)
+        and (isinstance(value, int) or math.isfinite(value))
+    )
 
 
 def _is_count(value: object) -> bool:
@@ -28,7 +33,10 @@ _NUMBER = (_is_number, "a number")
 _COUNT = (_is_count, "a whole number")
 _TEXT = (_is_text, "a text")
 _TRUTH = (lambda value: isinstance(value, bool), "true or false")
-_PERHAPS = (lambda value: value is None or _is_number(value), "a number or null")
+_PERHAPS = (
+    lambda value: value is None or _is_number(value) or value == math.inf,
+    "a number or null",
+)
 _LIST = (lambda value: isinstance(value, list), "a list")
 
 _Kind = tuple[Callable[[Any], bool], str]

@@ -22,22 +22,47 @@ function covering(loops, sizes) {
   });
 }
 
-// A loop that passes another of its dimension leaves it the larger tile.
-function moved(loops, from, to) {
-  const found = [...loops];
-  found.splice(to, 0, ...found.splice(from, 1));
+// Loops by their places in another order: one that passes another of its dimension leaves it the larger tile.
+function reordered(loops, order) {
   const extents = new Map();
   for (const one of loops) extents.set(one.dim, [...(extents.get(one.dim) || []), one.extent]);
   for (const list of extents.values()) list.sort((a, b) => b - a);
-  return found.map((one) => ({ ...one, extent: extents.get(one.dim).shift() }));
+  return order.map((place) => ({ ...loops[place], extent: extents.get(loops[place].dim).shift() }));
+}
+
+// Loops of one unit are one list of work: a loop of it takes the others along, any other passes all of them.
+function moved(loops, from, to) {
+  const order = loops.map((_, place) => place);
+  order.splice(to, 0, ...order.splice(from, 1));
+  return together(loops, order, from, to > from);
+}
+
+function together(loops, order, moving, isInward) {
+  const { unit } = loops[moving];
+  const along = unit ? order.filter((place) => loops[place].unit === unit) : [moving];
+  const others = (some) => some.filter((place) => !along.includes(place));
+  const [before, after] = [others(order.slice(0, order.indexOf(moving))), others(order.slice(order.indexOf(moving)))];
+  const unitAt = (place) => (place === undefined ? '' : loops[place].unit);
+  const around = unitAt(after[0]);
+  if (around && unitAt(before[before.length - 1]) === around) {
+    if (isInward) while (unitAt(after[0]) === around) before.push(after.shift());
+    else while (unitAt(before[before.length - 1]) === around) after.unshift(before.pop());
+  }
+  const found = [...before, ...along, ...after];
+  return { loops: reordered(loops, found), place: found.indexOf(moving) };
 }
 
 function withExtent(loops, place, extent, sizes) {
   return covering(loops.map((one, index) => (index === place ? { ...one, extent } : one)), sizes);
 }
 
+// A loop joins the others of its unit; one that leaves them goes inside.
 function withUnit(loops, place, unit) {
-  return loops.map((one, index) => (index === place ? { ...one, unit } : one));
+  const found = loops.map((one, index) => (index === place ? { ...one, unit } : one));
+  const order = found.map((_, index) => index);
+  const near = order.filter((index) => index !== place && unit && found[index].unit === unit);
+  if (near.length) order.splice(place < near[0] ? near[0] - 1 : near[near.length - 1] + 1, 0, ...order.splice(place, 1));
+  return together(found, order, place, true);
 }
 
 function without(loops, place, sizes) {
@@ -52,14 +77,12 @@ function withLoop(loops, dim, sizes) {
   return covering([...loops, { dim, extent, unit: '' }], sizes);
 }
 
+const MOST_STOPS = 1e5;
+
 // Tile sizes worth a stop of the slider: the smallest tile of every number of trips.
 function stops(around, extent) {
   const found = new Set([1, around, extent]);
-  for (let trips = 1; trips <= around; trips += 1) {
-    const tile = Math.ceil(around / trips);
-    found.add(tile);
-    if (tile <= Math.sqrt(around)) break;
-  }
-  for (let tile = Math.ceil(Math.sqrt(around)); tile >= 1; tile -= 1) found.add(tile);
+  const half = Math.min(MOST_STOPS, Math.ceil(Math.sqrt(around)));
+  for (let tile = 1; tile <= half; tile += 1) found.add(tile).add(Math.ceil(around / tile));
   return [...found].sort((a, b) => a - b);
 }

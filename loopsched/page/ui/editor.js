@@ -27,23 +27,30 @@ function focusIn({ place, what }) {
 
 function drawEditor() {
   const one = layer();
-  current();
-  const holds = document.activeElement && byId('loops').contains(document.activeElement) ? document.activeElement : null;
+  const holds = byId('loops').contains(document.activeElement) ? document.activeElement : null;
   const sliding = holds && holds.matches('[type=range]');
   byId('undo').disabled = !histories[state.layer].undo.length;
   byId('redo').disabled = !histories[state.layer].redo.length;
-  byId('reset').disabled = state.text === best().schedule;
   if (document.activeElement !== byId('schedule-text')) byId('schedule-text').value = state.text;
-  byId('schedule-fault').textContent = state.fault;
-  byId('schedule-text').setAttribute('aria-invalid', state.fault ? 'true' : 'false');
-  const loops = isReadable(state.text) ? loopsOf(state.text) : loopsOf(lastGood.text);
+  drawFault();
+  const loops = isReadable(state.text) ? loopsOf(state.text) : loopsOf(current().text);
   if (sliding && sameShape(loops, shownLoops)) updateRows(loops);
-  else drawRowsOf(loops);
+  else {
+    const place = holds ? [...byId('loops').children].indexOf(holds.closest('.loop')) : -1;
+    drawRowsOf(loops);
+    if (loops.length && place >= 0) focusIn({ place: Math.min(place, loops.length - 1), what: holds.dataset.what });
+  }
   shownLoops = loops;
   const dims = byId('add-dim');
   const chosen = dims.value;
   byId('add').disabled = one.dims.every(([, size]) => size === 1);
   dims.replaceChildren(...one.dims.filter(([, size]) => size > 1).map(([dim]) => el('option', { value: dim, ...(dim === chosen ? { selected: true } : {}) }, dim)));
+}
+
+function drawFault() {
+  byId('schedule-fault').textContent = state.fault;
+  byId('schedule-text').setAttribute('aria-invalid', state.fault ? 'true' : 'false');
+  byId('reset').disabled = state.text === best().schedule && !state.fault;
 }
 
 function sameShape(a, b) {
@@ -76,12 +83,13 @@ function updateRows(loops) {
     const slider = row.querySelector('[type=range]');
     const number = row.querySelector('[type=number]');
     const list = stops(around(loops, place), loop.extent);
-    if (slider !== document.activeElement) {
+    if (slider !== document.activeElement || slider.stops[slider.value] !== loop.extent) {
       slider.max = list.length - 1;
       slider.value = list.indexOf(loop.extent);
       slider.stops = list;
     }
     slider.setAttribute('aria-valuetext', String(loop.extent));
+    number.defaultValue = loop.extent;
     number.value = loop.extent;
     number.max = around(loops, place);
     row.querySelector('.trips').textContent = tripsText(loops, place);
@@ -105,16 +113,17 @@ function loopRow(loops, loop, place) {
     onchange: (event) => typed(place, event.target),
   });
   const unit = el('select', { 'data-what': 'unit', 'aria-label': `Who runs ${name}`, onchange: (event) => {
-    edited(withUnit(shownLoops, place, event.target.value), { place, what: 'unit' });
+    const found = withUnit(shownLoops, place, event.target.value);
+    edited(found.loops, { place: found.place, what: 'unit' });
   } }, units(loop).map((one) => el('option', { value: one, ...(one === loop.unit ? { selected: true } : {}) }, one ? `@${one}` : 'in turn')));
   const last = loops.length - 1;
   const only = loops.filter((one) => one.dim === loop.dim).length === 1 && sizesOf(layer()).get(loop.dim) > 1;
-  const button = (what, label, sign, disabled, act) => el('button', { type: 'button', class: 'small-button', 'data-what': what, 'aria-label': `${label} ${name}`, title: label, disabled, onclick: act }, sign);
+  const button = (what, label, sign, disabled, act) => el('button', { type: 'button', class: 'small-button', 'data-what': what, 'aria-label': `${label}: ${name}`, title: label, disabled, onclick: act }, sign);
   return el('li', { class: loop.unit ? 'loop spatial' : 'loop', 'data-place': place, onkeydown: (event) => rowKeys(event, place) },
     el('span', { class: 'handle no-print', 'aria-hidden': 'true', title: 'Drag', onpointerdown: (event) => startDrag(event, place) }, '⠿'),
     el('span', { class: 'order no-print' },
-      button('up', 'Move outward:', '↑', place === 0, () => move(place, place - 1, 'up')),
-      button('down', 'Move inward:', '↓', place === last, () => move(place, place + 1, 'down'))),
+      button('up', 'Move outward', '↑', place === 0, () => move(place, place - 1, 'up')),
+      button('down', 'Move inward', '↓', place === last, () => move(place, place + 1, 'down'))),
     el('span', { class: 'dim' }, loop.dim),
     number,
     slider,
@@ -151,9 +160,11 @@ function typed(place, field) {
 
 function move(from, to, what) {
   if (to < 0 || to >= shownLoops.length) return;
-  const loop = shownLoops[from];
-  edited(moved(shownLoops, from, to), { place: to, what });
-  say(`${loop.dim} is now loop ${to + 1} of ${shownLoops.length}`);
+  const { dim, unit } = shownLoops[from];
+  const { loops, place } = moved(shownLoops, from, to);
+  edited(loops, { place, what });
+  const along = unit && loops.filter((one) => one.unit === unit).length > 1 ? `, with the other loops of ${unit} around it` : '';
+  say(`${dim} is now loop ${place + 1} of ${loops.length}${along}`);
 }
 
 function rowKeys(event, place) {
@@ -220,14 +231,9 @@ function startEditor() {
 // What can be read becomes the schedule; what cannot is said below and changes nothing.
 function readText(text) {
   try {
-    const found = plain(text, state.layer);
-    if (found === state.text) {
-      state.fault = '';
-      changed('schedule');
-    } else chooseSchedule(found);
+    chooseSchedule(plain(text, state.layer));
   } catch (error) {
     state.fault = error.message || String(error);
-    byId('schedule-fault').textContent = state.fault;
-    byId('schedule-text').setAttribute('aria-invalid', 'true');
+    drawFault();
   }
 }

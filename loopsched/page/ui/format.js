@@ -3,17 +3,36 @@
 const PREFIXES = { '-12': 'p', '-9': 'n', '-6': 'µ', '-3': 'm', 0: '', 3: 'k', 6: 'M', 9: 'G', 12: 'T', 15: 'P' };
 const THIN = '\u202f';
 
+// Of two neighbours equally near, Python writes the even one, JavaScript the larger: more digits tell a tie.
+const MORE = 30;
+
+function even(short, long) {
+  const kept = long.slice(0, -MORE).replace(/\.$/, '');
+  return /^50*$/.test(long.slice(-MORE)) && /[02468]$/.test(kept) ? kept : short;
+}
+
+function fixed(value, decimals) {
+  return even(value.toFixed(decimals), value.toFixed(decimals + MORE));
+}
+
+function exponential(value, decimals) {
+  const [mantissa, power] = value.toExponential(decimals).split('e');
+  return [even(mantissa, value.toExponential(decimals + MORE).split('e')[0]), power];
+}
+
+function inDigits(value, digits) {
+  return Number(exponential(value, digits - 1).join('e'));
+}
+
 // Python's '%.4g'.
 function general(value, digits = 4) {
   if (!Number.isFinite(value)) return value > 0 ? 'inf' : '-';
   if (value === 0) return '0';
-  const exponent = Number(value.toExponential(digits - 1).split('e')[1]);
-  if (exponent < -4 || exponent >= digits) {
-    const [mantissa, power] = value.toExponential(digits - 1).split('e');
-    const sign = power[0] === '-' ? '-' : '+';
-    return `${trimmed(mantissa)}e${sign}${power.replace(/^[+-]/, '').padStart(2, '0')}`;
+  const [mantissa, power] = exponential(value, digits - 1);
+  if (Number(power) < -4 || Number(power) >= digits) {
+    return `${trimmed(mantissa)}e${power[0]}${power.slice(1).padStart(2, '0')}`;
   }
-  return trimmed(value.toFixed(Math.max(0, digits - 1 - exponent)));
+  return trimmed(fixed(value, Math.max(0, digits - 1 - Number(power))));
 }
 
 function trimmed(text) {
@@ -28,6 +47,8 @@ function powered(text) {
   return `${mantissa}${THIN}×${THIN}10${raised}`;
 }
 
+const COUNTED = ['B', 'FLOP'];
+
 function scaled(given, unit = '') {
   if (given === null || given === undefined || Number.isNaN(given)) return '–';
   const value = Number(given);
@@ -35,19 +56,19 @@ function scaled(given, unit = '') {
     return Number.isInteger(value) && Math.abs(value) < 1e6 ? value.toLocaleString('en') : powered(general(value));
   }
   if (value === 0 || !Number.isFinite(value)) return `${general(value)}${THIN}${unit}`;
-  const rounded = Number(value.toPrecision(4));
+  const rounded = inDigits(value, 4);
   const lowest = unit === 's' || unit === 'J' ? -12 : 0;
   let power = 3 * Math.floor(Math.log10(Math.abs(rounded)) / 3);
   power = Math.max(lowest, Math.min(power, 15));
   const number = rounded / 10 ** power;
-  if (!power && Number.isInteger(value)) return `${value}${THIN}${unit}`;
+  if (!power && COUNTED.includes(unit) && Number.isInteger(value)) return `${value}${THIN}${unit}`;
   const decimals = Math.abs(number) >= 1 ? Math.max(0, 3 - Math.floor(Math.log10(Math.abs(number)))) : 3;
   return `${number.toFixed(decimals)}${THIN}${PREFIXES[power]}${unit}`;
 }
 
 function percent(share, decimals = 1) {
   if (share === null || share === undefined || Number.isNaN(share)) return '–';
-  return `${(100 * share).toFixed(decimals)}${THIN}%`;
+  return `${fixed(100 * share, decimals)}${THIN}%`;
 }
 
 // What memories hold, in four digits, and their capacities: powers of 1,024.
@@ -61,8 +82,8 @@ function binary(given) {
   for (const [power, unit] of [[3, 'GiB'], [2, 'MiB'], [1, 'KiB']]) {
     const number = bytes / 1024 ** power;
     if (number >= 1) {
-      const digits = Math.max(0, 3 - Math.floor(Math.log10(number)));
-      return `${number.toFixed(number < 1000 ? digits : 0)}${THIN}${unit}`;
+      const digits = Math.max(0, 3 - Math.floor(Math.log10(inDigits(number, 4))));
+      return `${fixed(number, digits)}${THIN}${unit}`;
     }
   }
   return `${bytes}${THIN}B`;

@@ -18,7 +18,7 @@ const TERMS = [
   ['bound by', 'what takes the longest: the arithmetic, or what a level delivers.'],
   ['needs', 'the memory bandwidth at which the arithmetic would not wait.'],
   ['units', 'the share of the units’ time that is useful work.'],
-  ['gap', 'how much better another schedule could still be; 0 is proven.'],
+  ['gap', 'how far the schedule may be above the least that is possible; 0 is proven.'],
   ['working set', 'what a level holds at a time: the largest body of loops that fits.'],
   ['M:128@SM', 'a loop that covers 128 of M; @SM: the units SM share its iterations.'],
 ];
@@ -38,11 +38,16 @@ function startHelp() {
   document.addEventListener('keydown', pageKeys);
 }
 
+// A field takes back what is typed in it; a loop's, once that is done, leaves it to the page.
+function hasOwnUndo(field) {
+  return isTyping(field) && (!byId('loops').contains(field) || (field.matches('input') && field.value !== field.defaultValue));
+}
+
 function pageKeys(event) {
   if (event.key === 'Escape' && event.target === byId('filter')) byId('layers-title').focus();
   if (byId('help').open) return;
   const typing = isTyping(event.target);
-  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'z' && !typing) {
+  if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'z' && !hasOwnUndo(event.target)) {
     event.preventDefault();
     (event.shiftKey ? stepForward : stepBack)();
     return;

@@ -6,7 +6,7 @@ function drawHead() {
   byId('layer-facts').textContent = [
     `Layer ${one.number}`,
     one.count > 1 ? `occurs ${one.count} times` : '',
-    `${one.kind}: ${one.sizes}`,
+    `${one.kind}: ${one.dims.map(([dim, size]) => `${dim} ${size}`).join(' ')}`,
     scaled(one.flops, 'FLOP'),
   ].filter(Boolean).join(' · ');
   const place = shownOrder.indexOf(state.layer);
@@ -15,14 +15,22 @@ function drawHead() {
   document.title = `${one.name} – ${DATA.title}`;
 }
 
+const GOALS = { time: 'least time', dram_bytes: 'least DRAM traffic', energy: 'least energy', edp: 'least energy times time' };
+
+// What the search made small.
+function goal() {
+  const traffic = { point: ', by likely traffic,', low: ', by least traffic,' }[DATA.value] || '';
+  return `${GOALS[DATA.objective] || DATA.objective}${traffic}`;
+}
+
 // One sentence that says how good the best schedule is, and why no more can be had.
 function verdict() {
   const one = layer();
   const found = best();
   const parts = [el('strong', {}, scaled(found.time_s, 's')), ', bound by ', el('strong', {}, found.bound_by)];
   parts.push(one.proven
-    ? one.space_size === 1 ? ': there is no other schedule. ' : `: proven best of ${scaled(one.space_size)} schedules. `
-    : `: the best that was found${one.gap === null ? '' : `; another could be ${percent(one.gap)} better`}. `);
+    ? one.space_size === 1 ? ': there is no other schedule. ' : `: proven ${goal()} of ${scaled(one.space_size)} schedules. `
+    : `: the ${goal()} that was found${one.gap === null ? '' : `, at most ${percent(one.gap)} above the least that is possible`}. `);
   const over = found.time_s / one.problem_bound_s - 1;
   parts.push(over < 5e-4
     ? 'No implementation of this algorithm can be faster. '

@@ -85,11 +85,10 @@ function drawBytes() {
       const all = Number(read) + Number(written);
       return el('tr', {}, el('th', { scope: 'row', class: 'words inner' }, swatch(place), ` ${tensor.name}`),
         ...cells({ read, written, all, was: totalOf(base, tensor.name) }, edited),
-        el('td', { class: 'number' }, often(all / tensor.bytes)));
+        el('td', { class: 'number' }, often(all / Number(tensor.bytes))));
     })];
   });
   byId('bytes').replaceChildren(
-    el('caption', { class: 'soft small' }, 'Bytes that this schedule promises not to exceed, exact to the last one.'),
     el('thead', {}, el('tr', {}, titles.map((title, place) => el('th', { scope: 'col', class: place < 1 ? 'words' : 'number' }, title)))),
     el('tbody', {}, rows));
 }

@@ -53,7 +53,7 @@ function drawNest() {
     const margin = /^ */.exec(line)[0];
     return [...notes.get(place).flatMap((note) => [margin, el('span', { class: 'note' }, `# ${note}`), '\n']), code, '\n'];
   }));
-  byId('command').textContent = commandFor(text);
+  if (DATA.arch_given) byId('command').textContent = commandFor(text);
 }
 
 function quoted(text) {
@@ -70,6 +70,7 @@ function startNest() {
   byId('copy-nest').addEventListener('click', (event) => {
     copied(Loopsched.loops(layer().problem, current().schedule), event.currentTarget);
   });
+  document.querySelectorAll('.command, .command-title').forEach((part) => { part.hidden = !DATA.arch_given; });
   byId('copy-command').addEventListener('click', (event) => copied(byId('command').textContent, event.currentTarget));
   byId('copy-link').addEventListener('click', (event) => {
     copied(location.href.split('#')[0] + addressOf(state.layer, state.text), event.currentTarget);

@@ -1,4 +1,4 @@
-// What is chosen: a layer, a schedule of it, and how the overview is shown. The address holds the first two.
+// What is chosen: a layer, the schedule of each, and how the overview is shown. The address holds the first two.
 
 const DATA = JSON.parse(byId('data').textContent);
 const LAYERS = DATA.layers;
@@ -7,13 +7,14 @@ const BOUNDARIES = DATA.boundaries;
 const state = {
   layer: 0,
   text: LAYERS[0].found[0].schedule,
-  fault: '',
+  fault: '', // what is wrong with the text that is written, or with the schedule
   sort: { key: 'number', down: false },
   filter: '',
   bound: '',
   boundary: 0,
   unit: 'time',
 };
+const texts = LAYERS.map((one) => one.found[0].schedule);
 const histories = LAYERS.map(() => ({ undo: [], redo: [] }));
 const watchers = [];
 
@@ -35,27 +36,31 @@ function best() {
   return layer().found[0];
 }
 
-function chooseLayer(index, text) {
-  const wanted = text === undefined ? LAYERS[index].found[0].schedule : text;
+// A layer, with the schedule that it had last unless another is given.
+function chooseLayer(index, text = texts[index]) {
   state.layer = index;
-  state.text = wanted;
-  state.fault = '';
+  take(text, true);
   writeAddress();
   changed('layer', 'schedule');
 }
 
 // Another schedule of this layer; `step` false where it is no step of its own to undo.
 function chooseSchedule(text, { step = true } = {}) {
-  if (text === state.text) return;
-  const history = histories[state.layer];
-  if (step) {
-    history.undo.push(state.text);
-    history.redo.length = 0;
-  }
-  state.text = text;
-  state.fault = '';
+  if (text === state.text && !state.fault) return;
+  take(text, step);
   writeAddressSoon();
   changed('schedule');
+}
+
+function take(text, step) {
+  const history = histories[state.layer];
+  if (step && text !== texts[state.layer]) {
+    history.undo.push(texts[state.layer]);
+    history.redo.length = 0;
+  }
+  texts[state.layer] = text;
+  state.text = text;
+  rescore();
 }
 
 function stepBack() {
@@ -105,7 +110,7 @@ function readAddress() {
   const index = LAYERS.findIndex((one) => String(one.number) === given.get('layer'));
   if (index < 0) return { index: 0, fault: `no layer ${given.get('layer').slice(0, 20)} in these results` };
   const text = given.get('schedule');
-  if (!text) return { index };
+  if (!text) return { index, text: LAYERS[index].found[0].schedule };
   try {
     return { index, text: plain(text, index) };
   } catch {
@@ -141,19 +146,22 @@ function score(index, text) {
   return scores.get(key);
 }
 
-// The score of what is chosen, or of the last schedule that could be scored.
+// The score of what is chosen, or of the last schedule of the layer that could be scored.
 let lastGood = null;
 
-function current() {
+function rescore() {
+  state.fault = '';
   try {
-    const found = score(state.layer, state.text);
-    lastGood = { layer: state.layer, text: state.text, ...found };
-    state.fault = '';
+    lastGood = { layer: state.layer, text: state.text, ...score(state.layer, state.text) };
   } catch (error) {
     state.fault = error.message || String(error);
     if (!lastGood || lastGood.layer !== state.layer) {
       lastGood = { layer: state.layer, text: best().schedule, ...score(state.layer, best().schedule) };
     }
   }
+}
+
+function current() {
+  if (!lastGood) rescore();
   return lastGood;
 }

@@ -15,19 +15,31 @@ function boundMark(boundBy) {
 
 const COLUMNS = [
   { key: 'number', title: '#', value: (one) => one.number, rare: 1 },
-  { key: 'name', title: 'layer', value: (one) => one.name, kind: 'text', head: true },
+  { key: 'name', title: 'layer', value: (one) => one.name, cell: (one) => breakable(one.name), kind: 'text', head: true },
   { key: 'count', title: 'times', value: (one) => one.count, cell: (one) => (one.count === 1 ? '1' : `×${one.count}`), rare: 2, about: 'how often the layer occurs' },
-  { key: 'time', title: 'time', value: (one) => one.found[0].time_s, cell: timeCell, about: 'what the best schedule promises' },
+  { key: 'time', title: 'time', value: (one) => one.found[0].time_s, cell: (one) => (isCounted ? scaled(one.found[0].time_s, 's') : timeCell(one, timeOf(one))), about: 'what the best schedule promises' },
+  { key: 'all', title: 'in all', value: timeOf, cell: (one) => timeCell(one, timeOf(one)), rare: 1, about: 'time, as often as the layer occurs' },
   { key: 'bound', title: 'bound by', value: (one) => one.found[0].bound_by, cell: (one) => boundMark(one.found[0].bound_by), kind: 'text' },
   { key: 'dram', title: 'DRAM', value: (one) => one.found[0].dram_bytes, cell: (one) => scaled(one.found[0].dram_bytes, 'B'), about: 'bytes from and to memory, promised' },
   { key: 'needs', title: 'needs', value: (one) => one.found[0].needs, cell: (one) => scaled(one.found[0].needs, 'B/s'), rare: 2, about: 'memory bandwidth at which the arithmetic would not wait' },
   { key: 'units', title: 'units', value: (one) => one.found[0].compute_utilisation, cell: (one) => percent(one.found[0].compute_utilisation), rare: 2, about: 'share of the units’ time that is useful work' },
   { key: 'least', title: 'at least', value: (one) => one.found[0].time_bound_s, cell: (one) => scaled(one.found[0].time_bound_s, 's'), rare: 1, about: 'no run of this schedule is faster' },
-  { key: 'gap', title: 'gap', value: gapValue, cell: gapCell, rare: 1, about: 'how much better another schedule could still be' },
+  { key: 'gap', title: 'gap', value: gapValue, cell: gapCell, rare: 1, about: 'how far the schedule may be above the least that is possible' },
 ];
 
+const isCounted = LAYERS.some((one) => one.count !== 1);
+
 function shownColumns() {
-  return COLUMNS.filter((one) => one.key !== 'count' || LAYERS.some((each) => each.count !== 1));
+  return COLUMNS.filter((one) => isCounted || (one.key !== 'count' && one.key !== 'all'));
+}
+
+function timeOf(one) {
+  return one.count * one.found[0].time_s;
+}
+
+// Names of layers are often words joined by lines.
+function breakable(name) {
+  return name.split(/(?<=[_/])/).flatMap((part, place) => [place ? el('wbr') : null, part]);
 }
 
 function gapValue(one) {
@@ -39,20 +51,30 @@ function gapCell(one) {
   return one.proven ? el('span', { title: 'proven: no schedule of the space is better' }, '0') : percent(one.gap);
 }
 
-const longest = Math.max(...LAYERS.map((one) => one.count * one.found[0].time_s));
+const longest = Math.max(...LAYERS.map(timeOf));
 
-// The bar is the layer's share of the longest layer's time, as often as it occurs.
-function timeCell(one) {
-  const share = (one.count * one.found[0].time_s) / longest;
-  return el('span', { class: 'timed' }, scaled(one.found[0].time_s, 's'),
-    el('span', { class: 'share', 'aria-hidden': 'true', style: { width: `${(100 * share).toFixed(2)}%` } }));
+// The bar is the share of the longest layer's time, as often as each occurs.
+function timeCell(one, time) {
+  return el('span', { class: 'timed' }, scaled(time, 's'),
+    el('span', { class: 'share', 'aria-hidden': 'true', style: { width: `${((100 * time) / longest).toFixed(2)}%` } }));
 }
 
 function matches(one) {
   if (state.bound && one.found[0].bound_by !== state.bound) return false;
   const sizes = one.dims.map(([dim, size]) => `${dim}${size} ${dim}=${size} ${dim}:${size}`).join(' ');
   const text = `${one.number} ${one.name} ${one.kind} ${one.found[0].bound_by} ${sizes}`.toLowerCase();
-  return state.filter.toLowerCase().split(/\s+/).every((word) => text.includes(word));
+  return state.filter.toLowerCase().split(/\s+/).filter(Boolean).every((word) => isIn(text, word));
+}
+
+// Numbers are meant whole: k64 is not in k640, 28 not in 128.
+function isIn(text, word) {
+  const isDigit = (letter) => letter >= '0' && letter <= '9';
+  for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + 1)) {
+    const end = at + word.length;
+    const cuts = (isDigit(text[at - 1]) && isDigit(word[0])) || (isDigit(text[end]) && isDigit(text[end - 1]));
+    if (!cuts) return true;
+  }
+  return false;
 }
 
 function order() {
@@ -100,7 +122,7 @@ function drawRows() {
   if (!shownOrder.length) {
     body.append(el('tr', {}, el('td', { colspan: shownColumns().length, class: 'none' }, 'No layer is like that.')));
   }
-  const time = shownOrder.reduce((sum, index) => sum + LAYERS[index].count * LAYERS[index].found[0].time_s, 0);
+  const time = shownOrder.reduce((sum, index) => sum + timeOf(LAYERS[index]), 0);
   byId('shown').textContent = shownOrder.length === LAYERS.length
     ? `${LAYERS.length}, ${scaled(time, 's')} in all`
     : `${shownOrder.length} of ${LAYERS.length}, ${scaled(time, 's')}`;
