@@ -6,11 +6,12 @@ import hashlib
 import json
 import math
 from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
 from typing import Literal
 
 from loopsched.arch_check import DATA_TYPES, arch_faults, compute_faults, level_faults
 from loopsched.errors import ArchError, nearest
-from loopsched.gpu_limits import GPU_KEYS, VARIABLE_KEYS, Gpu
+from loopsched.gpu_limits import GPU_KEYS, VARIABLE_KEYS, Gpu, times
 
 Sources = tuple[tuple[str, str], ...]
 
@@ -408,7 +409,10 @@ class Arch:
         current = self.value(key)
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
             raise ArchError(f"'{key}' must be a number above zero, not {value!r}")
-        return self._changed(key, value / current, f"{self.name}[{key}={value:g}]")
+        _check_finite(key, value)
+        # Exactly, so that the value asked for is the value set.
+        factor = Fraction(value) / Fraction(current)
+        return self._changed(key, factor, f"{self.name}[{key}={value:g}]")
 
     def scaled(self, key: str, factor: float) -> Arch:
         """Multiply one number, for studies of sensitivity.
@@ -441,7 +445,8 @@ class Arch:
         self.value(key)
         if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not factor > 0:
             raise ArchError(f"factor of '{key}' must be a number above zero, not {factor!r}")
-        return self._changed(key, factor, f"{self.name}[{key}*{factor:g}]")
+        _check_finite(key, factor)
+        return self._changed(key, Fraction(factor), f"{self.name}[{key}*{factor:g}]")
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -472,9 +477,7 @@ class Arch:
             )
         return self.gpu
 
-    def _changed(self, key: str, factor: float, name: str) -> Arch:
-        if not math.isfinite(factor):
-            raise ArchError(f"'{key}' cannot become infinite")
+    def _changed(self, key: str, factor: Fraction, name: str) -> Arch:
         owner, _, field = key.casefold().partition(".")
         if owner == "compute":
             levels = self.levels
@@ -587,13 +590,18 @@ def buffer_arch(
     )
 
 
-def _scaled_level(level: Level, field: str, factor: float) -> Level:
+def _check_finite(key: str, number: float | int) -> None:
+    if not math.isfinite(number):
+        raise ArchError(f"'{key}' cannot become infinite")
+
+
+def _scaled_level(level: Level, field: str, factor: Fraction) -> Level:
     if field == "bandwidth":
         peak = level.peak_bandwidth_bytes_per_s
         return replace(
             level,
-            bandwidth_bytes_per_s=(level.bandwidth_bytes_per_s or 0.0) * factor,
-            peak_bandwidth_bytes_per_s=None if peak is None else peak * factor,
+            bandwidth_bytes_per_s=times(level.bandwidth_bytes_per_s or 0.0, factor),
+            peak_bandwidth_bytes_per_s=None if peak is None else times(peak, factor),
         )
     useful = level.effective_capacity_bytes
     return replace(
@@ -606,12 +614,14 @@ def _scaled_level(level: Level, field: str, factor: float) -> Level:
     )
 
 
-def _scaled_compute(compute: Compute, field: str, factor: float) -> Compute:
+def _scaled_compute(compute: Compute, field: str, factor: Fraction) -> Compute:
     if field == "clock":
         return replace(
-            compute, clock_hz=compute.clock_hz * factor, max_clock_hz=compute.max_clock_hz * factor
+            compute,
+            clock_hz=times(compute.clock_hz, factor),
+            max_clock_hz=times(compute.max_clock_hz, factor),
         )
     if field == "units":
         return replace(compute, units=round(compute.units * factor))
-    rates = tuple((name, macs * factor) for name, macs in compute.macs_per_cycle_per_unit)
+    rates = tuple((name, times(macs, factor)) for name, macs in compute.macs_per_cycle_per_unit)
     return replace(compute, macs_per_cycle_per_unit=rates)

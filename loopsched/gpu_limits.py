@@ -5,12 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Literal, NamedTuple
 
 from loopsched.errors import ArchError, nearest
 from loopsched.units import MAX_BYTES
 
 Sources = tuple[tuple[str, str], ...]
+
+
+def times(value: float, factor: Fraction) -> float:
+    """Multiply, rounding once: a number over another, times that other, is the number.
+
+    Examples
+    --------
+    >>> times(652.8e9, Fraction(900e9) / Fraction(652.8e9))
+    900000000000.0
+    """
+    try:
+        return float(Fraction(value) * factor)
+    except OverflowError:
+        return math.inf
 
 
 class GpuKey(NamedTuple):
@@ -145,7 +160,7 @@ class Gpu:
         """Resident warps of an SM."""
         return self.max_threads // self.warp_threads
 
-    def scaled(self, key: str, factor: float) -> Gpu:
+    def scaled(self, key: str, factor: Fraction) -> Gpu:
         """Multiply one number; counts and bytes are rounded.
 
         More shared memory also raises what one block may ask for, and the
@@ -162,9 +177,9 @@ class Gpu:
             names += ["max_block_shared_bytes", "l1_bytes"]
         changed: dict[str, float] = {}
         for name in names:
-            value = getattr(self, name) * factor
+            value = getattr(self, name)
             whole = entry.kind in ("count", "bytes")
-            changed[name] = round(value) if whole else value
+            changed[name] = round(value * factor) if whole else times(value, factor)
         if entry.kind == "share":
             changed[entry.field] = min(1.0, changed[entry.field])
         # `replace` cannot see that each name keeps its own type.

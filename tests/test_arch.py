@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import FrozenInstanceError, replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from loopsched.arch import Arch, Compute, Level, buffer_arch
 from loopsched.errors import ArchError
@@ -175,7 +177,23 @@ def test_scaling_keeps_parts_in_proportion() -> None:
 def test_with_value() -> None:
     assert ARCH.with_value("L2.capacity", 5000).level("L2").capacity_bytes == 5000
     assert ARCH.with_value("DRAM.bandwidth", 7e9).level("L2").bandwidth_bytes_per_s == 7e9
-    assert ARCH.with_value("compute.clock", 1.1e9).compute.clock_hz == pytest.approx(1.1e9)
+    # 1.1e9 / 1e9 and 5e9 * (7e9 / 5e9) are rounded: the value is asked for, no factor.
+    assert ARCH.with_value("compute.clock", 1.1e9).compute.clock_hz == 1.1e9
+
+
+@given(
+    st.sampled_from(["DRAM.bandwidth", "L2.bandwidth", "compute.clock"]),
+    st.floats(1e3, 1e15),
+    st.floats(1e3, 1e15),
+)
+def test_the_value_asked_for_is_the_value_set(key: str, before: float, value: float) -> None:
+    assert ARCH.with_value(key, before).with_value(key, value).value(key) == value
+
+
+@given(st.integers(1024, 2**50), st.integers(1024, 2**50))
+def test_the_bytes_asked_for_are_the_bytes_set(before: int, size_bytes: int) -> None:
+    changed = ARCH.with_value("L2.capacity", before).with_value("L2.capacity", size_bytes)
+    assert changed.level("L2").capacity_bytes == size_bytes
 
 
 @pytest.mark.parametrize(

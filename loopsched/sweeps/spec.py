@@ -335,12 +335,8 @@ def number_of(machine: Machine, key: str) -> float | None:
 
     Of ``compute.macs``, which has no unit of its own, the factor.
     """
-    for one in machine.settings:
-        # As it was asked for: the machine's own may be off by the last digit.
-        if one.key == key and (key == "compute.macs" or not one.is_factor):
-            return float(one.value)
     if key == "compute.macs":
-        return 1.0
+        return next((float(one.value) for one in machine.settings if one.key == key), 1.0)
     if key not in variable_keys(machine.arch):
         return None
     return machine.arch.value(key)
