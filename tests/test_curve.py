@@ -63,6 +63,8 @@ TINY = {
     "product": gemm(m=5, n=4, k=3),
     "product of mixed sizes": gemm(m=4, n=3, k=4).with_element_bytes({"A": 1, "B": 2, "C": 4}),
     "image": conv2d(n=1, c=2, k=2, h=5, w=3, r=3, s=1, padding=(1, 0)),
+    # The first of two tiles may be longer than the last, and both hold as much.
+    "padding above": conv2d(n=1, c=3, k=3, h=2, w=1, r=1, s=1, padding=(2, 0, 0, 0)),
     "stride": conv2d(n=1, c=1, k=2, p=4, q=2, r=2, s=1, stride=2),
     "gaps": conv2d(n=2, c=1, k=2, p=4, q=1, r=1, s=1, stride=3),
     "few rows": conv2d(n=1, c=1, k=1, p=5, q=1, r=5, s=1, stride=2),

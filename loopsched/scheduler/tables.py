@@ -227,11 +227,14 @@ def _with_uneven(
     classes: tuple[int, ...],
     axes: tuple[Axis, ...],
 ) -> tuple[int, ...]:
-    """Add extents larger than their class needs that touch less, for padding or gaps.
+    """Add extents larger than their class needs that are better in something.
 
     With stride 2, filter tiles of 3 and 1 touch less of a row than two of 2: the
-    windows of the last do not meet.
+    windows of the last do not meet.  With padding on one side only, the first
+    tile may be longer than the last and both hold as much.
     """
+    import numpy as np
+
     longest = max(length for _, length in outer)
     every = tuple(range(longest, 0, -1))
     keep = set(classes)
@@ -239,20 +242,20 @@ def _with_uneven(
         others = [name for name in axis.dims if name != dim]
         size = problem.size[others[0]] if others else 1
         choices = trip_classes((size,)) if others else (1,)
-        swapped = bool(others) and axis.dims[0] != dim
         pieces = ((0, size),)
-        if swapped:
-            table = _axis_numbers(axis, pieces, choices, outer, every)[0]
-            totals = table.reshape(len(choices), longest).T
+        if others and axis.dims[0] != dim:
+            found = np.stack(_axis_numbers(axis, pieces, choices, outer, every))
+            numbers = found.reshape(5, len(choices), longest).swapaxes(1, 2)
         else:
-            table = _axis_numbers(axis, outer, every, pieces, choices)[0]
-            totals = table.reshape(longest, len(choices))
+            found = np.stack(_axis_numbers(axis, outer, every, pieces, choices))
+            numbers = found.reshape(5, longest, len(choices))
+        numbers[4] *= -1  # unbroken is better; of all others, less
         smallest = classes[-1]
         for row in range(longest - 1, -1, -1):
             extent = every[row]
             if extent in classes:
                 smallest = extent
-            elif (totals[row] < totals[longest - smallest]).any():
+            elif (numbers[:, row] < numbers[:, longest - smallest]).any():
                 keep.add(extent)
     return tuple(sorted(keep, reverse=True))
 
