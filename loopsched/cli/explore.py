@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from loopsched.cli import options, output, page_file
+from loopsched.cli.inputs import select
 from loopsched.cli.search import Searched, searched
 
 if TYPE_CHECKING:
@@ -22,6 +23,9 @@ loopsched explore gemm:m=1760,n=128,k=1760 -a h200     one problem
 loopsched explore vgg16 --no-open -o vgg16.html        only write the page
 """
 
+# So many problems have their alternatives within some seconds; 94 take a minute and a half.
+_FEW = 30
+
 
 @click.command(epilog=_EPILOG)
 @click.argument("workload")
@@ -33,10 +37,9 @@ loopsched explore vgg16 --no-open -o vgg16.html        only write the page
 @click.option(
     "--top",
     type=click.IntRange(1),
-    default=3,
-    show_default=True,
     metavar="N",
-    help="Keep the N best schedules.",
+    help="Keep the N best schedules: by default 3 of up to 30 problems, else 1, as more take "
+    "longer.",
 )
 @page_file.jobs
 @page_file.curves
@@ -54,7 +57,7 @@ def explore(
     layers: tuple[str, ...],
     element_bytes: int | None,
     arch: str,
-    top: int,
+    top: int | None,
     jobs: int,
     curves: bool,
     reasons: bool,
@@ -67,6 +70,8 @@ def explore(
     WORKLOAD is a name, a file, or a problem such as gemm:m=4,n=3,k=2.
     """
     path = None if target is None else page_file.target_of(target)
+    if top is None:
+        top = 3 if len(select(workload, layers, element_bytes).numbers) <= _FEW else 1
     found = searched(
         workload, layers, element_bytes, arch, top=top, jobs=jobs, given=given, has_brackets=True
     )
@@ -78,17 +83,15 @@ def explore(
     finally:  # an interruption or a fault leaves a page of the layers that are done
         if rows:
             path = path or Path(tempfile.mkdtemp(prefix="loopsched-")) / "explore.html"
-            problems = _done(found, rows)
             page_file.write_page(
                 path,
                 rows,
-                problems,
+                _done(found, rows),
                 found.machine,
                 has_curves=curves and is_whole,
                 has_reasons=reasons and is_whole,
                 n_jobs=jobs,
             )
-            click.echo(page_file.said(path, len(problems)))
     if not no_open and path is not None:
         _open(path)
 

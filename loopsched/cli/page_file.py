@@ -61,16 +61,25 @@ def write_page(
     has_reasons: bool,
     n_jobs: int,
 ) -> None:
-    """Write the page under its name once it is complete."""
+    """Write the page under its name once it is complete, and say so.
+
+    An interruption leaves a page with the curves and reasons that are found.
+    """
     from loopsched.page.report import report_html
 
-    page = report_html(
-        rows,
-        problems,
-        arch,
-        curves=_curves(problems, n_jobs) if has_curves else None,
-        reasons=_reasons(rows, problems, arch, n_jobs) if has_reasons else None,
-    )
+    curves: dict[int, Curve] = {}
+    reasons: dict[tuple[int, int], tuple[str, ...]] = {}
+    try:
+        if has_curves:
+            _find_curves(curves, problems, n_jobs)
+        if has_reasons:
+            _find_reasons(reasons, rows, problems, arch, n_jobs)
+    finally:
+        _write(target, report_html(rows, problems, arch, curves=curves, reasons=reasons))
+        click.echo(_said(target, len(problems)))
+
+
+def _write(target: Path, page: str) -> None:
     part = target.with_name(f"{target.name}.part")
     try:
         part.write_text(page, encoding="utf-8")
@@ -80,18 +89,16 @@ def write_page(
         raise InputError(f"{target}: cannot be written: {error.strerror}") from error
 
 
-def said(target: Path, n_layers: int) -> str:
-    """Say what has been written."""
+def _said(target: Path, n_layers: int) -> str:
     noun = "layer" if n_layers == 1 else "layers"
     return f"{target}: {n_layers} {noun}, {scaled(target.stat().st_size, 'B')}"
 
 
-def _curves(problems: dict[int, Problem], n_jobs: int) -> dict[int, Curve]:
+def _find_curves(found: dict[int, Curve], problems: dict[int, Problem], n_jobs: int) -> None:
     from loopsched.curves import _front_kernels
     from loopsched.scheduler.parallel import each_in_order
 
     output.announce_compilation(_front_kernels.grow_front, "the search of curves")
-    found = {}
     with output.Progress(len(problems)) as progress:
         curves = each_in_order(_curve, [(problem,) for problem in problems.values()], n_jobs)
         for (number, problem), one in zip(problems.items(), curves, strict=True):
@@ -100,7 +107,6 @@ def _curves(problems: dict[int, Problem], n_jobs: int) -> dict[int, Curve]:
             else:
                 found[number] = one
             progress.step(f"curve of {problem.name}")
-    return found
 
 
 def _curve(problem: Problem) -> Curve | str:
@@ -113,9 +119,13 @@ def _curve(problem: Problem) -> Curve | str:
         return str(error)
 
 
-def _reasons(
-    rows: list[Row], problems: dict[int, Problem], arch: Arch, n_jobs: int
-) -> dict[tuple[int, int], tuple[str, ...]]:
+def _find_reasons(
+    found: dict[tuple[int, int], tuple[str, ...]],
+    rows: list[Row],
+    problems: dict[int, Problem],
+    arch: Arch,
+    n_jobs: int,
+) -> None:
     from loopsched.page.rows import rows_by_layer
     from loopsched.scheduler.parallel import each_in_order
 
@@ -125,12 +135,10 @@ def _reasons(
         (problems[number], row["schedule"], layers[number][0]["schedule"], arch)
         for number, row in pairs
     ]
-    found = {}
     with output.Progress(len(pairs)) as progress:
         for (number, row), why in zip(pairs, each_in_order(_why, arguments, n_jobs), strict=True):
             found[number, int(row["rank"])] = why
             progress.step(f"why {problems[number].name}, {row['rank']}, is worse")
-    return found
 
 
 def _why(problem: Problem, schedule: str, best: str, arch: Arch) -> tuple[str, ...]:

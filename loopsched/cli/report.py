@@ -44,7 +44,6 @@ def report(results: str, target: str, curves: bool, reasons: bool, jobs: int) ->
     page_file.write_page(
         path, rows, problems, arch, has_curves=curves, has_reasons=reasons, n_jobs=jobs
     )
-    click.echo(page_file.said(path, len(problems)))
 
 
 def _loaded(results: str) -> tuple[list[Row], dict[int, Problem], Arch]:
