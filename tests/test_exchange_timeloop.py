@@ -20,6 +20,7 @@ from loopsched.cli import run
 from loopsched.errors import ArchError, InputError, ProblemError, ScheduleError
 from loopsched.exchange.exported import Exported
 from loopsched.exchange.timeloop import from_timeloop, read_timeloop, to_timeloop
+from loopsched.models.machine import roles
 from loopsched.nest import Schedule
 from loopsched.problem import Problem
 
@@ -365,6 +366,74 @@ def test_edited_files_are_read_as_edited() -> None:
         "architecture: edited since loopsched wrote it; its note is not used",
         "mapping: edited since loopsched wrote it; its note is not used",
     ]
+
+
+@given(st.data(), problems())
+def test_an_edited_mapping_counts_and_not_its_note(data: st.DataObject, problem: Problem) -> None:
+    arch = data.draw(machines(problem))
+    schedule = data.draw(schedules(problem))
+    made = to_timeloop(problem, schedule, arch)
+    # Every loop order turned round, in whole tiles that may reach beyond the problem.
+    files = dict(made.files)
+    files["mapping.yaml"] = re.sub(
+        r"permutation: \[(.*)\]",
+        lambda found: f"permutation: [{', '.join(reversed(found[1].split(', ')))}]",
+        files["mapping.yaml"],
+    )
+    found = from_timeloop("\n".join(files.values()))
+    assert found.problem == problem
+    assert found.arch == arch
+    assert found.schedule is not None
+    if files["mapping.yaml"] == made.text("mapping.yaml"):
+        assert found.schedule == schedule
+        return
+    assert "mapping: edited since loopsched wrote it; its note is not used" in found.remarks
+    edited = loaded(Exported(tuple(files.items())))
+    points = [
+        dict(zip(problem.dims, point.values(), strict=True)) for point in timeloop_walk(edited)
+    ]
+    inside = [one for one in points if all(one[dim] < size for dim, size in problem.sizes)]
+    assert own_walk(problem, found.schedule) == inside
+
+
+def test_a_note_does_not_outlive_what_it_speaks_of() -> None:
+    problem = gemm(m=60, n=64, k=64)
+    schedule = parse_schedule("M:60@SM N:64 K:64 M:7", problem)
+    made = to_timeloop(problem, schedule, TITAN_V)
+    # What passes a level by is in the mapping alone, so the machine's note is overruled.
+    passing = "- {target: L1, type: dataspace, keep: [A, C], bypass: [B]}\n"
+    found = from_timeloop(made.text() + passing)
+    assert found.arch is not None
+    assert [level.holds for level in found.arch.levels] == [None, None, ("A", "C")]
+    assert "mapping: L1 holds A, C only, as it says" in found.remarks
+    assert found.schedule == schedule
+    # The unit has another name: the mapping is not edited, but speaks of one that is gone.
+    renamed = made.text().replace("  - !Container\n    name: SM", "  - !Container\n    name: PE")
+    with pytest.raises(ScheduleError, match="target is 'SM'"):
+        from_timeloop(renamed)
+    found = from_timeloop(renamed.replace("target: SM", "target: PE"))
+    assert str(found.schedule) == "M:60@PE N:64 K:64 M:7"
+    # A note counts wherever it stands; one that is gone is not missed.
+    shuffled = made.text().replace("mapping:\n", "mapping:\n- {target: L1, type: bypass}\n")
+    assert any("edited since" in text for text in from_timeloop(shuffled).remarks)
+
+
+def test_names_of_roles_are_not_taken_for_names() -> None:
+    # A gradient reads a tensor called 'output'; to a machine that word means what is written.
+    problem = conv2d(c=2, k=2, h=4, w=4, r=3, s=3, pass_="backward_data")
+    schedule = parse_schedule("C:2 K:2 P:2 Q:2 R:3 S:3", problem)
+    arch = buffer_arch(capacity_bytes=10**4)
+    text = bare(to_timeloop(problem, schedule, arch))
+    passing = "- {target: buffer, type: dataspace, bypass: [weight]}\n"
+    found = from_timeloop(text + passing)
+    assert found.problem is not None
+    assert found.arch is not None
+    held = [
+        one.name
+        for one in found.problem.tensors
+        if found.arch.levels[1].may_hold(*roles(found.problem, one))
+    ]
+    assert held == [one.name for one in found.problem.tensors if one.name != "weight"]
 
 
 def test_spatial_loops_must_suit_the_machine() -> None:

@@ -79,8 +79,7 @@ def export(
         from loopsched.exchange.zigzag import to_zigzag
 
         # One workload of all layers; the machine of a result file is one, too.
-        layers = [(one, nest) for one, nest, _ in found]
-        made = [(found[0][0], to_zigzag(layers, found[0][2]))]
+        made = [(found[0][0], to_zigzag([(one, nest) for one, nest, _ in found], found[0][2]))]
     else:
         made = [
             (one, _exported(form, name, residual, one, nest, machine))

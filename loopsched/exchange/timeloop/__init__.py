@@ -13,12 +13,17 @@ from loopsched.errors import ArchError, InputError, ScheduleError
 from loopsched.exchange.exported import Exported
 from loopsched.exchange.timeloop.blocks import Block, blocks
 from loopsched.exchange.timeloop.machines import arch_section, word_bits_of
-from loopsched.exchange.timeloop.mappings import bypasses, mapping_section, read_mapping
-from loopsched.exchange.timeloop.nodes import Node, machine_nodes
-from loopsched.exchange.timeloop.reading import TAGS, read_arch
-from loopsched.exchange.timeloop.shapes import letters, problem_section, read_problem
+from loopsched.exchange.timeloop.mappings import (
+    bypasses,
+    mapping_section,
+    noted_schedule,
+    read_mapping,
+)
+from loopsched.exchange.timeloop.nodes import LANES, Node, machine_nodes
+from loopsched.exchange.timeloop.reading import TAGS, Read, read_arch
+from loopsched.exchange.timeloop.shapes import letters, problem_section, read_problem, written_sizes
 from loopsched.exchange.yaml_out import to_yaml
-from loopsched.models.machine import data_type_of
+from loopsched.models.machine import data_type_of, roles
 from loopsched.nest import Schedule
 from loopsched.problem import Problem
 from loopsched.yaml_text import parse_yaml, read_text
@@ -255,22 +260,35 @@ def _from_sections(files: Mapping[str, Mapping[str, Any]], element_bytes: int | 
         where, section = sections["mapping"]
         if problem is None or arch is None:
             raise InputError(f"{where}: a mapping needs its problem and its architecture, too")
-        schedule, said = read_mapping(section, where, problem, words, machine.order)
-        remarks += said
-        if not machine.is_own:
-            arch = _with_bypass(arch, machine.names, bypasses(section), problem)
+        schedule = noted_schedule(section, problem, _units(arch))
+        if schedule is None or not machine.is_own:
+            arch, said = _with_bypass(machine, bypasses(section), problem)
+            remarks += said
+        if schedule is None:
+            written = written_sizes(sections["problem"][1], words)
+            schedule, said = read_mapping(section, where, problem, words, machine.order, written)
+            remarks += said
     return Imported(problem, arch, schedule, tuple(remarks))
 
 
+def _units(arch: Arch) -> set[str | None]:
+    compute = arch.compute
+    return {level.unit for level in arch.levels} | {compute.unit, compute.lane_unit or LANES}
+
+
 def _with_bypass(
-    arch: Arch, names: Mapping[str, str], passing: Mapping[str, list[str]], problem: Problem
-) -> Arch:
+    machine: Read, passing: Mapping[str, list[str]], problem: Problem
+) -> tuple[Arch, list[str]]:
     """Let data pass the levels that the mapping says they pass."""
-    levels = []
-    for level in arch.levels:
-        past = passing.get(names.get(level.name, ""), [])
-        if past and level.kind != "memory":
-            held = tuple(one.name for one in problem.tensors if one.name not in past)
-            level = replace(level, holds=held)
+    levels, remarks = [], []
+    words = {tensor.name: roles(problem, tensor) for tensor in problem.tensors}
+    for level in machine.arch.levels:
+        # Our own files say it in the mapping only; others', in the architecture, too.
+        past = passing.get(machine.names.get(level.name, ""), [] if machine.is_own else None)
+        held = [name for name in words if name not in (past or ())]
+        now = [name for name in words if level.may_hold(*words[name])]
+        if past is not None and level.kind != "memory" and held != now:
+            level = replace(level, holds=tuple(words[name][0] for name in held))
+            remarks.append(f"mapping: {level.name} holds {', '.join(held)} only, as it says")
         levels.append(level)
-    return replace(arch, levels=tuple(levels))
+    return replace(machine.arch, levels=tuple(levels)), remarks

@@ -7,7 +7,7 @@ from typing import Any
 
 from loopsched.arch import Arch, Level
 from loopsched.arch_file import arch_to_dict
-from loopsched.exchange.timeloop.nodes import Node
+from loopsched.exchange.timeloop.nodes import LANES, Node
 from loopsched.exchange.timeloop.notes import NOTE, note_text
 from loopsched.yaml_text import TAG
 
@@ -131,7 +131,7 @@ def _lost(arch: Arch, nodes: Sequence[Node]) -> Iterator[str]:
     yield f"technology is not known here; '{_TECHNOLOGY}' is set, since Accelergy asks for one"
     if arch.compute.max_clock_hz != arch.compute.clock_hz:
         yield "only the sustained clock is said there"
-    lanes = arch.compute.lane_unit or "lanes"
+    lanes = arch.compute.lane_unit or LANES
     for node in nodes:
         if node.unit == lanes and node.count > 1:
             yield (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
 from loopsched.arguments import show
@@ -102,14 +102,33 @@ def _held(problem: Problem, block: Block) -> list[str] | None:
     return [tensor.name for tensor in problem.tensors if level.may_hold(*roles(problem, tensor))]
 
 
+def noted_schedule(
+    section: object, problem: Problem, units: Container[str | None]
+) -> Schedule | None:
+    """Read the schedule of a section's note, if it still speaks for the section.
+
+    None: there is no note, or the section was edited, or the note does not
+    fit the problem and the units, which may have been.
+    """
+    note, _ = read_note(section)
+    if note is None:
+        return None
+    try:
+        schedule = parse_schedule(note["schedule"], problem)
+    except (KeyError, InputError):
+        return None
+    return schedule if all(loop.level in units for loop in schedule.loops if loop.level) else None
+
+
 def read_mapping(
     section: object,
     where: str,
     problem: Problem,
     words: Mapping[str, str],
     order: Sequence[tuple[str, str | None]],
+    written: Mapping[str, int],
 ) -> tuple[Schedule, list[str]]:
-    """Read Timeloop's ``mapping`` section.
+    """Read Timeloop's ``mapping`` section, whatever its note says.
 
     Parameters
     ----------
@@ -122,6 +141,9 @@ def read_mapping(
         Timeloop's names of the dimensions to loopsched's.
     order : sequence of (str, str or None)
         The machine's nodes, outermost first, with the unit of fan-outs.
+    written : mapping of dimension to int
+        Sizes in the file, where the problem's may be enlarged to whole tiles;
+        factors cover these, or the problem's own.
 
     Returns
     -------
@@ -134,12 +156,9 @@ def read_mapping(
         With every fault found.
     """
     note, is_stale = read_note(section)
-    if note is not None:
-        try:
-            return parse_schedule(note["schedule"], problem), []
-        except (KeyError, InputError):
-            is_stale = True
     remarks = ["mapping: edited since loopsched wrote it; its note is not used"] * is_stale
+    if note is not None:
+        remarks.append("mapping: its note does not fit the other sections and is not used")
     faults: list[str] = []
     entries = _entries(section, [name for name, _ in order], faults)
     found: list[Factor] = []
@@ -153,7 +172,7 @@ def read_mapping(
                     faults.append(f"{place}: '{name}' has no mesh to spread loops on")
                 found += _read_loops(place, entry, words, level, faults)
     if not faults:
-        faults += _mismatches(found, problem, words)
+        faults += _mismatches(found, problem, words, written)
     if faults:
         raise ScheduleError.joined(f"{where}: mapping", faults)
     remarks.append(
@@ -206,20 +225,20 @@ def _entries(
 
 
 def bypasses(section: object) -> dict[str, list[str]]:
-    """Read which data spaces pass which storage by.
+    """Read which data spaces pass which storage by, where that is said.
 
     Examples
     --------
     >>> bypasses([{"target": "L1", "type": "dataspace", "keep": ["A"], "bypass": ["B"]}])
     {'L1': ['B']}
     """
-    return {
-        str(entry.get("target")): [str(name) for name in entry["bypass"]]
-        for entry in (section if isinstance(section, list) else ())
-        if isinstance(entry, Mapping)
-        and entry.get("type") in _BYPASSES
-        and isinstance(entry.get("bypass"), list)
-    }
+    found = {}
+    for entry in section if isinstance(section, list) else ():
+        if isinstance(entry, Mapping) and entry.get("type") in _BYPASSES:
+            passing = entry.get("bypass")
+            names = [str(name) for name in passing] if isinstance(passing, list) else []
+            found[str(entry.get("target"))] = names
+    return found
 
 
 def _is_idle(entry: Mapping[str, Any]) -> bool:
@@ -289,7 +308,10 @@ def _read_loops(
 
 
 def _mismatches(
-    found: Iterable[Factor], problem: Problem, words: Mapping[str, str]
+    found: Iterable[Factor],
+    problem: Problem,
+    words: Mapping[str, str],
+    written: Mapping[str, int],
 ) -> Iterable[str]:
     letters = {dim: word for word, dim in words.items()}
     chains: dict[str, list[Factor]] = {dim: [] for dim in problem.dims}
@@ -299,9 +321,9 @@ def _mismatches(
         reached = 0
         for factor in chain:
             reached = reached * factor.trips + factor.last - 1
-        if reached + 1 != problem.size[dim]:
+        if reached + 1 not in (written[dim], problem.size[dim]):
             text = " x ".join(str(factor).partition("=")[2] for factor in chain) or "1"
             yield (
                 f"factors of '{letters[dim]}', outermost first: {text} cover {reached + 1}; "
-                f"the size is {problem.size[dim]}"
+                f"the size is {written[dim]}"
             )

@@ -7,6 +7,9 @@ from typing import Literal
 
 from loopsched.arch import Arch, Level
 
+# Marks the loops over the multiply-adds of a unit where the machine has no word for them.
+LANES = "lanes"
+
 
 @dataclass(frozen=True, slots=True)
 class Node:
@@ -71,7 +74,7 @@ def machine_nodes(arch: Arch, lanes: int) -> list[Node]:
     if arch.compute.unit not in known:
         nodes.append(_fan(arch.compute.unit, arch.compute.units // around, taken))
     if arch.compute.lane_unit is not None or lanes > 1:
-        nodes.append(_fan(arch.compute.lane_unit or "lanes", lanes, taken))
+        nodes.append(_fan(arch.compute.lane_unit or LANES, lanes, taken))
     nodes.append(Node(free_name("MAC", taken), "units"))
     return nodes
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from loopsched.exchange.yaml_out import float_text
@@ -61,12 +61,12 @@ def read_note(section: object) -> tuple[dict[str, Any] | None, bool]:
         What the note says if it still speaks for the section; and whether
         there is one that no longer does.
     """
-    holder = section[0] if isinstance(section, Sequence) and section else section
-    text = holder.get(NOTE) if isinstance(holder, Mapping) else None
-    if text is None:
+    holders = section if isinstance(section, list) else [section]
+    texts = [one[NOTE] for one in holders if isinstance(one, Mapping) and NOTE in one]
+    if not texts:
         return None, False
     try:
-        found = json.loads(text)
+        found = json.loads(texts[0])
     except (TypeError, ValueError, RecursionError):
         return None, True
     if not isinstance(found, dict) or found.get("about") != digest(section):

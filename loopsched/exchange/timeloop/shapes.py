@@ -202,6 +202,18 @@ def read_problem(
     return problem, {dim: dim for dim in problem.dims}, remarks
 
 
+def written_sizes(section: object, words: Mapping[str, str]) -> dict[str, int]:
+    """Read the sizes that a section says, whatever its note does: whole tiles enlarge them.
+
+    Examples
+    --------
+    >>> written_sizes({"instance": {"A": "63", "Kstride": "2"}}, {"A": "rows"})
+    {'rows': 63}
+    """
+    instance = _part(section, "instance", [])
+    return {dim: _whole(word, instance.get(word), []) for word, dim in words.items()}
+
+
 def _from_own_form(note: Mapping[str, Any]) -> Problem:
     tensors = tuple(
         Tensor(name, parse_projection(axes) if axes else (), width)
