@@ -680,6 +680,15 @@ def test_loops_of_a_unit_stay_together(wide: Tab) -> None:
     loops.nth(0).locator("select").select_option("SM")
     assert wide.schedule() == "K:64@SM N:80@SM N:8@SM M:96 M:12"
     check_scores(wide, 0)
+    # Lanes are inside their unit.
+    loops.nth(3).locator("select").select_option("lane")
+    assert moved(2, "inward") == "K:64@SM N:80@SM N:8@SM M:96@lane M:12"
+    loops.nth(0).locator("select").select_option("lane")
+    assert wide.schedule() == "N:80@SM N:8@SM K:64@lane M:96@lane M:12"
+    assert moved(2, "outward") == "N:80@SM N:8@SM K:64@lane M:96@lane M:12"
+    loops.nth(4).locator("select").select_option("SM")
+    assert wide.schedule() == "N:80@SM N:8@SM M:96@SM K:64@lane M:12@lane"
+    check_scores(wide, 0)
 
 
 @in_browser

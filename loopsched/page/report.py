@@ -15,7 +15,7 @@ from loopsched import __version__
 from loopsched.errors import InputError
 from loopsched.footprint import tensor_bytes
 from loopsched.loops_text import render_loops
-from loopsched.models.machine import data_type_of
+from loopsched.models.machine import data_type_of, nested_units
 from loopsched.nest import Loop, Schedule
 from loopsched.notation import parse_schedule
 from loopsched.page.data import MOST_EXACT, arch_data, problem_data, whole
@@ -180,7 +180,7 @@ def _page_data(
         "arch": arch_data(arch),
         # Without both, no command can name what was searched.
         "arch_given": str(first["arch"]) if {"arch", "workload"} <= first.keys() else None,
-        "units": _units(arch),
+        "units": list(nested_units(arch, lanes=1)),
         "boundaries": _boundaries(arch),
         "peaks": _peaks([problems[number] for number in layers], arch),
         "totals": _totals(layers, problems),
@@ -191,12 +191,6 @@ def _page_data(
             for number, found in layers.items()
         ],
     }
-
-
-def _units(arch: Arch) -> list[str]:
-    """Words that may mark a loop as spatial."""
-    lanes = [arch.compute.lane_unit] if arch.compute.lane_unit else []
-    return [unit for unit, _ in arch.spatial_units] + lanes
 
 
 def _boundaries(arch: Arch) -> list[dict[str, Any]]:

@@ -31,13 +31,14 @@ function reordered(loops, order) {
 }
 
 // Loops of one unit are one list of work: a loop of it takes the others along, any other passes all of them.
-function moved(loops, from, to) {
+// `units` are in the order in which they nest.
+function moved(loops, from, to, units) {
   const order = loops.map((_, place) => place);
   order.splice(to, 0, ...order.splice(from, 1));
-  return together(loops, order, from, to > from);
+  return together(loops, order, from, to > from, units);
 }
 
-function together(loops, order, moving, isInward) {
+function together(loops, order, moving, isInward, units) {
   const { unit } = loops[moving];
   const along = unit ? order.filter((place) => loops[place].unit === unit) : [moving];
   const others = (some) => some.filter((place) => !along.includes(place));
@@ -48,6 +49,11 @@ function together(loops, order, moving, isInward) {
     if (isInward) while (unitAt(after[0]) === around) before.push(after.shift());
     else while (unitAt(before[before.length - 1]) === around) after.unshift(before.pop());
   }
+  if (unit) {
+    const isOut = (place, other) => unitAt(place) && units.indexOf(unitAt(place)) < units.indexOf(other);
+    while (after.some((place) => isOut(place, unit))) before.push(after.shift());
+    while (before.some((place) => unitAt(place) && !isOut(place, unit))) after.unshift(before.pop());
+  }
   const found = [...before, ...along, ...after];
   return { loops: reordered(loops, found), place: found.indexOf(moving) };
 }
@@ -57,12 +63,12 @@ function withExtent(loops, place, extent, sizes) {
 }
 
 // A loop joins the others of its unit; one that leaves them goes inside.
-function withUnit(loops, place, unit) {
+function withUnit(loops, place, unit, units) {
   const found = loops.map((one, index) => (index === place ? { ...one, unit } : one));
   const order = found.map((_, index) => index);
   const near = order.filter((index) => index !== place && unit && found[index].unit === unit);
   if (near.length) order.splice(place < near[0] ? near[0] - 1 : near[near.length - 1] + 1, 0, ...order.splice(place, 1));
-  return together(found, order, place, true);
+  return together(found, order, place, true, units);
 }
 
 function without(loops, place, sizes) {

@@ -113,7 +113,7 @@ function loopRow(loops, loop, place) {
     onchange: (event) => typed(place, event.target),
   });
   const unit = el('select', { 'data-what': 'unit', 'aria-label': `Who runs ${name}`, onchange: (event) => {
-    const found = withUnit(shownLoops, place, event.target.value);
+    const found = withUnit(shownLoops, place, event.target.value, DATA.units);
     edited(found.loops, { place: found.place, what: 'unit' });
   } }, units(loop).map((one) => el('option', { value: one, ...(one === loop.unit ? { selected: true } : {}) }, one ? `@${one}` : 'in turn')));
   const last = loops.length - 1;
@@ -161,7 +161,7 @@ function typed(place, field) {
 function move(from, to, what) {
   if (to < 0 || to >= shownLoops.length) return;
   const { dim, unit } = shownLoops[from];
-  const { loops, place } = moved(shownLoops, from, to);
+  const { loops, place } = moved(shownLoops, from, to, DATA.units);
   edited(loops, { place, what });
   const along = unit && loops.filter((one) => one.unit === unit).length > 1 ? `, with the other loops of ${unit} around it` : '';
   say(`${dim} is now loop ${place + 1} of ${loops.length}${along}`);
