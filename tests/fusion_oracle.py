@@ -153,6 +153,7 @@ class Cost:
     moved: int
     macs: int
     retains: bool
+    tiles: int
     room: int
 
 
@@ -201,6 +202,7 @@ def _costs(
                 moved + sum(stay) + streams * n_tiles,
                 macs,
                 halo == "retain",
+                n_tiles,
                 room + sum(stay) + b * (streams > 0),
             )
 
@@ -245,7 +247,8 @@ CHAINS = {"vgg": VGG, "resnet": RESNET, "mobilenet": MOBILENET}
 
 
 @st.composite
-def chains(draw: st.DrawFn) -> list[Layer]:
+def chains(draw: st.DrawFn, *, any_pools: bool = False) -> list[Layer]:
+    """Layers in a row; poolings, if any, also with dilations and windows that are not square."""
     n, width = draw(st.integers(1, 2)), draw(st.sampled_from([1, 2, 4]))
     c, h, w = (draw(st.integers(low, high)) for low, high in ((1, 4), (3, 8), (3, 8)))
     layers: list[Layer] = []
@@ -253,8 +256,9 @@ def chains(draw: st.DrawFn) -> list[Layer]:
         can_pool = layers and not layers[-1].is_pool and at < 3
         kind = draw(st.sampled_from(["conv", "conv", "depthwise", *(["pool"] if can_pool else [])]))
         r = draw(st.integers(1, min(3, h, w)))
-        s = r if kind == "pool" else draw(st.integers(1, min(3, w)))
-        dilation = 1 if kind == "pool" else draw(st.integers(1, 2))
+        is_plain = kind == "pool" and not any_pools
+        s = r if is_plain else draw(st.integers(1, min(3, w)))
+        dilation = 1 if is_plain else draw(st.integers(1, 2))
         pad = draw(st.integers(0, 1))
         if (max(r, s) - 1) * dilation + 1 > min(h, w) + 2 * pad:
             dilation = 1

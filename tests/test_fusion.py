@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
-from math import inf
+from math import inf, prod
 
 import pytest
 from fusion_oracle import CHAINS, VGG, Cost, Layer, chains, group_costs, items
@@ -26,12 +26,19 @@ from loopsched.errors import EmptySpaceError, InputError
 from loopsched.fusion import FusionPlan, Pool
 from loopsched.fusion.chains import chains_of
 from loopsched.fusion.single import least_bytes
-from loopsched.fusion.tiles import best_tile
+from loopsched.fusion.tiles import Choice, best_tile
 from loopsched.problem import Problem
 
 
 def _positions(layers: Sequence[Layer]) -> list[int]:
     return [at for at, layer in enumerate(layers) if not layer.is_pool]
+
+
+def _cost(choice: Choice, last: Layer) -> Cost:
+    whole = last.n, last.p, last.q
+    tiles = prod(-(-size // one) for size, one in zip(whole, choice.tile, strict=True))
+    keeps = choice.way.halo == "retain"
+    return Cost(choice.dram_bytes, choice.macs, keeps, tiles, choice.working_set_bytes)
 
 
 class Brute:
@@ -125,9 +132,7 @@ def test_the_best_tile_of_a_whole_chain_equals_a_literal_walk(name: str) -> None
             expected = min((cost for cost in costs if cost.room <= capacity), default=None)
             assert (choice is None) == (expected is None)
             if choice is not None:
-                keeps = choice.way.halo == "retain"
-                room_ = choice.working_set_bytes
-                assert expected == Cost(choice.dram_bytes, choice.macs, keeps, room_)
+                assert expected == _cost(choice, CHAINS[name][-1])
 
 
 @pytest.mark.parametrize("name", ["vgg", "mobilenet"])
@@ -160,8 +165,7 @@ def test_the_best_tile_equals_a_literal_walk_of_all_tiles(
             if choice is None or expected is None:
                 assert choice is expected is None
                 continue
-            keeps = choice.way.halo == "retain"
-            assert expected == Cost(choice.dram_bytes, choice.macs, keeps, choice.working_set_bytes)
+            assert expected == _cost(choice, layers[-1])
 
 
 def test_feature_maps_of_the_fused_layer_accelerator() -> None:

@@ -72,9 +72,9 @@ class TestGraph:
         graph = RESIDUAL.graph()
         assert set(graph.edges) == {("a", "b"), ("a", "c"), ("b", "c"), ("c", "d")}
         assert graph.edges["a", "b"] == {
-            "values": ("a2",), "bytes": 8 * 16 * 4, "operands": ("A",), "via": ("Relu",),
+            "values": ("a2",), "bytes": 8 * 16 * 4, "operands": ("A",), "via": ("Relu_a2",),
         }  # fmt: skip
-        assert graph.edges["c", "d"]["via"] == ("Add",)
+        assert graph.edges["c", "d"]["via"] == ("Add_s",)
 
     def test_what_only_a_sum_reads_is_no_operand(self) -> None:
         assert RESIDUAL.graph().edges["a", "c"]["operands"] == ()

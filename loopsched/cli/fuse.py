@@ -144,7 +144,9 @@ def fuse(
     if form != "table":
         output.print_rows(plan.rows(), form)
         return
-    print_plan(plan, machine.name, show_loops=loops)
+    print_plan(
+        plan, machine.name, show_loops=loops, has_edges=not isinstance(chosen, tuple | Workload)
+    )
 
 
 def _given(
@@ -188,7 +190,7 @@ def _span(text: str, many: int) -> tuple[int, int]:
     return first, stop
 
 
-def print_plan(plan: FusionPlan, arch: str, *, show_loops: bool) -> None:
+def print_plan(plan: FusionPlan, arch: str, *, show_loops: bool, has_edges: bool) -> None:
     """Print a plan as a table with a summary."""
     output.print_table(_COLUMNS, [_cells(at, group) for at, group in enumerate(plan.groups)])
     if show_loops:
@@ -204,6 +206,10 @@ def print_plan(plan: FusionPlan, arch: str, *, show_loops: bool) -> None:
         output.print_text(
             f"Not counted, fused or not: {scaled(plan.sums_bytes, 'B')} that outputs take in from "
             "elsewhere, as in residual blocks."
+        )
+    if not has_edges:
+        output.print_text(
+            "A workload lists no edges: neighbours whose shapes fit count as a chain.", hang="  "
         )
     pools = [f"{link.after} -> {link.pool} -> {link.before}" for link in plan.assumed]
     if pools:

@@ -7,7 +7,8 @@ from itertools import pairwise
 
 from loopsched.fusion.extents import Piece, needs, sweep
 from loopsched.fusion.rooms import Way, buffer_positions, sides
-from loopsched.fusion.stages import Stage, Window
+from loopsched.fusion.stages import Stage
+from loopsched.network.window import Window
 
 
 def lru_bytes(stages: Sequence[Stage], tile: tuple[int, int, int], way: Way) -> int:

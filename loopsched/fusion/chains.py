@@ -8,7 +8,15 @@ from dataclasses import dataclass
 
 from loopsched.arguments import show
 from loopsched.errors import WorkloadError
-from loopsched.fusion.stages import Pool, Stage, Window, pool_stage, stage_of, why_not_fused
+from loopsched.fusion.stages import (
+    Pool,
+    Stage,
+    Windows,
+    pool_stage,
+    stage_of,
+    why_not_fused,
+)
+from loopsched.network.window import Window
 from loopsched.problem import Problem
 
 
@@ -20,14 +28,15 @@ class Link:
     ----------
     after, before : str
         Names of the two.
-    pool : Pool or None
+    pool : str
+        Such as ``pool 2x2 stride2``; empty: none.
     is_assumed : bool
         Whether the pooling is there only because the shapes ask for one.
     """
 
     after: str
     before: str
-    pool: Pool | None = None
+    pool: str = ""
     is_assumed: bool = False
 
 
@@ -64,18 +73,20 @@ class Chain:
         return tuple(stage.problem for stage in self.stages if stage.problem is not None)
 
 
-def joined(before: Stage, problem: Problem, pool: Pool | None, assume: bool) -> list[Stage] | str:
-    """Append a layer to a stage: a pooling if there is one, and the layer's; or why not.
+def joined(
+    before: Stage, problem: Problem, pools: Sequence[Pool | Windows], assume: bool
+) -> list[Stage] | str:
+    """Append a layer to a stage: poolings if there are any, and the layer's; or why not.
 
     Parameters
     ----------
     before : Stage
         A layer's.
     problem : Problem
-    pool : Pool or None
-        What is known to lie between.
+    pools : sequence of Pool, or of windows
+        What is known to lie between, in order.
     assume : bool
-        Whether a pooling may be assumed where shapes ask for one.
+        Whether a pooling may be assumed where shapes ask for one; only if none is known.
     """
     reason = why_not_fused(problem)
     if reason:
@@ -85,15 +96,15 @@ def joined(before: Stage, problem: Problem, pool: Pool | None, assume: bool) -> 
         if reason:
             return f"'{before.name}' cannot be fused: {reason}"
     found: list[Stage] = []
-    if pool is not None:
+    for pool in pools:
         before = pool_stage(pool, before)
         found.append(before)
     made = before.rows.made, before.columns.made
     next_, fault = _reader(before, problem, made)
-    if next_ is None and pool is None and assume:
+    if next_ is None and not pools and assume:
         guessed = _guessed_pool(before, problem)
         if guessed is not None:
-            return joined(before, problem, guessed, False)
+            return joined(before, problem, [guessed], False)
     if next_ is None:
         return fault
     if next_.bytes_in != before.bytes_out:
@@ -107,6 +118,8 @@ def joined(before: Stage, problem: Problem, pool: Pool | None, assume: bool) -> 
 def _reader(before: Stage, problem: Problem, made: tuple[int, int]) -> tuple[Stage | None, str]:
     """See a problem as the reader of an image of a given size, if its shapes agree."""
     size = problem.size
+    if problem.kind == "gemm" and problem.tensor("A").dims[0] != "M":
+        return None, f"'{problem.name}' reads the rows of '{before.name}' as columns"
     have = f"{before.batch} x {before.channels_out} x {made[0]} x {made[1]}"
     if problem.kind == "gemm":
         fits = size["M"] == before.batch and size["K"] == before.channels_out * math.prod(made)
@@ -178,24 +191,23 @@ def chains_of(
             if not stages:
                 stages = [first_stage(item)]
                 continue
-            more = joined(stages[-1], item, pool, assume_pooling)
+            more = joined(stages[-1], item, [pool] if pool else [], assume_pooling)
             if isinstance(more, str):
                 breaks.append(Break(stages[-1].name, item.name, more))
                 chains.append(Chain(tuple(stages), count, tuple(links)))
                 stages, links = [first_stage(item)], []
             else:
-                is_assumed = pool is None and len(more) > 1
-                lies = pool_of(more[0]) if len(more) > 1 else None
-                links.append(Link(stages[-1].name, item.name, lies, is_assumed))
+                links.append(link_of(stages[-1], more, is_assumed=pool is None))
                 stages += more
             pool = None
         chains.append(Chain(tuple(stages), count, tuple(links)))
     return tuple(chains), tuple(breaks)
 
 
-def pool_of(stage: Stage) -> Pool:
-    """Turn a pooling's stage back into the pooling."""
-    return Pool(stage.rows.taps, stage.rows.stride, stage.rows.before)
+def link_of(before: Stage, more: Sequence[Stage], *, is_assumed: bool) -> Link:
+    """Describe what `joined` appended; ``is_assumed`` is of poolings, if there are any."""
+    pools = ", ".join(stage.name for stage in more[:-1])
+    return Link(before.name, more[-1].name, pools, is_assumed and bool(pools))
 
 
 def first_stage(problem: Problem) -> Stage:
@@ -264,5 +276,5 @@ def _blocks(
 
 def _reads_itself(problem: Problem) -> bool:
     return why_not_fused(problem) is None and not isinstance(
-        joined(stage_of(problem), problem, None, False), str
+        joined(stage_of(problem), problem, [], False), str
     )

@@ -58,7 +58,8 @@ def fuse(
     objective : {'dram_bytes', 'time'}
         ``time``: the larger of multiply-accumulates over the machine's rate
         and DRAM bytes over its bandwidth, group by group.  Ties: DRAM bytes,
-        multiply-accumulates, making halos again before keeping them, room.
+        multiply-accumulates, making halos again before keeping them, fewer
+        tiles, room.
     halos : sequence of {'recompute', 'retain'}
         What groups may do where tiles overlap.
     max_layers : int, optional

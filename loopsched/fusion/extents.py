@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from loopsched.fusion.stages import Window
+from loopsched.network.window import Window
 
 if TYPE_CHECKING:
     import numpy as np

@@ -2,32 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
-from loopsched.errors import WorkloadError
-from loopsched.fusion.chains import Break, Chain, Link, first_stage, joined, pool_of
-from loopsched.fusion.stages import Stage
+from loopsched.errors import ProblemError, WorkloadError
+from loopsched.fusion.chains import Break, Chain, Link, first_stage, joined, link_of
+from loopsched.fusion.stages import Stage, Windows
 from loopsched.network.graph import Network, Node
+from loopsched.problem import Problem
 
 
 def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Operators that a tile of their input is enough for: one value at a time, one
-# position with all its channels, or a pooling, whose reach the shapes tell.
+# Operators that a tile of their input is enough for: one value at a time, or one
+# position with all its channels.
 _BY_TILE = _names(
     """
-    Abs Add AveragePool BatchNormalization Cast Ceil Celu Clip DequantizeLinear Div Dropout Elu Erf
-    Exp Flatten Floor Gelu GlobalAveragePool GlobalLpPool GlobalMaxPool HardSigmoid HardSwish
-    Identity LRN LeakyRelu Log LpPool Max MaxPool Min Mish Mul Neg PRelu Pow QuantizeLinear
-    Reciprocal ReduceMean Relu Reshape Round Selu Shrink Sigmoid Sign Softplus Softsign Sqrt
+    Abs Add BatchNormalization Cast Ceil Celu Clip DequantizeLinear Div Dropout Elu Erf Exp Flatten
+    Floor Gelu HardSigmoid HardSwish Identity LRN LeakyRelu Log Max Min Mish Mul Neg PRelu Pow
+    QuantizeLinear Reciprocal Relu Reshape Round Selu Shrink Sigmoid Sign Softplus Softsign Sqrt
     Squeeze Sub Sum Swish Tanh ThresholdedRelu Unsqueeze Where
     """
 )
-# The same for rows of a matrix product, which a tile has whole.
+# A tile is enough if their windows say so; where those are not known, shapes may tell.
+_POOLS = _names(
+    """
+    AveragePool GlobalAveragePool GlobalLpPool GlobalMaxPool LpPool MaxPool ReduceL1 ReduceL2
+    ReduceMax ReduceMean ReduceMin ReduceSum ReduceSumSquare
+    """
+)
+# Enough for rows of a matrix product, which a tile has whole.
 _BY_ROW = _names("LayerNormalization LogSoftmax RMSNormalization SkipLayerNormalization Softmax")
 
 
@@ -57,6 +64,7 @@ def network_chains(
         If the network has no layer.
     """
     graph: Any = network.graph()
+    by_name = {node.name: node for node in network.nodes}
     chains: list[Chain] = []
     breaks: list[Break] = []
     for nodes in network.chains():
@@ -65,22 +73,19 @@ def network_chains(
         for node in nodes:
             if node.problem is None:
                 continue
-            more: str | list[Stage]
             problem = node.problem.renamed(node.name)
             if not stages:
                 stages = [first_stage(problem)]
                 continue
             before = stages[-1]
-            more = _why_cut(graph, before.name, node) or joined(
-                before, problem, None, assume_pooling
-            )
+            way = _way(graph, by_name, before.name, node)
+            more = way if isinstance(way, str) else _joined(before, problem, way, assume_pooling)
             if isinstance(more, str):
                 breaks.append(Break(before.name, node.name, more))
                 chains.append(Chain(tuple(stages), nodes[0].count, tuple(links)))
                 stages, links = [first_stage(problem)], []
                 continue
-            pool = pool_of(more[0]) if len(more) > 1 else None
-            links.append(Link(before.name, node.name, pool, pool is not None))
+            links.append(link_of(before, more, is_assumed=isinstance(way, _Way) and way.is_open))
             stages += more
         if stages:
             chains.append(Chain(tuple(stages), nodes[0].count, tuple(links)))
@@ -89,23 +94,65 @@ def network_chains(
     return tuple(chains), tuple(breaks)
 
 
-def _why_cut(graph: Any, producer: str, node: Node) -> str | None:
-    """Say why a layer cannot be fused with its producer, whatever the shapes."""
-    via: Sequence[str] = graph.edges[producer, node.name]["via"]
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """The poolings on the way to a value; whether there is one of unknown windows."""
+
+    pools: tuple[Windows, ...] = ()
+    is_open: bool = False
+
+
+def _joined(before: Stage, problem: Problem, way: _Way, assume: bool) -> list[Stage] | str:
+    try:
+        return joined(before, problem, way.pools, way.is_open and assume)
+    except ProblemError as error:  # a reshaping on the way to a pooling
+        return str(error)
+
+
+def _way(graph: Any, by_name: Mapping[str, Node], producer: str, node: Node) -> _Way | str:
+    """Find what lies between a layer and its producer; or why they cannot be fused."""
     others = [
         other
         for other, _, edge in graph.in_edges(producer, data=True)
-        if not set(edge["operands"]) and other != producer
+        if not edge["operands"] and other != producer
     ]
     if others:
         return f"'{producer}' adds up with what '{others[0]}' makes"
-    problem = graph.nodes[producer]["node"].problem
-    is_matrix = problem is not None and problem.kind == "gemm"
-    allowed = _BY_TILE | _BY_ROW if is_matrix else _BY_TILE
-    more = [op for op in via if op not in allowed]
-    if more:
-        return f"{more[0]} between them may need more than a tile of '{producer}'"
-    return None
+    edge = graph.edges[producer, node.name]
+    first = node.problem.tensors[0].name if node.problem is not None else ""
+    if edge["operands"] != (first,):
+        return f"'{node.name}' reads what '{producer}' makes as {' and '.join(edge['operands'])}"
+    maker: Node = graph.nodes[producer]["node"]
+    is_matrix = maker.problem is not None and maker.problem.kind == "gemm"
+    ways = dict.fromkeys(maker.outputs, _Way())
+    found = _Way()
+    for one in (by_name[name] for name in edge["via"]):
+        own = list(dict.fromkeys(ways[name] for name in one.inputs if name in ways))
+        if len(own) > 1:
+            return f"{one.op} between them joins tensors of different windows"
+        more = _through(one, own[0], is_matrix)
+        if more is None:
+            return f"{one.op} between them may need more than a tile of '{producer}'"
+        ways |= dict.fromkeys(one.outputs, more)
+        found = more
+    return found
+
+
+def _through(node: Node, way: _Way, is_matrix: bool) -> _Way | None:
+    """Go on through an operator; None if more than a tile may be needed."""
+    if is_matrix:
+        is_by_row = node.op in _BY_ROW or (node.op in _POOLS and bool(node.windows))
+        return way if node.op in _BY_TILE or (is_by_row and not any(node.windows[:-1])) else None
+    if node.op in _BY_TILE:
+        return way
+    if node.op not in _POOLS or way.is_open:
+        return None
+    if not node.windows:
+        return _Way(is_open=True) if not way.pools else None
+    if node.windows[0] is not None or not 3 <= len(node.windows) <= 4:
+        return None
+    rows, columns = (None, *node.windows[2:])[-2:]  # one axis is an image one high
+    return _Way((*way.pools, (rows, columns))) if rows or columns else way
 
 
 def with_element_bytes(network: Network, element_bytes: int) -> Network:

@@ -8,7 +8,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 
 from loopsched.fusion.extents import Rolling, held, needs, rolling
-from loopsched.fusion.stages import Stage, Window
+from loopsched.fusion.stages import Stage
+from loopsched.network.window import Window
 
 if TYPE_CHECKING:
     import numpy as np

@@ -2,43 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from loopsched.arguments import Checker
 from loopsched.errors import ProblemError
 from loopsched.footprint import tensor_bytes
+from loopsched.network.window import Window
 from loopsched.problem import Axis, Problem
 
-
-@dataclass(frozen=True, slots=True)
-class Window:
-    """How outputs along one image axis reach into the input.
-
-    Parameters
-    ----------
-    read, made : int
-        Stored positions of the input; positions of the output.
-    taps, stride, dilation, before : int
-        Filter or window size; its steps; padding in front.
-
-    Examples
-    --------
-    >>> bin(Window(read=8, made=4, taps=3, stride=2, dilation=1, before=1).reach(1))
-    '0b1110'
-    """
-
-    read: int
-    made: int
-    taps: int = 1
-    stride: int = 1
-    dilation: int = 1
-    before: int = 0
-
-    def reach(self, position: int) -> int:
-        """Mark the stored positions that one output position reads, as bits."""
-        first = position * self.stride - self.before
-        places = (first + tap * self.dilation for tap in range(self.taps))
-        return sum(1 << place for place in places if 0 <= place < self.read)
+# Along the height and along the width; None: every position for itself.
+Windows = tuple[Window | None, Window | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,25 +175,51 @@ def _window(problem: Problem, axis: Axis) -> Window:
     return Window(axis.size or reached, made, taps, stride, dilation, -axis.offset)
 
 
-def pool_stage(pool: Pool, after: Stage) -> Stage:
+def pool_stage(pool: Pool | Windows, after: Stage) -> Stage:
     """Make the stage of a pooling behind a layer.
 
     Raises
     ------
     ProblemError
-        If its window is larger than what it reads.
+        If its windows do not fit what they read.
     """
-    windows = []
-    for side in (after.rows, after.columns):
-        made = pool.made(side.made)
-        if not made:
-            raise ProblemError(
-                f"{pool} after '{after.name}': its window is larger than the {side.made} positions "
-                "that it reads"
-            )
-        windows.append(Window(side.made, made, pool.window, pool.step, 1, pool.padding))
+    have = after.rows.made, after.columns.made
+    given = _pooled(pool, after) if isinstance(pool, Pool) else pool
+    rows, columns = (window or Window(size, size) for window, size in zip(given, have, strict=True))
+    if (rows.read, columns.read) != have:
+        raise ProblemError(
+            f"a pooling of {rows.read} x {columns.read} positions cannot read the {have[0]} x "
+            f"{have[1]} that '{after.name}' makes"
+        )
+    name = str(pool) if isinstance(pool, Pool) else _pool_name(rows, columns)
     width = after.bytes_out
     return Stage(
-        str(pool), None, after.batch, after.channels_out, after.channels_out,
-        windows[0], windows[1], width, width, by_channel=True,
+        name, None, after.batch, after.channels_out, after.channels_out,
+        rows, columns, width, width, by_channel=True,
     )  # fmt: skip
+
+
+def _pooled(pool: Pool, after: Stage) -> Windows:
+    rows, columns = (
+        Window(side.made, pool.made(side.made), pool.window, pool.step, 1, pool.padding)
+        for side in (after.rows, after.columns)
+    )
+    for window in (rows, columns):
+        if not window.made:
+            raise ProblemError(
+                f"{pool} after '{after.name}': its window is larger than the {window.read} "
+                "positions that it reads"
+            )
+    return rows, columns
+
+
+def _pool_name(rows: Window, columns: Window) -> str:
+    def both(of: Callable[[Window], int]) -> str:
+        return "x".join(str(one) for one in dict.fromkeys((of(rows), of(columns))))
+
+    dilation, pad = both(lambda one: one.dilation), both(lambda one: one.before)
+    return (
+        f"pool {rows.taps}x{columns.taps} stride{both(lambda one: one.stride)}"
+        + (f" dil{dilation}" if dilation != "1" else "")
+        + (f" pad{pad}" if pad != "0" else "")
+    )

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[np.int64] | NDArray[np.float64]
 
-# What is made small, DRAM bytes, multiply-accumulates, whether halos are kept, room.
-_Key = tuple[float, int, int, bool, int]
+# What is made small, DRAM bytes, multiply-accumulates, whether halos are kept, tiles, room.
+_Key = tuple[float, int, int, bool, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ def best_tile(
     """Find the tile that moves the fewest bytes, or takes the least time; None if none fits.
 
     Ties: DRAM bytes, then multiply-accumulates, then making halos again before
-    keeping them, then room.
+    keeping them, then fewer tiles, then less room.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ def best_tile(
     ...     found = best_tile([layer, layer], 8192, [halo])
     ...     print(found.tile, found.dram_bytes, found.macs, found.working_set_bytes)
     (1, 16, 32) 18560 1216512 6080
-    (1, 1, 1) 17536 1179648 2225
+    (1, 11, 32) 17536 1179648 8160
     """
     _check_size(stages)
     least = compulsory_bytes(stages)
@@ -169,7 +169,7 @@ def _least(
         fits = room <= capacity_bytes
         if not fits.any():
             continue
-        keys: list[Numbers] = [moved, macs, room]
+        keys: list[Numbers] = [moved, macs, n_tiles, room]
         if pace is not None:
             keys.insert(0, np.maximum(macs / pace.macs_per_s, moved / pace.bytes_per_s))
         at = _first_least(keys, fits)
@@ -179,7 +179,7 @@ def _least(
         )  # fmt: skip
         retains = way.halo == "retain"
         first = float(keys[0][at]), chosen.dram_bytes, chosen.macs
-        key = (*first, retains, chosen.working_set_bytes)
+        key = (*first, retains, int(n_tiles[at]), chosen.working_set_bytes)
         if best is None or key < best[0]:
             best = key, chosen
     return best

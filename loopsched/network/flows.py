@@ -50,8 +50,10 @@ class _Flows:
         """Note where a node's outputs come from."""
         if host is None:
             return
-        own = next((name for name in node.inputs if self.host.get(name) == host), None)
-        via = () if node.name == host or own is None else (*self.via[own], node.op)
+        all_own = [name for name in node.inputs if self.host.get(name) == host]
+        own = all_own[0] if all_own else None
+        before = (one for name in all_own for one in self.via[name])
+        via = () if node.name == host or own is None else (*dict.fromkeys(before), node.name)
         for name in node.outputs:
             self.host[name] = host
             self.via[name] = via
@@ -76,7 +78,8 @@ def layer_graph(network: Network) -> nx.DiGraph[str]:
         ``bytes`` (their size, each once), ``operands`` (tensors of the
         consumer's problem that they are; none where only an operator done
         with the consumer reads them, such as the sum of a residual block) and
-        ``via`` (operators between the producer and the first value).
+        ``via`` (names of all operators on the way from the producer to the
+        first value).
 
     Examples
     --------
@@ -91,7 +94,7 @@ def layer_graph(network: Network) -> nx.DiGraph[str]:
     >>> graph = layer_graph(Network("mine", nodes, values, outputs=("u",)))
     >>> edge = graph.edges["a", "b"]
     >>> edge["values"], edge["bytes"], edge["operands"], edge["via"]
-    (('z',), 24, ('A',), ('Relu',))
+    (('z',), 24, ('A',), ('relu',))
     >>> graph.nodes["b"]["outputs"]
     ('u',)
     """

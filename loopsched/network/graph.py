@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 
 from loopsched.arguments import Checker, show
 from loopsched.errors import WorkloadError
+from loopsched.network.window import Window
 from loopsched.problem import Problem
 from loopsched.workload import Workload
 
@@ -80,6 +81,10 @@ class Node:
         only moves, names or makes data.  ``unsupported``: has work that no
         nest says; ``why`` says why.  By default what the others imply.
     why : str
+    windows : tuple of Window or None
+        Of poolings, and of means and sums over axes: what an output reads, one
+        for each axis of the first input; None: its own position.  Empty: not
+        known, or nothing of the kind.
 
     Examples
     --------
@@ -96,6 +101,7 @@ class Node:
     count: int = 1
     role: Role | Literal[""] = ""
     why: str = ""
+    windows: tuple[Window | None, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.role:

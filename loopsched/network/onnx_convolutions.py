@@ -81,7 +81,7 @@ def convolution(view: View, weight: int = 1) -> list[Part]:
     rank = _rank(image, filters)
     strides, dilations, window = _window(view, filters, rank)
     large = image[2:]
-    begins, ends = _pads(view, large, window, strides, dilations)
+    begins, ends = pads(view, large, window, strides, dilations)
     reaches = _reaches(window, dilations)
     small = tuple(
         (size + begin + end - reach) // stride + 1
@@ -153,20 +153,21 @@ def _reaches(window: tuple[int, ...], dilations: tuple[int, ...]) -> tuple[int, 
     return tuple((size - 1) * step + 1 for size, step in zip(window, dilations, strict=True))
 
 
-def _pads(
+def pads(
     view: View,
     large: tuple[int, ...],
     window: tuple[int, ...],
     strides: tuple[int, ...],
     dilations: tuple[int, ...],
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Find the padding before and behind every axis, of a convolution or a pooling."""
     rank = len(large)
     automatic = view.word("auto_pad", "NOTSET")
     if automatic in ("NOTSET", ""):
-        pads = view.integers("pads", (0,) * (2 * rank))
-        if min(pads) < 0:
+        given = view.integers("pads", (0,) * (2 * rank))
+        if min(given) < 0:
             raise UnsayableError("negative pads cut the input")
-        return pads[:rank], pads[rank:]
+        return given[:rank], given[rank:]
     if automatic == "VALID":
         return (0,) * rank, (0,) * rank
     if automatic not in ("SAME_UPPER", "SAME_LOWER"):

@@ -13,6 +13,7 @@ from loopsched.network.onnx_operator import Flat, Operator
 from loopsched.network.onnx_type import Type
 from loopsched.network.onnx_types import Known
 from loopsched.network.onnx_view import Part, UnsayableError, View
+from loopsched.network.onnx_windows import windows_of
 from loopsched.network.operators import CONTRIBUTED, role_of
 from loopsched.problem import Problem
 
@@ -151,6 +152,7 @@ class _Builder:
                 count=count or 1,
                 role=role,
                 why=why,
+                windows=windows_of(self.view(operator)) if role == "vector" else (),
             )
 
     def judge(self, operator: Operator, count: int | None) -> tuple[list[Part], Role, str]:
@@ -173,7 +175,7 @@ class _Builder:
             why = f"in the loop {changed[0][:60]!r} shapes change from step to step"
             return [], "unsupported", why
         try:
-            found = builder(View(operator, self.types, self.makers, self.readers, self.open))
+            found = builder(self.view(operator))
         except UnsayableError as error:
             return [], "unsupported", str(error)
         except InputError as error:
@@ -181,6 +183,9 @@ class _Builder:
         if max(count * part.count for part in found) >= MAX_COUNT:
             return [], "unsupported", "it runs more than 2**60 times"
         return found, "layer", ""
+
+    def view(self, operator: Operator) -> View:
+        return View(operator, self.types, self.makers, self.readers, self.open)
 
     def count(self, operator: Operator) -> int | None:
         """How often an operator runs; None if a loop's length is not known."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from .mutant import In
 
-_stages = In("fusion/stages.py", "test_fusion.py")
-_stages.broken(
+_window = In("network/window.py", "test_fusion.py")
+_window.broken(
     "fusion-padding-outside",
     "windows are not shifted by the padding in front",
     "first = position * self.stride - self.before",
@@ -48,6 +48,30 @@ _weights.broken(
     "room = np.maximum(spare, 0)",
 )
 
+_tiles = In("fusion/tiles.py", "test_fusion.py")
+_tiles.broken(
+    "fusion-least-room-first",
+    "of equal tiles those with the least room are taken, however many there are",
+    "[moved, macs, n_tiles, room]",
+    "[moved, macs, room, n_tiles]",
+)
+
+_graphs = In("fusion/graphs.py", "test_fusion_models.py")
+_graphs.broken(
+    "fusion-any-operand-passes",
+    "a layer is fused with what it reads as another operand than the first",
+    'if edge["operands"] != (first,):',
+    'if edge["operands"] == (first, first):',
+)
+
+_windows = In("network/onnx_windows.py", "test_fusion_models.py")
+_windows.broken(
+    "network-pools-without-pads",
+    "windows of poolings are not shifted by the padding in front",
+    "axes = zip(large, small, taps, strides, dilations, before, strict=True)",
+    "axes = zip(large, small, taps, strides, dilations, [0] * len(taps), strict=True)",
+)
+
 _cuts = In("fusion/cuts.py", "test_fusion.py")
 _cuts.broken(
     "fusion-pairs-only",
@@ -80,6 +104,17 @@ _residents.broken(
 
 FUSION = tuple(
     one
-    for file in (_stages, _extents, _rooms, _weights, _cuts, _caches, _residents)
+    for file in (
+        _window,
+        _extents,
+        _rooms,
+        _weights,
+        _tiles,
+        _graphs,
+        _windows,
+        _cuts,
+        _caches,
+        _residents,
+    )
     for one in file.mutants
 )

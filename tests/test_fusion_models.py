@@ -1,0 +1,205 @@
+"""Fused groups of ONNX models: what lies between two layers, as the model has it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from fusion_oracle import Layer, chains, group_costs
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from onnx.reference import ReferenceEvaluator
+
+from loopsched import fuse, load_onnx
+from loopsched.fusion.graphs import network_chains
+from loopsched.fusion.tiles import best_tile
+from loopsched.network.graph import Network
+from tests.onnx_models import Model, resnet50, save
+
+
+def _conv(model: Model, x: Any, name: str, k: int, c: int, **given: Any) -> Any:
+    r, s = given.pop("kernel_shape", (1, 1))
+    weight = model.weight(f"{name}.w", k, c // given.get("group", 1), r, s)
+    return model.add("Conv", x, weight, name=name, kernel_shape=[r, s], **given)
+
+
+def _groups(model: Model, folder: Path, capacity: int = 2**20) -> list[tuple[str, ...]]:
+    return [group.layers for group in fuse(_network(model, folder), capacity).groups]
+
+
+def _network(model: Model, folder: Path) -> Network:
+    return load_onnx(model.save(folder))
+
+
+def _model_of(layers: list[Layer]) -> Model:
+    model = Model()
+    first = layers[0]
+    x: Any = model.input("x", [first.n, first.c, first.h, first.w])
+    for at, layer in enumerate(layers):
+        shape = {"kernel_shape": [layer.r, layer.s], "strides": [layer.stride] * 2}
+        shape |= {"pads": [layer.pad] * 4, "dilations": [layer.dilation] * 2}
+        if layer.is_pool:
+            x = model.add("MaxPool", x, **shape)
+        else:
+            groups = layer.c if layer.depthwise else 1
+            x = _conv(model, x, f"layer{at}", layer.made, layer.c, group=groups, **shape)
+        x = model.add("Relu", x)
+    model.output(x)
+    return model
+
+
+@settings(
+    deadline=None, max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(chains(any_pools=True), st.data())
+def test_groups_of_models_equal_a_literal_walk(
+    tmp_path: Path, layers: list[Layer], data: st.DataObject
+) -> None:
+    if sum(not layer.is_pool for layer in layers) < 2:
+        return
+    layers = [replace(layer, element_bytes=4) for layer in layers]
+    found, breaks = network_chains(_network(_model_of(layers), tmp_path))
+    assert (len(found), breaks) == (1, ())
+    costs = {cost for _, cost in group_costs(layers)}
+    room = data.draw(st.sampled_from(sorted({cost.room for cost in costs})))
+    choice = best_tile(found[0].stages, room)
+    least = min(cost for cost in costs if cost.room <= room)
+    assert choice is not None
+    assert (choice.dram_bytes, choice.macs) == (least.moved, least.macs)
+    assert choice.working_set_bytes == least.room
+
+
+_POOLS: list[tuple[str, dict[str, Any]]] = [
+    ("MaxPool", {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 0, 1]}),
+    ("MaxPool", {"kernel_shape": [3, 3], "strides": [2, 2], "ceil_mode": 1}),
+    ("MaxPool", {"kernel_shape": [2, 3], "dilations": [3, 2], "strides": [1, 2]}),
+    ("MaxPool", {"kernel_shape": [3, 3], "strides": [2, 3], "auto_pad": "SAME_UPPER"}),
+    ("AveragePool", {"kernel_shape": [2, 2], "strides": [2, 2], "auto_pad": "SAME_LOWER"}),
+    ("AveragePool", {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "strides": [2, 2]}),
+    ("GlobalAveragePool", {}),
+    ("GlobalMaxPool", {}),
+    ("ReduceMean", {"axes": [2, 3]}),
+    ("ReduceMean", {"axes": [3]}),
+    ("ReduceMax", {"axes": [-2]}),
+]
+
+
+@pytest.mark.parametrize(("op", "given_"), _POOLS)
+def test_windows_are_what_the_evaluator_reads(
+    tmp_path: Path, op: str, given_: dict[str, Any]
+) -> None:
+    high, wide = 7, 8
+    model = Model(opset=12)
+    x = model.input("x", [1, 1, high, wide])
+    model.output(model.add(op, x, name="pool", **given_))
+    run = ReferenceEvaluator(model.proto())
+    (node,) = _network(model, tmp_path).nodes
+    rows, columns = node.windows[2:]
+    base = np.zeros((1, 1, high, wide), np.float32)
+    (idle,) = run.run(None, {"x": base})
+    for row, column in product(range(high), range(wide)):
+        base[0, 0, row, column] = 1
+        (lit,) = run.run(None, {"x": base})
+        base[0, 0, row, column] = 0
+        for p, q in product(*map(range, idle.shape[2:])):
+            reads_row = p == row if rows is None else rows.reach(p) >> row & 1
+            reads_column = q == column if columns is None else columns.reach(q) >> column & 1
+            assert bool(reads_row and reads_column) == (lit[0, 0, p, q] != idle[0, 0, p, q])
+
+
+@pytest.mark.parametrize(
+    ("rank", "made", "keeps", "axes"),
+    [(3, (2, 5), 0, {2}), (4, (2, 3), 0, {2, 3}), (2, (2, 1), 1, {1})],
+)
+def test_axes_given_as_numbers_are_found_by_shapes(
+    tmp_path: Path, rank: int, made: tuple[int, ...], keeps: int, axes: set[int]
+) -> None:
+    model = Model(opset=18)
+    shape = [2, 5, 7][:rank] if rank < 4 else [2, 3, 5, 7]
+    x = model.input("x", shape)
+    model.output(
+        model.add("ReduceMean", x, model.number(*sorted(axes)), name="mean", keepdims=keeps)
+    )
+    (node,) = _network(model, tmp_path).nodes
+    assert {at for at, window in enumerate(node.windows) if window} == axes
+
+
+def test_nothing_of_resnet_is_assumed(tmp_path: Path) -> None:
+    network = load_onnx(save(resnet50().proto(), tmp_path, "resnet"))
+    plan = fuse(network, 2**20)
+    assert plan.assumed == ()
+    pools = {link.before: link.pool for link in plan.links if link.pool}
+    assert pools == {} or set(pools.values()) <= {"pool 3x3 stride2 pad1", "pool 7x7 stride7"}
+    (pool,) = (node for node in network.nodes if node.op == "MaxPool")
+    rows = pool.windows[2]
+    assert rows is not None
+    assert (rows.read, rows.made, rows.taps, rows.stride, rows.before) == (112, 56, 3, 2, 1)
+
+
+def test_overlapping_windows_have_halos(tmp_path: Path) -> None:
+    model = Model()
+    x = _conv(model, model.input("x", [1, 2, 9, 9]), "a", 2, 2)
+    x = model.add("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2])
+    model.output(_conv(model, x, "b", 2, 2))
+    plan = fuse(_network(model, tmp_path), 150, halos=["recompute"])
+    assert [link.pool for link in plan.links] == ["pool 3x3 stride2"]
+    assert plan.groups[0].is_fused
+    assert plan.groups[0].extra_macs > 0
+
+
+def test_a_second_operand_is_not_passed_on_by_rows(tmp_path: Path) -> None:
+    model = Model()
+    y = model.add("MatMul", model.input("x", [8, 8]), model.weight("u", 8, 8), name="a")
+    model.output(model.add("MatMul", model.weight("v", 8, 8), y, name="b"))
+    plan = fuse(_network(model, tmp_path), 4096)
+    assert [group.layers for group in plan.groups] == [("a",), ("b",)]
+    assert plan.breaks[0].reason == "'b' reads what 'a' makes as B"
+
+
+@pytest.mark.parametrize("transposed", [0, 1])
+def test_a_transposed_operand_is_not_passed_on_by_rows(tmp_path: Path, transposed: int) -> None:
+    model = Model()
+    y = model.add("Gemm", model.input("x", [8, 8]), model.weight("u", 8, 8), name="a")
+    model.output(model.add("Gemm", y, model.weight("v", 8, 8), name="b", transA=transposed))
+    assert _groups(model, tmp_path) == ([("a",), ("b",)] if transposed else [("a", "b")])
+
+
+@pytest.mark.parametrize(("op", "is_apart"), [("GlobalAveragePool", True), ("Sigmoid", False)])
+def test_an_image_times_its_own_mean_needs_all_of_it(
+    tmp_path: Path, op: str, *, is_apart: bool
+) -> None:
+    model = Model()
+    y = _conv(model, model.input("x", [1, 2, 6, 6]), "a", 2, 2)
+    scaled = model.add("Mul", y, model.add(op, y))
+    model.output(_conv(model, scaled, "b", 2, 2))
+    assert _groups(model, tmp_path) == ([("a",), ("b",)] if is_apart else [("a", "b")])
+
+
+@pytest.mark.parametrize(("axis", "is_apart"), [(-1, False), (2, False), (1, True)])
+@pytest.mark.parametrize("op", ["LayerNormalization", "ReduceMean", "Softmax"])
+def test_rows_are_mixed_by_norms_over_more_than_rows(
+    tmp_path: Path, op: str, axis: int, *, is_apart: bool
+) -> None:
+    model = Model(opset=17)
+    y = model.add("MatMul", model.input("x", [1, 8, 8]), model.weight("u", 8, 8), name="a")
+    if op == "ReduceMean":
+        z = model.add("Sub", y, model.add(op, y, axes=[axis]))
+    elif op == "LayerNormalization":
+        z = model.add(op, y, model.weight("scale", *[8] * (1 if axis != 1 else 2)), axis=axis)
+    else:
+        z = model.add(op, y, axis=axis)
+    model.output(model.add("MatMul", z, model.weight("v", 8, 8), name="b"))
+    assert _groups(model, tmp_path) == ([("a",), ("b",)] if is_apart else [("a", "b")])
+
+
+def test_a_reshaped_image_is_not_pooled_as_it_was(tmp_path: Path) -> None:
+    model = Model()
+    y = _conv(model, model.input("x", [1, 2, 4, 4]), "a", 2, 2)
+    y = model.add("Reshape", y, model.number(1, 2, 2, 8))
+    y = model.add("MaxPool", y, kernel_shape=[1, 2], strides=[1, 2])
+    model.output(_conv(model, y, "b", 2, 2))
+    assert _groups(model, tmp_path) == [("a",), ("b",)]
