@@ -367,14 +367,13 @@ def test_csv_results_are_refused_by_their_reason(
 class Tab:
     """A page that is open, with all that it asked for and complained of."""
 
-    def __init__(self, context: Any, place: str) -> None:
-        self.page = context.new_page()
+    def __init__(self, page: Any) -> None:
+        self.page = page
         self.requests: list[str] = []
         self.complaints: list[str] = []
-        self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.on("console", lambda said: self.complaints.append(said.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.goto(place)
+        page.on("request", lambda request: self.requests.append(request.url))
+        page.on("console", lambda said: self.complaints.append(said.text))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
 
     def text(self, selector: str) -> str:
         return re.sub(r"\s+", " ", str(self.page.inner_text(selector))).strip()
@@ -418,25 +417,33 @@ def place(text: str, tmp_path_factory: pytest.TempPathFactory) -> str:
     return target.as_uri()
 
 
-def opened(browser: Any, place: str, width: int) -> Iterator[Tab]:
-    context = browser.new_context(viewport={"width": width, "height": 900})
-    found = Tab(context, place)
-    yield found
-    assert found.complaints == []
+@pytest.fixture(scope="module")
+def only_tab(browser: Any) -> Tab:
+    """One tab for all tests, as each new one takes a process of its own."""
+    return Tab(browser.new_page())
+
+
+def opened(tab: Tab, place: str, width: int) -> Iterator[Tab]:
+    tab.page.goto("about:blank")
+    tab.requests.clear()
+    tab.complaints.clear()
+    tab.page.set_viewport_size({"width": width, "height": 900})
+    tab.page.goto(place)
+    yield tab
+    assert tab.complaints == []
     # The page itself, and an icon of no bytes: nothing else was asked for.
-    assert {url.split("#")[0] for url in found.requests} <= {place, "data:,"}
-    assert found.page.evaluate("document.documentElement.scrollWidth") == width
-    context.close()
+    assert {url.split("#")[0] for url in tab.requests} <= {place, "data:,"}
+    assert tab.page.evaluate("document.documentElement.scrollWidth") == width
 
 
 @pytest.fixture(params=[1280, 400], ids=["wide", "phone"])
-def tab(request: pytest.FixtureRequest, browser: Any, place: str) -> Iterator[Tab]:
-    yield from opened(browser, place, request.param)
+def tab(request: pytest.FixtureRequest, only_tab: Tab, place: str) -> Iterator[Tab]:
+    yield from opened(only_tab, place, request.param)
 
 
 @pytest.fixture
-def wide(browser: Any, place: str) -> Iterator[Tab]:
-    yield from opened(browser, place, 1280)
+def wide(only_tab: Tab, place: str) -> Iterator[Tab]:
+    yield from opened(only_tab, place, 1280)
 
 
 def first(tab: Tab, selector: str) -> Any:
@@ -788,7 +795,7 @@ def test_the_command_gives_the_same_bytes(wide: Tab, capsys: pytest.CaptureFixtu
 
 
 @in_browser
-def test_words_are_those_of_the_search(browser: Any, tmp_path: Path) -> None:
+def test_words_are_those_of_the_search(only_tab: Tab, tmp_path: Path) -> None:
     problem = gemm(m=2**20, n=2**19, k=2**20 - 1)
     arch = buffer_arch(capacity_bytes=10**5)
     schedule = Schedule.of(Loop(dim, size) for dim, size in problem.sizes)
@@ -797,7 +804,7 @@ def test_words_are_those_of_the_search(browser: Any, tmp_path: Path) -> None:
     row |= {"objective": "dram_bytes", "proven": False, "gap": 0.0625, "space_size": 10**400}
     target = tmp_path / "page.html"
     target.write_text(report_html([row], {0: problem}, arch), encoding="utf-8")
-    for tab in opened(browser, target.as_uri(), 1280):
+    for tab in opened(only_tab, target.as_uri(), 1280):
         said = "the least DRAM traffic that was found, at most 6.2 % above the least"
         assert said in tab.text("#verdict")
         # Nothing says what command would find the problem again.
@@ -830,27 +837,24 @@ def test_the_slope_is_drawn_where_there_is_a_curve(wide: Tab) -> None:
 
 
 @in_browser
-def test_no_connection_can_be_made(browser: Any, place: str) -> None:
-    context = browser.new_context()
-    page = context.new_page()
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.url))
-    page.goto(place)
-    outcome = page.evaluate("fetch('http://127.0.0.1:9/').then(() => 'sent', () => 'refused')")
-    assert outcome == "refused"
-    assert [url for url in asked if url != "data:,"] == [place]
-    assert page.evaluate("document.querySelectorAll('img, iframe, script[src]').length") == 0
-    context.close()
+def test_no_connection_can_be_made(only_tab: Tab, place: str) -> None:
+    only_tab.page.goto(place)
+    only_tab.requests.clear()
+    ask = "fetch('http://127.0.0.1:9/').then(() => 'sent', () => 'refused')"
+    assert only_tab.page.evaluate(ask) == "refused"
+    assert only_tab.requests == []
+    assert "Content Security Policy" in " ".join(only_tab.complaints)
+    assert (
+        only_tab.page.evaluate("document.querySelectorAll('img, iframe, script[src]').length") == 0
+    )
 
 
 @in_browser
-def test_page_follows_the_colours_that_are_preferred(browser: Any, place: str) -> None:
+def test_page_follows_the_colours_that_are_preferred(wide: Tab) -> None:
     grounds = []
     for scheme in ("light", "dark"):
-        context = browser.new_context(color_scheme=scheme)
-        page = context.new_page()
-        page.goto(place)
-        colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
+        wide.page.emulate_media(color_scheme=scheme)
+        colour = wide.page.evaluate("getComputedStyle(document.body).backgroundColor")
         grounds.append(sum(map(int, re.findall(r"\d+", colour))))
-        context.close()
+    wide.page.emulate_media(color_scheme="null")
     assert grounds[0] > 600 > 150 > grounds[1]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import copy
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,9 +37,42 @@ def _cases() -> dict[str, list[Case]]:
         "huge": list(layer_cases([gemm(m=2**20, n=2**19, k=2**20 - 1)], archs[1:], 20, 5)),
         "texts": list(text_cases(layers, 200, 5)),
     }
+    found["spoilt"], found["too large"] = _spoilt(), _too_large()
     chosen = layers[::25]
     found["best"] = [case(one, search(one, TITAN_V).schedule, TITAN_V) for one in chosen]
     return found
+
+
+def _spoilt() -> list[Case]:
+    """A case that is right, one with another last digit, and one that lacks a value."""
+    problem = gemm(m=100, n=100, k=100)
+    one = case(problem, parse_schedule("M:100 N:100 K:100 M:7", problem), TITAN_V)
+    wrong, lacking = copy.deepcopy(one), copy.deepcopy(one)
+    bits = wrong["expected"]["levels"][1]["time_s"]
+    wrong["expected"]["levels"][1]["time_s"] = bits[:-1] + ("0" if bits[-1] != "0" else "1")
+    del lacking["expected"]["levels"][0]["tensors"][0]["footprint_bytes"]
+    return [one, wrong, lacking]
+
+
+def _too_large() -> list[Case]:
+    long = affine({"X": 2**59}, {"a": "X", "b": "X"}, element_bytes=1)
+    large = affine({"X": 2**26, "Y": 2**26}, {"a": "X Y", "b": "X"}, element_bytes=1)
+    wanted = {
+        long: "problem 'X576460752303423488': a size is not from 1 to 2^53 - 1",
+        large: "problem 'X67108864 Y67108864': 2^52 bytes or more are not counted here",
+    }
+    arch = arch_data(buffer_arch(capacity_bytes=2**60))
+    return [
+        {
+            "kind": "evaluate",
+            "problem": problem_data(problem),
+            "schedule": schedule_data(Schedule(())),
+            "arch": arch,
+            "options": {},
+            "expected": {"error": message},
+        }
+        for problem, message in wanted.items()
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +88,9 @@ def verdict(
     return run_in_page(every, tmp_path_factory.mktemp("page"))
 
 
-@pytest.mark.parametrize("part", ["small problems", "real layers", "huge", "texts", "best"])
+@pytest.mark.parametrize(
+    "part", ["small problems", "real layers", "huge", "texts", "best", "too large"]
+)
 def test_page_says_what_the_library_says(
     part: str, cases: dict[str, list[Case]], verdict: dict[str, Any]
 ) -> None:
@@ -82,40 +117,12 @@ def test_cases_hold_what_they_are_for(cases: dict[str, list[Case]]) -> None:
     assert most > 2**53
 
 
-def test_a_difference_is_seen(tmp_path: Path) -> None:
-    problem = gemm(m=100, n=100, k=100)
-    one = case(problem, parse_schedule("M:100 N:100 K:100 M:7", problem), TITAN_V)
-    wrong = json.loads(json.dumps(one))
-    bits = wrong["expected"]["levels"][1]["time_s"]
-    wrong["expected"]["levels"][1]["time_s"] = bits[:-1] + ("0" if bits[-1] != "0" else "1")
-    lacking = json.loads(json.dumps(one))
-    del lacking["expected"]["levels"][0]["tensors"][0]["footprint_bytes"]
-    found = run_in_page([one, wrong, lacking], tmp_path)
-    assert [each["case"] for each in found["wrong"]] == [1, 2]
-    assert ".levels[1].time_s" in found["wrong"][0]["differences"][0]
-    assert "on one side only" in found["wrong"][1]["differences"][0]
-
-
-def test_page_refuses_what_it_could_not_count_exactly(tmp_path: Path) -> None:
-    long = affine({"X": 2**59}, {"a": "X", "b": "X"}, element_bytes=1)
-    large = affine({"X": 2**26, "Y": 2**26}, {"a": "X Y", "b": "X"}, element_bytes=1)
-    wanted = {
-        long: "problem 'X576460752303423488': a size is not from 1 to 2^53 - 1",
-        large: "problem 'X67108864 Y67108864': 2^52 bytes or more are not counted here",
-    }
-    arch = arch_data(buffer_arch(capacity_bytes=2**60))
-    cases = [
-        {
-            "kind": "evaluate",
-            "problem": problem_data(problem),
-            "schedule": schedule_data(Schedule(())),
-            "arch": arch,
-            "options": {},
-            "expected": {"error": message},
-        }
-        for problem, message in wanted.items()
-    ]
-    assert run_in_page(cases, tmp_path)["wrong"] == []
+def test_a_difference_is_seen(cases: dict[str, list[Case]], verdict: dict[str, Any]) -> None:
+    places = [(name, at) for name, some in cases.items() for at in range(len(some))]
+    found = {places[one["case"]]: one["differences"] for one in verdict["wrong"]}
+    assert list(found) == [("spoilt", 1), ("spoilt", 2)]
+    assert ".levels[1].time_s" in found["spoilt", 1][0]
+    assert "on one side only" in found["spoilt", 2][0]
 
 
 def test_bounds_go_along_for_every_capacity_that_counts() -> None:
