@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from loopsched import gemm, load_arch, load_workload, network_curve, traffic_curve
+from loopsched import Curve, gemm, load_arch, load_workload, network_curve, traffic_curve
 from loopsched.cli import run
 from loopsched.curves.digest import digest_row
 
@@ -56,7 +57,7 @@ def test_network_is_one_curve(capsys: pytest.CaptureFixture[str]) -> None:
     assert int(row["L2_dram_bytes"]) == whole.at(4_718_592)
     assert int(row["n_steps"]) == len(whole)
     points = call(capsys, "alexnet", "-l", "6", "-l", "7", "--network", "--points")
-    assert "schedule" not in points
+    assert points.splitlines()[0].split() == ["problem", "capacity", "traffic"]
 
 
 def test_policy(capsys: pytest.CaptureFixture[str]) -> None:
@@ -106,8 +107,32 @@ def test_files(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     assert [int(row["capacity_bytes"]) for row in rows] == list(curve.capacities_bytes)
 
 
+@pytest.mark.parametrize("network", [[], ["--network"]])
+def test_an_interruption_leaves_what_is_done(
+    network: list[str],
+    capsys: pytest.CaptureFixture[str],
+    folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def one(*_: object, **__: object) -> Iterator[Curve]:
+        yield traffic_curve(gemm(m=24, n=20, k=16))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("loopsched.curves.network.workload_curves", one)
+    files = ["--out", "rows.jsonl", "--plot", "a.csv"]
+    assert run(["curve", "alexnet", *network, *files]) == 130
+    out = capsys.readouterr().out
+    if network:  # a sum of some layers is not the network's
+        assert out == ""
+        assert not (folder / "a.csv").exists()
+        return
+    assert "1 of 8 layers" in out
+    assert len((folder / "rows.jsonl").read_text().splitlines()) == 1
+    assert "m24 n20 k16" in (folder / "a.csv").read_text()
+
+
 def test_bytes_do_not_depend_on_jobs(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
-    chosen = ["vgg16", "-l", "0", "-l", "3", "-l", "11"]
+    chosen = ["alexnet", "-l", "0", "-l", "6", "-l", "7"]
     one = call(capsys, *chosen, "--points", "--format", "csv")
     assert call(capsys, *chosen, "--points", "--format", "csv", "--jobs", "2") == one
 
@@ -120,10 +145,16 @@ def test_bytes_do_not_depend_on_jobs(capsys: pytest.CaptureFixture[str], folder:
         ([SMALL, "--plot", "a.gif"], 3, "a plot ends in"),
         ([SMALL, "--jobs", "0"], 2, "0 is not in the range"),
         ([SMALL, "--show", "time"], 2, "'time' is not one of"),
+        ([SMALL, "--element-bytes", "8", "--out", "a.csv"], 3, "no rate for elements of 8 bytes"),
         (["gemm:m=2000000,n=2000000,k=200000"], 3, "more bytes than fit into 64 bits"),
     ],
 )
 def test_bad_input(
-    arguments: list[str], status: int, message: str, capsys: pytest.CaptureFixture[str]
+    arguments: list[str],
+    status: int,
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    folder: Path,
 ) -> None:
     assert message in call(capsys, *arguments, status=status)
+    assert not list(folder.iterdir())

@@ -100,16 +100,21 @@ def curve(
     from loopsched.arch_file import load_arch
     from loopsched.curves import _front_kernels
     from loopsched.curves.network import workload_curves
+    from loopsched.models.machine import data_type_of
 
     chosen = select(workload, layers, element_bytes)
     machine = load_arch(arch)
+    for problem in chosen.workload.problems:
+        data_type_of(problem, machine)  # refuses what the machine has no rate for
     output.announce_compilation(_front_kernels.grow_front, "the search of curves")
     report = _Report(chosen, machine, network, points, show, form, _BUFFERS[policy])
     source = {"policy": policy, **origin(workload, arch, machine, element_bytes)}
     found = workload_curves(chosen.workload, policy=policy, jobs=jobs)
-    report.run(found, source, out)
-    if plot and report.drawn:
-        _plot(report.drawn, machine, show, plot)
+    try:
+        report.run(found, source, out)
+    finally:  # also what an interruption leaves
+        if plot and report.drawn:
+            _plot(report.drawn, machine, show, plot)
 
 
 class _Report:
@@ -129,7 +134,7 @@ class _Report:
         self.chosen, self.machine, self.is_network = chosen, machine, network
         self.has_points, self.show, self.form = points, show, form
         self.curves: list[Curve] = []
-        self.drawn: Sequence[Staircase] = self.curves
+        self.drawn: Sequence[Staircase] = [] if network else self.curves
         self.rows: list[Row] = []
 
     def run(self, found: Iterator[Curve], source: Row, out: str | None) -> None:
@@ -206,7 +211,7 @@ def _print_digests(rows: Sequence[Row], machine: Arch, show: Form, buffer: str) 
     key, unit = _KEYS[show]
     levels = _levels(machine)
     columns = [
-        Column("#", spare=5),
+        *_number(rows[0], spare=5),
         words("problem", shrinks="middle"),
         Column("compulsory", spare=1),
         *(Column(f"{name} {format_capacity(size)}") for name, size in levels),
@@ -216,7 +221,7 @@ def _print_digests(rows: Sequence[Row], machine: Arch, show: Form, buffer: str) 
     ]
     cells = [
         [
-            str(row.get("layer", "")),
+            *([str(row["layer"])] if "layer" in row else []),
             row["problem"],
             scaled(row["compulsory_bytes"], "B"),
             *(scaled(row[f"{name}_{key}"], unit) for name, _ in levels),
@@ -234,6 +239,11 @@ def _print_digests(rows: Sequence[Row], machine: Arch, show: Form, buffer: str) 
         f"{_SENTENCES[show]} with {buffer} of {sizes} under the memory, over all tile sizes and "
         "loop orders; more than 'enough' saves nothing; up to a knee room pays, beyond it less."
     )
+
+
+def _number(row: Row, spare: int = 0) -> list[Column]:
+    """Make the column of layers' numbers; the sum of a network has none."""
+    return [Column("#", spare=spare)] if "layer" in row else []
 
 
 def _knees(row: Row) -> str:
@@ -286,10 +296,15 @@ def _print_knees(one: Staircase, machine: Arch) -> None:
 
 def _print_points(rows: Sequence[Row], show: Form) -> None:
     key, unit = _KEYS[show]
-    columns = [Column("#"), words("problem", shrinks="middle"), Column("capacity"), Column(show)]
+    columns = [
+        *_number(rows[0]),
+        words("problem", shrinks="middle"),
+        Column("capacity"),
+        Column(show),
+    ]
     cells = [
         [
-            str(row.get("layer", "")),
+            *([str(row["layer"])] if "layer" in row else []),
             row["problem"],
             f"{row['capacity_bytes']:,} B",
             scaled(row[key], unit),

@@ -15,9 +15,11 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from loopsched.curves.curve import Curve
-from loopsched.errors import ProblemError, ScheduleError, nearest
-from loopsched.models.buffer import POLICIES, Policy
+from loopsched.errors import ProblemError
+from loopsched.footprint import tensor_bytes
+from loopsched.models.buffer import Policy, check_policy
 from loopsched.problem import Problem
+from loopsched.scheduler.body import envelopes
 from loopsched.scheduler.orders import OrderClass, order_classes
 from loopsched.scheduler.tables import Tables, tables_for
 
@@ -53,8 +55,8 @@ def traffic_curve(problem: Problem, *, policy: Policy = "explicit") -> Curve:
     ScheduleError
         If the policy is unknown.
     ProblemError
-        If an axis moves with more than two dimensions, or bytes do not fit
-        into 64 bits.
+        If an axis moves with more than two dimensions, bytes do not fit into
+        64 bits, or padding is all there is.
 
     Examples
     --------
@@ -74,7 +76,7 @@ def traffic_curve(problem: Problem, *, policy: Policy = "explicit") -> Curve:
     base = prod(counts)
     _check(problem, base * len(boxes))
     radix = np.array([prod(counts[at + 1 :]) for at in range(len(counts))], dtype=np.int64)
-    total_bound, largest_bound = _bounds(tables)
+    total_bound, largest_bound = envelopes(tables)
     logs = np.zeros(tables.pieces.shape, dtype=np.float64)
     for row, extents in enumerate(tables.extents):
         logs[row, : len(extents)] = np.log2(extents)
@@ -103,17 +105,6 @@ def traffic_curve(problem: Problem, *, policy: Policy = "explicit") -> Curve:
         policy,
         nodes,
     )
-
-
-def check_policy(policy: object) -> None:
-    """Refuse a policy that does not exist.
-
-    Raises
-    ------
-    ScheduleError
-    """
-    if policy not in POLICIES:
-        raise ScheduleError(f"policy '{policy}' is unknown; {nearest(str(policy), POLICIES)}")
 
 
 def _boxes(problem: Problem, tables: Tables, policy: Policy) -> tuple[tuple[OrderClass, Ints], ...]:
@@ -184,21 +175,6 @@ def _arrays(problem: Problem, one: OrderClass) -> tuple[Ints, Ints]:
     return run.reshape(len(slides), -1), np.array(slides, dtype=np.int64)
 
 
-def _bounds(tables: Tables) -> tuple[Ints, Ints]:
-    """Lower what is not monotone on an axis to what is."""
-    import numpy as np
-
-    from loopsched.scheduler import _kernels
-
-    bounds = np.empty_like(tables.total), np.empty_like(tables.largest)
-    for axis in range(len(tables.axis_dims)):
-        first = int(tables.n_extents[tables.axis_dims[axis, 0]])
-        second, start = int(tables.axis_stride[axis]), int(tables.axis_start[axis])
-        _kernels.envelope(tables.total, first, second, start, True, bounds[0])
-        _kernels.envelope(tables.largest, first, second, start, False, bounds[1])
-    return bounds
-
-
 def _extents(tables: Tables, radix: Ints, code: int) -> tuple[int, ...]:
     found = []
     for known, each in zip(tables.extents, radix.tolist(), strict=True):
@@ -216,3 +192,5 @@ def _check(problem: Problem, n_choices: int) -> None:
         )
     if n_choices >= _NO_BYTES:
         raise ProblemError(f"problem '{problem.name}': too many bodies to number")
+    if not any(tensor_bytes(problem, tensor) for tensor in problem.tensors):
+        raise ProblemError(f"problem '{problem.name}': moves nothing; all it reaches is padding")

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from loopsched.arguments import show
 from loopsched.curves.curve import Curve
-from loopsched.curves.front import check_policy, traffic_curve
+from loopsched.curves.front import traffic_curve
 from loopsched.curves.staircase import Staircase
 from loopsched.errors import WorkloadError
+from loopsched.models.buffer import check_policy
 
 if TYPE_CHECKING:
     from loopsched.arch import Arch

@@ -146,8 +146,7 @@ def traffic(
     >>> found.bytes, found.promised_bytes
     (Bracket(low=320, point=320, high=320), 320)
     """
-    if policy not in POLICIES:
-        raise ScheduleError(f"policy '{policy}' is unknown; {nearest(str(policy), POLICIES)}")
+    check_policy(policy)
     for name, number in (("capacity_bytes", capacity_bytes), ("effort", effort)):
         if not isinstance(number, int) or number < 0:
             raise ScheduleError(f"{name} is {number!r}; a whole number >= 0 is needed")
@@ -156,6 +155,18 @@ def traffic(
     if policy == "explicit":
         return explicit_traffic(view, room, halo_reuse=halo_reuse, double_buffered=double_buffered)
     return lru_traffic(view, room, effort=effort)
+
+
+def check_policy(policy: object) -> None:
+    """Refuse a policy that does not exist.
+
+    Raises
+    ------
+    ScheduleError
+        If it is neither of `POLICIES`.
+    """
+    if policy not in POLICIES:
+        raise ScheduleError(f"policy '{policy}' is unknown; {nearest(str(policy), POLICIES)}")
 
 
 def explicit_traffic(

@@ -104,12 +104,7 @@ def best_body(
     rows = rows or _class_rows(
         relevance(problem), problem.dims, tuple(int(n) > 1 for n in tables.n_extents), halo_reuse
     )
-    bounds = [np.empty_like(tables.total), np.empty_like(tables.total)]
-    for axis in range(len(tables.axis_dims)):
-        first = int(tables.n_extents[tables.axis_dims[axis, 0]])
-        second, start = int(tables.axis_stride[axis]), int(tables.axis_start[axis])
-        _kernels.envelope(tables.total, first, second, start, True, bounds[0])
-        _kernels.envelope(tables.largest, first, second, start, False, bounds[1])
+    bounds = envelopes(tables)
     index = np.zeros(len(problem.sizes), dtype=np.int64)
     found, chosen, nodes = _kernels.best_body(
         tables.pieces, tables.n_extents, tables.axis_dims, tables.axis_stride, tables.axis_start,
@@ -128,6 +123,21 @@ def best_body(
     active = [problem.dims[d] for d in rows.actives[chosen] if d >= 0]
     inward = (*order.inward, *(dim for dim in active if dim not in order.inward))
     return Body(int(found) - constant, extents, inward, int(nodes))
+
+
+def envelopes(tables: Tables) -> tuple[Ints, Ints]:
+    """Lower what is not monotone on an axis to what is: the sums, and the largest pieces."""
+    import numpy as np
+
+    from loopsched.scheduler import _kernels
+
+    bounds = np.empty_like(tables.total), np.empty_like(tables.largest)
+    for axis in range(len(tables.axis_dims)):
+        first = int(tables.n_extents[tables.axis_dims[axis, 0]])
+        second, start = int(tables.axis_stride[axis]), int(tables.axis_start[axis])
+        _kernels.envelope(tables.total, first, second, start, True, bounds[0])
+        _kernels.envelope(tables.largest, first, second, start, False, bounds[1])
+    return bounds
 
 
 @dataclass(frozen=True)
