@@ -395,6 +395,41 @@ def test_the_front_leaves_out_what_costs_more_and_gives_no_more() -> None:
     assert found[1]["relative"] == 2.0
 
 
+@given(
+    st.lists(st.tuples(st.sampled_from("ab"), *[st.integers(1, 3)] * 3), min_size=1, max_size=12)
+)
+def test_the_front_is_what_no_other_machine_beats(points: list[tuple[str, int, int, int]]) -> None:
+    rows = [
+        {**ROW, "arch": f"{i}", "base": base, "c": c, "b": b, "time_s": float(time_s)}
+        for i, (base, c, b, time_s) in enumerate(points)
+    ]
+    front = {row["arch"] for row in machine_rows(rows, ["c", "b"]) if row["is_front"]}
+    assert front == {
+        f"{i}"
+        for i, mine in enumerate(points)
+        if not any(
+            other[0] == mine[0]
+            and other != mine
+            and all(its <= own for its, own in zip(other[1:], mine[1:], strict=True))
+            for other in points
+        )
+    }
+
+
+def test_a_machine_with_layers_to_do_has_no_place() -> None:
+    rows = [
+        {**ROW, "arch": "done", "time_s": 2.0},
+        {**ROW, "arch": "done", "time_s": 2.0},
+        {**ROW, "arch": "begun", "time_s": 1.0},
+    ]
+    done, begun = machine_rows(rows, [], {"w": 2})
+    assert (done["arch"], done["place"], done["missing"]) == ("done", 1, 0)
+    assert (begun["arch"], begun["place"], begun["missing"], begun["layers"]) == (
+        "begun", None, 1, 2,
+    )  # fmt: skip
+    assert not begun["is_front"]
+
+
 def test_totals_count_layers_and_leave_out_the_second_best() -> None:
     rows = [
         {**ROW, "arch": "x", "count": 3, "time_s": 2.0},

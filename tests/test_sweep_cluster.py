@@ -12,9 +12,9 @@ import pytest
 from distributed import Client, KilledWorker, LocalCluster
 
 from loopsched.errors import LoopschedError, SweepError
-from loopsched.sweeps import tasks
+from loopsched.sweeps import cluster, tasks
 from loopsched.sweeps.batches import Batches
-from loopsched.sweeps.cluster import _answered, check_workers
+from loopsched.sweeps.cluster import _answered, check_workers, on_cluster
 from loopsched.sweeps.plan import plan_of
 from loopsched.sweeps.run import load_run, sweep
 from loopsched.sweeps.spec import read_spec
@@ -36,8 +36,8 @@ def client() -> Iterator[Client]:
     with (
         LocalCluster(
             n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-        ) as cluster,
-        Client(cluster) as client,
+        ) as local,
+        Client(local) as client,
     ):
         yield client
 
@@ -129,7 +129,7 @@ def test_workers_are_counted_by_their_threads() -> None:
 
 
 @pytest.mark.parametrize(
-    ("cluster", "message"),
+    ("client", "message"),
     [
         (Cluster(), "it has no workers"),
         (Cluster(a=versions(), b=(("loopsched", "0.0.1"),)), "worker b: loopsched 0.0.1, not "),
@@ -137,10 +137,37 @@ def test_workers_are_counted_by_their_threads() -> None:
     ],
 )
 def test_workers_that_would_compute_something_else_are_refused(
-    cluster: Cluster, message: str
+    client: Cluster, message: str
 ) -> None:
     with pytest.raises(SweepError, match=message):
-        check_workers(cluster)
+        check_workers(client)
+
+
+class Deserted(Cluster):
+    """A client of a cluster whose workers are gone, or that itself is."""
+
+    def nthreads(self) -> dict[str, int]:
+        if "scheduler" in self.found:
+            raise OSError("no connection")
+        return {}
+
+    def submit(self, *_: Any, **__: Any) -> Any:
+        return type("Never", (), {"add_done_callback": lambda *_: None})()
+
+    def cancel(self, futures: list[Any], **_: Any) -> None:
+        self.cancelled = futures
+
+
+@pytest.mark.parametrize("client", [Deserted(), Deserted(scheduler=None)])
+def test_a_cluster_without_workers_is_given_up(
+    client: Deserted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cluster, "_LOOK_S", 0.01)
+    monkeypatch.setattr(cluster, "_ALONE_S", 0.03)
+    batches = Batches(plan_of(read_spec(SPEC), "1"), (), 1)
+    with pytest.raises(LoopschedError, match=r"no workers for 0\.03 s; the same command goes on"):
+        next(on_cluster(batches, client))
+    assert len(client.cancelled) == 3  # as for one worker: it may come
 
 
 def test_a_worker_that_comes_late_with_another_version_is_found(

@@ -183,6 +183,26 @@ def test_a_folder_with_something_else_is_refused(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
+def test_shards_without_their_manifest_are_not_another_sweeps(whole: Path, tmp_path: Path) -> None:
+    folder = copied(whole, tmp_path / "run")
+    (folder / "manifest.json").unlink()
+    with pytest.raises(SweepError, match=r"has 'shards' and no manifest\.json"):
+        sweep({**SPEC, "objectives": ["dram_bytes"]}, folder)
+
+
+def test_a_file_system_without_locks_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from loopsched.sweeps import folder
+
+    def no_lock(*_: object) -> NoReturn:
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr(folder.fcntl, "flock", no_lock)
+    with pytest.raises(SweepError, match="cannot be locked: No locks available; a folder on"):
+        sweep(SPEC, tmp_path)
+
+
 @pytest.mark.parametrize("text", ["", "{}", "[1]", '{"archs": 3}', "[" * 5000])
 def test_a_foreign_manifest_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "manifest.json").write_text(text)
@@ -209,7 +229,7 @@ def test_any_number_of_processes_gives_the_same_bytes(whole: Path, tmp_path: Pat
 
 SLOW = {
     "archs": [{"arch": "titan_v", "vary": {"L2.capacity": ["1 MiB", "4 MiB"]}}],
-    "workloads": [{"workload": "deepbench_conv", "layers": list(range(8))}],
+    "workloads": [{"workload": "deepbench_conv", "layers": list(range(6))}],
 }
 
 
@@ -233,10 +253,10 @@ def test_sigkill_of_the_command_ends_its_processes_and_the_command_goes_on(
     assert not alive
     assert len(workers) >= 2
     before = tasks_in_shards(folder)
-    assert 0 < len(before) < 16
+    assert 0 < len(before) < 12
     assert cli(arguments[:-2]) == 0  # by itself, as good as by two
     capsys.readouterr()
-    assert tasks_in_shards(folder) == dict.fromkeys(range(16), 1)
+    assert tasks_in_shards(folder) == dict.fromkeys(range(12), 1)
     sweep(SLOW, tmp_path / "whole")
     assert results(folder) == results(tmp_path / "whole")
 
@@ -286,15 +306,20 @@ def bombed(*bombs: Any) -> list[Task]:
     return [Task(number, layer, arch, "time") for number, arch in enumerate(arches)]
 
 
-def test_a_search_whose_process_dies_is_tried_again_and_then_told(tmp_path: Path) -> None:
-    counters = [tmp_path / "twice", tmp_path / "always"]
+def test_a_search_whose_process_dies_is_tried_again_and_then_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from loopsched.sweeps import batches
+
+    monkeypatch.setattr(batches, "MOST_ATTEMPTS", 2)
+    counters = [tmp_path / "once", tmp_path / "always"]
     for counter in counters:
         counter.write_text("")
-    found = answers(bombed(Bomb(counters[0], kills=2), Bomb(counters[1], kills=99)))
-    assert found[2].failure == "given up after 3 times: its process died by signal 9"
+    found = answers(bombed(Bomb(counters[0], kills=1), Bomb(counters[1], kills=99)))
+    assert found[2].failure == "given up after 2 times: its process died by signal 9"
     assert not found[0].failure + found[1].failure + found[3].failure
     assert found[0].rows == found[1].rows == found[3].rows != ""
-    assert len(counters[1].read_text()) == 3  # alone: the first death is the other's
+    assert len(counters[1].read_text()) == 2  # alone: the first death is the other's
 
 
 def test_processes_that_all_die_end_the_sweep(
@@ -395,6 +420,38 @@ def test_wrong_commands(
     monkeypatch.setattr(cluster, "_PATIENCE_S", 0.2)
     assert cli(["sweep", *arguments]) == status
     assert message in capsys.readouterr().err
+
+
+def test_a_killed_command_tells_how_far_it_is_and_gives_no_place_to_parts(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stop(done: int, total: int) -> None:
+        if done == 4:  # the first machine, and one of three layers on the second
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sweep("caches.yaml", "caches.sweep", progress=stop)
+    assert cli(["sweep", "--status", "caches.yaml"]) == 0
+    assert capsys.readouterr().out.startswith("caches.sweep: 4 of 6 searches done; the command")
+    assert cli(["sweep", "caches.sweep"]) == 0
+    told = capsys.readouterr().out.split("\n\n")[0].splitlines()
+    assert told[3].split()[:3] == ["titan_v", "2", "MiB"]
+    assert told[4].endswith("1 of 2 to do")
+
+
+def test_progress_is_told_now_and_then_where_nobody_looks(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from loopsched.cli import sweep as command
+
+    monkeypatch.setattr(command, "_LOG_S", 0)
+    assert cli(["sweep", "caches.yaml"]) == 0
+    told = capsys.readouterr().err.splitlines()
+    assert told[-1] == "6 of 6 searches done (100 %)"
+    assert "3 of 6 searches done (50 %), " in told[-4]
+    monkeypatch.setattr(command, "_LOG_S", 60)
+    assert cli(["sweep", "caches.yaml"]) == 0
+    assert "searches done" not in capsys.readouterr().err
 
 
 def test_a_full_disk_is_told(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:

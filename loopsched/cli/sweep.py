@@ -56,7 +56,7 @@ _MOST_SHOWN = 8
     show_default=True,
     help="Form of the file of results in the run folder.",
 )
-@click.option("--status", is_flag=True, help="Only say how far SPEC, a run folder, is.")
+@click.option("--status", is_flag=True, help="Only say how far SPEC or its run folder is.")
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of SPEC files.")
 @options.form
 def sweep(
@@ -83,7 +83,9 @@ def sweep(
     if spec is None:
         raise click.UsageError("Missing argument 'SPEC'.")
     if status or Path(spec).is_dir():
-        _look(Path(spec), form, is_short=status)
+        is_file = Path(spec).is_file()
+        folder = Path(out) if out else _default_folder(spec) if is_file else Path(spec)
+        _look(folder, form, is_short=status)
         return
     if scheduler is not None and jobs > 1:
         raise click.UsageError("--jobs are of this computer; a --scheduler has workers of its own")
@@ -131,13 +133,17 @@ def _run(spec: str, folder: Path, jobs: int, scheduler: str | None, results: str
             client.close()
 
 
+# Between lines of progress where standard error is a file.
+_LOG_S = 60
+
+
 class _Shown(output.Progress):
     """Progress with the time that is left, as this process has known it."""
 
     def __init__(self) -> None:
         super().__init__(2)  # how many there are is told later
         self._first: int | None = None
-        self._start = time.monotonic()
+        self._start = self._logged = time.monotonic()
         self.text = "nothing was done"
 
     def tell(self, done: int, total: int) -> None:
@@ -149,7 +155,11 @@ class _Shown(output.Progress):
         left = ""
         if new and done < total:
             left = f", {_duration(seconds / new * (total - done))} left"
-        self._show(f"{self.text} ({100 * done // total} %){left}")
+        line = f"{self.text} ({100 * done // total} %){left}"
+        self._show(line)
+        if not self._is_shown and time.monotonic() - self._logged >= _LOG_S:
+            self._logged = time.monotonic()
+            click.echo(line, err=True)
 
 
 def _duration(seconds: float) -> str:
@@ -243,8 +253,9 @@ def _cells(row: Mapping[str, Any], keys: Sequence[str], *, has_energy: bool) -> 
     name = row["base"] if keys else row["arch"]
     numbers = ["-" if row[key] is None else shown(key, row[key]) for key in keys]
     head = [name, *numbers, "*" if row["is_front"] else ""]
-    if row["failed"]:
-        told = f"{row['failed']} of {row['layers']} fail"
+    if row["place"] is None:
+        what, n_layers = ("fail", row["failed"]) if row["failed"] else ("to do", row["missing"])
+        told = f"{n_layers} of {row['layers']} {what}"
         return [*head, "-", "-", "-", *(["-"] if has_energy else []), told]
     energy = [] if not has_energy else [scaled((row["energy_pj"] or 0) * 1e-12, "J")]
     proven = "all" if row["proven"] == row["layers"] else f"{row['proven']} of {row['layers']}"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import time
+from queue import Empty, SimpleQueue
 from typing import Any
 from uuid import uuid4
 
@@ -13,6 +16,9 @@ _EXTRA = "a cluster needs Dask: pip install 'loopsched[dask]'"
 # For each thread, with those that are worked on: messages take their time.
 _AHEAD = 3
 _PATIENCE_S = 10
+# Between looks at who is there; and how long nobody may be.
+_LOOK_S = 5
+_ALONE_S = 300
 
 
 def connect(address: str) -> Any:
@@ -62,33 +68,69 @@ def check_workers(client: Any) -> int:
     return max(1, sum(threads.values()))
 
 
-def on_cluster(batches: Batches, client: Any, threads: int) -> Answers:
+def on_cluster(batches: Batches, client: Any) -> Answers:
     """Work on batches, on a cluster; yield answers as they come.
 
-    What a dead worker had is done again by the others.  Closing the iterator
+    What a dead worker had is done again by the others, and by those that come
+    later; a cluster that stays without any is given up.  Closing the iterator
     (or an interrupt) cancels what has not begun.
     """
-    from distributed import as_completed
-
     # Equal keys of two clients would be one task to Dask.
     name = f"loopsched-{uuid4().hex}"
     given: dict[Any, Batch] = {}
-    completed: Any = as_completed
-    arriving = completed([], raise_errors=False)
+    arrived: SimpleQueue[Any] = SimpleQueue()
+    crew = _Crew(client)
     count = 0
     try:
         while True:
-            while len(given) < _AHEAD * threads and (batch := batches.take()) is not None:
+            room = _AHEAD * max(1, crew.threads())
+            while len(given) < room and (batch := batches.take()) is not None:
                 future = client.submit(run_batch, batch, key=f"{name}-{count}", pure=False)
                 count += 1
                 given[future] = batch
-                arriving.add(future)
+                future.add_done_callback(arrived.put)
             if not given:
                 return
-            future = next(arriving)
+            try:
+                future = arrived.get(timeout=_LOOK_S)
+            except Empty:
+                continue
             yield from _answered(batches, future, given.pop(future))
     finally:
         client.cancel(list(given), force=True)
+
+
+class _Crew:
+    """The workers of a cluster, looked at every few seconds."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._threads = 0
+        self._looked = -math.inf
+        self._seen = time.monotonic()
+
+    def threads(self) -> int:
+        """Count the threads that there are.
+
+        Raises
+        ------
+        LoopschedError
+            If there have been none for long.
+        """
+        now = time.monotonic()
+        if now - self._looked >= _LOOK_S:
+            self._looked = now
+            try:
+                self._threads = sum(self._client.nthreads().values())
+            except OSError:  # the scheduler may come back, as workers may
+                self._threads = 0
+            if self._threads:
+                self._seen = now
+            elif now - self._seen >= _ALONE_S:
+                raise LoopschedError(
+                    f"the cluster has had no workers for {_ALONE_S} s; the same command goes on"
+                )
+        return self._threads
 
 
 def _answered(batches: Batches, future: Any, batch: Batch) -> Answers:

@@ -6,7 +6,6 @@ and a sweep where nothing fails has the same columns as one where much does.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from loopsched.arrow_rows import need_arrow
 from loopsched.results import Row, json_text
+from loopsched.sweeps.folder import whole_file
 
 if TYPE_CHECKING:
     from pyarrow import Schema, Table
@@ -34,11 +34,8 @@ def write_results(path: Path, rows: Iterable[Row], manifest: Mapping[str, Any]) 
     """
     write: Callable[[Path, Iterable[Row], Mapping[str, Any]], None]
     write = _write_parquet if path.suffix == ".parquet" else _write_jsonl
-    part = path.with_name(f"{path.name}.part")
-    write(part, rows, manifest)
-    with part.open("rb") as stream:
-        os.fsync(stream.fileno())
-    part.replace(path)
+    with whole_file(path) as part:
+        write(part, rows, manifest)
 
 
 def _write_jsonl(path: Path, rows: Iterable[Row], _: Mapping[str, Any]) -> None:

@@ -122,8 +122,8 @@ class Shard:
     def close(self) -> None:
         """Make sure that everything is on the disk."""
         if self._stream is not None:
-            os.fsync(self._stream.fileno())
-            self._stream.close()
+            with writing(self._path), self._stream as stream:
+                os.fsync(stream.fileno())
 
 
 def _write_all(stream: BinaryIO, data: bytes) -> None:
@@ -165,7 +165,7 @@ class RunFolder:
 
     def _begin(self, manifest: Row) -> None:
         if self.path.is_dir() and not (self.path / MANIFEST).exists():
-            strange = [one.name for one in self.path.iterdir() if not _is_ours(one.name)]
+            strange = [one.name for one in self.path.iterdir() if not _is_ours(one)]
             if strange:
                 raise SweepError(
                     f"{self.path}: has '{sorted(strange)[0]}' and no {MANIFEST}; a sweep needs a "
@@ -176,12 +176,15 @@ class RunFolder:
         old = read_manifest(self.path) if (self.path / MANIFEST).exists() else None
         if old is None:
             text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
-            write_whole(self.path / MANIFEST, text.encode())
+            with whole_file(self.path / MANIFEST) as part:
+                part.write_bytes(text.encode())
         else:
             # What JSON makes of the manifest is what the folder has.
             faults = differences(old, json.loads(json.dumps(manifest)))
             if faults:
-                raise SweepError.joined(f"{self.path}: is the folder of another sweep", faults)
+                raise SweepError.joined(
+                    f"{self.path}: is the folder of another sweep; this one needs its own", faults
+                )
         self.shards = Shards(self.path, n_tasks(manifest))
 
     def _take_lock(self) -> None:
@@ -189,13 +192,18 @@ class RunFolder:
         self._lock = (self.path / LOCK).open("a+b")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             self._lock.seek(0)
             whose = self._lock.read(20).decode(errors="replace").strip()
             raise SweepError(
                 f"{self.path}: process {whose or 'of another user'} is working on it; "
                 "one at a time can"
             ) from None
+        except OSError as error:
+            raise SweepError(
+                f"{self.path}: cannot be locked: {error.strerror}; a folder on another "
+                "file system is needed"
+            ) from error
         self._lock.truncate(0)
         self._lock.write(str(os.getpid()).encode())
         self._lock.flush()
@@ -224,18 +232,23 @@ def writing(path: Path) -> Iterator[None]:
         raise SweepError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
-def _is_ours(name: str) -> bool:
-    return name in (LOCK, SHARDS) or name.endswith(".part")
+def _is_ours(path: Path) -> bool:
+    """Whether a sweep that was killed before its manifest was there leaves this."""
+    if path.name == SHARDS and path.is_dir():
+        # With something in them they are of a sweep whose manifest is lost.
+        return not any(one.stat().st_size for one in path.iterdir())
+    return path.name == LOCK or path.suffix == ".part"
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file that is there in full or not at all."""
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Give a place to write to; the file is there in full or not at all."""
     part = path.with_name(f"{path.name}.part")
-    with part.open("wb") as stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
-    part.replace(path)
+    with writing(path):
+        yield part
+        with part.open("rb") as stream:
+            os.fsync(stream.fileno())
+        part.replace(path)
 
 
 def read_manifest(folder: Path) -> Row:

@@ -138,6 +138,7 @@ def _manifest(
     import numba
     import numpy as np
 
+    keys = spec.keys
     return {
         "format": FORMAT,
         "version": version,
@@ -149,13 +150,13 @@ def _manifest(
         "spec": spec.data,
         "n_problems": n_problems,
         "objectives": list(spec.objectives),
-        "keys": list(spec.keys),
+        "keys": list(keys),
         "archs": [
             {
                 "name": machine.name,
                 "base": machine.base,
                 "digest": machine.arch.digest,
-                "numbers": {key: number_of(machine, key) for key in spec.keys},
+                "numbers": {key: number_of(machine, key) for key in keys},
                 "machine": at,
             }
             for machine, at in zip(spec.machines, machine_of, strict=True)

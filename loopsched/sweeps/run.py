@@ -15,7 +15,7 @@ from loopsched.errors import LoopschedError, SweepError
 from loopsched.results import Row
 from loopsched.sweeps.batches import Batches
 from loopsched.sweeps.files import arrow_table, write_results
-from loopsched.sweeps.folder import RESULTS, RunFolder, Shards, all_rows, read_manifest, writing
+from loopsched.sweeps.folder import RESULTS, RunFolder, Shards, all_rows, read_manifest
 from loopsched.sweeps.local import on_processes
 from loopsched.sweeps.plan import Plan, n_tasks, plan_of
 from loopsched.sweeps.spec import read_spec
@@ -72,9 +72,11 @@ class SweepRun:
     def machines(self) -> list[Row]:
         """Sum up every workload on every machine, the best machine first.
 
+        A machine some of whose layers are still ``missing`` has no place yet.
         See `loopsched.sweeps.summary.machine_rows`.
         """
-        return machine_rows(self.rows(), self.keys)
+        layers = {one["name"]: len(one["layers"]) for one in self.manifest["workloads"]}
+        return machine_rows(self.rows(), self.keys, layers)
 
     def to_arrow(self) -> Table:
         """Put the rows into a table of Arrow, with the types of the Parquet file."""
@@ -182,8 +184,7 @@ def sweep(
             raise LoopschedError(_told(plan, failures, run.path))
         path = run.path / RESULTS[results]
         if not path.exists():
-            with writing(path):
-                write_results(path, all_rows(run.manifest, run.shards), run.manifest)
+            write_results(path, all_rows(run.manifest, run.shards), run.manifest)
     return load_run(folder)
 
 
@@ -216,7 +217,7 @@ def _answering(plan: Plan, run: RunFolder, jobs: int, client: Client | None) -> 
     from loopsched.sweeps.cluster import check_workers, on_cluster
 
     threads = check_workers(client)
-    return on_cluster(Batches(plan, run.shards, threads), client, threads)
+    return on_cluster(Batches(plan, run.shards, threads), client)
 
 
 def _told(plan: Plan, failures: list[Answer], folder: Path) -> str:

@@ -257,21 +257,19 @@ def _workloads(check: Checker, entries: Sequence[Any]) -> Iterator[Chosen]:
         if len(check.faults) > n_faults:
             continue
         try:
-            found = _selected(workload, [str(layer) for layer in layers], size)
+            names = [str(layer) for layer in layers]
+            if isinstance(workload, str):
+                found = select(workload, names, size)
+            else:
+                found = choose(workload, names, size)
         except InputError as error:
             check.faults += [f"{place}: {one}" for one in error.problems]
             continue
-        default = workload if isinstance(workload, str) and is_text(workload) else found.name
+        default = (
+            workload if isinstance(workload, str) and is_text(workload) else found.workload.name
+        )
         name = check.name(data.get("name"), default)
         yield Chosen(name, found.workload, found.numbers)
-
-
-def _selected(workload: str | Workload, layers: Sequence[str], size: int | None) -> Chosen:
-    if isinstance(workload, str):
-        found = select(workload, layers, size)
-    else:
-        found = choose(workload, layers, size)
-    return Chosen(found.workload.name, found.workload, found.numbers)
 
 
 def _objectives(check: Checker, data: Mapping[str, Any]) -> tuple[str, ...]:

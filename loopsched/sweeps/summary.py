@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from loopsched.results import Row
 
 _VALUES = {"time": "time_s", "dram_bytes": "dram_bytes", "energy": "energy_pj"}
@@ -18,6 +20,7 @@ class _Sum:
 
     numbers: tuple[float | None, ...]
     base: str
+    n_wanted: int
     times: list[float] = field(default_factory=list)
     energies: list[float] = field(default_factory=list)
     products: list[float] = field(default_factory=list)
@@ -46,21 +49,29 @@ class _Sum:
             "time_s": math.fsum(self.times),
             "dram_bytes": self.dram_bytes,
             "energy_pj": math.fsum(self.energies) if self.energies else None,
-            "layers": self.n_layers,
+            "layers": max(self.n_wanted, self.n_layers),
+            "missing": max(self.n_wanted - self.n_layers, 0),
             "failed": self.n_failed,
             "proven": self.n_proven,
         }
 
     def value(self, objective: str) -> float:
-        """Read off what was searched for; a machine on which a layer fails is no choice."""
-        if self.n_failed:
+        """Read off what was searched for; a machine on which a layer fails is no choice.
+
+        Neither is one that has not all layers yet.
+        """
+        if self.n_failed or self.n_layers < self.n_wanted:
             return math.inf
         if objective == "edp":
             return math.fsum(self.products)
         return float(self.row()[_VALUES[objective]] or 0.0)
 
 
-def machine_rows(rows: Iterable[Mapping[str, Any]], keys: Sequence[str]) -> list[Row]:
+def machine_rows(
+    rows: Iterable[Mapping[str, Any]],
+    keys: Sequence[str],
+    layers: Mapping[str, int] | None = None,
+) -> list[Row]:
     """Sum the best schedules of every workload on every machine, the best machine first.
 
     Parameters
@@ -69,6 +80,8 @@ def machine_rows(rows: Iterable[Mapping[str, Any]], keys: Sequence[str]) -> list
         Results of a sweep.
     keys : sequence of str
         Numbers of the machines that were varied.
+    layers : dict, optional
+        How many each workload has; by default, those that the rows have.
 
     Returns
     -------
@@ -95,7 +108,8 @@ def machine_rows(rows: Iterable[Mapping[str, Any]], keys: Sequence[str]) -> list
             continue
         group = groups.setdefault((row["workload"], row["objective"]), {})
         if row["arch"] not in group:
-            group[row["arch"]] = _Sum(tuple(row[key] for key in keys), row["base"])
+            wanted = (layers or {}).get(row["workload"], 0)
+            group[row["arch"]] = _Sum(tuple(row[key] for key in keys), row["base"], wanted)
         group[row["arch"]].add(row)
     found: list[Row] = []
     for (workload, objective), sums in groups.items():
@@ -109,6 +123,7 @@ def _placed(sums: Mapping[str, _Sum], objective: str, keys: Sequence[str]) -> It
     other = "time" if objective == "dram_bytes" else "dram_bytes"
     order = sorted(sums, key=lambda name: (values[name], sums[name].value(other)))
     best = values[order[0]]
+    front = _front(sums, values)
     for place, name in enumerate(order, 1):
         one = sums[name]
         known = math.isfinite(values[name])
@@ -119,20 +134,32 @@ def _placed(sums: Mapping[str, _Sum], objective: str, keys: Sequence[str]) -> It
             **dict(zip(keys, one.numbers, strict=True)),
             **one.row(),
             "relative": (values[name] / best if best else 1.0) if known else None,
-            "is_front": known
-            and not any(
-                other.base == one.base and _beats(other, values[rival], one, values[name])
-                for rival, other in sums.items()
-            ),
+            "is_front": known and name in front,
         }
 
 
-def _beats(one: _Sum, value: float, other: _Sum, other_value: float) -> bool:
-    """Whether a machine asks for no more, gives no less, and differs in one of these."""
-    pairs = [(value, other_value)]
-    pairs += [
-        (mine, its)
-        for mine, its in zip(one.numbers, other.numbers, strict=True)
-        if mine is not None and its is not None
-    ]
-    return all(mine <= its for mine, its in pairs) and any(mine < its for mine, its in pairs)
+def _front(sums: Mapping[str, _Sum], values: Mapping[str, float]) -> set[str]:
+    """Find the machines of each base that no other one beats.
+
+    One machine beats another if it asks for no more, gives no less, and
+    differs in one of these.
+    """
+    points: dict[str, list[tuple[tuple[float, ...], str]]] = {}
+    for name, one in sums.items():
+        # A number that a machine has not is one that its variations have not either.
+        point = (values[name], *(number or 0.0 for number in one.numbers))
+        points.setdefault(one.base, []).append((point, name))
+    found = set()
+    for group in points.values():
+        # In this order the first that beats a machine comes before it, and is of the front.
+        front = np.empty((len(group), len(group[0][0])))
+        size = 0
+        for point, name in sorted(group):
+            rivals = front[:size]
+            no_worse = (rivals <= point).all(axis=1)
+            if (no_worse & (rivals < point).any(axis=1)).any():
+                continue
+            front[size] = point
+            size += 1
+            found.add(name)
+    return found
