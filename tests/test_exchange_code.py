@@ -187,6 +187,23 @@ def test_names_of_the_languages_are_avoided() -> None:
     assert "*/ name" not in text
 
 
+@pytest.mark.parametrize(
+    "names",
+    [("least", "least_", "C"), ("np", "np_", "np__"), ("made", "min", "min_"), ("m", "m1", "k")],
+)
+def test_names_that_give_way_meet_no_others(names: tuple[str, str, str], tmp_path: Path) -> None:
+    first, second, third = names
+    m, k = Axis((("m", 1),)), Axis((("M", 1),))
+    tensors = (Tensor(first, (m, k)), Tensor(second, (k,)), Tensor(third, (m,)))
+    problem = Problem("clash", (("m", 5), ("M", 4)), tensors, third)
+    schedule = Schedule((Loop("m", 5), Loop("M", 4), Loop("m", 2)))
+    arrays = operands(problem, 1)
+    expected = reference(problem, arrays)
+    np.testing.assert_array_equal(run_python(problem, schedule, arrays), expected)
+    if CC:
+        np.testing.assert_array_equal(run_c(tmp_path, problem, schedule, arrays), expected)
+
+
 def test_wrong_shapes_and_names_are_refused() -> None:
     problem = gemm(m=3, n=2, k=4)
     schedule = parse_schedule("M:3 N:2 K:4", problem)
@@ -195,7 +212,7 @@ def test_wrong_shapes_and_names_are_refused() -> None:
     with pytest.raises(ValueError, match=r"shape is \(4, 3\), not \(3, 4\)"):
         room["compute"](np.ones((4, 3)), np.ones((4, 2)))
     assert room["compute"](np.ones((3, 4), np.int8), np.ones((4, 2), np.int8)).dtype == np.int8
-    for name in ("for", "a b", "é", ""):
+    for name in ("for", "a b", "é", "", "np"):
         with pytest.raises(InputError, match="cannot name a function"):
             to_python(problem, schedule, name=name)
     deep = Schedule((Loop("M", 3), Loop("N", 2), *[Loop("K", 4)] * 19))

@@ -31,7 +31,7 @@ from loopsched.exchange.tiles import to_triton
 from loopsched.exchange.tvm_code import to_tvm
 from loopsched.exchange.zigzag import to_zigzag
 from loopsched.nest import Schedule
-from loopsched.problem import Problem
+from loopsched.problem import Axis, Problem, Tensor
 
 TITAN_V = load_arch("titan_v")
 
@@ -194,6 +194,21 @@ class TestZigZag:
         jsonschema.validate(layers, WORKLOAD)
         assert [prod(layer["loop_sizes"]) for layer in layers] == [one.macs for one in problems]
 
+    def test_spare_letters_of_zigzag_meet_no_dimension(self) -> None:
+        dims = {"in_a": 2, "X0": 3, "in_b": 4}
+        axes = {dim: Axis(((dim, 1),)) for dim in dims}
+        tensors = (
+            Tensor("A", (axes["in_a"], axes["in_b"])),
+            Tensor("B", (axes["in_b"], axes["X0"])),
+            Tensor("C", (axes["in_a"], axes["X0"])),
+        )
+        (layer,) = zigzag(Problem("odd", tuple(dims.items()), tensors, "C"))[0]
+        assert dict(zip(layer["loop_dims"], layer["loop_sizes"], strict=True)) == {
+            "X1": 2,
+            "X0": 3,
+            "X2": 4,
+        }
+
     def test_refusals(self) -> None:
         with pytest.raises(ProblemError, match="windows slide over the output"):
             zigzag(conv2d(c=2, k=2, h=5, w=5, r=3, s=3, pass_="backward_data"))
@@ -352,3 +367,28 @@ class TestTvm:
         )
         assert "def problem" not in made.text()
         assert any("tensor expressions cannot say" in text for text in made.lost)
+
+    def test_sums_are_as_wide_as_the_output(self) -> None:
+        problem = gemm(m=4, n=4, k=4).with_element_bytes({"A": 1, "B": 2})
+        text = to_tvm(problem, parse_schedule("M:4 N:4 K:4", problem)).text()
+        assert 'tensor_A[M, K].astype("float32") * tensor_B[K, N].astype("float32")' in text
+        alike = problem.with_element_bytes(2)
+        assert "astype" not in to_tvm(alike, parse_schedule("M:4 N:4 K:4", alike)).text()
+
+    def test_names_that_python_has_are_avoided(self) -> None:
+        problem = einsum("ab,bc->ac", {"a": 8, "b": 4, "c": 2})
+        words = {"a": "for", "b": "te", "c": "te_0"}
+        problem = Problem(
+            "odd",
+            tuple((words[dim], size) for dim, size in problem.sizes),
+            tuple(
+                Tensor(one.name, tuple(Axis(((words[axis.dims[0]], 1),)) for axis in one.axes))
+                for one in problem.tensors
+            ),
+            problem.output,
+        )
+        room: dict[str, Any] = {}
+        exec(to_tvm(problem, parse_schedule("for:8 te:4 te_0:2 for:2 te:2", problem)).text(), room)
+        sch = _Sch(["for", "te_0", "te"])
+        room["apply"](sch)
+        assert [loop.name for loop in sch.loops] == ["for0", "te0", "te_0", "for1", "te1"]

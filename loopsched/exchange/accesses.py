@@ -37,6 +37,8 @@ class Access:
     Parameters
     ----------
     tensor : Tensor
+    word : str
+        What the program calls it.
     indices : tuple of str
         One an axis.
     guards : tuple of Guard
@@ -44,6 +46,7 @@ class Access:
     """
 
     tensor: Tensor
+    word: str
     indices: tuple[str, ...]
     guards: tuple[Guard, ...]
 
@@ -62,8 +65,19 @@ def stored_shape(problem: Problem, tensor: Tensor) -> tuple[int, ...]:
     return tuple(axis.size if axis.size is not None else span(axis, size) for axis in tensor.axes)
 
 
-def accesses(problem: Problem, schedule: Schedule, spans: Sequence[Span]) -> list[Access]:
+def accesses(
+    problem: Problem, schedule: Schedule, spans: Sequence[Span], words: Mapping[str, str]
+) -> list[Access]:
     """Write the accesses of one point: the written tensor first, then the others.
+
+    Parameters
+    ----------
+    problem : Problem
+    schedule : Schedule
+    spans : sequence of Span
+        Of the schedule's loops.
+    words : mapping of str to str
+        What the program calls each tensor.
 
     Examples
     --------
@@ -71,7 +85,8 @@ def accesses(problem: Problem, schedule: Schedule, spans: Sequence[Span]) -> lis
     >>> from loopsched.loops_text import loop_spans
     >>> problem = conv2d(c=1, k=1, h=9, w=9, r=3, s=1, padding=(1, 0))
     >>> schedule = parse_schedule("P:9 Q:9 R:3", problem)
-    >>> accesses(problem, schedule, loop_spans(problem, schedule))[1].guards
+    >>> words = {tensor.name: tensor.name for tensor in problem.tensors}
+    >>> accesses(problem, schedule, loop_spans(problem, schedule), words)[1].guards
     (Guard(position='p + r - 1', size=9, before=True, after=True),)
     """
     point = dict.fromkeys(problem.dims, "0")
@@ -79,15 +94,15 @@ def accesses(problem: Problem, schedule: Schedule, spans: Sequence[Span]) -> lis
         point[loop.dim] = one.variable
     written = problem.output_tensor
     read = [tensor for tensor in problem.tensors if tensor is not written]
-    return [_access(problem, tensor, point) for tensor in (written, *read)]
+    return [_access(problem, tensor, words[tensor.name], point) for tensor in (written, *read)]
 
 
-def _access(problem: Problem, tensor: Tensor, point: Mapping[str, str]) -> Access:
+def _access(problem: Problem, tensor: Tensor, word: str, point: Mapping[str, str]) -> Access:
     indices = tuple(_position(axis, point) for axis in tensor.axes)
     guards = [
         _guard(problem, axis, index) for axis, index in zip(tensor.axes, indices, strict=True)
     ]
-    return Access(tensor, indices, tuple(guard for guard in guards if guard))
+    return Access(tensor, word, indices, tuple(guard for guard in guards if guard))
 
 
 def _position(axis: Axis, point: Mapping[str, str]) -> str:

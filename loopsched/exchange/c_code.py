@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 
 from loopsched.exchange.accesses import Access, Guard, accesses, stored_shape
-from loopsched.exchange.exported import Exported, checked_name
+from loopsched.exchange.exported import Exported
+from loopsched.exchange.names import checked_name, safe_names
 from loopsched.loops_text import Span, loop_spans
 from loopsched.nest import Schedule
 from loopsched.problem import Problem
@@ -70,9 +71,9 @@ def to_c(problem: Problem, schedule: Schedule, *, name: str = "compute") -> Expo
     <BLANKLINE>
     """
     checked_name(name, _KEYWORDS)
-    words = (_word(tensor.name) for tensor in problem.tensors)
-    spans = loop_spans(problem, schedule, (*_KEYWORDS, name, *words))
-    touched = accesses(problem, schedule, spans)
+    words = safe_names((tensor.name for tensor in problem.tensors), _KEYWORDS)
+    spans = loop_spans(problem, schedule, (*_KEYWORDS, name, *words.values()))
+    touched = accesses(problem, schedule, spans, words)
     read = " * ".join(access.tensor.name for access in touched[1:]) or "1"
     lines = [
         f"/* Made by loopsched from the schedule {schedule}",
@@ -107,16 +108,12 @@ def _lost(problem: Problem) -> list[str]:
     ]
 
 
-def _word(tensor: str) -> str:
-    return f"{tensor}_" if tensor in _KEYWORDS else tensor
-
-
 def _parameter(problem: Problem, access: Access) -> str:
     tensor = access.tensor
     kind = _TYPES.get(tensor.element_bytes, _PLAIN)
     constant = "" if tensor.name == problem.output else "const "
     shape = "".join(f"[{size}]" for size in stored_shape(problem, tensor)) or "[1]"
-    return f"{constant}{kind} {_word(tensor.name)}{shape}"
+    return f"{constant}{kind} {access.word}{shape}"
 
 
 def _loops(problem: Problem, schedule: Schedule, spans: Sequence[Span]) -> list[str]:
@@ -165,7 +162,7 @@ def _body(touched: Sequence[Access], margin: str) -> list[str]:
 
 def _element(access: Access) -> str:
     indices = "".join(f"[{index}]" for index in access.indices) or "[0]"
-    return f"{_word(access.tensor.name)}{indices}"
+    return f"{access.word}{indices}"
 
 
 def _test(guard: Guard) -> str:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Container
 from dataclasses import dataclass
 from pathlib import Path
 
-from loopsched.arguments import show
 from loopsched.errors import InputError
 
 
@@ -74,23 +72,3 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         part.replace(target)
     except OSError as error:
         raise InputError(f"{target}: cannot be written: {error.strerror}") from error
-
-
-def checked_name(name: str, keywords: Container[str]) -> str:
-    """Return the name of a function if a program may use it.
-
-    Raises
-    ------
-    InputError
-        If it is no plain word, or means something else in that language.
-
-    Examples
-    --------
-    >>> checked_name("for", ["for"])
-    Traceback (most recent call last):
-        ...
-    loopsched.errors.InputError: 'for' cannot name a function; a plain word is needed
-    """
-    if not (isinstance(name, str) and name.isidentifier() and name.isascii()) or name in keywords:
-        raise InputError(f"{show(name)} cannot name a function; a plain word is needed")
-    return name

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from keyword import iskeyword, kwlist
+from keyword import kwlist
 
 from loopsched.errors import ScheduleError
 from loopsched.exchange.accesses import Access, Guard, accesses, stored_shape
-from loopsched.exchange.exported import Exported, checked_name
+from loopsched.exchange.exported import Exported
+from loopsched.exchange.names import checked_name, safe_names
 from loopsched.loops_text import loop_spans, range_text
 from loopsched.nest import Schedule
 from loopsched.problem import Problem
 
-_RESERVED = ("np", "zip", "ValueError", "array", "shape")
+_RESERVED = (*kwlist, "np", "range", "min", "ValueError", "array", "shape")
 # What CPython nests in one another: loops, and the test for padding.
 _MOST_BLOCKS = 20
 
@@ -66,10 +67,10 @@ def to_python(problem: Problem, schedule: Schedule, *, name: str = "compute") ->
         return C
     <BLANKLINE>
     """
-    checked_name(name, kwlist)
-    words = (_word(tensor.name) for tensor in problem.tensors)
-    spans = loop_spans(problem, schedule, (*_RESERVED, name, *words))
-    touched = accesses(problem, schedule, spans)
+    checked_name(name, _RESERVED)
+    words = safe_names((tensor.name for tensor in problem.tensors), _RESERVED)
+    spans = loop_spans(problem, schedule, (*_RESERVED, name, *words.values()))
+    touched = accesses(problem, schedule, spans, words)
     guards = [guard for access in touched for guard in access.guards]
     if len(spans) + bool(guards) > _MOST_BLOCKS:
         raise ScheduleError(
@@ -87,13 +88,12 @@ def to_python(problem: Problem, schedule: Schedule, *, name: str = "compute") ->
         depth += 1
     written, *read = (_element(access) for access in touched)
     lines.append(f"{'    ' * depth}{written} += {' * '.join(read) or '1'}")
-    lines += [f"    return {_word(problem.output)}", ""]
+    lines += [f"    return {touched[0].word}", ""]
     return Exported(((f"{name}.py", "\n".join(lines)),))
 
 
 def _head(problem: Problem, touched: list[Access], name: str) -> list[str]:
-    read = [_word(access.tensor.name) for access in touched[1:]]
-    written = _word(problem.output)
+    written, *read = (access.word for access in touched)
     shapes = [repr(stored_shape(problem, access.tensor)) for access in touched]
     lines = [
         f"def {name}({', '.join([*read, f'{written}=None'])}):",
@@ -115,13 +115,8 @@ def _head(problem: Problem, touched: list[Access], name: str) -> list[str]:
     ]
 
 
-def _word(tensor: str) -> str:
-    """Name a tensor so that it is neither a keyword nor a name the function uses."""
-    return f"{tensor}_" if iskeyword(tensor) or tensor in (*_RESERVED, "range", "min") else tensor
-
-
 def _element(access: Access) -> str:
-    return f"{_word(access.tensor.name)}[{', '.join(access.indices) or '()'}]"
+    return f"{access.word}[{', '.join(access.indices) or '()'}]"
 
 
 def _test(guard: Guard) -> str:

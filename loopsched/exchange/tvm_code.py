@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from keyword import kwlist
+
 from loopsched.exchange.accesses import Access, Guard, accesses, stored_shape
 from loopsched.exchange.exported import Exported
 from loopsched.exchange.factors import Factor, factors, rounded
+from loopsched.exchange.names import free_name, safe_names
 from loopsched.loops_text import Span
 from loopsched.nest import Loop, Schedule
-from loopsched.problem import Problem
+from loopsched.problem import Problem, Tensor
 
 _TYPES = {8: "float64", 4: "float32", 2: "float16", 1: "int8"}
+_RESERVED = (*kwlist, "te", "sch", "block", "bind", "get_block", "getattr")
 
 
 def to_tvm(problem: Problem, schedule: Schedule) -> Exported:
@@ -53,13 +58,14 @@ def to_tvm(problem: Problem, schedule: Schedule) -> Exported:
     schedule.check(problem)
     legal, changed = rounded(schedule)
     every = factors(legal)
+    words = safe_names(problem.dims, _RESERVED)
     lines = [
         f"# Made by loopsched from the schedule {schedule}",
-        *_definition(problem),
+        *_definition(problem, words),
         "",
         "",
         f'def apply(sch, block="{problem.output}", bind=True):',
-        *(f"    {line}" for line in _primitives(problem, legal, every)),
+        *(f"    {line}" for line in _primitives(problem, legal, every, words)),
         "    return sch",
         "",
     ]
@@ -92,44 +98,50 @@ def _order(problem: Problem) -> list[str]:
     return [*written, *(dim for dim in problem.dims if dim not in written)]
 
 
-def _definition(problem: Problem) -> list[str]:
+def _definition(problem: Problem, words: Mapping[str, str]) -> list[str]:
     if not _is_expressible(problem):
         return []
     point = Schedule(tuple(Loop(dim, size) for dim, size in problem.sizes))
-    spans = [Span(dim, "0", (str(size),), 1) for dim, size in problem.sizes]
-    written, *read = accesses(problem, point, spans)
-    summed = problem.reduction_dims
+    spans = [Span(words[dim], "0", (str(size),), 1) for dim, size in problem.sizes]
+    taken = {*_RESERVED, *words.values()}
+    tensors = {one.name: free_name(f"tensor_{one.name}", taken) for one in problem.tensors}
+    written, *read = accesses(problem, point, spans, tensors)
+    summed = [words[dim] for dim in problem.reduction_dims]
     lines = ["", "", "def problem():", "    from tvm import te", ""]
     for access in read:
         shape = stored_shape(problem, access.tensor)
-        kind = _TYPES.get(access.tensor.element_bytes, "float32")
         lines.append(
-            f"    {_tensor(access)} = te.placeholder({shape}, "
-            f'name="{access.tensor.name}", dtype="{kind}")'
+            f"    {access.word} = te.placeholder({shape}, "
+            f'name="{access.tensor.name}", dtype="{_kind(access.tensor)}")'
         )
     lines += [
-        f'    {dim} = te.reduce_axis((0, {problem.size[dim]}), name="{dim}")' for dim in summed
+        f'    {words[dim]} = te.reduce_axis((0, {problem.size[dim]}), name="{words[dim]}")'
+        for dim in problem.reduction_dims
     ]
-    product = " * ".join(_element(access) for access in read) or "1.0"
+    kind = _kind(written.tensor)
+    product = " * ".join(_element(access, kind) for access in read) or f'te.const(1, "{kind}")'
     value = f"te.sum({product}, axis=[{', '.join(summed)}])" if summed else product
     dims = ", ".join(written.indices)
     lines += [
-        f"    {_tensor(written)} = te.compute(",
+        f"    {written.word} = te.compute(",
         f"        {stored_shape(problem, written.tensor)},",
         f"        lambda {dims}: {value},",
         f'        name="{written.tensor.name}",',
         "    )",
-        f"    return te.create_prim_func([{', '.join(map(_tensor, [*read, written]))}])",
+        f"    return te.create_prim_func([{', '.join(one.word for one in [*read, written])}])",
     ]
     return lines
 
 
-def _tensor(access: Access) -> str:
-    return f"tensor_{access.tensor.name}"
+def _kind(tensor: Tensor) -> str:
+    return _TYPES.get(tensor.element_bytes, "float32")
 
 
-def _element(access: Access) -> str:
-    element = f"{_tensor(access)}[{', '.join(access.indices) or '()'}]"
+def _element(access: Access, kind: str) -> str:
+    """Write an element, as wide as the sum that it goes into."""
+    element = f"{access.word}[{', '.join(access.indices) or '()'}]"
+    if _kind(access.tensor) != kind:
+        element += f'.astype("{kind}")'
     if not access.guards:
         return element
     tests = ", ".join(test for guard in access.guards for test in _tests(guard))
@@ -141,9 +153,12 @@ def _tests(guard: Guard) -> list[str]:
     return tests + ([f"{guard.position} < {guard.size}"] if guard.after else [])
 
 
-def _primitives(problem: Problem, schedule: Schedule, every: tuple[Factor, ...]) -> list[str]:
+def _primitives(
+    problem: Problem, schedule: Schedule, every: tuple[Factor, ...], words: Mapping[str, str]
+) -> list[str]:
     order = _order(problem)
-    loops = f"{', '.join(order)}{',' * (len(order) == 1)}"
+    loops = f"{', '.join(words[dim] for dim in order)}{',' * (len(order) == 1)}"
+    taken = {*_RESERVED, *words.values()}
     lines = [
         'get_block = getattr(sch, "get_sblock", None) or sch.get_block  # renamed in TVM 0.2x',
         f"{loops} = sch.get_loops(get_block(block))",
@@ -152,18 +167,18 @@ def _primitives(problem: Problem, schedule: Schedule, every: tuple[Factor, ...])
     for dim in order:
         places = [place for place, one in enumerate(every) if one.dim == dim]
         if len(places) < 2:
-            names |= dict.fromkeys(places, dim)
+            names |= dict.fromkeys(places, words[dim])
             continue
-        parts = [f"{dim}_{i}" for i in range(len(places))]
+        parts = [free_name(f"{words[dim]}_{i}", taken) for i in range(len(places))]
         names |= dict(zip(places, parts, strict=True))
         inner = ", ".join(str(every[place].trips) for place in places[1:])
-        lines.append(f"{', '.join(parts)} = sch.split({dim}, factors=[None, {inner}])")
+        lines.append(f"{', '.join(parts)} = sch.split({words[dim]}, factors=[None, {inner}])")
     if len(every) > 1:
         lines.append(f"sch.reorder({', '.join(names[place] for place in range(len(every)))})")
-    return lines + _bindings(schedule, names)
+    return lines + _bindings(schedule, names, taken)
 
 
-def _bindings(schedule: Schedule, names: dict[int, str]) -> list[str]:
+def _bindings(schedule: Schedule, names: dict[int, str], taken: set[str]) -> list[str]:
     """Bind the loops of each unit: together one thread axis."""
     units = list(dict.fromkeys(loop.level for loop in schedule.loops if loop.level))
     lines = []
@@ -171,7 +186,7 @@ def _bindings(schedule: Schedule, names: dict[int, str]) -> list[str]:
         loops = [names[i] for i, loop in enumerate(schedule.loops) if loop.level == unit]
         name = loops[0]
         if len(loops) > 1:
-            name = f"{unit}_items"
+            name = free_name(f"{unit}_items", taken)
             lines.append(f"    {name} = sch.fuse({', '.join(loops)})")
         lines.append(f'    sch.bind({name}, "{axis}")  # {unit}')
     lines += [f"    # loops of {unit} are ordinary ones: TVM has two axes" for unit in units[2:]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -92,10 +93,11 @@ def _words(problem: Problem) -> dict[str, str]:
     if all(dim in known for dim in problem.dims):
         return {dim: known[dim] for dim in problem.dims}
     words: dict[str, str] = {}
-    for place, dim in enumerate(problem.dims):
+    spare = (f"X{i}" for i in itertools.count() if f"X{i}" not in map(str.upper, problem.dims))
+    for dim in problem.dims:
         upper = dim.upper()
         is_free = _DIM.fullmatch(upper) and upper not in words.values()
-        words[dim] = upper if is_free else f"X{place}"
+        words[dim] = upper if is_free else next(spare)
     return words
 
 

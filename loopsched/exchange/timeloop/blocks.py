@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 
 from loopsched.errors import ScheduleError, nearest
 from loopsched.exchange.factors import Factor, factors, rounded
-from loopsched.exchange.timeloop.nodes import Node, free_name
+from loopsched.exchange.names import free_name
+from loopsched.exchange.timeloop.nodes import Node
 from loopsched.footprint import footprint_elems
 from loopsched.models.machine import roles
 from loopsched.nest import Loop, Schedule

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from loopsched.arch import Arch, Level
+from loopsched.exchange.names import free_name
 
 # Marks the loops over the multiply-adds of a unit where the machine has no word for them.
 LANES = "lanes"
@@ -81,11 +82,3 @@ def machine_nodes(arch: Arch, lanes: int) -> list[Node]:
 
 def _fan(unit: str, count: int, taken: set[str]) -> Node:
     return Node(free_name(unit, taken), "fan", unit=unit, count=count)
-
-
-def free_name(name: str, taken: set[str]) -> str:
-    """Find a name that no node has yet, and take it."""
-    while name in taken:
-        name += "_"
-    taken.add(name)
-    return name
