@@ -354,6 +354,16 @@ def test_a_place_that_cannot_be_written_is_told_before_the_work(
         assert "cannot be written" in capsys.readouterr().err
 
 
+def test_a_page_never_takes_the_place_of_what_it_is_made_of(
+    saved: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for command, source in (("report", "r.jsonl"), ("explore", "mine.json")):
+        before = Path(source).read_bytes()
+        assert run([command, source, "-o", f"./{source}"]) == 3
+        assert "cannot be written: the page is made of it" in capsys.readouterr().err
+        assert Path(source).read_bytes() == before
+
+
 def test_csv_results_are_refused_by_their_reason(
     saved: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -69,7 +69,7 @@ def explore(
 
     WORKLOAD is a name, a file, or a problem such as gemm:m=4,n=3,k=2.
     """
-    path = None if target is None else page_file.target_of(target)
+    path = None if target is None else page_file.target_of(target, workload)
     if top is None:
         top = 3 if len(select(workload, layers, element_bytes).numbers) <= _FEW else 1
     found = searched(

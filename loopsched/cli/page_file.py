@@ -33,12 +33,12 @@ jobs = click.option(
 )
 
 
-def target_of(path: str) -> Path:
-    """Check, before the work, where a page is to be written.
+def target_of(path: str, source: str) -> Path:
+    """Check, before the work, where a page is to be written: not over its source.
 
     Examples
     --------
-    >>> target_of("no_such_folder/report.html")
+    >>> target_of("no_such_folder/report.html", "results.jsonl")
     Traceback (most recent call last):
         ...
     loopsched.errors.InputError: no_such_folder/report.html: cannot be written: no folder ...
@@ -48,6 +48,8 @@ def target_of(path: str) -> Path:
         raise InputError(f"{target}: cannot be written: no folder '{target.parent}'")
     if target.is_dir():
         raise InputError(f"{target}: cannot be written: it is a folder")
+    if target.resolve() == Path(source).resolve():
+        raise InputError(f"{target}: cannot be written: the page is made of it")
     return target
 
 
@@ -85,8 +87,9 @@ def _write(target: Path, page: str) -> None:
         part.write_text(page, encoding="utf-8")
         part.replace(target)
     except OSError as error:
-        part.unlink(missing_ok=True)
         raise InputError(f"{target}: cannot be written: {error.strerror}") from error
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _said(target: Path, n_layers: int) -> str:
