@@ -64,8 +64,15 @@ def _narrow(values: list[Any]) -> list[Any]:
     """Make a column of floats where a whole number is beyond 64 bits."""
     whole = [value for value in values if isinstance(value, int)]
     if any(not -_MOST <= value < _MOST for value in whole):
-        return [float(value) if isinstance(value, int) else value for value in values]
+        return [_real(value) if isinstance(value, int) else value for value in values]
     return values
+
+
+def _real(value: int) -> float | None:
+    try:
+        return float(value)
+    except OverflowError:
+        return None
 
 
 def arrow_table(rows: Iterable[Mapping[str, Any]]) -> Table:
@@ -75,6 +82,8 @@ def arrow_table(rows: Iterable[Mapping[str, Any]]) -> Table:
     ------
     MissingExtraError
         If pyarrow is not installed.
+    InputError
+        If the values of a column are of several kinds.
 
     Examples
     --------
@@ -89,7 +98,11 @@ def arrow_table(rows: Iterable[Mapping[str, Any]]) -> Table:
     pa = need_arrow()
     found = {}
     for name, values in columns(rows).items():
-        array = pa.array(values)
+        try:
+            array = pa.array(values)
+        except pa.ArrowException as error:
+            reason = str(error).splitlines()[0]
+            raise InputError(f"column '{name}' has values of several kinds: {reason}") from error
         # A column without any value: numbers are what is left out.
         found[name] = array.cast(pa.float64()) if pa.types.is_null(array.type) else array
     return pa.table(found)
@@ -106,6 +119,7 @@ def write_parquet(rows: Iterable[Mapping[str, Any]], path: str | os.PathLike[str
         If it cannot be written.
     """
     table = arrow_table(rows)
+    pa = need_arrow()
     from pyarrow import parquet
 
     target = Path(path)
@@ -115,6 +129,9 @@ def write_parquet(rows: Iterable[Mapping[str, Any]], path: str | os.PathLike[str
         part.replace(target)
     except OSError as error:
         raise InputError(f"{target}: cannot be written: {error.strerror or error}") from error
+    except pa.ArrowException as error:
+        part.unlink(missing_ok=True)
+        raise InputError(f"{target}: cannot be written: {str(error).splitlines()[0]}") from error
 
 
 def read_parquet(path: str | os.PathLike[str]) -> list[dict[str, Any]]:

@@ -126,11 +126,19 @@ def test_a_missing_library_is_named_before_the_work(
         ResultFile(tmp_path / "rows.parquet")
 
 
-def test_a_schedule_of_yours_as_rows() -> None:
-    # Floats that are whole stay floats, whole numbers stay whole.
+def test_floats_stay_floats_and_whole_numbers_whole() -> None:
     table = arrow_table([{"a": 1.0, "b": 1}, {"a": 2.5, "b": None}])
     assert [str(field.type) for field in table.schema] == ["double", "int64"]
-    assert parse_schedule("M:2 N:2 K:2", gemm(m=2, n=2, k=2))
+    # Beyond floats, too: not finite, so null.
+    assert arrow_table([{"n": 10**400}, {"n": 1}]).to_pylist() == [{"n": None}, {"n": 1.0}]
+
+
+def test_what_has_no_column_is_refused_whole(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="column 'a' has values of several kinds"):
+        write_parquet([{"a": 1}, {"a": "x"}], tmp_path / "rows.parquet")
+    with pytest.raises(InputError, match=r"rows\.parquet: cannot be written: .*struct"):
+        write_parquet([{"a": {}}], tmp_path / "rows.parquet")
+    assert not list(tmp_path.iterdir())
 
 
 class TestFrames:
@@ -144,6 +152,9 @@ class TestFrames:
         promised = [level.promised_bytes for level in found.evaluation.levels]
         assert [one[f"{name}.promised_bytes"][0] for name in ("L2", "L1")] == promised
         assert str(one["dram_bytes"].dtype) == "int64"
+        # No energy is known; the column still takes part in sums.
+        assert str(one["energy_pj"].dtype) == "float64"
+        assert str(other["energy_pj"].dtype) == "Float64"
 
     def test_rows_with_brackets_spread(self, rows: list[dict[str, object]]) -> None:
         from loopsched.exchange.frames import to_polars
@@ -154,7 +165,15 @@ class TestFrames:
         assert nested["levels"][0][0]["name"] == "L2"
 
     def test_what_has_rows(self) -> None:
-        from loopsched import Workload, buffer_arch, evaluate, sensitivity, traffic_curve
+        from loopsched import (
+            Workload,
+            buffer_arch,
+            evaluate,
+            load_network,
+            pareto,
+            sensitivity,
+            traffic_curve,
+        )
         from loopsched.exchange.frames import rows_of, to_pandas
 
         problem = gemm(m=8, n=4, k=2)
@@ -167,9 +186,7 @@ class TestFrames:
                 "kind": "gemm",
                 "macs": 64,
                 "bytes": 4 * (16 + 8 + 32),
-                "M": 8,
-                "N": 4,
-                "K": 2,
+                "sizes": {"M": 8, "N": 4, "K": 2},
             }
         ]
         arch = buffer_arch(capacity_bytes=64)
@@ -177,6 +194,12 @@ class TestFrames:
         assert rows_of([score, score])[1]["dram_bytes"] == score.dram_bytes
         curve = traffic_curve(problem)
         assert to_pandas(curve)["dram_bytes"].tolist() == list(curve.dram_bytes)
+        fronts = pareto(problem, arch)
+        assert to_pandas(fronts)["capacity_bytes"].tolist() == [
+            one.capacity_bytes for one in fronts
+        ]
+        network = load_network("alexnet")
+        assert sum(row["count"] for row in rows_of(network)) == len(network.layers)
         found = sensitivity(workload, arch, {"buffer.capacity": [2]})
         assert len(to_pandas(found)) == len(found.rows)
         with pytest.raises(InputError, match="a float has no rows"):

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 from loopsched.arrow_rows import columns
 from loopsched.errors import InputError, MissingExtraError
 from loopsched.footprint import tensor_bytes
+from loopsched.network.graph import Network
+from loopsched.network.rows import network_rows
 from loopsched.problem import Problem
 from loopsched.results import Row, evaluation_row, result_rows
 from loopsched.scheduler.result import Result
+from loopsched.scheduler.tradeoffs import Tradeoff
 from loopsched.score import Evaluation
 from loopsched.workload import Workload
 
@@ -24,8 +27,10 @@ def rows_of(source: object) -> list[Row]:
 
     Parameters
     ----------
-    source : Result, Evaluation, Workload, Problem, what has ``rows``, or an iterable
-        Rows themselves, and iterables of any of these.
+    source : object
+        A `Result`, `Evaluation`, `Problem`, `Workload` or `Network`; a point of
+        `pareto`; whatever has ``rows``, such as curves, fusion plans and sweeps;
+        rows themselves; or an iterable of any of these.
 
     Returns
     -------
@@ -47,13 +52,17 @@ def rows_of(source: object) -> list[Row]:
         return result_rows(source, has_brackets=False)
     if isinstance(source, Evaluation):
         return [evaluation_row(source, has_brackets=False)]
+    if isinstance(source, Tradeoff):
+        made = {"capacity_bytes": source.capacity_bytes, "schedule": str(source.schedule)}
+        return [made | evaluation_row(source.evaluation, has_brackets=False)]
     if isinstance(source, Workload):
+        layers = zip(source.problems, source.counts, strict=True)
         return [
             {"layer": number, "count": count, **_problem_row(problem)}
-            for number, (problem, count) in enumerate(
-                zip(source.problems, source.counts, strict=True)
-            )
+            for number, (problem, count) in enumerate(layers)
         ]
+    if isinstance(source, Network):
+        return network_rows(source)
     if isinstance(source, Problem):
         return [_problem_row(source)]
     if isinstance(source, Mapping):
@@ -72,7 +81,7 @@ def _problem_row(problem: Problem) -> Row:
         "kind": problem.kind,
         "macs": problem.macs,
         "bytes": sum(tensor_bytes(problem, tensor) for tensor in problem.tensors),
-        **dict(problem.sizes),
+        "sizes": problem.size,
     }
 
 
@@ -137,7 +146,8 @@ def to_pandas(source: object, *, flat: bool = True) -> pd.DataFrame:
         import pandas as pd
     except ImportError:
         raise MissingExtraError("data frames of pandas need pandas; install it") from None
-    return pd.DataFrame(_columns(source, flat))
+    found = _columns(source, flat)
+    return pd.DataFrame(found).astype(dict.fromkeys(_unfilled(found), "float64"))
 
 
 def to_polars(source: object, *, flat: bool = True) -> pl.DataFrame:
@@ -161,9 +171,15 @@ def to_polars(source: object, *, flat: bool = True) -> pl.DataFrame:
         import polars as pl
     except ImportError:
         raise MissingExtraError("data frames of polars need polars; install it") from None
-    return pl.DataFrame(_columns(source, flat), strict=False)
+    found = _columns(source, flat)
+    return pl.DataFrame(found, strict=False).cast(dict.fromkeys(_unfilled(found), pl.Float64))
 
 
 def _columns(source: object, flat: bool) -> dict[str, list[Any]]:
     rows = rows_of(source)
     return columns(flattened(rows) if flat else rows)
+
+
+def _unfilled(found: Mapping[str, list[Any]]) -> list[str]:
+    """Name the columns without any value: numbers are what is left out."""
+    return [name for name, values in found.items() if all(value is None for value in values)]
