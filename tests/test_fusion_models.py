@@ -12,13 +12,15 @@ import pytest
 from fusion_oracle import Layer, chains, group_costs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from onnx import TensorProto
 from onnx.reference import ReferenceEvaluator
 
-from loopsched import fuse, load_onnx
+from loopsched import fuse, gemm, load_onnx, residency
+from loopsched.errors import ProblemError
 from loopsched.fusion.graphs import network_chains
 from loopsched.fusion.tiles import best_tile
 from loopsched.network.graph import Network
-from tests.onnx_models import Model, resnet50, save
+from tests.onnx_models import FLOAT, Model, resnet50, save
 
 
 def _conv(model: Model, x: Any, name: str, k: int, c: int, **given: Any) -> Any:
@@ -203,3 +205,52 @@ def test_a_reshaped_image_is_not_pooled_as_it_was(tmp_path: Path) -> None:
     y = model.add("MaxPool", y, kernel_shape=[1, 2], strides=[1, 2])
     model.output(_conv(model, y, "b", 2, 2))
     assert _groups(model, tmp_path) == [("a",), ("b",)]
+
+
+def test_quantised_layers_pass_single_bytes_on(tmp_path: Path) -> None:
+    byte = TensorProto.UINT8
+    model = Model()
+    x = model.input("x", [1, 2, 4, 4], byte)
+    scale, zero = model.weight("scale"), model.weight("zero", kind=byte)
+    for name in ("a", "b"):
+        weight = model.add(
+            "DequantizeLinear", model.weight(f"{name}.w", 2, 2, 1, 1, kind=byte), scale
+        )
+        y = model.add("Conv", model.add("DequantizeLinear", x, scale, zero), weight, name=name)
+        x = model.add("QuantizeLinear", model.add("Relu", y), scale, zero)
+    model.output(x, byte)
+    network = _network(model, tmp_path)
+    assert [group.layers for group in fuse(network, 4096).groups] == [("a", "b")]
+    kept = residency(network, 4096)
+    assert [tensor.size_bytes for tensor in kept.tensors] == [2 * 4 * 4]
+    assert (kept.separate_bytes, kept.dram_bytes) == (4 * 32 + 8, 2 * 32 + 8)
+
+
+def test_weights_that_are_cast_are_as_wide_as_they_are_stored(tmp_path: Path) -> None:
+    model = Model()
+    weight = model.add("Cast", model.weight("w", 8, 8, kind=TensorProto.FLOAT16), to=FLOAT)
+    y = model.add("MatMul", model.input("x", [4, 8]), weight, name="a")
+    model.output(model.add("MatMul", model.add("Cast", y, to=FLOAT), weight, name="b"))
+    (first, second) = (node.problem for node in _network(model, tmp_path).layers)
+    assert first is not None
+    assert second is not None
+    assert [tensor.element_bytes for tensor in first.tensors] == [4, 2, 4]
+    assert [tensor.element_bytes for tensor in second.tensors] == [4, 2, 4]
+
+
+def test_a_sum_with_what_a_layer_read_ends_a_group(tmp_path: Path) -> None:
+    model = Model()
+    weight = model.weight("w", 8, 8)
+    h = model.add("Gemm", model.input("x", [8, 8]), weight, name="a")
+    s = model.add("Add", model.add("Gemm", h, weight, name="b"), h)
+    model.output(model.add("Gemm", s, weight, name="c"))
+    plan = fuse(_network(model, tmp_path), 4096)
+    assert [group.layers for group in plan.groups] == [("a",), ("b",), ("c",)]
+    assert plan.sums_bytes == 4 * 8 * 8
+
+
+def test_what_no_whole_number_of_64_bits_says_is_refused() -> None:
+    huge = gemm(m=2**20, n=2**20, k=2**20)
+    for find in (fuse, residency):
+        with pytest.raises(ProblemError, match="can move more bytes than fit into 64 bits"):
+            find([huge], 2**18)

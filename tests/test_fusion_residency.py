@@ -41,7 +41,7 @@ def networks(draw: st.DrawFn) -> tuple[list[tuple[int, int, int | None]], tuple[
     for at in range(draw(st.integers(2, 6))):
         source = draw(st.integers(max(-1, at - 3), at - 1))
         columns = draw(st.integers(1, 6))
-        same = [i for i in range(at) if layers[i][0] == columns and i != source]
+        same = [i for i in range(at) if layers[i][0] == columns]
         added = draw(st.sampled_from([None, *same]))
         layers.append((columns, source, added))
     return layers, (len(layers) - 1,)
@@ -71,7 +71,7 @@ def brute(
             if moved is None or total is None:
                 total = None
                 break
-            read = added is not None and added != source and not stays[added]
+            read = added is not None and not stays[added]
             total += moved + (ROWS * columns if read else 0)
         if total is not None and (best is None or total < best):
             best = total

@@ -24,14 +24,15 @@ class Read:
     producer : int
         Number of the layer that made it.
     operands : tuple of str
-        Tensors of the reader's problem that it is; none: the reader's output
-        takes it in once, whole (the sum of a residual block).
-    size_bytes : int
+        Tensors of the reader's problem that it is.
+    taken_bytes : int
+        What the reader's output takes in of it besides, once and whole (the
+        sum of a residual block).
     """
 
     producer: int
     operands: tuple[str, ...]
-    size_bytes: int
+    taken_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +85,7 @@ def flows_of(
             size = tensor_bytes(problem, problem.output_tensor)
             reads: tuple[Read, ...] = ()
             if before is not None:
-                first = problem.tensors[0]
-                reads = (Read(before, (first.name,), tensor_bytes(problem, first)),)
+                reads = (Read(before, (problem.tensors[0].name,)),)
             before = len(flows)
             is_last = at + 1 == len(chain.layers)
             flows.append(Flow(problem.name, problem, chain.count, reads, size, is_last))
@@ -99,7 +99,7 @@ def _network_flows(network: Network) -> tuple[Flow, ...]:
     for name, data in graph.nodes(data=True):
         node: Node = data["node"]
         reads = tuple(
-            Read(place[producer], tuple(edge["operands"]), edge["bytes"])
+            Read(place[producer], edge["operands"], edge["taken_bytes"])
             for producer, _, edge in graph.in_edges(name, data=True)
         )
         made = 0
@@ -133,8 +133,8 @@ def _read_bytes(network: Network, graph: Any, name: str) -> int:
 def sums_bytes(network: Network) -> int:
     """Count what outputs take in from other layers, as in residual blocks, with counts."""
     return sum(
-        flow.count * read.size_bytes
+        flow.count * read.taken_bytes
         for flow in _network_flows(network)
         for read in flow.reads
-        if flow.problem is not None and not read.operands
+        if flow.problem is not None
     )

@@ -270,8 +270,7 @@ class _Choice:
         moved = least_bytes(flow.problem, room, frozenset(own))
         if moved is None:
             return None
-        taken = (read for read in flow.reads if not read.operands)
-        return moved + sum(read.size_bytes for read in taken if read.producer not in resident)
+        return moved + sum(read.taken_bytes for read in flow.reads if read.producer not in resident)
 
     def bound(self) -> int:
         """Add up what each layer moves at least, whatever else is on chip."""
@@ -297,7 +296,8 @@ class _Choice:
             own: list[str] = []
             for read in flow.reads:
                 if read.producer in here:
-                    own += read.operands or (f"+{self.flows[read.producer].name}",)
+                    own += read.operands
+                    own += [f"+{self.flows[read.producer].name}"] if read.taken_bytes else []
             if at in here:
                 own.append(flow.problem.output)
             layers.append(

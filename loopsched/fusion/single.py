@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
+from loopsched.errors import ProblemError
 from loopsched.models.traffic import Room
 from loopsched.nest import Schedule
 from loopsched.problem import Problem
 from loopsched.scheduler.blocks import Block, compose
 from loopsched.scheduler.body import Body, best_body
+
+_MAX_BYTES = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +77,8 @@ def single(problem: Problem, room_bytes: int) -> Single | None:
 def _body(problem: Problem, room_bytes: int, resident: frozenset[str]) -> Body | None:
     if room_bytes < 0:
         return None
+    if problem.macs * sum(2 * one.element_bytes for one in problem.tensors) >= _MAX_BYTES:
+        raise ProblemError(f"{problem.macs} points can move more bytes than fit into 64 bits")
     everything = frozenset(tensor.name for tensor in problem.tensors)
     if resident >= everything:
         return Body(0, tuple(problem.sizes), (), 0)

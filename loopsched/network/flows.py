@@ -17,9 +17,18 @@ from loopsched.network.operators import BLIND
 if TYPE_CHECKING:
     import networkx as nx
 
-# They give other names or orders to data that stay what they are.
+# They give other names, orders or readings to data that stay as they are stored.
 VIEWS = frozenset(
-    {"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze", "Dropout"}
+    {
+        "DequantizeLinear",
+        "Dropout",
+        "Flatten",
+        "Identity",
+        "Reshape",
+        "Squeeze",
+        "Transpose",
+        "Unsqueeze",
+    }
 )
 
 
@@ -33,6 +42,7 @@ class _Flows:
         self.root: dict[str, str] = {}
         self.via: dict[str, tuple[str, ...]] = {}
         self.position: dict[str, int] = {}
+        self.taken: set[tuple[str, str]] = set()
 
     def root_of(self, value: str) -> str:
         return self.root.get(value, value)
@@ -76,10 +86,10 @@ def layer_graph(network: Network) -> nx.DiGraph[str]:
         that leave the network from here).  An edge from producer to consumer
         has ``values`` (names; a reshaped tensor goes by its first name),
         ``bytes`` (their size, each once), ``operands`` (tensors of the
-        consumer's problem that they are; none where only an operator done
-        with the consumer reads them, such as the sum of a residual block) and
-        ``via`` (names of all operators on the way from the producer to the
-        first value).
+        consumer's problem that they are), ``taken_bytes`` (size of what
+        operators done with the consumer read, such as the sum of a residual
+        block) and ``via`` (names of all operators on the way from the producer
+        to the first value).
 
     Examples
     --------
@@ -93,8 +103,8 @@ def layer_graph(network: Network) -> nx.DiGraph[str]:
     >>> values = tuple(Value(name, shape) for name, shape in shapes.items())
     >>> graph = layer_graph(Network("mine", nodes, values, outputs=("u",)))
     >>> edge = graph.edges["a", "b"]
-    >>> edge["values"], edge["bytes"], edge["operands"], edge["via"]
-    (('z',), 24, ('A',), ('relu',))
+    >>> edge["values"], edge["bytes"], edge["operands"], edge["taken_bytes"], edge["via"]
+    (('z',), 24, ('A',), 0, ('relu',))
     >>> graph.nodes["b"]["outputs"]
     ('u',)
     """
@@ -123,9 +133,14 @@ def _add_edges(graph: nx.DiGraph[str], flows: _Flows, node: Node, host: str) -> 
             continue
         edge = graph.get_edge_data(producer, host)
         if edge is None:
-            graph.add_edge(producer, host, values=(), bytes=0, operands=(), via=flows.via[name])
+            graph.add_edge(
+                producer, host, values=(), bytes=0, operands=(), taken_bytes=0, via=flows.via[name]
+            )
             edge = graph.edges[producer, host]
         root = flows.root_of(name)
+        if node.name != host and (host, root) not in flows.taken:
+            flows.taken.add((host, root))
+            edge["taken_bytes"] += _bytes(flows, node, name)
         if root not in edge["values"]:
             edge["values"] += (root,)
             edge["bytes"] += _bytes(flows, node, name)

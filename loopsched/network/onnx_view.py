@@ -16,6 +16,8 @@ from loopsched.problem import Problem
 _THROUGH = frozenset(
     {"Cast", "DequantizeLinear", "Div", "Identity", "Mul", "QuantizeLinear", "Reshape"}
 )
+# What these make of a result takes its place before it is stored.
+_POINTWISE = frozenset({"Add", "Clip", "Elu", "HardSwish", "LeakyRelu", "PRelu", "Relu", "Sigmoid"})
 _MAX_STEPS = 8
 
 
@@ -105,8 +107,10 @@ class View:
         """Bytes of an element of input ``i``, as it is stored."""
         name = self.name(i)
         maker = self.makers.get(name)
-        if maker is not None and maker.op == "DequantizeLinear" and maker.inputs:
-            name = maker.inputs[0]
+        if maker is not None and maker.inputs:
+            is_stored = maker.op == "Cast" and maker.inputs[0] not in self.makers
+            if maker.op == "DequantizeLinear" or is_stored:
+                name = maker.inputs[0]
         return self.types.get(name, Type()).element_bytes
 
     @property
@@ -114,6 +118,10 @@ class View:
         """Bytes of an element of the first output, as it is stored."""
         name = self.output
         readers = self.readers.get(name, ())
+        for _ in range(_MAX_STEPS):
+            if len(readers) != 1 or readers[0].op not in _POINTWISE or not readers[0].outputs:
+                break
+            readers = self.readers.get(readers[0].outputs[0], ())
         if readers and all(one.op == "QuantizeLinear" for one in readers):
             name = next((out for out in readers[0].outputs if out), name)
         return self.types.get(name, Type()).element_bytes

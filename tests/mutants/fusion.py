@@ -98,8 +98,8 @@ _residents.broken(
 _residents.broken(
     "residency-sums-free",
     "what an output takes in costs nothing",
-    "if read.producer not in resident)",
-    "if read.producer not in resident and read.operands)",
+    "read.taken_bytes for read in flow.reads if read.producer not in resident",
+    "read.taken_bytes for read in flow.reads if read.producer in resident",
 )
 
 FUSION = tuple(
