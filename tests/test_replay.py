@@ -261,6 +261,22 @@ def test_less_room_than_an_element() -> None:
     assert len(printed[0].splitlines()) == 12
 
 
+def test_what_was_replayed_is_known_by_all_that_matters(monkeypatch: pytest.MonkeyPatch) -> None:
+    problems = [loopsched.gemm(m=6, n=5, k=4, element_bytes=n) for n in (1, 2)]
+    texts = ("M:6 N:5 K:4 M:2 N:3", "M:6 N:5 K:4 M:3 N:3", "N:5 M:6 K:4 M:2 N:3")
+    cases = [
+        (view_of(problem, loopsched.parse_schedule(text, problem)), Room.shared(capacity), effort)
+        for problem, text in itertools.product(problems, texts)
+        for capacity, effort in itertools.product((9, 20, 30, 60), (50, 10_000))
+    ]
+    monkeypatch.setattr("loopsched.models.replay._known", {})
+    remembered = [replay(*case) for case in (*cases, *cases)]
+    for at, case in enumerate((*cases, *cases)):
+        monkeypatch.setattr("loopsched.models.replay._known", {})
+        assert remembered[at] == replay(*case)
+    assert len({repr(found) for found in remembered}) > 20
+
+
 def test_waves_run_on_into_the_next_row() -> None:
     """Three columns on four instances: the second wave begins in row 1 and ends in row 2."""
     problem = loopsched.gemm(m=3, n=3, k=4, element_bytes=1)

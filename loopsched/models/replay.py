@@ -17,6 +17,7 @@ that holds whole tiles.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 CHUNK = 2**16
 MOST_ITEMS = 256
 MOST_CELLS = 2**26
+MOST_KNOWN = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -460,6 +462,48 @@ def _walk(
     has_point: bool,
     has_bounds: bool,
 ) -> Replayed:
+    """Replay, or look up what the same loops brought in before.
+
+    Schedules that are alike often ask for the same replay: which tiles an item is
+    cut into says nothing to a buffer that holds whole items.
+    """
+    key = _digest(program, tables, sizes, has_point, has_bounds)
+    if key not in _known:
+        if len(_known) == MOST_KNOWN:
+            _known.clear()
+        _known[key] = _counted(program, tables, sizes, pool, has_point, has_bounds)
+    counts, fits = _known[key]
+    names = [tensor.name for tensor in pool.tensors]
+    low, point, anew = (dict(zip(names, part, strict=True)) for part in counts)
+    return Replayed(low, point, anew, fits)
+
+
+# Digests are kept, not the tables: those may be large.
+_known: dict[bytes, tuple[list[list[int]], bool]] = {}
+
+
+def _digest(
+    program: _Program, tables: _Tables, sizes: Ints, has_point: bool, has_bounds: bool
+) -> bytes:
+    """Identify all that the kernel gets; the limits name the capacity."""
+    found = hashlib.blake2b(repr((program.picks, has_point, has_bounds)).encode(), digest_size=20)
+    for array in (
+        sizes, program.loops, program.groups, tables.tensors, tables.axes, tables.axis_dims,
+        tables.rows, tables.columns, tables.weights, tables.limits,
+    ):  # fmt: skip
+        found.update(repr(array.shape).encode())
+        found.update(array.tobytes())
+    return found.digest()
+
+
+def _counted(
+    program: _Program,
+    tables: _Tables,
+    sizes: Ints,
+    pool: Pool,
+    has_point: bool,
+    has_bounds: bool,
+) -> tuple[list[list[int]], bool]:
     limits = tables.limits
     state = np.zeros(kernels.WINDOW + 2 * len(limits), np.int64)
     state[kernels.HEAD] = state[kernels.TAIL] = -1
@@ -494,8 +538,7 @@ def _walk(
             found,
             CHUNK,
         )
-    names = [tensor.name for tensor in pool.tensors]
-    low, point, anew = (dict(zip(names, part, strict=True)) for part in found.T.tolist())
+    low, point, anew = found.T.tolist()
     if not has_bounds:
-        return Replayed(point, point, point, fits=True)
-    return Replayed(low, point, anew, fits=not state[kernels.OVERFLOW])
+        return [point, point, point], True
+    return [low, point, anew], not state[kernels.OVERFLOW]

@@ -121,6 +121,12 @@ _replay.broken(
     "key += [max(0, -first)]",
 )
 _replay.broken(
+    "known-at-any-capacity",
+    "what was replayed at one capacity is taken for that at another",
+    "tables.rows, tables.columns, tables.weights, tables.limits,",
+    "tables.rows, tables.columns, tables.weights,",
+)
+_replay.broken(
     "kinds-not-counted",
     "of equal items only the last is counted",
     "Item(start, length, count + (before.count if before else 0))",
