@@ -165,6 +165,19 @@ class TestZigZag:
         assert mapping[0]["temporal_ordering"] == order
         assert mapping[-1]["name"] == "default"
 
+    def test_lanes_have_their_own_mesh_and_layers_their_names(self) -> None:
+        problem = gemm(m=60, n=64, k=64)
+        lanes_only = parse_schedule("N:64 K:64 M:60 M:7@lane", problem)
+        made = to_zigzag([(problem, lanes_only), (problem.renamed("other"), lanes_only)], TITAN_V)
+        mapping = yaml.safe_load(made.text("mapping.yaml"))
+        assert mapping[0]["spatial_mapping"] == {"D2": ["D, 7"]}
+        said = ": partial tiles of D: there, an order with more iterations than a layer has is a"
+        assert [text.split(said) for text in made.lost[:2]] == [
+            ["m60 n64 k64", " hint, not a mapping"],
+            ["other", " hint, not a mapping"],
+        ]
+        assert len(made.lost) == 3
+
     def test_products_groups_and_gradients(self) -> None:
         problems = [
             gemm(m=4, n=3, k=2, transpose_b=True),

@@ -237,6 +237,14 @@ def test_meshes_hold_what_they_are_given(data: st.DataObject, problem: Problem) 
             assert used <= mesh[entry["target"]]
 
 
+def test_notes_are_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["export", "alexnet", "-l", "fc6", "-l", "fc7", "--to", "timeloop"]) == 0
+    notes = capsys.readouterr().err.splitlines()
+    assert len(notes) == len(set(notes))
+    assert "note: L2 is a cache here; there, tiles are placed in it" in notes
+    assert any(text.startswith("note: fc6: L2: the tile there is") for text in notes)
+
+
 @given(problems())
 def test_problems_without_notes(problem: Problem) -> None:
     found = from_timeloop(bare(to_timeloop(problem)), element_bytes=8).problem
@@ -654,5 +662,10 @@ def test_the_commands_agree_with_the_library(
         assert capsys.readouterr().out
     assert run(["export", "alexnet", "--to", "c", "-o", str(tmp_path / "x.c")]) == 3
     assert "8 problems; a folder is needed" in capsys.readouterr().err
+    assert run(["export", *words, "--to", "zigzag", "-o", str(tmp_path / "x.yaml")]) == 3
+    assert "workload.yaml and mapping.yaml are made; a folder" in capsys.readouterr().err
+    # Timeloop takes one document, too.
+    assert run(["export", *words, "--to", "timeloop", "-o", str(tmp_path / "one.yaml")]) == 0
+    assert str(read_timeloop([tmp_path / "one.yaml"]).schedule) == words[1]
     assert run(["import", "timeloop", str(tmp_path / "none")]) == 3
     assert run(["import", "timeloop", str(tmp_path), "--arch-out", "x.txt"]) == 3

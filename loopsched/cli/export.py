@@ -86,10 +86,8 @@ def export(
             for one, nest, machine in found
         ]
     _deliver(made, target)
-    for one, files in made:
-        before = f"{one.name}: " if len(made) > 1 else ""
-        for sentence in files.lost:
-            click.echo(f"note: {before}{sentence}", err=True)
+    for sentence in _notes(made):
+        click.echo(f"note: {sentence}", err=True)
 
 
 def _best(
@@ -123,6 +121,19 @@ def _exported(
     return to_python(problem, schedule, name=name)
 
 
+def _notes(made: list[tuple[Problem, Exported]]) -> Iterator[str]:
+    """Give each sentence once; what does not hold for all names the problems it is of."""
+    names: dict[str, list[str]] = {}
+    for one, files in made:
+        for sentence in files.lost:
+            names.setdefault(sentence, []).append(one.name)
+    for sentence, of in names.items():
+        if len(of) == len(made):
+            yield sentence
+        else:
+            yield f"{of[0]}{f' and {len(of) - 1} more' if len(of) > 1 else ''}: {sentence}"
+
+
 def _deliver(made: list[tuple[Problem, Exported]], target: str | None) -> None:
     """Print what was made, or write it: one problem's files, or a folder for each."""
     from loopsched.exchange.exported import write_text
@@ -135,11 +146,15 @@ def _deliver(made: list[tuple[Problem, Exported]], target: str | None) -> None:
     if place.suffix and not place.is_dir():
         if len(made) > 1:
             raise InputError(f"{target}: {len(made)} problems; a folder is needed for several")
-        write_text(place, made[0][1].text())
+        files = made[0][1]
+        if len(files.files) > 1 and not files.is_one_document:
+            raise InputError(f"{target}: {' and '.join(files.names)} are made; a folder is needed")
+        write_text(place, files.text())
         return
     for number, (problem, files) in enumerate(made):
         files.write(place if len(made) == 1 else place / f"{number:03}_{_plain(problem.name)}")
-    output.print_text(f"wrote {sum(len(files.files) for _, files in made)} files below {target}")
+    count = sum(len(files.files) for _, files in made)
+    output.print_text(f"wrote {count} {'file' if count == 1 else 'files'} below {target}")
 
 
 def _plain(name: str) -> str:

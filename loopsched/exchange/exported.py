@@ -20,6 +20,8 @@ class Exported:
     lost : tuple of str
         What the other tool's form has no room for, or says otherwise: one
         sentence each.  Nothing is left out or changed without one.
+    is_one_document : bool
+        Whether the files may stand in one, too.
 
     Examples
     --------
@@ -30,6 +32,7 @@ class Exported:
 
     files: tuple[tuple[str, str], ...]
     lost: tuple[str, ...] = ()
+    is_one_document: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:

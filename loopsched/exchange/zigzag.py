@@ -10,7 +10,6 @@ from typing import Any
 from loopsched.arch import Arch
 from loopsched.errors import ProblemError
 from loopsched.exchange.exported import Exported
-from loopsched.exchange.factors import Factor
 from loopsched.exchange.timeloop.blocks import blocks
 from loopsched.exchange.timeloop.nodes import machine_nodes
 from loopsched.exchange.yaml_out import list_to_yaml
@@ -26,6 +25,8 @@ _GEMM = {"M": "D", "N": "K", "K": "C", "B": "B"}
 _KNOWN = {"conv2d": _CONV, "gemm": _GEMM, "batched_gemm": _GEMM}
 _WINDOWS = {("OY", "FY"): "IY", ("OX", "FX"): "IX"}
 _LINKS = {"O": "O", "W": "I2", "I": "I1"}
+_ALLOTTED = "loops are allotted to memories by ZigZag itself, whose machine is another file"
+_MOST_MESHES = 4
 _DIM = re.compile(r"[A-Z]+\d*")
 
 
@@ -75,14 +76,15 @@ def to_zigzag(
     for number, (problem, schedule) in enumerate(layers):
         words = _words(problem)
         workload.append(_layer(number, problem, words))
-        lost += _layer_lost(problem)
+        lost += (f"{problem.name}: {sentence}" for sentence in _layer_lost(problem))
         if schedule is not None and arch is not None:
             entry, said = _mapping(problem, schedule, arch, words)
             mapping.append(entry)
-            lost += said
+            lost += (f"{problem.name}: {sentence}" for sentence in said)
     files = [("workload.yaml", list_to_yaml(workload))]
     if mapping:
         mapping.append({"name": "default", "memory_operand_links": _LINKS})
+        lost.append(_ALLOTTED)
         files.append(("mapping.yaml", list_to_yaml(mapping)))
     return Exported(tuple(files), tuple(lost))
 
@@ -199,32 +201,29 @@ def _mapping(
     problem: Problem, schedule: Schedule, arch: Arch, words: Mapping[str, str]
 ) -> tuple[dict[str, Any], list[str]]:
     lanes = max(1, int(max(rate for _, rate in arch.compute.macs_per_cycle_per_unit)))
-    found, _, said = blocks(problem, schedule, machine_nodes(arch, lanes))
-    lost = [text for text in said if "Timeloop will refuse" not in text]
-    arrays: list[list[str]] = []
-    inward: list[Factor] = []
-    for block in reversed(found):
-        if block.node.kind == "fan":
-            unrolled = [f"{words[one.dim]}, {one.trips}" for one in block.factors]
-            arrays += [unrolled] if unrolled else []
-        else:
-            inward += reversed(block.factors)
-    if len(arrays) > 4:
-        raise ProblemError(f"problem '{problem.name}' for ZigZag: more than 4 meshes")
-    cut = [one for one in inward if one.last != one.trips]
+    found, changed = blocks(problem, schedule, machine_nodes(arch, lanes))
+    lost = list(changed)
+    meshes = [block.factors for block in found if block.node.kind == "fan"]
+    if any(meshes[_MOST_MESHES:]):
+        raise ProblemError(
+            f"problem '{problem.name}' for ZigZag: more than {_MOST_MESHES} meshes are used"
+        )
+    inner_first = [block.factors for block in reversed(found) if block.node.kind != "fan"]
+    inward = [one for factors in inner_first for one in reversed(factors)]
+    every = (one for block in found for one in block.factors)
+    cut = dict.fromkeys(words[one.dim] for one in every if one.last != one.trips)
     if cut:
         lost.append(
-            f"{problem.name}: {', '.join(words[one.dim] for one in cut)} end in partial tiles; "
-            "there, an order with more iterations than a layer has is a hint, not a mapping"
+            f"partial tiles of {', '.join(cut)}: there, an order with more iterations than a "
+            "layer has is a hint, not a mapping"
         )
-    lost.append(
-        f"{problem.name}: loops are allotted to memories by ZigZag itself, whose machine "
-        "is another file"
-    )
     entry: dict[str, Any] = {"name": problem.name}
-    if arrays:
-        outward = list(reversed(arrays))
-        entry["spatial_mapping"] = {f"D{i}": one for i, one in enumerate(outward, 1)}
+    if any(meshes):
+        entry["spatial_mapping"] = {
+            f"D{place}": [f"{words[one.dim]}, {one.trips}" for one in factors]
+            for place, factors in enumerate(meshes, 1)
+            if factors
+        }
     if inward:
         entry["temporal_ordering"] = [[words[one.dim], one.trips] for one in inward]
     entry["memory_operand_links"] = dict(_LINKS)

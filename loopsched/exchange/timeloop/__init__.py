@@ -11,7 +11,7 @@ from typing import Any
 from loopsched.arch import Arch
 from loopsched.errors import ArchError, InputError, ScheduleError
 from loopsched.exchange.exported import Exported
-from loopsched.exchange.timeloop.blocks import Block, blocks
+from loopsched.exchange.timeloop.blocks import Block, blocks, overfull
 from loopsched.exchange.timeloop.machines import arch_section, word_bits_of
 from loopsched.exchange.timeloop.mappings import (
     bypasses,
@@ -101,10 +101,10 @@ def to_timeloop(
         return _without_mapping(problem, arch)
     lost: list[str] = []
     nodes = _nodes(arch, problem, lost)
-    found, _, changed = blocks(problem, schedule, nodes)
+    found, changed = blocks(problem, schedule, nodes)
     sizes = None if residual else _whole_sizes(problem, found)
     section, said = problem_section(problem, sizes)
-    lost = [*said, *lost, *changed]
+    lost = [*said, *lost, *changed, *overfull(problem, found)]
     if residual and any(one.last != one.trips for block in found for one in block.factors):
         lost.append("factors such as 'P=7,3' are read by timeloop-model, not by its front end")
     mapping = mapping_section(problem, schedule, found, letters(problem), residual=residual)
@@ -115,7 +115,7 @@ def to_timeloop(
         ("architecture.yaml", to_yaml({"architecture": machine})),
         ("mapping.yaml", to_yaml({"mapping": mapping})),
     )
-    return Exported(files, (*lost, *said))
+    return Exported(files, (*lost, *said), is_one_document=True)
 
 
 def _without_mapping(problem: Problem | None, arch: Arch | None) -> Exported:
@@ -131,7 +131,7 @@ def _without_mapping(problem: Problem | None, arch: Arch | None) -> Exported:
         machine, said = arch_section(arch, nodes, word_bits_of(widths))
         files.append(("architecture.yaml", to_yaml({"architecture": machine})))
         lost += said
-    return Exported(tuple(files), tuple(lost))
+    return Exported(tuple(files), tuple(lost), is_one_document=True)
 
 
 def _whole_sizes(problem: Problem, found: list[Block]) -> dict[str, int]:

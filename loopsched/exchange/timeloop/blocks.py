@@ -7,7 +7,7 @@ a schedule is not of that form it is brought into it, and what changes is said.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from loopsched.errors import ScheduleError, nearest
@@ -35,14 +35,14 @@ class Block:
 
 def blocks(
     problem: Problem, schedule: Schedule, nodes: Sequence[Node]
-) -> tuple[list[Block], Schedule, tuple[str, ...]]:
+) -> tuple[list[Block], tuple[str, ...]]:
     """Assign loops to nodes.
 
     Returns
     -------
-    (list of Block, Schedule, tuple of str)
-        One block a node, dummies included where the nodes had no place; the
-        schedule that they say; and how it differs from the one given.
+    (list of Block, tuple of str)
+        One block a node, dummies included where the nodes had no place; and
+        how what they say differs from the schedule.
 
     Raises
     ------
@@ -55,7 +55,7 @@ def blocks(
     >>> from loopsched.exchange.timeloop.nodes import machine_nodes
     >>> problem = gemm(m=512, n=512, k=1024)
     >>> nest = parse_schedule("M:512@SM N:512@SM K:1024 M:64 N:64 K:8", problem)
-    >>> found, _, lost = blocks(problem, nest, machine_nodes(load_arch("titan_v"), 64))
+    >>> found, lost = blocks(problem, nest, machine_nodes(load_arch("titan_v"), 64))
     >>> for block in found:
     ...     print(block.node.name, *block.factors)
     DRAM
@@ -70,8 +70,7 @@ def blocks(
     _check_spatial(problem, schedule, nodes)
     waved, waves = _in_one_wave(schedule, {node.unit: node for node in nodes if node.unit})
     legal, changed = rounded(waved)
-    found = _assigned(problem, legal, nodes)
-    return found, legal, (*waves, *changed, *_overfull(problem, found))
+    return _assigned(problem, legal, nodes), (*waves, *changed)
 
 
 def _check_spatial(problem: Problem, schedule: Schedule, nodes: Sequence[Node]) -> None:
@@ -90,7 +89,7 @@ def _check_spatial(problem: Problem, schedule: Schedule, nodes: Sequence[Node]) 
             loop.level in closed or any(order[loop.level] < order[one] for one in closed)
         ):
             faults.append(
-                f"loop {loop}: loops of '{loop.level}' stand around others; in Timeloop all loops "
+                f"loop {loop}: loops of '{loop.level}' stand around others; there, all loops "
                 "of a unit stand together, outer units first"
             )
         last = loop.level
@@ -214,7 +213,7 @@ def _held_bytes(problem: Problem, extents: dict[str, int], node: Node) -> int:
     return total
 
 
-def _overfull(problem: Problem, found: Sequence[Block]) -> Iterator[str]:
+def overfull(problem: Problem, found: Sequence[Block]) -> list[str]:
     """Say which storages cannot hold the tile that the loops inside them cover."""
     extents = dict.fromkeys(problem.dims, 1)
     said = []
@@ -230,4 +229,4 @@ def _overfull(problem: Problem, found: Sequence[Block]) -> Iterator[str]:
                 f"{level.name}: the tile there is {held} bytes, more than its "
                 f"{level.usable_bytes}: Timeloop will refuse the mapping"
             )
-    yield from reversed(said)
+    return said[::-1]

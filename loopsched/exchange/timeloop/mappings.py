@@ -48,7 +48,7 @@ def mapping_section(
     >>> problem = gemm(m=4, n=3, k=2)
     >>> nest = parse_schedule("M:4 K:2 N:3 M:2", problem)
     >>> nodes = machine_nodes(buffer_arch(capacity_bytes=1024), 1)
-    >>> found, _, _ = blocks(problem, nest, nodes)
+    >>> found, _ = blocks(problem, nest, nodes)
     >>> section = mapping_section(problem, nest, found, {"M": "M", "N": "N", "K": "K"})
     >>> for entry in section[:3]:
     ...     print(entry["target"], entry["type"], *entry["factors"], entry["permutation"])
