@@ -54,12 +54,47 @@ _edit.broken(
     "one.extent",
 )
 
+_edit.broken(
+    "page-unit-torn-apart",
+    "a loop that leaves the others of its unit leaves them behind",
+    "order.filter((place) => loops[place].unit === unit) : [moving]",
+    "[moving] : [moving]",
+)
+_edit.broken(
+    "page-lanes-outside",
+    "lanes go outside the loops of their unit",
+    "while (after.some((place) => isOut(place, unit))) before.push(after.shift());",
+    "",
+)
+
+_state = In("page/ui/state.js", "test_page.py")
+_state.broken(
+    "page-edits-forgotten",
+    "a layer that is left loses the schedule that was made of it",
+    "function chooseLayer(index, text = texts[index])",
+    "function chooseLayer(index, text = LAYERS[index].found[0].schedule)",
+)
+
+_format = In("page/ui/format.js", "test_page.py")
+_format.broken(
+    "page-ties-upward",
+    "of two neighbours equally near, the page writes the larger, the library the even one",
+    "/[02468]$/.test(kept) ? kept : short",
+    "/[02468]$/.test(kept) ? short : short",
+)
+
 _table = In("page/ui/table.js", "test_page.py")
 _table.broken(
     "page-sorts-upward-only",
     "a second press of a title changes the arrow, not the order",
     "const sign = state.sort.down ? -1 : 1;",
     "const sign = 1;",
+)
+_table.broken(
+    "page-numbers-in-parts",
+    "a filter by k64 shows k640",
+    "if (!cuts) return true;",
+    "return true;",
 )
 
 _levels = In("page/ui/levels.js", "test_page.py")
@@ -71,5 +106,7 @@ _levels.broken(
 )
 
 PAGE = tuple(
-    mutant for file in (_report, _rows, _saved, _edit, _table, _levels) for mutant in file.mutants
+    mutant
+    for file in (_report, _rows, _saved, _edit, _state, _format, _table, _levels)
+    for mutant in file.mutants
 )

@@ -40,7 +40,8 @@ function startHelp() {
 
 // A field takes back what is typed in it; a loop's, once that is done, leaves it to the page.
 function hasOwnUndo(field) {
-  return isTyping(field) && (!byId('loops').contains(field) || (field.matches('input') && field.value !== field.defaultValue));
+  if (!isTyping(field) || field.matches('select')) return false;
+  return !byId('loops').contains(field) || field.value !== field.defaultValue;
 }
 
 function pageKeys(event) {
