@@ -79,7 +79,7 @@ def place_labels(ax: Axes, spots: Sequence[Spot], size: float = style.NOTE) -> l
     for (x, y), spot in zip(places, spots, strict=True):
         if not spot.text:
             continue
-        for box, side in _candidates(x, y, spot, size):
+        for box, side in _candidates(x, y, spot, _size_of(ax, spot.text, size, points)):
             near = Box(box.left - _GAP, box.low, box.right + _GAP, box.high)
             if _is_inside(box, frame) and all(near.is_free_of(other) for other in taken):
                 taken.append(box)
@@ -89,11 +89,18 @@ def place_labels(ax: Axes, spots: Sequence[Spot], size: float = style.NOTE) -> l
     return shown
 
 
+def _size_of(ax: Axes, text: str, size: float, points: float) -> tuple[float, float]:
+    """Measure a text as it will be drawn: width and height in points."""
+    written = ax.text(0, 0, text, fontsize=size)
+    extent = written.get_window_extent()
+    written.remove()
+    return float(extent.width) * points, float(extent.height) * points
+
+
 def _candidates(
-    x: float, y: float, spot: Spot, size: float
+    x: float, y: float, spot: Spot, size: tuple[float, float]
 ) -> Iterator[tuple[Box, tuple[int, int]]]:
-    # DejaVu Sans: digits are 0.64 of the size wide, capitals 0.73 of it high.
-    wide, high = 0.62 * size * len(spot.text), 0.85 * size
+    wide, high = size
     away = spot.radius + _GAP
     for side in _SIDES:
         reach = away if 0 in side else 0.75 * away

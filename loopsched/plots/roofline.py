@@ -16,7 +16,7 @@ from loopsched.plots import style
 from loopsched.plots.figure import axes_of
 from loopsched.plots.labels import Spot, place_labels
 from loopsched.plots.layers import Layer, layers_of
-from loopsched.render import scaled, shortened
+from loopsched.render import scaled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -103,7 +103,7 @@ def plot_roofline(results: Sequence[Result | Layer], arch: Arch, *, ax: Axes | N
     ax = axes_of(ax)
     layers = layers_of(results)
     rows = roofline_rows(layers, arch)
-    title = shortened(layers[0].problem.name, 44) if len(layers) == 1 else f"{len(layers)} layers"
+    title = layers[0].problem.name if len(layers) == 1 else f"{len(layers)} layers"
     style.dress(ax, f"{title} on {arch.name}")
     style.label_x(ax, f"operational intensity at {arch.memory.name} (FLOP/B)")
     style.label_y(ax, "performance (FLOP/s)")

@@ -31,6 +31,7 @@ _LABELS: dict[Form, str] = {
 }
 # More curves than this share one look.
 _MOST_NAMED = len(style.COLOURS)
+_MOST_INSIDE = 2
 _BOUND_SAMPLES = 80
 
 
@@ -115,14 +116,16 @@ def plot_ski_slope(
     style.log_axis(ax.yaxis, *style.margins(heights, 0.08))
     if arch is not None:
         _machine(ax, arch, left, right)
-    if len(drawn) <= _MOST_NAMED:
+    if _MOST_INSIDE < len(drawn) <= _MOST_NAMED and style.inches(ax) < style.NARROW:
+        style.legend_below(ax, 1)  # inside it would hide curves
+    elif len(drawn) <= _MOST_NAMED:
         style.legend(ax, loc="upper left" if form == "intensity" else "upper right")
     return ax
 
 
 def _title(curves: Sequence[Staircase]) -> str:
     if len(curves) == 1:
-        return shortened(curves[0].name, 44)
+        return curves[0].name
     return f"{len(curves)} problems" if len(curves) > _MOST_NAMED else ""
 
 

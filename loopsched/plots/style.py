@@ -11,12 +11,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from loopsched.render import shortened
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import XAxis, YAxis
 
 # Inches: one column of a two-column paper, and the text of a page.
 COLUMN, PAGE = 3.5, 7.0
+
+# Inches; beside or in a narrower Axes there is no room for a legend.
+NARROW = 4.0
 
 # Points.
 TITLE, LABEL, TICK, NOTE = 9.0, 8.0, 7.0, 6.5
@@ -39,6 +44,8 @@ FILLS = ("#0072B2", "#E69F00", "#B8E2F5", "#009E73", "#CC79A7", "#D55E00", "#000
 HATCHES = ("", "////", "----", "xxxx", "||||", "\\\\\\\\", "++++")
 INK, GREY, PALE = "0.15", "0.5", "0.9"
 
+# Characters; a title may reach beyond the spines.
+_TITLE_PER_INCH = 16
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
 
 
@@ -103,12 +110,13 @@ def dress(ax: Axes, title: str = "") -> None:
 
 
 def titled(ax: Axes, title: str, *remarks: str, pad: float = 4.0) -> None:
-    """Set a title with small lines below it."""
+    """Set a title, shortened to the width there is, with small lines below it."""
     for number, line in enumerate(reversed(remarks)):
         ax.annotate(line, (0.5, 1), xytext=(0, pad + 1.2 * NOTE * number), ha="center",
                     xycoords="axes fraction", textcoords="offset points", va="bottom",
                     fontsize=NOTE, color=INK)  # fmt: skip
-    ax.set_title(title, fontsize=TITLE, color=INK, pad=pad + 1.2 * NOTE * len(remarks) + 2.5)
+    text = shortened(title, max(12, int(_TITLE_PER_INCH * inches(ax))))
+    ax.set_title(text, fontsize=TITLE, color=INK, pad=pad + 1.2 * NOTE * len(remarks) + 2.5)
 
 
 def legend(ax: Axes, **where: Any) -> None:

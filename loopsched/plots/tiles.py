@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from loopsched.errors import InputError, nearest
 from loopsched.plots import style
 from loopsched.plots.figure import axes_of
-from loopsched.render import scaled, shortened
+from loopsched.render import scaled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,8 +24,6 @@ _FIELDS: dict[Quantity, tuple[str, str, str]] = {
     "dram_bytes": ("dram_bytes", "promised DRAM traffic", "B"),
 }
 _MOST_TICKS_PER_INCH = 4.0
-# Inches; below a narrower map the legend's lines stand one over the other.
-_NARROW = 4.0
 
 
 def tiles_rows(found: TileMap) -> list[Row]:
@@ -59,8 +57,7 @@ def plot_tiles(found: TileMap, quantity: Quantity = "time", *, ax: Axes | None =
         raise InputError(f"quantity '{quantity}' is unknown; {nearest(str(quantity), QUANTITIES)}")
     field, name, unit = _FIELDS[quantity]
     ax = axes_of(ax, height=5.0)
-    title = f"{shortened(found.problem.name, 36)} on {found.arch.name}"
-    style.dress(ax, title)
+    style.dress(ax, f"{found.problem.name} on {found.arch.name}")
     ax.grid(visible=False)
     first, second = found.dims
     style.label_x(ax, f"tile size of {second} (elements)")
@@ -74,7 +71,7 @@ def plot_tiles(found: TileMap, quantity: Quantity = "time", *, ax: Axes | None =
     _heat(ax, values, finite, f"{name} ({unit})")
     _outline(ax, found)
     _marks(ax, found, field, unit)
-    style.legend_below(ax, 3 if style.inches(ax) > _NARROW else 1)
+    style.legend_below(ax, 3 if style.inches(ax) > style.NARROW else 1)
     return ax
 
 

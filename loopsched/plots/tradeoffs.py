@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 Fronts = Mapping[str, Sequence["Tradeoff"]]
 
 _MOST_NAMED = len(style.MARKERS)
-# Inches; beside a narrower plot there is no room for a legend.
-_NARROW = 4.0
 _LEAST_AREA, _MOST_AREA = 14.0, 80.0
 
 
@@ -72,7 +70,7 @@ def plot_pareto(fronts: Fronts, *, ax: Axes | None = None) -> Axes:
     """
     ax = axes_of(ax)
     names = list(fronts)
-    title = shortened(names[0], 44) if len(names) == 1 else f"{len(names)} problems"
+    title = names[0] if len(names) == 1 else f"{len(names)} problems"
     style.dress(ax, title)
     style.label_x(ax, "DRAM traffic (B)")
     style.label_y(ax, "promised time (s)")
@@ -143,7 +141,7 @@ def _capacities(ax: Axes, shades: Mapping[int, tuple[str, float]]) -> None:
     for size in sizes[::step]:
         ax.scatter([], [], s=24, color=shades[size][0], edgecolors=style.INK, linewidths=0.4,
                    label=format_capacity(size))  # fmt: skip
-    if style.inches(ax) < _NARROW:
+    if style.inches(ax) < style.NARROW:
         style.legend_below(ax, 2)
     else:
         style.legend(ax, loc="center left", bbox_to_anchor=(1.0, 0.5))

@@ -10,7 +10,7 @@ from loopsched.errors import InputError, nearest
 from loopsched.plots import style
 from loopsched.plots.figure import axes_of, new_figure
 from loopsched.plots.layers import Layer, layers_of
-from loopsched.render import scaled, shortened
+from loopsched.render import scaled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -129,7 +129,7 @@ def _boundaries(
     """Lay one layer's boundaries on top of each other, the memory's first."""
     style.dress(ax)
     rows_of_legend = math.ceil(len(tensors) / _legend_columns(ax, len(tensors)))
-    style.titled(ax, shortened(layer.problem.name, 44), pad=4 + 10 * rows_of_legend)
+    style.titled(ax, layer.problem.name, pad=4 + 10 * rows_of_legend)
     ends = [0.0] * len(levels)
     for tensor, look in style.looks(tensors).items():
         moved = [_moved(rows, layer.label, level, tensor) for level in levels]
