@@ -16,7 +16,7 @@ import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sweep_kills import SPEC
+from sweep_kills import LAYERS, SPEC
 
 from loopsched.arch import Arch, buffer_arch
 from loopsched.builders import gemm
@@ -30,6 +30,7 @@ from loopsched.sweeps.run import load_run, sweep
 from loopsched.sweeps.tasks import Answer, Batch, versions
 
 HERE = Path(__file__).parent
+FIRST = "gemm:m=2,n=3,k=2"
 
 
 @pytest.fixture(scope="module")
@@ -144,6 +145,28 @@ def test_another_sweep_is_refused(whole: Path, change: dict[str, Any], message: 
         sweep({**SPEC, **change}, whole)
     assert "is the folder of another sweep" in str(caught.value)
     assert results(whole) == before
+
+
+def test_what_is_another_is_told_and_no_more(tmp_path: Path) -> None:
+    def spec(*capacities: int, layers: Any = (0, 1)) -> dict[str, Any]:
+        vary = {"buffer.capacity": list(capacities)}
+        workload = {"workload": LAYERS, "layers": layers}
+        arch = buffer_arch(capacity_bytes=64)
+        return {"archs": [{"arch": arch, "vary": vary}], "workloads": [workload, FIRST]}
+
+    sweep(spec(1000, 2000), tmp_path)
+    with pytest.raises(SweepError) as caught:
+        sweep(spec(1000, 2000, layers=(1, 2)), tmp_path)
+    # The other workload's problem has another number now, and is the same.
+    assert "'layers' is not the same (digest" in str(caught.value)
+    assert "gemm" not in str(caught.value)
+    with pytest.raises(SweepError) as caught:
+        sweep(spec(*range(3000, 3020)), tmp_path)
+    told = str(caught.value).splitlines()
+    assert told[-1].strip() == "and 17 more archs"
+    assert len([line for line in told if "is new" in line or "is gone" in line]) == 5
+    with pytest.raises(SweepError, match="archs come in another order"):
+        sweep(spec(2000, 1000), tmp_path)
 
 
 def test_a_machine_that_changed_under_its_name_is_refused(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
+
 from loopsched.errors import SweepError
 from loopsched.results import Row
 from loopsched.sweeps.plan import cells, differences, n_tasks
@@ -40,41 +42,53 @@ class Shards:
 
     def __init__(self, folder: Path, total: int) -> None:
         self._folder = folder / SHARDS
-        self._total = total
-        self._places: dict[int, tuple[Path, int]] = {}
-        self._open: tuple[Path, BinaryIO] | None = None
+        self._files: list[Path] = []
+        # Of each task, the file (counted from 1; 0: there is none) and the place in it.
+        self._file = np.zeros(total, np.int32)
+        self._offset = np.zeros(total, np.int64)
+        self._n_done = 0
+        self._open: tuple[int, BinaryIO] | None = None
         for path in self._paths():
             self._scan(path)
 
     def __contains__(self, task: object) -> bool:
-        return task in self._places
+        return isinstance(task, int) and bool(self._file[task])
 
     def __len__(self) -> int:
-        return len(self._places)
+        return self._n_done
 
     def _paths(self) -> list[Path]:
         return sorted(self._folder.glob("[0-9]*.jsonl"))
 
     def _scan(self, path: Path) -> None:
-        offset = 0
+        offset, file = 0, self.known(path)
         with path.open("rb") as stream:
             for line in stream:
                 found = _LINE.fullmatch(line)
                 # A torn line is no answer: its task is done again.
                 if found and found[2] == _check(found[1], found[3]):
-                    task = int(found[1])
-                    if task < self._total:
-                        self._places.setdefault(task, (path, offset))
+                    self.note(int(found[1]), file, offset)
                 offset += len(line)
+
+    def known(self, path: Path) -> int:
+        """Number a file."""
+        self._files.append(path)
+        return len(self._files)
+
+    def note(self, task: int, file: int, offset: int) -> None:
+        """Note where a task's answer stands; the first one counts."""
+        if task < len(self._file) and not self._file[task]:
+            self._file[task], self._offset[task] = file, offset
+            self._n_done += 1
 
     def rows(self, task: int) -> list[Row]:
         """Read what was found for a task."""
-        path, offset = self._places[task]
-        if self._open is None or self._open[0] != path:
+        file = int(self._file[task])
+        if self._open is None or self._open[0] != file:
             self.close()
-            self._open = path, path.open("rb")
+            self._open = file, self._files[file - 1].open("rb")
         stream = self._open[1]
-        stream.seek(offset)
+        stream.seek(int(self._offset[task]))
         found: list[Row] = json.loads(stream.readline())["rows"]
         return found
 
@@ -87,32 +101,37 @@ class Shards:
     def new(self) -> Shard:
         """Begin a shard."""
         numbers = [int(path.stem) for path in self._paths() if path.stem.isdecimal()]
-        return Shard(self._folder / f"{max(numbers, default=0) + 1:06}.jsonl", self._places)
+        return Shard(self._folder / f"{max(numbers, default=0) + 1:06}.jsonl", self)
 
 
 class Shard:
     """The file of one process: it only grows, by whole lines."""
 
-    def __init__(self, path: Path, places: dict[int, tuple[Path, int]]) -> None:
+    def __init__(self, path: Path, shards: Shards) -> None:
         self._path = path
-        self._places = places
+        self._shards = shards
+        self._file = shards.known(path)
         self._stream: BinaryIO | None = None
         self._end = 0
 
     def add(self, answers: Iterable[Answer]) -> None:
         """Write answers down, all at once."""
-        lines = []
+        lines, places = [], []
+        end = self._end
         for answer in answers:
             task, rows = str(answer.task).encode(), answer.rows.encode()
             lines.append(
                 b'{"task": %s, "check": "%s", "rows": %s}\n' % (task, _check(task, rows), rows)
             )
-            self._places[answer.task] = self._path, self._end
-            self._end += len(lines[-1])
+            places.append((answer.task, end))
+            end += len(lines[-1])
         if not lines:
             return
         with writing(self._path):
             self._append(b"".join(lines))
+        self._end = end
+        for number, place in places:
+            self._shards.note(number, self._file, place)
 
     def _append(self, data: bytes) -> None:
         if self._stream is None:  # no empty shard of a process that found nothing to do

@@ -209,6 +209,7 @@ def cells(manifest: Mapping[str, Any]) -> Iterator[Cell]:
 
 
 # What makes two sweeps the same; Python's and libraries' versions are only told.
+_MOST_TOLD = 5  # of the machines or workloads that differ
 _SAME = ("format", "version", "spec", "objectives", "keys", "archs", "workloads")
 
 
@@ -235,17 +236,27 @@ def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
     return found
 
 
-def _changed(what: str, then: Sequence[Row], now: Sequence[Row]) -> Iterator[str]:
-    before = {one["name"]: one for one in then}
-    after = {one["name"]: one for one in now}
+def _changed(what: str, then: Sequence[Row], now: Sequence[Row]) -> list[str]:
+    before = {one["name"]: _content(one) for one in then}
+    after = {one["name"]: _content(one) for one in now}
     kind = what.removesuffix("s")
+    found = []
     for name in {**before, **after}:
         if name not in after:
-            yield f"{kind} '{name}' is gone"
+            found.append(f"{kind} '{name}' is gone")
         elif name not in before:
-            yield f"{kind} '{name}' is new"
+            found.append(f"{kind} '{name}' is new")
         elif before[name] != after[name]:
             digests = before[name]["digest"], after[name]["digest"]
-            yield f"{kind} '{name}' is not the same (digest {digests[0]} then, {digests[1]} now)"
-    if before == after:
-        yield f"{what} come in another order"
+            found.append(
+                f"{kind} '{name}' is not the same (digest {digests[0]} then, {digests[1]} now)"
+            )
+    if len(found) > _MOST_TOLD:
+        found[_MOST_TOLD:] = [f"and {len(found) - _MOST_TOLD} more {what}"]
+    return found or [f"{what} come in another order"]
+
+
+def _content(one: Row) -> Row:
+    """Leave out places in lists, which depend on what else there is."""
+    layers = [{**layer, "at": None} for layer in one.get("layers", ())]
+    return {**one, "machine": None, "layers": layers}
