@@ -207,10 +207,17 @@ def _terms(problem: Problem, variables: Sequence[str], schedule: Schedule) -> li
 
 
 def _element(tensor: Tensor, point: Mapping[str, str]) -> str:
-    return f"{tensor.name}[{', '.join(_index(axis, point) for axis in tensor.axes) or '()'}]"
+    return f"{tensor.name}[{', '.join(index_text(axis, point) for axis in tensor.axes) or '()'}]"
 
 
-def _index(axis: Axis, point: Mapping[str, str]) -> str:
+def index_text(axis: Axis, point: Mapping[str, str]) -> str:
+    """Write the position on an axis that a point touches.
+
+    Examples
+    --------
+    >>> index_text(Axis((("P", 2), ("R", 1)), offset=-1), {"P": "p", "R": "r"})
+    '2*p + r - 1'
+    """
     terms = [
         point[dim] if coefficient == 1 else f"{coefficient}*{point[dim]}"
         for dim, coefficient in axis.terms

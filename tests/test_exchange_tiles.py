@@ -26,7 +26,7 @@ from loopsched import (
     load_workload,
     parse_schedule,
 )
-from loopsched.errors import ProblemError
+from loopsched.errors import ProblemError, ScheduleError
 from loopsched.exchange.tiles import to_triton
 from loopsched.exchange.tvm_code import to_tvm
 from loopsched.exchange.zigzag import to_zigzag
@@ -227,6 +227,9 @@ class TestZigZag:
             zigzag(conv2d(c=2, k=2, h=5, w=5, r=3, s=3, pass_="backward_data"))
         with pytest.raises(ProblemError, match="4 tensors; an input, a weight and an output"):
             zigzag(einsum("ab,bc,cd->ad", dict.fromkeys("abcd", 2)))
+        problem = gemm(m=2, n=2, k=2)
+        with pytest.raises(ScheduleError, match="a mapping needs its machine"):
+            to_zigzag([(problem, parse_schedule("M:2 N:2 K:2", problem))])
         with pytest.raises(ProblemError, match=r"'C' has no axis"):
             zigzag(einsum("ab,ab->", dict.fromkeys("ab", 2)))
 
@@ -266,7 +269,16 @@ class TestTriton:
     def test_launches_around_programs_are_said(self) -> None:
         problem = gemm(m=64, n=64, k=64)
         made = to_triton(problem, parse_schedule("K:64 M:64@SM N:64@SM K:32 M:16 N:16", problem))
-        assert any("loops around the programs (K:64) are launches" in text for text in made.lost)
+        assert any("loops around the programs (K:64)" in text for text in made.lost)
+        found = json.loads(made.text())
+        # Two programs of one tile of the output would write it at once.
+        assert (found["grid"], found["programs"]) == ({"M": 4, "N": 4}, 16)
+
+    def test_shared_sums_are_said(self) -> None:
+        problem = gemm(m=64, n=64, k=64)
+        made = to_triton(problem, parse_schedule("M:64@SM K:64@SM N:64 M:16 K:16", problem))
+        assert json.loads(made.text())["grid"] == {"M": 4, "K": 4}
+        assert any("programs along K add to the same output" in text for text in made.lost)
 
     @given(st.data(), gemms())
     def test_blocks_cover_items(self, data: st.DataObject, problem: Problem) -> None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from loopsched.loops_text import Span
+from loopsched.loops_text import Span, index_text
 from loopsched.nest import Schedule
 from loopsched.problem import Axis, Problem, Tensor
 from loopsched.projections import span
@@ -98,25 +98,13 @@ def accesses(
 
 
 def _access(problem: Problem, tensor: Tensor, word: str, point: Mapping[str, str]) -> Access:
-    indices = tuple(_position(axis, point) for axis in tensor.axes)
+    # Without a stored size the first position that is reached is the first stored.
+    stored = (axis if axis.size is not None else replace(axis, offset=0) for axis in tensor.axes)
+    indices = tuple(index_text(axis, point) for axis in stored)
     guards = [
         _guard(problem, axis, index) for axis, index in zip(tensor.axes, indices, strict=True)
     ]
     return Access(tensor, word, indices, tuple(guard for guard in guards if guard))
-
-
-def _position(axis: Axis, point: Mapping[str, str]) -> str:
-    terms = [
-        point[dim] if factor == 1 else f"{factor} * {point[dim]}"
-        for dim, factor in axis.terms
-        if point[dim] != "0"
-    ]
-    # Without a stored size the first position that is reached is the first stored.
-    offset = axis.offset if axis.size is not None else 0
-    text = " + ".join(terms)
-    if not text:
-        return str(offset)
-    return f"{text} {'-' if offset < 0 else '+'} {abs(offset)}" if offset else text
 
 
 def _guard(problem: Problem, axis: Axis, position: str) -> Guard | None:

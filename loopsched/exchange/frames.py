@@ -28,9 +28,7 @@ def rows_of(source: object) -> list[Row]:
     Parameters
     ----------
     source : object
-        A `Result`, `Evaluation`, `Problem`, `Workload` or `Network`; a point of
-        `pareto`; whatever has ``rows``, such as curves, fusion plans and sweeps;
-        rows themselves; or an iterable of any of these.
+        As for `to_pandas`.
 
     Returns
     -------
@@ -123,7 +121,9 @@ def to_pandas(source: object, *, flat: bool = True) -> pd.DataFrame:
     Parameters
     ----------
     source : object
-        As for `rows_of`: results, a workload, a curve, rows of a file.
+        A `Result`, `Evaluation`, `Problem`, `Workload` or `Network`; points of
+        `pareto`; whatever has ``rows``, such as curves, fusion plans and sweeps;
+        rows themselves; or an iterable of any of these.
     flat : bool
         Whether nested values get columns of their own, such as
         ``L2.promised_bytes``; otherwise they stay lists and mappings.

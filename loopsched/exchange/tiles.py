@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 from loopsched.arch import Arch
@@ -60,20 +61,23 @@ def to_triton(problem: Problem, schedule: Schedule, arch: Arch | None = None) ->
     schedule.check(problem)
     end = _programs_end(problem, schedule)
     item = dict.fromkeys(problem.dims, 1) | schedule.extents_from(end)
+    # Programs side by side share no sums, unless the schedule itself wants that.
     grid = {
         loop.dim: -(-problem.size[loop.dim] // item[loop.dim])
         for loop in schedule.loops[:end]
-        if loop.dim in problem.size
+        if loop.is_spatial or loop.dim in problem.parallel_dims
     }
     blocks, lost = _blocks(problem, schedule, end, item)
-    programs = 1
-    for count in grid.values():
-        programs *= count
+    lost += [
+        f"programs along {dim} add to the same output: that takes atomics, or a second pass"
+        for dim, count in grid.items()
+        if count > 1 and dim not in problem.parallel_dims
+    ]
     found: dict[str, Any] = {
         "problem": problem.name,
         "schedule": str(schedule),
         "grid": grid,
-        "programs": programs,
+        "programs": math.prod(grid.values()),
         **{f"BLOCK_{dim}": size for dim, size in blocks.items()},
         **_groups(schedule, end),
     }
@@ -87,8 +91,8 @@ def to_triton(problem: Problem, schedule: Schedule, arch: Arch | None = None) ->
     outside = [str(loop) for loop in schedule.loops[:end] if not loop.is_spatial]
     if outside and any(loop.is_spatial for loop in schedule.loops):
         lost.append(
-            f"loops around the programs ({', '.join(outside)}) are launches of their own here; "
-            "a Triton grid has none"
+            f"loops around the programs ({', '.join(outside)}): there, all programs are of one "
+            "grid, and each takes a whole sum"
         )
     inner = [str(loop) for loop in schedule.loops[end:]]
     lost.append(f"the order of loops inside a program ({' '.join(inner) or 'none'}) is Triton's")

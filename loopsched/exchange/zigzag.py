@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from loopsched.arch import Arch
-from loopsched.errors import ProblemError
+from loopsched.errors import ProblemError, ScheduleError
 from loopsched.exchange.exported import Exported
 from loopsched.exchange.timeloop.blocks import blocks
 from loopsched.exchange.timeloop.nodes import machine_nodes
@@ -54,7 +54,7 @@ def to_zigzag(
     ProblemError
         If a problem is no product of an input and a weight as ZigZag has them.
     ScheduleError
-        If spatial loops do not suit the machine.
+        If spatial loops do not suit the machine, or there is none.
 
     Examples
     --------
@@ -71,6 +71,8 @@ def to_zigzag(
       memory_operand_links: {O: O, W: I2, I: I1}
     <BLANKLINE>
     """
+    if arch is None and any(schedule is not None for _, schedule in layers):
+        raise ScheduleError("a mapping needs its machine: give it, too")
     workload, mapping = [], []
     lost: list[str] = []
     for number, (problem, schedule) in enumerate(layers):

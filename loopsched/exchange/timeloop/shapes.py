@@ -8,9 +8,10 @@ from typing import Any
 
 from loopsched.arguments import Checker, is_text, show
 from loopsched.errors import ProblemError, nearest
+from loopsched.exchange.accesses import stored_shape
 from loopsched.exchange.timeloop.notes import NOTE, note_text, read_note
 from loopsched.problem import Problem, Tensor
-from loopsched.projections import check_spans, parse_projection, projection_text
+from loopsched.projections import check_spans, parse_projection, projection_text, span
 
 VERSION = 0.4
 _STRIDED, _DILATED = ("P", "Q"), ("R", "S")
@@ -138,9 +139,6 @@ def _lost(problem: Problem, words: Mapping[str, str]) -> list[str]:
 
 def _with_stored_only(problem: Problem, tensor: Tensor) -> str:
     """Say how many positions count as memory there that are padding or unused here."""
-    from loopsched.exchange.accesses import stored_shape
-    from loopsched.projections import span
-
     reached = [span(axis, problem.size) for axis in tensor.axes]
     stored = stored_shape(problem, tensor)
     if list(stored) == reached and not any(axis.offset for axis in tensor.axes):
