@@ -20,7 +20,8 @@ from loopsched.workload_schema import workload_schema as workload_schema
 _MAX_BYTES = 16 * 2**20
 _MAX_FAULTS = 200
 _SUFFIX = ".json"
-_MODEL = re.compile(r"\.onnx(:[^/\\]*)?$", re.IGNORECASE)
+# A model, and lengths for it.
+MODEL = re.compile(r"(.+\.onnx)(?::([^/\\]*))?", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +125,7 @@ def load_workload(name_or_path: str | os.PathLike[str]) -> Workload:
         return parse_workload(_read(path, name_or_path), name_or_path, name_or_path)
     if not isinstance(name_or_path, (str, os.PathLike)):
         raise WorkloadError(f"workload is {show(name_or_path)}; a name or a path is needed")
-    if _MODEL.search(os.fsdecode(name_or_path)):
+    if MODEL.fullmatch(os.fsdecode(name_or_path)):
         from loopsched.network.text import load_network
 
         return load_network(name_or_path).workload()

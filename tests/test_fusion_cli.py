@@ -9,6 +9,7 @@ import pytest
 
 from loopsched import conv2d, fuse, load_network, residency
 from loopsched.cli import run
+from loopsched.network.flows import part_of
 from loopsched.network.graph import Network, Node, Value
 from tests.onnx_models import mobilenet_v2, resnet50, save
 
@@ -149,3 +150,25 @@ def test_what_lies_between_two_layers_may_need_more_than_a_tile() -> None:
         plan = fuse(_pair(op), 4096)
         assert [group.layers for group in plan.groups] == [("a",), ("b",)]
         assert plan.breaks[0].reason == f"{op} between them may need more than a tile of 'a'"
+
+
+def test_a_part_of_a_model_keeps_its_edges(resnet: Network) -> None:
+    # conv1 feeds two layers through a pooling of 3 x 3; one of them is left out.
+    part = part_of(resnet, {"conv1", "layer1.0.conv1", "layer1.0.conv2"})
+    assert [node.name for node in part.layers] == ["conv1", "layer1.0.conv1", "layer1.0.conv2"]
+    plan = fuse(part, 4 * 2**20)
+    assert plan.assumed == ()
+    # The pooled tensor leaves the part: the other layer reads it.
+    assert plan.groups[0].layers == ("conv1",)
+    whole = residency(resnet, 4 * 2**20)
+    layers = {layer.name: layer.separate_bytes for layer in whole.layers}
+    kept = residency(part, 4 * 2**20)
+    assert [layer.separate_bytes for layer in kept.layers] == [
+        layers[node.name] for node in part.layers
+    ]
+
+
+def test_products_of_one_shape_are_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = json.loads(_out(capsys, "bert_base", "--format", "json"))
+    assert rows[0]["layers"] == "query_key_value"
+    assert rows[0]["count"] == 36  # three in each of twelve layers

@@ -29,7 +29,7 @@ _MOST_BREAKS = 4
 _RESIDENT = (
     Column("#"),
     words("layer", shrinks="middle"),
-    Column("times", spare=3),
+    Column("times"),
     words("stay", shrinks="end"),
     Column("room left", spare=2),
     Column("DRAM"),
@@ -38,7 +38,7 @@ _RESIDENT = (
 _COLUMNS = (
     Column("#"),
     words("layers", shrinks="middle"),
-    Column("times", spare=4),
+    Column("times"),
     words("tile"),
     words("halos", spare=3),
     Column("room", spare=1),
@@ -114,7 +114,8 @@ def fuse(
 
     WORKLOAD is a name, a file or an ONNX model.  Consecutive problems of a
     plain list whose shapes fit are taken for a chain; --layer, given several
-    times, puts problems in order.  A model is cut where tensors branch or join.
+    times, puts problems in order.  A model keeps its own edges and order, and
+    is cut where tensors branch or join.
     """
     from loopsched.arch_file import load_arch
     from loopsched.fusion import fuse as find
@@ -131,6 +132,7 @@ def fuse(
             output.print_rows(kept.rows(), form)
             return
         print_residency(kept, machine.name)
+        _say_edges(chosen, bool(kept.tensors))
         return
     plan = find(
         chosen,
@@ -144,9 +146,15 @@ def fuse(
     if form != "table":
         output.print_rows(plan.rows(), form)
         return
-    print_plan(
-        plan, machine.name, show_loops=loops, has_edges=not isinstance(chosen, tuple | Workload)
-    )
+    print_plan(plan, machine.name, show_loops=loops)
+    _say_edges(chosen, bool(plan.links))
+
+
+def _say_edges(chosen: object, has_chains: bool) -> None:
+    if has_chains and isinstance(chosen, Workload | tuple):
+        output.print_text(
+            "A workload lists no edges: neighbours whose shapes fit count as a chain.", hang="  "
+        )
 
 
 def _given(
@@ -157,6 +165,7 @@ def _given(
 
     if is_model(text):
         from loopsched.fusion.graphs import with_element_bytes
+        from loopsched.network.flows import part_of
 
         network = load_network(text)
         if element_bytes is not None:
@@ -165,22 +174,23 @@ def _given(
             return network
         problems = [node.problem.renamed(node.name) for node in network.layers if node.problem]
         chosen = choose(Workload(network.name, tuple(problems)), layers).workload
-    else:
-        chosen = select(text, layers, element_bytes).workload
-    if span is not None:
         first, stop = _span(span, len(chosen.problems))
-        return chosen.problems[first:stop]
-    return chosen.problems if layers else chosen
+        return part_of(network, {problem.name for problem in chosen.problems[first:stop]})
+    chosen = select(text, layers, element_bytes).workload
+    first, stop = _span(span, len(chosen.problems))
+    return chosen.problems[first:stop] if layers or span is not None else chosen
 
 
-def _span(text: str, many: int) -> tuple[int, int]:
-    """Read ``a:b`` as the numbers of problems from a to before b.
+def _span(text: str | None, many: int) -> tuple[int, int]:
+    """Read ``a:b`` as the numbers of problems from a to before b; None: all.
 
     Examples
     --------
     >>> _span("2:", 12), _span(":4", 12)
     ((2, 12), (0, 4))
     """
+    if text is None:
+        return 0, many
     found = re.fullmatch(r"(\d{0,9}):(\d{0,9})", text.strip())
     first, stop = (int(found[1] or 0), int(found[2] or many)) if found else (0, -1)
     if not 0 <= first < stop <= many:
@@ -190,9 +200,9 @@ def _span(text: str, many: int) -> tuple[int, int]:
     return first, stop
 
 
-def print_plan(plan: FusionPlan, arch: str, *, show_loops: bool, has_edges: bool) -> None:
+def print_plan(plan: FusionPlan, arch: str, *, show_loops: bool) -> None:
     """Print a plan as a table with a summary."""
-    output.print_table(_COLUMNS, [_cells(at, group) for at, group in enumerate(plan.groups)])
+    _print_table(_COLUMNS, [_cells(at, group) for at, group in enumerate(plan.groups)])
     if show_loops:
         _print_loops(plan)
     click.echo()
@@ -207,10 +217,6 @@ def print_plan(plan: FusionPlan, arch: str, *, show_loops: bool, has_edges: bool
             f"Not counted, fused or not: {scaled(plan.sums_bytes, 'B')} that outputs take in from "
             "elsewhere, as in residual blocks."
         )
-    if not has_edges:
-        output.print_text(
-            "A workload lists no edges: neighbours whose shapes fit count as a chain.", hang="  "
-        )
     pools = [f"{link.after} -> {link.pool} -> {link.before}" for link in plan.assumed]
     if pools:
         output.print_text("Assumed, for shapes to fit: " + "; ".join(pools) + ".")
@@ -218,6 +224,15 @@ def print_plan(plan: FusionPlan, arch: str, *, show_loops: bool, has_edges: bool
         output.print_text(f"No chain from {one.after} to {one.before}: {one.reason}.", hang="  ")
     if len(plan.breaks) > _MOST_BREAKS:
         output.print_text(f"... and {len(plan.breaks) - _MOST_BREAKS} more such pairs.")
+
+
+def _print_table(columns: Sequence[Column], cells: list[list[str]]) -> None:
+    """Print a table; how often each row occurs only if one occurs more than once."""
+    times = [column.title for column in columns].index("times")
+    if all(row[times] == "1" for row in cells):
+        columns = [*columns[:times], *columns[times + 1 :]]
+        cells = [[*row[:times], *row[times + 1 :]] for row in cells]
+    output.print_table(columns, cells)
 
 
 def _cells(at: int, group: FusedGroup) -> list[str]:
@@ -259,7 +274,7 @@ def print_residency(kept: Residency, arch: str) -> None:
         ]
         for at, layer in enumerate(kept.layers)
     ]
-    output.print_table(_RESIDENT, cells)
+    _print_table(_RESIDENT, cells)
     click.echo()
     stay = sum(tensor.is_resident for tensor in kept.tensors)
     saved = kept.saved_bytes / kept.separate_bytes if kept.separate_bytes else 0.0

@@ -153,9 +153,10 @@ def chains_of(
     """Cut a plain list of layers into chains.
 
     Consecutive layers chain if the shape that one makes is the one that the
-    next reads; a list says no more.  A layer that occurs several times stands
-    for copies in a row if it can read its own output; neighbours of equal
-    count are a block that is repeated as a whole.
+    next reads; a list says no more.  A convolution that occurs several times
+    stands for copies in a row if it can read its own output (a product does
+    not: query, key and value are side by side); neighbours of equal count are
+    a block that is repeated as a whole.
 
     Parameters
     ----------
@@ -275,6 +276,8 @@ def _blocks(
 
 
 def _reads_itself(problem: Problem) -> bool:
-    return why_not_fused(problem) is None and not isinstance(
-        joined(stage_of(problem), problem, [], False), str
+    return (
+        problem.kind == "conv2d"
+        and not why_not_fused(problem)
+        and not isinstance(joined(stage_of(problem), problem, [], False), str)
     )

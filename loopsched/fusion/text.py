@@ -89,8 +89,9 @@ def _notes(group: FusedGroup) -> list[str]:
         names = _listed(stage.name for stage in others)
         notes.append(f"weights of {names} are fetched for every tile")
     if group.halo == "retain" and group.order:
-        what = "of every tensor" if group.keeps_input else "of every tensor between the layers"
-        notes.append(f"what later tiles need {what} is kept; extents are of what is new")
+        where = "" if group.keeps_input else " between the layers"
+        notes.append(f"what later tiles need of every tensor{where} is kept")
+        notes.append("extents are of what is new")
     return notes
 
 

@@ -8,6 +8,8 @@ layer, or from the operators that that one hosts, is an edge.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from loopsched.footprint import tensor_bytes
@@ -124,6 +126,40 @@ def layer_graph(network: Network) -> nx.DiGraph[str]:
         if name in flows.host:
             graph.nodes[flows.host[name]]["outputs"] += (name,)
     return graph
+
+
+def part_of(network: Network, layers: Collection[str]) -> Network:
+    """Take some layers of a network, with what is done with them and what passes between them.
+
+    What others read of them leaves the part.
+
+    Parameters
+    ----------
+    network : Network
+    layers : collection of str
+        Names.
+    """
+    flows = _Flows(network)
+    nodes: list[Node] = []
+    leaving = list(network.outputs)
+    for node in network.nodes:
+        host = flows.host_of(node)
+        if host == node.name:
+            flows.position[host] = len(flows.position)
+        flows.note(node, host)
+        if host in layers:
+            nodes.append(node)
+        else:
+            leaving += node.inputs
+    made = {name for node in nodes for name in node.outputs}
+    outputs = tuple(dict.fromkeys(name for name in leaving if name in made))
+    used = {name for node in nodes for name in (*node.inputs, *node.outputs)}
+    used |= {name for node in nodes for _, name in node.operands}
+    values = tuple(value for value in network.values if value.name in used)
+    weights = {value.name for value in values if value.is_weight}
+    read = dict.fromkeys(name for node in nodes for name in node.inputs)
+    inputs = tuple(name for name in read if name not in made | weights)
+    return replace(network, nodes=tuple(nodes), values=values, inputs=inputs, outputs=outputs)
 
 
 def _add_edges(graph: nx.DiGraph[str], flows: _Flows, node: Node, host: str) -> None:

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Mapping
 from loopsched.arguments import show
 from loopsched.errors import WorkloadError
 from loopsched.network.graph import Network
-from loopsched.workload import load_workload
+from loopsched.workload import MODEL, load_workload
 
-_MODEL = re.compile(r"(.+\.onnx)(?::([^/\\]*))?", re.IGNORECASE | re.DOTALL)
 _BATCH = "batch"
 
 
@@ -23,7 +22,7 @@ def is_model(text: str | os.PathLike[str]) -> bool:
     >>> is_model("a/b.onnx"), is_model("b.onnx:batch=8"), is_model("resnet50")
     (True, True, False)
     """
-    return _MODEL.fullmatch(os.fsdecode(text)) is not None
+    return MODEL.fullmatch(os.fsdecode(text)) is not None
 
 
 def model_text(text: str, batch: int | None = None, dims: Iterable[str] = ()) -> str:
@@ -107,7 +106,7 @@ def load_network(
 
 
 def _parts(text: str) -> tuple[str, str]:
-    found = _MODEL.fullmatch(text)
+    found = MODEL.fullmatch(text)
     return (found[1], found[2] or "") if found else (text, "")
 
 
