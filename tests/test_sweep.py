@@ -347,6 +347,8 @@ def test_where_nothing_fits_the_row_says_so_and_the_sweep_goes_on(tmp_path: Path
     assert (first["arch"], first["place"]) == ("buffer[buffer.capacity=1 KiB]", 1)
     assert (last["failed"], last["place"], last["relative"]) == (2, None, None)
     assert not last["is_front"]
+    assert first["error"] is None
+    assert last["error"].startswith("m4 n3 k2: nothing fits, ")
 
 
 def test_energy_is_summed_with_counts(tmp_path: Path) -> None:

@@ -462,6 +462,18 @@ def test_a_killed_command_tells_how_far_it_is_and_gives_no_place_to_parts(
     assert told[4].endswith("1 of 2 to do")
 
 
+def test_the_command_tells_why_layers_fail(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    (here / "half.yaml").write_text("archs: [diannao]\nworkloads: ['gemm:m=64,n=64,k=64']\n")
+    assert cli(["sweep", "half.yaml"]) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told[3].endswith("1 of 1 fail")
+    assert told[4].startswith("fails: m64 n64 k64: the machine has no rate for elements of 4 bytes")
+    assert not any("no variation" in line for line in told)
+
+
 def test_progress_is_told_now_and_then_where_nobody_looks(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

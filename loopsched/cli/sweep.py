@@ -30,6 +30,8 @@ loopsched sweep caches.yaml --scheduler tcp://10.0.0.1:8786
 _SUFFIXES = (".yaml", ".yml", ".json")
 # Machines of one workload and objective that the table shows.
 _MOST_SHOWN = 8
+# Reasons why layers fail.
+_MOST_ERRORS = 3
 
 
 @click.command(epilog=_EPILOG)
@@ -209,8 +211,7 @@ def _print(run: SweepRun, form: Style) -> None:
         return
     for _, group in groupby(rows, key=lambda row: (row["workload"], row["objective"])):
         _print_group(list(group), run.keys)
-    n_machines = len({row["arch"] for row in rows})
-    if n_machines > 1:
+    if len({row["arch"] for row in rows}) > 1 and any(row["is_front"] for row in rows):
         output.print_text("* no variation of the same machine with smaller numbers does as well.")
     output.print_text(_state(run))
 
@@ -235,6 +236,9 @@ def _print_group(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> None
         front = sum(row["is_front"] for row in rows[len(shown) :])
         more = f" ({front} of them marked *)" if front else ""
         click.echo(f"and {len(rows) - len(shown)} more{more}")
+    errors = dict.fromkeys(row["error"] for row in rows if row["error"] is not None)
+    for error in list(errors)[:_MOST_ERRORS]:
+        output.print_text(f"fails: {error}", hang="  ")
     click.echo()
 
 

@@ -28,12 +28,14 @@ class _Sum:
     n_layers: int = 0
     n_failed: int = 0
     n_proven: int = 0
+    error: str | None = None
 
     def add(self, row: Mapping[str, Any]) -> None:
         """Add a layer, as often as it occurs."""
         self.n_layers += 1
         if row["error"] is not None:
             self.n_failed += 1
+            self.error = self.error or f"{row['problem']}: {row['error']}"
             return
         count = row["count"]
         self.times.append(count * row["time_s"])
@@ -53,6 +55,7 @@ class _Sum:
             "missing": max(self.n_wanted - self.n_layers, 0),
             "failed": self.n_failed,
             "proven": self.n_proven,
+            "error": self.error,
         }
 
     def value(self, objective: str) -> float:
@@ -87,9 +90,11 @@ def machine_rows(
     -------
     list of dict
         One for each workload, objective and machine.  ``place`` is 1 for the
-        best; ``relative`` is how many times worse than it; ``is_front`` says
-        that no variation of the same machine is as good with none of the
-        varied numbers greater and one of them less, or better with none greater.
+        best; there is none where layers fail (``error`` says why the first
+        does) or are ``missing`` yet.  ``relative`` is how many times worse
+        than the best; ``is_front`` says that no variation of the same machine
+        is as good with none of the varied numbers greater and one of them
+        less, or better with none greater.
 
     Examples
     --------
