@@ -64,9 +64,16 @@ _summary.broken(
 _summary.broken(
     "front-of-one-number",
     "a machine leaves the front if another is better in anything",
-    "return all(mine <= its for mine, its in pairs) and",
-    "return any(mine <= its for mine, its in pairs) and",
+    "(rivals <= point).all(axis=1)",
+    "(rivals <= point).any(axis=1)",
     "test_sweep.py::test_the_front_leaves_out_what_costs_more_and_gives_no_more",
+)
+_summary.broken(
+    "parts-have-a-place",
+    "a machine with one of its layers is the best",
+    " or self.n_layers < self.n_wanted:",
+    ":",
+    "test_sweep.py::test_a_machine_with_layers_to_do_has_no_place",
 )
 
 SWEEP = (
