@@ -270,7 +270,7 @@ def log_ticks(low: float, high: float, most: int = 7) -> list[float]:
         if len(powers) <= most:
             break
     if len(exact) >= 3:
-        return [10.0**n for n in powers]
+        return [10.0**n for n in (powers if len(powers) > 1 else exact[:: len(exact) - 1])]
     fine = [i * 10.0**n for n in decades for i in (1, 2, 5)]
     fine = [tick for tick in fine if _within(tick, low, high)]
     ticks = fine if len(fine) >= 3 else _ruler(low, high)
@@ -279,10 +279,13 @@ def log_ticks(low: float, high: float, most: int = 7) -> list[float]:
 
 def _ruler(low: float, high: float) -> list[float]:
     """Choose evenly spaced round numbers in a range of less than a decade."""
-    raw = (high - low) / 4
-    base = 10.0 ** math.floor(math.log10(raw))
-    step = next(base * n for n in (1, 2, 5, 10) if base * n >= raw)
-    return [step * n for n in range(math.ceil(low / step), math.floor(high / step) + 1)]
+    base = 10.0 ** math.floor(math.log10((high - low) / 4))
+    found: list[float] = []
+    for step in (10 * base, 5 * base, 2 * base, base):
+        found = [step * n for n in range(math.ceil(low / step), math.floor(high / step) + 1)]
+        if len(found) >= 3:
+            break
+    return found
 
 
 def _decades(low: float, high: float) -> range:

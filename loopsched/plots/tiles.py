@@ -23,7 +23,8 @@ _FIELDS: dict[Quantity, tuple[str, str, str]] = {
     "time": ("time_s", "promised time", "s"),
     "dram_bytes": ("dram_bytes", "promised DRAM traffic", "B"),
 }
-_MOST_TICKS_PER_INCH = 4.0
+# Points that a digit of a tick is wide, and room between ticks.
+_DIGIT, _GAP = 4.5, 7.0
 
 
 def tiles_rows(found: TileMap) -> list[Row]:
@@ -94,8 +95,12 @@ def _sizes_axes(ax: Axes, found: TileMap) -> None:
     ax.set_xlim(-0.5, columns - 0.5)
     ax.set_ylim(-0.5, rows - 0.5)
     ax.set_facecolor("white")
-    most = max(3, int(_MOST_TICKS_PER_INCH * style.inches(ax)))
-    for axis, sizes in ((ax.xaxis, found.sizes[1]), (ax.yaxis, found.sizes[0])):
+    digits = len(str(found.sizes[1][-1]))
+    for axis, sizes, room in (
+        (ax.xaxis, found.sizes[1], _DIGIT * digits + _GAP),
+        (ax.yaxis, found.sizes[0], 2 * style.TICK),
+    ):
+        most = max(3, int(72 * style.inches(ax) / room))
         step = math.ceil(len(sizes) / most)
         places = list(range(len(sizes) - 1, -1, -step))
         axis.set_ticks(places, [f"{sizes[place]}" for place in places])
