@@ -442,6 +442,8 @@ class TestTiles:
         assert "nothing fits" in texts(plot_tiles(found, ax=axes()))
         with pytest.raises(ScheduleError, match="no tile sizes of"):
             found.best()
+        with pytest.raises(InputError, match="quantity 'time' is unknown; did you mean 'time_s'"):
+            found.best("time")
 
     def test_the_outline_is_where_levels_hold_as_much(self) -> None:
         score = evaluate(PROBLEM, NEST, ARCH)

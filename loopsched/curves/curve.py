@@ -75,6 +75,11 @@ class Curve(Staircase):
 
         The communication bound: no schedule, of this space or another, moves
         less with all that can hold data being ``capacity_bytes``.
+
+        Raises
+        ------
+        ProblemError
+            If the capacity is not a whole number of bytes, 0 or more.
         """
         from loopsched.bounds.communication import communication_bound
 
@@ -94,6 +99,11 @@ class Curve(Staircase):
         ----------
         step : int
             Number of the step; negative ones count from the end.
+
+        Raises
+        ------
+        IndexError
+            If there are fewer steps.
 
         Examples
         --------

@@ -26,6 +26,11 @@ def digest_row(curve: Staircase, arch: Arch) -> dict[str, Any]:
         ``<level>_operational_intensity`` and
         ``<level>_required_dram_bandwidth_bytes_per_s``; knees as a list.
 
+    Raises
+    ------
+    ArchError
+        If the machine has no rate for the problem's elements.
+
     Examples
     --------
     >>> from loopsched import buffer_arch, gemm, traffic_curve

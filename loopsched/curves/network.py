@@ -130,6 +130,13 @@ def workload_curves(
     ------
     Curve
 
+    Raises
+    ------
+    WorkloadError
+        If ``jobs`` is no whole number above 0.
+    ScheduleError, ProblemError
+        As `traffic_curve`.
+
     Examples
     --------
     >>> from loopsched import load_workload
@@ -165,6 +172,13 @@ def network_curve(
     Returns
     -------
     NetworkCurve
+
+    Raises
+    ------
+    WorkloadError
+        If ``jobs`` is no whole number above 0.
+    ScheduleError, ProblemError
+        As `traffic_curve`.
 
     Examples
     --------

@@ -157,6 +157,11 @@ class Staircase(ABC):
         Returns
         -------
         tuple of float, bytes per second
+
+        Raises
+        ------
+        ArchError
+            If the machine has no rate for elements of that width.
         """
         seconds = self.compute_time_s(arch)
         return tuple(moved / seconds for moved in self.dram_bytes)

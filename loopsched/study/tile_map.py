@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from loopsched.errors import ConstraintError, ScheduleError, nearest
+from loopsched.errors import ConstraintError, InputError, ScheduleError, nearest
 from loopsched.nest import Loop, Schedule
 from loopsched.scheduler.parallel import each_in_order
 from loopsched.score import Evaluation, evaluate
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 STEPS = 16
+_QUANTITIES = ("time_s", "dram_bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +83,13 @@ class TileMap:
 
         Raises
         ------
+        InputError
+            If the quantity is another.
         ScheduleError
             If no cell can run.
         """
+        if quantity not in _QUANTITIES:
+            raise InputError(f"quantity '{quantity}' is unknown; {nearest(quantity, _QUANTITIES)}")
         other = "dram_bytes" if quantity == "time_s" else "time_s"
         found = [
             (
