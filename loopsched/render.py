@@ -230,11 +230,11 @@ def binary(size_bytes: int) -> str:
 
     Examples
     --------
-    >>> binary(38912), binary(4718592), binary(12)
-    ('38.00 KiB', '4.500 MiB', '12 B')
+    >>> binary(38912), binary(4718592), binary(1023970), binary(12)
+    ('38.00 KiB', '4.500 MiB', '1000 KiB', '12 B')
     """
     for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
         number = size_bytes / 1024**power
         if number >= 1:
-            return f"{number:#.4g} {unit}" if number < 1000 else f"{number:.0f} {unit}"
+            return f"{number:#.4g} {unit}" if number < 999.95 else f"{number:.0f} {unit}"
     return f"{size_bytes} B"
