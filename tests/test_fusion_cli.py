@@ -9,8 +9,8 @@ import pytest
 
 from loopsched import conv2d, fuse, load_network, residency
 from loopsched.cli import run
-from loopsched.network.flows import part_of
 from loopsched.network.graph import Network, Node, Value
+from loopsched.network.parts import part_of
 from tests.onnx_models import mobilenet_v2, resnet50, save
 
 
@@ -121,6 +121,7 @@ def test_residency_is_shown(
         (["vgg16", "-c", "8B"], 4, "problem 'conv1_1': nothing fits"),
         (["nothing"], 3, "nothing"),
         (["vgg16", "--halos", "keep"], 2, "'keep' is not one of"),
+        (["vgg16", "--residency", "--loops"], 2, "are of groups; --residency has none"),
         (["vgg16", "-l", "conv9"], 3, "no layer 'conv9'"),
     ],
 )

@@ -122,6 +122,10 @@ def fuse(
     from loopsched.fusion import residency
     from loopsched.units import parse_bytes
 
+    if keeps_tensors and (objective != "dram_bytes" or halos != "both" or max_layers or loops):
+        raise click.UsageError(
+            "--objective, --halos, --max-layers and --loops are of groups; --residency has none"
+        )
     output.announce_compilation()
     machine = load_arch(arch)
     room = None if capacity is None else parse_bytes(capacity)
@@ -164,8 +168,7 @@ def _given(
     from loopsched.network.text import is_model, load_network
 
     if is_model(text):
-        from loopsched.fusion.graphs import with_element_bytes
-        from loopsched.network.flows import part_of
+        from loopsched.network.parts import part_of, with_element_bytes
 
         network = load_network(text)
         if element_bytes is not None:

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from loopsched.errors import WorkloadError
 from loopsched.footprint import tensor_bytes
 from loopsched.fusion.chains import chains_of, listed
 from loopsched.fusion.stages import Pool
@@ -116,7 +115,7 @@ def _network_flows(network: Network) -> tuple[Flow, ...]:
             )
         )
     if not any(flow.problem for flow in flows):
-        raise WorkloadError(f"network '{network.name}': no layer has a loop nest")
+        raise network.no_layers()
     return tuple(flows)
 
 

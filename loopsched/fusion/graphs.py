@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from loopsched.errors import ProblemError, WorkloadError
+from loopsched.errors import ProblemError
 from loopsched.fusion.chains import Break, Chain, Link, first_stage, joined, link_of
 from loopsched.fusion.stages import Stage, Windows
 from loopsched.network.graph import Network, Node
@@ -90,7 +90,7 @@ def network_chains(
         if stages:
             chains.append(Chain(tuple(stages), nodes[0].count, tuple(links)))
     if not chains:
-        raise WorkloadError(f"network '{network.name}': no layer has a loop nest")
+        raise network.no_layers()
     return tuple(chains), tuple(breaks)
 
 
@@ -153,13 +153,3 @@ def _through(node: Node, way: _Way, is_matrix: bool) -> _Way | None:
         return None
     rows, columns = (None, *node.windows[2:])[-2:]  # one axis is an image one high
     return _Way((*way.pools, (rows, columns))) if rows or columns else way
-
-
-def with_element_bytes(network: Network, element_bytes: int) -> Network:
-    """Give every tensor of a network elements of one size."""
-    nodes = tuple(
-        replace(node, problem=node.problem and node.problem.with_element_bytes(element_bytes))
-        for node in network.nodes
-    )
-    values = tuple(replace(value, element_bytes=element_bytes) for value in network.values)
-    return replace(network, nodes=nodes, values=values)

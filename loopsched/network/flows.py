@@ -8,8 +8,6 @@ layer, or from the operators that that one hosts, is an edge.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from loopsched.footprint import tensor_bytes
@@ -34,7 +32,7 @@ VIEWS = frozenset(
 )
 
 
-class _Flows:
+class Flows:
     """Who hosts every value, under what name its data first appeared, and after what."""
 
     def __init__(self, network: Network) -> None:
@@ -49,8 +47,16 @@ class _Flows:
     def root_of(self, value: str) -> str:
         return self.root.get(value, value)
 
-    def host_of(self, node: Node) -> str | None:
-        """Find the layer with which a node is done: the last that its inputs come from."""
+    def follow(self, node: Node) -> str | None:
+        """Find the layer with which a node is done, and note where its outputs come from."""
+        host = self._host_of(node)
+        if host == node.name:
+            self.position[host] = len(self.position)
+        if host is not None:
+            self._note(node, host)
+        return host
+
+    def _host_of(self, node: Node) -> str | None:
         if node.role in ("layer", "unsupported"):
             return node.name
         if node.op in BLIND:
@@ -58,10 +64,7 @@ class _Flows:
         hosts = [self.host[name] for name in node.inputs if name in self.host]
         return max(hosts, key=lambda name: self.position[name], default=None)
 
-    def note(self, node: Node, host: str | None) -> None:
-        """Note where a node's outputs come from."""
-        if host is None:
-            return
+    def _note(self, node: Node, host: str) -> None:
         all_own = [name for name in node.inputs if self.host.get(name) == host]
         own = all_own[0] if all_own else None
         before = (one for name in all_own for one in self.via[name])
@@ -113,56 +116,20 @@ def layer_graph(network: Network) -> nx.DiGraph[str]:
     import networkx as nx
 
     graph: nx.DiGraph[str] = nx.DiGraph()
-    flows = _Flows(network)
+    flows = Flows(network)
     for node in network.nodes:
-        host = flows.host_of(node)
+        host = flows.follow(node)
         if host == node.name:
-            flows.position[host] = len(flows.position)
             graph.add_node(host, node=node, position=flows.position[host], outputs=())
         if host is not None:
             _add_edges(graph, flows, node, host)
-        flows.note(node, host)
     for name in dict.fromkeys(network.outputs):
         if name in flows.host:
             graph.nodes[flows.host[name]]["outputs"] += (name,)
     return graph
 
 
-def part_of(network: Network, layers: Collection[str]) -> Network:
-    """Take some layers of a network, with what is done with them and what passes between them.
-
-    What others read of them leaves the part.
-
-    Parameters
-    ----------
-    network : Network
-    layers : collection of str
-        Names.
-    """
-    flows = _Flows(network)
-    nodes: list[Node] = []
-    leaving = list(network.outputs)
-    for node in network.nodes:
-        host = flows.host_of(node)
-        if host == node.name:
-            flows.position[host] = len(flows.position)
-        flows.note(node, host)
-        if host in layers:
-            nodes.append(node)
-        else:
-            leaving += node.inputs
-    made = {name for node in nodes for name in node.outputs}
-    outputs = tuple(dict.fromkeys(name for name in leaving if name in made))
-    used = {name for node in nodes for name in (*node.inputs, *node.outputs)}
-    used |= {name for node in nodes for _, name in node.operands}
-    values = tuple(value for value in network.values if value.name in used)
-    weights = {value.name for value in values if value.is_weight}
-    read = dict.fromkeys(name for node in nodes for name in node.inputs)
-    inputs = tuple(name for name in read if name not in made | weights)
-    return replace(network, nodes=tuple(nodes), values=values, inputs=inputs, outputs=outputs)
-
-
-def _add_edges(graph: nx.DiGraph[str], flows: _Flows, node: Node, host: str) -> None:
+def _add_edges(graph: nx.DiGraph[str], flows: Flows, node: Node, host: str) -> None:
     for name in dict.fromkeys(node.inputs):
         producer = flows.host.get(name)
         if producer is None or producer == host:
@@ -187,7 +154,7 @@ def _add_edges(graph: nx.DiGraph[str], flows: _Flows, node: Node, host: str) -> 
         )
 
 
-def _bytes(flows: _Flows, node: Node, name: str) -> int:
+def _bytes(flows: Flows, node: Node, name: str) -> int:
     """Size of a value; if its shape is not known, of the operand that it is."""
     known = flows.values[flows.root_of(name)].size_bytes
     if known is not None:

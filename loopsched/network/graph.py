@@ -303,17 +303,18 @@ class Network:
             counts[bare] = counts.get(bare, 0) + node.count
             names.setdefault(bare, node.name)
         if not counts:
-            raise WorkloadError(f"network {show(self.name)}: no layer has a loop nest{self._blame}")
+            raise self.no_layers()
         problems = tuple(problem.renamed(name) for problem, name in names.items())
         left = ", ".join(f"{one.op} {one.count}" for one in self.unsupported)
         source = f"{self.source}; left out: {left}" if left else self.source
         return Workload(self.name, problems, tuple(counts.values()), source)
 
-    @property
-    def _blame(self) -> str:
+    def no_layers(self) -> WorkloadError:
+        """Make the error that no layer has a loop nest, with the first reason."""
         rows = self.unsupported
         more = f", and {len(rows) - 1} more reasons" if len(rows) > 1 else ""
-        return f": {rows[0].op} {show(rows[0].where)}: {rows[0].why}{more}" if rows else ""
+        blame = f": {rows[0].op} {show(rows[0].where)}: {rows[0].why}{more}" if rows else ""
+        return WorkloadError(f"network {show(self.name)}: no layer has a loop nest{blame}")
 
     def graph(self) -> nx.DiGraph[str]:
         """Build the graph of layers; see `loopsched.network.flows.layer_graph`."""

@@ -32,5 +32,7 @@ class Window:
     def reach(self, position: int) -> int:
         """Mark the stored positions that one output position reads, as bits."""
         first = position * self.stride - self.before
-        places = (first + tap * self.dilation for tap in range(self.taps))
-        return sum(1 << place for place in places if 0 <= place < self.read)
+        skipped = max(0, -(first // self.dilation))
+        end = min(self.read, first + (self.taps - 1) * self.dilation + 1)
+        places = range(first + skipped * self.dilation, end, self.dilation)
+        return sum(1 << place for place in places)
