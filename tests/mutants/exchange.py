@@ -47,6 +47,29 @@ _mappings.broken(
     "inward = [factor.dim for factor in reversed(found)]",
     "inward = [factor.dim for factor in found]",
 )
+_notes = In("exchange/timeloop/notes.py", "test_exchange_timeloop.py")
+_notes.broken(
+    "stale-note-speaks",
+    "a note wins over a mapping that was edited since",
+    'found.get("about") != digest(section)',
+    '"about" not in found',
+)
+
+_timeloop = In("exchange/timeloop/__init__.py", "test_exchange_timeloop.py")
+_timeloop.broken(
+    "note-hides-bypass",
+    "a machine's note wins over what an edited mapping lets pass",
+    "if schedule is None or not machine.is_own:",
+    "if not machine.is_own:",
+)
+
+_tiles = In("exchange/tiles.py", "test_exchange_tiles.py")
+_tiles.broken(
+    "programs-share-sums",
+    "temporal loops over sums become programs side by side",
+    "if loop.is_spatial or loop.dim in problem.parallel_dims",
+    "if loop.dim in problem.size",
+)
 
 _accesses = In("exchange/accesses.py", "test_exchange_code.py")
 _accesses.broken(
@@ -77,6 +100,9 @@ EXCHANGE = (
     *_blocks.mutants,
     *_factors.mutants,
     *_mappings.mutants,
+    *_notes.mutants,
+    *_timeloop.mutants,
+    *_tiles.mutants,
     *_accesses.mutants,
     *_c_code.mutants,
     *_arrow.mutants,
