@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -173,3 +174,11 @@ def test_products_of_one_shape_are_side_by_side(capsys: pytest.CaptureFixture[st
     rows = json.loads(_out(capsys, "bert_base", "--format", "json"))
     assert rows[0]["layers"] == "query_key_value"
     assert rows[0]["count"] == 36  # three in each of twelve layers
+
+
+def test_a_sum_of_unknown_size_is_a_sum_all_the_same() -> None:
+    pair = _pair("Relu")
+    bare = tuple(replace(value, shape=None) for value in (*pair.values, Value("v", None, 1)))
+    nodes = (*pair.nodes, Node("sum", "Add", None, ("u", "y"), ("v",)))
+    plan = fuse(Network("pair", nodes, bare, ("x",), ("v",)), 4096)
+    assert [group.layers for group in plan.groups] == [("a",), ("b",)]

@@ -73,18 +73,18 @@ class TestGraph:
         assert set(graph.edges) == {("a", "b"), ("a", "c"), ("b", "c"), ("c", "d")}
         assert graph.edges["a", "b"] == {
             "values": ("a2",), "bytes": 8 * 16 * 4, "operands": ("A",),
-            "taken_bytes": 0, "via": ("Relu_a2",),
+            "taken": (), "via": ("Relu_a2",),
         }  # fmt: skip
         assert graph.edges["c", "d"]["via"] == ("Add_s",)
 
     def test_what_only_a_sum_reads_is_no_operand(self) -> None:
         assert RESIDUAL.graph().edges["a", "c"]["operands"] == ()
-        assert RESIDUAL.graph().edges["a", "c"]["taken_bytes"] == 8 * 16 * 4
+        assert RESIDUAL.graph().edges["a", "c"]["taken"] == ("a2",)
 
     def test_a_sum_with_what_the_layer_read_already_reads_it_again(self) -> None:
         nodes = (square("a", "x", "a1"), square("b", "a1", "b1"), vector("Add", ("b1", "a1"), "s"))
         edge = network(nodes, ("s",)).graph().edges["a", "b"]
-        assert (edge["bytes"], edge["taken_bytes"]) == (8 * 16 * 4, 8 * 16 * 4)
+        assert (edge["bytes"], edge["operands"], edge["taken"]) == (8 * 16 * 4, ("A",), ("a1",))
 
     def test_nodes_are_in_order_and_know_what_leaves(self) -> None:
         graph = RESIDUAL.graph()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -94,11 +94,12 @@ def flows_of(
 def _network_flows(network: Network) -> tuple[Flow, ...]:
     graph: Any = network.graph()
     place = {name: at for at, name in enumerate(graph.nodes)}
+    sizes = {value.name: value.size_bytes for value in network.values}
     flows = []
     for name, data in graph.nodes(data=True):
         node: Node = data["node"]
         reads = tuple(
-            Read(place[producer], edge["operands"], edge["taken_bytes"])
+            Read(place[producer], edge["operands"], sum(sizes[name] or 0 for name in edge["taken"]))
             for producer, _, edge in graph.in_edges(name, data=True)
         )
         made = 0
@@ -110,7 +111,7 @@ def _network_flows(network: Network) -> tuple[Flow, ...]:
                 node.problem,
                 node.count,
                 reads,
-                max(made, _read_bytes(network, graph, name)),
+                max(made, _read_bytes(sizes, graph, name)),
                 bool(data["outputs"]),
             )
         )
@@ -119,14 +120,14 @@ def _network_flows(network: Network) -> tuple[Flow, ...]:
     return tuple(flows)
 
 
-def _read_bytes(network: Network, graph: Any, name: str) -> int:
+def _read_bytes(sizes: Mapping[str, int | None], graph: Any, name: str) -> int:
     """Count the bytes of all values that others read of a layer's output, each once."""
-    sizes: dict[str, int] = {}
+    found: dict[str, int] = {}
     for _, _, edge in graph.out_edges(name, data=True):
         for value in edge["values"]:
-            known = network.value(value).size_bytes
-            sizes[value] = edge["bytes"] if known is None else known
-    return sum(sizes.values())
+            known = sizes[value]
+            found[value] = edge["bytes"] if known is None else known
+    return sum(found.values())
 
 
 def sums_bytes(network: Network) -> int:

@@ -111,13 +111,11 @@ def _joined(before: Stage, problem: Problem, way: _Way, assume: bool) -> list[St
 
 def _way(graph: Any, by_name: Mapping[str, Node], producer: str, node: Node) -> _Way | str:
     """Find what lies between a layer and its producer; or why they cannot be fused."""
-    others = [
-        other for other, _, edge in graph.in_edges(producer, data=True) if edge["taken_bytes"]
-    ]
+    others = [other for other, _, edge in graph.in_edges(producer, data=True) if edge["taken"]]
     if others:
         return f"'{producer}' adds up with what '{others[0]}' makes"
     edge = graph.edges[producer, node.name]
-    if edge["taken_bytes"]:
+    if edge["taken"]:
         return f"'{node.name}' adds up with what '{producer}' makes, too"
     first = node.problem.tensors[0].name if node.problem is not None else ""
     if edge["operands"] != (first,):

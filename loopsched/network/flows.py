@@ -42,7 +42,6 @@ class Flows:
         self.root: dict[str, str] = {}
         self.via: dict[str, tuple[str, ...]] = {}
         self.position: dict[str, int] = {}
-        self.taken: set[tuple[str, str]] = set()
 
     def root_of(self, value: str) -> str:
         return self.root.get(value, value)
@@ -91,7 +90,7 @@ def layer_graph(network: Network) -> nx.DiGraph[str]:
         that leave the network from here).  An edge from producer to consumer
         has ``values`` (names; a reshaped tensor goes by its first name),
         ``bytes`` (their size, each once), ``operands`` (tensors of the
-        consumer's problem that they are), ``taken_bytes`` (size of what
+        consumer's problem that they are), ``taken`` (those of the values that
         operators done with the consumer read, such as the sum of a residual
         block) and ``via`` (names of all operators on the way from the producer
         to the first value).
@@ -108,8 +107,8 @@ def layer_graph(network: Network) -> nx.DiGraph[str]:
     >>> values = tuple(Value(name, shape) for name, shape in shapes.items())
     >>> graph = layer_graph(Network("mine", nodes, values, outputs=("u",)))
     >>> edge = graph.edges["a", "b"]
-    >>> edge["values"], edge["bytes"], edge["operands"], edge["taken_bytes"], edge["via"]
-    (('z',), 24, ('A',), 0, ('relu',))
+    >>> edge["values"], edge["bytes"], edge["operands"], edge["taken"], edge["via"]
+    (('z',), 24, ('A',), (), ('relu',))
     >>> graph.nodes["b"]["outputs"]
     ('u',)
     """
@@ -137,13 +136,12 @@ def _add_edges(graph: nx.DiGraph[str], flows: Flows, node: Node, host: str) -> N
         edge = graph.get_edge_data(producer, host)
         if edge is None:
             graph.add_edge(
-                producer, host, values=(), bytes=0, operands=(), taken_bytes=0, via=flows.via[name]
+                producer, host, values=(), bytes=0, operands=(), taken=(), via=flows.via[name]
             )
             edge = graph.edges[producer, host]
         root = flows.root_of(name)
-        if node.name != host and (host, root) not in flows.taken:
-            flows.taken.add((host, root))
-            edge["taken_bytes"] += _bytes(flows, node, name)
+        if node.name != host and root not in edge["taken"]:
+            edge["taken"] += (root,)
         if root not in edge["values"]:
             edge["values"] += (root,)
             edge["bytes"] += _bytes(flows, node, name)
