@@ -611,6 +611,8 @@ problem:
             ("R: 3,", "", ProblemError, "instance: no size for 'R'"),
             ("[[[K]], [[P]]]", "[[[K, P]]]", ProblemError, "has 2 dimensions"),
             ("[[[K]], [[P]]]", "[[[K]], [[Z]]]", ProblemError, "unknown 'Z'"),
+            ("[[[K]], [[P]]]", "[[[K]], [[{P: 1}]]]", ProblemError, "unknown {'P': '1'}"),
+            ("target: RegisterFile", "target: [x]", ScheduleError, "target is ['x']"),
             (
                 "read_write: true",
                 "read_write: false",

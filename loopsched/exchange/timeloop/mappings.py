@@ -209,7 +209,7 @@ def _entries(
             faults.append(
                 f"directive {place + 1}: type is {show(kind)}; {nearest(str(kind)[:40], allowed)}"
             )
-        elif target not in known:
+        elif not isinstance(target, str) or target not in known:
             faults.append(
                 f"directive {place + 1}: target is {show(target)}; "
                 f"{nearest(str(target)[:40], names)}"

@@ -241,7 +241,7 @@ def _from_section(section: object, where: str, element_bytes: int) -> Problem:
         if key != "densities"
     }
     for entry in _list(shape, "coefficients", faults, optional=True):
-        if isinstance(entry, Mapping) and "name" in entry:
+        if isinstance(entry, Mapping) and isinstance(entry.get("name"), str):
             values.setdefault(
                 entry["name"],
                 _whole(f"coefficient '{entry['name']}'", entry.get("default"), faults),
@@ -308,7 +308,8 @@ def _axis(
     for product in sum_ if isinstance(sum_, list) else [sum_]:
         words = product if isinstance(product, list) else [product]
         moving = [word for word in words if word in dims]
-        unknown = [word for word in words if word not in dims and word not in factors]
+        known = {*dims, *factors}
+        unknown = [word for word in words if not isinstance(word, str) or word not in known]
         for word in unknown:
             faults.append(f"{where}: unknown {show(word)}; {nearest(str(word)[:40], dims)}")
         if len(moving) != 1 and not unknown:
