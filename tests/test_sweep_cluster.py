@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ SPEC = {
     "archs": [{"arch": "titan_v", "vary": {"L2.capacity": ["1 MiB", "2 MiB", "4 MiB"]}}],
     "workloads": [{"workload": "deepbench_conv", "layers": [0, 3, 8, 9]}],
 }
+MINE = versions()
 pytestmark = [
     # What Dask leaves to the collector is not ours.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
@@ -113,15 +115,21 @@ def test_a_batch_that_kills_workers_is_taken_apart_and_then_told() -> None:
 class Cluster:
     """As much of a client as the check of workers needs."""
 
-    def __init__(self, **found: Any) -> None:
+    def __init__(self, theirs: Any = MINE, **found: Any) -> None:
+        self.theirs = theirs
         self.found = found
         self.scheduler = type("Scheduler", (), {"address": "tcp://nowhere:1"})
 
     def nthreads(self) -> dict[str, int]:
         return dict.fromkeys(self.found, 4)
 
-    def run(self, *_: Any, **__: Any) -> dict[str, Any]:
-        return self.found
+    def run(self, *_: Any, workers: list[str], **__: Any) -> dict[str, Any]:
+        return {worker: self.found[worker] for worker in workers}
+
+    def run_on_scheduler(self, function: Any) -> Any:
+        if self.theirs is None:
+            raise ModuleNotFoundError("No module named 'loopsched'\n")
+        return self.theirs
 
 
 def test_workers_are_counted_by_their_threads() -> None:
@@ -133,6 +141,8 @@ def test_workers_are_counted_by_their_threads() -> None:
     [
         (Cluster(), "it has no workers"),
         (Cluster(a=versions(), b=(("loopsched", "0.0.1"),)), "worker b: loopsched 0.0.1, not "),
+        (Cluster(None, a=versions()), "scheduler 'tcp://nowhere:1': cannot run loopsched: Module"),
+        (Cluster([("loopsched", "0.0.1")], a=versions()), "nowhere:1': loopsched 0.0.1, not "),
         (Cluster(a=ModuleNotFoundError("No module named 'loopsched'")), "worker a: cannot run"),
     ],
 )
@@ -168,6 +178,20 @@ def test_a_cluster_without_workers_is_given_up(
     with pytest.raises(LoopschedError, match=r"no workers for 0\.03 s; the same command goes on"):
         next(on_cluster(batches, client))
     assert len(client.cancelled) == 3  # as for one worker: it may come
+
+
+def test_a_worker_that_comes_and_lacks_the_library_ends_the_sweep(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lacks = ModuleNotFoundError("No module named 'loopsched'")
+    client = Cluster(a=versions(), gone=OSError("no connection"))
+    monkeypatch.setattr(cluster, "_LOOK_S", 0.01)
+    crew = cluster._Crew(client)
+    assert crew.threads() == 8
+    client.found["b"] = lacks
+    time.sleep(0.02)
+    with pytest.raises(SweepError, match="worker b: cannot run loopsched: ModuleNotFoundError"):
+        crew.threads()
 
 
 def test_a_worker_that_comes_late_with_another_version_is_found(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Iterable
 from queue import Empty, SimpleQueue
 from typing import Any
 from uuid import uuid4
@@ -49,23 +50,44 @@ def check_workers(client: Any) -> int:
     Raises
     ------
     SweepError
-        If there are no workers, or one of them runs something else.
+        If there are no workers, or one of them runs something else; or if the
+        scheduler, which reads what it passes on, has not this loopsched.
     """
     threads: dict[str, int] = client.nthreads()
+    address = client.scheduler.address
     if not threads:
-        raise SweepError(f"scheduler '{client.scheduler.address}': it has no workers")
-    found = client.run(versions, on_error="return")
+        raise SweepError(f"scheduler '{address}': it has no workers")
+    mine = dict(versions())
+    try:
+        theirs = dict(client.run_on_scheduler(versions))
+    except Exception as error:  # whatever happened there is raised here
+        raise SweepError(f"scheduler '{address}': cannot run loopsched: {_line(error)}") from None
+    name = "loopsched"
+    faults = version_faults({name: mine[name]}, theirs)
+    if faults:
+        raise SweepError.joined(f"scheduler '{address}'", faults)
+    _check_versions(client, threads)
+    return max(1, sum(threads.values()))
+
+
+def _check_versions(client: Any, workers: Iterable[str]) -> None:
     faults = []
+    found = client.run(versions, workers=list(workers), on_error="return")
     for address, theirs in sorted(found.items()):
+        if isinstance(theirs, OSError):
+            continue  # it has gone meanwhile
         if isinstance(theirs, BaseException):
-            faults.append(f"worker {address}: cannot run loopsched: {theirs}")
+            faults.append(f"worker {address}: cannot run loopsched: {_line(theirs)}")
         else:
             faults += [
                 f"worker {address}: {one}" for one in version_faults(dict(versions()), dict(theirs))
             ]
     if faults:
         raise SweepError.joined("cluster", faults)
-    return max(1, sum(threads.values()))
+
+
+def _line(error: BaseException) -> str:
+    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
 
 
 def on_cluster(batches: Batches, client: Any) -> Answers:
@@ -105,6 +127,7 @@ class _Crew:
 
     def __init__(self, client: Any) -> None:
         self._client = client
+        self._known: frozenset[str] = frozenset()
         self._threads = 0
         self._looked = -math.inf
         self._seen = time.monotonic()
@@ -116,14 +139,21 @@ class _Crew:
         ------
         LoopschedError
             If there have been none for long.
+        SweepError
+            If one that has come runs something else: it would take a lot of
+            work, and fail at once.
         """
         now = time.monotonic()
         if now - self._looked >= _LOOK_S:
             self._looked = now
             try:
-                self._threads = sum(self._client.nthreads().values())
+                workers = self._client.nthreads()
+                if new := workers.keys() - self._known:
+                    _check_versions(self._client, new)
             except OSError:  # the scheduler may come back, as workers may
-                self._threads = 0
+                workers = {}
+            self._known = frozenset(workers)
+            self._threads = sum(workers.values())
             if self._threads:
                 self._seen = now
             elif now - self._seen >= _ALONE_S:
@@ -143,7 +173,7 @@ def _answered(batches: Batches, future: Any, batch: Batch) -> Answers:
     except KilledWorker as error:
         answers = batches.lost(batch, f"its worker died, {error.last_worker.address}")
     except Exception as error:  # as of a worker that came late and lacks a library
-        answers = batches.lost(batch, f"{type(error).__name__}: {error}")
+        answers = batches.lost(batch, _line(error))
     else:
         batches.learn(answers)
     if answers:
