@@ -8,7 +8,7 @@ import pytest
 
 from loopsched.arch import Arch, Compute, Level, buffer_arch
 from loopsched.arch_file import load_arch
-from loopsched.builders import conv2d, einsum, gemm
+from loopsched.builders import affine, conv2d, einsum, gemm
 from loopsched.errors import ArchError
 from loopsched.models.machine import (
     data_type_of,
@@ -166,3 +166,9 @@ def test_the_only_unit_does_not_own_the_shared_level() -> None:
     problem = gemm(m=4, n=4, k=4)
     nest = parse_schedule("M:4@SM N:4 K:4", problem)
     assert evaluate(problem, nest, arch).levels[0].tensors["B"].read_bytes.high == 4 * 16
+
+
+def test_an_output_alone_gives_the_data_type() -> None:
+    fast = machine(Level("L1", "cache", 1024), rates={"fp16": 16, "fp32": 8})
+    assert data_type_of(affine({"M": 4}, {"C": "M"}, element_bytes=2), fast) == "fp16"
+    assert data_type_of(affine({"M": 4}, {"C": "M"}, element_bytes=4), fast) == "fp32"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from loopsched.cli import options, output
+from loopsched.cli import options
 from loopsched.cli.inputs import best_schedule, schedule_from, select, select_one
 from loopsched.errors import InputError
 
@@ -154,7 +154,8 @@ def _deliver(made: list[tuple[Problem, Exported]], target: str | None) -> None:
     for number, (problem, files) in enumerate(made):
         files.write(place if len(made) == 1 else place / f"{number:03}_{_plain(problem.name)}")
     count = sum(len(files.files) for _, files in made)
-    output.print_text(f"wrote {count} {'file' if count == 1 else 'files'} below {target}")
+    # Not wrapped: a path is there to be copied.
+    click.echo(f"wrote {count} {'file' if count == 1 else 'files'} below {target}")
 
 
 def _plain(name: str) -> str:

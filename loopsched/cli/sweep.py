@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from loopsched.sweeps.run import SweepRun
 
 _EPILOG = """\b
-loopsched sweep caches.yaml --jobs 2             into caches.sweep; again: go on
+loopsched sweep caches.yaml --jobs 2           into caches.sweep; again: go on
 loopsched sweep caches.yaml -o night --results parquet
-loopsched sweep night                            how far is it, and the table
+loopsched sweep night                          how far is it, and the table
 loopsched sweep caches.yaml --scheduler tcp://10.0.0.1:8786
 """
 _SUFFIXES = (".yaml", ".yml", ".json")

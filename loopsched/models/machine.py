@@ -110,14 +110,15 @@ def nested_units(arch: Arch, lanes: int = 0) -> dict[str, int]:
 
 
 def data_type_of(problem: Problem, arch: Arch) -> str:
-    """Choose the data type whose rate counts: the widest input's.
+    """Choose the data type whose rate counts: the widest input's, or the output's if it is alone.
 
     Raises
     ------
     ArchError
         If the machine knows none of that width, nor a wider one.
     """
-    width = max(t.element_bytes for t in problem.tensors if t.name != problem.output)
+    inputs = [t for t in problem.tensors if t.name != problem.output]
+    width = max(tensor.element_bytes for tensor in inputs or problem.tensors)
     known = arch.compute.data_types
     for size in sorted(_DATA_TYPES):
         if size >= width:

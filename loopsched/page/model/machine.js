@@ -145,11 +145,12 @@ function nestedUnits(arch, lanes) {
   return found;
 }
 
-/** The data type whose rate counts: the widest input's. */
+/** The data type whose rate counts: the widest input's, or the output's if it is alone. */
 function dataTypeOf(problem, arch) {
+  const inputs = problem.tensors.filter((tensor) => !tensor.isOutput);
   let width = 0n;
-  for (const tensor of problem.tensors) {
-    if (!tensor.isOutput) width = bigLarger(width, tensor.width);
+  for (const tensor of inputs.length ? inputs : problem.tensors) {
+    width = bigLarger(width, tensor.width);
   }
   const known = arch.rates.map(([name]) => name);
   for (const [size, names] of DATA_TYPES_OF) {
