@@ -169,6 +169,7 @@ def test_the_only_unit_does_not_own_the_shared_level() -> None:
 
 
 def test_an_output_alone_gives_the_data_type() -> None:
-    fast = machine(Level("L1", "cache", 1024), rates={"fp16": 16, "fp32": 8})
+    level = Level("L1", "cache", 1024, bandwidth_bytes_per_s=1e9)
+    fast = machine(level, rates={"fp16": 16, "fp32": 8})
     assert data_type_of(affine({"M": 4}, {"C": "M"}, element_bytes=2), fast) == "fp16"
     assert data_type_of(affine({"M": 4}, {"C": "M"}, element_bytes=4), fast) == "fp32"
