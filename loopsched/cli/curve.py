@@ -66,14 +66,7 @@ _MOST_KNEES = 3
     show_default=True,
     help="What tables and plots show against capacity.",
 )
-@click.option(
-    "--jobs",
-    "-j",
-    type=click.IntRange(1),
-    default=1,
-    metavar="N",
-    help="Work on N problems at a time.",
-)
+@options.jobs()
 @options.out
 @options.plot("the ski slope")
 @options.form

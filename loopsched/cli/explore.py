@@ -41,7 +41,7 @@ _FEW = 30
     help="Keep the N best schedules: by default 3 of up to 30 problems, else 1, as more take "
     "longer.",
 )
-@page_file.jobs
+@options.jobs()
 @page_file.curves
 @page_file.reasons
 @click.option(

@@ -55,6 +55,13 @@ def plot(what: str, option: str = "--plot") -> Callable[[Command], Command]:
     )
 
 
+def jobs(meaning: str = "Work on N problems at a time.") -> Callable[[Command], Command]:
+    """Make the option that says how much goes on at a time; results do not depend on it."""
+    return click.option(
+        "--jobs", "-j", type=click.IntRange(1), default=1, metavar="N", help=meaning
+    )
+
+
 def _out_file(context: click.Context, parameter: click.Parameter, given: str | None) -> str | None:
     if given is not None:
         _claim(Path(given), context)

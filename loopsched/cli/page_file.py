@@ -23,14 +23,6 @@ curves = click.option(
 reasons = click.option(
     "--reasons", is_flag=True, help="Also say why each alternative is worse than the best."
 )
-jobs = click.option(
-    "--jobs",
-    "-j",
-    type=click.IntRange(1),
-    default=1,
-    metavar="N",
-    help="Work on N problems at a time.",
-)
 
 
 def target_of(path: str, source: str) -> Path:

@@ -42,14 +42,7 @@ loopsched pareto my.json -c '4 MiB' -c '1 MiB' --format csv
     help="Of the level next to memory; may be repeated. By default the machine's own, halved "
     "as long as something fits.",
 )
-@click.option(
-    "--jobs",
-    "-j",
-    type=click.IntRange(1),
-    default=1,
-    metavar="N",
-    help="Work on N problems at a time.",
-)
+@options.jobs()
 @options.plot("the fronts")
 @options.form
 def pareto(

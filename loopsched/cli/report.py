@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from loopsched.cli import page_file
+from loopsched.cli import options, page_file
 from loopsched.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ loopsched report r.jsonl -o resnet50.html --curves --reasons --jobs 2
 )
 @page_file.curves
 @page_file.reasons
-@page_file.jobs
+@options.jobs()
 def report(results: str, target: str, curves: bool, reasons: bool, jobs: int) -> None:
     """Make a page of RESULTS: one file, to open in any browser, without a network.
 

@@ -40,14 +40,7 @@ loopsched search alexnet --plot roofline.svg     a picture of all layers
 @click.option(
     "--top", type=click.IntRange(1), default=1, metavar="N", help="Keep the N best schedules."
 )
-@click.option(
-    "--jobs",
-    "-j",
-    type=click.IntRange(1),
-    default=1,
-    metavar="N",
-    help="Work on N problems at a time.",
-)
+@options.jobs()
 @options.out
 @options.plot("a roofline")
 @options.plot("bytes per level and tensor", "--plot-bytes")

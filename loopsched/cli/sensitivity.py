@@ -48,14 +48,7 @@ _KERNEL = "kernel:"
     "kernels (on which latencies act), or by least DRAM traffic (and search for that).",
 )
 @options.constraints
-@click.option(
-    "--jobs",
-    "-j",
-    type=click.IntRange(1),
-    default=1,
-    metavar="N",
-    help="Work on N searches at a time.",
-)
+@options.jobs("Work on N searches at a time.")
 @options.plot("a tornado")
 @options.form
 def sensitivity(

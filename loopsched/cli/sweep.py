@@ -42,14 +42,7 @@ _MOST_ERRORS = 3
     metavar="FOLDER",
     help="Run folder; by default named after SPEC, in the current folder.",
 )
-@click.option(
-    "--jobs",
-    "-j",
-    type=click.IntRange(1),
-    default=1,
-    metavar="N",
-    help="Work on N processes.",
-)
+@options.jobs("Work on N processes.")
 @click.option("--scheduler", metavar="tcp://HOST:PORT", help="Work on a cluster of Dask.")
 @click.option(
     "--results",

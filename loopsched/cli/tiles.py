@@ -56,14 +56,7 @@ _MOST_COLUMNS, _MOST_ROWS = 12, 16
     metavar="N",
     help="Most sizes a dimension.",
 )
-@click.option(
-    "--jobs",
-    "-j",
-    type=click.IntRange(1),
-    default=1,
-    metavar="N",
-    help="Score N rows of the map at a time.",
-)
+@options.jobs("Score N rows of the map at a time.")
 @options.dialect
 @options.plot("the heat map")
 @options.form
