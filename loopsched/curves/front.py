@@ -21,7 +21,7 @@ from loopsched.models.buffer import Policy, check_policy
 from loopsched.problem import Problem
 from loopsched.scheduler.body import envelopes
 from loopsched.scheduler.orders import OrderClass, order_classes
-from loopsched.scheduler.tables import Tables, tables_for
+from loopsched.scheduler.tables import NO_BYTES, Tables, check_bytes, tables_for
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 _FIRST_ROOM = 4096
-_NO_BYTES = 2**62
 
 
 def traffic_curve(problem: Problem, *, policy: Policy = "explicit") -> Curve:
@@ -184,13 +183,8 @@ def _extents(tables: Tables, radix: Ints, code: int) -> tuple[int, ...]:
 
 
 def _check(problem: Problem, n_choices: int) -> None:
-    weights = sum(2 * tensor.element_bytes for tensor in problem.tensors)
-    if problem.macs * weights >= _NO_BYTES:
-        raise ProblemError(
-            f"problem '{problem.name}': {problem.macs} points can move more bytes than fit "
-            "into 64 bits"
-        )
-    if n_choices >= _NO_BYTES:
+    check_bytes(problem)
+    if n_choices >= NO_BYTES:
         raise ProblemError(f"problem '{problem.name}': too many bodies to number")
     if not any(tensor_bytes(problem, tensor) for tensor in problem.tensors):
         raise ProblemError(f"problem '{problem.name}': moves nothing; all it reaches is padding")

@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from loopsched.errors import ProblemError
 from loopsched.models.traffic import Room
 from loopsched.nest import Schedule
 from loopsched.problem import Problem
 from loopsched.scheduler.blocks import Block, compose
 from loopsched.scheduler.body import Body, best_body
-
-_MAX_BYTES = 2**62
+from loopsched.scheduler.tables import check_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +50,7 @@ def least_bytes(
     >>> least_bytes(problem, 4096), least_bytes(problem, 4096, frozenset({"A", "C"}))
     (98304, 16384)
     """
+    check_bytes(problem)
     found = _body(problem.renamed("-"), room_bytes, resident)
     return found.bytes if found else None
 
@@ -66,6 +65,7 @@ def single(problem: Problem, room_bytes: int) -> Single | None:
     >>> found.dram_bytes, str(found.schedule)
     (98304, 'N:64 M:64 K:64 M:32 N:22 K:5')
     """
+    check_bytes(problem)
     body = _body(problem.renamed("-"), room_bytes, frozenset())
     if body is None:
         return None
@@ -77,8 +77,6 @@ def single(problem: Problem, room_bytes: int) -> Single | None:
 def _body(problem: Problem, room_bytes: int, resident: frozenset[str]) -> Body | None:
     if room_bytes < 0:
         return None
-    if problem.macs * sum(2 * one.element_bytes for one in problem.tensors) >= _MAX_BYTES:
-        raise ProblemError(f"{problem.macs} points can move more bytes than fit into 64 bits")
     everything = frozenset(tensor.name for tensor in problem.tensors)
     if resident >= everything:
         return Body(0, tuple(problem.sizes), (), 0)

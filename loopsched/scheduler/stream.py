@@ -24,7 +24,7 @@ from loopsched.scheduler.blocks import Block, compose
 from loopsched.scheduler.body import class_rows
 from loopsched.scheduler.orders import OrderClass, relevance
 from loopsched.scheduler.precedence import allowed_classes
-from loopsched.scheduler.tables import Tables, tables_for
+from loopsched.scheduler.tables import NO_BYTES, Tables, check_bytes, tables_for
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from loopsched.scheduler.body import ClassRows
 
     Ints = NDArray[np.int64]
-
-NO_BYTES = 2**62
 
 
 @dataclass(frozen=True)
@@ -116,12 +114,7 @@ class Stream:
             raise ScheduleError(
                 f"capacity_bytes is {capacity_bytes!r}; a whole number >= 0 is needed"
             )
-        weights = sum(2 * tensor.element_bytes for tensor in problem.tensors)
-        if problem.macs * weights >= NO_BYTES:
-            raise ProblemError(
-                f"problem '{problem.name}': {problem.macs} points can move more bytes than fit "
-                "into 64 bits"
-            )
+        check_bytes(problem)
         self.problem, self.capacity_bytes = problem, capacity_bytes
         self.tables: Tables = tables_for(problem, candidates=candidates)
         tables = self.tables

@@ -15,6 +15,7 @@ from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING
 
+from loopsched.errors import ProblemError
 from loopsched.footprint import axis_extremes, is_clipped, n_segments, reach, segments, tensor_bytes
 from loopsched.problem import Axis, Problem
 
@@ -27,6 +28,24 @@ if TYPE_CHECKING:
 
 # Longest dimension of which all ways to list items are tried for a bound.
 MAX_LISTED = 1024
+
+# More than kernels count to, and so what they take for no answer yet.
+NO_BYTES = 2**62
+
+
+def check_bytes(problem: Problem) -> None:
+    """Refuse a problem whose worst schedule moves more bytes than kernels can count.
+
+    Raises
+    ------
+    ProblemError
+    """
+    weights = sum(2 * tensor.element_bytes for tensor in problem.tensors)
+    if problem.macs * weights >= NO_BYTES:
+        raise ProblemError(
+            f"problem '{problem.name}': {problem.macs} points can move more bytes than fit "
+            "into 64 bits"
+        )
 
 
 @dataclass(frozen=True)
