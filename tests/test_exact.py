@@ -217,3 +217,20 @@ def test_what_is_found_lies_in_the_space() -> None:
                     n_found += 1
                     assert allows(found.certificate.space, schedule) is None
     assert n_found > 100
+
+
+def test_uneven_pieces_near_padding_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Rows 3, then pieces of 2: the pieces 2, 1, 2 read one row each, which 2, 2, 1 do not.
+    monkeypatch.setattr(exact, "MAX_LISTED", 0)
+    problem = loopsched.conv2d(
+        n=1, c=2, k=3, h=6, w=1, r=1, s=1, stride=2, padding=(1, 2, 0, 0), element_bytes=1
+    )
+    arch = _machine(
+        Level("L2", "scratchpad", 28, bandwidth_bytes_per_s=2.0),
+        Level("L1", "scratchpad", 4, instances=3, unit="SM", bandwidth_bytes_per_s=3.0),
+        units=3,
+    )
+    least = least_of(problem, arch)
+    assert least is not None
+    found = search(problem, arch).certificate
+    assert found.lower_bound <= least.time["high"] * (1 + 1e-12)

@@ -44,7 +44,13 @@ from loopsched.scheduler.result import (
     rank,
 )
 from loopsched.scheduler.space import Space
-from loopsched.scheduler.tables import relaxed_tables, tables_for, trip_classes
+from loopsched.scheduler.tables import (
+    relaxed_tables,
+    tables_for,
+    trip_classes,
+    with_least_halos,
+    with_least_pieces,
+)
 from loopsched.scheduler.variations import variations
 from loopsched.scheduler.waves import aligned_orders, with_barriers
 from loopsched.score import Evaluation, evaluate
@@ -222,8 +228,10 @@ class Searcher:
         if share_bytes is not None:
             room = replace(room, shared_bytes=min(room.shared_bytes, share_bytes))
         tables = tables_for(self.problem, chains) if chains else None
+        if is_bound and level not in self.shared[:1]:  # inside outer cuts, which may be uneven
+            tables = with_least_pieces(with_least_halos(tables_for(self.problem)))
         if is_bound and _passes_writes(level):  # it reads at its visits, and writes at least once
-            tables = tables_for(self.problem)
+            tables = tables or tables_for(self.problem)
             tables = replace(tables, weight=tables.element_bytes, constant=0)
         found = best_body(
             self.problem,

@@ -360,7 +360,38 @@ def relaxed_tables(problem: Problem, pieces: Mapping[str, int]) -> Tables:
         tuple(e for e in trip_classes((size[dim],)) if e <= -(-size[dim] // pieces.get(dim, 1)))
         for dim in problem.dims
     )
-    return with_least_halos(tables_for(problem, candidates=candidates), n_item_extents=1)
+    tables = with_least_halos(tables_for(problem, candidates=candidates), n_item_extents=1)
+    return with_least_pieces(tables)
+
+
+def with_least_pieces(tables: Tables) -> Tables:
+    """Lower the largest pieces on clipped axes to the least that uneven cuts can have.
+
+    Inside an outer cut, pieces need not begin at multiples of their extent: the
+    longest of them may lie where padding takes most of it.
+    """
+    largest = tables.largest.copy()
+    pairs = tables.pair_first.copy(), tables.pair_second.copy()
+    at = 0
+    for tensor in tables.problem.tensors:
+        for axis in tensor.axes:
+            start = int(tables.axis_start[at])
+            count = math.prod(int(tables.n_extents[d]) for d in tables.axis_dims[at] if d >= 0)
+            lost = _padding(axis, tables.problem.size)
+            for numbers in (largest, *pairs):
+                part = numbers[start : start + count]
+                # The first choice is the whole dimension, which lies in one place only.
+                part[1:] = (part[1:] - lost).clip(0)
+            at += 1
+    return replace(tables, largest=largest, pair_first=pairs[0], pair_second=pairs[1])
+
+
+def _padding(axis: Axis, size: Mapping[str, int]) -> int:
+    """Count positions outside the tensor, on both sides."""
+    if axis.size is None:
+        return 0
+    last = axis.offset + sum(coefficient * (size[dim] - 1) for dim, coefficient in axis.terms)
+    return max(0, -axis.offset) + max(0, last - (axis.size - 1))
 
 
 def with_least_halos(tables: Tables, n_item_extents: int | None = None) -> Tables:
