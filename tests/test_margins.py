@@ -35,7 +35,6 @@ from loopsched.scheduler.allowed import allowed
 from loopsched.scheduler.body import best_body
 from loopsched.scheduler.item_bounds import least_item_s
 from loopsched.scheduler.items import Pace, best_items
-from loopsched.scheduler.tables import tables_for, with_least_halos
 from loopsched.scheduler.waves import with_barriers
 from loopsched.score import evaluate
 from loopsched.simulator import simulate
@@ -313,27 +312,6 @@ def test_a_rest_smaller_than_an_item_is_one_small_item() -> None:
     given_items = Constraints(extents=(("M", "SM", 3, 4),))
     limits = allowed(space_of(problem, load_arch("titan_v"), given_items))
     assert least_item_s(limits, 2, 1.0) == fewest == 28
-
-
-@given(st.integers(1, 3), st.integers(1, 3), st.integers(1, 7), st.integers(1, 4))
-def test_no_lists_of_items_touch_less_than_the_bound(a: int, b: int, p: int, r: int) -> None:
-    problem = affine({"P": p, "R": r}, {"y": "P", "w": "R", "x": f"{a}*P + {b}*R"}, output="y")
-    axis = problem.tensor("x").axes[0]
-    tables = tables_for(problem)
-    least = with_least_halos(tables)
-    at = [t.name for t in problem.tensors].index("x")
-    start = int(tables.axis_start[tables.tensor_axes[at]])
-    sizes = tuple(problem.size[dim] for dim in axis.dims)
-    for row, dim in enumerate(axis.dims):
-        stride = int(tables.axis_stride[tables.tensor_axes[at]]) if row == 0 else 1
-        known = tables.extents[problem.dims.index(dim)]
-        for number, extent in enumerate(known):
-            bound = int(least.total[start + number * stride])
-            pieces = n_segments(problem.size[dim], (extent,))
-            for cut in cuts_of(problem.size[dim]):
-                if n_segments(problem.size[dim], cut) == pieces:
-                    chains = tuple(cut if one == dim else () for one in axis.dims)
-                    assert bound <= axis_extremes(axis, sizes, chains).total
 
 
 @pytest.mark.parametrize("capacity", range(4, 40, 3))

@@ -104,6 +104,85 @@ def axis_table(
 
 
 @jit
+def _count(
+    first: int, c1: int, n1: int, c2: int, n2: int, size: int, marks: Ints, stamp: int
+) -> int:
+    """Count the stored positions of ``first + c1*i + c2*j``."""
+    if _is_unbroken(c1, n1, c2, n2):
+        return _stretch_count(first, c1 * (n1 - 1) + c2 * (n2 - 1) + 1, size)
+    return _gappy_count(first, c1, n1, c2, n2, size, marks, stamp)
+
+
+@jit
+def least_axis_table(
+    extents1: Ints, c1: int, extents2: Ints, c2: int, offset: int, size: int, out: Ints
+) -> None:
+    """Bound the pieces of an axis from below, however unevenly it is cut.
+
+    ``out`` gets three rows: the largest piece, and a pair of pieces along
+    either dimension.  The first extents are those of the whole dimensions;
+    ``size`` is -1 where nothing is clipped.
+    """
+    whole1, whole2 = extents1[0], extents2[0]
+    marks = np.zeros(c1 * (whole1 + 1) + c2 * (whole2 + 1) + 1, dtype=np.int64)
+    stamp = 0
+    for a in range(len(extents1)):
+        for b in range(len(extents2)):
+            n1, n2 = extents1[a], extents2[b]
+            at = a * len(extents2) + b
+            one = 0
+            for place in range(3):  # the first piece; one around the middle of either dimension
+                first, m1, m2 = offset, n1, n2
+                if place == 1:
+                    first, m1 = offset + c1 * (whole1 // 2), 1
+                elif place == 2:
+                    first, m2 = offset + c2 * (whole2 // 2), 1
+                stamp += 1
+                one = max(one, _count(first, c1, m1, c2, m2, size, marks, stamp))
+            out[0, at] = one
+            for along in range(2):
+                d1 = min(n1 + 1, whole1) if along == 0 else n1
+                d2 = min(n2 + 1, whole2) if along == 1 else n2
+                stamp += 1
+                both = _count(0, c1, d1, c2, d2, -1, marks, stamp)
+                if size >= 0:
+                    both = min(both, size)
+                out[1 + along, at] = max(one, min(both, 2 * one))
+
+
+@jit
+def least_sums(
+    c1: int, whole1: int, c2: int, whole2: int, offset: int, size: int, points: Ints, out: Ints
+) -> None:
+    """Bound the sum on an axis over all ways to cut its second dimension.
+
+    ``out[i, e]`` receives the least sum over pieces of at most ``e`` of which
+    the first is ``e`` long, if ``points[i]`` windows of the first dimension
+    meet with no padding beside (`c2` is 1, or there are none).
+    """
+    marks = np.zeros(c1 * whole1 + c2 * whole2 + 1, dtype=np.int64)
+    union = np.zeros((whole2, whole2 + 1), dtype=np.int64)
+    stamp = 0
+    for y in range(whole2):
+        for n in range(1, whole2 - y + 1):
+            stamp += 1
+            union[y, n] = _count(offset + c2 * y, c1, whole1, c2, n, size, marks, stamp)
+    least = np.zeros(whole2 + 1, dtype=np.int64)
+    for i in range(len(points)):
+        for e in range(1, whole2 + 1):
+            for end in range(e, whole2 + 1):
+                best = 2**62
+                for n in range(1, e + 1):
+                    y = end - n
+                    if (y < e and y != 0) or (y == 0 and n != e):
+                        continue  # the first piece is whole
+                    both = points[i] * max(0, n - c1)
+                    best = min(best, (least[y] if y else 0) + union[y, n] + both)
+                least[end] = best
+            out[i, e] = least[whole2]
+
+
+@jit
 def _is_unbroken(c1: int, n1: int, c2: int, n2: int) -> bool:
     """Whether ``c1*i + c2*j`` takes every value between its ends."""
     if n1 == 1 and n2 == 1:
@@ -571,26 +650,3 @@ def best_items(
         if n_split == 0:
             break
     return kept, nodes
-
-
-@jit
-def least_listed(shared: Ints, least: Ints) -> None:
-    """Minimise what pieces share, over all lists of items, for each number of pieces.
-
-    ``shared[x]`` is shared where pieces meet at ``x``; ``least[m]`` receives
-    the least sum of m meeting points.
-    """
-    size = len(shared)
-    for length in range(1, size + 1):
-        for extent in range(1, length + 1):
-            points, added, begin = 0, 0, 0
-            while begin < size:
-                end = min(size, begin + length)
-                if begin:
-                    points += 1
-                    added += shared[begin]
-                for at in range(begin + extent, end, extent):
-                    points += 1
-                    added += shared[at]
-                begin = end
-            least[points] = min(least[points], added)

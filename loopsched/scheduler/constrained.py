@@ -25,13 +25,14 @@ from loopsched.scheduler.body import Body, ClassRows, best_body, class_rows
 from loopsched.scheduler.counting import every_choice
 from loopsched.scheduler.exact import Searcher, distinct_orders
 from loopsched.scheduler.item_bounds import least_item_s
+from loopsched.scheduler.least import least_tables
 from loopsched.scheduler.orders import OrderClass, Relevance, relevance
 from loopsched.scheduler.precedence import allowed_classes
 from loopsched.scheduler.ranking import Ranking, free_bound
 from loopsched.scheduler.result import Objective, Result, Value
 from loopsched.scheduler.sampling import climb_from
 from loopsched.scheduler.space import Space
-from loopsched.scheduler.tables import _candidates, tables_for, trip_classes
+from loopsched.scheduler.tables import Tables, tables_for
 
 if TYPE_CHECKING:
     import numpy as np
@@ -161,17 +162,18 @@ class Builder:
             return 0.0
         searcher = self.searcher
         for level in self.arch.caches:
-            body = self._least(level)
-            if body is None:
+            tables = self._least_tables(level)
+            if tables is None:
                 return 0.0
-            searcher.least[level.name] = body
+            body = searcher.least_body(level, tables)
+            searcher.least[level.name] = body.bytes if body else 0
         floor = searcher._floor()
         if self.found.objective == "time":
             floor = max(floor, *(searcher._level_s(level) for level in self.arch.caches))
         return floor
 
-    def _least(self, level: Level) -> Body | None:
-        """Find the best body with extents that any block may give it."""
+    def _least_tables(self, level: Level) -> Tables | None:
+        """Tabulate the extents that any block may give a body; None: too many."""
         candidates = []
         for row, (dim, size) in enumerate(self.problem.sizes):
             known = {1, size, *(int(e) for found in self.limits.extents[row] for e in found)}
@@ -181,12 +183,11 @@ class Builder:
                     for extent in tuple(known)
                     for many in range(1, min(self.searcher.instances, size // extent) + 1)
                 }
-            if _candidates(self.problem, dim, ((0, size),)) == trip_classes((size,)):
-                known = set(_by_trips(size, sorted(known)))  # no padding to be saved
+            known = set(_by_trips(size, sorted(known)))
             if len(known) > MAX_CANDIDATES:
                 return None
             candidates.append(tuple(sorted(known, reverse=True)))
-        return self._body(level, tuple(candidates), (), None)
+        return least_tables(self.problem, candidates=tuple(candidates))
 
     def _body(
         self,

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import permutations
+from typing import TypedDict
 
 from loopsched.arch import Arch, Level
 from loopsched.errors import EmptySpaceError, ScheduleError
@@ -31,9 +32,10 @@ from loopsched.models.view import at_once, view_of
 from loopsched.nest import Schedule
 from loopsched.problem import Problem
 from loopsched.scheduler.blocks import Block, compose
-from loopsched.scheduler.body import Body, best_body
+from loopsched.scheduler.body import NO_INCUMBENT, Body, best_body
 from loopsched.scheduler.enumerate import schedules
 from loopsched.scheduler.items import Items, Pace, best_items, refined_items
+from loopsched.scheduler.least import cuts_evenly, least_tables
 from loopsched.scheduler.result import (
     Certificate,
     Objective,
@@ -44,18 +46,20 @@ from loopsched.scheduler.result import (
     rank,
 )
 from loopsched.scheduler.space import Space
-from loopsched.scheduler.tables import (
-    relaxed_tables,
-    tables_for,
-    trip_classes,
-    with_least_halos,
-    with_least_pieces,
-)
+from loopsched.scheduler.tables import Tables, tables_for, trip_classes
 from loopsched.scheduler.variations import variations
 from loopsched.scheduler.waves import aligned_orders, with_barriers
 from loopsched.score import Evaluation, evaluate
 
 Extents = dict[str, int]
+
+
+class Kept(TypedDict):
+    """What of a level bears on its bodies, beside its capacity."""
+
+    halo_reuse: bool
+    copies: int
+
 
 # Ways to cut items that are looked at one by one before the gap is left open.
 MAX_OPEN = 8192
@@ -104,7 +108,7 @@ class Searcher:
         self.private = tuple(level for level in arch.caches if not level.is_shared)
         if self.unit is None or len(units) > 1:
             self.spatial = self.spatial if self.unit else ()
-        self.least: dict[str, Body] = {}
+        self.least: dict[str, int] = {}
         self.best = float("inf")
         self.private_floors: dict[tuple[tuple[str, int], ...], float | None] = {}
 
@@ -119,7 +123,7 @@ class Searcher:
         return min(floor, best), best <= floor
 
     def run_all(self, space: Space, floor: float) -> bool:
-        """Score every schedule of a small space; returns whether it was small enough."""
+        """Score every schedule of a small space; returns whether none can be better."""
         nests = list(schedules(space))
         units = nested_units(self.arch)
         if self.objective == "time":  # most are slower for their compute time alone
@@ -132,7 +136,7 @@ class Searcher:
             self.consider(nest)
             if self._worth(nest) <= floor:
                 break
-        return True
+        return cuts_evenly(self.problem) or self.best <= floor
 
     def _worth(self, schedule: Schedule) -> float:
         found = self.found.get(schedule)
@@ -219,28 +223,16 @@ class Searcher:
         level: Level,
         chains: tuple[tuple[int, ...], ...] | None = None,
         share_bytes: int | None = None,
-        *,
-        is_bound: bool = False,
     ) -> Body:
         """Find the best body of a level, inside outer extents if given."""
-        is_cache = level.kind == "cache"
         room = room_of(self.problem, level)
         if share_bytes is not None:
             room = replace(room, shared_bytes=min(room.shared_bytes, share_bytes))
-        tables = tables_for(self.problem, chains) if chains else None
-        if is_bound and level not in self.shared[:1]:  # inside outer cuts, which may be uneven
-            tables = with_least_pieces(with_least_halos(tables_for(self.problem)))
-        if is_bound and _passes_writes(level):  # it reads at its visits, and writes at least once
-            tables = tables or tables_for(self.problem)
-            tables = replace(tables, weight=tables.element_bytes, constant=0)
+        tables = tables_for(self.problem, chains)
         found = best_body(
-            self.problem,
-            room,
-            tables=tables,
-            is_guaranteed=self._is_guaranteed(level, is_bound=is_bound),
-            halo_reuse=is_cache or level.halo_reuse,
-            copies=2 if level.double_buffered and not is_cache else 1,
-        )
+            self.problem, room, tables=tables, is_guaranteed=self._is_guaranteed(level),
+            **_kept(level),
+        )  # fmt: skip
         if found is None and share_bytes is not None:
             return self.body(level, chains)
         if found is None:
@@ -248,14 +240,27 @@ class Searcher:
         self.nodes += found.nodes
         return found
 
-    def _is_guaranteed(self, level: Level, *, is_bound: bool) -> bool:
-        """Whether only guaranteed reuse counts.
+    def least_body(
+        self, level: Level, tables: Tables | None = None, *, below: int = NO_INCUMBENT
+    ) -> Body | None:
+        """Bound what any schedule moves into a level; None if not below ``below``."""
+        tables = tables or least_tables(self.problem)
+        if _passes_writes(level):  # it reads at its visits, and writes at least once
+            tables = replace(tables, weight=tables.element_bytes, constant=0)
+        found = best_body(
+            self.problem, room_of(self.problem, level), tables=tables, below=below,
+            # Items end a run of loops early, and a shorter run has a smaller reuse window.
+            is_guaranteed=self._is_guaranteed(level) and (self.unit is None or level.is_shared),
+            **_kept(level),
+        )  # fmt: skip
+        if found is None and below == NO_INCUMBENT:
+            found = self._single_points(level)
+        self.nodes += found.nodes if found else 0
+        return found
 
-        Not for bounds of levels that instances own: items end a run of loops
-        early, and a shorter run has a smaller reuse window.
-        """
-        own = is_bound and self.unit is not None and not level.is_shared
-        return level.kind == "cache" and self.value == "high" and not own
+    def _is_guaranteed(self, level: Level) -> bool:
+        """Whether only guaranteed reuse counts."""
+        return level.kind == "cache" and self.value == "high"
 
     def _single_points(self, level: Level) -> Body:
         if level.kind == "scratchpad":
@@ -294,8 +299,9 @@ class Searcher:
             held = room_of(self.problem, level).held(self.problem)
             return sum(tensor_bytes(self.problem, tensor) for tensor in held)
         if level.name not in self.least:
-            self.least[level.name] = self.body(level, is_bound=True)
-        least = self.least[level.name].bytes
+            found = self.least_body(level)
+            self.least[level.name] = found.bytes if found else 0
+        least = self.least[level.name]
         if level.is_shared and level.kind == "cache" and not self._fits_at_once(level):
             least = min(least, self._unfitting_bytes(level))
         return least
@@ -341,8 +347,7 @@ class Searcher:
         blocks: list[Block] = []
         chains: list[Extents] = []
         for level in self.shared:
-            body = self.least.get(level.name) if not chains else None
-            body = body or self.body(level, self._chains(chains))
+            body = self.body(level, self._chains(chains))
             blocks.append(Block(tuple(reversed(body.inward)), body.extents))
             chains.append(dict(body.extents))
         if not self.unit:
@@ -502,20 +507,9 @@ class Searcher:
     def _least_private_s(self, level: Level, pieces: tuple[tuple[str, int], ...]) -> float | None:
         """Seconds of the least inner traffic with so many pieces; None: not below the best."""
         bandwidth = level.bandwidth_bytes_per_s or float("inf")
-        is_cache = level.kind == "cache"
-        found = best_body(
-            self.problem,
-            room_of(self.problem, level),
-            tables=relaxed_tables(self.problem, dict(pieces)),
-            is_guaranteed=self._is_guaranteed(level, is_bound=True),
-            halo_reuse=is_cache or level.halo_reuse,
-            copies=2 if level.double_buffered and not is_cache else 1,
-            below=int(self.best * bandwidth) + 1,
-        )
-        if found is None:
-            return None
-        self.nodes += found.nodes
-        return found.bytes / bandwidth
+        tables = least_tables(self.problem, pieces=dict(pieces))
+        found = self.least_body(level, tables, below=int(self.best * bandwidth) + 1)
+        return None if found is None else found.bytes / bandwidth
 
     def _refined_floor(self, items: Items, pace: Pace) -> float:
         """Bound all schedules with as many pieces by looking at each way to cut."""
@@ -558,6 +552,15 @@ class Searcher:
         region = dict(body.extents)
         inside = {dim: min(extent, region[dim]) for dim, extent in cut.items()}
         self._spread([Block(tuple(reversed(body.inward)), body.extents)], [region], inside)
+
+
+def _kept(level: Level) -> Kept:
+    """What `best_body` is told of a level's halos and copies."""
+    is_cache = level.kind == "cache"
+    return {
+        "halo_reuse": is_cache or level.halo_reuse,
+        "copies": 2 if level.double_buffered and not is_cache else 1,
+    }
 
 
 def _passes_writes(level: Level) -> bool:

@@ -19,7 +19,7 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from loopsched.scheduler.allowed import Allowed
-from loopsched.scheduler.tables import tables_for, with_least_halos
+from loopsched.scheduler.least import least_tables
 
 if TYPE_CHECKING:
     import numpy as np
@@ -104,7 +104,7 @@ def _moved(limits: Allowed, chosen: list[Ints]) -> Ints:
         candidates.append(tuple(known.tolist()))
         items = cut[dim][:, 0] if dim in cut else np.array([size])
         index.append(len(known) - 1 - np.searchsorted(known[::-1], items))
-    tables = with_least_halos(tables_for(problem, candidates=tuple(candidates)))
+    tables = least_tables(problem, candidates=tuple(candidates))
     moved: Ints = np.full(1, -tables.constant, dtype=np.int64)
     for t, weight in enumerate(tables.weight.tolist()):
         part: Ints = np.full(1, weight, dtype=np.int64)

@@ -21,13 +21,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from loopsched.problem import Problem
-from loopsched.scheduler.tables import (
-    Tables,
-    tables_for,
-    tables_for_cuts,
-    trip_classes,
-    with_least_halos,
-)
+from loopsched.scheduler.least import least_tables
+from loopsched.scheduler.tables import Tables, tables_for_cuts, trip_classes
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +102,7 @@ def best_items(
         else (size[dim],)
         for dim in problem.dims
     )
-    tables = with_least_halos(tables_for(problem, candidates=candidates))
+    tables = least_tables(problem, candidates=candidates)
     where = {
         dim: tuple(candidates[problem.dims.index(dim)].index(cut.extent) for cut in cuts)
         for dim, cuts in options.items()

@@ -16,7 +16,7 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from loopsched.errors import ProblemError
-from loopsched.footprint import axis_extremes, is_clipped, n_segments, reach, segments, tensor_bytes
+from loopsched.footprint import axis_extremes, is_clipped, n_segments, segments, tensor_bytes
 from loopsched.problem import Axis, Problem
 
 if TYPE_CHECKING:
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-
-# Longest dimension of which all ways to list items are tried for a bound.
-MAX_LISTED = 1024
 
 # More than kernels count to, and so what they take for no answer yet.
 NO_BYTES = 2**62
@@ -338,135 +335,3 @@ def tables_for_cuts(problem: Problem, cuts: Mapping[str, tuple[tuple[int, int], 
             for chains in product(*(choices[row] for row in rows))
         ]
     return replace(tables, pieces=pieces, total=total)
-
-
-def relaxed_tables(problem: Problem, pieces: Mapping[str, int]) -> Tables:
-    """Tabulate a problem so that no way of cutting some pieces does better.
-
-    Parameters
-    ----------
-    problem : Problem
-    pieces : mapping of str to int
-        How often each of these dimensions is cut outside; however unevenly.
-
-    Returns
-    -------
-    Tables
-        Every number is at most that of any choice of outer extents with as
-        many pieces and a body of the same or larger extents.
-    """
-    size = problem.size
-    candidates = tuple(
-        tuple(e for e in trip_classes((size[dim],)) if e <= -(-size[dim] // pieces.get(dim, 1)))
-        for dim in problem.dims
-    )
-    tables = with_least_halos(tables_for(problem, candidates=candidates), n_item_extents=1)
-    return with_least_pieces(tables)
-
-
-def with_least_pieces(tables: Tables) -> Tables:
-    """Lower the largest pieces on clipped axes to the least that uneven cuts can have.
-
-    Inside an outer cut, pieces need not begin at multiples of their extent: the
-    longest of them may lie where padding takes most of it.
-    """
-    largest = tables.largest.copy()
-    pairs = tables.pair_first.copy(), tables.pair_second.copy()
-    at = 0
-    for tensor in tables.problem.tensors:
-        for axis in tensor.axes:
-            start = int(tables.axis_start[at])
-            count = math.prod(int(tables.n_extents[d]) for d in tables.axis_dims[at] if d >= 0)
-            lost = _padding(axis, tables.problem.size)
-            for numbers in (largest, *pairs):
-                part = numbers[start : start + count]
-                # The first choice is the whole dimension, which lies in one place only.
-                part[1:] = (part[1:] - lost).clip(0)
-            at += 1
-    return replace(tables, largest=largest, pair_first=pairs[0], pair_second=pairs[1])
-
-
-def _padding(axis: Axis, size: Mapping[str, int]) -> int:
-    """Count positions outside the tensor, on both sides."""
-    if axis.size is None:
-        return 0
-    last = axis.offset + sum(coefficient * (size[dim] - 1) for dim, coefficient in axis.terms)
-    return max(0, -axis.offset) + max(0, last - (axis.size - 1))
-
-
-def with_least_halos(tables: Tables, n_item_extents: int | None = None) -> Tables:
-    """Lower the sums on clipped axes to the least that as many pieces can have.
-
-    Where padding is clipped, two pieces that meet near the edge share less.
-    Along one dimension, each meeting point adds what is shared there, whatever
-    the other pieces are; so the least sum has the meeting points that share
-    least.  Windows with gaps are taken without any sharing.
-
-    The first ``n_item_extents`` extents (None: all) are those of work items,
-    which can only meet where lists of equal items do.
-    """
-    import numpy as np
-
-    total = tables.total.copy()
-    problem = tables.problem
-    at = 0
-    for tensor in problem.tensors:
-        for axis in tensor.axes:
-            if is_clipped(axis, problem.size) or axis.is_compound:
-                _least_totals(tables, axis, at, total, n_item_extents)
-            at += 1
-    return replace(tables, total=np.minimum(total, tables.total))
-
-
-def _least_totals(
-    tables: Tables, axis: Axis, at: int, total: Ints, n_item_extents: int | None
-) -> None:
-    import numpy as np
-
-    size = tables.problem.size
-    start = int(tables.axis_start[at])
-    rows = [int(d) for d in tables.axis_dims[at] if d >= 0]
-    counts = [int(tables.n_extents[d]) for d in rows]
-    union = axis_extremes(axis, tuple(size[dim] for dim in axis.dims), ((),) * len(rows)).total
-    added = []
-    for k, row in enumerate(rows):
-        dim, coefficient = axis.terms[k]
-        window = 1 + sum(c * (size[name] - 1) for name, c in axis.terms if name != dim)
-        x = np.arange(1, size[dim], dtype=np.int64)
-        low = axis.offset + coefficient * x
-        high = low - coefficient + window  # first position after the piece before
-        if axis.size is not None:
-            low, high = np.clip(low, 0, axis.size), np.clip(high, 0, axis.size)
-        shared = np.maximum(0, high - low)
-        if not _is_interval(axis, dim, size):
-            shared[:] = 0
-        pieces = tables.pieces[row, : counts[k]] - 1
-        least = np.concatenate(([0], np.cumsum(np.sort(shared))))[pieces]
-        if size[dim] <= MAX_LISTED:
-            items = _least_listed(tuple(shared.tolist()))[pieces]
-            least[:n_item_extents] = items[:n_item_extents]
-            least = np.maximum(least, least[0])
-        added.append(least)
-    # Cutting a second dimension as well never makes the sum smaller.
-    both = np.maximum.outer(added[0], added[1]) if len(added) == 2 else added[0]
-    total[start : start + both.size] = union + both.ravel()
-
-
-@lru_cache(maxsize=512)
-def _least_listed(shared: tuple[int, ...]) -> Ints:
-    """Sum what is shared at the meeting points, least for each number of them.
-
-    Over all lists of one length, each cut into items of one extent.
-    """
-    import numpy as np
-
-    from loopsched.scheduler._kernels import least_listed
-
-    least = np.full(len(shared) + 1, 2**62, dtype=np.int64)
-    least_listed(np.array((0, *shared), dtype=np.int64), least)
-    return least
-
-
-def _is_interval(axis: Axis, dim: str, size: Mapping[str, int]) -> bool:
-    bits = reach(tuple((c, 1 if name == dim else size[name]) for name, c in axis.terms))
-    return bits.bit_count() == bits.bit_length()
