@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 
 from loopsched.arch import Arch, Level
 from loopsched.footprint import tensor_bytes
-from loopsched.models.machine import instances_inside, own_units, room_of
 from loopsched.models.reuse import fit_cut, run_outside
-from loopsched.models.view import View, view_of
+from loopsched.models.view import View
 from loopsched.nest import Schedule
 from loopsched.problem import Problem, Tensor
 from loopsched.render import binary
@@ -115,20 +114,12 @@ def explain(problem: Problem, schedule: Schedule, arch: Arch) -> tuple[LevelReas
     [('A', ((1, 4),)), ('B', ((0, 4),)), ('C', ())]
     """
     score = evaluate(problem, schedule, arch)
-    return tuple(_level_reason(problem, schedule, arch, level, score) for level in arch.caches)
+    return tuple(_level_reason(problem, level, score) for level in arch.caches)
 
 
-def _level_reason(
-    problem: Problem, schedule: Schedule, arch: Arch, level: Level, score: Evaluation
-) -> LevelReason:
-    view = view_of(
-        problem,
-        schedule,
-        instances=instances_inside(arch, level),
-        own_units=own_units(arch, level),
-    )
-    room = room_of(problem, level)
+def _level_reason(problem: Problem, level: Level, score: Evaluation) -> LevelReason:
     found = score.level(level.name)
+    view, room = found.moved.own.view, found.moved.own.room
     is_doubled = level.kind == "scratchpad" and level.double_buffered
     fit = fit_cut(view, room, 2 if is_doubled else 1)
     body = len(view.cuts) if fit is None else fit

@@ -115,8 +115,8 @@ def test_units_of_a_machine_with_three_kinds() -> None:
     assert own_units(arch, shared) == frozenset()
     assert own_units(arch, middle) == {"cluster"}
     assert own_units(arch, inner) == {"cluster", "SM"}
-    assert instances_inside(arch, shared) == {"cluster": 4, "SM": 12, "core": 24}
-    assert instances_inside(arch, middle) == {"SM": 3, "core": 6}
+    assert instances_inside(arch, shared) == {"cluster": 4, "SM": 3, "core": 2}
+    assert instances_inside(arch, middle) == {"SM": 3, "core": 2}
     assert instances_inside(arch, inner) == {"core": 2}
 
 

@@ -64,6 +64,16 @@ class Traffic(Moved):
         """Bracket of each tensor's traffic."""
         return self._finder.tensors()
 
+    @property
+    def view(self) -> View:
+        """The schedule as the buffer sees it."""
+        return self._finder.view
+
+    @property
+    def room(self) -> Room:
+        """What the buffer offers to the problem's tensors."""
+        return self._finder.room
+
 
 @dataclass(frozen=True, slots=True)
 class Finder:

@@ -77,15 +77,19 @@ def own_units(arch: Arch, level: Level) -> frozenset[str]:
 
 
 def instances_inside(arch: Arch, level: Level, lanes: int = 0) -> dict[str, int]:
-    """How many of each unit, and of its lanes, share one instance of a level."""
-    found = {
-        unit: count // level.instances
-        for unit, count in arch.spatial_units
-        if count > level.instances
-    }
-    if arch.compute.lane_unit is not None:
-        found[arch.compute.lane_unit] = lanes  # a wave of lanes is inside one unit
-    return found
+    """How many of each unit inside one instance of a level there are in one of the next outer.
+
+    With ``lanes``, the lanes of one unit come last, if the machine names them.
+
+    Examples
+    --------
+    >>> from loopsched.arch_file import load_arch
+    >>> arch = load_arch("titan_v")
+    >>> instances_inside(arch, arch.level("L2"), 64), instances_inside(arch, arch.level("L1"), 64)
+    ({'SM': 80, 'lane': 64}, {'lane': 64})
+    """
+    own = own_units(arch, level)
+    return {unit: n for unit, n in nested_units(arch, lanes).items() if unit not in own}
 
 
 def nested_units(arch: Arch, lanes: int = 0) -> dict[str, int]:

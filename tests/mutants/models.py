@@ -404,8 +404,8 @@ _machine.broken(
 _machine.broken(
     "instances-of-all",
     "one instance of a level serves the units of all",
-    "unit: count // level.instances",
-    "unit: count",
+    "found[unit] = count // around",
+    "found[unit] = count",
 )
 
 _score = In("score.py", "test_score.py")

@@ -123,14 +123,10 @@ function ownUnits(arch, level) {
   return new Set(arch.units.filter(([, n]) => n <= level.instances).map(([unit]) => unit));
 }
 
-/** How many of each unit, and of its lanes, share one instance of a level. */
+/** How many of each unit inside one instance of a level there are in one of the next outer. */
 function instancesInside(arch, level, lanes) {
-  const found = new Map();
-  for (const [unit, n] of arch.units) {
-    if (n > level.instances) found.set(unit, quotient(n, level.instances));
-  }
-  if (arch.laneUnit !== null) found.set(arch.laneUnit, lanes); // a wave of lanes is in one unit
-  return found;
+  const own = ownUnits(arch, level);
+  return new Map([...nestedUnits(arch, lanes)].filter(([unit]) => !own.has(unit)));
 }
 
 /** How many of each unit there are in one of the next outer, outermost first. */
