@@ -261,6 +261,27 @@ def _clipped_counts(bits: int, first: NDArray[np.int64], size: int | None) -> ND
     return before[np.maximum(high, low)] - before[low]
 
 
+def points_elems(problem: Problem, tensor: Tensor) -> int:
+    """Count the elements that all points of a problem ask for, one by one.
+
+    Examples
+    --------
+    >>> from loopsched.builders import gemm
+    >>> problem = gemm(m=4, n=3, k=2)
+    >>> points_elems(problem, problem.tensor("A"))
+    24
+    """
+    size = problem.size
+    asked = math.prod(n for dim, n in problem.sizes if dim not in tensor.dims)
+    for axis in tensor.axes:
+        sizes = tuple(size[dim] for dim in axis.dims)
+        if is_clipped(axis, size):
+            asked *= axis_extremes(axis, sizes, ((1,),) * len(sizes)).total
+        else:
+            asked *= math.prod(sizes)
+    return asked
+
+
 def tensor_bytes(problem: Problem, tensor: Tensor) -> int:
     """Size in bytes of what the whole iteration space touches of a tensor.
 

@@ -353,7 +353,7 @@ def _level_score(
     time_s: float,
 ) -> LevelScore:
     own_time_s = _time(level, found)
-    least = _least_bytes(problem, arch, level)
+    least = least_bytes(problem, arch, level)
     highest = level.bound_bandwidth_bytes_per_s
     return LevelScore(
         name=level.name,
@@ -379,12 +379,12 @@ def _least_dram_bytes(problem: Problem, arch: Arch) -> int:
     level = arch.caches[0]
     room = level.usable_bytes
     if level.holds is not None or room is None:
-        return _least_bytes(problem, arch, level)
+        return least_bytes(problem, arch, level)
     room += sum(size for _, size in level.tensor_capacity_bytes)
     return communication_bound(problem, room).bytes
 
 
-def _least_bytes(problem: Problem, arch: Arch, level: Level) -> int:
+def least_bytes(problem: Problem, arch: Arch, level: Level) -> int:
     """Bound what crosses a level's outer boundary, whatever is kept inside."""
     inside = arch.inside_bytes(level)
     if inside is None:

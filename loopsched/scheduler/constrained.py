@@ -125,9 +125,8 @@ class Builder:
         space = limits.space
         self.limits, self.found = limits, found
         self.problem, self.arch = space.problem, space.arch
-        self.searcher = Searcher(
-            space.problem, space.arch, found.objective, found.value, space.spatial
-        )
+        self.searcher = Searcher(space, found.objective, found.value)
+        self.counts = {slot.unit: count for slot, count in self.searcher.units}
         self.row = {dim: at for at, dim in enumerate(self.problem.dims)}
         self.nodes = 0
         self.best: Choice | None = None
@@ -321,7 +320,7 @@ class Builder:
         inside = self._inside(place)
         legal = [
             order
-            for order in distinct_orders(trips, self.searcher.instances)
+            for order in distinct_orders(trips, self.counts[place.unit])
             if not any(outer in inside[dim] for i, dim in enumerate(order) for outer in order[:i])
         ]
         yield from legal or [self._order(partial, at, extents, ())]
@@ -350,7 +349,7 @@ class Builder:
         pieces = [np.ceil(now[dim] / extent) for dim, extent in item.items()]
         n_items = np.prod(pieces, axis=0)
         n_lists = prod(-(-size // now[dim]) for dim, size in self.problem.sizes)
-        waves = np.ceil(n_items / self.searcher.instances) * n_lists
+        waves = np.ceil(n_items / self.counts[self.limits.places[at].unit]) * n_lists
         seconds = waves * np.prod(list(item.values()), axis=0) / self.searcher.rate
         moved = n_items * n_lists * sum(_bytes(t, item) for t in self.problem.tensors)
         inner = self.searcher.private[0] if self.searcher.private else None

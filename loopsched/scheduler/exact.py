@@ -12,12 +12,13 @@ import math
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import permutations
+from itertools import islice, permutations
+from random import Random
 from typing import TypedDict
 
-from loopsched.arch import Arch, Level
+from loopsched.arch import Level
 from loopsched.errors import EmptySpaceError, ScheduleError
-from loopsched.footprint import tensor_bytes
+from loopsched.footprint import points_elems, tensor_bytes
 from loopsched.models.buffer import QUICK, promised_visits
 from loopsched.models.compute import compute_steps
 from loopsched.models.machine import (
@@ -28,14 +29,17 @@ from loopsched.models.machine import (
     room_of,
 )
 from loopsched.models.reuse import visits_bytes
+from loopsched.models.traffic import Room
 from loopsched.models.view import at_once, view_of
 from loopsched.nest import Schedule
-from loopsched.problem import Problem
+from loopsched.scheduler.allowed import allowed
+from loopsched.scheduler.arrays import Start, array_starts
 from loopsched.scheduler.blocks import Block, compose
 from loopsched.scheduler.body import NO_INCUMBENT, Body, best_body
 from loopsched.scheduler.enumerate import schedules
 from loopsched.scheduler.items import Items, Pace, best_items, refined_items
 from loopsched.scheduler.least import cuts_evenly, least_tables
+from loopsched.scheduler.ranking import Ranking
 from loopsched.scheduler.result import (
     Certificate,
     Objective,
@@ -45,11 +49,12 @@ from loopsched.scheduler.result import (
     objective_value,
     rank,
 )
+from loopsched.scheduler.sampling import climb_from
 from loopsched.scheduler.space import Space
-from loopsched.scheduler.tables import Tables, tables_for, trip_classes
+from loopsched.scheduler.tables import Tables, multiples, tables_for, trip_classes
 from loopsched.scheduler.variations import variations
 from loopsched.scheduler.waves import aligned_orders, with_barriers
-from loopsched.score import Evaluation, evaluate
+from loopsched.score import Evaluation, evaluate, least_bytes
 
 Extents = dict[str, int]
 
@@ -68,6 +73,10 @@ MAX_LISTED = 32768
 MAX_SCORED = 8192
 MAX_REFINED = 64
 MAX_TRIED = 24
+# Machines with units in units: schedules that are built, and scored on the way from the best.
+MAX_STARTS = 120
+MAX_POLISH = 400
+MAX_CLIMBED = 2**20
 WIDENINGS = (1.0001, 1.001, 1.01, 1.05, 1.2, float("inf"))
 
 
@@ -77,37 +86,33 @@ class Searcher:
 
     Parameters
     ----------
-    problem : Problem
-    arch : Arch
+    space : Space
     objective, value
         What is minimised.
-    spatial : tuple of str
-        Dimensions that instances may share.
     """
 
-    problem: Problem
-    arch: Arch
+    space: Space
     objective: Objective
     value: Value
-    spatial: tuple[str, ...]
     nodes: int = 0
     found: dict[Schedule, Evaluation] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.problem, self.arch = self.space.problem, self.space.arch
         arch = self.arch
         self.rate = float(
             arch.compute.rate(data_type_of(self.problem, arch)) * arch.compute.clock_hz
         )
-        units = nested_units(arch)
-        self.unit: str | None = None
-        self.instances = 1
-        for unit, count in reversed(units.items()):
-            if count > 1:
-                self.unit, self.instances = unit, count
+        counts = nested_units(arch)
+        self.units = tuple((s, counts[s.unit]) for s in self.space.slots if s.unit is not None)
+        self.instances = math.prod(count for _, count in self.units)
+        self.spatial = self.space.spatial
+        # Where units are nested or share sums, schedules are built by other rules (`arrays`).
+        sums = set(self.spatial) - set(self.problem.parallel_dims)
+        self.is_array = len(self.units) > 1 or bool(sums)
+        self.unit = self.units[0][0].unit if self.units and not self.is_array else None
         self.shared = tuple(level for level in arch.caches if level.is_shared)
         self.private = tuple(level for level in arch.caches if not level.is_shared)
-        if self.unit is None or len(units) > 1:
-            self.spatial = self.spatial if self.unit else ()
         self.least: dict[str, int] = {}
         self.best = float("inf")
         self.private_floors: dict[tuple[tuple[str, int], ...], float | None] = {}
@@ -115,7 +120,9 @@ class Searcher:
     def run(self) -> tuple[float, bool]:
         """Search; returns the lower bound and whether it is met."""
         floor = self._floor()
-        if self.objective == "time" and self.unit:
+        if self.is_array:
+            floor = self._spread_units(floor)
+        elif self.objective == "time" and self.unit:
             floor = self._items_first(floor)
         else:
             self._try_memory_first()
@@ -240,17 +247,31 @@ class Searcher:
         self.nodes += found.nodes
         return found
 
+    def best_inside(self, level: Level, tables: Tables) -> Body | None:
+        """Find the best body of a level among given extents; None if none fits."""
+        found = best_body(
+            self.problem, room_of(self.problem, level), tables=tables,
+            is_guaranteed=self._is_guaranteed(level), **_kept(level),
+        )  # fmt: skip
+        self.nodes += found.nodes if found else 0
+        return found
+
     def least_body(
-        self, level: Level, tables: Tables | None = None, *, below: int = NO_INCUMBENT
+        self,
+        level: Level,
+        tables: Tables | None = None,
+        *,
+        below: int = NO_INCUMBENT,
+        room: Room | None = None,
     ) -> Body | None:
         """Bound what any schedule moves into a level; None if not below ``below``."""
         tables = tables or least_tables(self.problem)
         if _passes_writes(level):  # it reads at its visits, and writes at least once
             tables = replace(tables, weight=tables.element_bytes, constant=0)
         found = best_body(
-            self.problem, room_of(self.problem, level), tables=tables, below=below,
+            self.problem, room or room_of(self.problem, level), tables=tables, below=below,
             # Items end a run of loops early, and a shorter run has a smaller reuse window.
-            is_guaranteed=self._is_guaranteed(level) and (self.unit is None or level.is_shared),
+            is_guaranteed=self._is_guaranteed(level) and (not self.units or level.is_shared),
             **_kept(level),
         )  # fmt: skip
         if found is None and below == NO_INCUMBENT:
@@ -286,7 +307,7 @@ class Searcher:
             once = tensor_bytes(self.problem, tensor)
             alone = {axis.dims[0] for axis in tensor.axes if len(axis.dims) == 1}
             sharing = math.prod(size[dim] for dim in self.spatial if dim not in alone)
-            at_once = min(self.instances, sharing) if level.is_shared else 1
+            at_once = min(self._n_inside(level), sharing)
             steps = -(-self.problem.macs // at_once) * tensor.element_bytes
             moved = once if any(axis.size is not None for axis in tensor.axes) else max(once, steps)
             total += moved
@@ -295,21 +316,50 @@ class Searcher:
         return total
 
     def _bound_bytes(self, level: Level) -> int:
+        """Bound what crosses a level's outer boundary."""
+        room = room_of(self.problem, level)
         if self.value != "high":  # only the promise has a closed form
-            held = room_of(self.problem, level).held(self.problem)
-            return sum(tensor_bytes(self.problem, tensor) for tensor in held)
+            return sum(tensor_bytes(self.problem, tensor) for tensor in self.problem.tensors)
         if level.name not in self.least:
             found = self.least_body(level)
             self.least[level.name] = found.bytes if found else 0
         least = self.least[level.name]
-        if level.is_shared and level.kind == "cache" and not self._fits_at_once(level):
+        if level.kind == "cache" and not self._fits_at_once(level):
             least = min(least, self._unfitting_bytes(level))
-        return least
+        if room.passing:
+            least += self._passing_bytes(level, room.passing)
+        return max(least, least_bytes(self.problem, self.arch, level))
+
+    def _passing_bytes(self, level: Level, names: frozenset[str]) -> int:
+        """Bound what passes a level by: what the levels inside, or the units, ask for."""
+        total = 0
+        for inner in self.arch.caches[self.arch.caches.index(level) + 1 :]:
+            room = room_of(self.problem, inner)
+            held = names - room.passing
+            if held and (inner.kind == "scratchpad" or self._fits_at_once(inner)):
+                alone = replace(
+                    room, passing=frozenset(t.name for t in self.problem.tensors) - held
+                )
+                found = self.least_body(inner, room=alone)
+                total += found.bytes if found else 0
+                names -= held
+        # A unit asks for every operand of every point; lanes, and units of one level, share.
+        innermost = self.arch.levels[-1]
+        is_each = innermost.instances == self.arch.compute.units and not self.arch.compute.lane_unit
+        for name in sorted(names):
+            tensor = self.problem.tensor(name)
+            once = tensor_bytes(self.problem, tensor)
+            asked = points_elems(self.problem, tensor) * tensor.element_bytes if is_each else once
+            total += 2 * asked - once if name == self.problem.output else asked
+        return total
+
+    def _n_inside(self, level: Level) -> int:
+        """Count the units inside one instance of a level."""
+        return max(1, self.instances // level.instances)
 
     def _fits_at_once(self, level: Level) -> bool:
-        """Whether a level has room for one point of each instance, whatever the points."""
-        room = room_of(self.problem, level)
-        many = self.instances if level.is_shared else 1
+        """Whether a level holds one point of each unit inside, whatever the points."""
+        room, many = room_of(self.problem, level), self._n_inside(level)
         return room.fits({t.name: many * t.element_bytes for t in room.held(self.problem)})
 
     def _level_s(self, level: Level) -> float:
@@ -341,6 +391,24 @@ class Searcher:
         return energy if self.objective == "energy" else energy * self._time_floor()
 
     # Schedules ---------------------------------------------------------------
+
+    def _spread_units(self, floor: float) -> float:
+        """Build spreads over nested units, then climb from the best."""
+        best: Start | None = None
+        for start in islice(array_starts(self, self.units), MAX_STARTS):
+            before = self.best
+            self._score(start.schedule)
+            if self.best < before:
+                best = start
+            if self.best <= floor:
+                return floor
+        if best is not None and max(self.problem.size.values()) <= MAX_CLIMBED:
+            found = Ranking(self.space, self.objective, self.value, 1)
+            climb_from(found, allowed(self.space), best.choice, Random(0), MAX_POLISH, floor)
+            self.nodes += found.n_scored
+            for _, _, schedule, _ in found.best:
+                self._score(schedule)
+        return floor
 
     def _try_memory_first(self) -> None:
         """Build from the memory inward: each level's best body in the last one's."""
@@ -537,7 +605,7 @@ class Searcher:
         if not self.shared:
             return
         candidates = tuple(
-            _multiples(size, cut[dim]) if cut[dim] < size else trip_classes((size,))
+            multiples(size, cut[dim]) if cut[dim] < size else trip_classes((size,))
             for dim, size in self.problem.sizes
         )
         body = best_body(
@@ -568,12 +636,6 @@ def _passes_writes(level: Level) -> bool:
     return level.write_policy == "through" and level.accumulate == "level"
 
 
-def _multiples(size: int, extent: int) -> tuple[int, ...]:
-    whole = -(-size // extent)
-    found = {min(size, extent * many) for many in trip_classes((whole,))}
-    return tuple(sorted(found | {size}, reverse=True))
-
-
 def distinct_orders(trips: Extents, instances: int) -> Iterator[tuple[str, ...]]:
     """List the orders of spatial loops that lead to different waves.
 
@@ -598,7 +660,7 @@ def exact_search(space: Space, *, objective: Objective, value: Value, top: int) 
         from loopsched.scheduler.constrained import constrained_search
 
         return constrained_search(space, objective=objective, value=value, top=top)
-    searcher = Searcher(space.problem, space.arch, objective, value, space.spatial)
+    searcher = Searcher(space, objective, value)
     floor, proven = searcher.run()
     if not proven and space.size() <= MAX_LISTED:
         proven = searcher.run_all(space, floor)

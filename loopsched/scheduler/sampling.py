@@ -112,14 +112,22 @@ def _climb(found: Ranking, limits: Allowed, rng: random.Random, samples: int) ->
 
 
 def climb_from(
-    found: Ranking, limits: Allowed, start: Choice, rng: random.Random, samples: int
+    found: Ranking,
+    limits: Allowed,
+    start: Choice,
+    rng: random.Random,
+    samples: int,
+    enough: float = 0.0,
 ) -> None:
-    """Move to better neighbours until there are none, or ``samples`` are scored."""
+    """Move to better neighbours until there are none, or ``samples`` are scored.
+
+    A value of the objective that is as low as ``enough`` ends it, too.
+    """
     here = start
     height: Rank | None = found.add(limits.schedule(here))
     while True:
         for neighbour in neighbours(limits, here, rng):
-            if found.n_scored >= samples:
+            if found.n_scored >= samples or found.least <= enough:
                 return
             score = found.add(limits.schedule(neighbour))
             if score is not None and (height is None or score < height):

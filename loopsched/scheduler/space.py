@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-from loopsched.arch import Arch
+from loopsched.arch import Arch, Level
 from loopsched.errors import ConstraintError, nearest
-from loopsched.models.machine import nested_units
+from loopsched.models.machine import roles
 from loopsched.problem import Problem
 from loopsched.scheduler.constraints import Constraints
 
@@ -52,11 +52,9 @@ class Space:
 
     @property
     def spatial(self) -> tuple[str, ...]:
-        """Dimensions that instances may share."""
-        for slot in self.slots:
-            if slot.unit is not None:
-                return slot.dims
-        return ()
+        """Dimensions that instances of some unit may share."""
+        shared = {dim for slot in self.slots if slot.unit is not None for dim in slot.dims}
+        return tuple(dim for dim in self.problem.dims if dim in shared)
 
     def size(self) -> int:
         """Count the schedules: every choice of extents and orders, once."""
@@ -76,7 +74,10 @@ def space_of(problem: Problem, arch: Arch, constraints: Constraints | None = Non
     """Build the space of schedules.
 
     There is one temporal block for each level but the memory, outermost first,
-    and a spatial block before the first level of which units have their own.
+    and a spatial block for each unit before the first level of which its
+    instances have their own.  Instances share the dimensions that index the
+    output; where the level around them is a scratchpad, in which their partial
+    sums meet, any dimension.
 
     Raises
     ------
@@ -91,30 +92,43 @@ def space_of(problem: Problem, arch: Arch, constraints: Constraints | None = Non
     (['L2', 'SM', 'L1'], ('M', 'N'))
     """
     constraints = constraints or Constraints()
-    allowed = constraints.spatial
-    if allowed is None:
-        allowed = problem.parallel_dims
     faults = [
         f"spatial dim '{dim}' is unknown; {nearest(dim, problem.dims)}"
-        for dim in allowed
+        for dim in constraints.spatial or ()
         if dim not in problem.dims
     ]
     if faults:
         raise ConstraintError.joined("constraints", faults)
-    spatial = tuple(dim for dim in problem.dims if dim in allowed)
-    unit = next((name for name, count in nested_units(arch).items() if count > 1), None)
-    slots = [BlockSlot(level.name, None, problem.dims) for level in arch.caches if level.is_shared]
-    if unit is not None:
-        slots.append(BlockSlot(unit, unit, spatial))
-    slots += [
-        BlockSlot(level.name, None, problem.dims) for level in arch.caches if not level.is_shared
+    slots, around = [], arch.memory
+    waiting = [
+        (unit, n) for unit, n in sorted(arch.spatial_units, key=lambda pair: pair[1]) if n > 1
     ]
+    for level in (*arch.caches, None):
+        while waiting and (level is None or waiting[0][1] <= level.instances):
+            unit = waiting.pop(0)[0]
+            slots.append(BlockSlot(unit, unit, _shared_dims(problem, around, constraints)))
+        if level is not None:
+            slots.append(BlockSlot(level.name, None, problem.dims))
+            around = level
     space = Space(problem, arch, constraints, tuple(slots))
     if not constraints.is_free:
         from loopsched.scheduler.allowed import check
 
         check(space)
     return space
+
+
+def _shared_dims(problem: Problem, around: Level, constraints: Constraints) -> tuple[str, ...]:
+    """Dimensions that instances inside a level may share."""
+    allowed = constraints.spatial
+    if allowed is None:
+        sums_meet = around.kind == "scratchpad" and _holds_output(problem, around)
+        allowed = problem.dims if sums_meet else problem.parallel_dims
+    return tuple(dim for dim in problem.dims if dim in allowed)
+
+
+def _holds_output(problem: Problem, level: Level) -> bool:
+    return level.may_hold(*roles(problem, problem.output_tensor))
 
 
 @lru_cache(maxsize=4096)

@@ -218,6 +218,19 @@ def trip_classes(lengths: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(found))
 
 
+def multiples(size: int, extent: int) -> tuple[int, ...]:
+    """List extents of a dimension in whole pieces of another extent, largest first.
+
+    Examples
+    --------
+    >>> multiples(10, 3)
+    (10, 9, 6, 3)
+    """
+    whole = -(-size // extent)
+    found = {min(size, extent * many) for many in trip_classes((whole,))}
+    return tuple(sorted(found | {size}, reverse=True))
+
+
 def _candidates(problem: Problem, dim: str, outer: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
     classes = trip_classes(tuple(sorted(length for _, length in outer)))
     uneven = [
