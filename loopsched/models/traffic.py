@@ -148,6 +148,12 @@ class Room:
             return False
         return sum(need for name, need in needs.items() if name not in own) <= self.shared_bytes
 
+    def only(self, names: frozenset[str], problem: Problem) -> Room:
+        """Let all tensors but some pass."""
+        own = tuple((name, size) for name, size in self.own_bytes if name in names)
+        others = frozenset(tensor.name for tensor in problem.tensors) - names
+        return Room(self.shared_bytes, own, self.passing | others)
+
     def divided(self, n: int) -> Room:
         """Build room of an n-th of the size."""
         own = tuple((name, size // n) for name, size in self.own_bytes)

@@ -27,7 +27,8 @@ from loopsched.scheduler.tables import multiples, tables_for
 if TYPE_CHECKING:
     from loopsched.scheduler.exact import Searcher
 
-MAX_SPREADS = 24
+MAX_SPREADS = 18
+MAX_THRIFTY = 8
 MAX_DIMS = 3
 MAX_FILLS = 160
 
@@ -77,7 +78,12 @@ def _spreads(
                 grown.append(((*spread, fill), after))
         grown.sort(key=lambda pair: _rank(problem, *pair))
         found = grown[:MAX_FILLS]
-    return tuple(spread for spread, _ in found[:MAX_SPREADS])
+    thrifty = sorted(found, key=lambda pair: prod(_rank(problem, *pair)[:2]))
+    best = dict.fromkeys(
+        str(spread) for spread, _ in (*found[:MAX_SPREADS], *thrifty[:MAX_THRIFTY])
+    )
+    known = {str(spread): spread for spread, _ in found}
+    return tuple(known[name] for name in best)
 
 
 def _rank(problem: Problem, spread: Spread, left: Mapping[str, int]) -> tuple[int, int, str]:

@@ -49,7 +49,7 @@ from loopsched.scheduler.result import (
     objective_value,
     rank,
 )
-from loopsched.scheduler.sampling import climb_from
+from loopsched.scheduler.sampling import climb, climb_from
 from loopsched.scheduler.space import Space
 from loopsched.scheduler.tables import Tables, multiples, tables_for, trip_classes
 from loopsched.scheduler.variations import variations
@@ -73,10 +73,13 @@ MAX_LISTED = 32768
 MAX_SCORED = 8192
 MAX_REFINED = 64
 MAX_TRIED = 24
-# Machines with units in units: schedules that are built, and scored on the way from the best.
+# Machines with units in units: schedules that are built, climbs from the best of them while
+# the value is not near the bound, and schedules that a climb scores.
 MAX_STARTS = 120
-MAX_POLISH = 400
+MAX_CLIMBS = 10
+MAX_POLISH = 200
 MAX_CLIMBED = 2**20
+NEAR = 1.01
 WIDENINGS = (1.0001, 1.001, 1.01, 1.05, 1.2, float("inf"))
 
 
@@ -337,9 +340,7 @@ class Searcher:
             room = room_of(self.problem, inner)
             held = names - room.passing
             if held and (inner.kind == "scratchpad" or self._fits_at_once(inner)):
-                alone = replace(
-                    room, passing=frozenset(t.name for t in self.problem.tensors) - held
-                )
+                alone = room.only(held, self.problem)
                 found = self.least_body(inner, room=alone)
                 total += found.bytes if found else 0
                 names -= held
@@ -393,21 +394,28 @@ class Searcher:
     # Schedules ---------------------------------------------------------------
 
     def _spread_units(self, floor: float) -> float:
-        """Build spreads over nested units, then climb from the best."""
-        best: Start | None = None
+        """Build spreads over nested units, then climb from the best, and from others."""
+        starts: list[tuple[float, Start]] = []
         for start in islice(array_starts(self, self.units), MAX_STARTS):
-            before = self.best
             self._score(start.schedule)
-            if self.best < before:
-                best = start
+            starts.append((self._worth(start.schedule), start))
             if self.best <= floor:
                 return floor
-        if best is not None and max(self.problem.size.values()) <= MAX_CLIMBED:
-            found = Ranking(self.space, self.objective, self.value, 1)
-            climb_from(found, allowed(self.space), best.choice, Random(0), MAX_POLISH, floor)
-            self.nodes += found.n_scored
-            for _, _, schedule, _ in found.best:
-                self._score(schedule)
+        starts = sorted((s for s in starts if s[0] < float("inf")), key=lambda pair: pair[0])
+        if not starts or max(self.problem.size.values()) > MAX_CLIMBED:
+            return floor
+        found = Ranking(self.space, self.objective, self.value, 1)
+        limits, rng = allowed(self.space), Random(0)
+        for number, (_, start) in enumerate(starts[:MAX_CLIMBS]):
+            if number and found.least <= floor * NEAR:
+                break
+            samples = found.n_scored + (MAX_POLISH if number else 2 * MAX_POLISH)
+            climb_from(found, limits, start.choice, rng, samples, floor)
+        if found.least > floor * NEAR:
+            climb(found, limits, Random(0), found.n_scored + 2 * MAX_POLISH)
+        self.nodes += found.n_scored
+        for _, _, schedule, _ in found.best:
+            self._score(schedule)
         return floor
 
     def _try_memory_first(self) -> None:

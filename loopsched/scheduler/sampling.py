@@ -81,7 +81,7 @@ def sampled_search(
         elif strategy == "random":
             _draw(found, limits, random.Random(seed), samples)
         else:
-            _climb(found, limits, random.Random(seed), samples)
+            climb(found, limits, random.Random(seed), samples)
     except KeyboardInterrupt:
         if not found.best:
             raise
@@ -104,7 +104,8 @@ def _draw(found: Ranking, limits: Allowed, rng: random.Random, samples: int) -> 
         found.add(limits.schedule(counted.draw(rng)))
 
 
-def _climb(found: Ranking, limits: Allowed, rng: random.Random, samples: int) -> None:
+def climb(found: Ranking, limits: Allowed, rng: random.Random, samples: int) -> None:
+    """Climb from random starts until ``samples`` are scored."""
     counted = counter(limits.space)
     while found.n_scored < samples:
         start = counted.draw(rng)
