@@ -27,6 +27,7 @@ KNOWN = {
     "private": "the space: every unit",
     "nested": "the space: every unit",
     "constraints": "items 1 and 2",
+    "curves": "item 1",
     "promises": "items 3 and 4",
     "explicit": "item 5",
 }
