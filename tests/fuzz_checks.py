@@ -8,6 +8,7 @@ that what `benchmarks/soak.py` reports can be pasted after
 * ``placed_apart``: the same where each tensor is kept at a loop of its own;
 * ``curved``: a curve of one buffer against all nests at every capacity;
 * ``promised``: the figures of one schedule against the simulated machine;
+* ``behind``: the same where caches serve a scratchpad;
 * ``walked``: the figure of one scratchpad against a walk that places every tile.
 """
 
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from random import Random
 
@@ -33,6 +34,7 @@ from oracle_space import (
     scored,
     units_of,
 )
+from oracle_system import moved_behind
 
 from loopsched import (
     Constraints,
@@ -53,8 +55,19 @@ from loopsched.arch import Arch, Compute, Level
 from loopsched.errors import ConstraintError, EmptySpaceError, LoopschedError, ScheduleError
 
 __all__ = [
-    "Arch", "Compute", "Constraints", "Level", "affine", "conv2d", "curved", "gemm",
-    "placed_apart", "promised", "searched", "walked",
+    "Arch",
+    "Compute",
+    "Constraints",
+    "Level",
+    "affine",
+    "behind",
+    "conv2d",
+    "curved",
+    "gemm",
+    "placed_apart",
+    "promised",
+    "searched",
+    "walked",
 ]  # fmt: skip
 
 MOST_NESTS = 400
@@ -286,6 +299,23 @@ def walked(
     return Outcome(1, 0, ())
 
 
+def behind(problem: Problem, notation: str, arch: Arch) -> Outcome:
+    """Hold the promises of caches against what they see of a scratchpad inside them."""
+    schedule = parse_schedule(notation, problem)
+    *outer, pad = arch.caches
+    sizes = [level.usable_bytes or 0 for level in reversed(outer)]
+    truth = moved_behind(problem, schedule, pad.usable_bytes or 0, sizes, halo_reuse=pad.halo_reuse)
+    if truth is None:
+        return Outcome(0, 0, ())
+    score = evaluate(problem, schedule, arch, effort=0)
+    faults = [
+        Fault("promise", f"{level.name}: {level.promised_bytes} < {moved}")
+        for level, moved in zip(score.levels, [*reversed(truth)], strict=False)
+        if moved > level.promised_bytes
+    ]
+    return Outcome(1, 0, tuple(faults))
+
+
 # Families -----------------------------------------------------------------------
 
 
@@ -382,6 +412,20 @@ def _promises(rng: Random) -> str:
     return f"promised({text}, {str(random_nest(rng, problem, arch))!r}, {spelled(arch)})"
 
 
+def _mixed(rng: Random) -> str:
+    text = problem_text(rng, 200)
+    problem: Problem = build(text)
+    while True:
+        arch = machine(rng, problem, n_shared=rng.choice([2, 2, 3]), units=1)
+        *outer, pad = arch.caches
+        if all(one.kind == "cache" for one in outer) and pad.kind == "scratchpad":
+            break
+    pad = replace(pad, double_buffered=False)
+    arch = replace(arch, levels=(arch.memory, *outer, pad))
+    nest = random_nest(rng, problem, arch)
+    return f"behind({text}, {str(nest)!r}, {spelled(arch)})"
+
+
 def _explicit(rng: Random) -> str:
     text = problem_text(rng, 200)
     problem: Problem = build(text)
@@ -428,6 +472,7 @@ FAMILIES: dict[str, Callable[[Random], str]] = {
     "curves": _curves,
     "promises": _promises,
     "explicit": _explicit,
+    "mixed": _mixed,
 }
 
 

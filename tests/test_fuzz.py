@@ -7,20 +7,25 @@ search (`fuzz_checks`).  A family marked ``xfail`` has faults that are known.
 from __future__ import annotations
 
 from itertools import permutations
+from random import Random
 
+import oracle
 import pytest
-from fuzz_checks import FAMILIES, can_place, draw, run
+from fuzz_cases import body_bytes, build, problem_text
+from fuzz_checks import FAMILIES, can_place, draw, random_nest, run
 from oracle_search import blocks_of as slots_of
 from oracle_search import every_nest
 from oracle_space import all_nests, blocks_of, chains, in_blocks, n_nests, obeys, units_of
+from oracle_system import moved_behind
 
-from loopsched import Constraints, Loop, buffer_arch, gemm
+from loopsched import Constraints, Loop, Problem, Schedule, Tensor, buffer_arch, gemm
 from loopsched.arch import Arch, Compute, Level
 
 # Cases of each family, about six seconds each; what is known to be wrong.
 CASES = {
     "single": 20, "shared": 10, "private": 15, "nested": 15, "constraints": 25, "writes": 12,
     "holds": 12, "placement": 10, "curves": 15, "promises": 120, "explicit": 400,
+    "mixed": 200,
 }  # fmt: skip
 KNOWN = {
     "shared": "item 1",
@@ -143,3 +148,25 @@ def test_constraints_are_read_block_by_block() -> None:
     assert not allowed("N:3 M:4 N:2 M:2", before=(("M", "N"),))
     assert allowed("M:4 N:3 M:2", extents=(("M", "buffer", 2, 2),))
     assert not allowed("M:4 N:3 M:2", extents=(("M", "buffer", 3, 3),))
+
+
+def test_a_cache_of_no_bytes_passes_on_what_a_scratchpad_asks_for() -> None:
+    rng = Random(5)
+    n_fit = 0
+    for _ in range(60):
+        problem = build(problem_text(rng))
+        nest, size = random_nest(rng, problem, None), body_bytes(rng, problem)
+        placed = oracle.explicit(problem, nest, size, keeps="tile")
+        passed = moved_behind(problem, nest, size, [0, 10**6])
+        assert (placed is None) == (passed is None)
+        if placed is not None and passed is not None:
+            n_fit += 1
+            once = sum(len(part) * t.element_bytes for t, part in _whole(problem))
+            assert passed == [placed.total, once]
+    assert n_fit > 30
+
+
+def _whole(problem: Problem) -> list[tuple[Tensor, set[oracle.Element]]]:
+    nest = Schedule(tuple(Loop(dim, size) for dim, size in problem.sizes))
+    sets = oracle.touched(problem, (point for _, point in oracle.walk(problem, nest)))
+    return [(tensor, sets[tensor.name]) for tensor in problem.tensors]
