@@ -53,12 +53,12 @@ def soak(family: str, cases: int, seed: int, jobs: int, most_shown: int) -> int:
     claims = proven = n_inside = 0
     faulty = []
     spent = 0.0
-    for line, outcome, seconds in outcomes(family, cases, seed, jobs):
+    for number, (line, outcome, seconds) in enumerate(outcomes(family, cases, seed, jobs)):
         claims, proven, spent = claims + outcome.claims, proven + outcome.proven, spent + seconds
         for fault in outcome.faults:
             kinds[fault.kind] += 1
             n_inside += fault.is_inside
-            faulty.append((len(line), line, fault))
+            faulty.append((len(line), line, number, fault))
     total = sum(kinds.values())
     found = ", ".join(f"{kinds[kind]} {kind}" for kind in KINDS if kinds[kind]) or "no fault"
     print(
@@ -67,12 +67,12 @@ def soak(family: str, cases: int, seed: int, jobs: int, most_shown: int) -> int:
         flush=True,
     )
     by_kind: Counter[tuple[str, bool]] = Counter()
-    for _, line, fault in sorted(faulty, key=lambda one: one[:2]):
+    for _, line, number, fault in sorted(faulty, key=lambda one: one[:3]):
         group = (fault.kind, fault.is_inside)
         by_kind[group] += 1
         if by_kind[group] <= most_shown:
             where = "" if fault.is_inside else ", only outside one block a level"
-            print(f"{line}  # {fault.kind}{where}: {fault.detail}")
+            print(f"{line}  # case {number}, {fault.kind}{where}: {fault.detail}")
     return total
 
 

@@ -217,10 +217,12 @@ def _machine(
     extras: str = "",
     has_energy: bool = False,
     lanes: int = 0,
+    has_inner: bool = False,
 ) -> Arch:
-    """Draw a machine: shared levels, then those that units have, then units without a level.
+    """Draw a machine: shared levels, then those that units have, each outer one several.
 
-    ``units`` is how many of a unit there are in one of the next outer, at most.
+    ``units`` is how many of a unit there are in one of the next outer, at most;
+    ``has_inner`` puts further units without a level of their own into the innermost.
     """
     sizes = sorted((body_bytes(rng, problem) for _ in range(n_shared + n_own)), reverse=True)
     levels = [Level("DRAM", "memory", None)]
@@ -235,7 +237,7 @@ def _machine(
                   extras=extras if rng.random() < 0.7 else "")
         )  # fmt: skip
     word = "SM"
-    if units > 1 and (not n_own or rng.random() < 0.25):
+    if units > 1 and (has_inner or not n_own):
         count *= rng.randint(2, units)
         word = "PE"
     rates = tuple((name, max(1, lanes)) for name, _ in RATES)

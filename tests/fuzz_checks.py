@@ -387,7 +387,14 @@ def _private(rng: Random) -> str:
 
 
 def _nested(rng: Random) -> str:
-    return _search_line(rng, n_shared=_of(0, 1), n_own=_of(1, 2, 2), units=3, lanes=_of(0, 0, 0, 2))
+    return _search_line(
+        rng,
+        n_shared=_of(0, 1),
+        n_own=_of(1, 2, 2),
+        units=3,
+        lanes=_of(0, 0, 0, 2),
+        has_inner=lambda rng: rng.random() < 0.4,
+    )
 
 
 def _constrained(rng: Random) -> str:
@@ -429,6 +436,7 @@ def _promises(rng: Random) -> str:
     arch = machine(
         rng, problem, n_shared=rng.choice([1, 1, 2, 3]), n_own=rng.choice([0, 0, 1, 2]),
         units=rng.choice([1, 2, 4]), kinds=("cache",), lanes=rng.choice([0, 0, 2]),
+        has_inner=rng.random() < 0.25,
         extras=rng.choice(["", "", "writes", "holds"]),
     )  # fmt: skip
     return f"promised({text}, {str(random_nest(rng, problem, arch))!r}, {spelled(arch)})"
