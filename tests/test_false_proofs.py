@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fuzz_checks import promised, searched, walked
+from fuzz_checks import bounds_alone, promised, searched, walked
 
 import loopsched
 from loopsched import (
@@ -133,6 +133,28 @@ def test_constrained_bounds(
     _is_bounded(problem, arch, objective, worth, Constraints(tiles=tiles))
 
 
+def _crash() -> tuple[Problem, Arch, Constraints]:
+    problem = conv2d(n=1, c=1, k=1, h=5, w=1, r=3, s=1, stride=(2, 1), element_bytes=1)
+    given = Constraints(before=(("P", "R"),), prefix="R:3 R:2")
+    return problem, machine(level("L1", "scratchpad", 9), units=2), given
+
+
+@pytest.mark.xfail(strict=True, raises=RuntimeError, reason="found by the soak of issue 11")
+def test_a_prefix_against_an_order_is_built_around() -> None:
+    """The builder finds no order for a block that has to begin with R, and cuts P, too."""
+    problem, arch, given = _crash()
+    with bounds_alone():
+        assert str(search(problem, arch, constraints=given).schedule).startswith("R:3 R:2")
+
+
+@pytest.mark.xfail(strict=True, reason="found by the soak of issue 11")
+def test_a_prefix_may_lie_in_a_later_block() -> None:
+    """Nothing has to be cut around L2: M:4 and K:3 are loops around L1, then."""
+    given = Constraints(extents=(("K", "L2", 3, 2**62),), prefix="M:4 K:3")
+    arch = machine(level("L2", "scratchpad", 58), level("L1", "cache", 33))
+    assert searched(gemm(m=4, n=2, k=3), arch, ("dram_bytes",), given).faults == ()
+
+
 # Promises -----------------------------------------------------------------------------
 
 
@@ -164,6 +186,20 @@ def test_a_cache_behind_a_cache_keeps_its_promise() -> None:
     _keeps(problem, "C:2 Q:2 P:4", caches(30, 10))
 
 
+@pytest.mark.xfail(strict=True, reason="found by the soak of issue 11")
+def test_a_cache_behind_a_cache_stays_below_its_bracket() -> None:
+    """The promise holds; ``high``, which is said to be above every run, does not."""
+    problem = gemm(m=3, n=3, k=2).with_element_bytes({"A": 1, "B": 2, "C": 2})
+    assert promised(problem, "K:2 M:3 N:3 N:2 M:2", caches(20, 12)).faults == ()
+
+
+@pytest.mark.xfail(strict=True, reason="found by the soak of issue 11")
+def test_units_side_by_side_each_ask_for_a_passing_tensor() -> None:
+    """Two units use one element of A at a time: the simulation counts two accesses."""
+    held = machine(level("L1", "cache", 14, holds=("C",)), units=2)
+    _keeps(gemm(m=1, n=4, k=2, element_bytes=1), "K:2 N:4@SM", held)
+
+
 @pytest.mark.xfail(strict=True, reason="issue 11, item 5")
 def test_gapped_windows_in_a_scratchpad_are_counted_exactly() -> None:
     """Kept is the tile before, not all that the sweep has loaded."""
@@ -191,4 +227,4 @@ def test_a_fused_pair_holds_one_tile_at_a_time() -> None:
 def test_all_units_share_the_work() -> None:
     own = Level("L1", "cache", 32, instances=2, unit="SM", bandwidth_bytes_per_s=1e6)
     nested = Arch("m", (Level("M", "memory", None), own), Compute("PE", 4, 1.0, 1.0, RATES))
-    assert searched(gemm(m=4, n=1, k=1), nested, ("time",)).faults == ()
+    assert searched(gemm(m=4, n=1, k=1), nested, ("time",), is_listed=True).faults == ()
