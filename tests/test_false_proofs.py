@@ -1,0 +1,230 @@
+"""Schedules that beat what was once called proven, and figures that a simulation exceeded.
+
+Each was found by hand or by `benchmarks/soak.py`; its class is fuzzed by `test_fuzz.py`.
+A test marked ``xfail`` shows a fault that is known and not yet mended.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from fuzz_checks import bounds_alone, promised, searched, walked
+
+import loopsched
+from loopsched import (
+    Constraints,
+    Problem,
+    affine,
+    conv2d,
+    evaluate,
+    gemm,
+    parse_schedule,
+    search,
+    traffic,
+    traffic_curve,
+)
+from loopsched.arch import Arch, Compute, Level
+
+RATES = (("fp32", 1), ("fp16", 1), ("int8", 1))
+
+
+def level(name: str, kind: str, size: int, **options: Any) -> Level:
+    return Level(name, kind, size, **{"bandwidth_bytes_per_s": 1.0, **options})  # type: ignore[arg-type]
+
+
+def machine(*levels: Level, units: int = 1) -> Arch:
+    memory = Level("M", "memory", None)
+    return Arch("m", (memory, *levels), Compute("SM", units, 1e9, 1e9, RATES))
+
+
+def caches(*sizes: int, kind: str = "cache") -> Arch:
+    return machine(*(level(f"L{len(sizes) - at}", kind, n) for at, n in enumerate(sizes)))
+
+
+# Two or more shared levels: a later block cuts unevenly inside the first --------------
+
+ROWS = conv2d(c=1, k=1, h=5, w=1, r=1, s=1, stride=(2, 1), padding=(2, 0, 0, 0), element_bytes=1)
+WINDOWS = conv2d(
+    c=1, k=1, h=9, w=1, r=2, s=1, stride=(2, 1), padding=(1, 2, 0, 0), dilation=(2, 1),
+    element_bytes=1,
+)  # fmt: skip
+SUMS = affine({"P": 5, "R": 3, "K": 3, "C": 1}, {"x": "C 2*P+R-3<5", "w": "K C R", "y": "K P"})
+CHANNELS = conv2d(n=1, c=1, k=20, h=7, w=1, r=3, s=1, padding=(1, 0), element_bytes=1)
+MIXED = machine(level("L2", "scratchpad", 18), level("L1", "cache", 17))
+PADS = caches(10, 5, kind="scratchpad")
+
+
+@pytest.mark.xfail(strict=True, reason="issue 11, item 1")
+@pytest.mark.parametrize(
+    ("problem", "arch", "notation", "moved"),
+    [
+        (ROWS, caches(4, 3), "P:4 P:3 P:2", 10),
+        (WINDOWS, caches(6, 5), "P:5 P:3 R:2 P:2", 17),
+        (SUMS, MIXED, "K:3 P:5 P:3 K:2 R:3 P:2", 252),
+        (CHANNELS, PADS, "P:7 P:4 K:20 P:3 R:3", 329),
+    ],
+    ids=["rows", "windows", "sums", "channels"],
+)
+def test_uneven_cuts_inside_the_first_level(
+    problem: Problem, arch: Arch, notation: str, moved: int
+) -> None:
+    by_hand = evaluate(problem, parse_schedule(notation, problem), arch)
+    assert by_hand.dram_bytes == moved
+    _is_bounded(problem, arch, "dram_bytes", moved)
+
+
+@pytest.mark.xfail(strict=True, reason="issue 11, item 1")
+def test_a_second_loop_of_a_dimension_in_one_buffer() -> None:
+    nest = parse_schedule("P:5 P:3 R:2 P:2", WINDOWS)
+    assert evaluate(WINDOWS, nest, caches(6)).dram_bytes == 17
+    _is_bounded(WINDOWS, caches(6), "dram_bytes", 17)
+
+
+@pytest.mark.xfail(strict=True, reason="issue 11, item 1")
+def test_a_curve_knows_uneven_cuts() -> None:
+    nest = parse_schedule("P:5 P:3 R:2 P:2", WINDOWS)
+    assert traffic(WINDOWS, nest, capacity_bytes=6).promised_bytes == 17
+    least = traffic_curve(WINDOWS, policy="lru").at(6)
+    assert least is not None
+    assert least <= 17
+
+
+def _is_bounded(
+    problem: Problem, arch: Arch, objective: Any, worth: float, given: Constraints | None = None
+) -> None:
+    found = search(problem, arch, objective=objective, constraints=given).certificate
+    assert found.lower_bound <= worth * (1 + 1e-9)
+    assert not found.proven or found.value <= worth * (1 + 1e-9)
+
+
+# Constraints --------------------------------------------------------------------------
+
+HEIGHT = conv2d(
+    c=1, k=1, h=8, w=1, r=4, s=1, padding=(2, 0, 1, 1),
+    element_bytes={"input": 2, "weight": 2, "output": 4},
+)  # fmt: skip
+THREE = machine(
+    level("L2", "cache", 32, bandwidth_bytes_per_s=1e6),
+    level("L1", "cache", 31, instances=3, unit="SM"),
+    units=3,
+)
+SLIDING = affine(
+    {"P": 8, "R": 4, "K": 3, "C": 2}, {"x": "C P+2*R-2<12", "w": "K C R", "y": "K P"},
+    element_bytes=2,
+)  # fmt: skip
+THROUGH = machine(level("L2", "cache", 51, write_policy="through"), level("L1", "scratchpad", 40))
+
+
+@pytest.mark.xfail(strict=True, reason="issue 11, item 2")
+@pytest.mark.parametrize(
+    ("problem", "arch", "objective", "tiles", "notation", "worth"),
+    [
+        (HEIGHT, THREE, "time", "powers2", "Q:3@SM P:7 R:4", 124),
+        (SLIDING, THROUGH, "dram_bytes", "divisors", "K:3 C:2 R:4 P:8", 288),
+    ],
+    ids=["private caches", "write-through"],
+)
+def test_constrained_bounds(
+    problem: Problem, arch: Arch, objective: str, tiles: Any, notation: str, worth: float
+) -> None:
+    score = evaluate(problem, parse_schedule(notation, problem), arch)
+    assert worth == (score.time_s if objective == "time" else score.dram_bytes)
+    _is_bounded(problem, arch, objective, worth, Constraints(tiles=tiles))
+
+
+def _crash() -> tuple[Problem, Arch, Constraints]:
+    problem = conv2d(n=1, c=1, k=1, h=5, w=1, r=3, s=1, stride=(2, 1), element_bytes=1)
+    given = Constraints(before=(("P", "R"),), prefix="R:3 R:2")
+    return problem, machine(level("L1", "scratchpad", 9), units=2), given
+
+
+@pytest.mark.xfail(strict=True, raises=RuntimeError, reason="found by the soak of issue 11")
+def test_a_prefix_against_an_order_is_built_around() -> None:
+    """The builder finds no order for a block that has to begin with R, and cuts P, too."""
+    problem, arch, given = _crash()
+    with bounds_alone():
+        assert str(search(problem, arch, constraints=given).schedule).startswith("R:3 R:2")
+
+
+@pytest.mark.xfail(strict=True, reason="found by the soak of issue 11")
+def test_a_prefix_may_lie_in_a_later_block() -> None:
+    """Nothing has to be cut around L2: M:4 and K:3 are loops around L1, then."""
+    given = Constraints(extents=(("K", "L2", 3, 2**62),), prefix="M:4 K:3")
+    arch = machine(level("L2", "scratchpad", 58), level("L1", "cache", 33))
+    assert searched(gemm(m=4, n=2, k=3), arch, ("dram_bytes",), given).faults == ()
+
+
+# Promises -----------------------------------------------------------------------------
+
+
+def _keeps(problem: Problem, notation: str, arch: Arch) -> None:
+    assert [fault for fault in promised(problem, notation, arch).faults if _is_promise(fault)] == []
+
+
+def _is_promise(fault: Any) -> bool:
+    return fault.kind == "promise" or "sees=all" in fault.detail
+
+
+@pytest.mark.xfail(strict=True, reason="issue 11, item 3")
+def test_units_inside_units_promise_what_is_simulated() -> None:
+    nested = machine(
+        level("L2", "cache", 12),
+        level("CL", "cache", 4, instances=2, unit="CLU"),
+        level("L1", "cache", 4, instances=4, unit="SM"),
+        units=4,
+    )
+    _keeps(gemm(m=4, n=2, k=1), "N:2@CLU M:4@SM", nested)
+
+
+@pytest.mark.xfail(strict=True, reason="issue 11, item 4")
+def test_a_cache_behind_a_cache_keeps_its_promise() -> None:
+    problem = conv2d(
+        c=2, k=1, h=5, w=1, r=1, s=1, stride=(2, 1), padding=(2, 1, 1, 0), dilation=(1, 2),
+        pass_="backward_data",
+    )  # fmt: skip
+    _keeps(problem, "C:2 Q:2 P:4", caches(30, 10))
+
+
+@pytest.mark.xfail(strict=True, reason="found by the soak of issue 11")
+def test_a_cache_behind_a_cache_stays_below_its_bracket() -> None:
+    """The promise holds; ``high``, which is said to be above every run, does not."""
+    problem = gemm(m=3, n=3, k=2).with_element_bytes({"A": 1, "B": 2, "C": 2})
+    assert promised(problem, "K:2 M:3 N:3 N:2 M:2", caches(20, 12)).faults == ()
+
+
+@pytest.mark.xfail(strict=True, reason="found by the soak of issue 11")
+def test_units_side_by_side_each_ask_for_a_passing_tensor() -> None:
+    """Two units use one element of A at a time: the simulation counts two accesses."""
+    held = machine(level("L1", "cache", 14, holds=("C",)), units=2)
+    _keeps(gemm(m=1, n=4, k=2, element_bytes=1), "K:2 N:4@SM", held)
+
+
+@pytest.mark.xfail(strict=True, reason="issue 11, item 5")
+def test_gapped_windows_in_a_scratchpad_are_counted_exactly() -> None:
+    """Kept is the tile before, not all that the sweep has loaded."""
+    problem = affine({"P": 5, "R": 4}, {"w": "P-1<4", "y": "P+3*R"}, element_bytes=2)
+    assert walked(problem, "P:5 R:4 R:3", 30).faults == ()
+
+
+# Fusion -------------------------------------------------------------------------------
+
+
+@pytest.mark.xfail(strict=True, reason="issue 11, item 6")
+def test_a_fused_pair_holds_one_tile_at_a_time() -> None:
+    chain = [
+        conv2d(c=3, k=2, h=7, w=4, r=2, s=1, padding=(0, 1, 2, 2), name="l0"),
+        conv2d(c=2, k=2, h=7, w=8, r=1, s=1, padding=(2, 0, 0, 0), name="l1"),
+    ]
+    plan = loopsched.fuse(chain, 68, halos=["recompute"], assume_pooling=False)
+    assert plan.dram_bytes <= 1744
+
+
+# The space is the machine's -----------------------------------------------------------
+
+
+@pytest.mark.xfail(strict=True, reason="issue 11, the space: every unit at every level")
+def test_all_units_share_the_work() -> None:
+    own = Level("L1", "cache", 32, instances=2, unit="SM", bandwidth_bytes_per_s=1e6)
+    nested = Arch("m", (Level("M", "memory", None), own), Compute("PE", 4, 1.0, 1.0, RATES))
+    assert searched(gemm(m=4, n=1, k=1), nested, ("time",), is_listed=True).faults == ()
