@@ -42,8 +42,9 @@ def _model_of(layers: list[Layer]) -> Model:
     first = layers[0]
     x: Any = model.input("x", [first.n, first.c, first.h, first.w])
     for at, layer in enumerate(layers):
-        shape = {"kernel_shape": [layer.r, layer.s], "strides": [layer.stride] * 2}
-        shape |= {"pads": [layer.pad] * 4, "dilations": [layer.dilation] * 2}
+        shape = {"kernel_shape": [layer.r, layer.s], "strides": list(layer.strides)}
+        top, bottom, left, right = layer.pads
+        shape |= {"pads": [top, left, bottom, right], "dilations": list(layer.dilations)}
         if layer.is_pool:
             x = model.add("MaxPool", x, **shape)
         else:
@@ -63,7 +64,7 @@ def test_groups_of_models_equal_a_literal_walk(
 ) -> None:
     if sum(not layer.is_pool for layer in layers) < 2:
         return
-    layers = [replace(layer, element_bytes=4) for layer in layers]
+    layers = [replace(layer, element_bytes=4, weight_bytes=4, out_bytes=4) for layer in layers]
     found, breaks = network_chains(_network(_model_of(layers), tmp_path))
     assert (len(found), breaks) == (1, ())
     costs = {cost for _, cost in group_costs(layers)}
