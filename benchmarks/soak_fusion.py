@@ -27,8 +27,8 @@ def main() -> int:
     for fault in tally.faults:
         print(fault)
     print(
-        f"seed {given.seed}: {tally.chains} chains, {tally.plans} plans, {tally.fused} fused groups "
-        f"in them, {len(tally.faults)} faults, {time.perf_counter() - start:.0f} s"
+        f"seed {given.seed}: {tally.chains} chains, {tally.plans} plans, {tally.fused} fused "
+        f"groups in them, {len(tally.faults)} faults, {time.perf_counter() - start:.0f} s"
     )
     return 1 if tally.faults else 0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import pairwise
 from math import inf
 
@@ -23,6 +24,7 @@ class Brute:
         self.layers = layers
         self.places = [at for at, layer in enumerate(layers) if not layer.is_pool]
         self.problems = [one for one in items(layers) if isinstance(one, Problem)]
+        self.alone = cache(lambda at, capacity: least_bytes(self.problems[at], capacity))
         n = len(self.places)
         self.costs = {
             (start, stop): {cost for _, cost in group_costs(self._group(start, stop))}
@@ -38,15 +40,14 @@ class Brute:
 
         None if a layer does not fit on its own, which `fuse` refuses.
         """
-        if any(least_bytes(problem, capacity) is None for problem in self.problems):
+        if any(self.alone(at, capacity) is None for at in range(len(self.problems))):
             return None
         retains = {"recompute": False, "retain": True}
         ways = [retains[halo] for halo in halos]
 
         def of_group(start: int, stop: int) -> float:
             if stop == start + 1:
-                moved = least_bytes(self.problems[start], capacity)
-                return inf if moved is None else moved
+                return self.alone(start, capacity)
             costs = self.costs[start, stop]
             fitting = (c.moved for c in costs if c.room <= capacity and c.retains in ways)
             return min(fitting, default=inf)
@@ -61,7 +62,7 @@ class Brute:
 
         def of_group(start: int, stop: int) -> float:
             if stop == start + 1:
-                moved = least_bytes(self.problems[start], capacity)
+                moved = self.alone(start, capacity)
                 return inf if moved is None else bound(self.problems[start].macs, moved)
             costs = self.costs[start, stop]
             return min((bound(c.macs, c.moved) for c in costs if c.room <= capacity), default=inf)
@@ -93,7 +94,7 @@ class Tally:
     faults: tuple[str, ...]
 
 
-def check_chains(chains: int, seed: int, capacities: int = 6) -> Tally:
+def check_chains(chains: int, seed: int) -> Tally:
     """Hold plans of random chains against brute force.
 
     Each chain has its own seed, so that one that fails can be drawn again alone.
@@ -104,7 +105,7 @@ def check_chains(chains: int, seed: int, capacities: int = 6) -> Tally:
         rng = random.Random(f"{seed} {at}")
         layers = draw_chain(rng.choice, sides=tuple(range(1, 7)))
         brute = Brute(layers)
-        for capacity in _draw_capacities(rng, brute.capacities(), capacities):
+        for capacity in _draw_capacities(rng, brute.capacities()):
             for halos in (("recompute",), ("retain",), BOTH):
                 expected = brute.least(capacity, halos)
                 found, room, groups = _plan(layers, capacity, halos)
@@ -117,13 +118,11 @@ def check_chains(chains: int, seed: int, capacities: int = 6) -> Tally:
     return Tally(chains, plans, fused, tuple(faults))
 
 
-def _draw_capacities(rng: random.Random, needed: Sequence[int], many: int) -> list[int]:
-    """The least and the largest that makes a difference, and some between, with a byte less."""
-    found = [needed[0] - 1, needed[0], needed[-1]]
-    for _ in range(many // 2):
-        one = rng.choice(needed)
-        found += [one - 1, one]
-    return [one for one in found if one > 0]
+def _draw_capacities(rng: random.Random, needed: Sequence[int]) -> list[int]:
+    """The least and the most that makes a difference, and one between; also a byte less."""
+    between = rng.choice(needed)
+    found = {needed[0] - 1, needed[0], between - 1, between, needed[-1]}
+    return sorted(one for one in found if one > 0)
 
 
 def _plan(layers: Sequence[Layer], capacity: int, halos: Halos) -> tuple[int | None, int, int]:

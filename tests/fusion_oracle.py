@@ -336,7 +336,6 @@ MOBILENET = (
 CHAINS = {"vgg": VGG, "resnet": RESNET, "mobilenet": MOBILENET}
 
 
-
 Pick = Callable[[Sequence[Any]], Any]
 
 

@@ -120,7 +120,7 @@ def best_tile(
     ...     found = best_tile([layer, layer], 8192, [halo])
     ...     print(found.tile, found.dram_bytes, found.macs, found.working_set_bytes)
     (1, 16, 32) 18560 1216512 6080
-    (1, 11, 32) 17536 1179648 8160
+    (1, 16, 32) 17536 1179648 6528
     """
     _check_size(stages)
     least = compulsory_bytes(stages)
