@@ -1,14 +1,18 @@
-"""Fused groups walked literally: sets of elements, tile by tile; and their accesses.
+"""Fused groups walked literally: sets of elements, tile by tile; and what they cost.
 
 Shares no code with `loopsched.fusion`: a layer is a few numbers, what a tile
-needs is found by asking every output element what it reads.
+needs is found by asking every output element what it reads, and what is on
+chip is counted step by step.  A set of places of a tensor is the bits of an
+integer, one bit per image, row and column.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import combinations, product
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -21,7 +25,12 @@ Place = tuple[int, int, int]  # image, row, column
 
 @dataclass(frozen=True)
 class Layer:
-    """A convolution, or (k = 0) a pooling; sizes of one axis are those of both but h and w."""
+    """A convolution, or (k = 0) a pooling.
+
+    ``stride`` and ``dilation`` are along both axes, or (height, width);
+    ``pad`` on all sides, or (top, bottom, left, right).  ``weight_bytes`` and
+    ``out_bytes`` are of one element; 0: as the input's.
+    """
 
     c: int
     k: int
@@ -29,20 +38,36 @@ class Layer:
     w: int
     r: int = 1
     s: int = 1
-    stride: int = 1
-    pad: int = 0
-    dilation: int = 1
+    stride: int | tuple[int, int] = 1
+    pad: int | tuple[int, int, int, int] = 0
+    dilation: int | tuple[int, int] = 1
     depthwise: bool = False
     n: int = 1
     element_bytes: int = 1
+    weight_bytes: int = 0
+    out_bytes: int = 0
+
+    @property
+    def strides(self) -> tuple[int, int]:
+        return self.stride if isinstance(self.stride, tuple) else (self.stride, self.stride)
+
+    @property
+    def dilations(self) -> tuple[int, int]:
+        return self.dilation if isinstance(self.dilation, tuple) else (self.dilation, self.dilation)
+
+    @property
+    def pads(self) -> tuple[int, int, int, int]:
+        return self.pad if isinstance(self.pad, tuple) else (self.pad,) * 4
 
     @property
     def p(self) -> int:
-        return (self.h + 2 * self.pad - self.dilation * (self.r - 1) - 1) // self.stride + 1
+        top, bottom, _, _ = self.pads
+        return (self.h + top + bottom - self.dilations[0] * (self.r - 1) - 1) // self.strides[0] + 1
 
     @property
     def q(self) -> int:
-        return (self.w + 2 * self.pad - self.dilation * (self.s - 1) - 1) // self.stride + 1
+        _, _, left, right = self.pads
+        return (self.w + left + right - self.dilations[1] * (self.s - 1) - 1) // self.strides[1] + 1
 
     @property
     def is_pool(self) -> bool:
@@ -54,7 +79,7 @@ class Layer:
 
     @property
     def by_channel(self) -> bool:
-        return self.is_pool or self.depthwise
+        return self.is_pool or self.depthwise or self.c == self.k == 1
 
     @property
     def weights(self) -> int:
@@ -62,34 +87,80 @@ class Layer:
             return 0
         return self.made * (1 if self.depthwise else self.c) * self.r * self.s
 
+    @property
+    def weight_width(self) -> int:
+        return self.weight_bytes or self.element_bytes
+
+    @property
+    def out_width(self) -> int:
+        return self.out_bytes or self.element_bytes
+
     def item(self, name: str) -> Problem | Pool:
         if self.is_pool:
+            assert isinstance(self.stride, int)
+            assert isinstance(self.pad, int)
             return Pool(self.r, self.stride, self.pad)
+        widths = {
+            "input": self.element_bytes,
+            "weight": self.weight_width,
+            "output": self.out_width,
+        }
         return conv2d(
             n=self.n, c=self.c, k=self.made, h=self.h, w=self.w, r=self.r, s=self.s,
-            stride=self.stride, padding=self.pad, dilation=self.dilation,
-            groups=self.c if self.depthwise else 1, element_bytes=self.element_bytes, name=name,
+            stride=self.strides, padding=self.pads, dilation=self.dilations,
+            groups=self.c if self.depthwise else 1, element_bytes=widths, name=name,
         )  # fmt: skip
 
-    def reads(self, place: Place) -> set[Place]:
+    def tap(self, place: Place, r: int, s: int) -> Place | None:
+        """The place that one tap of the window of an output place reads; None: padding."""
         n, p, q = place
-        found = set()
-        for r, s in product(range(self.r), range(self.s)):
-            row = p * self.stride + r * self.dilation - self.pad
-            column = q * self.stride + s * self.dilation - self.pad
-            if 0 <= row < self.h and 0 <= column < self.w:
-                found.add((n, row, column))
+        row = p * self.strides[0] + r * self.dilations[0] - self.pads[0]
+        column = q * self.strides[1] + s * self.dilations[1] - self.pads[2]
+        return (n, row, column) if 0 <= row < self.h and 0 <= column < self.w else None
+
+    def made_places(self, bits: int) -> list[Place]:
+        """The places of the output that are set, in order."""
+        found = []
+        while bits:
+            at = (bits & -bits).bit_length() - 1
+            found.append((at // (self.p * self.q), at // self.q % self.p, at % self.q))
+            bits &= bits - 1
         return found
 
-    def all_reads(self, places: set[Place]) -> set[Place]:
-        return {one for place in places for one in self.reads(place)}
+
+class _Reach:
+    """What each place of a layer's output reads, all taps tried."""
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer = layer
+        self.known: dict[int, int] = {}
+
+    def of(self, bits: int) -> int:
+        if bits not in self.known:
+            read = 0
+            for place in self.layer.made_places(bits):
+                for r, s in product(range(self.layer.r), range(self.layer.s)):
+                    source = self.layer.tap(place, r, s)
+                    if source is not None:
+                        read |= 1 << place_bit(source, self.layer.h, self.layer.w)
+            self.known[bits] = read
+        return self.known[bits]
+
+
+@lru_cache(maxsize=64)
+def _reach(layer: Layer) -> _Reach:
+    return _Reach(layer)
+
+
+def place_bit(place: Place, high: int, wide: int) -> int:
+    return (place[0] * high + place[1]) * wide + place[2]
 
 
 def items(layers: Sequence[Layer]) -> list[Problem | Pool]:
     return [layer.item(f"layer{at}") for at, layer in enumerate(layers)]
 
 
-def tiles(layers: Sequence[Layer], tile: Place, columns_outside: bool = False) -> list[set[Place]]:
+def tiles(layers: Sequence[Layer], tile: Place, columns_outside: bool = False) -> list[int]:
     """The tiles of the last output, in order."""
     last = layers[-1]
     starts = [
@@ -104,7 +175,7 @@ def tiles(layers: Sequence[Layer], tile: Place, columns_outside: bool = False) -
             range(start, min(start + one, whole))
             for start, one, whole in zip(at, tile, (last.n, last.p, last.q), strict=True)
         ]
-        found.append(set(product(*ranges)))
+        found.append(sum(1 << place_bit(place, last.p, last.q) for place in product(*ranges)))  # type: ignore[arg-type]
     return found
 
 
@@ -112,39 +183,80 @@ def tiles(layers: Sequence[Layer], tile: Place, columns_outside: bool = False) -
 class Walk:
     """What every tile reads and makes of every tensor, 0 being the group's input."""
 
-    read: list[list[set[Place]]]
-    new: list[list[set[Place]]]
+    read: list[list[int]]
+    new: list[list[int]]
     keeps: bool
 
+    def later(self) -> list[list[int]]:
+        """What the tiles after each one still read of every tensor, if anything is kept."""
+        found = [[0] * len(self.read[0])]
+        for read in reversed(self.read[1:]):
+            more = [a | b for a, b in zip(found[-1], read, strict=True)]
+            found.append(more if self.keeps else found[0])
+        return found[::-1]
 
-def walk(layers: Sequence[Layer], order: Sequence[set[Place]], keeps: bool) -> Walk:
+
+def walk(layers: Sequence[Layer], order: Sequence[int], keeps: bool) -> Walk:
     n = len(layers)
-    made: list[set[Place]] = [set() for _ in range(n + 1)]
+    made = [0] * (n + 1)
     read_of, new_of = [], []
     for tile in order:
-        read: list[set[Place]] = [set()] * (n + 1)
-        new: list[set[Place]] = [set()] * (n + 1)
+        read, new = [0] * (n + 1), [0] * (n + 1)
         read[n] = new[n] = tile
         for at in range(n - 1, -1, -1):
-            read[at] = layers[at].all_reads(new[at + 1])
-            new[at] = read[at] - made[at] if keeps else read[at]
+            read[at] = _reach(layers[at]).of(new[at + 1])
+            new[at] = read[at] & ~made[at] if keeps else read[at]
             made[at] |= read[at]
         read_of.append(read)
         new_of.append(new)
     return Walk(read_of, new_of, keeps)
 
 
-def most_held(found: Walk, tensor: int) -> int:
-    """The most places of a tensor that are there at once: still needed, or just made."""
-    later: list[set[Place]] = [set()]
-    for read in reversed(found.read):
-        later.append(later[-1] | read[tensor])
-    later.reverse()
-    made: set[Place] = set()
-    most = 0
-    for at, new in enumerate(found.new):
-        most = max(most, len((made & later[at]) | new[tensor]))
-        made |= new[tensor]
+@dataclass(frozen=True)
+class Step:
+    """Part of a layer's work on a tile, by channels: made, and of the input not read again."""
+
+    made: Sequence[int]
+    done: Sequence[int]
+    loaded: Sequence[int] = ()
+
+
+def steps(layers: Sequence[Layer], at: int) -> list[Step]:
+    """How a layer runs: where slices pass, where each channel is for itself, else as a whole."""
+    layer, is_last = layers[at], at == len(layers) - 1
+    all_in, all_out = range(layer.c), range(layer.made)
+    if at == 0:
+        return [Step([c] if layer.by_channel else all_out, [c], [c]) for c in all_in]
+    if layer.by_channel:
+        return [Step([c], [c]) for c in all_in]
+    if is_last:
+        return [Step([k], all_in if k == all_out[-1] else []) for k in all_out]
+    return [Step(all_out, all_in)]
+
+
+def most_live(layers: Sequence[Layer], found: Walk, keeps_input: bool) -> list[int]:
+    """The most bytes of tensors that are on chip at once, while each layer works."""
+    n = len(layers)
+    channels = [layers[0].c, *(layer.made for layer in layers)]
+    widths = [layers[0].element_bytes, *(layer.out_width for layer in layers)]
+    live = [[0] * many for many in channels]
+    most = [0] * n
+    for read, new, later in zip(found.read, found.new, found.later(), strict=True):
+        for at in range(n):
+            for step in steps(layers, at):
+                for c in step.loaded:
+                    live[0][c] |= new[0] if keeps_input else read[0]
+                for k in step.made:
+                    live[at + 1][k] |= new[at + 1]
+                now = sum(
+                    width * sum(bits.bit_count() for bits in tensor)
+                    for width, tensor in zip(widths, live, strict=True)
+                )
+                most[at] = max(most[at], now)
+                for c in step.done:
+                    live[at][c] &= later[at] if at or keeps_input else 0
+                if at == n - 1:
+                    live[n] = [0] * channels[n]
     return most
 
 
@@ -157,71 +269,49 @@ class Cost:
     room: int
 
 
+Halos = Sequence[str]
+BOTH: Halos = ("recompute", "retain")
+
+
 def group_costs(
-    layers: Sequence[Layer], halos: Sequence[str] = ("recompute", "retain")
+    layers: Sequence[Layer], halos: Halos = BOTH
 ) -> Iterator[tuple[tuple[object, ...], Cost]]:
     """Cost of every tile, way and choice of weights that stay."""
     last = layers[-1]
     for tile in product(*(range(1, size + 1) for size in (last.n, last.p, last.q))):
         for halo in halos:
             for outside in (False, True) if halo == "retain" else (False,):
+                found = walk(layers, tiles(layers, tile, outside), halo == "retain")
                 for keeps_input in (False, True) if halo == "retain" else (False,):
-                    for cost in _costs(layers, tile, halo, outside, keeps_input):
+                    for cost in _costs(layers, found, keeps_input):
                         yield (tile, halo, outside, keeps_input), cost
 
 
-def _costs(
-    layers: Sequence[Layer], tile: Place, halo: str, outside: bool, keeps_input: bool
-) -> Iterator[Cost]:
-    found = walk(layers, tiles(layers, tile, outside), halo == "retain")
-    n, b = len(layers), layers[0].element_bytes
+def _costs(layers: Sequence[Layer], found: Walk, keeps_input: bool) -> Iterator[Cost]:
     macs = sum(
-        len(new[at + 1]) * layer.weights for new in found.new for at, layer in enumerate(layers)
+        new[at + 1].bit_count() * layer.weights
+        for new in found.new
+        for at, layer in enumerate(layers)
     )
+    first, last, n_tiles = layers[0], layers[-1], len(found.new)
     loaded = found.new if keeps_input else found.read
-    moved = sum(len(one[0]) for one in loaded) * layers[0].c * b
-    moved += layers[-1].n * layers[-1].p * layers[-1].q * layers[-1].made * b
-    channels = [layers[0].c, *(layer.made for layer in layers)]
-    if halo == "recompute":
-        largest = [max(len(read[at]) for read in found.read) for at in range(n + 1)]
-        room = max(_step(layers, at, largest, channels) for at in range(n)) * b
-    else:
-        room = sum(most_held(found, at) * channels[at] for at in range(1, n))
-        room += max(len(new[n]) for new in found.new)
-        if keeps_input:
-            room += most_held(found, 0) * channels[0]
-        else:
-            room += max(len(read[0]) for read in found.read)
-        room *= b
-    n_tiles = len(found.new)
-    weights = [layer.weights * b for layer in layers if not layer.is_pool]
-    for many in range(len(weights) + 1):
-        for stay in combinations(weights, many):
-            streams = sum(weights) - sum(stay)
+    moved = sum(one[0].bit_count() for one in loaded) * first.c * first.element_bytes
+    moved += last.n * last.p * last.q * last.made * last.out_width
+    live = most_live(layers, found, keeps_input)
+    weighty = [at for at, layer in enumerate(layers) if not layer.is_pool]
+    size = {at: layers[at].weights * layers[at].weight_width for at in weighty}
+    for many in range(len(weighty) + 1):
+        for stay in combinations(weighty, many):
+            resident = sum(size[at] for at in stay)
+            passing = [layers[at].weight_width if at in size and at not in stay else 0
+                       for at in range(len(layers))]  # fmt: skip
             yield Cost(
-                moved + sum(stay) + streams * n_tiles,
+                moved + resident + (sum(size.values()) - resident) * n_tiles,
                 macs,
-                halo == "retain",
+                found.keeps,
                 n_tiles,
-                room + sum(stay) + b * (streams > 0),
+                resident + max(a + b for a, b in zip(live, passing, strict=True)),
             )
-
-
-def _step(layers: Sequence[Layer], at: int, largest: list[int], channels: list[int]) -> int:
-    before, behind = largest[at], largest[at + 1]
-    whole, made = before * channels[at], behind * channels[at + 1]
-    if at == 0:
-        return before + made
-    if at == len(layers) - 1:
-        return whole + behind
-    if layers[at].by_channel:
-        return min(max(whole, made) + behind, whole + made)
-    return whole + made
-
-
-def least_cost(layers: Sequence[Layer], capacity: int, **halos: Sequence[str]) -> Cost | None:
-    fitting = [cost for _, cost in group_costs(layers, **halos) if cost.room <= capacity]
-    return min(fitting, default=None)
 
 
 # Real chains at reduced sizes: fewer channels, smaller images.
@@ -246,27 +336,55 @@ MOBILENET = (
 CHAINS = {"vgg": VGG, "resnet": RESNET, "mobilenet": MOBILENET}
 
 
+Pick = Callable[[Sequence[Any]], Any]
+
+
+def draw_chain(pick: Pick, *, any_pools: bool = False, sides: tuple[int, ...] = ()) -> list[Layer]:
+    """Two to four layers in a row, each number taken by ``pick``.
+
+    Paddings, strides and dilations are different on every side; poolings are
+    square, with ``any_pools`` of any windows.  ``sides``: sizes of the input.
+    """
+    n, width = pick([1, 1, 2]), pick([1, 2, 4])
+    c, h, w = pick(range(1, 4)), pick(sides or range(3, 8)), pick(sides or range(3, 8))
+    layers: list[Layer] = []
+    many = pick([2, 3, 4])
+    while len(layers) < many:
+        can_pool = layers and not layers[-1].is_pool and len(layers) < many - 1
+        kind = pick(["conv", "conv", "depthwise", *(["pool"] if can_pool else [])])
+        layer = _draw_layer(pick, kind, any_pools, (n, c, h, w, width))
+        layers.append(layer)
+        c, h, w, width = layer.made, layer.p, layer.q, layer.out_width
+    return layers
+
+
+def _draw_layer(pick: Pick, kind: str, any_pools: bool, given: tuple[int, ...]) -> Layer:
+    n, c, h, w, width = given
+    if kind == "pool" and not any_pools:
+        r, stride, pad = pick(range(1, min(3, h, w) + 1)), pick([1, 2, 3]), pick([0, 0, 1])
+        return Layer(c, 0, h, w, r, r, stride, pad, 1, n=n, element_bytes=width)
+    is_pool = kind == "pool"
+    rows, columns = (_draw_axis(pick, size, 1 if is_pool else 2) for size in (h, w))
+    widths = (width, 0, 0) if is_pool else (width, pick([0, 0, 1, 4]), pick([0, 0, 2, 4]))
+    return Layer(
+        c, 0 if is_pool else pick(range(1, 4)), h, w, rows[0], columns[0],
+        (rows[1], columns[1]), (*rows[3], *columns[3]), (rows[2], columns[2]),
+        kind == "depthwise", n, *widths,
+    )  # fmt: skip
+
+
+def _draw_axis(pick: Pick, size: int, most_pad: int) -> tuple[int, int, int, tuple[int, int]]:
+    """Taps, stride, dilation and padding along one axis that makes at most 6 positions."""
+    taps, stride, dilation = pick([1, 1, 2, 3]), pick([1, 1, 2, 3]), pick([1, 1, 2])
+    before, after = pick(range(most_pad + 1)), pick(range(most_pad + 1))
+    if size + before + after > 6 * stride:
+        before = after = 0
+    if (taps - 1) * dilation >= size + before + after:
+        taps, dilation = min(taps, size), 1
+    return taps, stride, dilation, (before, after)
+
+
 @st.composite
 def chains(draw: st.DrawFn, *, any_pools: bool = False) -> list[Layer]:
-    """Layers in a row; poolings, if any, also with dilations and windows that are not square."""
-    n, width = draw(st.integers(1, 2)), draw(st.sampled_from([1, 2, 4]))
-    c, h, w = (draw(st.integers(low, high)) for low, high in ((1, 4), (3, 8), (3, 8)))
-    layers: list[Layer] = []
-    for at in range(draw(st.integers(2, 4))):
-        can_pool = layers and not layers[-1].is_pool and at < 3
-        kind = draw(st.sampled_from(["conv", "conv", "depthwise", *(["pool"] if can_pool else [])]))
-        r = draw(st.integers(1, min(3, h, w)))
-        is_plain = kind == "pool" and not any_pools
-        s = r if is_plain else draw(st.integers(1, min(3, w)))
-        dilation = 1 if is_plain else draw(st.integers(1, 2))
-        pad = draw(st.integers(0, 1))
-        if (max(r, s) - 1) * dilation + 1 > min(h, w) + 2 * pad:
-            dilation = 1
-        stride = draw(st.sampled_from([1, 1, 2, 3]))
-        k = 0 if kind == "pool" else draw(st.integers(1, 4))
-        layer = Layer(c, k, h, w, r, s, stride, pad, dilation, kind == "depthwise", n, width)
-        layers.append(layer)
-        c, h, w = layer.made, layer.p, layer.q
-    while layers[-1].is_pool:
-        layers.pop()
-    return layers
+    """Layers in a row, see `draw_chain`."""
+    return draw_chain(lambda options: draw(st.sampled_from(options)), any_pools=any_pools)

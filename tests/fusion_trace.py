@@ -8,7 +8,7 @@ from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
-from fusion_oracle import Layer, Place, Walk, tiles, walk
+from fusion_oracle import Layer, Place, tiles, walk
 from numpy.typing import NDArray
 
 from loopsched.fusion import FusedGroup
@@ -29,7 +29,7 @@ class Trace:
     ids: Ids
     births: NDArray[np.bool_]
     sizes: list[int]
-    element_bytes: int
+    widths: list[int]
     n_inputs: int
 
     @property
@@ -37,10 +37,14 @@ class Trace:
         bounds = tuple(int(one) for one in np.concatenate(([0], np.cumsum(self.sizes))))
         return SimpleNamespace(
             bounds=bounds,
-            unit_bytes=(self.element_bytes,) * len(self.sizes),
+            unit_bytes=tuple(self.widths),
             tensors=self.sizes,
             problem=SimpleNamespace(macs=len(self.ids)),
         )
+
+    def bytes_of(self, elems: Sequence[int]) -> int:
+        """Bytes of so many elements of each tensor."""
+        return sum(int(many) * width for many, width in zip(elems, self.widths, strict=True))
 
     def chunks(self) -> Iterator[Ids]:
         yield self.ids
@@ -65,8 +69,8 @@ def lru_bytes_moved(trace: Trace, capacity_bytes: int) -> int:
         part = trace.ids[start:stop]
         _lru.lru(part, len(part), capacity_bytes, bounds, weights, last, ring, state, counts)
     n = trace.n_inputs
-    elems = live[:n, 0].sum() + 2 * live[n:-1, 0].sum() + 2 * live[-1, 0] - live[-1, 1]
-    return int(elems) * trace.element_bytes
+    elems = [*live[:n, 0], *(2 * live[n:-1, 0]), 2 * live[-1, 0] - live[-1, 1]]
+    return trace.bytes_of(elems)
 
 
 class _Slots:
@@ -85,8 +89,8 @@ class _Slots:
             self.at[place] = self.many
             self.many += 1
 
-    def drop(self, places: set[Place]) -> None:
-        for place in sorted(places):
+    def drop(self, places: Sequence[Place]) -> None:
+        for place in places:
             slot = self.at.pop(place)
             if self.reuses:
                 self.free.append(slot)
@@ -103,6 +107,7 @@ def trace(layers: Sequence[Layer], group: FusedGroup, *, reuses: bool) -> Trace:
     outside = [dim for dim in group.order if dim != "N"] == ["Q", "P"]
     order = tiles(layers, tile, outside)
     found = walk(layers, order, group.halo == "retain")
+    later_of = found.later()
     n = len(layers)
     slots = [_Slots(reuses) for _ in range(n)]
     channels = [layers[0].c, *(layer.made for layer in layers)]
@@ -110,7 +115,7 @@ def trace(layers: Sequence[Layer], group: FusedGroup, *, reuses: bool) -> Trace:
     births: list[bool] = []
     for at in range(len(order)):
         for stage in range(n):
-            new = sorted(found.new[at][stage + 1])
+            new = layers[stage].made_places(found.new[at][stage + 1])
             unborn: set[tuple[int, int]] = set()
             if stage + 1 < n:
                 many = channels[stage + 1]
@@ -122,7 +127,9 @@ def trace(layers: Sequence[Layer], group: FusedGroup, *, reuses: bool) -> Trace:
                 births.append(access in unborn)
                 unborn.discard(access)
                 raw.append(access)
-            _drop(slots, stage, found, at)
+            if stage:
+                later = set(layers[stage - 1].made_places(later_of[at][stage]))
+                slots[stage].drop([one for one in sorted(slots[stage].at) if one not in later])
     source, last = layers[0], layers[-1]
     counts = [source.n * source.c * source.h * source.w]
     counts += [layer.weights for layer in layers]
@@ -131,17 +138,9 @@ def trace(layers: Sequence[Layer], group: FusedGroup, *, reuses: bool) -> Trace:
     starts = np.concatenate(([0], np.cumsum(counts)))
     pairs = np.array(raw, dtype=np.int64).reshape(-1, 2)
     ids = (starts[pairs[:, 0]] + pairs[:, 1]).astype(np.int32)
-    return Trace(ids, np.array(births), counts, source.element_bytes, 1 + n)
-
-
-def _drop(slots: list[_Slots], stage: int, found: Walk, at: int) -> None:
-    """Free what no later tile reads of the tensor that a stage has just read."""
-    if stage == 0:
-        return
-    later: set[Place] = set()
-    if found.read[at + 1 :] and found.keeps:
-        later = set().union(*(read[stage] for read in found.read[at + 1 :]))
-    slots[stage].drop(set(slots[stage].at) - later)
+    widths = [source.element_bytes, *(layer.weight_width for layer in layers)]
+    widths += [layer.out_width for layer in layers]
+    return Trace(ids, np.array(births), counts, widths, 1 + n)
 
 
 def _accesses(
@@ -175,11 +174,9 @@ def _accesses(
         for tap in range(layer.r * layer.s):
             r, s = divmod(tap, layer.s)
             for place in new:
-                image, p, q = place
-                row = p * layer.stride + r * layer.dilation - layer.pad
-                column = q * layer.stride + s * layer.dilation - layer.pad
-                if 0 <= row < layer.h and 0 <= column < layer.w:
-                    yield reads(c, (image, row, column))
+                source = layer.tap(place, r, s)
+                if source is not None:
+                    yield reads(c, source)
                 if not layer.is_pool:
                     inputs = 1 if layer.depthwise else layer.c
                     weight = (k * inputs + (0 if layer.depthwise else c)) * layer.r * layer.s + tap

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from itertools import pairwise
-from math import inf, prod
+from math import prod
 
 import pytest
+from fusion_fuzz import Brute, check_chains
 from fusion_oracle import CHAINS, VGG, Cost, Layer, chains, group_costs, items
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -41,66 +41,6 @@ def _cost(choice: Choice, last: Layer) -> Cost:
     return Cost(choice.dram_bytes, choice.macs, keeps, tiles, choice.working_set_bytes)
 
 
-class Brute:
-    """Every partition of a chain, every tile of every group, walked literally."""
-
-    def __init__(self, layers: Sequence[Layer]) -> None:
-        self.layers = layers
-        self.places = _positions(layers)
-        self.problems = [one for one in items(layers) if isinstance(one, Problem)]
-        n = len(self.places)
-        self.costs = {
-            (start, stop): {cost for _, cost in group_costs(self._group(start, stop))}
-            for start in range(n)
-            for stop in range(start + 2, n + 1)
-        }
-
-    def _group(self, start: int, stop: int) -> Sequence[Layer]:
-        return self.layers[self.places[start] : self.places[stop - 1] + 1]
-
-    def _least(self, start: int, stop: int, capacity: int) -> int | None:
-        if stop == start + 1:
-            return least_bytes(self.problems[start], capacity)
-        return min((c.moved for c in self.costs[start, stop] if c.room <= capacity), default=None)
-
-    def least(self, capacity: int) -> int:
-        """The least traffic of all 2^(n-1) partitions, one by one."""
-        n, totals = len(self.places), []
-        for cuts in range(2 ** (n - 1)):
-            ends = [at + 1 for at in range(n - 1) if cuts >> at & 1] + [n]
-            starts = [0, *ends[:-1]]
-            groups = [self._least(*pair, capacity) for pair in zip(starts, ends, strict=True)]
-            if None not in groups:
-                totals.append(sum(one for one in groups if one is not None))
-        return min(totals)
-
-    def least_time(self, capacity: int, macs_per_s: float, bytes_per_s: float) -> float:
-        """The least sum of time bounds of all partitions."""
-
-        def bound(macs: int, moved: int) -> float:
-            return max(macs / macs_per_s, moved / bytes_per_s)
-
-        def of_group(start: int, stop: int) -> float:
-            if stop == start + 1:
-                moved = least_bytes(self.problems[start], capacity)
-                return inf if moved is None else bound(self.problems[start].macs, moved)
-            costs = self.costs[start, stop]
-            return min((bound(c.macs, c.moved) for c in costs if c.room <= capacity), default=inf)
-
-        n = len(self.places)
-        return min(
-            sum(
-                of_group(*pair)
-                for pair in pairwise([0, *(i for i in range(1, n) if cuts >> i & 1), n])
-            )
-            for cuts in range(0, 2**n, 2)
-        )
-
-    def capacities(self) -> list[int]:
-        rooms = sorted({cost.room for costs in self.costs.values() for cost in costs})
-        return [rooms[round(part * (len(rooms) - 1) / 12)] for part in range(13)]
-
-
 @cache
 def brute_of(name: str) -> Brute:
     return Brute(CHAINS[name])
@@ -110,7 +50,8 @@ def brute_of(name: str) -> Brute:
 def test_the_programme_equals_brute_force_over_all_partitions_and_tiles(name: str) -> None:
     brute = brute_of(name)
     fused = 0
-    for capacity in brute.capacities():
+    needed = brute.capacities()
+    for capacity in [needed[round(part * (len(needed) - 1) / 12)] for part in range(13)]:
         for room in (capacity - 1, capacity):
             if room < 64:
                 continue
@@ -139,7 +80,8 @@ def test_the_best_tile_of_a_whole_chain_equals_a_literal_walk(name: str) -> None
 @pytest.mark.parametrize("macs_per_cycle", [1, 4])
 def test_times_equal_brute_force(name: str, macs_per_cycle: int) -> None:
     brute = brute_of(name)
-    for capacity in brute.capacities()[2:]:
+    needed = brute.capacities()
+    for capacity in [needed[round(part * (len(needed) - 1) / 12)] for part in range(2, 13)]:
         arch = buffer_arch(
             capacity_bytes=capacity, bandwidth_bytes_per_s=1e8, macs_per_cycle=macs_per_cycle
         )
@@ -166,6 +108,21 @@ def test_the_best_tile_equals_a_literal_walk_of_all_tiles(
                 assert choice is expected is None
                 continue
             assert expected == _cost(choice, layers[-1])
+
+
+def test_a_tile_needs_what_is_live_at_once_not_the_most_of_different_tiles() -> None:
+    # The tile that reads most makes little, and the other way round: found by a literal walk.
+    first = conv2d(c=3, k=2, h=7, w=4, r=2, s=1, padding=(0, 1, 2, 2), name="first")
+    second = conv2d(c=2, k=2, h=7, w=8, r=1, s=1, padding=(2, 0, 0, 0), name="second")
+    plan = fuse([first, second], 68, halos=["recompute"], assume_pooling=False)
+    assert plan.dram_bytes == 1744
+    assert fuse([first, second], 67, halos=["recompute"]).dram_bytes > 1744
+
+
+def test_random_chains_equal_brute_force() -> None:
+    tally = check_chains(chains=60, seed=11)
+    assert tally.faults == ()
+    assert tally.fused >= 200
 
 
 def test_feature_maps_of_the_fused_layer_accelerator() -> None:

@@ -42,8 +42,9 @@ def _model_of(layers: list[Layer]) -> Model:
     first = layers[0]
     x: Any = model.input("x", [first.n, first.c, first.h, first.w])
     for at, layer in enumerate(layers):
-        shape = {"kernel_shape": [layer.r, layer.s], "strides": [layer.stride] * 2}
-        shape |= {"pads": [layer.pad] * 4, "dilations": [layer.dilation] * 2}
+        shape = {"kernel_shape": [layer.r, layer.s], "strides": list(layer.strides)}
+        top, bottom, left, right = layer.pads
+        shape |= {"pads": [top, left, bottom, right], "dilations": list(layer.dilations)}
         if layer.is_pool:
             x = model.add("MaxPool", x, **shape)
         else:
@@ -63,7 +64,7 @@ def test_groups_of_models_equal_a_literal_walk(
 ) -> None:
     if sum(not layer.is_pool for layer in layers) < 2:
         return
-    layers = [replace(layer, element_bytes=4) for layer in layers]
+    layers = [replace(layer, element_bytes=4, weight_bytes=4, out_bytes=4) for layer in layers]
     found, breaks = network_chains(_network(_model_of(layers), tmp_path))
     assert (len(found), breaks) == (1, ())
     costs = {cost for _, cost in group_costs(layers)}
@@ -132,14 +133,42 @@ def test_axes_given_as_numbers_are_found_by_shapes(
 
 def test_nothing_of_resnet_is_assumed(tmp_path: Path) -> None:
     network = load_onnx(save(resnet50().proto(), tmp_path, "resnet"))
+    problems = [node.problem for node in network.layers if node.problem is not None]
+    # The plain list takes neighbours for a chain; in the network two layers read what the
+    # first pooling makes, and the last one reads a sum.
+    assumed = {(link.after, link.before) for link in fuse(problems, 2**20).assumed}
+    assert assumed == {("conv1", "layer1.0.conv1"), ("layer4.2.conv3", "fc")}
     plan = fuse(network, 2**20)
     assert plan.assumed == ()
-    pools = {link.before: link.pool for link in plan.links if link.pool}
-    assert pools == {} or set(pools.values()) <= {"pool 3x3 stride2 pad1", "pool 7x7 stride7"}
+    links = {(link.after, link.before) for link in plan.links}
+    assert ("layer1.0.conv1", "layer1.0.conv2") in links
+    assert links.isdisjoint(assumed)
     (pool,) = (node for node in network.nodes if node.op == "MaxPool")
     rows = pool.windows[2]
     assert rows is not None
     assert (rows.read, rows.made, rows.taps, rows.stride, rows.before) == (112, 56, 3, 2, 1)
+
+
+def test_poolings_are_those_of_the_model_not_those_that_shapes_ask_for(tmp_path: Path) -> None:
+    model = Model()
+    x = model.input("x", [1, 3, 28, 28])
+    x = _conv(model, x, "a", 8, 3, kernel_shape=(7, 7), strides=[2, 2], pads=[3] * 4)
+    x = model.add("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
+    x = _conv(model, x, "b", 8, 8, kernel_shape=(3, 3), pads=[1] * 4)
+    x = model.add("Flatten", model.add("GlobalAveragePool", x))
+    model.output(model.add("Gemm", x, model.weight("c.w", 8, 10), name="c"))
+    network = _network(model, tmp_path)
+    known = fuse(network, 2**20).links
+    assert [(link.pool, link.is_assumed) for link in known] == [
+        ("pool 3x3 stride2 pad1", False),
+        ("pool 7x7 stride7", False),
+    ]
+    problems = [node.problem for node in network.layers if node.problem is not None]
+    guessed = fuse(problems, 2**20).links
+    assert [(link.pool, link.is_assumed) for link in guessed] == [
+        ("pool 2x2 stride2", True),
+        ("pool 7x7 stride7", True),
+    ]
 
 
 def test_overlapping_windows_have_halos(tmp_path: Path) -> None:

@@ -49,19 +49,36 @@ class Ranges:
         return found
 
 
+@lru_cache(maxsize=1024)
+def tile_starts(made: int) -> Ints:
+    """Count the tiles of all smaller sizes: where those of a size start in a flat list.
+
+    Examples
+    --------
+    >>> tile_starts(4).tolist()
+    [0, 4, 6, 8, 9]
+    """
+    import numpy as np
+
+    sizes = np.arange(1, made + 1)
+    return np.concatenate(([0], np.cumsum(-(-made // sizes))))
+
+
 @dataclass(frozen=True)
 class Needs:
-    """What tiles need of one tensor along one axis, by tile size less one.
+    """What tiles need of one tensor along one axis, each worked out from the group's input.
 
     Parameters
     ----------
+    counts : array
+        Positions of each tile, those of size 1 first (see `tile_starts`).
     total, largest, smallest : array
-        Positions of all tiles together, of the largest and of the smallest, if
-        each tile is worked out from the group's input alone.
+        By tile size less one: of all tiles together, the largest, the smallest.
     touched : int
         Different positions that are needed at all.
     """
 
+    counts: Ints
     total: Ints
     largest: Ints
     smallest: Ints
@@ -91,18 +108,22 @@ def needs(windows: tuple[Window, ...], made: int) -> Needs:
     import numpy as np
 
     reach = Ranges(_reaches(windows, made))
-    total, largest, smallest = np.zeros((3, made), np.int64)
-    for size in range(1, made + 1):
-        counts = [
+    counts = np.array(
+        [
             reach.union(start, min(start + size, made)).bit_count()
+            for size in range(1, made + 1)
             for start in range(0, made, size)
-        ]
-        total[size - 1], largest[size - 1], smallest[size - 1] = (
-            sum(counts),
-            max(counts),
-            min(counts),
-        )
-    return Needs(total, largest, smallest, reach.union(0, made).bit_count())
+        ],
+        np.int64,
+    )
+    starts = tile_starts(made)[:-1]
+    return Needs(
+        counts,
+        np.add.reduceat(counts, starts),
+        np.maximum.reduceat(counts, starts),
+        np.minimum.reduceat(counts, starts),
+        reach.union(0, made).bit_count(),
+    )
 
 
 @lru_cache(maxsize=4096)
@@ -162,117 +183,95 @@ def sweep(windows: tuple[Window, ...], made: int, size: int) -> tuple[Piece, ...
 
 
 @dataclass(frozen=True)
-class Rolling:
-    """A tensor's sweeps along one axis as numbers, for every tile size.
+class Held:
+    """What of one tensor is on chip along one axis, tile by tile of every tile size.
 
-    Its content while tile (a, b) of a sweep over rows, then columns, is made
-    is a sum of products, one factor a row of tiles, the other a column of
-    tiles (see `held`).  Rows ``starts[s - 1]`` to ``starts[s]`` are those of
-    tile size ``s``.
+    In a sweep over tiles (a, b), positions that are there are a sum of three
+    products: along the inner axis there are positions at the tile, those
+    behind that later rows of tiles read, and those ahead that earlier rows of
+    tiles left; of each as many along the outer axis as `outer` says.  That is
+    so at each of three times: before the tile works on the tensor, when it has
+    all that it reads, and after it.
 
     Parameters
     ----------
-    outer, inner : array
-        The factors as the axis that is swept outside, and inside.
-    outer_starts, inner_starts : array
+    outer : array, (tiles, 3)
+        Positions at inner ones at, behind and ahead of the tile.
+    inner : array, (tiles, 3, 3)
+        Positions by time (before, at work, after), each at, behind and ahead.
     total : array
         Positions read by all tiles, by tile size less one.
-    largest : array
-        By the largest of them.
     """
 
     outer: Ints
     inner: Ints
-    outer_starts: Ints
-    inner_starts: Ints
     total: Ints
-    largest: Ints
 
 
-@lru_cache(maxsize=1024)
-def rolling(windows: tuple[Window, ...], made: int) -> Rolling:
-    """Tabulate a tensor's sweeps for every tile size.  Parameters as for `needs`."""
+@lru_cache(maxsize=4096)
+def kept(windows: tuple[Window, ...], made: int) -> Held:
+    """Follow a tensor of which all that later tiles read stays.  Parameters as for `needs`.
+
+    Examples
+    --------
+    Tiles of 6 read 7 of 12 positions; 2 of them stay for the second tile.
+
+    >>> three = Window(read=12, made=12, taps=3, before=1)
+    >>> held = kept((three,), 12)
+    >>> held.outer[tile_starts(12)[5] :][:2].tolist()
+    [[7, 2, 0], [7, 0, 2]]
+    """
     import numpy as np
 
-    outer: list[tuple[int, ...]] = []
-    inner: list[tuple[int, ...]] = []
-    starts: tuple[list[int], list[int]] = ([], [])
-    total, largest = np.zeros(made, np.int64), np.zeros(made, np.int64)
+    rows, states, read = [], [], []
     for size in range(1, made + 1):
         pieces = sweep(windows, made, size)
-        counts = [piece.read.bit_count() for piece in pieces]
-        total[size - 1], largest[size - 1] = sum(counts), max(counts)
-        starts[0].append(len(outer))
-        starts[1].append(len(inner))
-        outer += dict.fromkeys(_outer_factors(pieces))
-        inner += dict.fromkeys(_inner_factors(pieces))
-    return Rolling(
-        np.array(outer, np.int64), np.array(inner, np.int64),
-        np.array((*starts[0], len(outer)), np.int64),
-        np.array((*starts[1], len(inner)), np.int64),
-        total, largest,
-    )  # fmt: skip
+        later = _later(pieces)
+        old = 0
+        for at, piece in enumerate(pieces):
+            now = old | piece.new
+            before, after = old & later[at], now & later[at + 1]
+            work = before | piece.new
+            behind = (old & ~before).bit_count()
+            ahead = (later[at] & ~old).bit_count()
+            n_before, n_work, n_after = before.bit_count(), work.bit_count(), after.bit_count()
+            rows.append((n_work, n_after, n_before))
+            states.append((
+                n_before, behind, ahead,
+                n_work, behind, ahead - piece.new.bit_count(),
+                n_after, (now & ~after).bit_count(), (later[at + 1] & ~now).bit_count(),
+            ))  # fmt: skip
+            read.append(piece.read.bit_count())
+            old = now
+    return Held(
+        np.array(rows, np.int64),
+        np.array(states, np.int64).reshape(-1, 3, 3),
+        np.add.reduceat(np.array(read, np.int64), tile_starts(made)[:-1]),
+    )
+
+
+@lru_cache(maxsize=4096)
+def passing(windows: tuple[Window, ...], made: int, *, keeps: bool) -> Held:
+    """Follow a tensor of which nothing stays from tile to tile.  Parameters as for `needs`.
+
+    ``keeps``: whether tensors behind it are kept, so that tiles read less.
+    """
+    import numpy as np
+
+    if keeps:
+        sweeps = [sweep(windows, made, size) for size in range(1, made + 1)]
+        counts = np.array([one.read.bit_count() for pieces in sweeps for one in pieces], np.int64)
+    else:
+        counts = needs(windows, made).counts
+    inner = np.zeros((len(counts), 3, 3), np.int64)
+    inner[:, 1, 0] = counts
+    total = np.add.reduceat(counts, tile_starts(made)[:-1])
+    return Held(inner[:, 1], inner, total)
 
 
 def _later(pieces: Sequence[Piece]) -> list[int]:
-    """Join what the pieces after each one read; the whole sweep's reads come first."""
+    """Join what each piece and those after it read; none at the end."""
     found = [0]
     for piece in reversed(pieces):
         found.append(found[-1] | piece.read)
     return found[::-1]
-
-
-def _outer_factors(pieces: Sequence[Piece]) -> list[tuple[int, ...]]:
-    """Sort the rows of each tile by why they are there.
-
-    Old rows that later tiles need, new ones that later tiles need, old ones
-    that only this one needs, new ones that only this one needs; all new ones.
-    """
-    later, old, found = _later(pieces), 0, []
-    for at, piece in enumerate(pieces):
-        after = later[at + 1]
-        sets = (
-            old & after,
-            piece.new & after,
-            old & piece.read & ~after,
-            piece.new & ~after,
-            piece.new,
-        )
-        found.append(tuple(one.bit_count() for one in sets))
-        old |= piece.new
-    return found
-
-
-def _inner_factors(pieces: Sequence[Piece]) -> list[tuple[int, ...]]:
-    """Count the columns at which rows of each sort are there, before a tile's new ones.
-
-    All; those made so far; those still to be read; both; the tile's new ones.
-    """
-    later, old, found = _later(pieces), 0, []
-    for at, piece in enumerate(pieces):
-        sets = (later[0], old, later[at], old & later[at], piece.new)
-        found.append(tuple(one.bit_count() for one in sets))
-        old |= piece.new
-    return found
-
-
-def held(outer: Rolling, inner: Rolling) -> Ints:
-    """Find the most positions that a tensor holds at once in a sweep.
-
-    Parameters
-    ----------
-    outer, inner : Rolling
-        The axis swept outside, and the one inside.
-
-    Returns
-    -------
-    array
-        By tile size less one, of the outer axis and of the inner one.
-    """
-    import numpy as np
-
-    from loopsched.fusion._held_kernels import most_products
-
-    found = np.zeros((len(outer.total), len(inner.total)), dtype=np.int64)
-    most_products(outer.outer, outer.outer_starts, inner.inner, inner.inner_starts, found)
-    return found

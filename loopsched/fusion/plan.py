@@ -9,7 +9,6 @@ from loopsched.fusion.caches import lru_bytes
 from loopsched.fusion.chains import Break, Link
 from loopsched.fusion.stages import Stage
 from loopsched.fusion.tiles import Choice
-from loopsched.fusion.weights import chosen_weights
 
 if TYPE_CHECKING:
     from loopsched.fusion.single import Single
@@ -217,8 +216,6 @@ def fused(
 ) -> FusedGroup:
     """Describe a group that runs tile by tile."""
     layers = [stage for stage in stages if stage.problem is not None]
-    weights = [stage.weight_bytes for stage in layers]
-    stays = chosen_weights(weights, choice.resident_bytes)
     names = tile_dims(stages[-1])
     usual = sum(stage.macs * stage.positions for stage in stages)
     order = [names[0], *(names[:0:-1] if choice.way.columns_outside else names[1:])]
@@ -230,7 +227,7 @@ def fused(
         tuple(name for name in order if sizes[name] < whole[name]),
         choice.way.halo,
         choice.way.keeps_input,
-        tuple(stage.name for stage, one in zip(layers, stays, strict=True) if one),
+        tuple(stage.name for stage, one in zip(stages, choice.resident, strict=True) if one),
         choice.working_set_bytes,
         choice.dram_bytes,
         unfused_bytes,

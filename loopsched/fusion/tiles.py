@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING
 
 from loopsched.errors import ProblemError
 from loopsched.fusion.extents import needs
 from loopsched.fusion.rooms import HALOS, Halo, Sizes, Way, sides, sizes_of
 from loopsched.fusion.stages import Stage
-from loopsched.fusion.weights import resident_bytes
+from loopsched.fusion.weights import Weights
 from loopsched.problem import MAX_MACS
 from loopsched.scheduler.tables import trip_classes
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    Ints = NDArray[np.int64]
     Numbers = NDArray[np.int64] | NDArray[np.float64]
 
 # What is made small, DRAM bytes, multiply-accumulates, whether halos are kept, tiles, room.
@@ -51,7 +53,9 @@ class Choice:
     tile : (int, int, int)
         Images, rows and columns of the last output.
     way : Way
-    dram_bytes, macs, working_set_bytes, resident_bytes : int
+    dram_bytes, macs, working_set_bytes : int
+    resident : tuple of bool
+        Stages whose weights stay from the first tile to the last.
     """
 
     tile: tuple[int, int, int]
@@ -59,7 +63,7 @@ class Choice:
     dram_bytes: int
     macs: int
     working_set_bytes: int
-    resident_bytes: int
+    resident: tuple[bool, ...]
 
 
 def ways(halos: Sequence[Halo]) -> Iterator[Way]:
@@ -116,14 +120,14 @@ def best_tile(
     ...     found = best_tile([layer, layer], 8192, [halo])
     ...     print(found.tile, found.dram_bytes, found.macs, found.working_set_bytes)
     (1, 16, 32) 18560 1216512 6080
-    (1, 11, 32) 17536 1179648 8160
+    (1, 16, 32) 17536 1179648 6528
     """
     _check_size(stages)
     least = compulsory_bytes(stages)
     best: tuple[_Key, Choice] | None = None
     for way in ways(halos):
         sizes = sizes_of(tuple(stages), way)
-        found = _least(stages, way, sizes, capacity_bytes, pace)
+        found = _least(stages, way, sizes, capacity_bytes, pace, best[0][0] if best else inf)
         if found is not None and (best is None or found[0] < best[0]):
             best = found
         if best and pace is None and best[1].dram_bytes == least and way.halo == "recompute":
@@ -146,36 +150,48 @@ def _check_size(stages: Sequence[Stage]) -> None:
 
 
 def _least(
-    stages: Sequence[Stage], way: Way, sizes: Sizes, capacity_bytes: int, pace: Pace | None
+    stages: Sequence[Stage],
+    way: Way,
+    sizes: Sizes,
+    capacity_bytes: int,
+    pace: Pace | None,
+    most: float,
 ) -> tuple[_Key, Choice] | None:
-    """Choose images, rows and columns of a tile, and the weights that stay."""
+    """Choose images, rows and columns of a tile, and the weights that stay.
+
+    What cannot be made as small as ``most`` may be left out.
+    """
     import numpy as np
 
     last = stages[-1]
     high, wide = last.rows.made, last.columns.made
     trips = np.outer(-(-high // np.arange(1, high + 1)), -(-wide // np.arange(1, wide + 1)))
-    weights = tuple(stage.weight_bytes for stage in stages if stage.problem is not None)
-    element = max(stage.weight_element_bytes for stage in stages)
-    fixed = output_bytes(last)
+    weights = Weights(
+        tuple(stage.weight_bytes for stage in stages),
+        tuple(stage.weight_element_bytes for stage in stages),
+    )
+    all_bytes = sum(weights.sizes)
+    macs = last.batch * sizes.macs
+    feature_maps = last.batch * sizes.input_bytes + output_bytes(last)
+    floor = _worth(pace, macs, feature_maps + all_bytes)
     best: tuple[_Key, Choice] | None = None
     for images in trip_classes((last.batch,)):
-        spare = capacity_bytes - images * sizes.room
+        live = images * sizes.live
         n_tiles = trips * -(-last.batch // images)
-        resident = resident_bytes(weights, element, spare, n_tiles)
-        moved = resident + (sum(weights) - resident) * n_tiles
-        moved += fixed + last.batch * sizes.input_bytes
-        macs = last.batch * sizes.macs
-        room = images * sizes.room + resident + np.where(resident < sum(weights), element, 0)
-        fits = room <= capacity_bytes
+        hopeful = floor <= (min(most, best[0][0]) if best else most)
+        resident, needed = _with_weights(weights, live, n_tiles, capacity_bytes, hopeful)
+        moved = resident + (all_bytes - resident) * n_tiles + feature_maps
+        fits = resident >= 0
         if not fits.any():
             continue
-        keys: list[Numbers] = [moved, macs, n_tiles, room]
+        keys: list[Numbers] = [moved, macs, n_tiles, needed]
         if pace is not None:
-            keys.insert(0, np.maximum(macs / pace.macs_per_s, moved / pace.bytes_per_s))
+            keys.insert(0, _worth(pace, macs, moved))
         at = _first_least(keys, fits)
         chosen = Choice(
             (images, at[0] + 1, at[1] + 1), way,
-            int(moved[at]), int(macs[at]), int(room[at]), int(resident[at]),
+            int(moved[at]), int(macs[at]), int(needed[at]),
+            weights.chosen(live[:, *at], int(resident[at]), int(needed[at])),
         )  # fmt: skip
         retains = way.halo == "retain"
         first = float(keys[0][at]), chosen.dram_bytes, chosen.macs
@@ -183,6 +199,34 @@ def _least(
         if best is None or key < best[0]:
             best = key, chosen
     return best
+
+
+def _worth(pace: Pace | None, macs: Ints, moved: Ints) -> Numbers:
+    """Count what is made small: bytes, or a machine's time."""
+    import numpy as np
+
+    if pace is None:
+        return moved
+    worth: Numbers = np.maximum(macs / pace.macs_per_s, moved / pace.bytes_per_s)
+    return worth
+
+
+def _with_weights(
+    weights: Weights, live: Ints, n_tiles: Ints, capacity_bytes: int, hopeful: NDArray[np.bool_]
+) -> tuple[Ints, Ints]:
+    """Find what weights stay of every hopeful tile that fits (else -1), and its working set.
+
+    Where there is one tile, nothing needs to stay.
+    """
+    import numpy as np
+
+    resident, needed = np.full(n_tiles.shape, -1), np.zeros_like(n_tiles)
+    hopeful = hopeful & (live.max(axis=0) <= capacity_bytes)
+    several, one = hopeful & (n_tiles > 1), hopeful & (n_tiles == 1)
+    resident[several], needed[several] = weights.most_resident(live[:, several], capacity_bytes)
+    needed[one] = weights.none_resident(live[:, one])
+    resident[one] = np.where(needed[one] <= capacity_bytes, 0, -1)
+    return resident, needed
 
 
 def _first_least(keys: Sequence[Numbers], fits: NDArray[np.bool_]) -> tuple[int, int]:
