@@ -233,11 +233,14 @@ class Searcher:
         if is_bound and _passes_writes(level):  # it reads at its visits, and writes at least once
             tables = tables or tables_for(self.problem)
             tables = replace(tables, weight=tables.element_bytes, constant=0)
+        is_guaranteed = self._is_guaranteed(level, is_bound=is_bound)
+        if is_cache and not is_guaranteed:
+            tables = (tables or tables_for(self.problem)).with_whole_sweeps()
         found = best_body(
             self.problem,
             room,
             tables=tables,
-            is_guaranteed=self._is_guaranteed(level, is_bound=is_bound),
+            is_guaranteed=is_guaranteed,
             halo_reuse=is_cache or level.halo_reuse,
             copies=2 if level.double_buffered and not is_cache else 1,
         )
