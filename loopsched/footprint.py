@@ -9,8 +9,9 @@ products of sums.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
 from loopsched.problem import Axis, Problem, Tensor
@@ -217,20 +218,10 @@ def axis_extremes(
     if len(axis.terms) == 1 and axis.size is None:
         lengths_found = segment_lengths(sizes[0], chains[0])
         return Extremes(sizes[0], max(lengths_found), min(lengths_found))
-    import numpy as np
-
-    starts, lengths = [], []
-    for size, chain, (_, coefficient) in zip(sizes, chains, axis.terms, strict=True):
-        pieces = np.array(segments(size, chain), dtype=np.int64).reshape(-1, 2)
-        starts.append(pieces[:, 0] * coefficient)
-        lengths.append(pieces[:, 1])
     total, largest, smallest = 0, 0, None
-    for shape in _length_shapes(lengths):
-        bits = reach(tuple((c, length) for (_, c), length in zip(axis.terms, shape, strict=True)))
-        first = np.zeros(1, dtype=np.int64)
-        for begin, length, wanted in zip(starts, lengths, shape, strict=True):
-            first = np.add.outer(first, begin[length == wanted]).ravel()
-        count = _clipped_counts(bits, first + axis.offset, axis.size)
+    pieces = tuple(segments(size, chain) for size, chain in zip(sizes, chains, strict=True))
+    for shape, first in _places(axis, pieces):
+        count = _clipped_counts(_reach_of(axis, shape), first, axis.size)
         total += int(count.sum())
         largest = max(largest, int(count.max()))
         least = int(count.min())
@@ -238,12 +229,63 @@ def axis_extremes(
     return Extremes(total, largest, smallest or 0)
 
 
-def _length_shapes(lengths: list[NDArray[np.int64]]) -> list[tuple[int, ...]]:
-    shapes: list[tuple[int, ...]] = [()]
-    for length in lengths:
-        found = sorted(set(length.tolist()))
-        shapes = [(*shape, one) for shape in shapes for one in found]
-    return shapes
+@lru_cache(maxsize=65536)
+def axis_slid(
+    axis: Axis, sizes: tuple[int, ...], chains: tuple[tuple[int, ...], ...], along: int
+) -> int:
+    """Sum what pieces add on an axis where each keeps what it shares with the one before.
+
+    Parameters
+    ----------
+    axis, sizes, chains
+        As for `axis_extremes`.
+    along : int
+        Number of the dimension whose last cut slides the window: between its pieces
+        only what the next one does not share with the last one is added.
+
+    Examples
+    --------
+    The tiles touch 0 1 3 4, 2 3 5 6 and 4 5 7 8: the last one lacks what the first had.
+
+    >>> axis_slid(Axis((("P", 1), ("R", 3))), (6, 2), ((2,), ()), 0)
+    10
+    """
+    pieces = [segments(size, chain) for size, chain in zip(sizes, chains, strict=True)]
+    begins = {start for start, _ in segments(sizes[along], chains[along][:-1])}
+    coefficient, extent = axis.terms[along][1], chains[along][-1]
+    total = 0
+    for is_first in (True, False):
+        part = list(pieces)
+        part[along] = tuple(one for one in pieces[along] if (one[0] in begins) == is_first)
+        for shape, first in _places(axis, tuple(part)):
+            bits = _reach_of(axis, shape)
+            if not is_first:
+                before = _reach_of(axis, (*shape[:along], extent, *shape[along + 1 :]))
+                bits &= ~(before >> coefficient * extent)
+            total += int(_clipped_counts(bits, first, axis.size).sum())
+    return total
+
+
+def _places(
+    axis: Axis, pieces: tuple[tuple[tuple[int, int], ...], ...]
+) -> Iterator[tuple[tuple[int, ...], NDArray[np.int64]]]:
+    """List, for each shape of a piece, the first positions of all pieces that have it."""
+    import numpy as np
+
+    starts: list[dict[int, NDArray[np.int64]]] = []
+    for part, (_, coefficient) in zip(pieces, axis.terms, strict=True):
+        both = np.array(part, dtype=np.int64).reshape(-1, 2)
+        lengths = sorted(set(both[:, 1].tolist()))
+        starts.append({one: both[both[:, 1] == one, 0] * coefficient for one in lengths})
+    for shape in product(*starts):
+        first = np.full(1, axis.offset, dtype=np.int64)
+        for begin, length in zip(starts, shape, strict=True):
+            first = np.add.outer(first, begin[length]).ravel()
+        yield shape, first
+
+
+def _reach_of(axis: Axis, shape: tuple[int, ...]) -> int:
+    return reach(tuple((c, length) for (_, c), length in zip(axis.terms, shape, strict=True)))
 
 
 def _clipped_counts(bits: int, first: NDArray[np.int64], size: int | None) -> NDArray[np.int64]:

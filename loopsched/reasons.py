@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 
 from loopsched.arch import Arch, Level
 from loopsched.footprint import tensor_bytes
-from loopsched.models.reuse import fit_cut, run_outside
+from loopsched.models.machine import room_of
+from loopsched.models.reuse import fit_cut, placed_visits, run_outside
 from loopsched.models.view import View
 from loopsched.nest import Schedule
 from loopsched.problem import Problem, Tensor
@@ -135,18 +136,15 @@ def _level_reason(problem: Problem, level: Level, score: Evaluation) -> LevelRea
         if too_large is None
         else sum(view.footprint_bytes(tensor, body - 1) for tensor in room.held(problem)),
         tensors=tuple(
-            _tensor_reason(
-                view, tensor, body, found.promised[tensor.name].bytes, tensor in room.held(problem)
-            )
+            _tensor_reason(view, level, tensor, body, found.promised[tensor.name].bytes)
             for tensor in problem.tensors
         ),
     )
 
 
-def _tensor_reason(
-    view: View, tensor: Tensor, body: int, moved: int, is_held: bool
-) -> TensorReason:
+def _tensor_reason(view: View, level: Level, tensor: Tensor, body: int, moved: int) -> TensorReason:
     problem = view.problem
+    is_held = tensor in room_of(problem, level).held(problem)
     run = run_outside(view, tensor, body)
     slides = run.slide is not None and is_held
     outside = run.stop - (1 if slides else 0) if is_held else len(view.cuts)
@@ -157,6 +155,8 @@ def _tensor_reason(
             first = next(cut for cut in view.chain(dim, outside) if not cut.is_parallel)
             refetched.append((first.position, times))
     own = view.visits_elems(tensor, outside)
+    if is_held and level.kind == "scratchpad":
+        own = placed_visits(view, tensor, body, slides=level.halo_reuse)
     for _, times in refetched:
         own //= times
     once = tensor_bytes(problem, tensor)

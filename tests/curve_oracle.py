@@ -84,7 +84,7 @@ def _moved(
         if not (slides and before is not None and now[:-1] == before[:-1]):
             held = set()
         fresh = sets[t] - held
-        held |= sets[t]
+        held = sets[t]
         brought += len(fresh)
         again += len(fresh & seen)
         seen |= fresh

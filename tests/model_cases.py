@@ -64,7 +64,12 @@ def _convolution(rng: random.Random, width: int | dict[str, int]) -> Problem:
     )
 
 
-def random_schedule(rng: random.Random, problem: Problem, units: Sequence[str] = ()) -> Schedule:
+def random_schedule(
+    rng: random.Random,
+    problem: Problem,
+    units: Sequence[str] = (),
+    spatial: Sequence[str] | None = None,
+) -> Schedule:
     """Blocks of loops in any order with any extents; at most one spatial block a unit."""
     extents = problem.size
     blocks: list[str | None] = [None] * rng.randint(1, 3)
@@ -79,7 +84,7 @@ def random_schedule(rng: random.Random, problem: Problem, units: Sequence[str] =
     for unit in blocks:
         dims = [d for d in rng.sample(problem.dims, len(problem.dims)) if extents[d] > 1]
         if unit is not None:
-            dims = dims[: rng.randint(1, 2)]
+            dims = [d for d in dims if spatial is None or d in spatial][: rng.randint(1, 2)]
         elif rng.random() < 0.5:
             dims = dims[: rng.randint(0, len(dims))]
         for dim in dims:
@@ -97,8 +102,12 @@ def random_case(
     units: Sequence[Sequence[str]] = ((), ("SM",), ("CLU", "SM")),
     kinds: Sequence[str] = ("cache",),
     most_levels: int = 3,
+    shares_sums: bool = True,
 ) -> ModelCase:
-    """A machine of one to three levels, of units or of units in units; any sizes."""
+    """A machine of one to three levels, of units or of units in units; any sizes.
+
+    Without ``shares_sums`` no two units add to one element of the output.
+    """
     problem = random_problem(rng)
     names = rng.choice(units)
     counts, n = {}, 1
@@ -120,5 +129,6 @@ def random_case(
     rates = tuple((name, 1.0) for name in ("int8", "fp16", "fp32"))
     compute = Compute(names[-1] if names else "core", n, 1.0, 1.0, rates)
     used = {level.unit for level in levels} | {compute.unit}
-    schedule = random_schedule(rng, problem, [unit for unit in names if unit in used])
+    spatial = None if shares_sums else problem.parallel_dims
+    schedule = random_schedule(rng, problem, [unit for unit in names if unit in used], spatial)
     return ModelCase(problem, schedule, Arch("random", tuple(levels), compute))

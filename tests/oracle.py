@@ -190,7 +190,7 @@ def explicit(
     room: Mapping[str, int] | int,
     *,
     halo_reuse: bool = True,
-    keeps: str = "sweep",
+    keeps: str = "tile",
 ) -> Moved | None:
     """A scratchpad into which the tiles of the first body that fits are placed.
 

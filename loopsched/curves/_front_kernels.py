@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from loopsched._jit import jit
-from loopsched.scheduler._kernels import _on_axes, _pair, _repeats
+from loopsched.scheduler._kernels import _on_axes, _pair, _repeats, _slid_on_axes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -179,6 +179,8 @@ def grow_front(
     pair_first: Ints,
     pair_second: Ints,
     is_gapless: Ints,
+    slid_first: Ints,
+    slid_second: Ints,
     tensor_axes: Ints,
     is_indexed: Ints,
     weight: Ints,
@@ -243,7 +245,26 @@ def grow_front(
             for d in range(n_dims):
                 code += low[d] * radix[d]
             if not is_guaranteed:
-                n_steps = _add(front, n_steps, within, room, moved, code)
+                moved = 0  # the sums so far are of whole sweeps: no more than what is loaded
+                for t in range(n_tensors):
+                    moved += (
+                        weight[t]
+                        * _repeats(low, t, run[t], pieces, is_indexed)
+                        * _slid_on_axes(
+                            total,
+                            slid_first,
+                            slid_second,
+                            low,
+                            t,
+                            slides[t],
+                            tensor_axes,
+                            axis_dims,
+                            axis_stride,
+                            axis_start,
+                        )
+                    )
+                if within == 0 or front[1, within - 1] > moved:
+                    n_steps = _add(front, n_steps, within, room, moved, code)
                 continue
             _windows(
                 low,

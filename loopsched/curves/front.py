@@ -88,8 +88,9 @@ def traffic_curve(problem: Problem, *, policy: Policy = "explicit") -> Curve:
                 front, n_steps, at * base, box, run, slides, tables.pieces, tables.n_extents,
                 radix, tables.axis_dims, tables.axis_stride, tables.axis_start, tables.total,
                 total_bound, tables.largest, largest_bound, tables.pair_first,
-                tables.pair_second, tables.is_gapless, tables.tensor_axes, tables.is_indexed,
-                tables.weight, tables.element_bytes, logs, policy == "lru",
+                tables.pair_second, tables.is_gapless, tables.slid_first, tables.slid_second,
+                tables.tensor_axes, tables.is_indexed, tables.weight, tables.element_bytes,
+                logs, policy == "lru",
             )  # fmt: skip
             nodes += int(seen)
             if not is_done:  # again with more room: what is found remains

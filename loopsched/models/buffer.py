@@ -20,6 +20,7 @@ from loopsched.models.reuse import (
     fit_cut,
     fit_position,
     guaranteed_visits,
+    placed_visits,
     steady_visits,
 )
 from loopsched.models.traffic import Bracket, Moved, Promise, Room, TensorTraffic
@@ -184,9 +185,8 @@ def explicit_traffic(
 ) -> Traffic:
     """Find the traffic of a scratchpad into which tiles are placed.
 
-    A halo is kept for the whole sweep of its window.  Where a stride leaves
-    gaps in a tile, its neighbours' neighbours share elements, too, and keeping
-    those takes more room than a tile: there the figure is a lower bound.
+    Of a tile, what the next one of the same sweep shares with it is kept, and no more:
+    where a stride leaves gaps that later tiles fill, those load what is between.
 
     Raises
     ------
@@ -197,7 +197,7 @@ def explicit_traffic(
     if fit is None:
         raise ScheduleError("not even the operands of one point fit into the scratchpad")
     visits = {
-        tensor.name: steady_visits(view, tensor, fit, slides=halo_reuse)
+        tensor.name: placed_visits(view, tensor, fit, slides=halo_reuse)
         for tensor in room.held(view.problem)
     }
     return _traffic(view, room, fit, visits, is_placed=True)

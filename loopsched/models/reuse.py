@@ -9,7 +9,9 @@ Derived here from the nest itself, after model.md of the project's design notes:
   the *reuse window*: the parts of two consecutive bodies that are touched
   between two uses of an element.
 
-`steady_visits` takes the reuse between bodies for granted once the body fits.
+`placed_visits` is what a scratchpad loads that keeps, of the tile before, what the next
+one shares with it.  `steady_visits` takes the reuse between bodies for granted once the
+body fits, whole sweeps of a window included.
 `guaranteed_visits` grants it only where the whole of two consecutive bodies
 fits, which is enough for any order of accesses in an LRU cache.
 `certain_visits` charges a visit only where more than the capacity is touched, in
@@ -90,7 +92,16 @@ def run_outside(view: View, tensor: Tensor, upto: int) -> Run:
     return Run(tuple(inner), upto, None)
 
 
+def placed_visits(view: View, tensor: Tensor, upto: int, *, slides: bool) -> int:
+    """Count the elements that a scratchpad loads: of the tile before, it keeps what it is told."""
+    run = run_outside(view, tensor, upto)
+    if slides and run.slide:
+        return view.slid_elems(tensor, run.stop)
+    return view.visits_elems(tensor, run.stop)
+
+
 def steady_visits(view: View, tensor: Tensor, upto: int, *, slides: bool) -> int:
+    """Count the elements that a cache brings in if all that could stay does."""
     run = run_outside(view, tensor, upto)
     return view.visits_elems(tensor, run.stop - (1 if slides and run.slide else 0))
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from loopsched.footprint import Extremes, axis_extremes, segment_lengths, segments
+from loopsched.footprint import Extremes, axis_extremes, axis_slid, segment_lengths, segments
 from loopsched.nest import Schedule
 from loopsched.problem import Axis, Problem, Tensor
 
@@ -262,6 +262,24 @@ class View:
                 if dim not in indexed:
                     visits *= self.n_pieces(dim, upto)
             self._known[key] = visits
+        return self._known[key]
+
+    def slid_elems(self, tensor: Tensor, upto: int) -> int:
+        """Sum what each visit to the region inside ``upto`` cuts adds to the one before.
+
+        The last of these cuts slides the tensor's window; instances keep their own halos.
+        """
+        key = ("slid", tensor.name, upto)
+        if key not in self._known:
+            dim = self.cuts[upto - 1].dim
+            (axis,) = (axis for axis in tensor.axes if dim in axis.dims)
+            chains = tuple(
+                tuple(cut.extent for cut in self._split_chain(name, upto)) for name in axis.dims
+            )
+            sizes = tuple(self.sizes[name] for name in axis.dims)
+            slid = axis_slid(axis, sizes, chains, axis.dims.index(dim))
+            whole = self.axis_extremes(axis, upto).total
+            self._known[key] = self.visits_elems(tensor, upto) * slid // whole if whole else 0
         return self._known[key]
 
     def _total(self, axis: Axis, upto: int, apart: str | None) -> int:

@@ -42,6 +42,42 @@ def _gappy_count(
 
 
 @jit
+def _added(
+    first: int,
+    c1: int,
+    n1: int,
+    c2: int,
+    n2: int,
+    before: int,
+    step: int,
+    size: int,
+    marks: Ints,
+    stamp: int,
+) -> int:
+    """Count what a piece adds to the one ``step`` positions before it, of ``before`` instead of n1.
+
+    ``marks`` gets two stamps, this one and the one before.
+    """
+    if _is_unbroken(c1, n1, c2, n2) and _is_unbroken(c1, before, c2, n2):
+        end = first + c1 * (n1 - 1) + c2 * (n2 - 1) + 1
+        begin = max(first, first - step + c1 * (before - 1) + c2 * (n2 - 1) + 1)
+        return _stretch_count(begin, max(0, end - begin), size)
+    for i in range(before):
+        for j in range(n2):
+            marks[c1 * i + c2 * j] = stamp - 1
+    count = 0
+    for i in range(n1):
+        for j in range(n2):
+            at = step + c1 * i + c2 * j
+            if size >= 0 and not 0 <= first - step + at < size:
+                continue
+            if marks[at] < stamp - 1:
+                marks[at] = stamp
+                count += 1
+    return count
+
+
+@jit
 def axis_table(
     outer1: Ints,
     extents1: Ints,
@@ -55,8 +91,9 @@ def axis_table(
 ) -> None:
     """Tabulate an axis ``c1*i + c2*j + offset`` clipped to ``[0, size)``.
 
-    ``out`` gets five rows: the sum over all pieces, the largest piece, bounds
-    for a pair of pieces along either dimension, whether a piece is unbroken.
+    ``out`` gets seven rows: the sum over all pieces, the largest piece, bounds
+    for a pair of pieces along either dimension, whether a piece is unbroken, the
+    sum of what pieces add to the ones before them along either dimension.
     ``size`` is -1 where nothing is clipped.
     """
     longest1 = outer1[:, 1].max()
@@ -67,7 +104,7 @@ def axis_table(
         for b in range(len(extents2)):
             e1, e2 = extents1[a], extents2[b]
             at = a * len(extents2) + b
-            total, largest = 0, 0
+            total, largest, slid1, slid2 = 0, 0, 0, 0
             for p in range(outer1.shape[0]):
                 x = outer1[p, 0]
                 while x < outer1[p, 0] + outer1[p, 1]:
@@ -85,6 +122,19 @@ def axis_table(
                                 count = _gappy_count(first, c1, n1, c2, n2, size, marks, stamp)
                             total += count
                             largest = max(largest, count)
+                            new1, new2 = count, count
+                            if x > outer1[p, 0]:
+                                stamp += 2
+                                new1 = _added(
+                                    first, c1, n1, c2, n2, e1, c1 * e1, size, marks, stamp
+                                )
+                            if y > outer2[q, 0]:
+                                stamp += 2
+                                new2 = _added(
+                                    first, c2, n2, c1, n1, e2, c2 * e2, size, marks, stamp
+                                )
+                            slid1 += new1
+                            slid2 += new2
                             y += e2
                     x += e1
             out[0, at] = total
@@ -101,6 +151,7 @@ def axis_table(
                     both = min(both, size)
                 out[2 + along, at] = min(both, 2 * largest)
             out[4, at] = 1 if _is_unbroken(c1, e1, c2, e2) else 0
+            out[5, at], out[6, at] = slid1, slid2
 
 
 @jit
@@ -237,6 +288,35 @@ def _on_axes(
 
 
 @jit
+def _slid_on_axes(
+    total: Ints,
+    slid_first: Ints,
+    slid_second: Ints,
+    index: Ints,
+    t: int,
+    slide: int,
+    tensor_axes: Ints,
+    axis_dims: Ints,
+    axis_stride: Ints,
+    axis_start: Ints,
+) -> int:
+    """Multiply the sums over the axes of a tensor whose window slides along a dimension."""
+    product = 1
+    for a in range(tensor_axes[t], tensor_axes[t + 1]):
+        d1, d2 = axis_dims[a, 0], axis_dims[a, 1]
+        at = axis_start[a] + index[d1] * axis_stride[a]
+        if d2 >= 0:
+            at += index[d2]
+        if slide >= 0 and d1 == slide:
+            product *= slid_first[at]
+        elif slide >= 0 and d2 == slide:
+            product *= slid_second[at]
+        else:
+            product *= total[at]
+    return product
+
+
+@jit
 def _repeats(index: Ints, t: int, run: Ints, pieces: Ints, is_indexed: Ints) -> int:
     product = 1
     for d in range(pieces.shape[0]):
@@ -316,6 +396,8 @@ def best_body(
     pair_first: Ints,
     pair_second: Ints,
     is_gapless: Ints,
+    slid_first: Ints,
+    slid_second: Ints,
     tensor_axes: Ints,
     is_indexed: Ints,
     weight: Ints,
@@ -532,8 +614,17 @@ def best_body(
                 cost += (
                     weight[t]
                     * _repeats(index, t, run, pieces, is_indexed)
-                    * _on_axes(
-                        total, index, t, slide, tensor_axes, axis_dims, axis_stride, axis_start
+                    * _slid_on_axes(
+                        total,
+                        slid_first,
+                        slid_second,
+                        index,
+                        t,
+                        slide,
+                        tensor_axes,
+                        axis_dims,
+                        axis_stride,
+                        axis_start,
                     )
                 )
             if cost < incumbent:

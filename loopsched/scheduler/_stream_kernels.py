@@ -31,17 +31,20 @@ def _prepare(
     values: Ints,
     sizes: Ints,
     pieces_at: Ints,
-    one_at: int,
+    slid_at: int,
     factors: Ints,
     where: Ints,
 ) -> None:
     """Multiply together all that does not depend on the fast dimension.
 
+    ``values`` are sums over all pieces, from ``slid_at`` on of what pieces add where the
+    window slides along an axis' first dimension, then along its second, pieces, and a 1.
     ``factors[t]``: of the visits' bytes, of the body's, and of the body's with
     the innermost loop's dimension whole.  ``where[t]``: start and step of what
     the fast dimension picks from ``values``, from ``sizes``, and from ``sizes``
     with the innermost loop's dimension whole.
     """
+    one_at = len(values) - 1
     for t in range(len(weight)):
         visits, body, around = weight[t], element_bytes[t], element_bytes[t]
         where[t, 0], where[t, 1] = one_at, 0
@@ -52,8 +55,11 @@ def _prepare(
             # The place of this axis' number, but for the fast dimension's part.
             step = 0
             at = axis_start[a]
-            visit_at, around_at = at, at
-            visit_step, around_step = 0, 0
+            around_at = at
+            around_step = 0
+            slid = 0
+            if slides[t] >= 0:
+                slid = slid_at if d1 == slides[t] else 2 * slid_at if d2 == slides[t] else 0
             for k in range(2):
                 d = d1 if k == 0 else d2
                 if d < 0:
@@ -61,22 +67,18 @@ def _prepare(
                 stride = axis_stride[a] if k == 0 else 1
                 if d == fast:
                     step = stride
-                    if d != slides[t]:
-                        visit_step = stride
                     if d != inner:
                         around_step = stride
                 else:
                     at += index[d] * stride
-                    if d != slides[t]:
-                        visit_at += index[d] * stride
                     if d != inner:
                         around_at += index[d] * stride
             if step:
-                where[t, 0], where[t, 1] = visit_at, visit_step
+                where[t, 0], where[t, 1] = at + slid, step
                 where[t, 2], where[t, 3] = at, step
                 where[t, 4], where[t, 5] = around_at, around_step
             else:
-                visits *= values[visit_at]
+                visits *= values[at + slid]
                 body *= sizes[at]
                 around *= sizes[around_at]
         for d in range(len(index)):
@@ -132,7 +134,7 @@ def score_class(
     values: Ints,
     sizes: Ints,
     pieces_at: Ints,
-    one_at: int,
+    slid_at: int,
     constant: int,
     capacity: int,
     is_monotone: bool,
@@ -181,7 +183,7 @@ def score_class(
             values,
             sizes,
             pieces_at,
-            one_at,
+            slid_at,
             factors,
             where,
         )

@@ -70,7 +70,8 @@ def best_body(
         Those of `tables_for`, if outer loops or candidates are fixed.
     is_guaranteed : bool
         Score with the guaranteed traffic of a cache; otherwise that of a
-        scratchpad (the point value of a cache whose tiles are full).
+        scratchpad (with `Tables.with_whole_sweeps`, what a cache brings in if
+        all that could stay does).
     halo_reuse, copies
         Scratchpads only: whether halos stay; 2 if double-buffered.
     below : int, bytes
@@ -109,7 +110,8 @@ def best_body(
     found, chosen, nodes = _kernels.best_body(
         tables.pieces, tables.n_extents, tables.axis_dims, tables.axis_stride, tables.axis_start,
         tables.total, bounds[0], tables.largest, bounds[1], tables.pair_first,
-        tables.pair_second, tables.is_gapless, tables.tensor_axes, tables.is_indexed,
+        tables.pair_second, tables.is_gapless, tables.slid_first, tables.slid_second,
+        tables.tensor_axes, tables.is_indexed,
         weight, tables.element_bytes, rows.actives, rows.runs, rows.slides,
         room.shared_bytes, own, copies, is_guaranteed, min(below + constant, NO_INCUMBENT),
         index,

@@ -197,10 +197,11 @@ class Builder:
     ) -> Body | None:
         chains = tuple(tuple(one[dim] for one in outer) for dim in self.problem.dims)
         is_cache = level.kind == "cache"
+        tables = tables_for(self.problem, chains if outer else None, candidates)
         body = best_body(
             self.problem,
             room_of(self.problem, level),
-            tables=tables_for(self.problem, chains if outer else None, candidates),
+            tables=tables.with_whole_sweeps() if is_cache else tables,
             is_guaranteed=is_cache and self.found.value == "high",
             halo_reuse=is_cache or level.halo_reuse,
             copies=2 if level.double_buffered and not is_cache else 1,

@@ -238,11 +238,7 @@ class Searcher:
         room = room_of(self.problem, level)
         if share_bytes is not None:
             room = replace(room, shared_bytes=min(room.shared_bytes, share_bytes))
-        tables = tables_for(self.problem, chains)
-        found = best_body(
-            self.problem, room, tables=tables, is_guaranteed=self._is_guaranteed(level),
-            **_kept(level),
-        )  # fmt: skip
+        found = self._best(level, room, tables_for(self.problem, chains))
         if found is None and share_bytes is not None:
             return self.body(level, chains)
         if found is None:
@@ -252,12 +248,17 @@ class Searcher:
 
     def best_inside(self, level: Level, tables: Tables) -> Body | None:
         """Find the best body of a level among given extents; None if none fits."""
-        found = best_body(
-            self.problem, room_of(self.problem, level), tables=tables,
-            is_guaranteed=self._is_guaranteed(level), **_kept(level),
-        )  # fmt: skip
+        found = self._best(level, room_of(self.problem, level), tables)
         self.nodes += found.nodes if found else 0
         return found
+
+    def _best(self, level: Level, room: Room, tables: Tables) -> Body | None:
+        is_guaranteed = self._is_guaranteed(level)
+        if level.kind == "cache" and not is_guaranteed:
+            tables = tables.with_whole_sweeps()
+        return best_body(
+            self.problem, room, tables=tables, is_guaranteed=is_guaranteed, **_kept(level)
+        )
 
     def least_body(
         self,

@@ -102,7 +102,7 @@ def least_tables(
     return replace(
         tables, total=total, largest=largest, pair_first=pair_first, pair_second=pair_second,
         is_gapless=gapless,
-    )  # fmt: skip
+    ).with_whole_sweeps()  # fmt: skip
 
 
 def cuts_evenly(problem: Problem) -> bool:

@@ -120,12 +120,16 @@ class Stream:
         tables = self.tables
         self.classes, self.rows = _classes(problem, tables)
         one = np.ones(1, dtype=np.int64)
-        self._values = np.concatenate((tables.total, tables.pieces.ravel(), one))
-        filler = np.ones(tables.pieces.size, dtype=np.int64)
-        self._sizes = np.concatenate((tables.largest, filler, one))
+        self._values = np.concatenate(
+            (tables.total, tables.slid_first, tables.slid_second, tables.pieces.ravel(), one)
+        )
+        self._sizes = np.ones_like(self._values)
+        self._sizes[: len(tables.largest)] = tables.largest
         self._is_monotone = _is_monotone(tables)
         width = tables.pieces.shape[1]
-        self._pieces_at = len(tables.total) + width * np.arange(len(problem.dims), dtype=np.int64)
+        self._pieces_at = 3 * len(tables.total) + width * np.arange(
+            len(problem.dims), dtype=np.int64
+        )
         counts = [int(count) for count in tables.n_extents]
         radix = [prod(counts[at + 1 :]) for at in range(len(counts))]
         self._base = prod(counts)
@@ -248,7 +252,7 @@ class Stream:
             index, slow, fast, inner, self.rows.runs[at], self.rows.slides[at], tables.n_extents,
             self._radix, tables.axis_dims, tables.axis_stride, tables.axis_start,
             tables.tensor_axes, tables.is_indexed, tables.weight, tables.element_bytes,
-            self._values, self._sizes, self._pieces_at, len(self._values) - 1, tables.constant,
+            self._values, self._sizes, self._pieces_at, len(tables.total), tables.constant,
             self.capacity_bytes, self._is_monotone, best, counts, bins, out, codes,
         )  # fmt: skip
         return int(written), bool(is_done)

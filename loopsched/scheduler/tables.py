@@ -66,6 +66,9 @@ class Tables:
         For each choice on an axis: the sum over all pieces, the largest piece,
         the bound for two pieces next to each other along either dimension, and
         whether a piece is unbroken.
+    slid_first, slid_second : flat arrays
+        The sum over all pieces if, along either dimension, each keeps what it
+        shares with the one before.
     tensor_axes : array (tensors + 1,)
         Axes of tensor t are those from ``tensor_axes[t]`` to the next.
     is_indexed : array (tensors, dims)
@@ -88,11 +91,30 @@ class Tables:
     pair_first: Ints
     pair_second: Ints
     is_gapless: Ints
+    slid_first: Ints
+    slid_second: Ints
     tensor_axes: Ints
     is_indexed: Ints
     weight: Ints
     element_bytes: Ints
     constant: int
+
+    def with_whole_sweeps(self) -> Tables:
+        """Let a window that slides keep all that its sweep has touched, not the last tile alone.
+
+        What a cache may keep at best, and the least that a scratchpad loads.
+        """
+        import numpy as np
+
+        slid = self.slid_first.copy(), self.slid_second.copy()
+        for axis, (first, second) in enumerate(self.axis_dims):
+            rows, columns = int(self.n_extents[first]), int(self.axis_stride[axis])
+            at = slice(int(self.axis_start[axis]), int(self.axis_start[axis]) + rows * columns)
+            totals = self.total[at].reshape(rows, columns)
+            slid[0][at] = np.broadcast_to(totals[:1], totals.shape).ravel()
+            if second >= 0:
+                slid[1][at] = np.broadcast_to(totals[:, :1], totals.shape).ravel()
+        return replace(self, slid_first=slid[0], slid_second=slid[1])
 
 
 def tables_for(
@@ -157,7 +179,7 @@ def tables_for(
             flat.append(list(parts))
         offsets.append(len(axis_dims))
     none = np.zeros(0, dtype=np.int64)  # scalars have no axes
-    numbers = [np.concatenate([none, *(parts[k] for parts in flat)]) for k in range(5)]
+    numbers = [np.concatenate([none, *(parts[k] for parts in flat)]) for k in range(7)]
     output = problem.output_tensor
     return Tables(
         problem=problem,
@@ -172,6 +194,8 @@ def tables_for(
         pair_first=numbers[2],
         pair_second=numbers[3],
         is_gapless=numbers[4],
+        slid_first=numbers[5],
+        slid_second=numbers[6],
         tensor_axes=np.array(offsets, dtype=np.int64),
         is_indexed=np.array(
             [[t.is_indexed_by(dim) for dim in problem.dims] for t in problem.tensors],
@@ -274,10 +298,10 @@ def _with_uneven(
         pieces = ((0, size),)
         if others and axis.dims[0] != dim:
             found = np.stack(_axis_numbers(axis, pieces, choices, outer, every))
-            numbers = found.reshape(5, len(choices), longest).swapaxes(1, 2)
+            numbers = found.reshape(7, len(choices), longest).swapaxes(1, 2)
         else:
             found = np.stack(_axis_numbers(axis, outer, every, pieces, choices))
-            numbers = found.reshape(5, longest, len(choices))
+            numbers = found.reshape(7, longest, len(choices))
         numbers[4] *= -1  # unbroken is better; of all others, less
         smallest = classes[-1]
         for row in range(longest - 1, -1, -1):
@@ -295,7 +319,7 @@ def _axis_numbers(
     first: tuple[int, ...],
     outer_second: tuple[tuple[int, int], ...],
     second: tuple[int, ...],
-) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+) -> tuple[Ints, ...]:
     import numpy as np
 
     from loopsched.scheduler._kernels import axis_table
@@ -305,8 +329,9 @@ def _axis_numbers(
         size = sum(length for _, length in outer_first)
         pair = np.minimum(2 * largest, largest[0])
         ones = np.ones_like(largest)
-        return np.full_like(largest, size), largest, pair, pair, ones
-    shape = (5, len(first) * len(second))
+        total = np.full_like(largest, size)
+        return total, largest, pair, pair, ones, total, total
+    shape = (7, len(first) * len(second))
     numbers = np.zeros(shape, dtype=np.int64)
     terms = axis.terms
     axis_table(
@@ -320,7 +345,7 @@ def _axis_numbers(
         -1 if axis.size is None else axis.size,
         numbers,
     )
-    return numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]
+    return tuple(numbers)
 
 
 def tables_for_cuts(problem: Problem, cuts: Mapping[str, tuple[tuple[int, int], ...]]) -> Tables:

@@ -9,7 +9,7 @@ function explicitTraffic(view, room, hasHaloReuse, isDoubleBuffered) {
   if (fit === null) {
     throw new LoopschedError("not even the operands of one point fit into the scratchpad");
   }
-  const visits = room.held.map((tensor) => steadyVisits(view, tensor, fit, hasHaloReuse));
+  const visits = room.held.map((tensor) => placedVisits(view, tensor, fit, hasHaloReuse));
   return trafficOf(view, room, fit, visits, true);
 }
 

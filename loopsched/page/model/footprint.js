@@ -177,6 +177,39 @@ function newExtremes(axis, sizes, chains) {
   return extremes(total, largest, smallest);
 }
 
+/** Sum what pieces add on an axis where each keeps what it shares with the one before. */
+function axisSlid(axis, sizes, chains, along) {
+  const begins = new Set(segments(sizes[along], chains[along].slice(0, -1)).map(([at]) => at));
+  const factor = axis.factors[along];
+  const extent = chains[along][chains[along].length - 1];
+  const known = new Map();
+  let total = 0;
+  for (const places of combinations(axis.dims.map((_, i) => segments(sizes[i], chains[i])))) {
+    const first = places.reduce((at, [begin], i) => at + axis.factors[i] * begin, axis.offset);
+    const shape = places.map(([, length]) => length);
+    const isFirst = begins.has(places[along][0]);
+    const key = `${shape}|${isFirst}`;
+    if (!known.has(key)) {
+      const now = reach(axis.factors, shape);
+      shape[along] = extent;
+      known.set(key, isFirst ? now : without(now, reach(axis.factors, shape), factor * extent));
+    }
+    const added = known.get(key);
+    total += axis.size === null ? added.count : clippedCount(added, first, axis.size);
+  }
+  return BigInt(total);
+}
+
+/** Leave out of what is reached what another region reaches that begins so much before. */
+function without(now, earlier, shift) {
+  const { span } = now;
+  const before = new Float64Array(span + 1);
+  for (let x = 0; x < span; x++) {
+    before[x + 1] = before[x] + (now.marks[x] && !earlier.marks[x + shift] ? 1 : 0);
+  }
+  return { before, span, count: before[span] };
+}
+
 function extremes(total, largest, smallest) {
   return { total: BigInt(total), largest: BigInt(largest), smallest: BigInt(smallest) };
 }

@@ -54,6 +54,12 @@ function runOutside(view, tensor, upto) {
   return { inner, stop, slide: null };
 }
 
+/** Visits of a scratchpad that keeps, of the tile before, what it is told. */
+function placedVisits(view, tensor, upto, slides) {
+  const run = runOutside(view, tensor, upto);
+  return slides && run.slide ? view.slidElems(tensor, run.stop) : view.visitsElems(tensor, run.stop);
+}
+
 /** Visits where the reuse between bodies is granted once the body fits. */
 function steadyVisits(view, tensor, upto, slides) {
   const run = runOutside(view, tensor, upto);

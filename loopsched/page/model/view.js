@@ -161,6 +161,20 @@ class View {
     });
   }
 
+  /** Sum what each visit to the region inside `upto` cuts adds to the one before. */
+  slidElems(tensor, upto) {
+    return this.once(`s ${tensor.number} ${upto}`, () => {
+      const { dim } = this.cuts[upto - 1];
+      const a = tensor.axes.findIndex((axis) => axis.dims.includes(dim));
+      const axis = tensor.axes[a];
+      const chains = axis.dims.map((d) => this.splitChain(d, upto).map((cut) => cut.extent));
+      const sizes = axis.dims.map((d) => this.problem.sizes[d]);
+      const slid = axisSlid(axis, sizes, chains, axis.dims.indexOf(dim));
+      const whole = this.axisExtremes(tensor, a, upto).total;
+      return whole ? (this.visitsElems(tensor, upto) * slid) / whole : 0n;
+    });
+  }
+
   total(tensor, a, upto, apart) {
     const axis = tensor.axes[a];
     if (apart < 0 || !axis.dims.includes(apart)) return this.axisExtremes(tensor, a, upto).total;
