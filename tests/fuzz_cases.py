@@ -92,7 +92,7 @@ def _conv(rng: Random) -> str:
     groups = 2 if size["c"] % 2 == 0 and size["k"] % 2 == 0 and rng.random() < 0.3 else 1
     stride = (rng.choice([1, 1, 2, 3]), rng.choice([1, 1, 2]))
     dilation = (rng.choice([1, 1, 2, 3]), 1)
-    pads = [rng.choice([0, 0, 0, 1, 2]) for _ in range(4)]
+    pads = [rng.choice([0, 0, 1, 2]) for _ in range(4)]
     if size["q"] == size["s"] == 1:
         pads[2:] = [0, 0]
     rows = (size["p"] - 1) * stride[0] + (size["r"] - 1) * dilation[0] + 1
@@ -224,7 +224,11 @@ def _machine(
     ``units`` is how many of a unit there are in one of the next outer, at most;
     ``has_inner`` puts further units without a level of their own into the innermost.
     """
-    sizes = sorted((body_bytes(rng, problem) for _ in range(n_shared + n_own)), reverse=True)
+    sizes = [body_bytes(rng, problem)]
+    while len(sizes) < n_shared + n_own:  # much larger, or just so
+        near = sizes[-1] + rng.randint(0, 3)
+        sizes.append(near if rng.random() < 0.4 else body_bytes(rng, problem))
+    sizes.sort(reverse=True)
     levels = [Level("DRAM", "memory", None)]
     count = 1
     for at, size in enumerate(sizes):

@@ -365,7 +365,7 @@ def _search_line(rng: Random, given: bool = False, **options: object) -> str:
     if given:
         nests = list(all_nests(problem, units_of(problem, arch)))
         words.append(spelled(constraints(rng, problem, arch, nests)))
-    if rng.random() < 0.2:
+    if rng.random() < 0.5:
         words.append("is_listed=True")
     return f"searched({', '.join(words)})"
 

@@ -133,16 +133,12 @@ def test_constrained_bounds(
     _is_bounded(problem, arch, objective, worth, Constraints(tiles=tiles))
 
 
-def _crash() -> tuple[Problem, Arch, Constraints]:
-    problem = conv2d(n=1, c=1, k=1, h=5, w=1, r=3, s=1, stride=(2, 1), element_bytes=1)
-    given = Constraints(before=(("P", "R"),), prefix="R:3 R:2")
-    return problem, machine(level("L1", "scratchpad", 9), units=2), given
-
-
 @pytest.mark.xfail(strict=True, raises=RuntimeError, reason="found by the soak of issue 11")
 def test_a_prefix_against_an_order_is_built_around() -> None:
     """The builder finds no order for a block that has to begin with R, and cuts P, too."""
-    problem, arch, given = _crash()
+    problem = conv2d(n=1, c=1, k=1, h=5, w=1, r=3, s=1, stride=(2, 1), element_bytes=1)
+    arch = machine(level("L1", "scratchpad", 9), units=2)
+    given = Constraints(before=(("P", "R"),), prefix="R:3 R:2")
     with bounds_alone():
         assert str(search(problem, arch, constraints=given).schedule).startswith("R:3 R:2")
 
@@ -153,6 +149,18 @@ def test_a_prefix_may_lie_in_a_later_block() -> None:
     given = Constraints(extents=(("K", "L2", 3, 2**62),), prefix="M:4 K:3")
     arch = machine(level("L2", "scratchpad", 58), level("L1", "cache", 33))
     assert searched(gemm(m=4, n=2, k=3), arch, ("dram_bytes",), given).faults == ()
+
+
+@pytest.mark.xfail(strict=True, reason="found by the soak of issue 11")
+def test_a_list_cut_in_two_is_the_same_list() -> None:
+    """Both run the same items in the same order; the promise of one is 54, of the other 36."""
+    problem = gemm(m=1, n=5, k=2).with_element_bytes({"A": 1, "B": 2, "C": 2})
+    arch = machine(level("L1", "cache", 17), units=3)
+    one, two = (
+        evaluate(problem, parse_schedule(notation, problem), arch).dram_bytes
+        for notation in ("N:5@SM K:2", "N:5@SM N:2@SM K:2")
+    )
+    assert one == two
 
 
 # Promises -----------------------------------------------------------------------------
