@@ -114,7 +114,7 @@ def searched(
     given: Constraints | None = None,
     *,
     is_listed: bool = False,
-    reductions: bool = False,
+    reductions: bool = True,
 ) -> Outcome:
     """Hold searches for some objectives against every nest of the machine.
 

@@ -20,6 +20,7 @@ from math import comb, factorial, prod
 from loopsched import Constraints, Loop, Problem, Schedule, evaluate
 from loopsched.arch import Arch
 from loopsched.errors import ScheduleError
+from loopsched.models.machine import roles
 from loopsched.notation import parse_schedule
 
 Nest = tuple[Loop, ...]
@@ -55,13 +56,14 @@ def _merged(left: list[list[tuple[str, int]]]) -> Iterator[tuple[tuple[str, int]
                 yield (chain[0], *rest)
 
 
-def units_of(problem: Problem, arch: Arch, *, reductions: bool = False) -> list[Unit]:
+def units_of(problem: Problem, arch: Arch, *, reductions: bool = True) -> list[Unit]:
     """List the units that can share work, outermost first, with the dims they may share.
 
     Parameters
     ----------
     reductions : bool
-        Whether units inside a scratchpad may share the sum of one element, too.
+        Whether units inside a scratchpad that holds the output may share the sum of one
+        element, too.
     """
     found = []
     around = 1
@@ -72,6 +74,7 @@ def units_of(problem: Problem, arch: Arch, *, reductions: bool = False) -> list[
     for unit, count in counts:
         outside = [level for level in arch.caches if level.instances < count]
         adds_up = reductions and bool(outside) and outside[-1].kind == "scratchpad"
+        adds_up = adds_up and outside[-1].may_hold(*roles(problem, problem.output_tensor))
         if count > around:
             found.append((unit, problem.dims if adds_up else problem.parallel_dims))
         around = count

@@ -74,8 +74,8 @@ def test_the_search_finds_the_least_of_every_space() -> None:
             assert found is not None
             smallest = getattr(least, objective)[value]
             assert found.value <= smallest * (1 + 1e-12)
+            assert found.proven or found.listed
             if cuts_evenly(problem):
-                assert found.proven
                 assert found.value == pytest.approx(smallest, rel=1e-12)
             if found.proven:
                 assert found.gap == 0
@@ -112,7 +112,7 @@ def _least_is_found(problem: Problem, arch: Arch, objective: Objective) -> None:
     least = least_of(problem, arch)
     assert least is not None
     found = search(problem, arch, objective=objective).certificate
-    assert found.proven
+    assert found.proven or found.listed
     assert found.value == pytest.approx(getattr(least, objective)["high"], rel=1e-12)
 
 

@@ -55,7 +55,6 @@ MIXED = machine(level("L2", "scratchpad", 18), level("L1", "cache", 17))
 PADS = caches(10, 5, kind="scratchpad")
 
 
-@pytest.mark.xfail(strict=True, reason="issue 11, item 1")
 @pytest.mark.parametrize(
     ("problem", "arch", "notation", "moved"),
     [
@@ -74,14 +73,12 @@ def test_uneven_cuts_inside_the_first_level(
     _is_bounded(problem, arch, "dram_bytes", moved)
 
 
-@pytest.mark.xfail(strict=True, reason="issue 11, item 1")
 def test_a_second_loop_of_a_dimension_in_one_buffer() -> None:
     nest = parse_schedule("P:5 P:3 R:2 P:2", WINDOWS)
     assert evaluate(WINDOWS, nest, caches(6)).dram_bytes == 17
     _is_bounded(WINDOWS, caches(6), "dram_bytes", 17)
 
 
-@pytest.mark.xfail(strict=True, reason="issue 11, item 1")
 def test_a_curve_knows_uneven_cuts() -> None:
     nest = parse_schedule("P:5 P:3 R:2 P:2", WINDOWS)
     assert traffic(WINDOWS, nest, capacity_bytes=6).promised_bytes == 17
@@ -116,7 +113,6 @@ SLIDING = affine(
 THROUGH = machine(level("L2", "cache", 51, write_policy="through"), level("L1", "scratchpad", 40))
 
 
-@pytest.mark.xfail(strict=True, reason="issue 11, item 2")
 @pytest.mark.parametrize(
     ("problem", "arch", "objective", "tiles", "notation", "worth"),
     [
@@ -133,7 +129,6 @@ def test_constrained_bounds(
     _is_bounded(problem, arch, objective, worth, Constraints(tiles=tiles))
 
 
-@pytest.mark.xfail(strict=True, raises=RuntimeError, reason="found by the soak of issue 11")
 def test_a_prefix_against_an_order_is_built_around() -> None:
     """The builder finds no order for a block that has to begin with R, and cuts P, too."""
     problem = conv2d(n=1, c=1, k=1, h=5, w=1, r=3, s=1, stride=(2, 1), element_bytes=1)
@@ -174,7 +169,6 @@ def _is_promise(fault: Any) -> bool:
     return fault.kind == "promise" or "sees=all" in fault.detail
 
 
-@pytest.mark.xfail(strict=True, reason="issue 11, item 3")
 def test_units_inside_units_promise_what_is_simulated() -> None:
     nested = machine(
         level("L2", "cache", 12),
@@ -208,7 +202,6 @@ def test_units_side_by_side_each_ask_for_a_passing_tensor() -> None:
     _keeps(gemm(m=1, n=4, k=2, element_bytes=1), "K:2 N:4@SM", held)
 
 
-@pytest.mark.xfail(strict=True, reason="issue 11, item 5")
 def test_gapped_windows_in_a_scratchpad_are_counted_exactly() -> None:
     """Kept is the tile before, not all that the sweep has loaded."""
     problem = affine({"P": 5, "R": 4}, {"w": "P-1<4", "y": "P+3*R"}, element_bytes=2)
@@ -218,7 +211,6 @@ def test_gapped_windows_in_a_scratchpad_are_counted_exactly() -> None:
 # Fusion -------------------------------------------------------------------------------
 
 
-@pytest.mark.xfail(strict=True, reason="issue 11, item 6")
 def test_a_fused_pair_holds_one_tile_at_a_time() -> None:
     chain = [
         conv2d(c=3, k=2, h=7, w=4, r=2, s=1, padding=(0, 1, 2, 2), name="l0"),
@@ -231,7 +223,6 @@ def test_a_fused_pair_holds_one_tile_at_a_time() -> None:
 # The space is the machine's -----------------------------------------------------------
 
 
-@pytest.mark.xfail(strict=True, reason="issue 11, the space: every unit at every level")
 def test_all_units_share_the_work() -> None:
     own = Level("L1", "cache", 32, instances=2, unit="SM", bandwidth_bytes_per_s=1e6)
     nested = Arch("m", (Level("M", "memory", None), own), Compute("PE", 4, 1.0, 1.0, RATES))

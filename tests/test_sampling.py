@@ -43,7 +43,7 @@ class TestExhaustive:
         space = space_of(GEMM, SMALL)
         ranks = sorted(rank(evaluate(GEMM, nest, SMALL), objective) for nest in schedules(space))
         found = search(GEMM, SMALL, objective=objective, strategy="exhaustive", top=3)
-        assert found.certificate.proven
+        assert found.certificate.listed
         assert found.certificate.nodes == found.certificate.space_size == space.size()
         best = (found, *found.alternatives)
         assert [rank(one.evaluation, objective) for one in best] == ranks[:3]

@@ -38,8 +38,8 @@ from loopsched.scheduler.blocks import Block, compose
 from loopsched.scheduler.body import NO_INCUMBENT, Body, best_body
 from loopsched.scheduler.enumerate import schedules
 from loopsched.scheduler.items import Items, Pace, best_items, refined_items
-from loopsched.scheduler.least import cuts_evenly, least_tables
-from loopsched.scheduler.ranking import Ranking
+from loopsched.scheduler.least import least_tables
+from loopsched.scheduler.ranking import Ranking, is_whole
 from loopsched.scheduler.result import (
     Certificate,
     Objective,
@@ -133,7 +133,7 @@ class Searcher:
         return min(floor, best), best <= floor
 
     def run_all(self, space: Space, floor: float) -> bool:
-        """Score every schedule of a small space; returns whether none can be better."""
+        """Score every schedule of a small space; returns whether that was all."""
         nests = list(schedules(space))
         units = nested_units(self.arch)
         if self.objective == "time":  # most are slower for their compute time alone
@@ -146,7 +146,7 @@ class Searcher:
             self.consider(nest)
             if self._worth(nest) <= floor:
                 break
-        return cuts_evenly(self.problem) or self.best <= floor
+        return True
 
     def _worth(self, schedule: Schedule) -> float:
         found = self.found.get(schedule)
@@ -671,8 +671,8 @@ def exact_search(space: Space, *, objective: Objective, value: Value, top: int) 
         return constrained_search(space, objective=objective, value=value, top=top)
     searcher = Searcher(space, objective, value)
     floor, proven = searcher.run()
-    if not proven and space.size() <= MAX_LISTED:
-        proven = searcher.run_all(space, floor)
+    listed = not proven and space.size() <= MAX_LISTED and searcher.run_all(space, floor)
+    proven = proven or searcher.best <= floor or (listed and is_whole(space))
     schedule, evaluation = searcher.ranked()[0]
     behind: list[tuple[Schedule, Evaluation]] = []
     if top > 1:
@@ -682,6 +682,6 @@ def exact_search(space: Space, *, objective: Objective, value: Value, top: int) 
     best = objective_value(evaluation, objective, value)
     return Result(
         space.problem, space.arch, objective, "exact", schedule, evaluation,
-        Certificate(proven, best if proven else floor, best, searcher.nodes, space),
+        Certificate(proven, best if proven else floor, best, searcher.nodes, space, listed),
         tuple(Scored(s, e) for s, e in behind[: top - 1]),
     )  # fmt: skip

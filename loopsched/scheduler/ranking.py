@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from loopsched.errors import ConstraintError, EmptySpaceError, ScheduleError
 from loopsched.models.buffer import QUICK
 from loopsched.nest import Schedule
+from loopsched.scheduler.least import cuts_evenly
 from loopsched.scheduler.result import (
     Certificate,
     Objective,
@@ -103,14 +104,26 @@ class Ranking:
             )
         _, _, schedule, evaluation = self.best[0]
         value = objective_value(evaluation, self.objective, self.value)
-        proven = is_complete or value <= floor
+        proven = value <= floor or (is_complete and is_whole(space))
         certificate = Certificate(
-            proven, value if proven else floor, value, self.n_scored + nodes, space
+            proven, value if proven else floor, value, self.n_scored + nodes, space, is_complete
         )
         return Result(
             space.problem, space.arch, self.objective, strategy, schedule, evaluation, certificate,
             tuple(Scored(s, e) for _, _, s, e in self.best[1:]),
         )  # fmt: skip
+
+
+def is_whole(space: Space) -> bool:
+    """Whether a space holds the best of all that the machine can run within the constraints.
+
+    Its blocks have one loop of a dimension each.  A second one may be better
+    where cuts are uneven, in a list of items, or where constraints keep the
+    loop from the extent that it wants.
+    """
+    if not space.constraints.is_free:
+        return space.size() == 1
+    return not space.spatial and cuts_evenly(space.problem)
 
 
 def free_bound(space: Space, objective: Objective, value: Value) -> float:

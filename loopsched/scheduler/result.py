@@ -25,7 +25,8 @@ class Certificate:
     Parameters
     ----------
     proven : bool
-        No schedule of the space has a smaller value of the objective.
+        No schedule that the machine can run, within the constraints, has a smaller
+        value of the objective, however many loops of a dimension it has.
     lower_bound : float
         In the objective's unit: no schedule of the space is below it.
     value : float
@@ -34,6 +35,9 @@ class Certificate:
         Partial choices looked at.
     space : Space
         What was searched.
+    listed : bool
+        Every schedule of the space was scored: none with one loop of a
+        dimension in each block is better.
     """
 
     proven: bool
@@ -41,6 +45,7 @@ class Certificate:
     value: float
     nodes: int
     space: Space
+    listed: bool = False
 
     @property
     def space_size(self) -> int:

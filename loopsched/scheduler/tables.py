@@ -248,7 +248,7 @@ def multiples(size: int, extent: int) -> tuple[int, ...]:
     Examples
     --------
     >>> multiples(10, 3)
-    (10, 9, 6, 3)
+    (10, 6, 3)
     """
     whole = -(-size // extent)
     found = {min(size, extent * many) for many in trip_classes((whole,))}
