@@ -11,6 +11,7 @@ from loopsched.bounds.communication import communication_bound
 from loopsched.footprint import tensor_bytes
 from loopsched.models.buffer import EFFORT, Traffic, explicit_traffic, lru_traffic
 from loopsched.models.compute import compute_steps
+from loopsched.models.filters import Asked, asked_of_all, asked_through
 from loopsched.models.machine import (
     data_type_of,
     instances_inside,
@@ -299,6 +300,7 @@ def level_traffic(
     """
     inward: list[LevelTraffic] = []
     behind: LevelTraffic | Accesses | None = None
+    asked: Asked | None = None
     for level in reversed(arch.caches):
         view = view_of(
             problem,
@@ -306,7 +308,9 @@ def level_traffic(
             instances=instances_inside(arch, level, lanes),
             own_units=own_units(arch, level),
         )
-        behind = _one_level(view, level, behind or _accesses(view), effort)
+        asked = asked or asked_of_all(view)
+        behind = _one_level(view, level, behind or _accesses(view), effort, asked)
+        asked = asked_through(view, behind.own.room, level, asked, behind.promised)
         inward.append(behind)
     return tuple(reversed(inward))
 
@@ -325,7 +329,7 @@ def _accesses(view: View) -> Accesses:
 
 
 def _one_level(
-    view: View, level: Level, inner: LevelTraffic | Accesses, effort: int
+    view: View, level: Level, inner: LevelTraffic | Accesses, effort: int, asked: Asked
 ) -> LevelTraffic:
     room = room_of(view.problem, level)
     if level.kind == "scratchpad":
@@ -333,7 +337,7 @@ def _one_level(
             view, room, halo_reuse=level.halo_reuse, double_buffered=level.double_buffered
         )
     else:
-        own = lru_traffic(view, room, effort=effort)
+        own = lru_traffic(view, room, effort=effort, asked=asked)
     writes_through = level.write_policy == "through" and level.accumulate == "level"
     return LevelTraffic(own, inner, room.passing, writes_through)
 

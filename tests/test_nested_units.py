@@ -10,7 +10,6 @@ from model_cases import random_case
 from loopsched.arch import Arch, Compute, Level
 from loopsched.builders import gemm
 from loopsched.errors import InputError
-from loopsched.models.traffic import Bracket
 from loopsched.notation import parse_schedule
 from loopsched.reasons import explain
 from loopsched.score import evaluate
@@ -31,8 +30,9 @@ def test_items_of_a_unit_are_shared_by_the_units_in_it() -> None:
     score = evaluate(problem, nest, arch)
     assert simulate(problem, nest, arch=arch).level("L2").bytes == 76
     seen = simulate(problem, nest, arch=arch, sees="all").level("L2").bytes
-    assert score.level("L2").moved.bytes == Bracket.exact(seen)
-    assert score.level("L2").moved.promised_bytes == seen == 80
+    moved = score.level("L2").moved
+    assert moved.bytes.low == seen == 80
+    assert seen <= moved.bytes.high <= moved.promised_bytes
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -15,6 +15,7 @@ from typing import Literal
 
 from loopsched.errors import ScheduleError, nearest
 from loopsched.footprint import tensor_bytes
+from loopsched.models.filters import ALWAYS, Asked
 from loopsched.models.reuse import (
     certain_visits,
     fit_cut,
@@ -85,13 +86,14 @@ class Finder:
     is_placed: bool
     visits: Mapping[str, int]
     effort: int
+    asked: Asked | None
 
     def tensors(self) -> dict[str, TensorTraffic]:
         """Bracket each tensor's traffic."""
         if self.is_placed:
             brackets = {name: Bracket.exact(count) for name, count in self.visits.items()}
         else:
-            brackets = _cache_visits(self.view, self.room, self.visits, self.effort)
+            brackets = _cache_visits(self.view, self.room, self.visits, self.effort, self.asked)
         problem = self.view.problem
         found = {}
         for tensor in self.room.held(problem):
@@ -203,38 +205,89 @@ def explicit_traffic(
     return _traffic(view, room, fit, visits, is_placed=True)
 
 
-def lru_traffic(view: View, room: Room, *, effort: int = EFFORT) -> Traffic:
-    """Bracket the traffic of a cache that evicts the least recently used."""
+def lru_traffic(
+    view: View, room: Room, *, effort: int = EFFORT, asked: Asked | None = None
+) -> Traffic:
+    """Bracket the traffic of a cache that evicts the least recently used.
+
+    ``asked`` is what the levels inside let it see; without, it sees every access.
+    """
     fit = fit_cut(view, room)
-    visits = promised_visits(view, room, fit)
+    visits = _closed_visits(view, room, fit)
+    if asked is not None and asked.is_filtered:
+        visits = _filtered(view, room, fit, visits, asked)
+    fit = len(view.cuts) if fit is None else fit
+    return _traffic(view, room, fit, visits, is_placed=False, effort=effort, asked=asked)
+
+
+def _closed_visits(
+    view: View, room: Room, fit: int | None, asked: Asked | None = None
+) -> dict[str, int]:
+    visits = promised_visits(view, room, fit, asked.anew if asked else None)
     is_whole = fit is not None and fit <= view.boundary
     is_merged = fit is None and any(cut.is_parallel for cut in view.cuts)
     if is_merged or not (is_whole or view.is_aligned):
         # Not what the closed form speaks of: waves end within an iteration, or what
         # one wave needs at a time does not fit.
-        visits = _raised(view, room, visits)
-    fit = len(view.cuts) if fit is None else fit
-    return _traffic(view, room, fit, visits, is_placed=False, effort=effort)
+        visits = _raised(view, room, visits, asked)
+    return visits
 
 
-def _raised(view: View, room: Room, visits: Mapping[str, int]) -> dict[str, int]:
+def _filtered(
+    view: View, room: Room, fit: int | None, visits: dict[str, int], asked: Asked
+) -> dict[str, int]:
+    """Raise what holds for a cache that sees all to what holds behind the levels inside."""
+    if fit is None or fit_position(view, fit) > asked.whole:
+        certain = dict(asked.visits)  # tiles come in at once that no body here holds
+    else:
+        closed = _closed_visits(view, room, fit, asked)
+        certain = {
+            t.name: min(closed[t.name], asked.most(view, t)) for t in room.held(view.problem)
+        }
+    return {name: max(count, certain[name]) for name, count in visits.items()}
+
+
+def _raised(
+    view: View, room: Room, visits: Mapping[str, int], asked: Asked | None
+) -> dict[str, int]:
     """Raise what a closed form finds to what holds for waves that run on."""
-    from loopsched.models.replay import is_within, replay
+    from loopsched.models.replay import is_within
 
-    replayed = replay(view, room, PROMISE_EFFORT, enough=visits)
-    high = replayed.high if replayed else None
-    if high is None or not is_within(high, visits):
-        alone = _each_alone(view, room)
-        high = {name: min(count, (high or alone)[name]) for name, count in alone.items()}
+    high = _replayed(view, room, PROMISE_EFFORT, asked, visits)
+    if len(high) < len(visits) or not is_within(high, visits):
+        alone = _each_alone(view, room, asked.anew if asked else None)
+        high = {name: min(count, high.get(name, count)) for name, count in alone.items()}
     return {name: max(count, high[name]) for name, count in visits.items()}
 
 
-def promised_visits(view: View, room: Room, fit: int | None = None) -> dict[str, int]:
+def _replayed(
+    view: View,
+    room: Room,
+    effort: int,
+    asked: Asked | None,
+    enough: Mapping[str, int] | None = None,
+) -> dict[str, int]:
+    """Bound tensors by replays of bodies that ask for all of each anew, as far as they tell."""
+    from loopsched.models.replay import replay
+
+    found: dict[str, int] = {}
+    inmost = asked.inmost(view) if asked else {}
+    limits = {t.name: inmost.get(t.name, ALWAYS) for t in room.held(view.problem)}
+    for limit in dict.fromkeys(limits.values()):
+        replayed = replay(view, room, effort, enough, limit)
+        high = (replayed.high if replayed else None) or {}
+        found |= {name: count for name, count in high.items() if limits[name] == limit}
+    return found
+
+
+def promised_visits(
+    view: View, room: Room, fit: int | None = None, anew: Mapping[str, int] | None = None
+) -> dict[str, int]:
     """Count the elements that a cache brings in at most, waves ending with whole iterations."""
     fit = fit_cut(view, room) if fit is None else fit
     if fit is None:  # nothing is ever reused for certain
         return {t.name: view.visits_elems(t, len(view.cuts)) for t in room.held(view.problem)}
-    return guaranteed_visits(view, room, fit)
+    return guaranteed_visits(view, room, fit, anew)
 
 
 def _traffic(
@@ -245,6 +298,7 @@ def _traffic(
     *,
     is_placed: bool,
     effort: int = 0,
+    asked: Asked | None = None,
 ) -> Traffic:
     problem = view.problem
     promised = {}
@@ -255,12 +309,12 @@ def _traffic(
         else:
             promised[tensor.name] = Promise(moved, 0)
     held = sum(view.footprint_bytes(tensor, fit) for tensor in room.held(problem))
-    finder = Finder(view, room, is_placed, visits, effort)
+    finder = Finder(view, room, is_placed, visits, effort, asked)
     return Traffic(promised, fit_position(view, fit), held, finder)
 
 
 def _cache_visits(
-    view: View, room: Room, promised: Mapping[str, int], effort: int
+    view: View, room: Room, promised: Mapping[str, int], effort: int, asked: Asked | None
 ) -> dict[str, Bracket]:
     """Bracket the elements of each tensor that a cache brings in."""
     tensors = room.held(view.problem)
@@ -279,15 +333,17 @@ def _cache_visits(
         found = narrower(slices, whole) if whole and slices else whole or slices
         if found is not None:
             low = {name: max(count, found.low[name]) for name, count in low.items()}
-        if found is not None and found.high is not None:
-            high = {name: min(count, found.high[name]) for name, count in high.items()}
+        most = (found.high if found is not None else None) or {}
+        if asked is not None and asked.is_filtered:
+            most = {} if asked.whole < ALWAYS else _replayed(view, room, effort, asked)
+        high = {name: min(count, most.get(name, count)) for name, count in high.items()}
     return {
         name: Bracket(low[name], min(max(point[name], low[name]), high[name]), high[name])
         for name in low
     }
 
 
-def _each_alone(view: View, room: Room) -> dict[str, int]:
+def _each_alone(view: View, room: Room, anew: Mapping[str, int] | None) -> dict[str, int]:
     """Bound what instances in lock-step bring in, each in its share of the room.
 
     Between two uses of an element by one instance, the others go through steps
@@ -296,4 +352,4 @@ def _each_alone(view: View, room: Room) -> dict[str, int]:
     units = frozenset(loop.level for loop in view.inner_loops if loop.level is not None)
     alone = view_of(view.problem, view.schedule, own_units=units | view.own_units)
     n = math.prod(max(1, view.instances.get(unit, 1)) for unit in units)
-    return promised_visits(alone, room.divided(n))
+    return promised_visits(alone, room.divided(n), anew=anew)

@@ -29,6 +29,7 @@ import numpy as np
 from loopsched.footprint import footprint_elems, is_clipped, n_segments
 from loopsched.models import _replay_kernels as kernels
 from loopsched.models.cells import MOST_ENTRIES, AxisCells, axis_cells
+from loopsched.models.filters import ALWAYS
 from loopsched.problem import Axis, Problem, Tensor
 
 if TYPE_CHECKING:
@@ -100,7 +101,11 @@ class Item:
 
 
 def replay(
-    view: View, room: Room, budget: int, enough: Mapping[str, int] | None = None
+    view: View,
+    room: Room,
+    budget: int,
+    enough: Mapping[str, int] | None = None,
+    inmost: int = ALWAYS,
 ) -> Replayed | None:
     """Replay a nest as deeply as a budget allows.
 
@@ -113,6 +118,8 @@ def replay(
     enough : mapping of str to int, optional
         Elements of each tensor; stop where ``high`` is not above them, and leave
         ``point`` out.
+    inmost : int, optional
+        Loop position inside which no body begins; then none is a single point either.
 
     Returns
     -------
@@ -127,6 +134,9 @@ def replay(
     found: Replayed | None = None
     spent = 0
     for depth in nest.depths():
+        is_point = depth == nest.deepest
+        if inmost < ALWAYS and depth and (is_point or nest.loops[depth - 1].position >= inmost):
+            break
         if depth < nest.deepest and not nest.may_fit(depth, room):
             continue
         cost = sum(nest.boxes(item, depth) for item in items) * len(view.problem.tensors)

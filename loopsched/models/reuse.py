@@ -20,7 +20,7 @@ any order, since the last one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from loopsched.footprint import axis_count, is_clipped, reach, segment_lengths, tensor_bytes
@@ -106,14 +106,26 @@ def steady_visits(view: View, tensor: Tensor, upto: int, *, slides: bool) -> int
     return view.visits_elems(tensor, run.stop - (1 if slides and run.slide else 0))
 
 
-def guaranteed_visits(view: View, room: Room, fit: int) -> dict[str, int]:
-    """Take the best body: fewest bytes in all, with only guaranteed reuse."""
+def guaranteed_visits(
+    view: View, room: Room, fit: int, anew: Mapping[str, int] | None = None
+) -> dict[str, int]:
+    """Take the best body: fewest bytes in all, with only guaranteed reuse.
+
+    A body inside the loop positions ``anew`` may ask for nothing that an earlier one
+    asked for: only what stays until its last use is kept (`loopsched.models.filters`).
+    """
     tensors = room.held(view.problem)
     weight = {t.name: t.element_bytes * (1 + (t.name == view.problem.output)) for t in tensors}
     best: dict[str, int] | None = None
     least = 0
     for upto in range(fit, len(view.cuts) + 1):
-        visits = {t.name: _guaranteed_at(view, room, t, upto) for t in tensors}
+        position = fit_position(view, upto)
+        visits = {
+            t.name: _lasting_at(view, room, t, upto)
+            if anew is not None and position > anew[t.name]
+            else _guaranteed_at(view, room, t, upto)
+            for t in tensors
+        }
         total = sum(weight[name] * count for name, count in visits.items())
         if best is None or total < least:
             best, least = visits, total
@@ -135,6 +147,43 @@ def _guaranteed_at(view: View, room: Room, tensor: Tensor, upto: int) -> int:
     return view.visits_elems(tensor, upto)
 
 
+def _lasting_at(view: View, room: Room, tensor: Tensor, upto: int) -> int:
+    """Grant the reuse that holds whatever the levels inside keep.
+
+    That of a run of equal bodies, in each of which they ask for the same or for nothing;
+    of a window's halo if all bodies that touch an element fit together.
+    """
+    run = run_outside(view, tensor, upto)
+    is_steady = bool(run.inner) and _is_steady(view, run.inner)
+    if is_steady and room.fits(window_bytes(view, room, upto, run.inner)):
+        return view.visits_elems(tensor, run.stop)
+    if run.slide and not run.inner and is_gapless(view, tensor, run.slide, upto):
+        many = _n_touching(view, tensor, run.slide, upto)
+        if room.fits(window_bytes(view, room, upto, (run.slide,), many)):
+            return view.visits_elems(tensor, run.stop - 1, apart=run.slide.dim)
+    return view.visits_elems(tensor, upto)
+
+
+def _is_steady(view: View, run: tuple[Cut, ...]) -> bool:
+    """Whether the bodies of a run are alike: one dimension, alone on its axes, in equal pieces."""
+    dim = run[0].dim
+    axes = [axis for tensor in view.problem.tensors for axis in tensor.axes if dim in axis.dims]
+    if any(cut.dim != dim for cut in run) or not all(axis.is_plain for axis in axes):
+        return False
+    upto = view.cuts.index(run[0]) + 1
+    lengths = segment_lengths(view.sizes[dim], tuple(cut.extent for cut in view.chain(dim, upto)))
+    return len(run) == 1 or len(lengths) == 1
+
+
+def _n_touching(view: View, tensor: Tensor, slide: Cut, upto: int) -> int:
+    """Count the bodies of a sweep that may touch one element."""
+    extents = view.extents(upto)
+    (axis,) = (axis for axis in tensor.axes if slide.dim in axis.dims)
+    width = sum(c * (extents[dim] - 1) for dim, c in axis.terms)
+    (step,) = (c * extents[dim] for dim, c in axis.terms if dim == slide.dim)
+    return width // step + 1
+
+
 def is_gapless(view: View, tensor: Tensor, slide: Cut, upto: int) -> bool:
     """Whether a body touches an unbroken stretch where the window slides.
 
@@ -152,8 +201,10 @@ def _is_unbroken(axis: Axis, extents: Mapping[str, int]) -> bool:
     return bits.bit_count() == bits.bit_length()
 
 
-def window_bytes(view: View, room: Room, upto: int, between: tuple[Cut, ...]) -> dict[str, int]:
-    """Bound what two consecutive bodies touch, for each tensor.
+def window_bytes(
+    view: View, room: Room, upto: int, between: tuple[Cut, ...], many: int = 2
+) -> dict[str, int]:
+    """Bound what two consecutive bodies touch, or more of them, for each tensor.
 
     Parameters
     ----------
@@ -164,33 +215,34 @@ def window_bytes(view: View, room: Room, upto: int, between: tuple[Cut, ...]) ->
         The cuts whose steps lead from one body to the next.
     """
     return {
-        tensor.name: _pair_bytes(view, tensor, upto, between) for tensor in room.held(view.problem)
+        tensor.name: _pair_bytes(view, tensor, upto, between, many)
+        for tensor in room.held(view.problem)
     }
 
 
-def _pair_bytes(view: View, tensor: Tensor, upto: int, between: tuple[Cut, ...]) -> int:
+def _pair_bytes(view: View, tensor: Tensor, upto: int, between: tuple[Cut, ...], many: int) -> int:
     one = view.footprint_bytes(tensor, upto)
     indexed = view.indexed[tensor.name]
     if not any(cut.dim in indexed for cut in between):
         return one
     if len(between) > 1 or view.cuts[upto - 1] is not between[0]:
-        return 2 * one
+        return many * one
     elems = 1
     for axis in tensor.axes:
-        elems *= _pair_on_axis(view, axis, upto, between[0].dim)
-    return min(2 * one, elems * tensor.element_bytes)
+        elems *= _pair_on_axis(view, axis, upto, between[0].dim, many)
+    return min(many * one, elems * tensor.element_bytes)
 
 
-def _pair_on_axis(view: View, axis: Axis, upto: int, dim: str) -> int:
-    """Bound what two neighbouring pieces of a dimension touch on an axis."""
+def _pair_on_axis(view: View, axis: Axis, upto: int, dim: str, many: int) -> int:
+    """Bound what neighbouring pieces of a dimension touch on an axis."""
     one = view.axis_extremes(axis, upto).largest
     if dim not in axis.dims:
         return one
     extents = view.extents(upto)
     around = min((cut.extent for cut in view.chain(dim, upto - 1)), default=view.sizes[dim])
-    extents[dim] = min(2 * extents[dim], around)
+    extents[dim] = min(many * extents[dim], around)
     both = axis_count(replace(axis, size=None), {}, extents) * view.n_copies(axis, upto)
-    return min(2 * one, both, axis.size or both)
+    return min(many * one, both, axis.size or both)
 
 
 def certain_visits(view: View, room: Room, tensor: Tensor) -> int:
@@ -201,21 +253,20 @@ def certain_visits(view: View, room: Room, tensor: Tensor) -> int:
     iteration of ``r``; since its last use all other iterations have run.  If
     they touch more than the room, the whole region is fetched anew each time.
     """
-    once = view.visits_elems(tensor, view.boundary)  # items start cold
-    if any(cut.is_parallel for cut in view.cuts):
-        return once
-    best = once
+    regions = (view.boundary, *certain_cuts(view, room, tensor))  # items start cold
+    return max(view.visits_elems(tensor, upto) for upto in regions)
+
+
+def certain_cuts(view: View, room: Room, tensor: Tensor) -> Iterator[int]:
+    """List the regions, by their number of cuts, that are fetched anew at each visit."""
+    if any(cut.is_parallel for cut in view.cuts) or tensor.name in dict(room.own_bytes):
+        return
     own = {_moving(view, axis)[0] for axis in tensor.axes if len(_moving(view, axis)) == 1}
     for upto in range(view.boundary, len(view.cuts)):
-        cut = view.cuts[upto]
-        if cut.dim not in own or tensor.name in dict(room.own_bytes):
-            continue
-        others = _least_between(view, room, upto)
-        if others is None:
-            continue
-        if others + tensor.element_bytes > room.shared_bytes:
-            best = max(best, view.visits_elems(tensor, upto))
-    return best
+        if view.cuts[upto].dim in own:
+            others = _least_between(view, room, upto)
+            if others is not None and others + tensor.element_bytes > room.shared_bytes:
+                yield upto
 
 
 def _least_between(view: View, room: Room, upto: int) -> int | None:

@@ -52,12 +52,15 @@ class InnerLoop:
         Which list of items it belongs to; None: temporal.
     level : str or None
         The unit whose instances run that list.
+    position : int
+        Position of the loop in the schedule.
     """
 
     dim: str
     extent: int
     group: int | None
     level: str | None
+    position: int
 
 
 @dataclass(frozen=True)
@@ -416,7 +419,7 @@ def _split(
             chains[loop.dim] += (step,)
         else:
             number = group if loop.is_spatial else None
-            inner.append(InnerLoop(loop.dim, step, number, loop.level))
+            inner.append(InnerLoop(loop.dim, step, number, loop.level, position))
     return chains, tuple(inner)
 
 

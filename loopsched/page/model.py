@@ -18,6 +18,7 @@ PARTS = (
     "walk",
     "replay",
     "slices",
+    "filters",
     "buffer",
     "compute",
     "machine",

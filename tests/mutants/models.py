@@ -53,19 +53,19 @@ _reuse.broken(
 _reuse.broken(
     "slide-never",
     "no halo stays in a scratchpad",
-    "return view.visits_elems(tensor, run.stop - (1 if slides and run.slide else 0))",
-    "return view.visits_elems(tensor, run.stop)",
+    "    if slides and run.slide:\n        return view.slid_elems",
+    "    if slides and not run.slide:\n        return view.slid_elems",
 )
 _reuse.broken(
     "window-counted-once",
     "between two bodies only one of them takes room",
-    "        return 2 * one\n",
+    "        return many * one\n",
     "        return one\n",
 )
 _reuse.broken(
     "pair-is-one-piece",
     "two neighbouring pieces touch what one does",
-    "extents[dim] = min(2 * extents[dim], around)",
+    "extents[dim] = min(many * extents[dim], around)",
     "extents[dim] = min(extents[dim], around)",
 )
 _reuse.broken(

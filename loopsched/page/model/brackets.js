@@ -62,7 +62,7 @@ function newTensorBrackets(problem, level, effort) {
 }
 
 /** Brackets of the elements of each held tensor that a buffer brings in. */
-function ownBrackets({ view, room, visits, isPlaced }, effort) {
+function ownBrackets({ view, room, visits, isPlaced, asked }, effort) {
   if (isPlaced) return visits.map((count) => eachPart(() => count));
   let low = room.held.map((tensor) => certainVisits(view, room, tensor));
   let high = visits;
@@ -75,7 +75,11 @@ function ownBrackets({ view, room, visits, isPlaced }, effort) {
     if (whole) point = whole.point; // slices know too little of each other
     const found = whole && slices ? narrower(slices, whole) : whole || slices;
     if (found) low = low.map((count, i) => bigLarger(count, found.low[i]));
-    if (found && found.fits) high = high.map((count, i) => bigSmaller(count, found.anew[i]));
+    let most = found && found.fits ? found.anew : visits;
+    if (isFiltered(asked)) {
+      most = asked.whole < Infinity ? visits : replayed(view, room, effort, asked);
+    }
+    high = high.map((count, i) => (most[i] === null ? count : bigSmaller(count, most[i])));
   }
   return low.map((least, i) => ({
     low: least,

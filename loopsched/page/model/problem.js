@@ -53,6 +53,7 @@ function newTensor(tensor, number, output, at) {
     offset: axis.offset,
     size: axis.size === undefined ? null : axis.size,
     isCompound: axis.terms.length > 1,
+    isPlain: axis.terms.length === 1 && (axis.offset || 0) === 0 && !axis.size,
     extremes: new Map(),
   }));
   const indexed = new Array(at.size).fill(false);

@@ -28,8 +28,12 @@ function narrower(coarse, fine) {
   return { low, point: fine.point, anew, fits: coarse.fits || fine.fits };
 }
 
-/** Replay a nest as deeply as a budget allows; null if not even the outermost bodies can be. */
-function replay(view, room, budget, enough = null) {
+/**
+ * Replay a nest as deeply as a budget allows; null if not even the outermost bodies can be.
+ *
+ * No body begins inside the loop position `inmost`; then none is a single point either.
+ */
+function replay(view, room, budget, enough = null, inmost = Infinity) {
   const items = itemsOf(view);
   if (items === null) return null;
   const nest = new Nest(view, items);
@@ -37,6 +41,9 @@ function replay(view, room, budget, enough = null) {
   let found = null;
   let spent = 0;
   for (const depth of nest.depths()) {
+    if (inmost < Infinity && depth) {
+      if (depth === nest.deepest || nest.loops[depth - 1].position >= inmost) break;
+    }
     if (depth < nest.deepest && !nest.mayFit(depth, room)) continue;
     let cost = 0;
     for (const item of items) cost += nest.boxes(item, depth);

@@ -66,13 +66,23 @@ function steadyVisits(view, tensor, upto, slides) {
   return view.visitsElems(tensor, run.stop - (slides && run.slide ? 1 : 0));
 }
 
-/** Visits of each held tensor for the best body, with only guaranteed reuse. */
-function guaranteedVisits(view, room, fit) {
+/**
+ * Visits of each held tensor for the best body, with only guaranteed reuse.
+ *
+ * A body inside the loop positions `anew`, by tensor number, may ask for nothing that an
+ * earlier one asked for: only what stays until its last use is kept.
+ */
+function guaranteedVisits(view, room, fit, anew) {
   const weights = room.held.map((tensor) => tensor.width * (tensor.isOutput ? 2n : 1n));
   let best = null;
   let least = 0n;
   for (let upto = fit; upto <= view.cuts.length; upto++) {
-    const visits = room.held.map((tensor) => guaranteedAt(view, room, tensor, upto));
+    const position = fitPosition(view, upto);
+    const visits = room.held.map((tensor) =>
+      anew && position > anew[tensor.number]
+        ? lastingAt(view, room, tensor, upto)
+        : guaranteedAt(view, room, tensor, upto)
+    );
     const total = bigSum(visits.map((count, i) => weights[i] * count));
     if (best === null || total < least) [best, least] = [visits, total];
     const steady = room.held.map((t, i) => weights[i] * steadyVisits(view, t, upto, true));
@@ -95,6 +105,42 @@ function guaranteedAt(view, room, tensor, upto) {
   return view.visitsElems(tensor, upto);
 }
 
+/** Grant the reuse that holds whatever the levels inside keep. */
+function lastingAt(view, room, tensor, upto) {
+  const run = runOutside(view, tensor, upto);
+  if (run.inner.length && isSteady(view, run.inner)) {
+    if (fits(room, windowBytes(view, room, upto, run.inner))) {
+      return view.visitsElems(tensor, run.stop);
+    }
+  }
+  if (run.slide && !run.inner.length && isGapless(view, tensor, run.slide, upto)) {
+    const many = nTouching(view, tensor, run.slide, upto);
+    if (fits(room, windowBytes(view, room, upto, [run.slide], many))) {
+      return view.visitsElems(tensor, run.stop - 1, run.slide.dim);
+    }
+  }
+  return view.visitsElems(tensor, upto);
+}
+
+/** Whether the bodies of a run are alike: one dimension, alone on its axes, equal pieces. */
+function isSteady(view, run) {
+  const { dim } = run[0];
+  for (const { axes } of view.problem.tensors) {
+    for (const axis of axes) if (axis.dims.includes(dim) && !axis.isPlain) return false;
+  }
+  if (run.some((cut) => cut.dim !== dim)) return false;
+  const extents = view.chain(dim, view.cuts.indexOf(run[0]) + 1).map((cut) => cut.extent);
+  return run.length === 1 || segmentLengths(view.problem.sizes[dim], extents).size === 1;
+}
+
+/** Bodies of a sweep that may touch one element. */
+function nTouching(view, tensor, slide, upto) {
+  const extents = view.extents(upto);
+  const { dims, factors } = tensor.axes.find((axis) => axis.dims.includes(slide.dim));
+  const width = dims.reduce((sum, d, i) => sum + factors[i] * (extents[d] - 1), 0);
+  return quotient(width, factors[dims.indexOf(slide.dim)] * extents[slide.dim]) + 1;
+}
+
 /** Whether a body touches an unbroken stretch where the window slides. */
 function isGapless(view, tensor, slide, upto) {
   const extents = view.extents(upto);
@@ -109,53 +155,57 @@ function isUnbroken(axis, extents) {
   return reached.count === reached.span;
 }
 
-/** Bound what two consecutive bodies touch, for each held tensor. */
-function windowBytes(view, room, upto, between) {
-  return room.held.map((tensor) => pairBytes(view, tensor, upto, between));
+/** Bound what two consecutive bodies touch, or more of them, for each held tensor. */
+function windowBytes(view, room, upto, between, many = 2) {
+  return room.held.map((tensor) => pairBytes(view, tensor, upto, between, many));
 }
 
-function pairBytes(view, tensor, upto, between) {
+function pairBytes(view, tensor, upto, between, many) {
   const one = view.footprintBytes(tensor, upto);
   if (!between.some((cut) => tensor.indexed[cut.dim])) return one;
-  if (between.length > 1 || view.cuts[upto - 1] !== between[0]) return 2n * one;
+  if (between.length > 1 || view.cuts[upto - 1] !== between[0]) return BigInt(many) * one;
   let elems = 1n;
   tensor.axes.forEach((_, a) => {
-    elems *= pairOnAxis(view, tensor, a, upto, between[0].dim);
+    elems *= pairOnAxis(view, tensor, a, upto, between[0].dim, many);
   });
-  return bigSmaller(2n * one, elems * tensor.width);
+  return bigSmaller(BigInt(many) * one, elems * tensor.width);
 }
 
-/** Bound what two neighbouring pieces of a dimension touch on an axis. */
-function pairOnAxis(view, tensor, a, upto, d) {
+/** Bound what neighbouring pieces of a dimension touch on an axis. */
+function pairOnAxis(view, tensor, a, upto, d, many) {
   const axis = tensor.axes[a];
   const one = view.axisExtremes(tensor, a, upto).largest;
   if (!axis.dims.includes(d)) return one;
   const extents = view.extents(upto);
   const around = smallestExtent(view.chain(d, upto - 1), view.problem.sizes[d]);
-  extents[d] = Math.min(2 * extents[d], around);
+  extents[d] = Math.min(many * extents[d], around);
   const both = BigInt(axisCount(axis, null, extents, null)) * view.nCopies(axis, upto);
-  return bigSmaller(bigSmaller(2n * one, both), axis.size ? BigInt(axis.size) : both);
+  return bigSmaller(bigSmaller(BigInt(many) * one, both), axis.size ? BigInt(axis.size) : both);
 }
 
 /** Visits whose data has certainly been evicted since the last one. */
 function certainVisits(view, room, tensor) {
-  const once = view.visitsElems(tensor, view.boundary); // items start cold
-  if (view.cuts.some((cut) => cut.isParallel)) return once;
-  let best = once;
+  // Items start cold.
+  return [view.boundary, ...certainCuts(view, room, tensor)]
+    .map((upto) => view.visitsElems(tensor, upto))
+    .reduce(bigLarger);
+}
+
+/** The regions, by their number of cuts, that are fetched anew at each visit. */
+function certainCuts(view, room, tensor) {
+  if (view.cuts.some((cut) => cut.isParallel) || room.own.has(tensor.number)) return [];
   const own = new Set();
   for (const axis of tensor.axes) {
     const moving = movingDims(view, axis);
     if (moving.length === 1) own.add(moving[0]);
   }
-  if (room.own.has(tensor.number)) return best;
+  const found = [];
   for (let upto = view.boundary; upto < view.cuts.length; upto++) {
     if (!own.has(view.cuts[upto].dim)) continue;
     const others = leastBetween(view, room, upto);
-    if (others !== null && others + tensor.width > room.shared) {
-      best = bigLarger(best, view.visitsElems(tensor, upto));
-    }
+    if (others !== null && others + tensor.width > room.shared) found.push(upto);
   }
-  return best;
+  return found;
 }
 
 /** Bound from below what all iterations but one of a cut touch; null if there is but one. */

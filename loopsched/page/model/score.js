@@ -57,10 +57,13 @@ function evaluate(problemData, scheduleData, archData, options = {}) {
 function levelTraffic(problem, schedule, arch, lanes) {
   const found = [];
   let inner = null;
+  let asked = null;
   for (const level of [...arch.caches].reverse()) {
     const instances = instancesInside(arch, level, lanes);
     const view = viewOf(problem, schedule, instances, ownUnits(arch, level));
-    inner = oneLevel(problem, view, level, inner || accessesOf(view));
+    asked = asked || askedOfAll(view);
+    inner = oneLevel(problem, view, level, inner || accessesOf(view), asked);
+    asked = askedThrough(view, inner.room, level, asked, inner);
     found.unshift(inner);
   }
   return found;
@@ -76,12 +79,12 @@ function accessesOf(view) {
   return { promised, isAccesses: true };
 }
 
-function oneLevel(problem, view, level, inner) {
+function oneLevel(problem, view, level, inner, asked) {
   const room = roomOf(problem, level);
   const own =
     level.kind === "scratchpad"
       ? explicitTraffic(view, room, level.hasHaloReuse, level.isDoubleBuffered)
-      : lruTraffic(view, room);
+      : lruTraffic(view, room, asked);
   const writesThrough = level.writePolicy === "through" && level.accumulate === "level";
   const promised = problem.tensors.map(({ number }) => {
     if (room.passing.has(number)) return inner.promised[number];

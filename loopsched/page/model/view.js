@@ -301,7 +301,7 @@ function splitSchedule(problem, schedule, ownUnits) {
       return;
     }
     const number = loop.level === null ? null : group;
-    inner.push({ dim: loop.dim, extent: loop.step, group: number, level: loop.level });
+    inner.push({ dim: loop.dim, extent: loop.step, group: number, level: loop.level, position });
   });
   return { chains, inner };
 }
