@@ -97,7 +97,7 @@ def explore(
 
 
 def _search(found: Searched, rows: list[Row]) -> None:
-    with output.Progress(len(found.chosen.numbers)) as progress:
+    with found.progress as progress:
         for some in found.rows:
             rows += some
             progress.step(some[0]["problem"])

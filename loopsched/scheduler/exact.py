@@ -12,9 +12,10 @@ import math
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import permutations
+from itertools import islice, permutations
 
 from loopsched.arch import Arch, Level
+from loopsched.bounds.communication import communication_bound
 from loopsched.errors import EmptySpaceError, ScheduleError
 from loopsched.footprint import tensor_bytes
 from loopsched.models.buffer import QUICK, promised_visits
@@ -32,6 +33,7 @@ from loopsched.nest import Schedule
 from loopsched.problem import Problem
 from loopsched.scheduler.blocks import Block, compose
 from loopsched.scheduler.body import Body, best_body
+from loopsched.scheduler.effort import COUNTING, SCORING, Budget, Watch
 from loopsched.scheduler.enumerate import schedules
 from loopsched.scheduler.items import Items, Pace, best_items, refined_items
 from loopsched.scheduler.result import (
@@ -45,6 +47,7 @@ from loopsched.scheduler.result import (
 )
 from loopsched.scheduler.space import Space
 from loopsched.scheduler.tables import (
+    is_exhaustive,
     relaxed_tables,
     tables_for,
     trip_classes,
@@ -64,6 +67,12 @@ MAX_LISTED = 32768
 MAX_SCORED = 8192
 MAX_REFINED = 64
 MAX_TRIED = 24
+# Nodes of one body, or of one list of items, before the best so far is taken.
+MAX_BODY_NODES = 2**22
+MAX_ITEM_NODES = 2**22
+# Orders of spatial loops that are listed, and that are tried.
+MAX_PERMUTATIONS = 5040
+MAX_ORDERS = 64
 WIDENINGS = (1.0001, 1.001, 1.01, 1.05, 1.2, float("inf"))
 
 
@@ -79,6 +88,10 @@ class Searcher:
         What is minimised.
     spatial : tuple of str
         Dimensions that instances may share.
+    watch : Watch, optional
+        What the work is charged to; it may end the search at any time.
+    floor : float
+        The lower bound that is known so far, for every schedule of the space.
     """
 
     problem: Problem
@@ -86,7 +99,9 @@ class Searcher:
     objective: Objective
     value: Value
     spatial: tuple[str, ...]
+    watch: Watch = field(default_factory=Watch)
     nodes: int = 0
+    floor: float = 0.0
     found: dict[Schedule, Evaluation] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -110,13 +125,20 @@ class Searcher:
 
     def run(self) -> tuple[float, bool]:
         """Search; returns the lower bound and whether it is met."""
-        floor = self._floor()
+        self._raise_floor(self._known_floor())
+        self._raise_floor(self._floor())
         if self.objective == "time" and self.unit:
-            floor = self._items_first(floor)
+            self._raise_floor(self._items_first(self.floor))
         else:
             self._try_memory_first()
+            self._try_starts()
         best = self.best
-        return min(floor, best), best <= floor
+        return min(self.floor, best), best <= self.floor
+
+    def _raise_floor(self, floor: float) -> None:
+        """Note a lower bound that holds for every schedule of the space."""
+        self.floor = max(self.floor, floor)
+        self.watch.settle(self.best, self.floor)
 
     def run_all(self, space: Space, floor: float) -> bool:
         """Score every schedule of a small space; returns whether it was small enough."""
@@ -153,7 +175,7 @@ class Searcher:
             return
         if view_of(self.problem, schedule, instances={self.unit: self.instances}).is_aligned:
             return
-        for other in aligned_orders(schedule, self.unit, self.instances):
+        for other in islice(aligned_orders(schedule, self.unit, self.instances), MAX_ORDERS):
             self._score(other)
         with_barrier = with_barriers(self.problem, schedule, self.unit, self.instances)
         if with_barrier is not None:
@@ -163,9 +185,20 @@ class Searcher:
         # What runs at once may not fit into a scratchpad that instances share.
         with suppress(ScheduleError):
             if schedule not in self.found:
+                if self.found:  # one schedule is scored whatever the budget
+                    self.watch.spend(SCORING)
                 found = evaluate(self.problem, schedule, self.arch, effort=QUICK)
                 self.found[schedule] = found
                 self.best = min(self.best, objective_value(found, self.objective, self.value))
+                self.watch.settle(self.best, self.floor)
+
+    def plain(self) -> None:
+        """Score the nest as it is written, single points innermost."""
+        size = self.problem.size
+        ones = tuple((dim, 1) for dim in size)
+        self._score(compose(self.problem, [Block(tuple(size), ones)]))
+        if not self.found:
+            raise EmptySpaceError(f"problem '{self.problem.name}': nothing fits {self.arch.name}")
 
     def _is_late(self, schedule: Schedule) -> bool:
         """Whether a schedule waits for data, which waves may have brought in twice."""
@@ -209,6 +242,7 @@ class Searcher:
         """Whether the arithmetic of a schedule alone takes longer."""
         if self.objective != "time":
             return False
+        self.watch.spend(COUNTING)
         steps = compute_steps(self.problem, schedule, nested_units(self.arch)).promised
         return steps > time_s * self.rate * (1 + 1e-12)
 
@@ -240,6 +274,8 @@ class Searcher:
             is_guaranteed=self._is_guaranteed(level, is_bound=is_bound),
             halo_reuse=is_cache or level.halo_reuse,
             copies=2 if level.double_buffered and not is_cache else 1,
+            watch=self.watch,
+            most=MAX_BODY_NODES,
         )
         if found is None and share_bytes is not None:
             return self.body(level, chains)
@@ -258,7 +294,7 @@ class Searcher:
         return level.kind == "cache" and self.value == "high" and not own
 
     def _single_points(self, level: Level) -> Body:
-        if level.kind == "scratchpad":
+        if level.kind == "scratchpad" and is_exhaustive(self.problem):
             raise EmptySpaceError(
                 f"problem '{self.problem.name}': nothing fits, the operands of one point need "
                 f"more than level '{level.name}' holds ({level.usable_bytes} B)"
@@ -295,10 +331,35 @@ class Searcher:
             return sum(tensor_bytes(self.problem, tensor) for tensor in held)
         if level.name not in self.least:
             self.least[level.name] = self.body(level, is_bound=True)
-        least = self.least[level.name].bytes
+        body = self.least[level.name]
+        is_least = body.is_least and is_exhaustive(self.problem)
+        least = body.bytes if is_least else self._known_bytes(level)
         if level.is_shared and level.kind == "cache" and not self._fits_at_once(level):
             least = min(least, self._unfitting_bytes(level))
         return least
+
+    def _known_bytes(self, level: Level) -> int:
+        """Bound a level's traffic by what no order of execution avoids."""
+        room = room_of(self.problem, level)
+        least = sum(tensor_bytes(self.problem, tensor) for tensor in room.held(self.problem))
+        is_whole = not room.own_bytes and not room.passing and self._fits_at_once(level)
+        if is_whole and self.value == "high" and not _passes_writes(level):
+            least = max(least, communication_bound(self.problem, room.shared_bytes).bytes)
+        return least
+
+    def _known_floor(self) -> float:
+        """Bound the objective in no time: by the arithmetic and by what no order avoids."""
+        if self.objective == "dram_bytes":
+            return self._known_bytes(self.arch.caches[0])
+        time_s = self._compute_s()
+        energy = self.problem.macs * (self.arch.compute.energy_pj_per_mac or 0.0)
+        for outer, level in zip(self.arch.levels, self.arch.caches, strict=False):
+            least = self._known_bytes(level)
+            both = (outer.energy_pj_per_byte or 0.0) + (level.energy_pj_per_byte or 0.0)
+            energy += least * both
+            if level.bandwidth_bytes_per_s:
+                time_s = max(time_s, least / level.bandwidth_bytes_per_s)
+        return {"time": time_s, "energy": energy, "edp": energy * time_s}[self.objective]
 
     def _fits_at_once(self, level: Level) -> bool:
         """Whether a level has room for one point of each instance, whatever the points."""
@@ -361,7 +422,9 @@ class Searcher:
         """Cut one list's region into items, as if it were the whole problem."""
         sizes = tuple((dim, region[dim]) for dim in self.problem.dims)
         part = replace(self.problem, sizes=sizes)
-        items, nodes = best_items(part, self.spatial, self._pace(0.0))
+        items, nodes = best_items(
+            part, self.spatial, self._pace(0.0), watch=self.watch, most=MAX_ITEM_NODES
+        )
         self.nodes += nodes
         return items
 
@@ -391,12 +454,15 @@ class Searcher:
         }
         extents = tuple((dim, cut[dim]) for dim in trips)
         for inner in self._inside([*chains, cut]):
-            orders = [tuple(trips)] if any_order else distinct_orders(trips, self.instances)
+            orders = [tuple(trips)]
+            if not any_order:
+                orders = list(islice(distinct_orders(trips, self.instances), MAX_ORDERS))
             made = [
                 compose(self.problem, [*blocks, Block(order, extents, self.unit), *inner])
                 for order in orders
             ]
             if len(made) > 1:
+                self.watch.spend(COUNTING * len(made))
                 made.sort(key=lambda schedule: (self._memory_bytes(schedule), str(schedule)))
             self.consider(made[0])
 
@@ -441,16 +507,27 @@ class Searcher:
         Returns a lower bound on the time of every schedule of the space.
         """
         pace = self._pace(floor)
-        items, nodes = best_items(self.problem, self.spatial, pace)
+        items, nodes = best_items(
+            self.problem, self.spatial, pace, watch=self.watch, most=MAX_ITEM_NODES
+        )
         self.nodes += nodes
+        is_least = nodes < MAX_ITEM_NODES and is_exhaustive(self.problem)
+        least = items[0].least_s if is_least else floor
+        self._raise_floor(least)
         for chosen in items:
             self._from_items(chosen)
-        if self.best <= items[0].least_s:
+        if self.best <= least:
+            return self.best
+        self._try_starts()
+        if self.best <= least:
             return self.best
         self._try_memory_first()
-        if self.best <= items[0].least_s:
+        if self.best <= least:
             return self.best
-        return self._close(pace, items[0].least_s)
+        return self._close(pace, least) if is_least else least
+
+    def _try_starts(self) -> None:
+        """Score what textbooks would do, so that nothing simple is better."""
 
     def _close(self, pace: Pace, least: float) -> float:
         """Exclude every other cut into items, or build it; bound what is left."""
@@ -460,15 +537,17 @@ class Searcher:
             )
             if self.best <= pace.floor_s:
                 return self.best
+        self._raise_floor(min(self.best, pace.floor_s))
         settled: set[tuple[tuple[str, int], ...]] = set()
         reached, tried, unsettled = least, 0, float("inf")
         for widening in WIDENINGS:
             limit = min(self.best, least * widening)
             rest, nodes = best_items(
-                self.problem, self.spatial, pace, below_s=limit, collect=MAX_OPEN
-            )
+                self.problem, self.spatial, pace, below_s=limit, collect=MAX_OPEN,
+                watch=self.watch, most=MAX_ITEM_NODES,
+            )  # fmt: skip
             self.nodes += nodes
-            if len(rest) >= MAX_OPEN:
+            if len(rest) >= MAX_OPEN or nodes >= MAX_ITEM_NODES:
                 break
             for chosen in rest:
                 if chosen.extents + chosen.listed in settled or chosen.least_s >= self.best:
@@ -482,6 +561,7 @@ class Searcher:
                     self._from_items(chosen)
                 unsettled = min(unsettled, floor)
             reached = limit
+            self._raise_floor(min(unsettled, max(reached, least), self.best))
             if reached >= self.best:
                 break
         return min(unsettled, max(reached, least), self.best)
@@ -511,10 +591,14 @@ class Searcher:
             halo_reuse=is_cache or level.halo_reuse,
             copies=2 if level.double_buffered and not is_cache else 1,
             below=int(self.best * bandwidth) + 1,
+            watch=self.watch,
+            most=MAX_BODY_NODES,
         )
         if found is None:
             return None
         self.nodes += found.nodes
+        if not found.is_least:
+            return self._level_s(level)
         return found.bytes / bandwidth
 
     def _refined_floor(self, items: Items, pace: Pace) -> float:
@@ -522,7 +606,9 @@ class Searcher:
         size = self.problem.size
         if any(size[dim] > MAX_REFINED for dim, many in items.pieces if many > 1):
             return 0.0
-        least, nodes = refined_items(self.problem, items, pace, below_s=self.best)
+        least, nodes = refined_items(
+            self.problem, items, pace, below_s=self.best, watch=self.watch
+        )
         self.nodes += nodes
         return self.best if least is None else least
 
@@ -551,6 +637,8 @@ class Searcher:
             room_of(self.problem, self.shared[0]),
             tables=tables_for(self.problem, candidates=candidates),
             is_guaranteed=self.value == "high",
+            watch=self.watch,
+            most=MAX_BODY_NODES,
         )
         if body is None:
             return
@@ -580,7 +668,7 @@ def distinct_orders(trips: Extents, instances: int) -> Iterator[tuple[str, ...]]
     [('M', 'N')]
     """
     seen = set()
-    for order in permutations(trips):
+    for order in islice(permutations(trips), MAX_PERMUTATIONS):
         taken = list(zip(order, at_once([trips[dim] for dim in order], instances), strict=True))
         after = tuple((dim, now) for dim, now in taken if now < trips[dim])
         key = (after, frozenset(taken))
@@ -589,25 +677,35 @@ def distinct_orders(trips: Extents, instances: int) -> Iterator[tuple[str, ...]]
             yield order
 
 
-def exact_search(space: Space, *, objective: Objective, value: Value, top: int) -> Result:
+def exact_search(
+    space: Space, *, objective: Objective, value: Value, top: int, watch: Watch | None = None
+) -> Result:
     """Search exactly; see `loopsched.search`."""
+    watch = watch or Watch(Budget().of_exact())
     if not space.constraints.is_free:
         from loopsched.scheduler.constrained import constrained_search
 
-        return constrained_search(space, objective=objective, value=value, top=top)
-    searcher = Searcher(space.problem, space.arch, objective, value, space.spatial)
-    floor, proven = searcher.run()
-    if not proven and space.size() <= MAX_LISTED:
-        proven = searcher.run_all(space, floor)
+        return constrained_search(space, objective=objective, value=value, top=top, watch=watch)
+    searcher = Searcher(space.problem, space.arch, objective, value, space.spatial, watch)
+    proven = False
+    with watch.stopping():
+        _, proven = searcher.run()
+        if not proven and space.size() <= MAX_LISTED:
+            proven = searcher.run_all(space, searcher.floor)
+        if top > 1:
+            searcher.look_around(space, top)
+    if not searcher.found:  # ended before anything was scored
+        searcher.plain()
     schedule, evaluation = searcher.ranked()[0]
-    behind: list[tuple[Schedule, Evaluation]] = []
-    if top > 1:
-        searcher.look_around(space, top)
-        last = rank(evaluation, objective, value)
-        behind = [pair for pair in searcher.distinct() if rank(pair[1], objective, value) > last]
     best = objective_value(evaluation, objective, value)
+    proven = proven or best <= searcher.floor
+    last = rank(evaluation, objective, value)
+    behind = [pair for pair in searcher.distinct() if rank(pair[1], objective, value) > last]
     return Result(
         space.problem, space.arch, objective, "exact", schedule, evaluation,
-        Certificate(proven, best if proven else floor, best, searcher.nodes, space),
+        Certificate(
+            proven, best if proven else searcher.floor, best, searcher.nodes, space,
+            watch.effort(),
+        ),
         tuple(Scored(s, e) for s, e in behind[: top - 1]),
     )  # fmt: skip

@@ -9,6 +9,7 @@ from loopsched.arch import Arch
 from loopsched.errors import ConstraintError, nearest
 from loopsched.nest import Schedule
 from loopsched.problem import Problem
+from loopsched.scheduler.effort import Effort
 from loopsched.scheduler.space import Space
 from loopsched.score import Evaluation, LevelScore
 
@@ -34,6 +35,12 @@ class Certificate:
         Partial choices looked at.
     space : Space
         What was searched.
+    effort : Effort
+        What the search might use, what it used, and what ended it early.
+    ties_proven : bool
+        Whether no schedule with the same value moves fewer DRAM bytes, takes
+        fewer steps or has less inner traffic (in this order); otherwise the
+        best of those that were scored is returned.
     """
 
     proven: bool
@@ -41,6 +48,8 @@ class Certificate:
     value: float
     nodes: int
     space: Space
+    effort: Effort = Effort()
+    ties_proven: bool = False
 
     @property
     def space_size(self) -> int:
