@@ -224,6 +224,14 @@ def _pair(
 
 
 @jit
+def _moved(weight: int, repeats: int, elems: int) -> int:
+    """Multiply; what is more than kernels count to becomes less, but still more than all else."""
+    if float(weight) * float(repeats) * float(elems) >= 2.0**58:
+        return 2**58
+    return weight * repeats * elems
+
+
+@jit
 def best_body(
     pieces: Ints,
     n_extents: Ints,
@@ -307,10 +315,10 @@ def best_body(
             bound = 0
             for t in range(n_tensors):
                 skip = slide_dims[c, t]
-                bound += (
-                    weight[t]
-                    * _repeats(bound_at, t, runs[c, t], pieces, is_indexed)
-                    * _on_axes(
+                bound += _moved(
+                    weight[t],
+                    _repeats(bound_at, t, runs[c, t], pieces, is_indexed),
+                    _on_axes(
                         total_bound,
                         bound_at,
                         t,
@@ -319,7 +327,7 @@ def best_body(
                         axis_dims,
                         axis_stride,
                         axis_start,
-                    )
+                    ),
                 )
             if bound >= incumbent:
                 if depth_of == 0:
@@ -379,10 +387,10 @@ def best_body(
                     bound_at[e] = low
                 bound = 0
                 for t in range(n_tensors):
-                    bound += (
-                        weight[t]
-                        * _repeats(bound_at, t, runs[c, t], pieces, is_indexed)
-                        * _on_axes(
+                    bound += _moved(
+                        weight[t],
+                        _repeats(bound_at, t, runs[c, t], pieces, is_indexed),
+                        _on_axes(
                             total_bound,
                             bound_at,
                             t,
@@ -391,7 +399,7 @@ def best_body(
                             axis_dims,
                             axis_stride,
                             axis_start,
-                        )
+                        ),
                     )
                 first = bound_at[actives[c, k + 1]]
                 for j in range(k + 1, depth_of):
@@ -460,12 +468,12 @@ def best_body(
                             )
                         if not _fits(window, capacity, own):
                             run = empty
-                cost += (
-                    weight[t]
-                    * _repeats(index, t, run, pieces, is_indexed)
-                    * _on_axes(
+                cost += _moved(
+                    weight[t],
+                    _repeats(index, t, run, pieces, is_indexed),
+                    _on_axes(
                         total, index, t, slide, tensor_axes, axis_dims, axis_stride, axis_start
-                    )
+                    ),
                 )
             if cost < incumbent:
                 incumbent = cost
@@ -552,12 +560,14 @@ def best_items(
             continue
         moved = -constant
         for t in range(len(weight)):
-            product = weight[t]
+            repeats = 1
             for e in range(pieces.shape[0]):
                 if is_indexed[t, e] == 0:
-                    product *= pieces[e, index[e]]
-            moved += product * _on_axes(
-                total, index, t, -1, tensor_axes, axis_dims, axis_stride, axis_start
+                    repeats *= pieces[e, index[e]]
+            moved += _moved(
+                weight[t],
+                repeats,
+                _on_axes(total, index, t, -1, tensor_axes, axis_dims, axis_stride, axis_start),
             )
         inner_s = moved / inner_bandwidth
         if inner_s >= limit_s:

@@ -8,6 +8,7 @@ over every nest is the optimum over one block of loops around one body.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
@@ -23,7 +24,7 @@ from loopsched.scheduler.orders import (
     order_classes,
     relevance,
 )
-from loopsched.scheduler.tables import Tables, tables_for
+from loopsched.scheduler.tables import Tables, tables_for, thinned
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,6 +36,9 @@ NO_INCUMBENT = 2**62
 NO_LIMIT = 2**62
 # Dimensions of which all subsets, and all orders of each, are listed.
 MAX_FREE = 8
+# Choices of extents among which a good one is looked for first, of so many a dimension.
+MANY_BODIES = 2**24
+FEW_EXTENTS = 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +129,13 @@ def best_body(
         relevance(problem), problem.dims, tuple(int(n) > 1 for n in tables.n_extents), halo_reuse
     )
     watch = watch or Watch()
+    near = None
+    if math.prod(tables.n_extents.tolist()) > MANY_BODIES:  # first something to hold the rest to
+        near = best_body(
+            problem, room, tables=thinned(tables, FEW_EXTENTS), is_guaranteed=is_guaranteed,
+            halo_reuse=halo_reuse, copies=copies, below=below, rows=rows, watch=watch, most=most,
+        )  # fmt: skip
+        below = near.bytes if near is not None and near.is_least else below
     bounds = envelopes(tables)
     index = np.zeros(len(problem.sizes), dtype=np.int64)
     places = np.zeros((3, len(problem.sizes)), dtype=np.int64)
@@ -143,6 +154,8 @@ def best_body(
         watch.spend(int(seen))
     is_least = state[0] >= len(rows.actives) and rows.is_complete
     chosen = int(state[2])
+    if chosen < 0 and near is not None and near.is_least:
+        return replace(near, nodes=nodes + near.nodes, is_least=is_least)
     if chosen < 0:
         ones = tuple((dim, 1) for dim in problem.dims)
         return None if is_least else Body(0, ones, problem.dims[::-1], nodes, is_least)

@@ -393,6 +393,47 @@ def _axis_numbers(
     return numbers[0], numbers[1], numbers[2], numbers[3], numbers[4]
 
 
+def thinned(tables: Tables, most: int) -> Tables:
+    """Keep at most so many extents of each dimension, the largest and the smallest among them."""
+    import numpy as np
+
+    keep = [
+        np.unique(np.linspace(0, int(count) - 1, min(most, int(count))).astype(np.int64))
+        for count in tables.n_extents
+    ]
+    flat, starts, at = [], [], 0
+    for axis, (first, second) in enumerate(tables.axis_dims.tolist()):
+        rows, stride = keep[first] * tables.axis_stride[axis], np.zeros(1, dtype=np.int64)
+        if second >= 0:
+            stride = keep[second]
+        flat.append((tables.axis_start[axis] + rows[:, None] + stride).ravel())
+        starts.append(at)
+        at += len(flat[-1])
+    chosen = np.concatenate([np.zeros(0, dtype=np.int64), *flat])
+    pieces = np.zeros((len(keep), max(len(kept) for kept in keep)), dtype=np.int64)
+    for row, kept in enumerate(keep):
+        pieces[row, : len(kept)] = tables.pieces[row, kept]
+    return replace(
+        tables,
+        extents=tuple(
+            tuple(known[i] for i in kept.tolist())
+            for known, kept in zip(tables.extents, keep, strict=True)
+        ),
+        pieces=pieces,
+        n_extents=np.array([len(kept) for kept in keep], dtype=np.int64),
+        axis_stride=np.array(
+            [len(keep[second]) if second >= 0 else 1 for _, second in tables.axis_dims.tolist()],
+            dtype=np.int64,
+        ),
+        axis_start=np.array(starts, dtype=np.int64),
+        total=tables.total[chosen],
+        largest=tables.largest[chosen],
+        pair_first=tables.pair_first[chosen],
+        pair_second=tables.pair_second[chosen],
+        is_gapless=tables.is_gapless[chosen],
+    )
+
+
 def tables_for_cuts(problem: Problem, cuts: Mapping[str, tuple[tuple[int, int], ...]]) -> Tables:
     """Tabulate given ways to list and cut some dimensions; the rest stays whole.
 
