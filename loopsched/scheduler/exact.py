@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from itertools import islice, permutations
 
 from loopsched.arch import Arch, Level
@@ -34,6 +35,7 @@ from loopsched.problem import Problem
 from loopsched.scheduler.blocks import Block, compose
 from loopsched.scheduler.body import Body, best_body
 from loopsched.scheduler.effort import COUNTING, SCORING, Budget, Watch
+from loopsched.scheduler.constraints import Constraints
 from loopsched.scheduler.enumerate import schedules
 from loopsched.scheduler.items import Items, Pace, best_items, refined_items
 from loopsched.scheduler.result import (
@@ -45,7 +47,8 @@ from loopsched.scheduler.result import (
     objective_value,
     rank,
 )
-from loopsched.scheduler.space import Space
+from loopsched.scheduler.space import Space, space_of
+from loopsched.scheduler.starts import Rough, starts, wave_blocks
 from loopsched.scheduler.tables import (
     is_exhaustive,
     relaxed_tables,
@@ -73,6 +76,13 @@ MAX_ITEM_NODES = 2**22
 # Orders of spatial loops that are listed, and that are tried.
 MAX_PERMUTATIONS = 5040
 MAX_ORDERS = 64
+# Iterations beyond which bounds take seconds.
+LARGE = 2**44
+# Textbook tiles; ways to order their waves that are listed, and scored; steps of polishing.
+MAX_STARTS = 12
+MAX_WAVES = 48
+MAX_ORDERED = 6
+MAX_POLISHED = 96
 WIDENINGS = (1.0001, 1.001, 1.01, 1.05, 1.2, float("inf"))
 
 
@@ -102,6 +112,7 @@ class Searcher:
     watch: Watch = field(default_factory=Watch)
     nodes: int = 0
     floor: float = 0.0
+    has_started: bool = False
     found: dict[Schedule, Evaluation] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -126,6 +137,8 @@ class Searcher:
     def run(self) -> tuple[float, bool]:
         """Search; returns the lower bound and whether it is met."""
         self._raise_floor(self._known_floor())
+        if self._is_large():
+            self._try_starts()
         self._raise_floor(self._floor())
         if self.objective == "time" and self.unit:
             self._raise_floor(self._items_first(self.floor))
@@ -134,6 +147,15 @@ class Searcher:
             self._try_starts()
         best = self.best
         return min(self.floor, best), best <= self.floor
+
+    def _is_large(self) -> bool:
+        """Whether bounds take so long that schedules come first."""
+        return math.prod(size for _, size in self.problem.sizes) > LARGE
+
+    @cached_property
+    def space(self) -> Space:
+        """All schedules that may be returned."""
+        return space_of(self.problem, self.arch, Constraints(spatial=self.spatial))
 
     def _raise_floor(self, floor: float) -> None:
         """Note a lower bound that holds for every schedule of the space."""
@@ -518,6 +540,10 @@ class Searcher:
             self._from_items(chosen)
         if self.best <= least:
             return self.best
+        for chosen in items:
+            self._in_waves({**self.problem.size, **dict(chosen.extents)}, dict(chosen.listed))
+        if self.best <= least:
+            return self.best
         self._try_starts()
         if self.best <= least:
             return self.best
@@ -528,6 +554,63 @@ class Searcher:
 
     def _try_starts(self) -> None:
         """Score what textbooks would do, so that nothing simple is better."""
+        if self.best <= self.floor or self.unit is None or self.has_started:
+            return
+        self.has_started = True
+        for cut in starts(self.problem, self.spatial, self._rough(), MAX_STARTS):
+            self._in_waves({**self.problem.size, **cut})
+            if self.best <= self.floor:
+                return
+        self._polish()
+
+    def _rough(self) -> Rough:
+        """What rough scores ask of the machine."""
+        shared = self.shared[0] if self.shared else None
+        inner = self.private[0] if self.private else None
+        return Rough(
+            self.instances,
+            self.rate,
+            (shared.bandwidth_bytes_per_s if shared else None) or float("inf"),
+            (inner.bandwidth_bytes_per_s if inner else None) or float("inf"),
+            (self.shared[-1].usable_bytes or 0) if self.shared else 0,
+        )
+
+    def _in_waves(self, cut: Extents, listed: Extents | None = None) -> None:
+        """Give items to instances in waves that end with whole iterations."""
+        if self.unit is None:
+            return
+        known = sorted(
+            wave_blocks(self.problem, cut, self.unit, self.instances, listed),
+            key=lambda pair: pair[1],
+        )
+        inner: list[list[Block]] = []
+        tried = 0
+        for blocks, _ in known[:MAX_WAVES]:
+            if self._is_slower(compose(self.problem, blocks), self.best):
+                continue
+            inner = inner or self._inside([cut])
+            for each in inner:
+                self._score(compose(self.problem, [*blocks, *each]))
+            tried += 1
+            if tried >= MAX_ORDERED or self.best <= self.floor:
+                return
+
+    def _polish(self) -> None:
+        """Move to better schedules one step away, while there are any."""
+        from loopsched.scheduler.allowed import allows
+
+        here, left = None, MAX_POLISHED
+        while self.found and left > 0 and self.best > self.floor:
+            best = self.ranked()[0][0]
+            if best == here:
+                return
+            here = best
+            for other in variations(here):
+                if other in self.found or self._is_slower(other, self.best):
+                    continue
+                if allows(self.space, other) is None:
+                    left -= 1
+                    self._score(other)
 
     def _close(self, pace: Pace, least: float) -> float:
         """Exclude every other cut into items, or build it; bound what is left."""
