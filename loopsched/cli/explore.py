@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from loopsched.cli import options, output, page_file
+from loopsched.cli import options, page_file
 from loopsched.cli.inputs import select
 from loopsched.cli.search import Searched, searched
 

@@ -34,8 +34,8 @@ from loopsched.nest import Schedule
 from loopsched.problem import Problem
 from loopsched.scheduler.blocks import Block, compose
 from loopsched.scheduler.body import Body, best_body
-from loopsched.scheduler.effort import COUNTING, SCORING, Budget, Watch
 from loopsched.scheduler.constraints import Constraints
+from loopsched.scheduler.effort import COUNTING, SCORING, Budget, Watch
 from loopsched.scheduler.enumerate import schedules
 from loopsched.scheduler.items import Items, Pace, best_items, refined_items
 from loopsched.scheduler.result import (
@@ -556,6 +556,8 @@ class Searcher:
         """Score what textbooks would do, so that nothing simple is better."""
         if self.best <= self.floor or self.unit is None or self.has_started:
             return
+        if self.space.size() <= MAX_LISTED:  # all of it will be scored
+            return
         self.has_started = True
         for cut in starts(self.problem, self.spatial, self._rough(), MAX_STARTS):
             self._in_waves({**self.problem.size, **cut})
@@ -642,6 +644,9 @@ class Searcher:
                 if floor < self.best and tried < MAX_TRIED:
                     tried += 1
                     self._from_items(chosen)
+                    if self.best > floor:
+                        cut = {**self.problem.size, **dict(chosen.extents)}
+                        self._in_waves(cut, dict(chosen.listed))
                 unsettled = min(unsettled, floor)
             reached = limit
             self._raise_floor(min(unsettled, max(reached, least), self.best))
@@ -689,9 +694,7 @@ class Searcher:
         size = self.problem.size
         if any(size[dim] > MAX_REFINED for dim, many in items.pieces if many > 1):
             return 0.0
-        least, nodes = refined_items(
-            self.problem, items, pace, below_s=self.best, watch=self.watch
-        )
+        least, nodes = refined_items(self.problem, items, pace, below_s=self.best, watch=self.watch)
         self.nodes += nodes
         return self.best if least is None else least
 

@@ -103,7 +103,9 @@ def main_classes(tensors: Relevance, active: Sequence[str]) -> tuple[OrderClass,
     )
 
 
-def _staying(order: Sequence[tuple[frozenset[str], object]], active: Sequence[str]) -> tuple[str, ...]:
+def _staying(
+    order: Sequence[tuple[frozenset[str], object]], active: Sequence[str]
+) -> tuple[str, ...]:
     """Order loops, innermost first: before the others those that leave most tensors alone."""
 
     def stay(dim: str) -> int:
@@ -115,9 +117,7 @@ def _staying(order: Sequence[tuple[frozenset[str], object]], active: Sequence[st
     return tuple(sorted(active, key=lambda dim: -stay(dim)))
 
 
-def _distinct(
-    tensors: Relevance, orders: Iterable[tuple[str, ...]]
-) -> tuple[OrderClass, ...]:
+def _distinct(tensors: Relevance, orders: Iterable[tuple[str, ...]]) -> tuple[OrderClass, ...]:
     found: dict[tuple[object, ...], OrderClass] = {}
     for inward in orders:
         runs, slides = [], []

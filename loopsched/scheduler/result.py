@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from loopsched.arch import Arch
@@ -48,7 +48,7 @@ class Certificate:
     value: float
     nodes: int
     space: Space
-    effort: Effort = Effort()
+    effort: Effort = field(default_factory=Effort)
     ties_proven: bool = False
 
     @property

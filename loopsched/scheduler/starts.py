@@ -56,8 +56,8 @@ def tile_extents(size: int, most: int) -> list[int]:
 
     Examples
     --------
-    >>> tile_extents(12, 99)
-    [1, 2, 3, 4, 6, 8, 12]
+    >>> tile_extents(40, 99)
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 12, 14, 15, 16, 20, 21, 24, 30, 32, 40]
     """
     found = {min(size, 2**power) for power in range(size.bit_length() + 1)}
     found |= {-(-size // parts) for parts in range(1, min(size, 16) + 1)}
@@ -202,8 +202,8 @@ def wave_blocks(
     ...     str(compose(problem, blocks))
     ...     for blocks, _ in wave_blocks(problem, {"M": 8, "N": 8}, "SM", 4)
     ... ]
-    >>> found[0], found[4], len(set(found))
-    ('N:64 M:64@SM N:8@SM M:8 N:8 K:8', 'N:64 M:64@SM N:16@SM M:8 N:8 K:8', 20)
+    >>> found[0], found[4]
+    ('N:64 M:64@SM M:8 N:8 K:8', 'M:64 N:64 M:16@SM N:16@SM M:8 N:8 K:8')
     """
     size = problem.size
     inside = {dim: min(cut.get(dim, size[dim]), size[dim]) for dim in problem.dims}

@@ -15,7 +15,15 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from loopsched.errors import ProblemError
-from loopsched.footprint import axis_extremes, is_clipped, n_segments, reach, segment_lengths, segments, tensor_bytes
+from loopsched.footprint import (
+    axis_extremes,
+    is_clipped,
+    n_segments,
+    reach,
+    segment_lengths,
+    segments,
+    tensor_bytes,
+)
 from loopsched.problem import Axis, Problem
 
 if TYPE_CHECKING:
@@ -129,8 +137,7 @@ def tables_for(
         _outer_pieces(problem, dim, chain) for dim, chain in zip(problem.dims, chains, strict=True)
     ]
     lengths = [
-        segment_lengths(size, chain)
-        for (_, size), chain in zip(problem.sizes, chains, strict=True)
+        segment_lengths(size, chain) for (_, size), chain in zip(problem.sizes, chains, strict=True)
     ]
     if candidates is None:
         candidates = tuple(
