@@ -778,11 +778,12 @@ def exact_search(
         _, proven = searcher.run()
         if not proven and space.size() <= MAX_LISTED:
             proven = searcher.run_all(space, searcher.floor)
-        if top > 1:
-            searcher.look_around(space, top)
     if not searcher.found:  # ended before anything was scored
         searcher.plain()
     schedule, evaluation = searcher.ranked()[0]
+    if top > 1 and not watch.is_over:
+        with watch.stopping():
+            searcher.look_around(space, top)
     best = objective_value(evaluation, objective, value)
     proven = proven or best <= searcher.floor
     last = rank(evaluation, objective, value)
