@@ -36,8 +36,9 @@ NO_INCUMBENT = 2**62
 NO_LIMIT = 2**62
 # Dimensions of which all subsets, and all orders of each, are listed.
 MAX_FREE = 8
-# Choices of extents among which a good one is looked for first, of so many a dimension.
-MANY_BODIES = 2**24
+# Choices of the three longest lists of extents from which on a good body is looked for
+# among few of each first.
+MANY_BODIES = 2**20
 FEW_EXTENTS = 48
 
 
@@ -130,7 +131,7 @@ def best_body(
     )
     watch = watch or Watch()
     near = None
-    if math.prod(tables.n_extents.tolist()) > MANY_BODIES:  # first something to hold the rest to
+    if math.prod(sorted(tables.n_extents.tolist())[-3:]) > MANY_BODIES:  # first something to hold the rest to
         near = best_body(
             problem, room, tables=thinned(tables, FEW_EXTENTS), is_guaranteed=is_guaranteed,
             halo_reuse=halo_reuse, copies=copies, below=below, rows=rows, watch=watch, most=most,
