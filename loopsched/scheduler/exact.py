@@ -83,6 +83,9 @@ MAX_STARTS = 12
 MAX_WAVES = 48
 MAX_ORDERED = 6
 MAX_POLISHED = 96
+# Items that are also tried in long steps, and how long those are.
+MAX_REPLAYED = 6
+LONG_STEPS = (16, 32, 64)
 WIDENINGS = (1.0001, 1.001, 1.01, 1.05, 1.2, float("inf"))
 
 
@@ -541,6 +544,10 @@ class Searcher:
         if self.best <= least:
             return self.best
         for chosen in items:
+            self._in_long_steps(chosen)
+        if self.best <= least:
+            return self.best
+        for chosen in items:
             self._in_waves({**self.problem.size, **dict(chosen.extents)}, dict(chosen.listed))
         if self.best <= least:
             return self.best
@@ -644,6 +651,8 @@ class Searcher:
                 if floor < self.best and tried < MAX_TRIED:
                     tried += 1
                     self._from_items(chosen)
+                    if self.best > floor and tried <= MAX_REPLAYED:
+                        self._in_long_steps(chosen)
                     if self.best > floor:
                         cut = {**self.problem.size, **dict(chosen.extents)}
                         self._in_waves(cut, dict(chosen.listed))
@@ -709,6 +718,54 @@ class Searcher:
             self._spread([], [], cut)
         if self.best > items.least_s:
             self._lists_in_memory_order(cut)
+
+    def _in_long_steps(self, items: Items) -> None:
+        """Build items whose steps are long: few enough for a replay to vouch for them.
+
+        Where waves run on, a promise rests on a replay, which can only follow so
+        many steps; bodies with the least traffic have the shortest ones.
+        """
+        if not self.shared or len(self.private) != 1 or self.unit is None:
+            return
+        cut = {**self.problem.size, **dict(items.extents)}
+        listed = dict(items.listed)
+        around = {**self.problem.size, **listed}
+        trips = {d: -(-around[d] // cut[d]) for d in around if cut[d] < around[d]}
+        extents = tuple((dim, cut[dim]) for dim in trips)
+        orders = [*islice(distinct_orders(trips, self.instances), MAX_ORDERED)]
+        for length in LONG_STEPS:
+            inner = self._long_body(cut, length)
+            if inner is None:
+                continue
+            for order in orders:
+                blocks = [Block(order, extents, self.unit), inner]
+                for turned in [listed, dict(reversed(listed.items()))][: max(1, len(listed))]:
+                    before = [Block(tuple(turned), tuple(listed.items()))] if listed else []
+                    self._score(compose(self.problem, [*before, *blocks]))
+                    if self.best <= items.least_s:
+                        return
+
+    def _long_body(self, cut: Extents, length: int) -> Block | None:
+        """Find the best body of an item, in steps of a length along what is not shared."""
+        candidates = []
+        for dim, extent in cut.items():
+            parts = range(1, 9) if dim in self.spatial else (1,)
+            known = {-(-extent // many) for many in parts}
+            if dim not in self.spatial and extent > length:
+                known.add(length)
+            candidates.append(tuple(sorted(known, reverse=True)))
+        level = self.private[0]
+        body = best_body(
+            self.problem,
+            room_of(self.problem, level),
+            tables=tables_for(self.problem, self._chains([cut]), tuple(candidates)),
+            is_guaranteed=level.kind == "cache",
+            watch=self.watch,
+            most=MAX_BODY_NODES,
+        )
+        if body is None or not body.is_least:
+            return None
+        return Block(tuple(reversed(body.inward)), body.extents)
 
     def _lists_in_memory_order(self, cut: Extents) -> None:
         """Cut whole items into lists whose data stay in the shared level."""
