@@ -131,7 +131,9 @@ def best_body(
     )
     watch = watch or Watch()
     near = None
-    if math.prod(sorted(tables.n_extents.tolist())[-3:]) > MANY_BODIES:  # first something to hold the rest to
+    if (
+        math.prod(sorted(tables.n_extents.tolist())[-3:]) > MANY_BODIES
+    ):  # first something to hold the rest to
         near = best_body(
             problem, room, tables=thinned(tables, FEW_EXTENTS), is_guaranteed=is_guaranteed,
             halo_reuse=halo_reuse, copies=copies, below=below, rows=rows, watch=watch, most=most,
