@@ -116,6 +116,11 @@ def result_rows(result: Result, *, has_brackets: bool = True) -> list[Row]:
             "proven": certificate.proven,
             "nodes": certificate.nodes,
             "space_size": certificate.space_size,
+            "stopped": certificate.effort.stopped,
+            "budget": certificate.effort.budget.work,
+            "time_limit_s": certificate.effort.budget.time_s,
+            "work": certificate.effort.work,
+            "ties_proven": certificate.ties_proven,
         }
         for rank, (schedule, evaluation) in enumerate(found, 1)
     ]

@@ -240,7 +240,9 @@ class TestOut:
             _, error = process.communicate(timeout=60)
         assert process.returncode == 130
         assert error.splitlines()[-1] == "Error: interrupted"
-        assert all(json.loads(line)["proven"] for line in path.read_text().splitlines())
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        # The last may be the best so far of the problem that was under way.
+        assert all(row["proven"] or row["stopped"] == "interrupt" for row in rows)
 
     def test_bad_input_leaves_an_old_file_alone(self, tmp_path: Path) -> None:
         path = tmp_path / "rows.jsonl"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from loopsched.cli import options, output, page_file
+from loopsched.cli import options, page_file
 from loopsched.cli.inputs import select
 from loopsched.cli.search import Searched, searched
 
@@ -97,7 +97,7 @@ def explore(
 
 
 def _search(found: Searched, rows: list[Row]) -> None:
-    with output.Progress(len(found.chosen.numbers)) as progress:
+    with found.progress as progress:
         for some in found.rows:
             rows += some
             progress.step(some[0]["problem"])

@@ -194,6 +194,27 @@ _HOW = (
         metavar="N",
         help="Schedules that random and local score.",
     ),
+    click.option(
+        "--time-limit",
+        type=click.FloatRange(0, min_open=True),
+        metavar="SECONDS",
+        help="Return the best so far after SECONDS for one problem; results then depend on the "
+        "machine.",
+    ),
+    click.option(
+        "--gap",
+        type=click.FloatRange(0),
+        default=0.0,
+        metavar="FRACTION",
+        help="Stop when the best is proven to be within this fraction of the optimum.",
+    ),
+    click.option(
+        "--budget",
+        type=click.IntRange(1),
+        metavar="N",
+        help="Return the best so far after N partial choices for one problem, on any machine the "
+        "same; exact takes 2^24 by default.",
+    ),
 )
 goal = _together(_objective("--objective", "-o"), *_HOW)
 # Where -o names a file.
@@ -202,7 +223,8 @@ goal_in_full = _together(_objective("--objective"), *_HOW)
 
 def goal_of(given: Mapping[str, Any]) -> dict[str, Any]:
     """Pick the keyword arguments of a search out of a command's options."""
-    return {name: given[name] for name in ("objective", "strategy", "value", "seed", "samples")}
+    names = ("objective", "strategy", "value", "seed", "samples", "gap", "budget")
+    return {name: given[name] for name in names} | {"time_limit_s": given["time_limit"]}
 
 
 constraints = _together(

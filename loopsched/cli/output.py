@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import sys
@@ -11,7 +12,7 @@ from typing import Literal
 
 import click
 
-from loopsched.render import Column, table, wrapped
+from loopsched.render import Column, percent, table, wrapped
 from loopsched.results import Format, Row, RowWriter
 
 Style = Literal["table", "json", "jsonl", "csv"]
@@ -102,20 +103,30 @@ class Progress:
     def __init__(self, total: int) -> None:
         self._total = total
         self._done = 0
-        self._is_shown = sys.stderr.isatty() and total > 1
+        self._is_shown = sys.stderr.isatty()
+        self._has_shown = False
 
     def __enter__(self) -> Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._show("")
+        if self._has_shown:
+            self._show("")
 
     def step(self, what: str) -> None:
         """Say that one more step, this one, is done."""
         self._done += 1
-        self._show(f"{self._done} of {self._total}: {what}")
+        if self._total > 1:
+            self._show(f"{self._done} of {self._total}: {what}")
+
+    def report(self, best: float, bound: float) -> None:
+        """Say how far the search of the problem in hand is."""
+        gap = best / bound - 1 if bound > 0 else math.inf
+        place = f"{self._done + 1} of {self._total}: " if self._total > 1 else ""
+        self._show(f"{place}best {best:.4g}, bound {bound:.4g}, gap {percent(gap)}")
 
     def _show(self, text: str) -> None:
         if self._is_shown:
+            self._has_shown = True
             room = shutil.get_terminal_size().columns - 1
             click.echo(f"\r\033[K{text[:room]}", err=True, nl=False)

@@ -67,7 +67,7 @@ def search(
         workload, layers, element_bytes, arch, top=top, jobs=jobs, given=given, has_brackets=is_kept
     )
     try:
-        _report(found.rows, found.chosen, found.machine.name, out, form, top)
+        _report(found, out, form, top)
     finally:  # also what an interruption leaves
         if found.results:
             _save_plots(found, plot, plot_bytes)
@@ -81,6 +81,7 @@ class Searched:
     machine: Arch
     rows: Iterator[list[Row]]
     results: list[Result]
+    progress: output.Progress
 
 
 def searched(
@@ -103,18 +104,20 @@ def searched(
     goal = options.goal_of(given)
     if goal["strategy"] == "exact":
         output.announce_compilation()
+    progress = output.Progress(len(chosen.numbers))
     found = search_workload(
         chosen.workload,
         machine,
         jobs=jobs,
         top=top,
+        report=progress.report,
         constraints=options.constraints_of(given),
         **goal,
     )
     origin = _origin(workload, arch, machine, element_bytes, goal)
     results: list[Result] = []
     rows = _rows(_kept(found, results), chosen, origin, has_brackets=has_brackets)
-    return Searched(chosen, machine, rows, results)
+    return Searched(chosen, machine, rows, results, progress)
 
 
 def _kept(found: Iterator[Result], kept: list[Result]) -> Iterator[Result]:
@@ -176,14 +179,7 @@ def _rows(
         yield [place | row | origin for row in rows]
 
 
-def _report(
-    found: Iterator[list[Row]],
-    chosen: Selection,
-    machine: str,
-    out: str | None,
-    form: Style,
-    top: int,
-) -> None:
+def _report(found: Searched, out: str | None, form: Style, top: int) -> None:
     """Save and print rows as they come; what there is at the end, or at Ctrl-C."""
     from loopsched.results import ResultFile
 
@@ -195,8 +191,8 @@ def _report(
                 writers.append(stack.enter_context(ResultFile(out)))
             if form != "table":
                 writers.append(stack.enter_context(output.rows_writer(form)))
-            progress = stack.enter_context(output.Progress(len(chosen.numbers)))
-            for rows in found:
+            progress = stack.enter_context(found.progress)
+            for rows in found.rows:
                 for row in rows:
                     for writer in writers:
                         writer.write(row)
@@ -204,7 +200,7 @@ def _report(
                 progress.step(rows[0]["problem"])
     finally:
         if form == "table" and kept:
-            _print(kept, len(chosen.numbers), machine, top)
+            _print(kept, len(found.chosen.numbers), found.machine.name, top)
 
 
 _COLUMNS = (
@@ -219,6 +215,14 @@ _COLUMNS = (
     Column("space", spare=4),
     Column("gap"),
 )
+
+
+_REASONS = {
+    "budget": "as their budget of work was used up (--budget)",
+    "time limit": "as their time was up (--time-limit)",
+    "gap": "as their gap was small enough (--gap)",
+    "interrupt": "as the search was interrupted",
+}
 
 
 def _print(rows: Sequence[Row], n_problems: int, machine: str, top: int) -> None:
@@ -242,6 +246,9 @@ def _print(rows: Sequence[Row], n_problems: int, machine: str, top: int) -> None
         f"Bound by: {bound}. Proven best: {proven}, among {scaled(sums.space_size)} schedules "
         f"({scaled(sums.nodes)} nodes visited)."
     )
+    for reason, what in _REASONS.items():
+        if many := sum(row["stopped"] == reason for row in best):
+            output.print_text(f"Not searched to the end: {many}, {what}.")
 
 
 def _cells(row: Row, top: int) -> list[str]:

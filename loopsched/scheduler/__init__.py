@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from loopsched.errors import ConstraintError, nearest
 from loopsched.scheduler.constraints import Constraints
+from loopsched.scheduler.effort import Budget, Effort, Report, Watch
 from loopsched.scheduler.result import (
     OBJECTIVES,
     VALUES,
@@ -38,6 +40,10 @@ def search(
     constraints: Constraints | None = None,
     seed: int = 0,
     samples: int = 1000,
+    budget: int | None = None,
+    time_limit_s: float | None = None,
+    gap: float = 0.0,
+    report: Report | None = None,
 ) -> Result:
     """Find the best schedule of a problem on a machine.
 
@@ -61,10 +67,23 @@ def search(
         Of the random and local strategies.
     samples : int
         Schedules that the random and local strategies score.
+    budget : int, optional
+        Units of work (a unit is one partial choice looked at) after which the
+        best so far is returned, with its gap; the same result on any machine.
+        By default that of `loopsched.scheduler.effort.DEFAULT_WORK` for the
+        exact search, and none for the others.
+    time_limit_s : float, seconds, optional
+        The same by the clock, so that results depend on the machine.
+    gap : float
+        Stop when the best is proven to be within this fraction of the optimum.
+    report : callable, optional
+        Called with the best value and the lower bound, a few times a second.
 
     Returns
     -------
     Result
+        ``certificate.effort`` says what ended the search early, if anything
+        did.  An interrupt (Ctrl-C) ends it, too, with the best so far.
 
     Raises
     ------
@@ -81,17 +100,30 @@ def search(
     (True, 'compute')
     """
     _check(objective, strategy, value, top)
+    allowed = Budget(budget, time_limit_s, gap)
+    if allowed.time_s is not None:
+        warm_up()
     space = space_of(problem, arch, constraints)
+    watch = Watch(allowed.of_exact() if strategy == "exact" else allowed, report)
     if strategy == "exact":
         from loopsched.scheduler.exact import exact_search
 
-        return exact_search(space, objective=objective, value=value, top=top)
+        return exact_search(space, objective=objective, value=value, top=top, watch=watch)
     from loopsched.scheduler.sampling import sampled_search
 
     return sampled_search(
         space, objective=objective, strategy=strategy, value=value, top=top, seed=seed,
-        samples=samples,
+        samples=samples, watch=watch,
     )  # fmt: skip
+
+
+@cache
+def warm_up() -> None:
+    """Compile the search, or load it, before anything is timed."""
+    from loopsched.arch import buffer_arch
+    from loopsched.builders import gemm
+
+    search(gemm(m=4, n=4, k=4), buffer_arch(capacity_bytes=64))
 
 
 def search_workload(
@@ -106,6 +138,10 @@ def search_workload(
     constraints: Constraints | None = None,
     seed: int = 0,
     samples: int = 1000,
+    budget: int | None = None,
+    time_limit_s: float | None = None,
+    gap: float = 0.0,
+    report: Report | None = None,
 ) -> Iterator[Result]:
     """Search every problem of a workload, in order.
 
@@ -117,14 +153,25 @@ def search_workload(
         Processes; results are the same, in the same order, for any number.
     objective, strategy, value, top, constraints, seed, samples
         As for `search`.
+    budget, time_limit_s, gap
+        As for `search`, for each problem.
+    report : callable, optional
+        As for `search`; not called from other processes.
 
     Yields
     ------
     Result
+
+    Raises
+    ------
+    KeyboardInterrupt
+        After an interrupt, but first the best so far of the problem in hand is
+        yielded.
     """
     from loopsched.scheduler.parallel import in_order
 
     _check(objective, strategy, value, top)
+    Budget(budget, time_limit_s, gap)  # checked before the first result
     if jobs < 1:
         raise ConstraintError(f"jobs is {jobs}; at least 1 is needed")
     if constraints is not None:  # all that is wrong with them, before the first result
@@ -137,8 +184,15 @@ def search_workload(
         "constraints": constraints,
         "seed": seed,
         "samples": samples,
+        "budget": budget,
+        "time_limit_s": time_limit_s,
+        "gap": gap,
+        "report": report if jobs == 1 or len(workload.problems) == 1 else None,
     }
-    yield from in_order(workload.problems, arch, options, jobs)
+    for result in in_order(workload.problems, arch, options, jobs):
+        yield result
+        if result.certificate.effort.stopped == "interrupt":
+            raise KeyboardInterrupt
 
 
 def _check_constraints(workload: Workload, arch: Arch, constraints: Constraints) -> None:
@@ -186,6 +240,7 @@ __all__ = [
     "VALUES",
     "Certificate",
     "Constraints",
+    "Effort",
     "Objective",
     "Result",
     "Scored",

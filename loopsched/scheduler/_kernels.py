@@ -383,6 +383,14 @@ def _pair(
 
 
 @jit
+def _moved(weight: int, repeats: int, elems: int) -> int:
+    """Multiply; what is more than kernels count to becomes less, but still more than all else."""
+    if float(weight) * float(repeats) * float(elems) >= 2.0**58:
+        return 2**58
+    return weight * repeats * elems
+
+
+@jit
 def best_body(
     pieces: Ints,
     n_extents: Ints,
@@ -409,46 +417,56 @@ def best_body(
     own: Ints,
     copies: int,
     is_guaranteed: bool,
+    least: int,
     incumbent: int,
     best_index: Ints,
-) -> tuple[int, int, int]:
+    state: Ints,
+    places: Ints,
+    limit: int,
+) -> tuple[int, int]:
     """Find the body and the order class that move the fewest bytes.
 
-    ``actives[c, k]`` lists the cut dimensions of class ``c`` (-1 ends it);
-    ``runs[c, t, d]`` marks the run of tensor t; ``slide_dims[c, t]`` its slide.
-    Returns the bytes (``incumbent`` if none is better), class and nodes;
-    ``best_index`` receives the candidates' numbers.
+    ``actives[c, k]`` lists the dimensions of class ``c`` that may be cut (-1
+    ends it), to candidates from number ``least``; ``runs[c, t, d]`` marks the
+    run of tensor t; ``slide_dims[c, t]`` its slide.  Returns the bytes
+    (``incumbent`` if none is better) and nodes; ``best_index`` receives the
+    candidates' numbers, ``state`` the class to go on with, the depth in it (-1:
+    at its beginning) and the best class (-1: none).  Comes back after ``limit``
+    nodes; called again with the same ``state`` and ``places``, it goes on.
     """
     n_dims = pieces.shape[0]
     n_tensors = len(weight)
-    index = np.zeros(n_dims, dtype=np.int64)
-    bound_at = np.zeros(n_dims, dtype=np.int64)
-    small_at = np.zeros(n_dims, dtype=np.int64)
+    index, bound_at, small_at = places[0], places[1], places[2]
     needs = np.zeros(n_tensors, dtype=np.int64)
     window = np.zeros(n_tensors, dtype=np.int64)
     empty = np.zeros(n_dims, dtype=np.int64)
-    best_class, nodes = -1, 0
-    for c in range(actives.shape[0]):
+    nodes = 0
+    for c in range(state[0], actives.shape[0]):
         depth_of = 0
         while depth_of < n_dims and actives[c, depth_of] >= 0:
             depth_of += 1
-        index[:] = 0
-        bound_at[:] = 0
-        small_at[:] = 0
-        for k in range(depth_of):
-            d = actives[c, k]
-            bound_at[d] = 1
-            small_at[d] = n_extents[d] - 1
-        k = 0
-        if depth_of:
-            index[actives[c, 0]] = 0
+        k = state[1]
+        if k < 0:
+            index[:] = 0
+            bound_at[:] = 0
+            small_at[:] = 0
+            for j in range(depth_of):
+                d = actives[c, j]
+                bound_at[d] = least
+                small_at[d] = n_extents[d] - 1
+            k = 0
+            if depth_of:
+                index[actives[c, 0]] = least - 1
         while k >= 0:
+            if nodes >= limit:
+                state[0], state[1] = c, k
+                return incumbent, nodes
             leaf = k >= depth_of - 1
             if depth_of:
                 d = actives[c, k]
                 index[d] += 1
                 if index[d] >= n_extents[d]:
-                    bound_at[d] = 1
+                    bound_at[d] = least
                     small_at[d] = n_extents[d] - 1
                     k -= 1
                     continue
@@ -458,10 +476,10 @@ def best_body(
             bound = 0
             for t in range(n_tensors):
                 skip = slide_dims[c, t]
-                bound += (
-                    weight[t]
-                    * _repeats(bound_at, t, runs[c, t], pieces, is_indexed)
-                    * _on_axes(
+                bound += _moved(
+                    weight[t],
+                    _repeats(bound_at, t, runs[c, t], pieces, is_indexed),
+                    _on_axes(
                         total_bound,
                         bound_at,
                         t,
@@ -470,12 +488,12 @@ def best_body(
                         axis_dims,
                         axis_stride,
                         axis_start,
-                    )
+                    ),
                 )
             if bound >= incumbent:
                 if depth_of == 0:
                     break
-                bound_at[d] = 1
+                bound_at[d] = least
                 small_at[d] = n_extents[d] - 1
                 k -= 1
                 continue
@@ -503,7 +521,7 @@ def best_body(
                 # The largest extents of the rest that leave room, one by one.
                 for j in range(k + 1, depth_of):
                     e = actives[c, j]
-                    low, high = 1, n_extents[e] - 1
+                    low, high = least, n_extents[e] - 1
                     while low < high:
                         middle = (low + high) // 2
                         small_at[e] = middle
@@ -530,10 +548,10 @@ def best_body(
                     bound_at[e] = low
                 bound = 0
                 for t in range(n_tensors):
-                    bound += (
-                        weight[t]
-                        * _repeats(bound_at, t, runs[c, t], pieces, is_indexed)
-                        * _on_axes(
+                    bound += _moved(
+                        weight[t],
+                        _repeats(bound_at, t, runs[c, t], pieces, is_indexed),
+                        _on_axes(
                             total_bound,
                             bound_at,
                             t,
@@ -542,11 +560,11 @@ def best_body(
                             axis_dims,
                             axis_stride,
                             axis_start,
-                        )
+                        ),
                     )
                 first = bound_at[actives[c, k + 1]]
                 for j in range(k + 1, depth_of):
-                    bound_at[actives[c, j]] = 1
+                    bound_at[actives[c, j]] = least
                 if bound < incumbent:
                     k += 1
                     index[actives[c, k]] = first - 1
@@ -611,10 +629,10 @@ def best_body(
                             )
                         if not _fits(window, capacity, own):
                             run = empty
-                cost += (
-                    weight[t]
-                    * _repeats(index, t, run, pieces, is_indexed)
-                    * _slid_on_axes(
+                cost += _moved(
+                    weight[t],
+                    _repeats(index, t, run, pieces, is_indexed),
+                    _slid_on_axes(
                         total,
                         slid_first,
                         slid_second,
@@ -625,15 +643,17 @@ def best_body(
                         axis_dims,
                         axis_stride,
                         axis_start,
-                    )
+                    ),
                 )
             if cost < incumbent:
                 incumbent = cost
-                best_class = c
+                state[2] = c
                 best_index[:] = index
             if depth_of == 0:
                 break
-    return incumbent, best_class, nodes
+        state[1] = -1
+    state[0] = actives.shape[0]
+    return incumbent, nodes
 
 
 @jit
@@ -662,7 +682,10 @@ def best_items(
     is_collecting: bool,
     leaves: Ints,
     leaf_s: NDArray[np.float64],
-) -> tuple[int, int]:
+    state: Ints,
+    waste: NDArray[np.float64],
+    limit: int,
+) -> tuple[float, int]:
     """Enumerate the ways to cut the parallel dimensions into work items.
 
     Option ``o`` of dimension d makes lists of ``lists[d, o]``: how many full
@@ -670,15 +693,23 @@ def best_items(
     rest), extent of an item there.  Its numbers are at ``table_at[d, o]``.  A
     leaf's score is the largest of its compute time, the time that its items'
     own data need to get in, and ``floor_s``.  Keeps the best leaf below
-    ``limit_s``, or collects all.  Returns the number kept and of nodes.
+    ``limit_s``, or collects all.  Returns ``limit_s`` and the nodes.  Comes back
+    after ``limit`` nodes, or when ``leaves`` are full; called again with the
+    same ``state`` (depth, -1: done; number kept; options of the split
+    dimensions) and ``waste``, it goes on.
     """
     n_split = len(split)
     index = np.zeros(pieces.shape[0], dtype=np.int64)
-    option = np.full(max(1, n_split), -1, dtype=np.int64)
-    waste = np.ones(n_split + 1, dtype=np.float64)
-    kept, nodes = 0, 0
-    k = 0
+    option = state[2:]
+    for j in range(n_split):
+        if option[j] >= 0:
+            index[split[j]] = table_at[split[j], option[j]]
+    nodes = 0
+    k, kept = state[0], state[1]
     while k >= 0:
+        if nodes >= limit or (is_collecting and kept >= leaves.shape[0]):
+            state[0], state[1] = k, kept
+            return limit_s, nodes
         if n_split:
             d = split[k]
             option[k] += 1
@@ -699,12 +730,14 @@ def best_items(
             continue
         moved = -constant
         for t in range(len(weight)):
-            product = weight[t]
+            repeats = 1
             for e in range(pieces.shape[0]):
                 if is_indexed[t, e] == 0:
-                    product *= pieces[e, index[e]]
-            moved += product * _on_axes(
-                total, index, t, -1, tensor_axes, axis_dims, axis_stride, axis_start
+                    repeats *= pieces[e, index[e]]
+            moved += _moved(
+                weight[t],
+                repeats,
+                _on_axes(total, index, t, -1, tensor_axes, axis_dims, axis_stride, axis_start),
             )
         inner_s = moved / inner_bandwidth
         if inner_s >= limit_s:
@@ -740,4 +773,5 @@ def best_items(
             kept += 1
         if n_split == 0:
             break
-    return kept, nodes
+    state[0], state[1] = -1, min(kept, leaves.shape[0])
+    return limit_s, nodes

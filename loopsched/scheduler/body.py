@@ -8,15 +8,23 @@ over every nest is the optimum over one block of loops around one body.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 from loopsched.models.traffic import Room
 from loopsched.problem import Problem
-from loopsched.scheduler.orders import OrderClass, Relevance, order_classes, relevance
-from loopsched.scheduler.tables import Tables, tables_for
+from loopsched.scheduler.effort import Watch
+from loopsched.scheduler.orders import (
+    OrderClass,
+    Relevance,
+    main_classes,
+    order_classes,
+    relevance,
+)
+from loopsched.scheduler.tables import Tables, tables_for, thinned
 
 if TYPE_CHECKING:
     import numpy as np
@@ -25,6 +33,13 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 NO_INCUMBENT = 2**62
+NO_LIMIT = 2**62
+# Dimensions of which all subsets, and all orders of each, are listed.
+MAX_FREE = 8
+# Choices of the three longest lists of extents from which on a good body is looked for
+# among few of each first.
+MANY_BODIES = 2**20
+FEW_EXTENTS = 48
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +56,15 @@ class Body:
         Loops around it that do something, innermost first.
     nodes : int
         Partial choices looked at.
+    is_least : bool
+        Whether the search for it was completed.
     """
 
     bytes: int
     extents: tuple[tuple[str, int], ...]
     inward: tuple[str, ...]
     nodes: int
+    is_least: bool = True
 
 
 def best_body(
@@ -59,6 +77,8 @@ def best_body(
     copies: int = 1,
     below: int = NO_INCUMBENT,
     rows: ClassRows | None = None,
+    watch: Watch | None = None,
+    most: int = NO_LIMIT,
 ) -> Body | None:
     """Find the body that moves the fewest bytes; None if none is below ``below``.
 
@@ -78,6 +98,11 @@ def best_body(
         Look only for something better.
     rows : ClassRows, optional
         Order classes to choose from; by default all.
+    watch : Watch, optional
+        What the work is charged to.
+    most : int
+        Nodes after which the best so far is returned (a single point, if there
+        is none).
 
     Examples
     --------
@@ -105,26 +130,47 @@ def best_body(
     rows = rows or _class_rows(
         relevance(problem), problem.dims, tuple(int(n) > 1 for n in tables.n_extents), halo_reuse
     )
+    watch = watch or Watch()
+    near = None
+    if (
+        math.prod(sorted(tables.n_extents.tolist())[-3:]) > MANY_BODIES
+    ):  # first something to hold the rest to
+        near = best_body(
+            problem, room, tables=thinned(tables, FEW_EXTENTS), is_guaranteed=is_guaranteed,
+            halo_reuse=halo_reuse, copies=copies, below=below, rows=rows, watch=watch, most=most,
+        )  # fmt: skip
+        below = near.bytes if near is not None and near.is_least else below
     bounds = envelopes(tables)
     index = np.zeros(len(problem.sizes), dtype=np.int64)
-    found, chosen, nodes = _kernels.best_body(
-        tables.pieces, tables.n_extents, tables.axis_dims, tables.axis_stride, tables.axis_start,
-        tables.total, bounds[0], tables.largest, bounds[1], tables.pair_first,
-        tables.pair_second, tables.is_gapless, tables.slid_first, tables.slid_second,
-        tables.tensor_axes, tables.is_indexed,
-        weight, tables.element_bytes, rows.actives, rows.runs, rows.slides,
-        room.shared_bytes, own, copies, is_guaranteed, min(below + constant, NO_INCUMBENT),
-        index,
-    )  # fmt: skip
+    places = np.zeros((3, len(problem.sizes)), dtype=np.int64)
+    state = np.array([0, -1, -1], dtype=np.int64)
+    found, nodes = min(below + constant, NO_INCUMBENT), 0
+    while state[0] < len(rows.actives) and nodes < most:
+        found, seen = _kernels.best_body(
+            tables.pieces, tables.n_extents, tables.axis_dims, tables.axis_stride,
+            tables.axis_start, tables.total, bounds[0], tables.largest, bounds[1],
+            tables.pair_first, tables.pair_second, tables.is_gapless, tables.slid_first,
+            tables.slid_second, tables.tensor_axes,
+            tables.is_indexed, weight, tables.element_bytes, rows.actives, rows.runs,
+            rows.slides, room.shared_bytes, own, copies, is_guaranteed, rows.least, found,
+            index, state, places, watch.slice(most - nodes),
+        )  # fmt: skip
+        nodes += int(seen)
+        watch.spend(int(seen))
+    is_least = state[0] >= len(rows.actives) and rows.is_complete
+    chosen = int(state[2])
+    if chosen < 0 and near is not None and near.is_least:
+        return replace(near, nodes=nodes + near.nodes, is_least=is_least)
     if chosen < 0:
-        return None
+        ones = tuple((dim, 1) for dim in problem.dims)
+        return None if is_least else Body(0, ones, problem.dims[::-1], nodes, is_least)
     extents = tuple(
         (dim, tables.extents[row][int(index[row])]) for row, dim in enumerate(problem.dims)
     )
     order = rows.classes[chosen]
     active = [problem.dims[d] for d in rows.actives[chosen] if d >= 0]
     inward = (*order.inward, *(dim for dim in active if dim not in order.inward))
-    return Body(int(found) - constant, extents, inward, int(nodes))
+    return Body(int(found) - constant, extents, inward, nodes, is_least)
 
 
 def envelopes(tables: Tables) -> tuple[Ints, Ints]:
@@ -144,12 +190,18 @@ def envelopes(tables: Tables) -> tuple[Ints, Ints]:
 
 @dataclass(frozen=True)
 class ClassRows:
-    """Order classes of all subsets of cut dimensions, as arrays for the kernel."""
+    """Order classes of all subsets of cut dimensions, as arrays for the kernel.
+
+    ``least`` is 0 where the classes are those of all dimensions, some of which
+    may stay whole; ``is_complete`` says whether every order has one.
+    """
 
     classes: tuple[OrderClass, ...]
     actives: Ints
     runs: Ints
     slides: Ints
+    least: int = 1
+    is_complete: bool = True
 
 
 @lru_cache(maxsize=1024)
@@ -159,6 +211,15 @@ def _class_rows(
     from loopsched.scheduler.orders import _classes
 
     free = [dim for dim, can in zip(dims, can_cut, strict=True) if can]
+    if len(free) > MAX_FREE:
+        return replace(
+            class_rows(
+                dims, len(tensors), [(tuple(free), one) for one in main_classes(tensors, free)],
+                halo_reuse,
+            ),
+            least=0,
+            is_complete=False,
+        )  # fmt: skip
     chosen: list[tuple[tuple[str, ...], OrderClass]] = []
     for many in range(len(free) + 1):
         for active in combinations(free, many):

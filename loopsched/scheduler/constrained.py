@@ -23,6 +23,7 @@ from loopsched.problem import Tensor
 from loopsched.scheduler.allowed import Allowed, Choice, Place, allowed, check_not_empty
 from loopsched.scheduler.body import Body, ClassRows, best_body, class_rows
 from loopsched.scheduler.counting import every_choice
+from loopsched.scheduler.effort import Budget, Watch
 from loopsched.scheduler.exact import Searcher, distinct_orders
 from loopsched.scheduler.item_bounds import least_item_s
 from loopsched.scheduler.least import least_tables
@@ -32,7 +33,7 @@ from loopsched.scheduler.ranking import Ranking, free_bound
 from loopsched.scheduler.result import Objective, Result, Value
 from loopsched.scheduler.sampling import climb_from
 from loopsched.scheduler.space import Space
-from loopsched.scheduler.tables import Tables, tables_for
+from loopsched.scheduler.tables import Tables, is_exhaustive, tables_for
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,7 +51,12 @@ Extents = dict[str, int]
 
 
 def constrained_search(
-    space: Space, *, objective: Objective = "time", value: Value = "high", top: int = 1
+    space: Space,
+    *,
+    objective: Objective = "time",
+    value: Value = "high",
+    top: int = 1,
+    watch: Watch | None = None,
 ) -> Result:
     """Search a constrained space.
 
@@ -59,6 +65,8 @@ def constrained_search(
     space : Space
     objective, value, top
         As for `loopsched.search`.
+    watch : Watch, optional
+        What the work is charged to.
 
     Returns
     -------
@@ -83,20 +91,22 @@ def constrained_search(
     """
     check_not_empty(space)
     limits = allowed(space)
-    found = Ranking(space, objective, value, top)
-    if space.size() <= MAX_SCORED:
-        for choice in every_choice(limits):
-            found.add(limits.schedule(choice))
-        return found.result("exact", floor=0.0, is_complete=True)
+    watch = watch or Watch(Budget().of_exact())
+    found = Ranking(space, objective, value, top, watch)
     builder = Builder(limits, found)
-    floor = max(free_bound(space, objective, value), builder.floor())
-    for choice in builder.build():
-        builder.consider(choice)
-        if found.least <= floor:
-            break
-    if found.least > floor and builder.best is not None:
-        climb_from(found, limits, builder.best, random.Random(0), found.n_scored + MAX_POLISH)
-    return found.result("exact", floor=floor, is_complete=False, nodes=builder.nodes)
+    is_complete, floor = False, 0.0
+    with watch.stopping():
+        if space.size() <= MAX_SCORED:
+            for choice in every_choice(limits):
+                found.add(limits.schedule(choice))
+            is_complete = True
+        else:
+            floor = free_bound(space, objective, value, watch)
+            floor = max(floor, builder.floor())
+            builder.climb(floor)
+    if not found.best and not is_complete:  # ended before anything was scored
+        found.add(limits.schedule(next(every_choice(limits))))
+    return found.result("exact", floor=floor, is_complete=is_complete, nodes=builder.nodes)
 
 
 @dataclass(frozen=True)
@@ -125,7 +135,7 @@ class Builder:
         space = limits.space
         self.limits, self.found = limits, found
         self.problem, self.arch = space.problem, space.arch
-        self.searcher = Searcher(space, found.objective, found.value)
+        self.searcher = Searcher(space, found.objective, found.value, found.watch)
         self.counts = {slot.unit: count for slot, count in self.searcher.units}
         self.row = {dim: at for at, dim in enumerate(self.problem.dims)}
         self.nodes = 0
@@ -137,6 +147,17 @@ class Builder:
         self.found.add(self.limits.schedule(choice))
         if self.found.best and self.found.best[0][:2] != before:
             self.best = choice
+
+    def climb(self, floor: float) -> None:
+        """Build schedules and polish the best one, until a bound is met."""
+        found = self.found
+        for choice in self.build():
+            self.consider(choice)
+            if found.least <= floor:
+                return
+        if self.best is not None:
+            most = found.n_scored + MAX_POLISH
+            climb_from(found, self.limits, self.best, random.Random(0), most)
 
     # Bounds ---------------------------------------------------------------------
 
@@ -165,7 +186,8 @@ class Builder:
             if tables is None:
                 return 0.0
             body = searcher.least_body(level, tables)
-            searcher.least[level.name] = body.bytes if body else 0
+            is_least = body is not None and body.is_least and is_exhaustive(self.problem)
+            searcher.least[level.name] = body.bytes if body and is_least else 0
         floor = searcher._floor()
         if self.found.objective == "time":
             floor = max(floor, *(searcher._level_s(level) for level in self.arch.caches))
@@ -206,6 +228,7 @@ class Builder:
             halo_reuse=is_cache or level.halo_reuse,
             copies=2 if level.double_buffered and not is_cache else 1,
             rows=rows,
+            watch=self.found.watch,
         )
         self.nodes += body.nodes if body else 0
         return body

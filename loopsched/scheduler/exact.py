@@ -17,6 +17,7 @@ from random import Random
 from typing import TypedDict
 
 from loopsched.arch import Level
+from loopsched.bounds.communication import communication_bound
 from loopsched.errors import EmptySpaceError, ScheduleError
 from loopsched.footprint import points_elems, tensor_bytes
 from loopsched.models.buffer import QUICK, promised_visits
@@ -36,6 +37,7 @@ from loopsched.scheduler.allowed import allowed
 from loopsched.scheduler.arrays import Start, array_starts
 from loopsched.scheduler.blocks import Block, compose
 from loopsched.scheduler.body import NO_INCUMBENT, Body, best_body
+from loopsched.scheduler.effort import COUNTING, SCORING, Budget, Watch
 from loopsched.scheduler.enumerate import schedules
 from loopsched.scheduler.items import Items, Pace, best_items, refined_items
 from loopsched.scheduler.least import least_tables
@@ -51,7 +53,8 @@ from loopsched.scheduler.result import (
 )
 from loopsched.scheduler.sampling import climb, climb_from
 from loopsched.scheduler.space import Space
-from loopsched.scheduler.tables import Tables, multiples, tables_for, trip_classes
+from loopsched.scheduler.starts import Rough, starts, wave_blocks
+from loopsched.scheduler.tables import Tables, is_exhaustive, multiples, tables_for, trip_classes
 from loopsched.scheduler.variations import variations
 from loopsched.scheduler.waves import aligned_orders, with_barriers
 from loopsched.score import Evaluation, evaluate, least_bytes
@@ -80,6 +83,22 @@ MAX_CLIMBS = 10
 MAX_POLISH = 200
 MAX_CLIMBED = 2**20
 NEAR = 1.01
+# Nodes of one body, or of one list of items, before the best so far is taken.
+MAX_BODY_NODES = 2**22
+MAX_ITEM_NODES = 2**22
+# Orders of spatial loops that are listed, and that are tried.
+MAX_PERMUTATIONS = 5040
+MAX_ORDERS = 64
+# Iterations beyond which bounds take seconds.
+LARGE = 2**44
+# Textbook tiles; ways to order their waves that are listed, and scored; steps of polishing.
+MAX_STARTS = 12
+MAX_WAVES = 48
+MAX_ORDERED = 6
+MAX_POLISHED = 96
+# Items that are also tried in long steps, and how long those are.
+MAX_REPLAYED = 6
+LONG_STEPS = (16, 32, 64)
 WIDENINGS = (1.0001, 1.001, 1.01, 1.05, 1.2, float("inf"))
 
 
@@ -92,12 +111,19 @@ class Searcher:
     space : Space
     objective, value
         What is minimised.
+    watch : Watch, optional
+        What the work is charged to; it may end the search at any time.
+    floor : float
+        The lower bound that is known so far, for every schedule of the space.
     """
 
     space: Space
     objective: Objective
     value: Value
+    watch: Watch = field(default_factory=Watch)
     nodes: int = 0
+    floor: float = 0.0
+    has_started: bool = False
     found: dict[Schedule, Evaluation] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -122,15 +148,28 @@ class Searcher:
 
     def run(self) -> tuple[float, bool]:
         """Search; returns the lower bound and whether it is met."""
-        floor = self._floor()
+        self._raise_floor(self._known_floor())
+        if self._is_large() and not self.is_array:
+            self._try_starts()
+        self._raise_floor(self._floor())
         if self.is_array:
-            floor = self._spread_units(floor)
+            self._spread_units(self.floor)
         elif self.objective == "time" and self.unit:
-            floor = self._items_first(floor)
+            self._raise_floor(self._items_first(self.floor))
         else:
             self._try_memory_first()
+            self._try_starts()
         best = self.best
-        return min(floor, best), best <= floor
+        return min(self.floor, best), best <= self.floor
+
+    def _is_large(self) -> bool:
+        """Whether bounds take so long that schedules come first."""
+        return math.prod(size for _, size in self.problem.sizes) > LARGE
+
+    def _raise_floor(self, floor: float) -> None:
+        """Note a lower bound that holds for every schedule of the space."""
+        self.floor = max(self.floor, floor)
+        self.watch.settle(self.best, self.floor)
 
     def run_all(self, space: Space, floor: float) -> bool:
         """Score every schedule of a small space; returns whether that was all."""
@@ -167,7 +206,7 @@ class Searcher:
             return
         if view_of(self.problem, schedule, instances={self.unit: self.instances}).is_aligned:
             return
-        for other in aligned_orders(schedule, self.unit, self.instances):
+        for other in islice(aligned_orders(schedule, self.unit, self.instances), MAX_ORDERS):
             self._score(other)
         with_barrier = with_barriers(self.problem, schedule, self.unit, self.instances)
         if with_barrier is not None:
@@ -177,9 +216,20 @@ class Searcher:
         # What runs at once may not fit into a scratchpad that instances share.
         with suppress(ScheduleError):
             if schedule not in self.found:
+                if self.found:  # one schedule is scored whatever the budget
+                    self.watch.spend(SCORING)
                 found = evaluate(self.problem, schedule, self.arch, effort=QUICK)
                 self.found[schedule] = found
                 self.best = min(self.best, objective_value(found, self.objective, self.value))
+                self.watch.settle(self.best, self.floor)
+
+    def plain(self) -> None:
+        """Score the nest as it is written, single points innermost."""
+        size = self.problem.size
+        ones = tuple((dim, 1) for dim in size)
+        self._score(compose(self.problem, [Block(tuple(size), ones)]))
+        if not self.found:
+            raise EmptySpaceError(f"problem '{self.problem.name}': nothing fits {self.arch.name}")
 
     def _is_late(self, schedule: Schedule) -> bool:
         """Whether a schedule waits for data, which waves may have brought in twice."""
@@ -223,6 +273,7 @@ class Searcher:
         """Whether the arithmetic of a schedule alone takes longer."""
         if self.objective != "time":
             return False
+        self.watch.spend(COUNTING)
         steps = compute_steps(self.problem, schedule, nested_units(self.arch)).promised
         return steps > time_s * self.rate * (1 + 1e-12)
 
@@ -257,8 +308,9 @@ class Searcher:
         if level.kind == "cache" and not is_guaranteed:
             tables = tables.with_whole_sweeps()
         return best_body(
-            self.problem, room, tables=tables, is_guaranteed=is_guaranteed, **_kept(level)
-        )
+            self.problem, room, tables=tables, is_guaranteed=is_guaranteed, watch=self.watch,
+            most=MAX_BODY_NODES, **_kept(level),
+        )  # fmt: skip
 
     def least_body(
         self,
@@ -276,7 +328,7 @@ class Searcher:
             self.problem, room or room_of(self.problem, level), tables=tables, below=below,
             # Items end a run of loops early, and a shorter run has a smaller reuse window.
             is_guaranteed=self._is_guaranteed(level) and (not self.units or level.is_shared),
-            **_kept(level),
+            watch=self.watch, most=MAX_BODY_NODES, **_kept(level),
         )  # fmt: skip
         if found is None and below == NO_INCUMBENT:
             found = self._single_points(level)
@@ -288,7 +340,7 @@ class Searcher:
         return level.kind == "cache" and self.value == "high"
 
     def _single_points(self, level: Level) -> Body:
-        if level.kind == "scratchpad":
+        if level.kind == "scratchpad" and is_exhaustive(self.problem):
             raise EmptySpaceError(
                 f"problem '{self.problem.name}': nothing fits, the operands of one point need "
                 f"more than level '{level.name}' holds ({level.usable_bytes} B)"
@@ -326,7 +378,8 @@ class Searcher:
             return sum(tensor_bytes(self.problem, tensor) for tensor in self.problem.tensors)
         if level.name not in self.least:
             found = self.least_body(level)
-            self.least[level.name] = found.bytes if found else 0
+            is_least = found is not None and found.is_least and is_exhaustive(self.problem)
+            self.least[level.name] = found.bytes if found and is_least else self._known_bytes(level)
         least = self.least[level.name]
         if level.kind == "cache" and not self._fits_at_once(level):
             least = min(least, self._unfitting_bytes(level))
@@ -343,8 +396,9 @@ class Searcher:
             if held and (inner.kind == "scratchpad" or self._fits_at_once(inner)):
                 alone = room.only(held, self.problem)
                 found = self.least_body(inner, room=alone)
-                total += found.bytes if found else 0
-                names -= held
+                if found is not None and found.is_least and is_exhaustive(self.problem):
+                    total += found.bytes
+                    names -= held
         # A unit asks for every operand of every point; lanes, and units of one level, share.
         innermost = self.arch.levels[-1]
         is_each = innermost.instances == self.arch.compute.units and not self.arch.compute.lane_unit
@@ -358,6 +412,29 @@ class Searcher:
     def _n_inside(self, level: Level) -> int:
         """Count the units inside one instance of a level."""
         return max(1, self.instances // level.instances)
+
+    def _known_bytes(self, level: Level) -> int:
+        """Bound a level's traffic by what no order of execution avoids."""
+        room = room_of(self.problem, level)
+        least = sum(tensor_bytes(self.problem, tensor) for tensor in room.held(self.problem))
+        is_one = not room.own_bytes and not room.passing and self._fits_at_once(level)
+        if is_one and self.value == "high" and not _passes_writes(level):
+            least = max(least, communication_bound(self.problem, room.shared_bytes).bytes)
+        return least
+
+    def _known_floor(self) -> float:
+        """Bound the objective in no time: by the arithmetic and by what no order avoids."""
+        if self.objective == "dram_bytes":
+            return self._known_bytes(self.arch.caches[0])
+        time_s = self._compute_s()
+        energy = self.problem.macs * (self.arch.compute.energy_pj_per_mac or 0.0)
+        for outer, level in zip(self.arch.levels, self.arch.caches, strict=False):
+            least = self._known_bytes(level)
+            both = (outer.energy_pj_per_byte or 0.0) + (level.energy_pj_per_byte or 0.0)
+            energy += least * both
+            if level.bandwidth_bytes_per_s:
+                time_s = max(time_s, least / level.bandwidth_bytes_per_s)
+        return {"time": time_s, "energy": energy, "edp": energy * time_s}[self.objective]
 
     def _fits_at_once(self, level: Level) -> bool:
         """Whether a level holds one point of each unit inside, whatever the points."""
@@ -405,18 +482,21 @@ class Searcher:
         starts = sorted((s for s in starts if s[0] < float("inf")), key=lambda pair: pair[0])
         if not starts or max(self.problem.size.values()) > MAX_CLIMBED:
             return floor
-        found = Ranking(self.space, self.objective, self.value, 1)
+        found = Ranking(self.space, self.objective, self.value, 1, watch=self.watch)
         limits, rng = allowed(self.space), Random(0)
-        for number, (_, start) in enumerate(starts[:MAX_CLIMBS]):
-            if number and found.least <= floor * NEAR:
-                break
-            samples = found.n_scored + (MAX_POLISH if number else 2 * MAX_POLISH)
-            climb_from(found, limits, start.choice, rng, samples, floor)
-        if found.least > floor * NEAR:
-            climb(found, limits, Random(0), found.n_scored + 2 * MAX_POLISH)
-        self.nodes += found.n_scored
-        for _, _, schedule, _ in found.best:
-            self._score(schedule)
+        try:
+            for number, (_, start) in enumerate(starts[:MAX_CLIMBS]):
+                if number and found.least <= floor * NEAR:
+                    break
+                samples = found.n_scored + (MAX_POLISH if number else 2 * MAX_POLISH)
+                climb_from(found, limits, start.choice, rng, samples, floor)
+            if found.least > floor * NEAR:
+                climb(found, limits, Random(0), found.n_scored + 2 * MAX_POLISH)
+        finally:  # also where the budget ends it
+            self.nodes += found.n_scored
+            for _, _, schedule, evaluation in found.best:
+                self.found[schedule] = evaluation
+                self.best = min(self.best, found.least)
         return floor
 
     def _try_memory_first(self) -> None:
@@ -443,7 +523,9 @@ class Searcher:
         """Cut one list's region into items, as if it were the whole problem."""
         sizes = tuple((dim, region[dim]) for dim in self.problem.dims)
         part = replace(self.problem, sizes=sizes)
-        items, nodes = best_items(part, self.spatial, self._pace(0.0))
+        items, nodes = best_items(
+            part, self.spatial, self._pace(0.0), watch=self.watch, most=MAX_ITEM_NODES
+        )
         self.nodes += nodes
         return items
 
@@ -473,12 +555,15 @@ class Searcher:
         }
         extents = tuple((dim, cut[dim]) for dim in trips)
         for inner in self._inside([*chains, cut]):
-            orders = [tuple(trips)] if any_order else distinct_orders(trips, self.instances)
+            orders = [tuple(trips)]
+            if not any_order:
+                orders = list(islice(distinct_orders(trips, self.instances), MAX_ORDERS))
             made = [
                 compose(self.problem, [*blocks, Block(order, extents, self.unit), *inner])
                 for order in orders
             ]
             if len(made) > 1:
+                self.watch.spend(COUNTING * len(made))
                 made.sort(key=lambda schedule: (self._memory_bytes(schedule), str(schedule)))
             self.consider(made[0])
 
@@ -523,16 +608,94 @@ class Searcher:
         Returns a lower bound on the time of every schedule of the space.
         """
         pace = self._pace(floor)
-        items, nodes = best_items(self.problem, self.spatial, pace)
+        items, nodes = best_items(
+            self.problem, self.spatial, pace, watch=self.watch, most=MAX_ITEM_NODES
+        )
         self.nodes += nodes
+        is_least = nodes < MAX_ITEM_NODES and is_exhaustive(self.problem)
+        least = items[0].least_s if is_least else floor
+        self._raise_floor(least)
         for chosen in items:
             self._from_items(chosen)
-        if self.best <= items[0].least_s:
+        if self.best <= least:
+            return self.best
+        for chosen in items:
+            self._in_long_steps(chosen)
+        if self.best <= least:
+            return self.best
+        for chosen in items:
+            self._in_waves({**self.problem.size, **dict(chosen.extents)}, dict(chosen.listed))
+        if self.best <= least:
+            return self.best
+        self._try_starts()
+        if self.best <= least:
             return self.best
         self._try_memory_first()
-        if self.best <= items[0].least_s:
+        if self.best <= least:
             return self.best
-        return self._close(pace, items[0].least_s)
+        return self._close(pace, least) if is_least else least
+
+    def _try_starts(self) -> None:
+        """Score what textbooks would do, so that nothing simple is better."""
+        if self.best <= self.floor or self.unit is None or self.has_started:
+            return
+        if self.space.size() <= MAX_LISTED:  # all of it will be scored
+            return
+        self.has_started = True
+        for cut in starts(self.problem, self.spatial, self._rough(), MAX_STARTS):
+            self._in_waves({**self.problem.size, **cut})
+            if self.best <= self.floor:
+                return
+        self._polish()
+
+    def _rough(self) -> Rough:
+        """What rough scores ask of the machine."""
+        shared = self.shared[0] if self.shared else None
+        inner = self.private[0] if self.private else None
+        return Rough(
+            self.instances,
+            self.rate,
+            (shared.bandwidth_bytes_per_s if shared else None) or float("inf"),
+            (inner.bandwidth_bytes_per_s if inner else None) or float("inf"),
+            (self.shared[-1].usable_bytes or 0) if self.shared else 0,
+        )
+
+    def _in_waves(self, cut: Extents, listed: Extents | None = None) -> None:
+        """Give items to instances in waves that end with whole iterations."""
+        if self.unit is None:
+            return
+        known = sorted(
+            wave_blocks(self.problem, cut, self.unit, self.instances, listed),
+            key=lambda pair: pair[1],
+        )
+        inner: list[list[Block]] = []
+        tried = 0
+        for blocks, _ in known[:MAX_WAVES]:
+            if self._is_slower(compose(self.problem, blocks), self.best):
+                continue
+            inner = inner or self._inside([cut])
+            for each in inner:
+                self._score(compose(self.problem, [*blocks, *each]))
+            tried += 1
+            if tried >= MAX_ORDERED or self.best <= self.floor:
+                return
+
+    def _polish(self) -> None:
+        """Move to better schedules one step away, while there are any."""
+        from loopsched.scheduler.allowed import allows
+
+        here, left = None, MAX_POLISHED
+        while self.found and left > 0 and self.best > self.floor:
+            best = self.ranked()[0][0]
+            if best == here:
+                return
+            here = best
+            for other in variations(here):
+                if other in self.found or self._is_slower(other, self.best):
+                    continue
+                if allows(self.space, other) is None:
+                    left -= 1
+                    self._score(other)
 
     def _close(self, pace: Pace, least: float) -> float:
         """Exclude every other cut into items, or build it; bound what is left."""
@@ -542,15 +705,17 @@ class Searcher:
             )
             if self.best <= pace.floor_s:
                 return self.best
+        self._raise_floor(min(self.best, pace.floor_s))
         settled: set[tuple[tuple[str, int], ...]] = set()
         reached, tried, unsettled = least, 0, float("inf")
         for widening in WIDENINGS:
             limit = min(self.best, least * widening)
             rest, nodes = best_items(
-                self.problem, self.spatial, pace, below_s=limit, collect=MAX_OPEN
-            )
+                self.problem, self.spatial, pace, below_s=limit, collect=MAX_OPEN,
+                watch=self.watch, most=MAX_ITEM_NODES,
+            )  # fmt: skip
             self.nodes += nodes
-            if len(rest) >= MAX_OPEN:
+            if len(rest) >= MAX_OPEN or nodes >= MAX_ITEM_NODES:
                 break
             for chosen in rest:
                 if chosen.extents + chosen.listed in settled or chosen.least_s >= self.best:
@@ -562,8 +727,14 @@ class Searcher:
                 if floor < self.best and tried < MAX_TRIED:
                     tried += 1
                     self._from_items(chosen)
+                    if self.best > floor and tried <= MAX_REPLAYED:
+                        self._in_long_steps(chosen)
+                    if self.best > floor:
+                        cut = {**self.problem.size, **dict(chosen.extents)}
+                        self._in_waves(cut, dict(chosen.listed))
                 unsettled = min(unsettled, floor)
             reached = limit
+            self._raise_floor(min(unsettled, max(reached, least), self.best))
             if reached >= self.best:
                 break
         return min(unsettled, max(reached, least), self.best)
@@ -586,14 +757,16 @@ class Searcher:
         bandwidth = level.bandwidth_bytes_per_s or float("inf")
         tables = least_tables(self.problem, pieces=dict(pieces))
         found = self.least_body(level, tables, below=int(self.best * bandwidth) + 1)
-        return None if found is None else found.bytes / bandwidth
+        if found is None:
+            return None
+        return found.bytes / bandwidth if found.is_least else self._level_s(level)
 
     def _refined_floor(self, items: Items, pace: Pace) -> float:
         """Bound all schedules with as many pieces by looking at each way to cut."""
         size = self.problem.size
         if any(size[dim] > MAX_REFINED for dim, many in items.pieces if many > 1):
             return 0.0
-        least, nodes = refined_items(self.problem, items, pace, below_s=self.best)
+        least, nodes = refined_items(self.problem, items, pace, below_s=self.best, watch=self.watch)
         self.nodes += nodes
         return self.best if least is None else least
 
@@ -609,6 +782,54 @@ class Searcher:
         if self.best > items.least_s:
             self._lists_in_memory_order(cut)
 
+    def _in_long_steps(self, items: Items) -> None:
+        """Build items whose steps are long: few enough for a replay to vouch for them.
+
+        Where waves run on, a promise rests on a replay, which can only follow so
+        many steps; bodies with the least traffic have the shortest ones.
+        """
+        if not self.shared or len(self.private) != 1 or self.unit is None:
+            return
+        cut = {**self.problem.size, **dict(items.extents)}
+        listed = dict(items.listed)
+        around = {**self.problem.size, **listed}
+        trips = {d: -(-around[d] // cut[d]) for d in around if cut[d] < around[d]}
+        extents = tuple((dim, cut[dim]) for dim in trips)
+        orders = [*islice(distinct_orders(trips, self.instances), MAX_ORDERED)]
+        for length in LONG_STEPS:
+            inner = self._long_body(cut, length)
+            if inner is None:
+                continue
+            for order in orders:
+                blocks = [Block(order, extents, self.unit), inner]
+                for turned in [listed, dict(reversed(listed.items()))][: max(1, len(listed))]:
+                    before = [Block(tuple(turned), tuple(listed.items()))] if listed else []
+                    self._score(compose(self.problem, [*before, *blocks]))
+                    if self.best <= items.least_s:
+                        return
+
+    def _long_body(self, cut: Extents, length: int) -> Block | None:
+        """Find the best body of an item, in steps of a length along what is not shared."""
+        candidates = []
+        for dim, extent in cut.items():
+            parts = range(1, 9) if dim in self.spatial else (1,)
+            known = {-(-extent // many) for many in parts}
+            if dim not in self.spatial and extent > length:
+                known.add(length)
+            candidates.append(tuple(sorted(known, reverse=True)))
+        level = self.private[0]
+        body = best_body(
+            self.problem,
+            room_of(self.problem, level),
+            tables=tables_for(self.problem, self._chains([cut]), tuple(candidates)),
+            is_guaranteed=level.kind == "cache",
+            watch=self.watch,
+            most=MAX_BODY_NODES,
+        )
+        if body is None or not body.is_least:
+            return None
+        return Block(tuple(reversed(body.inward)), body.extents)
+
     def _lists_in_memory_order(self, cut: Extents) -> None:
         """Cut whole items into lists whose data stay in the shared level."""
         if not self.shared:
@@ -622,6 +843,8 @@ class Searcher:
             room_of(self.problem, self.shared[0]),
             tables=tables_for(self.problem, candidates=candidates),
             is_guaranteed=self.value == "high",
+            watch=self.watch,
+            most=MAX_BODY_NODES,
         )
         if body is None:
             return
@@ -654,7 +877,7 @@ def distinct_orders(trips: Extents, instances: int) -> Iterator[tuple[str, ...]]
     [('M', 'N')]
     """
     seen = set()
-    for order in permutations(trips):
+    for order in islice(permutations(trips), MAX_PERMUTATIONS):
         taken = list(zip(order, at_once([trips[dim] for dim in order], instances), strict=True))
         after = tuple((dim, now) for dim, now in taken if now < trips[dim])
         key = (after, frozenset(taken))
@@ -663,25 +886,36 @@ def distinct_orders(trips: Extents, instances: int) -> Iterator[tuple[str, ...]]
             yield order
 
 
-def exact_search(space: Space, *, objective: Objective, value: Value, top: int) -> Result:
+def exact_search(
+    space: Space, *, objective: Objective, value: Value, top: int, watch: Watch | None = None
+) -> Result:
     """Search exactly; see `loopsched.search`."""
+    watch = watch or Watch(Budget().of_exact())
     if not space.constraints.is_free:
         from loopsched.scheduler.constrained import constrained_search
 
-        return constrained_search(space, objective=objective, value=value, top=top)
-    searcher = Searcher(space, objective, value)
-    floor, proven = searcher.run()
-    listed = not proven and space.size() <= MAX_LISTED and searcher.run_all(space, floor)
-    proven = proven or searcher.best <= floor or (listed and is_whole(space))
+        return constrained_search(space, objective=objective, value=value, top=top, watch=watch)
+    searcher = Searcher(space, objective, value, watch)
+    proven = listed = False
+    with watch.stopping():
+        _, proven = searcher.run()
+        if not proven and space.size() <= MAX_LISTED:
+            listed = searcher.run_all(space, searcher.floor)
+    if not searcher.found:  # ended before anything was scored
+        searcher.plain()
     schedule, evaluation = searcher.ranked()[0]
-    behind: list[tuple[Schedule, Evaluation]] = []
-    if top > 1:
-        searcher.look_around(space, top)
-        last = rank(evaluation, objective, value)
-        behind = [pair for pair in searcher.distinct() if rank(pair[1], objective, value) > last]
+    if top > 1 and not watch.is_over:
+        with watch.stopping():
+            searcher.look_around(space, top)
     best = objective_value(evaluation, objective, value)
+    proven = proven or best <= searcher.floor or (listed and is_whole(space))
+    last = rank(evaluation, objective, value)
+    behind = [pair for pair in searcher.distinct() if rank(pair[1], objective, value) > last]
     return Result(
         space.problem, space.arch, objective, "exact", schedule, evaluation,
-        Certificate(proven, best if proven else floor, best, searcher.nodes, space, listed),
+        Certificate(
+            proven, best if proven else searcher.floor, best, searcher.nodes, space, listed,
+            watch.effort(),
+        ),
         tuple(Scored(s, e) for s, e in behind[: top - 1]),
     )  # fmt: skip

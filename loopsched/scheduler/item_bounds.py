@@ -65,7 +65,7 @@ def least_item_s(
     import numpy as np
 
     units = [at for at, place in enumerate(limits.places) if place.unit]
-    if not units or units[0] > 1:
+    if len(units) != 1 or units[0] > 1:
         return 0.0
     problem, spatial = limits.problem, limits.space.spatial
     ways = [

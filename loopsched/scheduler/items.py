@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from loopsched.problem import Problem
+from loopsched.scheduler.effort import Watch
 from loopsched.scheduler.least import least_tables
 from loopsched.scheduler.tables import Tables, tables_for_cuts, trip_classes
 
@@ -75,6 +76,8 @@ def best_items(
     *,
     below_s: float = float("inf"),
     collect: int = 0,
+    watch: Watch | None = None,
+    most: int = 2**62,
 ) -> tuple[tuple[Items, ...], int]:
     """Find the items with the least bound on time.
 
@@ -89,10 +92,15 @@ def best_items(
     collect : int
         0: only the best.  Otherwise up to so many, all below ``below_s``,
         best first.
+    watch : Watch, optional
+        What the work is charged to.
+    most : int
+        Nodes after which the best so far are returned.
 
     Returns
     -------
     items, nodes : tuple of Items, int
+        The nodes are ``most`` or more if the search is not complete.
     """
     size = problem.size
     options = {dim: _best_cuts(size[dim]) for dim in _split_dims(problem, spatial)}
@@ -103,15 +111,17 @@ def best_items(
         for dim in problem.dims
     )
     tables = least_tables(problem, candidates=candidates)
-    where = {
-        dim: tuple(candidates[problem.dims.index(dim)].index(cut.extent) for cut in cuts)
-        for dim, cuts in options.items()
-    }
-    return _enumerate(problem, options, tables, where, pace, below_s, collect)
+    where = {}
+    for dim, cuts in options.items():
+        place = {extent: at for at, extent in enumerate(candidates[problem.dims.index(dim)])}
+        where[dim] = tuple(place[cut.extent] for cut in cuts)
+    return _enumerate(
+        problem, options, tables, where, pace, below_s, collect, watch or Watch(), most
+    )
 
 
 def refined_items(
-    problem: Problem, items: Items, pace: Pace, *, below_s: float
+    problem: Problem, items: Items, pace: Pace, *, below_s: float, watch: Watch | None = None
 ) -> tuple[float | None, int]:
     """Bound the time of all ways to cut a problem into as many pieces, one by one.
 
@@ -122,6 +132,8 @@ def refined_items(
         Whose numbers of pieces are kept.
     pace : Pace
     below_s : float, seconds
+    watch : Watch, optional
+        What the work is charged to.
 
     Returns
     -------
@@ -135,7 +147,9 @@ def refined_items(
         {dim: tuple((cut.listed, cut.extent) for cut in cuts) for dim, cuts in options.items()},
     )
     where = {dim: tuple(range(len(cuts))) for dim, cuts in options.items()}
-    found, nodes = _enumerate(problem, options, tables, where, pace, below_s, 0)
+    found, nodes = _enumerate(
+        problem, options, tables, where, pace, below_s, 0, watch or Watch(), 2**62
+    )
     return (found[0].least_s if found else None), nodes
 
 
@@ -195,6 +209,8 @@ def _enumerate(
     pace: Pace,
     below_s: float,
     collect: int,
+    watch: Watch,
+    most: int,
 ) -> tuple[tuple[Items, ...], int]:
     import numpy as np
 
@@ -216,16 +232,24 @@ def _enumerate(
     reduction = problem.macs
     for dim in split:
         reduction //= size[dim]
-    kept, nodes = _kernels.best_items(
-        tables.pieces, tables.axis_dims, tables.axis_stride, tables.axis_start, tables.total,
-        tables.tensor_axes, tables.is_indexed, tables.weight, tables.constant,
-        np.array([size[dim] for dim in problem.dims], dtype=np.int64),
-        np.array([row[dim] for dim in split], dtype=np.int64), n_options, table_at, lists,
-        pace.instances, reduction, problem.macs, pace.macs_per_s, pace.inner_bytes_per_s,
-        pace.floor_s, below_s, collect > 0, leaves, leaf_s,
-    )  # fmt: skip
+    state = np.full(2 + max(1, len(split)), -1, dtype=np.int64)
+    state[:2] = 0
+    waste = np.ones(len(split) + 1, dtype=np.float64)
+    nodes = 0
+    while state[0] >= 0 and nodes < most and not (collect and state[1] >= collect):
+        below_s, seen = _kernels.best_items(
+            tables.pieces, tables.axis_dims, tables.axis_stride, tables.axis_start, tables.total,
+            tables.tensor_axes, tables.is_indexed, tables.weight, tables.constant,
+            np.array([size[dim] for dim in problem.dims], dtype=np.int64),
+            np.array([row[dim] for dim in split], dtype=np.int64), n_options, table_at, lists,
+            pace.instances, reduction, problem.macs, pace.macs_per_s, pace.inner_bytes_per_s,
+            pace.floor_s, below_s, collect > 0, leaves, leaf_s, state, waste,
+            watch.slice(most - nodes),
+        )  # fmt: skip
+        nodes += int(seen)
+        watch.spend(int(seen))
     found = []
-    for at in range(min(int(kept), len(leaves))):
+    for at in range(int(state[1])):
         chosen = {dim: options[dim][int(leaves[at, k])] for k, dim in enumerate(split)}
         found.append(
             Items(
@@ -236,4 +260,4 @@ def _enumerate(
             )
         )
     found.sort(key=lambda items: items.least_s)
-    return tuple(found), int(nodes)
+    return tuple(found), nodes

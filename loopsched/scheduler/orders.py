@@ -7,9 +7,10 @@ once every tensor has met a loop that indexes it, the rest of the order is free.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import islice, permutations
 from typing import TYPE_CHECKING
 
 from loopsched.problem import Problem
@@ -63,6 +64,8 @@ def order_classes(problem: Problem, active: tuple[str, ...]) -> tuple[OrderClass
 
 
 Relevance = tuple[tuple[frozenset[str], frozenset[str]], ...]
+# Orders of tensors that are tried where there are too many dimensions to list the classes.
+MAX_MAIN = 120
 
 
 def relevance(problem: Problem) -> Relevance:
@@ -78,8 +81,45 @@ def relevance(problem: Problem) -> Relevance:
 
 @lru_cache(maxsize=4096)
 def _classes(tensors: Relevance, active: tuple[str, ...]) -> tuple[OrderClass, ...]:
+    return _distinct(tensors, _prefixes(tensors, active, ()))
+
+
+def main_classes(tensors: Relevance, active: Sequence[str]) -> tuple[OrderClass, ...]:
+    """List the classes in which tensors stay as long as they can, one before the other.
+
+    Without windows that slide, no order lets any tensor stay longer than one of
+    these does: whoever stays longest, the others' runs begin like its own.
+
+    Examples
+    --------
+    >>> from loopsched.builders import gemm
+    >>> problem = gemm(m=4, n=4, k=4)
+    >>> [c.inward[0] for c in main_classes(relevance(problem), problem.dims)]
+    ['N', 'M', 'K']
+    """
+    return _distinct(
+        tensors,
+        (_staying(order, active) for order in islice(permutations(tensors), MAX_MAIN)),
+    )
+
+
+def _staying(
+    order: Sequence[tuple[frozenset[str], object]], active: Sequence[str]
+) -> tuple[str, ...]:
+    """Order loops, innermost first: before the others those that leave most tensors alone."""
+
+    def stay(dim: str) -> int:
+        for at, (indexed, _) in enumerate(order):
+            if dim in indexed:
+                return at
+        return len(order)
+
+    return tuple(sorted(active, key=lambda dim: -stay(dim)))
+
+
+def _distinct(tensors: Relevance, orders: Iterable[tuple[str, ...]]) -> tuple[OrderClass, ...]:
     found: dict[tuple[object, ...], OrderClass] = {}
-    for inward in _prefixes(tensors, active, ()):
+    for inward in orders:
         runs, slides = [], []
         for indexed, sliding in tensors:
             run: list[str] = []

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from loopsched.errors import ConstraintError, EmptySpaceError, ScheduleError
 from loopsched.models.buffer import QUICK
 from loopsched.nest import Schedule
+from loopsched.scheduler.effort import SCORING, Watch
 from loopsched.scheduler.least import cuts_evenly
 from loopsched.scheduler.result import (
     Certificate,
@@ -36,12 +37,15 @@ class Ranking:
         What is minimised.
     top : int
         How many to keep.
+    watch : Watch, optional
+        What the work is charged to.
     """
 
     space: Space
     objective: Objective
     value: Value
     top: int
+    watch: Watch = field(default_factory=Watch)
     n_scored: int = 0
     n_invalid: int = 0
     best: list[tuple[Rank, str, Schedule, Evaluation]] = field(default_factory=list)
@@ -49,6 +53,8 @@ class Ranking:
 
     def add(self, schedule: Schedule) -> Rank | None:
         """Score a schedule; None if the machine cannot run it."""
+        if self.best:  # one schedule is scored whatever the budget
+            self.watch.spend(SCORING)
         self.n_scored += 1
         if schedule in self._known:
             self.n_invalid += self._known[schedule] is None
@@ -106,8 +112,9 @@ class Ranking:
         value = objective_value(evaluation, self.objective, self.value)
         proven = value <= floor or (is_complete and is_whole(space))
         certificate = Certificate(
-            proven, value if proven else floor, value, self.n_scored + nodes, space, is_complete
-        )
+            proven, value if proven else floor, value, self.n_scored + nodes, space, is_complete,
+            self.watch.effort(),
+        )  # fmt: skip
         return Result(
             space.problem, space.arch, self.objective, strategy, schedule, evaluation, certificate,
             tuple(Scored(s, e) for _, _, s, e in self.best[1:]),
@@ -126,19 +133,25 @@ def is_whole(space: Space) -> bool:
     return not space.spatial and cuts_evenly(space.problem)
 
 
-def free_bound(space: Space, objective: Objective, value: Value) -> float:
+def free_bound(space: Space, objective: Objective, value: Value, watch: Watch) -> float:
     """Find a bound for a constrained space: the exact one of the free space.
 
-    0 where the exact search has none.
+    0 where the exact search has none.  It uses what is left of the watch's budget.
     """
     from loopsched.errors import LoopschedError
     from loopsched.scheduler.allowed import free_space
     from loopsched.scheduler.exact import exact_search
 
+    inner = watch.rest()
     try:
-        found = exact_search(free_space(space), objective=objective, value=value, top=1)
+        found = exact_search(
+            free_space(space), objective=objective, value=value, top=1, watch=inner
+        )
     except ConstraintError:
         raise
     except LoopschedError:
         return 0.0
+    if inner.why == "interrupt":
+        raise KeyboardInterrupt
+    watch.spend(inner.spent)
     return found.certificate.lower_bound

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from loopsched.arch import Arch
 from loopsched.errors import ConstraintError, nearest
 from loopsched.nest import Schedule
 from loopsched.problem import Problem
+from loopsched.scheduler.effort import Effort
 from loopsched.scheduler.space import Space
 from loopsched.score import Evaluation, LevelScore
 
@@ -38,6 +39,12 @@ class Certificate:
     listed : bool
         Every schedule of the space was scored: none with one loop of a
         dimension in each block is better.
+    effort : Effort
+        What the search might use, what it used, and what ended it early.
+    ties_proven : bool
+        Whether no schedule with the same value moves fewer DRAM bytes, takes
+        fewer steps or has less inner traffic (in this order); otherwise the
+        best of those that were scored is returned.
     """
 
     proven: bool
@@ -46,6 +53,8 @@ class Certificate:
     nodes: int
     space: Space
     listed: bool = False
+    effort: Effort = field(default_factory=Effort)
+    ties_proven: bool = False
 
     @property
     def space_size(self) -> int:

@@ -9,6 +9,7 @@ from typing import Literal
 from loopsched.errors import ConstraintError, nearest
 from loopsched.scheduler.allowed import Allowed, Choice, allowed, check_not_empty
 from loopsched.scheduler.counting import counter, every_choice
+from loopsched.scheduler.effort import Watch
 from loopsched.scheduler.ranking import Rank, Ranking, free_bound
 from loopsched.scheduler.result import Objective, Result, Value
 from loopsched.scheduler.space import Space
@@ -27,6 +28,7 @@ def sampled_search(
     top: int = 1,
     seed: int = 0,
     samples: int = 1000,
+    watch: Watch | None = None,
 ) -> Result:
     """Search by scoring schedules one by one.
 
@@ -43,6 +45,8 @@ def sampled_search(
         The same seed gives the same answer.
     samples : int
         Schedules that ``random`` and ``local`` score.
+    watch : Watch, optional
+        What the work is charged to.
 
     Returns
     -------
@@ -69,12 +73,14 @@ def sampled_search(
     if not isinstance(samples, int) or samples < 1:
         raise ConstraintError(f"samples is {samples!r}; a whole number >= 1 is needed")
     check_not_empty(space)
-    found = Ranking(space, objective, value, top)
+    watch = watch or Watch()
+    found = Ranking(space, objective, value, top, watch)
     limits = allowed(space)
     is_complete = False
-    try:
+    if strategy == "exhaustive":
+        _check_size(space)
+    with watch.stopping():
         if strategy == "exhaustive":
-            _check_size(space)
             for choice in every_choice(limits):
                 found.add(limits.schedule(choice))
             is_complete = True
@@ -82,10 +88,9 @@ def sampled_search(
             _draw(found, limits, random.Random(seed), samples)
         else:
             climb(found, limits, random.Random(seed), samples)
-    except KeyboardInterrupt:
-        if not found.best:
-            raise
-    floor = 0.0 if is_complete else free_bound(space, objective, value)
+    if watch.why == "interrupt" and not found.best:
+        raise KeyboardInterrupt
+    floor = 0.0 if is_complete or watch.is_over else free_bound(space, objective, value, watch)
     return found.result(strategy, floor=floor, is_complete=is_complete)
 
 

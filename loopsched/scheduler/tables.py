@@ -8,7 +8,6 @@ depend on one dimension or one axis only; they are tabulated here.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -16,7 +15,14 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from loopsched.errors import ProblemError
-from loopsched.footprint import axis_extremes, is_clipped, n_segments, segments, tensor_bytes
+from loopsched.footprint import (
+    axis_extremes,
+    is_clipped,
+    n_segments,
+    segment_lengths,
+    segments,
+    tensor_bytes,
+)
 from loopsched.problem import Axis, Problem
 
 if TYPE_CHECKING:
@@ -25,6 +31,15 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
+
+# Longest dimension of which every number of pieces is tried, and every meeting point looked at.
+MAX_SIZE = 2**22
+# Pieces of a compound axis that are looked at one by one, over all choices of extents.
+MAX_PIECES = 2**27
+# Where it is more: cut into powers of two, up to so many.
+MAX_CUTS = 2**10
+# Pieces between outer loops of which the place is looked at.
+MAX_OUTER = 2**12
 
 # More than kernels count to, and so what they take for no answer yet.
 NO_BYTES = 2**62
@@ -136,7 +151,12 @@ def tables_for(
     import numpy as np
 
     chains = chains or tuple(() for _ in problem.dims)
-    outer = [segments(size, chain) for (_, size), chain in zip(problem.sizes, chains, strict=True)]
+    outer = [
+        _outer_pieces(problem, dim, chain) for dim, chain in zip(problem.dims, chains, strict=True)
+    ]
+    lengths = [
+        segment_lengths(size, chain) for (_, size), chain in zip(problem.sizes, chains, strict=True)
+    ]
     if candidates is None:
         candidates = tuple(
             _candidates(problem, dim, pieces)
@@ -144,11 +164,10 @@ def tables_for(
         )
     width = max(len(extents) for extents in candidates)
     pieces = np.zeros((len(candidates), width), dtype=np.int64)
-    for row, (extents, cut) in enumerate(zip(candidates, outer, strict=True)):
-        lengths = Counter(length for _, length in cut)
+    for row, (extents, known) in enumerate(zip(candidates, lengths, strict=True)):
         each = np.array(extents, dtype=np.int64)
         pieces[row, : len(extents)] = sum(
-            many * -(-length // each) for length, many in lengths.items()
+            many * -(-length // each) for length, many in known.items()
         )
     index = {dim: row for row, dim in enumerate(problem.dims)}
     axis_dims, strides, starts, offsets = [], [], [], [0]
@@ -168,6 +187,7 @@ def tables_for(
             parts = _axis_numbers(
                 axis,
                 outer[rows[0]],
+                sum(length * many for length, many in lengths[rows[0]].items()),
                 candidates[rows[0]],
                 outer[second] if second >= 0 else ((0, 1),),
                 candidates[second] if second >= 0 else (1,),
@@ -227,6 +247,8 @@ def trip_classes(lengths: tuple[int, ...]) -> tuple[int, ...]:
     import numpy as np
 
     longest = max(lengths)
+    if longest > MAX_SIZE:
+        return _some_extents(lengths)
     if len(lengths) == 1:
         classes = {-(-longest // trips) for trips in range(1, int(longest**0.5) + 2)}
         classes.update(range(1, int(longest**0.5) + 2))
@@ -255,17 +277,81 @@ def multiples(size: int, extent: int) -> tuple[int, ...]:
     return tuple(sorted(found | {size}, reverse=True))
 
 
+def _some_extents(lengths: tuple[int, ...]) -> tuple[int, ...]:
+    """List small extents and small numbers of pieces, and between them steps of one in 256."""
+    longest = max(lengths)
+    found = {*range(1, 1025), *(-(-longest // trips) for trips in range(1, 1025))}
+    found |= {2**power for power in range(longest.bit_length())}
+    extent = 1024
+    while extent < longest:
+        found.add(extent)
+        extent += extent >> 8
+    return tuple(sorted((e for e in found if e <= longest), reverse=True))
+
+
+def is_exhaustive(problem: Problem) -> bool:
+    """Whether the extents that are tried, by default, are all that can be best.
+
+    Examples
+    --------
+    >>> from loopsched import gemm
+    >>> is_exhaustive(gemm(m=4096, n=4096, k=4096)), is_exhaustive(gemm(m=2**40, n=4, k=4))
+    (True, False)
+    """
+    return all(size <= MAX_SIZE for _, size in problem.sizes) and not any(
+        _is_long(problem, axis) for tensor in problem.tensors for axis in tensor.axes
+    )
+
+
+def _is_long(problem: Problem, axis: Axis) -> bool:
+    """Whether there are too many pieces of an axis to look at each, for all choices."""
+    if axis.is_plain:
+        return False
+    choices = 1
+    for dim in axis.dims:
+        size = problem.size[dim]
+        uneven = is_clipped(axis, problem.size) or _may_have_gaps(axis)
+        tried = size if uneven else 2 * math.isqrt(size)
+        choices *= max(1, tried + int(size * math.log(size + 1)))
+    return choices > MAX_PIECES
+
+
+def _outer_pieces(
+    problem: Problem, dim: str, chain: tuple[int, ...]
+) -> tuple[tuple[int, int], ...]:
+    """Cut a dimension as outer loops do: starts and lengths.
+
+    Where the place does not matter, one piece of each length will do; where there
+    are too many to look at, the first.  (Then nothing is a bound; see
+    `is_exhaustive`.)
+    """
+    size = problem.size[dim]
+    lengths = segment_lengths(size, chain)
+    if all(axis.is_plain for axis in _axes_of(problem, dim)):
+        return tuple((0, length) for length in sorted(lengths))
+    if sum(lengths.values()) > MAX_OUTER:
+        return ((0, max(lengths)),)
+    return segments(size, chain)
+
+
 def _candidates(problem: Problem, dim: str, outer: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
-    classes = trip_classes(tuple(sorted(length for _, length in outer)))
+    classes = trip_classes(tuple(sorted({length for _, length in outer})))
     uneven = [
         axis
-        for tensor in problem.tensors
-        for axis in tensor.axes
-        if dim in axis.dims and (is_clipped(axis, problem.size) or _may_have_gaps(axis))
+        for axis in _axes_of(problem, dim)
+        if is_clipped(axis, problem.size) or _may_have_gaps(axis)
     ]
+    if any(_is_long(problem, axis) for axis in _axes_of(problem, dim)):
+        longest = max(length for _, length in outer)
+        trips = [2**power for power in range(MAX_CUTS.bit_length()) if 2**power <= longest]
+        return tuple(sorted({-(-longest // many) for many in trips}, reverse=True))
     if not uneven:
         return classes
     return _with_uneven(problem, dim, outer, classes, tuple(uneven))
+
+
+def _axes_of(problem: Problem, dim: str) -> list[Axis]:
+    return [axis for tensor in problem.tensors for axis in tensor.axes if dim in axis.dims]
 
 
 def _may_have_gaps(axis: Axis) -> bool:
@@ -297,10 +383,10 @@ def _with_uneven(
         choices = trip_classes((size,)) if others else (1,)
         pieces = ((0, size),)
         if others and axis.dims[0] != dim:
-            found = np.stack(_axis_numbers(axis, pieces, choices, outer, every))
+            found = np.stack(_axis_numbers(axis, pieces, size, choices, outer, every))
             numbers = found.reshape(7, len(choices), longest).swapaxes(1, 2)
         else:
-            found = np.stack(_axis_numbers(axis, outer, every, pieces, choices))
+            found = np.stack(_axis_numbers(axis, outer, longest, every, pieces, choices))
             numbers = found.reshape(7, longest, len(choices))
         numbers[4] *= -1  # unbroken is better; of all others, less
         smallest = classes[-1]
@@ -316,6 +402,7 @@ def _with_uneven(
 def _axis_numbers(
     axis: Axis,
     outer_first: tuple[tuple[int, int], ...],
+    size_first: int,
     first: tuple[int, ...],
     outer_second: tuple[tuple[int, int], ...],
     second: tuple[int, ...],
@@ -326,10 +413,9 @@ def _axis_numbers(
 
     if axis.is_plain:
         largest = np.array(first, dtype=np.int64)
-        size = sum(length for _, length in outer_first)
         pair = np.minimum(2 * largest, largest[0])
         ones = np.ones_like(largest)
-        total = np.full_like(largest, size)
+        total = np.full_like(largest, size_first)
         return total, largest, pair, pair, ones, total, total
     shape = (7, len(first) * len(second))
     numbers = np.zeros(shape, dtype=np.int64)
@@ -346,6 +432,47 @@ def _axis_numbers(
         numbers,
     )
     return tuple(numbers)
+
+
+def thinned(tables: Tables, most: int) -> Tables:
+    """Keep at most so many extents of each dimension, the largest and the smallest among them."""
+    import numpy as np
+
+    keep = [
+        np.unique(np.linspace(0, int(count) - 1, min(most, int(count))).astype(np.int64))
+        for count in tables.n_extents
+    ]
+    flat, starts, at = [], [], 0
+    for axis, (first, second) in enumerate(tables.axis_dims.tolist()):
+        rows, stride = keep[first] * tables.axis_stride[axis], np.zeros(1, dtype=np.int64)
+        if second >= 0:
+            stride = keep[second]
+        flat.append((tables.axis_start[axis] + rows[:, None] + stride).ravel())
+        starts.append(at)
+        at += len(flat[-1])
+    chosen = np.concatenate([np.zeros(0, dtype=np.int64), *flat])
+    pieces = np.zeros((len(keep), max(len(kept) for kept in keep)), dtype=np.int64)
+    for row, kept in enumerate(keep):
+        pieces[row, : len(kept)] = tables.pieces[row, kept]
+    return replace(
+        tables,
+        extents=tuple(
+            tuple(known[i] for i in kept.tolist())
+            for known, kept in zip(tables.extents, keep, strict=True)
+        ),
+        pieces=pieces,
+        n_extents=np.array([len(kept) for kept in keep], dtype=np.int64),
+        axis_stride=np.array(
+            [len(keep[second]) if second >= 0 else 1 for _, second in tables.axis_dims.tolist()],
+            dtype=np.int64,
+        ),
+        axis_start=np.array(starts, dtype=np.int64),
+        total=tables.total[chosen],
+        largest=tables.largest[chosen],
+        pair_first=tables.pair_first[chosen],
+        pair_second=tables.pair_second[chosen],
+        is_gapless=tables.is_gapless[chosen],
+    )
 
 
 def tables_for_cuts(problem: Problem, cuts: Mapping[str, tuple[tuple[int, int], ...]]) -> Tables:

@@ -9,6 +9,9 @@ from loopsched.models.view import at_once, ends_with_iterations
 from loopsched.nest import Loop, Schedule
 from loopsched.problem import Problem
 
+# Orders of spatial loops that are looked at.
+MAX_PERMUTATIONS = 5040
+
 
 def with_barriers(
     problem: Problem, schedule: Schedule, unit: str, instances: int
@@ -94,6 +97,6 @@ def aligned_orders(schedule: Schedule, unit: str, instances: int) -> Iterator[Sc
     if len({loop.dim for loop in spatial}) < len(spatial):
         return
     trips = dict(zip(loops, schedule.trips, strict=True))
-    for order in itertools.permutations(spatial):
+    for order in itertools.islice(itertools.permutations(spatial), MAX_PERMUTATIONS):
         if order != spatial and ends_with_iterations([{trips[loop]} for loop in order], instances):
             yield Schedule((*loops[: places[0]], *order, *loops[places[-1] + 1 :]))

@@ -13,6 +13,7 @@ from typing import Any
 from loopsched import __version__
 from loopsched.errors import LoopschedError
 from loopsched.results import Row, json_text, result_rows
+from loopsched.scheduler import warm_up
 from loopsched.sweeps.plan import MACHINE, PROBLEM, Task
 
 
@@ -91,16 +92,6 @@ def version_faults(mine: Mapping[str, str], theirs: Mapping[str, str]) -> list[s
     ]
 
 
-@cache
-def warm_up() -> None:
-    """Compile the search, or load it, before anything is timed."""
-    from loopsched.arch import buffer_arch
-    from loopsched.builders import gemm
-    from loopsched.scheduler import search
-
-    search(gemm(m=4, n=4, k=4), buffer_arch(capacity_bytes=64))
-
-
 def run_batch(batch: Batch) -> tuple[Answer, ...]:
     """Work on a batch; never fails.
 
@@ -140,8 +131,8 @@ def _rows(task: Task, options: Mapping[str, Any]) -> list[Row]:
         return [_failed(str(error))]
     found = []
     for row in result_rows(result, has_brackets=False):
-        del row["problem"], row["objective"]  # these stand at the head of a row
-        found.append({**row, "error": None})
+        # The problem and the objective stand at the head of a row.
+        found.append({name: row[name] for name in FOUND} | {"error": None})
     return found
 
 
