@@ -8,7 +8,7 @@ from itertools import product
 from loopsched.footprint import tensor_bytes
 from loopsched.models.reuse import steady_visits
 from loopsched.models.traffic import Room
-from loopsched.models.view import view_of
+from loopsched.models.view import View, view_of
 from loopsched.nest import Loop, Place, Schedule
 from loopsched.problem import Problem, Tensor
 
@@ -38,20 +38,7 @@ def best(
     first = tensor_bytes(problem, output) if output in held else 0  # its first visits read nothing
     for nest in every_nest(problem, most_cuts):
         view = view_of(problem, nest)
-        depths = range(len(view.cuts) + 1)
-
-        def options(tensor: Tensor) -> list[tuple[int, int, int]]:
-            weight = tensor.element_bytes * (2 if tensor is output else 1)
-            return [
-                (
-                    copies * view.footprint_bytes(tensor, at),
-                    weight * steady_visits(view, tensor, at, slides=halo_reuse),
-                    at,
-                )
-                for at in depths
-            ]
-
-        each = [undominated(options(tensor)) for tensor in held]
+        each = [undominated(options(view, tensor, copies, halo_reuse)) for tensor in held]
         for chosen in product(*each):
             moved = sum(cost for _, cost, _ in chosen) - first
             if found is not None and moved >= found[0]:
@@ -71,3 +58,18 @@ def undominated(options: list[tuple[int, int, int]]) -> list[tuple[int, int, int
         if not kept or one[1] < kept[-1][1]:
             kept.append(one)
     return kept
+
+
+def options(
+    view: View, tensor: Tensor, copies: int, halo_reuse: bool
+) -> list[tuple[int, int, int]]:
+    """Bytes of the tile, bytes moved, and cuts outside, for every place of a tensor."""
+    weight = tensor.element_bytes * (2 if tensor.name == view.problem.output else 1)
+    return [
+        (
+            copies * view.footprint_bytes(tensor, at),
+            weight * steady_visits(view, tensor, at, slides=halo_reuse),
+            at,
+        )
+        for at in range(len(view.cuts) + 1)
+    ]

@@ -88,11 +88,10 @@ def test_all_tiles_at_one_place_are_the_outermost_region_that_fits(data: st.Data
     for level, moved in zip(arch.caches, even, strict=True):
         held = [tensor.name for tensor in room_of(problem, level).held(problem)]
         at = moved.own.fit_position
-        if spatial and level.is_shared and spatial[0] < at <= spatial[-1]:
-            at = spatial[-1] + 1  # a wave
-        elif spatial and not level.is_shared:
+        if spatial and own_units(arch, level):
             at = max(at, spatial[-1] + 1)
-        if level.kind == "scratchpad" and data.draw(st.booleans()):
+        is_within = bool(spatial) and spatial[0] < at <= spatial[-1]  # a row of waves
+        if level.kind == "scratchpad" and not is_within and data.draw(st.booleans()):
             nest = with_places(nest, level.name, dict.fromkeys(held, at))
     if any("further out" in fault for fault in faults_of(problem, nest, arch)):
         return  # an inner level that holds more than an outer one

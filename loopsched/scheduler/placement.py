@@ -16,7 +16,7 @@ left to choose, so that a branch and bound over all forms is exact in millisecon
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
@@ -209,7 +209,7 @@ def least_placed_bytes(
     if len(held) > MOST_TENSORS:
         return min(once, below), 0
     tables = tables_for(problem)
-    if not _is_even(problem):
+    if not _is_tabulated(problem):
         tables = with_least_pieces(with_least_halos(tables))
     if passes_writes:  # it reads at its visits, and writes at least once
         tables = replace(tables, weight=tables.element_bytes, constant=0)
@@ -223,6 +223,19 @@ def _is_even(problem: Problem) -> bool:
     """Whether what tiles touch depends on how many pieces there are, not on where they lie."""
     return not any(
         is_clipped(axis, problem.size) or (axis.is_compound and any(c > 1 for _, c in axis.terms))
+        for tensor in problem.tensors
+        for axis in tensor.axes
+    )
+
+
+def _is_tabulated(problem: Problem) -> bool:
+    """Whether no chain of cuts touches less than one cut into pieces as long.
+
+    So it is on an axis ``a*i + j`` that nothing clips: what pieces touch is concave
+    in their length along j, and then whole ones and a rest touch least.
+    """
+    return not any(
+        is_clipped(axis, problem.size) or (axis.is_compound and min(c for _, c in axis.terms) > 1)
         for tensor in problem.tensors
         for axis in tensor.axes
     )
@@ -242,16 +255,20 @@ def _forms_of(
     problem: Problem, room: Room, operands: tuple[Operand, ...], halo_reuse: bool
 ) -> tuple[Form, ...]:
     held = tuple(at for at, t in enumerate(problem.tensors) if t.name not in room.passing)
-    return _forms(operands, held, problem.dims, halo_reuse)
+    return _forms(operands, held, problem.sizes, halo_reuse)
 
 
 @lru_cache(maxsize=1024)
 def _forms(
-    operands: tuple[Operand, ...], held: tuple[int, ...], dims: tuple[str, ...], halo_reuse: bool
+    operands: tuple[Operand, ...],
+    held: tuple[int, ...],
+    sizes: tuple[tuple[str, int], ...],
+    halo_reuse: bool,
 ) -> tuple[Form, ...]:
+    dims = tuple(dim for dim, _ in sizes)
     found: dict[tuple[object, ...], Form] = {}
     for groups in _orders(operands, held, dims, halo_reuse):
-        form = _form(operands, groups, dims)
+        form = _form(operands, groups, dict(sizes))
         key = tuple(
             sorted((t, form.inside[at], form.outside(at, operands[t], dims))
             for at, group in enumerate(groups) for t in group.tensors)
@@ -281,11 +298,11 @@ def _orders(
                     yield (Group(chosen, slide), *inner)
 
 
-def _form(operands: Sequence[Operand], groups: tuple[Group, ...], dims: Sequence[str]) -> Form:
+def _form(operands: Sequence[Operand], groups: tuple[Group, ...], sizes: Mapping[str, int]) -> Form:
     """Find which extents are left to choose: those that some tensor pays for, and not twice."""
     cuts: list[dict[str, int]] = [{} for _ in groups]
     variables: list[tuple[str, int]] = []
-    for dim in dims:
+    for dim in sizes:
         pays = [
             any(dim not in operands[t].indexed or dim in operands[t].sliding for t in group.tensors)
             for group in groups
@@ -309,13 +326,17 @@ def _form(operands: Sequence[Operand], groups: tuple[Group, ...], dims: Sequence
                     variables[next_cut] = (dim, code)
             cuts[at][dim] = next_cut = code
             paid = pays[at] and is_slide
-    order = sorted(range(len(variables)), key=lambda v: -v)  # outer ones of a dimension first
+    # Outermost cuts first, and of them those with the fewest choices: most is cut off early.
+    depth = [
+        min(at for at, cut in enumerate(cuts) if v in cut.values()) for v in range(len(variables))
+    ]
+    order = sorted(range(len(variables)), key=lambda v: (depth[v], sizes[variables[v][0]], -v))
     rank = {v: at for at, v in enumerate(order)}
     inside: list[tuple[int, ...]] = []
-    now = dict.fromkeys(dims, WHOLE)
+    now = dict.fromkeys(sizes, WHOLE)
     for cut in cuts:
         now |= {dim: rank[code] if code >= 0 else code for dim, code in cut.items()}
-        inside.append(tuple(now[dim] for dim in dims))
+        inside.append(tuple(now[dim] for dim in sizes))
     chosen = tuple(
         (variables[v][0], rank[variables[v][1]] if variables[v][1] >= 0 else -1) for v in order
     )
@@ -404,8 +425,9 @@ def _nest(
         for row, (dim, code) in enumerate(zip(problem.dims, codes, strict=True)):
             at = {WHOLE: 0, ONE: -1}.get(code)
             inside[dim] = tables.extents[row][chosen[code] if at is None else at]
-        cut = [dim for dim in problem.dims if inside[dim] < now[dim]]
-        cut.sort(key=lambda dim, slide=group.slide: dim == slide)
+        cut = [dim for dim in problem.dims if inside[dim] < now[dim] and dim != group.slide]
+        if group.slide is not None and inside[group.slide] < now[group.slide]:
+            cut.append(group.slide)
         loops += [Loop(dim, now[dim]) for dim in cut]
         now |= {dim: inside[dim] for dim in cut}
         positions += [(problem.tensors[t].name, len(loops)) for t in group.tensors]
