@@ -31,9 +31,10 @@ from loopsched.models.view import at_once, view_of
 from loopsched.nest import Schedule
 from loopsched.problem import Problem
 from loopsched.scheduler.blocks import Block, compose
-from loopsched.scheduler.body import Body, best_body
+from loopsched.scheduler.body import NO_INCUMBENT, Body, best_body
 from loopsched.scheduler.enumerate import schedules
 from loopsched.scheduler.items import Items, Pace, best_items, refined_items
+from loopsched.scheduler.placement import best_placement, least_placed_bytes
 from loopsched.scheduler.result import (
     Certificate,
     Objective,
@@ -51,6 +52,7 @@ from loopsched.scheduler.tables import (
     with_least_halos,
     with_least_pieces,
 )
+from loopsched.scheduler.tile_places import with_best_places
 from loopsched.scheduler.variations import variations
 from loopsched.scheduler.waves import aligned_orders, with_barriers
 from loopsched.score import Evaluation, evaluate
@@ -64,6 +66,8 @@ MAX_LISTED = 32768
 MAX_SCORED = 8192
 MAX_REFINED = 64
 MAX_TRIED = 24
+# Schedules whose tiles are placed one by one, too, where that may be better.
+MAX_PLACED = 8
 WIDENINGS = (1.0001, 1.001, 1.01, 1.05, 1.2, float("inf"))
 
 
@@ -105,6 +109,7 @@ class Searcher:
         if self.unit is None or len(units) > 1:
             self.spatial = self.spatial if self.unit else ()
         self.least: dict[str, Body] = {}
+        self.placed: dict[str, int] = {}
         self.best = float("inf")
         self.private_floors: dict[tuple[tuple[str, int], ...], float | None] = {}
 
@@ -115,8 +120,14 @@ class Searcher:
             floor = self._items_first(floor)
         else:
             self._try_memory_first()
+        self._place_tiles()  # moves less where only time is least already
         best = self.best
         return min(floor, best), best <= floor
+
+    @property
+    def has_scratchpads(self) -> bool:
+        """Whether tiles can be placed one by one: more schedules than are ever listed."""
+        return any(level.kind == "scratchpad" for level in self.arch.caches)
 
     def run_all(self, space: Space, floor: float) -> bool:
         """Score every schedule of a small space; returns whether it was small enough."""
@@ -132,7 +143,7 @@ class Searcher:
             self.consider(nest)
             if self._worth(nest) <= floor:
                 break
-        return True
+        return not self.has_scratchpads or self.best <= floor
 
     def _worth(self, schedule: Schedule) -> float:
         found = self.found.get(schedule)
@@ -296,9 +307,25 @@ class Searcher:
         if level.name not in self.least:
             self.least[level.name] = self.body(level, is_bound=True)
         least = self.least[level.name].bytes
+        if level.kind == "scratchpad":
+            least = self._placed_bytes(level, least)
         if level.is_shared and level.kind == "cache" and not self._fits_at_once(level):
             least = min(least, self._unfitting_bytes(level))
         return least
+
+    def _placed_bytes(self, level: Level, even: int) -> int:
+        """Bound the traffic of a scratchpad, wherever tiles are placed."""
+        if level.name not in self.placed:
+            self.placed[level.name], nodes = least_placed_bytes(
+                self.problem,
+                room_of(self.problem, level),
+                halo_reuse=level.halo_reuse,
+                copies=2 if level.double_buffered else 1,
+                below=even,
+                passes_writes=_passes_writes(level),
+            )
+            self.nodes += nodes
+        return self.placed[level.name]
 
     def _fits_at_once(self, level: Level) -> bool:
         """Whether a level has room for one point of each instance, whatever the points."""
@@ -335,6 +362,25 @@ class Searcher:
         return energy if self.objective == "energy" else energy * self._time_floor()
 
     # Schedules ---------------------------------------------------------------
+
+    def _place_tiles(self) -> None:
+        """Place tiles one by one: in the best nest for that, and in the best ones found."""
+        if not self.has_scratchpads:
+            return
+        (level, *inner), units = self.arch.caches, self.unit
+        if not inner and units is None:
+            found = best_placement(
+                self.problem,
+                room_of(self.problem, level),
+                halo_reuse=level.halo_reuse,
+                copies=2 if level.double_buffered else 1,
+                below=self.least[level.name].bytes if level.name in self.least else NO_INCUMBENT,
+            )
+            if found is not None:
+                self.nodes += found.nodes
+                self._score(found.schedule(level.name))
+        for schedule, _ in self.distinct()[:MAX_PLACED]:
+            self._score(with_best_places(self.problem, schedule, self.arch))
 
     def _try_memory_first(self) -> None:
         """Build from the memory inward: each level's best body in the last one's."""
@@ -491,7 +537,7 @@ class Searcher:
         level = self.private[0] if self.private else None
         if level is None or not level.bandwidth_bytes_per_s or self.value != "high":
             return 0.0
-        if not self._fits_at_once(level) or _passes_writes(level):
+        if not self._fits_at_once(level) or _passes_writes(level) or level.kind == "scratchpad":
             return self._level_s(level)
         pieces = tuple(sorted(items.pieces))
         if pieces not in self.private_floors:
