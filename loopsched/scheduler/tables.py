@@ -16,7 +16,15 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 from loopsched.errors import ProblemError
-from loopsched.footprint import axis_extremes, is_clipped, n_segments, reach, segments, tensor_bytes
+from loopsched.footprint import (
+    axis_count,
+    axis_extremes,
+    is_clipped,
+    n_segments,
+    reach,
+    segments,
+    tensor_bytes,
+)
 from loopsched.problem import Axis, Problem
 
 if TYPE_CHECKING:
@@ -368,8 +376,11 @@ def with_least_pieces(tables: Tables) -> Tables:
     """Lower the largest pieces on clipped axes to the least that uneven cuts can have.
 
     Inside an outer cut, pieces need not begin at multiples of their extent: the
-    longest of them may lie where padding takes most of it.
+    longest of them may lie where padding takes most of it.  Two things are
+    certain: the piece at the start is whole, and some piece holds the middle.
     """
+    import numpy as np
+
     largest = tables.largest.copy()
     pairs = tables.pair_first.copy(), tables.pair_second.copy()
     at = 0
@@ -378,12 +389,38 @@ def with_least_pieces(tables: Tables) -> Tables:
             start = int(tables.axis_start[at])
             count = math.prod(int(tables.n_extents[d]) for d in tables.axis_dims[at] if d >= 0)
             lost = _padding(axis, tables.problem.size)
+            certain = _certain_pieces(tables, axis, at) if lost else 0
             for numbers in (largest, *pairs):
                 part = numbers[start : start + count]
                 # The first choice is the whole dimension, which lies in one place only.
-                part[1:] = (part[1:] - lost).clip(0)
+                part[1:] = np.maximum(part - lost, certain)[1:]
             at += 1
     return replace(tables, largest=largest, pair_first=pairs[0], pair_second=pairs[1])
+
+
+def _certain_pieces(tables: Tables, axis: Axis, at: int) -> Ints:
+    """Count, for each choice on an axis, what some piece touches however it is cut."""
+    import numpy as np
+
+    sizes = tuple(tables.problem.size[dim] for dim in axis.dims)
+    rows = [int(row) for row in tables.axis_dims[at] if row >= 0]
+    choices = product(*(tables.extents[row] for row in rows))
+    return np.array([_certain(axis, extents, sizes) for extents in choices], dtype=np.int64)
+
+
+@lru_cache(maxsize=65536)
+def _certain(axis: Axis, extents: tuple[int, ...], sizes: tuple[int, ...]) -> int:
+    """Count what some piece touches, however each dimension is cut into such extents.
+
+    Of one dimension, the piece at the start; of the other, that too, or the
+    piece that holds a position in the middle or at the end.
+    """
+    first = dict(zip(axis.dims, extents, strict=True))
+    best = axis_count(axis, {}, first)
+    for dim, size in zip(axis.dims, sizes, strict=True):
+        for x in (size // 2, size - 1):
+            best = max(best, axis_count(axis, {dim: x}, {**first, dim: 1}))
+    return best
 
 
 def _padding(axis: Axis, size: Mapping[str, int]) -> int:
