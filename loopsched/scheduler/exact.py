@@ -367,8 +367,9 @@ class Searcher:
         """Place tiles one by one: in the best nest for that, and in the best ones found."""
         if not self.has_scratchpads:
             return
-        (level, *inner), units = self.arch.caches, self.unit
-        if not inner and units is None:
+        level = self.arch.caches[0]
+        is_alone = self.unit is None or self.objective == "dram_bytes"
+        if level.kind == "scratchpad" and is_alone:
             found = best_placement(
                 self.problem,
                 room_of(self.problem, level),
