@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from random import Random
 
 import pytest
 
 from loopsched import buffer_arch, conv2d, einsum, evaluate, gemm, search
-from loopsched.arch import Arch
+from loopsched.arch import Arch, Level
 from loopsched.builders import batched_gemm
 from loopsched.convolution import PASSES
 from loopsched.errors import EmptySpaceError, ScheduleError
@@ -17,7 +18,8 @@ from loopsched.models.traffic import Room
 from loopsched.nest import Loop, Place, Schedule
 from loopsched.problem import Problem
 from loopsched.projections import affine
-from loopsched.scheduler import placement
+from loopsched.scheduler import Constraints, placement
+from loopsched.scheduler.allowed import allows
 from loopsched.scheduler.body import best_body
 from loopsched.scheduler.placement import best_placement, least_placed_bytes
 from loopsched.scheduler.result import OBJECTIVES, Objective
@@ -182,6 +184,29 @@ def test_only_something_better_is_returned() -> None:
     assert best_placement(problem, room, below=found.bytes + 1) is not None
     assert least_placed_bytes(problem, room, below=100)[0] == 100
     assert best_placement(problem, Room.shared(11)) is None
+
+
+def test_constraints_are_for_nests_without_places() -> None:
+    problem = gemm(m=64, n=64, k=64)
+    arch = buffer_arch(capacity_bytes=64, policy="explicit")
+    limits = Constraints(tiles="divisors")
+    found = search(problem, arch, objective="dram_bytes")
+    assert found.schedule.places
+    assert allows(found.certificate.space, found.schedule) is None
+    reason = allows(space_of(problem, arch, limits), found.schedule)
+    assert reason == "its tiles are placed one by one; constraints are for nests without"
+    limited = search(problem, arch, objective="dram_bytes", constraints=limits)
+    assert not limited.schedule.places
+
+
+def test_the_outermost_scratchpad_of_several_levels() -> None:
+    problem = gemm(m=64, n=64, k=64)
+    one = buffer_arch(capacity_bytes=64, policy="explicit")
+    inner = Level("L1", "cache", 48, bandwidth_bytes_per_s=1e12)
+    two = replace(one, levels=(*one.levels, inner))
+    results = [search(problem, arch, objective="dram_bytes") for arch in (one, two)]
+    assert [found.evaluation.dram_bytes for found in results] == [638_976, 638_976]
+    assert all(found.certificate.proven for found in results)
 
 
 def test_batches_and_attention_are_proven() -> None:
