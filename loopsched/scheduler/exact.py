@@ -120,7 +120,7 @@ class Searcher:
             floor = self._items_first(floor)
         else:
             self._try_memory_first()
-        self._place_tiles()  # moves less where only time is least already
+        self._place_tiles(floor)
         best = self.best
         return min(floor, best), best <= floor
 
@@ -363,23 +363,28 @@ class Searcher:
 
     # Schedules ---------------------------------------------------------------
 
-    def _place_tiles(self) -> None:
-        """Place tiles one by one: in the best nest for that, and in the best ones found."""
-        if not self.has_scratchpads:
+    def _place_tiles(self, floor: float) -> None:
+        """Place tiles one by one: in the best nest for that, and in the best ones found.
+
+        Where only the time is least already, that may save bytes.
+        """
+        is_bytes = self.objective == "dram_bytes"
+        if not self.has_scratchpads or (is_bytes and self.best <= floor):
             return
         level = self.arch.caches[0]
-        is_alone = self.unit is None or self.objective == "dram_bytes"
-        if level.kind == "scratchpad" and is_alone:
+        if level.kind == "scratchpad" and (self.unit is None or is_bytes):
             found = best_placement(
                 self.problem,
                 room_of(self.problem, level),
                 halo_reuse=level.halo_reuse,
                 copies=2 if level.double_buffered else 1,
-                below=self.least[level.name].bytes if level.name in self.least else NO_INCUMBENT,
+                below=int(self.best) if is_bytes and self.found else NO_INCUMBENT,
             )
             if found is not None:
                 self.nodes += found.nodes
                 self._score(found.schedule(level.name))
+        if is_bytes and self.best <= floor:
+            return
         for schedule, _ in self.distinct()[:MAX_PLACED]:
             self._score(with_best_places(self.problem, schedule, self.arch))
 
