@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from loopsched.models.buffer import traffic as traffic
     from loopsched.models.yalsa import yalsa_bandwidth as yalsa_bandwidth
     from loopsched.nest import Loop as Loop
+    from loopsched.nest import Place as Place
     from loopsched.nest import Schedule as Schedule
     from loopsched.network.graph import Network as Network
     from loopsched.network.graph import Node as Node
@@ -182,7 +183,7 @@ _EXPORTS = {
     "gpu.result": ("Estimate",),
     "models.buffer": ("traffic",),
     "models.yalsa": ("yalsa_bandwidth",),
-    "nest": ("Loop", "Schedule"),
+    "nest": ("Loop", "Place", "Schedule"),
     "network.graph": ("Network", "Node", "Value"),
     "network.onnx_file": ("load_onnx",),
     "network.text": ("load_network",),

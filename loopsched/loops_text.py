@@ -87,7 +87,7 @@ def render_loops(
         Must cover the problem.
     notes : mapping of int to str, optional
         What to say about a loop, by its position from the outside; the number
-        of loops stands for the body.
+        of loops stands for the body.  By default, which tiles are placed there.
     width : int
         Columns to stay within, if the loops themselves do.  Notes stand in a
         column of their own, or above their loop where there is no room.
@@ -116,14 +116,29 @@ def render_loops(
             for k in range(8):                           # C stays
                 for m in range(m1, min(m1 + 128, 1000)):
                     C[m, n] += A[m, k] * B[k, n]
+    >>> print(render_loops(problem, parse_schedule("M:1000 N:64 [L1 A B C] K:8", problem)))
+    for m in range(1000):
+        for n in range(64):
+            for k in range(8):  # L1 holds A B C
+                C[m, n] += A[m, k] * B[k, n]
     """
     spans = loop_spans(problem, schedule)
     variables = [span.variable for span in spans]
     heads = _heads(schedule, spans)
     lines = [body] if body is not None else _body(problem, variables, schedule)
-    said = {place: " ".join(note.split()) for place, note in (notes or {}).items() if note.strip()}
+    if notes is None:
+        notes = _places_notes(schedule)
+    said = {place: " ".join(note.split()) for place, note in notes.items() if note.strip()}
     rows = _rows(heads, lines, _indent(heads, said, width), width)
     return "\n".join(_annotated(rows, said, width))
+
+
+def _places_notes(schedule: Schedule) -> dict[int, str]:
+    notes: dict[int, dict[str, str]] = {}
+    for place in schedule.places:
+        here = notes.setdefault(place.position, {})
+        here[place.level] = f"{here.get(place.level, f'{place.level} holds')} {place.tensor}"
+    return {position: "; ".join(levels.values()) for position, levels in notes.items()}
 
 
 def _variables(problem: Problem, schedule: Schedule, reserved: Iterable[str]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from loopsched.arguments import show
 from loopsched.errors import ScheduleError, nearest
@@ -43,6 +44,32 @@ class Loop:
         return f"{self.dim}:{self.extent}" + (f"@{self.level}" if self.level else "")
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """Where in a nest a level begins to hold a tensor's tile.
+
+    Parameters
+    ----------
+    position : int
+        Loops outside: the tile is what the others touch of the tensor.
+    level : str
+        Name of a scratchpad.
+    tensor : str
+
+    Examples
+    --------
+    >>> str(Place(2, "L1", "A"))
+    '[L1 A]'
+    """
+
+    position: int
+    level: str
+    tensor: str
+
+    def __str__(self) -> str:
+        return f"[{self.level} {self.tensor}]"
+
+
 @dataclass(frozen=True, slots=True)
 class Schedule:
     """Loops from outermost to innermost.
@@ -50,26 +77,34 @@ class Schedule:
     Parameters
     ----------
     loops : tuple of Loop
+    places : tuple of Place
+        From which loop inward a scratchpad holds a tensor's tile, for levels
+        whose tensors are placed one by one; kept sorted.  A level without
+        places holds all tiles of the outermost region that fits.
 
     Raises
     ------
     ScheduleError
-        If an extent is below 1 or grows inward along its dimension, or a name
-        is not a plain word.
+        If an extent is below 1 or grows inward along its dimension, a name is
+        not a plain word, or a level has two places for one tensor.
 
     Examples
     --------
     >>> nest = Schedule((Loop("M", 8), Loop("K", 4), Loop("M", 2)))
     >>> str(nest), nest.steps, nest.trips
     ('M:8 K:4 M:2', (2, 1, 1), (4, 4, 2))
+    >>> str(Schedule(nest.loops, (Place(2, "L1", "A"), Place(1, "L1", "C"))))
+    'M:8 [L1 C] K:4 [L1 A] M:2'
     """
 
     loops: tuple[Loop, ...]
+    places: tuple[Place, ...] = ()
 
     def __post_init__(self) -> None:
-        faults = list(_faults(self.loops))
+        faults = [*_faults(self.loops), *_place_faults(self.places, len(self.loops))]
         if faults:
             raise ScheduleError.joined("schedule", faults)
+        object.__setattr__(self, "places", tuple(sorted(self.places)))
 
     @classmethod
     def of(cls, loops: Iterable[Loop]) -> Schedule:
@@ -121,15 +156,42 @@ class Schedule:
         ScheduleError
             If a loop names an unknown dimension, a dimension has no loop, or
             an outermost extent is not the dimension's size.  Dimensions of
-            size 1 need no loop.
+            size 1 need no loop.  If a place names an unknown tensor.
         """
         faults = list(_mismatches(self.loops, problem))
+        tensors = [tensor.name for tensor in problem.tensors]
+        faults += [
+            f"{place}: unknown tensor '{place.tensor}'; {nearest(place.tensor, tensors)}"
+            for place in self.places
+            if place.tensor not in tensors
+        ]
         if faults:
             raise ScheduleError.joined(f"schedule for '{problem.name}'", faults)
         return self
 
+    def check_even(self, what: str) -> None:
+        """Refuse places of single tensors where a format or model cannot express them.
+
+        Raises
+        ------
+        ScheduleError
+        """
+        if self.places:
+            raise ScheduleError(
+                f"{what} cannot express tiles that are placed one by one, such as "
+                f"'{self.places[0]}' in '{self}'; leave the places out"
+            )
+
     def __str__(self) -> str:
-        return " ".join(str(loop) for loop in self.loops)
+        words = [[str(loop)] for loop in self.loops]
+        marks: list[list[str]] = [[] for _ in range(len(self.loops) + 1)]
+        for (position, level), group in groupby(
+            self.places, key=lambda place: (place.position, place.level)
+        ):
+            marks[position].append(f"[{level} {' '.join(place.tensor for place in group)}]")
+        return " ".join(
+            word for pair in zip(marks, [*words, []], strict=True) for part in pair for word in part
+        )
 
     def _repr_html_(self) -> str:
         """Show it in a notebook."""
@@ -163,6 +225,28 @@ def _faults(loops: Sequence[Loop]) -> Iterable[str]:
                 f"loop of '{loop.dim}' covers only {bound}"
             )
         outer[loop.dim] = min(bound, loop.extent)
+
+
+def _place_faults(places: Sequence[Place], n_loops: int) -> Iterable[str]:
+    seen: set[tuple[str, str]] = set()
+    for place in places:
+        if not isinstance(place, Place):
+            yield f"{show(place)} is not a Place; write Place(1, 'L1', 'A')"
+            continue
+        words = {"level": place.level, "tensor": place.tensor}
+        faults = [
+            f"{what} {show(word)} of a place is not a plain word (letters, digits, _)"
+            for what, word in words.items()
+            if not isinstance(word, str) or not word.isidentifier()
+        ]
+        at = place.position
+        if not isinstance(at, int) or isinstance(at, bool) or not 0 <= at <= n_loops:
+            faults.append(f"position of a place is {show(at)}; 0 to {n_loops} is allowed")
+        yield from faults
+        if not faults:
+            if (place.level, place.tensor) in seen:
+                yield f"{place}: '{place.tensor}' has two places in '{place.level}'; keep one"
+            seen.add((place.level, place.tensor))
 
 
 def _mismatches(loops: Sequence[Loop], problem: Problem) -> Iterable[str]:

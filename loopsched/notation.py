@@ -1,4 +1,4 @@
-"""Schedules as text: ``dim:extent`` and ``dim:extent@unit``, outermost first.
+"""Schedules as text: ``dim:extent``, ``dim:extent@unit``, ``[level tensor]``, outermost first.
 
 Files of schedules are read by `loopsched.schedule_file`; the rendering as
 ``for`` loops is `loopsched.loops_text`.
@@ -14,7 +14,7 @@ from itertools import chain
 from loopsched.arguments import show
 from loopsched.errors import ScheduleError, nearest
 from loopsched.loops_text import render_loops
-from loopsched.nest import Loop, Schedule
+from loopsched.nest import Loop, Place, Schedule
 from loopsched.problem import Problem
 from loopsched.schedule_file import read_schedule_dict, schedule_from_dict, schedule_to_dict
 
@@ -31,7 +31,8 @@ __all__ = [
 DIALECTS = ("loopsched", "yalsa")
 MAX_LOOPS = 1000
 
-_TOKEN = re.compile(r"[^\s,]+")
+_TOKEN = re.compile(r"\[[^\[\]]*\]|[^\s,\[\]]+|[\[\]]")
+_WORD = re.compile(r"[^\s,]+")
 _EXTENT = re.compile(r"[0-9]{1,18}")
 _NO_COLON = re.compile(r"([^\W\d_]+)([0-9]+)")
 
@@ -63,6 +64,8 @@ def parse_schedule(text: str, problem: Problem, *, dialect: str = "loopsched") -
         spatial, run by the instances of the level ``unit``.  Case does not
         matter in names of dimensions unless two differ in nothing else;
         convolutions also answer to the usual other names (``OY``, ``B``).
+        ``[level tensor ..]``: from here inward the scratchpad ``level`` holds
+        a tile of each of these tensors.
     problem : Problem
     dialect : str
         ``yalsa`` reads Yalsa's own letters: for a convolution x and y are the
@@ -89,11 +92,13 @@ def parse_schedule(text: str, problem: Problem, *, dialect: str = "loopsched") -
     >>> image = conv2d(c=8, k=16, p=7, q=9, r=1, s=1)
     >>> print(parse_schedule("OY:7 OX:9 OC:16 IC:8", image))
     P:7 Q:9 K:16 C:8
+    >>> print(parse_schedule("M:1760 [L1 C] K:1760 [L1 A B] N:128", problem))
+    M:1760 [L1 C] K:1760 [L1 A B] N:128
     """
     if not isinstance(text, str):
         raise ScheduleError(f"schedule is {show(text)}; text is needed, such as 'M:128 K:64'")
     names = _names(problem, dialect)
-    tokens = _tokens(text)
+    tokens, marks = _tokens(text)
     if len(tokens) > MAX_LOOPS:
         raise ScheduleError(f"schedule: {len(tokens)} loops; at most {MAX_LOOPS} are allowed")
     read = [_read(token, names) for token in tokens]
@@ -102,10 +107,11 @@ def parse_schedule(text: str, problem: Problem, *, dialect: str = "loopsched") -
     faults = list(chain.from_iterable(one.faults for one in read))
     faults += _growth(read)
     faults += _coverage(read, problem, names, unread)
+    places = list(_places(marks, problem, faults))
     if faults:
         raise ScheduleError.joined(f"schedule for '{problem.name}'", faults)
     loops = (Loop(one.dim, one.extent, one.unit) for one in read if one.dim and one.extent)
-    return Schedule.of(loops).check(problem)
+    return Schedule(tuple(loops), tuple(places)).check(problem)
 
 
 def format_schedule(schedule: Schedule) -> str:
@@ -113,7 +119,7 @@ def format_schedule(schedule: Schedule) -> str:
 
     Examples
     --------
-    >>> from loopsched.nest import Loop, Schedule
+    >>> from loopsched.nest import Loop, Place, Schedule
     >>> format_schedule(Schedule((Loop("M", 8, "SM"), Loop("K", 4), Loop("M", 2))))
     'M:8@SM K:4 M:2'
     """
@@ -174,14 +180,48 @@ def _yalsa_names(problem: Problem) -> _Names:
     return _Names(frozenset(), letters, {dim: letter for letter, dim in letters.items()})
 
 
-def _tokens(text: str) -> list[tuple[str, str]]:
-    """Cut the text into loops, each with its place."""
-    found = []
-    for number, match in enumerate(_TOKEN.finditer(text), start=1):
-        line = text.count("\n", 0, match.start()) + 1
+def _tokens(text: str) -> tuple[list[tuple[str, str]], list[tuple[int, str]]]:
+    """Cut the text into loops, each with its place, and marks with the loops before them."""
+    found: list[tuple[str, str]] = []
+    marks: list[tuple[int, str]] = []
+    for match in _TOKEN.finditer(text):
+        if match[0].startswith("[") and match[0] != "[":
+            marks.append((len(found), match[0]))
+            continue
+        number, line = len(found) + 1, text.count("\n", 0, match.start()) + 1
         where = f"loop {number}" if "\n" not in text.strip() else f"line {line}, loop {number}"
         found.append((f"{where} {show(match[0])}", match[0]))
-    return found
+    return found, marks
+
+
+def _places(
+    marks: Iterable[tuple[int, str]], problem: Problem, faults: list[str]
+) -> Iterable[Place]:
+    """Read marks such as ``[L1 A B]``; adds what is wrong with them to the faults."""
+    names = {tensor.name.casefold(): tensor.name for tensor in problem.tensors}
+    names |= {tensor.name: tensor.name for tensor in problem.tensors}
+    seen: dict[tuple[str, str], str] = {}
+    for position, mark in marks:
+        level, *tensors = _WORD.findall(mark[1:-1]) or [""]
+        if not level.isidentifier() or not tensors:
+            faults.append(
+                f"{show(mark)}: a level and the tensors that it holds from here inward are "
+                "needed, such as '[L1 A]'"
+            )
+            continue
+        for word in tensors:
+            tensor = names.get(word) or names.get(word.casefold())
+            if tensor is None:
+                allowed = nearest(word[:40], [each.name for each in problem.tensors])
+                faults.append(f"{show(mark)}: unknown tensor {show(word)}; {allowed}")
+            elif (level, tensor) in seen:
+                faults.append(
+                    f"{show(mark)}: '{tensor}' is placed in '{level}' before, at "
+                    f"{show(seen[level, tensor])}; keep one"
+                )
+            else:
+                seen[level, tensor] = mark
+                yield Place(position, level, tensor)
 
 
 def _read(token: tuple[str, str], names: _Names) -> _Read:

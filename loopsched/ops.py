@@ -3,17 +3,18 @@
 A loop is named by its position from the outside, or by its dimension if that
 has one loop only.  `reorder`, `interchange`, `split`, `tile` and the binding
 operations change what the machine does; `drop_unit_loops` and `canonical`
-change only how the same thing is written.
+change only how the same thing is written.  Places of tiles stay between the same
+positions; a loop added, dropped or merged moves those inside of it along.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from loopsched.arguments import show
 from loopsched.errors import ScheduleError, nearest
-from loopsched.nest import Loop, Schedule
+from loopsched.nest import Loop, Place, Schedule
 
 
 def tile(schedule: Schedule, dim: str, extent: int, *, position: int | None = None) -> Schedule:
@@ -56,7 +57,7 @@ def tile(schedule: Schedule, dim: str, extent: int, *, position: int | None = No
         raise ScheduleError(f"tile: position is {show(place)}; 0 to {end} is allowed")
     loops = list(schedule.loops)
     loops.insert(place, Loop(dim, extent))
-    return Schedule.of(loops)
+    return Schedule(tuple(loops), _moved(schedule, lambda at: at + (at > place)))
 
 
 def split(schedule: Schedule, loop: int | str, extent: int) -> Schedule:
@@ -83,11 +84,14 @@ def split(schedule: Schedule, loop: int | str, extent: int) -> Schedule:
 
     >>> print(split(Schedule((Loop("M", 64), Loop("K", 64))), "M", 8))
     M:64 M:8 K:64
+    >>> placed = Schedule((Loop("M", 64), Loop("K", 64)), (Place(1, "L1", "A"),))
+    >>> print(split(placed, "M", 8))
+    M:64 M:8 [L1 A] K:64
     """
     place = _position(schedule, loop)
     loops = list(schedule.loops)
     loops.insert(place + 1, replace(loops[place], extent=extent))
-    return Schedule.of(loops)
+    return Schedule(tuple(loops), _moved(schedule, lambda at: at + (at > place)))
 
 
 def reorder(schedule: Schedule, order: Sequence[int] | Sequence[str]) -> Schedule:
@@ -127,7 +131,7 @@ def reorder(schedule: Schedule, order: Sequence[int] | Sequence[str]) -> Schedul
             f"reorder: order is {show(list(order))}; each of the positions 0 to {n_loops - 1}, or "
             f"of the dimensions of '{schedule}', is needed once"
         )
-    return Schedule.of(schedule.loops[place] for place in places)
+    return replace(schedule, loops=tuple(schedule.loops[place] for place in places))
 
 
 def interchange(schedule: Schedule, first: int | str, second: int | str) -> Schedule:
@@ -155,7 +159,7 @@ def interchange(schedule: Schedule, first: int | str, second: int | str) -> Sche
     loops = list(schedule.loops)
     one, other = _position(schedule, first), _position(schedule, second)
     loops[one], loops[other] = loops[other], loops[one]
-    return Schedule.of(loops)
+    return replace(schedule, loops=tuple(loops))
 
 
 def bind_spatial(schedule: Schedule, loop: int | str, unit: str) -> Schedule:
@@ -207,7 +211,7 @@ def unbind(schedule: Schedule, loop: int | str | None = None) -> Schedule:
     M:64@SM N:8 K:64
     """
     if loop is None:
-        return Schedule.of(replace(one, level=None) for one in schedule.loops)
+        return replace(schedule, loops=tuple(replace(one, level=None) for one in schedule.loops))
     return _bound(schedule, _position(schedule, loop), None)
 
 
@@ -222,19 +226,20 @@ def drop_unit_loops(schedule: Schedule) -> Schedule:
     >>> print(drop_unit_loops(before))
     K:4 M:8
     """
-    return Schedule.of(
-        loop
+    kept = [
+        trips > 1 or loop.is_spatial
         for loop, trips in zip(schedule.loops, schedule.trips, strict=True)
-        if trips > 1 or loop.is_spatial
-    )
+    ]
+    loops = (loop for loop, is_kept in zip(schedule.loops, kept, strict=True) if is_kept)
+    return Schedule(tuple(loops), _moved(schedule, lambda at: sum(kept[:at])))
 
 
 def canonical(schedule: Schedule) -> Schedule:
     """Write a schedule in the shortest way: no unit loops, nothing cut for nothing.
 
     Two adjacent loops of one dimension, both temporal or both on one level,
-    are one loop if the tiles inside divide the tile between them.  Points are
-    visited in the same order as before.
+    are one loop if the tiles inside divide the tile between them, and no
+    tensor's tile is placed there.  Points are visited in the same order as before.
 
     Examples
     --------
@@ -244,24 +249,34 @@ def canonical(schedule: Schedule) -> Schedule:
     >>> print(canonical(Schedule(loops)))
     M:64 K:8 M:4
     """
+    short = drop_unit_loops(schedule)
+    places = {place.position for place in short.places}
     inward: list[Loop] = []
+    merged: list[int] = []  # positions of loops that the next inner one has taken in
     chains: dict[str, list[int]] = {}
-    for loop in reversed(drop_unit_loops(schedule).loops):
+    for at, loop in reversed(list(enumerate(short.loops))):
         extents = chains.setdefault(loop.dim, [1])  # innermost first, from a single point
         inner = inward[-1] if inward else None
         is_same = inner is not None and (inner.dim, inner.level) == (loop.dim, loop.level)
-        if is_same and extents[-1] % extents[-2] == 0:
+        if is_same and at + 1 not in places and extents[-1] % extents[-2] == 0:
             inward.pop()
             extents.pop()
+            merged.append(at + 1)
         inward.append(loop)
         extents.append(loop.extent)
-    return Schedule.of(reversed(inward))
+    moved = _moved(short, lambda at: at - sum(position < at for position in merged))
+    return Schedule(tuple(reversed(inward)), moved)
+
+
+def _moved(schedule: Schedule, move: Callable[[int], int]) -> tuple[Place, ...]:
+    """Move the places of a schedule along with its loops."""
+    return tuple(replace(place, position=move(place.position)) for place in schedule.places)
 
 
 def _bound(schedule: Schedule, place: int, unit: str | None) -> Schedule:
     loops = list(schedule.loops)
     loops[place] = replace(loops[place], level=unit)
-    return Schedule.of(loops)
+    return replace(schedule, loops=tuple(loops))
 
 
 def _is_whole(value: object) -> bool:

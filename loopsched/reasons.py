@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from loopsched.arch import Arch, Level
 from loopsched.footprint import tensor_bytes
 from loopsched.models.machine import room_of
-from loopsched.models.reuse import fit_cut, placed_visits, run_outside
+from loopsched.models.places import placed_in
+from loopsched.models.reuse import fit_cut, fit_position, placed_visits, run_outside
 from loopsched.models.view import View
 from loopsched.nest import Schedule
 from loopsched.problem import Problem, Tensor
@@ -33,6 +34,11 @@ class TensorReason:
         Promised across the level's outer boundary, reads and writes.
     once_bytes : int
         What moving every element once would take.
+    tile_position : int
+        Position of the outermost loop of which the level holds all that it
+        touches of the tensor.
+    tile_bytes : int
+        Footprint of that; 0 if the tensor passes.
     is_held : bool
         False: the tensor passes the level by.
     stays_through : tuple of int
@@ -49,6 +55,8 @@ class TensorReason:
     tensor: str
     bytes: int
     once_bytes: int
+    tile_position: int
+    tile_bytes: int
     is_held: bool
     stays_through: tuple[int, ...]
     refetched_by: tuple[tuple[int, int], ...]
@@ -70,7 +78,7 @@ class LevelReason:
         Footprint of that region.
     overflow_position : int or None
         Position of the innermost loop whose region is too large; None if
-        the whole problem or work item fits.
+        the whole problem or work item fits, or tiles are placed one by one.
     overflow_bytes : int
         Footprint of that region; 0 if none is too large.
     tensors : tuple of TensorReason
@@ -124,7 +132,11 @@ def _level_reason(problem: Problem, level: Level, score: Evaluation) -> LevelRea
     is_doubled = level.kind == "scratchpad" and level.double_buffered
     fit = fit_cut(view, room, 2 if is_doubled else 1)
     body = len(view.cuts) if fit is None else fit
-    too_large = None if fit is None or fit <= view.boundary else view.cuts[fit - 1].position
+    places = placed_in(view.schedule, level.name)
+    upto = {place.tensor: view.n_cuts(place.position) for place in places}
+    too_large = None
+    if not places and fit is not None and fit > view.boundary:
+        too_large = view.cuts[fit - 1].position
     return LevelReason(
         level=level.name,
         outer=found.outer,
@@ -136,7 +148,13 @@ def _level_reason(problem: Problem, level: Level, score: Evaluation) -> LevelRea
         if too_large is None
         else sum(view.footprint_bytes(tensor, body - 1) for tensor in room.held(problem)),
         tensors=tuple(
-            _tensor_reason(view, level, tensor, body, found.promised[tensor.name].bytes)
+            _tensor_reason(
+                view,
+                level,
+                tensor,
+                upto.get(tensor.name, body),
+                found.promised[tensor.name].bytes,
+            )
             for tensor in problem.tensors
         ),
     )
@@ -164,6 +182,8 @@ def _tensor_reason(view: View, level: Level, tensor: Tensor, body: int, moved: i
         tensor=tensor.name,
         bytes=moved,
         once_bytes=once,
+        tile_position=fit_position(view, body),
+        tile_bytes=view.footprint_bytes(tensor, body) if is_held else 0,
         is_held=is_held,
         stays_through=tuple(sorted({cut.position for cut in run.inner})) if is_held else (),
         refetched_by=tuple(sorted(refetched)),
@@ -191,11 +211,13 @@ def annotate(problem: Problem, schedule: Schedule, arch: Arch) -> dict[int, str]
     staying: dict[tuple[int, str], list[str]] = {}
     for reason in explain(problem, schedule, arch):
         held = [each for each in reason.tensors if each.is_held]
-        names = " ".join(each.tensor for each in held)
         room = "" if reason.capacity_bytes is None else format_capacity(reason.capacity_bytes)
-        size = binary(reason.working_set_bytes)
-        text = f"{reason.level} holds {size}{room and f' of {room}'}: {names}"
-        notes.setdefault(reason.fit_position, []).append(text)
+        for at in sorted({each.tile_position for each in held}) or [reason.fit_position]:
+            here = [each for each in held if each.tile_position == at]
+            size = binary(sum(each.tile_bytes for each in here))
+            names = " ".join(each.tensor for each in here)
+            text = f"{reason.level} holds {size}{room and f' of {room}'}: {names}"
+            notes.setdefault(at, []).append(text)
         for each in held:
             for position in each.stays_through:
                 staying.setdefault((position, each.tensor), []).append(reason.level)

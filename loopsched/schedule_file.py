@@ -1,7 +1,9 @@
 """Schedules as JSON: a list of loops, outermost first.
 
 The form is ``{"loops": [{"dim": "M", "extent": 128, "level": "SM"}, ...]}``,
-without ``level`` for a temporal loop.
+without ``level`` for a temporal loop.  A schedule that places tiles one by one
+has a second key, ``{"places": [{"position": 1, "level": "L1", "tensor": "A"}, ...]}``:
+loops outside the tile, and the scratchpad that holds it.
 """
 
 from __future__ import annotations
@@ -9,16 +11,18 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 from loopsched.arguments import show
 from loopsched.errors import ScheduleError, nearest
-from loopsched.nest import Loop, Schedule
+from loopsched.nest import Loop, Place, Schedule
 from loopsched.problem import Problem
 
 MAX_FILE_BYTES = 1 << 20
 _MAX_DIGITS = 20
 _LOOP_KEYS = ("dim", "extent", "level")
+_PLACE_KEYS = ("position", "level", "tensor")
 
 
 def schedule_to_dict(schedule: Schedule) -> dict[str, object]:
@@ -35,7 +39,10 @@ def schedule_to_dict(schedule: Schedule) -> dict[str, object]:
         if loop.level is not None:
             plain["level"] = loop.level
         loops.append(plain)
-    return {"loops": loops}
+    found: dict[str, object] = {"loops": loops}
+    if schedule.places:
+        found["places"] = [asdict(place) for place in schedule.places]
+    return found
 
 
 def schedule_from_dict(
@@ -66,10 +73,11 @@ def schedule_from_dict(
     M:8
     """
     loops, faults = _loops(data)
+    places = _places(data, faults)
     if faults:
         raise ScheduleError.joined(where, faults)
     try:
-        schedule = Schedule.of(loops)
+        schedule = Schedule(tuple(loops), tuple(places))
         return schedule if problem is None else schedule.check(problem)
     except ScheduleError as fault:
         raise ScheduleError.joined(where, fault.problems) from None
@@ -160,9 +168,8 @@ def _refuse(constant: str) -> object:
 def _loops(data: object) -> tuple[list[Loop], list[str]]:
     if not isinstance(data, Mapping):
         return [], [f'found {show(data)}; an object is needed, {{"loops": [..]}}']
-    faults = [
-        f"unknown key {show(key)}; {_meant(key, ('loops',))}" for key in data if key != "loops"
-    ]
+    known = ("loops", "places")
+    faults = [f"unknown key {show(key)}; {_meant(key, known)}" for key in data if key not in known]
     if "loops" not in data:
         return [], [*faults, "no key 'loops'; it holds the loops, outermost first"]
     entries = data["loops"]
@@ -195,6 +202,23 @@ def _entry_faults(entry: object) -> Iterable[str]:
     level = entry.get("level")
     if level is not None and not _is_word(level):
         yield f"level is {show(level)}; the name of a level is needed, or none"
+
+
+def _places(data: object, faults: list[str]) -> list[Place]:
+    entries = data.get("places", ()) if isinstance(data, Mapping) else ()
+    if not isinstance(entries, list | tuple):
+        faults.append(f"places is {show(entries)}; a list is needed")
+        return []
+    places = []
+    for number, entry in enumerate(entries):
+        if not isinstance(entry, Mapping) or set(entry) != set(_PLACE_KEYS):
+            faults.append(
+                f'places[{number}]: found {show(entry)}; {{"position": 1, "level": "L1", '
+                '"tensor": "A"} is needed'
+            )
+        else:
+            places.append(Place(**entry))
+    return places
 
 
 def _is_word(value: object) -> bool:

@@ -19,6 +19,7 @@ from loopsched.models.machine import (
     own_units,
     room_of,
 )
+from loopsched.models.places import check_places, placed_in
 from loopsched.models.traffic import Bracket, Moved, Promise, TensorTraffic
 from loopsched.models.view import View, view_of
 from loopsched.nest import Schedule
@@ -96,9 +97,10 @@ class LevelScore(Moved):
     capacity_bytes : int or None
         Usable bytes of one instance.
     working_set_bytes : int
-        Footprint of the body that fits, in one instance.
+        Footprint of the body that fits, or of the tiles placed, in one instance.
     fit_position : int
-        Position of the outermost loop whose whole region fits.
+        Position of the outermost loop whose whole region fits, or the innermost
+        place of a tile.
     moved : LevelTraffic
         Bytes across the outer boundary, all instances together.
     time_s : float, seconds
@@ -238,7 +240,7 @@ def evaluate(
     ------
     ScheduleError
         If the schedule does not suit problem and machine, or does not fit a
-        scratchpad.
+        scratchpad, or its tiles do not where they are placed.
     ArchError
         If the machine has no rate for the data type.
 
@@ -298,6 +300,7 @@ def level_traffic(
     Tensors that a level does not hold pass it by: their traffic is what the
     next inner level, or the units themselves, ask for.
     """
+    check_places(problem, schedule, arch)
     inward: list[LevelTraffic] = []
     behind: LevelTraffic | Accesses | None = None
     asked: Asked | None = None
@@ -334,7 +337,11 @@ def _one_level(
     room = room_of(view.problem, level)
     if level.kind == "scratchpad":
         own = explicit_traffic(
-            view, room, halo_reuse=level.halo_reuse, double_buffered=level.double_buffered
+            view,
+            room,
+            placed_in(view.schedule, level.name),
+            halo_reuse=level.halo_reuse,
+            double_buffered=level.double_buffered,
         )
     else:
         own = lru_traffic(view, room, effort=effort, asked=asked)

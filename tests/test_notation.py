@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from loopsched.builders import conv2d, einsum, gemm
 from loopsched.errors import ScheduleError
-from loopsched.nest import Loop, Schedule
+from loopsched.nest import Loop, Place, Schedule
 from loopsched.notation import (
     format_schedule,
     parse_schedule,
@@ -42,7 +42,84 @@ def schedules_of(draw: st.DrawFn, problem: Problem, *, spatial: bool = True) -> 
     return Schedule(tuple(loops))
 
 
+@st.composite
+def placed(draw: st.DrawFn, problem: Problem) -> Schedule:
+    """A schedule of which some levels hold each tensor's tile from a place of its own."""
+    schedule = draw(schedules_of(problem))
+    places = [
+        Place(draw(st.integers(0, len(schedule.loops))), level, tensor.name)
+        for level in draw(st.lists(st.sampled_from(["L1", "L2", "SB"]), unique=True))
+        for tensor in draw(st.permutations(problem.tensors))
+    ]
+    return Schedule(schedule.loops, tuple(places))
+
+
 # Text
+
+
+@given(placed(CONV))
+def test_places_are_read_back(schedule: Schedule) -> None:
+    assert parse_schedule(format_schedule(schedule), CONV) == schedule
+    assert schedule_from_dict(json.loads(json.dumps(schedule_to_dict(schedule))), CONV) == schedule
+
+
+def test_places_have_one_form() -> None:
+    text = "[L2 c] M:8 [L1 B,C] [L2 B A] N:6 K:5 [L1 A]"
+    schedule = parse_schedule(text, GEMM)
+    assert str(schedule) == "[L2 C] M:8 [L1 B C] [L2 A B] N:6 K:5 [L1 A]"
+    assert hash(schedule) == hash(parse_schedule(str(schedule), GEMM))
+    assert schedule != parse_schedule("M:8 N:6 K:5", GEMM)
+    assert schedule_to_dict(parse_schedule("M:8 N:6 K:5", GEMM)).keys() == {"loops"}
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("M:8 [L1 AA] N:6 K:5", "unknown tensor 'AA'; did you mean 'A'"),
+        ("M:8 [L1 A] N:6 [L1 A] K:5", "'A' is placed in 'L1' before, at '[L1 A]'; keep one"),
+        ("M:8 [L1] N:6 K:5", "a level and the tensors that it holds"),
+        ("M:8 [] N:6 K:5", "a level and the tensors that it holds"),
+        ("M:8 [L-1 A] N:6 K:5", "a level and the tensors that it holds"),
+        ("M:8 [L1 A N:6 K:5", "loop 2 '[': not a loop"),
+        ("M:8 N:6 K:5 ]", "loop 4 ']': not a loop"),
+    ],
+)
+def test_malformed_places(text: str, message: str) -> None:
+    with pytest.raises(ScheduleError, match=re.escape(message)):
+        parse_schedule(text, GEMM)
+
+
+@pytest.mark.parametrize(
+    ("places", "message"),
+    [
+        ((Place(1, "L1", "A"), Place(2, "L1", "A")), "'A' has two places in 'L1'"),
+        ((Place(4, "L1", "A"),), "position of a place is 4; 0 to 3 is allowed"),
+        ((Place(True, "L1", "A"),), "position of a place is True"),
+        ((Place(1, "L 1", "A"),), "level 'L 1' of a place is not a plain word"),
+        ((("L1", "A"),), "is not a Place"),
+    ],
+)
+def test_places_that_cannot_be(places: Any, message: str) -> None:
+    loops = Loop("M", 8), Loop("N", 6), Loop("K", 5)
+    with pytest.raises(ScheduleError, match=re.escape(message)):
+        Schedule(loops, places)
+    with pytest.raises(ScheduleError, match="unknown tensor 'X'"):
+        Schedule(loops, (Place(1, "L1", "X"),)).check(GEMM)
+
+
+@pytest.mark.parametrize(
+    ("places", "message"),
+    [
+        (3, "places is 3; a list is needed"),
+        ([{"position": 1, "level": "L1"}], "places[0]: found"),
+        ([{"position": -1, "level": "L1", "tensor": "A"}], "position of a place is -1"),
+        ([{"position": "1", "level": "L1", "tensor": "A"}], "position of a place is '1'"),
+    ],
+)
+def test_malformed_places_in_json(places: object, message: str) -> None:
+    loops = [{"dim": dim, "extent": size} for dim, size in GEMM.sizes]
+    with pytest.raises(ScheduleError, match=re.escape(message)):
+        schedule_from_dict({"loops": loops, "places": places}, GEMM)
 
 
 @given(schedules_of(CONV))

@@ -15,7 +15,7 @@ from loopsched.units import format_capacity, parse_bytes
 
 if TYPE_CHECKING:
     from loopsched.arch import Arch
-    from loopsched.nest import Schedule
+    from loopsched.nest import Place, Schedule
     from loopsched.problem import Problem
     from loopsched.results import Row
     from loopsched.score import Evaluation, LevelScore
@@ -131,6 +131,8 @@ _LEVELS = (
 
 def show_score(problem: Problem, schedule: Schedule, machine: str, score: Evaluation) -> None:
     """Print a score for people: the sums, then every boundary."""
+    from loopsched.models.places import placed_in
+
     output.print_text(f"{problem.name} on {machine}: {schedule}")
     click.echo()
     for title, text in _sums(problem, score):
@@ -142,8 +144,16 @@ def show_score(problem: Problem, schedule: Schedule, machine: str, score: Evalua
         room = (
             "" if level.capacity_bytes is None else f" of {format_capacity(level.capacity_bytes)}"
         )
-        body = " ".join(map(str, schedule.loops[level.fit_position :])) or "one point"
+        places = placed_in(schedule, level.name)
+        body = ", ".join(f"{place.tensor} from {_inside(schedule, place)}" for place in places)
+        body = body or " ".join(map(str, schedule.loops[level.fit_position :])) or "one point"
         output.print_text(f"{level.name} holds {held}{room}: {body}")
+
+
+def _inside(schedule: Schedule, place: Place) -> str:
+    if place.position == len(schedule.loops):
+        return "one point"
+    return f"{schedule.loops[place.position]} inward"
 
 
 def _sums(problem: Problem, score: Evaluation) -> Iterator[tuple[str, str]]:

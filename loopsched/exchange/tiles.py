@@ -59,6 +59,7 @@ def to_triton(problem: Problem, schedule: Schedule, arch: Arch | None = None) ->
     ({'M': 64, 'N': 64}, 4096)
     """
     schedule.check(problem)
+    schedule.check_even("a Triton kernel")
     end = _programs_end(problem, schedule)
     item = dict.fromkeys(problem.dims, 1) | schedule.extents_from(end)
     # Programs side by side share no sums, unless the schedule itself wants that.

@@ -56,6 +56,7 @@ def to_tvm(problem: Problem, schedule: Schedule) -> Exported:
     <BLANKLINE>
     """
     schedule.check(problem)
+    schedule.check_even("TVM's schedule")
     legal, changed = rounded(schedule)
     every = factors(legal)
     words = safe_names(problem.dims, _RESERVED)

@@ -134,6 +134,7 @@ class Kernel:
         if faults:
             raise InputError.joined(f"kernel '{self.name}'", faults)
         self.schedule.check(self.problem)
+        self.schedule.check_even("a kernel")
         object.__setattr__(self, "loops", tuple(_bound(self.schedule)))
         faults = list(_faults(self))
         if faults:

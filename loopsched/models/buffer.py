@@ -8,7 +8,7 @@ the bracket.  That is done when somebody asks for it: a search does not.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
@@ -16,6 +16,7 @@ from typing import Literal
 from loopsched.errors import ScheduleError, nearest
 from loopsched.footprint import tensor_bytes
 from loopsched.models.filters import ALWAYS, Asked
+from loopsched.models.places import check_held
 from loopsched.models.reuse import (
     certain_visits,
     fit_cut,
@@ -26,7 +27,7 @@ from loopsched.models.reuse import (
 )
 from loopsched.models.traffic import Bracket, Moved, Promise, Room, TensorTraffic
 from loopsched.models.view import View, view_of
-from loopsched.nest import Schedule
+from loopsched.nest import Place, Schedule
 from loopsched.problem import Problem
 
 Policy = Literal["lru", "explicit"]
@@ -51,9 +52,10 @@ class Traffic(Moved):
     promised : mapping of str to Promise
     fit_position : int
         Position of the outermost loop whose whole region fits; the number of
-        loops if only single points do.
+        loops if only single points do.  If tiles are placed one by one, the
+        innermost place.
     working_set_bytes : int
-        Footprint of that region, all tensors together.
+        Footprint of that region, or of the tiles, all tensors together.
     """
 
     promised: Mapping[str, Promise]
@@ -126,6 +128,7 @@ def traffic(
     schedule : Schedule
         Temporal loops only count as sequence; spatial loops are taken as
         sequential too (`loopsched.evaluate` knows a machine's instances).
+        Tiles may be placed one by one, in one scratchpad.
     capacity_bytes : int, bytes
         Room for all tensors together.
     policy : {'lru', 'explicit'}
@@ -166,8 +169,21 @@ def traffic(
     view = view_of(problem, schedule.check(problem))
     room = Room.shared(capacity_bytes)
     if policy == "explicit":
-        return explicit_traffic(view, room, halo_reuse=halo_reuse, double_buffered=double_buffered)
+        _check_one_level(schedule.places, room, problem)
+        return explicit_traffic(
+            view, room, schedule.places, halo_reuse=halo_reuse, double_buffered=double_buffered
+        )
+    schedule.check_even("a cache")
     return lru_traffic(view, room, effort=effort)
+
+
+def _check_one_level(places: Sequence[Place], room: Room, problem: Problem) -> None:
+    levels = list(dict.fromkeys(place.level for place in places))
+    if len(levels) > 1:
+        raise ScheduleError(f"one buffer is asked for, and tiles are placed in {' '.join(levels)}")
+    faults = list(check_held(places, (tensor.name for tensor in room.held(problem))))
+    if faults:
+        raise ScheduleError.joined("schedule", faults)
 
 
 def check_policy(policy: object) -> None:
@@ -183,9 +199,17 @@ def check_policy(policy: object) -> None:
 
 
 def explicit_traffic(
-    view: View, room: Room, *, halo_reuse: bool = True, double_buffered: bool = False
+    view: View,
+    room: Room,
+    places: Sequence[Place] = (),
+    *,
+    halo_reuse: bool = True,
+    double_buffered: bool = False,
 ) -> Traffic:
     """Find the traffic of a scratchpad into which tiles are placed.
+
+    Each tensor's tile is what the loops inside its place touch of it; without
+    places, what the loops of the outermost region that fits touch.
 
     Of a tile, what the next one of the same sweep shares with it is kept, and no more:
     where a stride leaves gaps that later tiles fill, those load what is between.
@@ -193,16 +217,47 @@ def explicit_traffic(
     Raises
     ------
     ScheduleError
-        If not even the data of one point fits.
+        If not even the data of one point fits, or the tiles do not fit where
+        they are placed.
     """
-    fit = fit_cut(view, room, 2 if double_buffered else 1)
-    if fit is None:
-        raise ScheduleError("not even the operands of one point fit into the scratchpad")
-    visits = {
-        tensor.name: placed_visits(view, tensor, fit, slides=halo_reuse)
+    copies = 2 if double_buffered else 1
+    tensors = room.held(view.problem)
+    if places:
+        upto = {place.tensor: view.n_cuts(place.position) for place in places}
+        fit = max(upto.values())
+        _check_fits(view, room, upto, places[0].level, copies)
+    else:
+        found = fit_cut(view, room, copies)
+        if found is None:
+            raise ScheduleError("not even the operands of one point fit into the scratchpad")
+        fit, upto = found, {tensor.name: found for tensor in tensors}
+    visits = {t.name: placed_visits(view, t, upto[t.name], slides=halo_reuse) for t in tensors}
+    held = sum(view.footprint_bytes(tensor, upto[tensor.name]) for tensor in tensors)
+    return _traffic(view, room, fit, visits, held, is_placed=True)
+
+
+def _check_fits(view: View, room: Room, upto: Mapping[str, int], level: str, copies: int) -> None:
+    needs = {
+        tensor.name: copies * view.footprint_bytes(tensor, upto[tensor.name])
         for tensor in room.held(view.problem)
     }
-    return _traffic(view, room, fit, visits, is_placed=True)
+    if room.fits(needs):
+        return
+    own = dict(room.own_bytes)
+    faults = [
+        f"the tile of '{name}' takes {need} B, its own capacity is {own[name]} B"
+        for name, need in needs.items()
+        if name in own and need > own[name]
+    ]
+    shared = {name: need for name, need in needs.items() if name not in own}
+    if sum(shared.values()) > room.shared_bytes:
+        parts = ", ".join(f"{name} {need} B" for name, need in shared.items())
+        faults.append(
+            f"the tiles placed there take {sum(shared.values())} B ({parts}), its capacity is "
+            f"{room.shared_bytes} B"
+        )
+    twice = " (double buffered: every tile counts twice)" if copies > 1 else ""
+    raise ScheduleError.joined(f"level '{level}'{twice}", faults)
 
 
 def lru_traffic(
@@ -217,7 +272,8 @@ def lru_traffic(
     if asked is not None and asked.is_filtered:
         visits = _filtered(view, room, fit, visits, asked)
     fit = len(view.cuts) if fit is None else fit
-    return _traffic(view, room, fit, visits, is_placed=False, effort=effort, asked=asked)
+    held = sum(view.footprint_bytes(tensor, fit) for tensor in room.held(view.problem))
+    return _traffic(view, room, fit, visits, held, is_placed=False, effort=effort, asked=asked)
 
 
 def _closed_visits(
@@ -295,6 +351,7 @@ def _traffic(
     room: Room,
     fit: int,
     visits: Mapping[str, int],
+    held: int,
     *,
     is_placed: bool,
     effort: int = 0,
@@ -308,7 +365,6 @@ def _traffic(
             promised[tensor.name] = Promise(moved - tensor_bytes(problem, tensor), moved)
         else:
             promised[tensor.name] = Promise(moved, 0)
-    held = sum(view.footprint_bytes(tensor, fit) for tensor in room.held(problem))
     finder = Finder(view, room, is_placed, visits, effort, asked)
     return Traffic(promised, fit_position(view, fit), held, finder)
 

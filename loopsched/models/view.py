@@ -202,6 +202,10 @@ class View:
         lengths = segment_lengths(self.sizes[dim], self.outer_chains[dim])
         return {(0, length): many for length, many in lengths.items()}
 
+    def n_cuts(self, position: int) -> int:
+        """Count the cuts by loops outside a position of the schedule."""
+        return sum(cut.position < position for cut in self.cuts)
+
     def chain(self, dim: str, upto: int) -> tuple[Cut, ...]:
         """Cuts of one dimension among the first ``upto``."""
         return self._by_dim[dim][: self._depth[upto][dim]]

@@ -276,6 +276,7 @@ def _checked(problem: Problem, schedule: Schedule) -> Schedule:
             f"Yalsa's model has no spatial loops, found '{' '.join(spatial)}'; "
             "make them temporal with loopsched.ops.unbind"
         )
+    schedule.check_even("Yalsa's model")
     return schedule.check(problem)
 
 

@@ -123,7 +123,7 @@ def _check(layers: Mapping[int, list[Row]], problems: Mapping[int, Problem]) -> 
 
 def _misfits(problem: Problem, row: Row) -> tuple[str, ...]:
     try:
-        parse_schedule(row["schedule"], problem)
+        parse_schedule(row["schedule"], problem).check_even("the page")
     except InputError as error:
         return tuple(f"layer {row['layer']}, rank {row['rank']}: {one}" for one in error.problems)
     return ()

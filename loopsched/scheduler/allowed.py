@@ -447,6 +447,11 @@ def allows(space: Space, schedule: Schedule | Sequence[Block]) -> str | None:
     if not isinstance(schedule, Schedule):
         schedule = compose(problem, schedule)
     schedule.check(problem)
+    if schedule.places:  # any nest, wherever tiles are placed, or all tiles at one place
+        free = space.constraints.is_free
+        return (
+            None if free else "its tiles are placed one by one; constraints are for nests without"
+        )
     loops = tuple(
         loop for loop, trips in zip(schedule.loops, schedule.trips, strict=True) if trips > 1
     )

@@ -41,6 +41,7 @@ from loopsched.scheduler.effort import COUNTING, SCORING, Budget, Watch
 from loopsched.scheduler.enumerate import schedules
 from loopsched.scheduler.items import Items, Pace, best_items, refined_items
 from loopsched.scheduler.least import least_tables
+from loopsched.scheduler.placement import best_placement, least_placed_bytes
 from loopsched.scheduler.ranking import Ranking, is_whole
 from loopsched.scheduler.result import (
     Certificate,
@@ -55,6 +56,7 @@ from loopsched.scheduler.sampling import climb, climb_from
 from loopsched.scheduler.space import Space
 from loopsched.scheduler.starts import Rough, starts, wave_blocks
 from loopsched.scheduler.tables import Tables, is_exhaustive, multiples, tables_for, trip_classes
+from loopsched.scheduler.tile_places import with_best_places
 from loopsched.scheduler.variations import variations
 from loopsched.scheduler.waves import aligned_orders, with_barriers
 from loopsched.score import Evaluation, evaluate, least_bytes
@@ -78,7 +80,7 @@ MAX_REFINED = 64
 MAX_TRIED = 24
 # Machines with units in units: schedules that are built, climbs from the best of them while
 # the value is not near the bound, and schedules that a climb scores.
-MAX_STARTS = 120
+MAX_SPREADS = 120
 MAX_CLIMBS = 10
 MAX_POLISH = 200
 MAX_CLIMBED = 2**20
@@ -99,6 +101,8 @@ MAX_POLISHED = 96
 # Items that are also tried in long steps, and how long those are.
 MAX_REPLAYED = 6
 LONG_STEPS = (16, 32, 64)
+# Schedules whose tiles are placed one by one, too, where that may be better.
+MAX_PLACED = 8
 WIDENINGS = (1.0001, 1.001, 1.01, 1.05, 1.2, float("inf"))
 
 
@@ -143,6 +147,7 @@ class Searcher:
         self.shared = tuple(level for level in arch.caches if level.is_shared)
         self.private = tuple(level for level in arch.caches if not level.is_shared)
         self.least: dict[str, int] = {}
+        self.placed: dict[str, int] = {}
         self.best = float("inf")
         self.private_floors: dict[tuple[tuple[str, int], ...], float | None] = {}
 
@@ -159,6 +164,7 @@ class Searcher:
         else:
             self._try_memory_first()
             self._try_starts()
+        self._place_tiles(self.floor)
         best = self.best
         return min(self.floor, best), best <= self.floor
 
@@ -170,6 +176,11 @@ class Searcher:
         """Note a lower bound that holds for every schedule of the space."""
         self.floor = max(self.floor, floor)
         self.watch.settle(self.best, self.floor)
+
+    @property
+    def has_scratchpads(self) -> bool:
+        """Whether tiles can be placed one by one: more schedules than are ever listed."""
+        return any(level.kind == "scratchpad" for level in self.arch.caches)
 
     def run_all(self, space: Space, floor: float) -> bool:
         """Score every schedule of a small space; returns whether that was all."""
@@ -381,6 +392,8 @@ class Searcher:
             is_least = found is not None and found.is_least and is_exhaustive(self.problem)
             self.least[level.name] = found.bytes if found and is_least else self._known_bytes(level)
         least = self.least[level.name]
+        if level.kind == "scratchpad":
+            least = self._placed_bytes(level, least)
         if level.kind == "cache" and not self._fits_at_once(level):
             least = min(least, self._unfitting_bytes(level))
         if room.passing:
@@ -392,13 +405,13 @@ class Searcher:
         total = 0
         for inner in self.arch.caches[self.arch.caches.index(level) + 1 :]:
             room = room_of(self.problem, inner)
-            held = names - room.passing
-            if held and (inner.kind == "scratchpad" or self._fits_at_once(inner)):
-                alone = room.only(held, self.problem)
-                found = self.least_body(inner, room=alone)
+            if inner.kind == "cache" and not self._fits_at_once(inner):
+                continue
+            for name in sorted(names - room.passing):  # each may be placed at a loop of its own
+                found = self.least_body(inner, room=room.only(frozenset((name,)), self.problem))
                 if found is not None and found.is_least and is_exhaustive(self.problem):
                     total += found.bytes
-                    names -= held
+                    names -= {name}
         # A unit asks for every operand of every point; lanes, and units of one level, share.
         innermost = self.arch.levels[-1]
         is_each = innermost.instances == self.arch.compute.units and not self.arch.compute.lane_unit
@@ -435,6 +448,20 @@ class Searcher:
             if level.bandwidth_bytes_per_s:
                 time_s = max(time_s, least / level.bandwidth_bytes_per_s)
         return {"time": time_s, "energy": energy, "edp": energy * time_s}[self.objective]
+
+    def _placed_bytes(self, level: Level, even: int) -> int:
+        """Bound the traffic of a scratchpad, wherever tiles are placed."""
+        if level.name not in self.placed:
+            self.placed[level.name], nodes = least_placed_bytes(
+                self.problem,
+                room_of(self.problem, level),
+                halo_reuse=level.halo_reuse,
+                copies=2 if level.double_buffered else 1,
+                below=even,
+                passes_writes=_passes_writes(level),
+            )
+            self.nodes += nodes
+        return self.placed[level.name]
 
     def _fits_at_once(self, level: Level) -> bool:
         """Whether a level holds one point of each unit inside, whatever the points."""
@@ -474,7 +501,7 @@ class Searcher:
     def _spread_units(self, floor: float) -> float:
         """Build spreads over nested units, then climb from the best, and from others."""
         starts: list[tuple[float, Start]] = []
-        for start in islice(array_starts(self, self.units), MAX_STARTS):
+        for start in islice(array_starts(self, self.units), MAX_SPREADS):
             self._score(start.schedule)
             starts.append((self._worth(start.schedule), start))
             if self.best <= floor:
@@ -498,6 +525,31 @@ class Searcher:
                 self.found[schedule] = evaluation
                 self.best = min(self.best, found.least)
         return floor
+
+    def _place_tiles(self, floor: float) -> None:
+        """Place tiles one by one: in the best nest for that, and in the best ones found.
+
+        Where only the time is least already, that may save bytes.
+        """
+        is_bytes = self.objective == "dram_bytes"
+        if not self.has_scratchpads or (is_bytes and self.best <= floor):
+            return
+        level = self.arch.caches[0]
+        if level.kind == "scratchpad" and (self.unit is None or is_bytes):
+            found = best_placement(
+                self.problem,
+                room_of(self.problem, level),
+                halo_reuse=level.halo_reuse,
+                copies=2 if level.double_buffered else 1,
+                below=int(self.best) if is_bytes and self.found else NO_INCUMBENT,
+            )
+            if found is not None:
+                self.nodes += found.nodes
+                self._score(found.schedule(level.name))
+        if is_bytes and self.best <= floor:
+            return
+        for schedule, _ in self.distinct()[:MAX_PLACED]:
+            self._score(with_best_places(self.problem, schedule, self.arch))
 
     def _try_memory_first(self) -> None:
         """Build from the memory inward: each level's best body in the last one's."""
@@ -744,7 +796,7 @@ class Searcher:
         level = self.private[0] if self.private else None
         if level is None or not level.bandwidth_bytes_per_s or self.value != "high":
             return 0.0
-        if not self._fits_at_once(level) or _passes_writes(level):
+        if not self._fits_at_once(level) or _passes_writes(level) or level.kind == "scratchpad":
             return self._level_s(level)
         pieces = tuple(sorted(items.pieces))
         if pieces not in self.private_floors:

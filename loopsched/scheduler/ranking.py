@@ -126,11 +126,13 @@ def is_whole(space: Space) -> bool:
 
     Its blocks have one loop of a dimension each.  A second one may be better
     where cuts are uneven, in a list of items, or where constraints keep the
-    loop from the extent that it wants.
+    loop from the extent that it wants; and tiles of scratchpads may be placed
+    one by one.
     """
     if not space.constraints.is_free:
         return space.size() == 1
-    return not space.spatial and cuts_evenly(space.problem)
+    placed = any(level.kind == "scratchpad" for level in space.arch.caches)
+    return not space.spatial and not placed and cuts_evenly(space.problem)
 
 
 def free_bound(space: Space, objective: Objective, value: Value, watch: Watch) -> float:

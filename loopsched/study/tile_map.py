@@ -181,6 +181,7 @@ def tile_map(
     ((64, 64), (14, 64), 256)
     """
     schedule.check(problem)
+    schedule.check_even("a map of tile sizes")
     if steps < 3:
         raise ConstraintError(f"steps is {steps}; a whole number >= 3 is needed")
     start, places = _places(problem, schedule, dims)

@@ -163,6 +163,7 @@ def reuse_profile(
     >>> found.read_cold_bytes, found.read_bytes(2**16), found.read_bytes(2**20)
     (524288, 1310720.0, 524288.0)
     """
+    schedule.check_even("a replay of tiles")
     first, inside = _spatial(problem, schedule)
     position = _body(problem, schedule, inside, room_bytes)
     nest = _coarser(problem, schedule, inside, position)

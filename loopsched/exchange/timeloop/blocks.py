@@ -67,6 +67,7 @@ def blocks(
     MAC
     """
     schedule.check(problem)
+    schedule.check_even("a mapping file")
     _check_spatial(problem, schedule, nodes)
     waved, waves = _in_one_wave(schedule, {node.unit: node for node in nodes if node.unit})
     legal, changed = rounded(waved)

@@ -1,0 +1,105 @@
+"""Tiles placed one by one: from which loop inward a scratchpad holds each tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from loopsched.errors import ScheduleError, nearest
+from loopsched.models.machine import own_units, room_of
+from loopsched.nest import Place, Schedule
+from loopsched.problem import Problem
+
+if TYPE_CHECKING:
+    from loopsched.arch import Arch, Level
+
+
+def placed_in(schedule: Schedule, level: str) -> tuple[Place, ...]:
+    """List the places of one level's tiles; none if it holds all from one loop inward."""
+    return tuple(place for place in schedule.places if place.level == level)
+
+
+def check_places(problem: Problem, schedule: Schedule, arch: Arch) -> None:
+    """Refuse places that a machine does not have.
+
+    Raises
+    ------
+    ScheduleError
+        If a place names a level that is unknown, a cache or the memory; if
+        its tensor passes the level; if other tensors of the level have no
+        place; if a place stands between loops of one unit, or outside the
+        loops that hand out work to the level's instances; if a level's tile
+        would be larger than that of the level around it.
+    """
+    if not schedule.places:
+        return
+    levels = {level.name: level for level in arch.levels}
+    faults: list[str] = []
+    for name in dict.fromkeys(place.level for place in schedule.places):
+        places = placed_in(schedule, name)
+        if name not in levels:
+            pads = [level.name for level in arch.levels if level.kind == "scratchpad"]
+            allowed = nearest(name, pads) if pads else "the machine has no scratchpads"
+            faults.append(f"{places[0]}: '{arch.name}' has no level '{name}'; {allowed}")
+        elif levels[name].kind != "scratchpad":
+            faults.append(
+                f"{places[0]}: '{name}' is a {levels[name].kind}; tiles are placed in scratchpads "
+                "only"
+            )
+        else:
+            faults += _level_faults(problem, schedule, arch, levels[name], places)
+    faults += _order_faults(schedule, [level.name for level in arch.caches])
+    if faults:
+        raise ScheduleError.joined(f"schedule on '{arch.name}'", faults)
+
+
+def check_held(places: Sequence[Place], held: Iterable[str]) -> Iterator[str]:
+    """Say what is missing or too much among one level's places."""
+    names = tuple(held)
+    placed = {place.tensor for place in places}
+    for place in places:
+        if place.tensor not in names:
+            yield f"{place}: tensor '{place.tensor}' passes '{place.level}'; leave its place out"
+    missing = [name for name in names if name not in placed]
+    if missing and len(missing) < len(names):
+        level = places[0].level
+        yield (
+            f"level '{level}' has places for some tensors and none for {' '.join(missing)}; add "
+            f"'[{level} {' '.join(missing)}]'"
+        )
+
+
+def _level_faults(
+    problem: Problem, schedule: Schedule, arch: Arch, level: Level, places: Sequence[Place]
+) -> Iterator[str]:
+    yield from check_held(places, (t.name for t in room_of(problem, level).held(problem)))
+    loops, own = schedule.loops, own_units(arch, level)
+    handed = max((at for at, loop in enumerate(loops) if loop.level in own), default=-1)
+    for place in places:
+        at = place.position
+        if at <= handed:
+            yield (
+                f"{place}: each instance of '{level.name}' holds tiles of its own work; place it "
+                f"inside loop '{loops[handed]}'"
+            )
+        elif (
+            0 < at < len(loops) and loops[at].is_spatial and loops[at - 1].level == loops[at].level
+        ):
+            yield (
+                f"{place}: stands between loops of unit '{loops[at].level}', which are one list of "
+                "work; place it outside or inside all of them"
+            )
+
+
+def _order_faults(schedule: Schedule, levels: Sequence[str]) -> Iterator[str]:
+    """A tile has to come out of the tile of the next outer level that has a place for it."""
+    for tensor in dict.fromkeys(place.tensor for place in schedule.places):
+        at = {place.level: place for place in schedule.places if place.tensor == tensor}
+        chain = [at[name] for name in levels if name in at]
+        for outer, inner in pairwise(chain):
+            if inner.position < outer.position:
+                yield (
+                    f"{inner}: stands outside '{outer}', the place of the same tensor in a level "
+                    "further out; place it further in"
+                )

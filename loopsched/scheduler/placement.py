@@ -1,0 +1,436 @@
+"""The best nest for one scratchpad whose tiles are placed one by one.
+
+Each tensor's tile is held from a loop of its own inward.  Of all nests, few kinds
+matter.  A place just inside a loop that does not index its tensor can as well
+stand outside of it.  A loop that no tensor placed next indexes can as well stand
+inside that place: fewer visits, no larger tile.  So between two places stand only
+loops that index the tensors placed there, each dimension at most once, and their
+order matters only through the innermost one, along which a window may slide.  That
+leaves an order of the tensors, a sliding dimension a place, and extents: a *form*.
+Several tensors share a place only where the window of one of them slides there.
+
+Along each dimension, a cut that no tensor pays for goes down to a single position,
+and cuts between which no tensor pays are one.  Mostly one extent a dimension is
+left to choose, so that a branch and bound over all forms is exact in milliseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from loopsched.footprint import is_clipped, tensor_bytes
+from loopsched.models.buffer import explicit_traffic
+from loopsched.models.traffic import Room
+from loopsched.models.view import view_of
+from loopsched.nest import Loop, Place, Schedule
+from loopsched.problem import Problem
+from loopsched.scheduler._placement_kernels import ONE, WHOLE, best_places
+from loopsched.scheduler.body import NO_INCUMBENT, envelopes
+from loopsched.scheduler.least import least_tables
+from loopsched.scheduler.tables import Tables, tables_for
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
+
+MOST_TENSORS = 5
+MOST_NODES = 4_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """A nest around tiles that are placed one by one.
+
+    Parameters
+    ----------
+    bytes : int
+        Reads and writes across the scratchpad's outer boundary.
+    loops : tuple of Loop
+    positions : tuple of (str, int)
+        Loops outside of each tensor's tile.
+    nodes : int
+        Partial choices looked at.
+    """
+
+    bytes: int
+    loops: tuple[Loop, ...]
+    positions: tuple[tuple[str, int], ...]
+    nodes: int
+
+    def schedule(self, level: str) -> Schedule:
+        """Write it as a schedule for the scratchpad of that name."""
+        return Schedule(self.loops, tuple(Place(at, level, name) for name, at in self.positions))
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Tensors that share a place, and the dimension along which a window slides there."""
+
+    tensors: tuple[int, ...]
+    slide: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """What of a tensor decides where its tile may stand: dims with several positions."""
+
+    indexed: frozenset[str]
+    sliding: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """An order of places with slides, and which extents are left to choose.
+
+    Parameters
+    ----------
+    groups : tuple of Group
+        Outermost first.
+    variables : tuple of (str, int)
+        Dimension of each extent to choose, and the variable further out that
+        bounds it, or -1.
+    inside : tuple of tuple of int
+        For each group and dimension, what the region inside its place is cut to:
+        a variable, or ``WHOLE`` or ``ONE``.
+    """
+
+    groups: tuple[Group, ...]
+    variables: tuple[tuple[str, int], ...]
+    inside: tuple[tuple[int, ...], ...]
+
+    def outside(self, at: int, operand: Operand, dims: Sequence[str]) -> tuple[int, ...]:
+        """What a tensor of a group pays for: its slide, the last cut outside, is free."""
+        slide = self.groups[at].slide
+        if slide is None or slide not in operand.sliding:
+            return self.inside[at]
+        row = dims.index(slide)
+        free = self.inside[at - 1][row] if at else WHOLE
+        return (*self.inside[at][:row], free, *self.inside[at][row + 1 :])
+
+
+def best_placement(
+    problem: Problem,
+    room: Room,
+    *,
+    halo_reuse: bool = True,
+    copies: int = 1,
+    below: int = NO_INCUMBENT,
+) -> Placement | None:
+    """Find the nest and the places that move the fewest bytes; None if none is below ``below``.
+
+    Parameters
+    ----------
+    problem : Problem
+    room : Room
+        Of the scratchpad.
+    halo_reuse : bool
+        Whether halos stay.
+    copies : int
+        2 if double-buffered.
+    below : int, bytes
+        Look only for something better, such as than the best body of all tiles.
+
+    Notes
+    -----
+    That nothing is better is for `least_placed_bytes` to say: where a dimension
+    is cut twice into extents that do not divide, this takes only those cuts that
+    cost no more than one.
+
+    Examples
+    --------
+    >>> from loopsched.builders import gemm
+    >>> found = best_placement(gemm(m=512, n=512, k=512), Room.shared(64))
+    >>> found.bytes, str(found.schedule("L1"))
+    (314572800, 'M:512 N:512 [L1 C] K:512 [L1 A] N:4 [L1 B] M:3')
+    """
+    operands = _operands(problem)
+    if len(room.held(problem)) > MOST_TENSORS:
+        return None
+    tables = tables_for(problem)
+    forms = _forms_of(problem, room, operands, halo_reuse)
+    found = _search(tables, room, forms, operands, copies, below, is_bound=False)
+    if found.form is None:
+        return None
+    loops, positions = _nest(problem, tables, found.form, found.chosen)
+    made = Placement(found.bytes, loops, positions, found.nodes)
+    moved = explicit_traffic(
+        view_of(problem, made.schedule("L1")), room, made.schedule("L1").places,
+        halo_reuse=halo_reuse, double_buffered=copies > 1,
+    ).promised_bytes  # fmt: skip
+    return replace(made, bytes=moved) if moved < below else None
+
+
+def least_placed_bytes(
+    problem: Problem,
+    room: Room,
+    *,
+    halo_reuse: bool = True,
+    copies: int = 1,
+    below: int = NO_INCUMBENT,
+    passes_writes: bool = False,
+) -> tuple[int, int]:
+    """Bound what any nest moves, wherever its tiles are placed.
+
+    Parameters
+    ----------
+    problem, room, halo_reuse, copies
+        As for `best_placement`.
+    below : int, bytes
+        What is known to be possible: more than that need not be shown.
+    passes_writes : bool
+        Whether the scratchpad writes what the level inside it writes, however
+        much it keeps.
+
+    Returns
+    -------
+    tuple of (int, int)
+        Bytes that no nest stays below, at most ``below``; partial choices
+        looked at.
+
+    Notes
+    -----
+    Holds however many loops of a dimension cut it, and wherever: pieces of at
+    most e are at least ceil(D / e), and clipped or gapped windows count with the
+    least that as many pieces can have.
+
+    Examples
+    --------
+    >>> from loopsched.builders import gemm
+    >>> least_placed_bytes(gemm(m=512, n=512, k=512), Room.shared(64))[0]
+    314572800
+    """
+    held = room.held(problem)
+    once = sum(tensor_bytes(problem, tensor) for tensor in held)
+    if len(held) > MOST_TENSORS:
+        return min(once, below), 0
+    tables = tables_for(problem)
+    if not _is_tabulated(problem):
+        tables = least_tables(problem)
+    if passes_writes:  # it reads at its visits, and writes at least once
+        tables = replace(tables, weight=tables.element_bytes, constant=0)
+    operands = _operands(problem)
+    forms = _forms_of(problem, room, operands, halo_reuse)
+    found = _search(tables, room, forms, operands, copies, below, is_bound=True)
+    return max(min(found.bytes, found.left_out, below), min(once, below)), found.nodes
+
+
+def _is_even(problem: Problem) -> bool:
+    """Whether what tiles touch depends on how many pieces there are, not on where they lie."""
+    return not any(
+        is_clipped(axis, problem.size) or (axis.is_compound and any(c > 1 for _, c in axis.terms))
+        for tensor in problem.tensors
+        for axis in tensor.axes
+    )
+
+
+def _is_tabulated(problem: Problem) -> bool:
+    """Whether no chain of cuts touches less than one cut into pieces as long.
+
+    So it is on an axis ``a*i + j`` that nothing clips: what pieces touch is concave
+    in their length along j, and then whole ones and a rest touch least.
+    """
+    return not any(
+        is_clipped(axis, problem.size) or (axis.is_compound and min(c for _, c in axis.terms) > 1)
+        for tensor in problem.tensors
+        for axis in tensor.axes
+    )
+
+
+def _operands(problem: Problem) -> tuple[Operand, ...]:
+    active = {dim for dim, size in problem.sizes if size > 1}
+    found = []
+    for tensor in problem.tensors:
+        moving = [active.intersection(axis.dims) for axis in tensor.axes]
+        sliding = frozenset(dim for dims in moving if len(dims) > 1 for dim in dims)
+        found.append(Operand(frozenset().union(*moving), sliding))
+    return tuple(found)
+
+
+def _forms_of(
+    problem: Problem, room: Room, operands: tuple[Operand, ...], halo_reuse: bool
+) -> tuple[Form, ...]:
+    held = tuple(at for at, t in enumerate(problem.tensors) if t.name not in room.passing)
+    return _forms(operands, held, problem.sizes, halo_reuse)
+
+
+@lru_cache(maxsize=1024)
+def _forms(
+    operands: tuple[Operand, ...],
+    held: tuple[int, ...],
+    sizes: tuple[tuple[str, int], ...],
+    halo_reuse: bool,
+) -> tuple[Form, ...]:
+    dims = tuple(dim for dim, _ in sizes)
+    found: dict[tuple[object, ...], Form] = {}
+    for groups in _orders(operands, held, dims, halo_reuse):
+        form = _form(operands, groups, dict(sizes))
+        key = tuple(
+            sorted((t, form.inside[at], form.outside(at, operands[t], dims))
+            for at, group in enumerate(groups) for t in group.tensors)
+        )  # fmt: skip
+        found.setdefault(key, form)
+    return tuple(found.values())
+
+
+def _orders(
+    operands: Sequence[Operand], left: tuple[int, ...], dims: Sequence[str], halo_reuse: bool
+) -> Iterator[tuple[Group, ...]]:
+    """List the orders of places, with a slide wherever a window can."""
+    if not left:
+        yield ()
+    for many in range(1, len(left) + 1):
+        for chosen in combinations(left, many):
+            shared = frozenset.intersection(*(operands[t].indexed for t in chosen))
+            sliding = frozenset().union(*(operands[t].sliding for t in chosen))
+            slides: list[str | None] = [
+                dim for dim in dims if halo_reuse and dim in shared and dim in sliding
+            ]
+            if not slides and many == 1:
+                slides = [None]
+            rest = tuple(t for t in left if t not in chosen)
+            for slide in slides:
+                for inner in _orders(operands, rest, dims, halo_reuse):
+                    yield (Group(chosen, slide), *inner)
+
+
+def _form(operands: Sequence[Operand], groups: tuple[Group, ...], sizes: Mapping[str, int]) -> Form:
+    """Find which extents are left to choose: those that some tensor pays for, and not twice."""
+    cuts: list[dict[str, int]] = [{} for _ in groups]
+    variables: list[tuple[str, int]] = []
+    for dim in sizes:
+        pays = [
+            any(dim not in operands[t].indexed or dim in operands[t].sliding for t in group.tensors)
+            for group in groups
+        ]
+        next_cut: int | None = None
+        paid = False  # whether somebody pays between this cut and the next one further in
+        for at in reversed(range(len(groups))):
+            group = groups[at]
+            if not any(dim in operands[t].indexed for t in group.tensors):
+                paid = paid or pays[at]
+                continue
+            is_slide = group.slide == dim
+            paid = paid or (pays[at] and not is_slide)
+            if next_cut is None:
+                code = len(variables) if paid else ONE
+            else:
+                code = len(variables) if paid else next_cut
+            if code == len(variables):
+                variables.append((dim, -1))
+                if next_cut is not None and next_cut >= 0:
+                    variables[next_cut] = (dim, code)
+            cuts[at][dim] = next_cut = code
+            paid = pays[at] and is_slide
+    # Outermost cuts first, and of them those with the fewest choices: most is cut off early.
+    depth = [
+        min(at for at, cut in enumerate(cuts) if v in cut.values()) for v in range(len(variables))
+    ]
+    order = sorted(range(len(variables)), key=lambda v: (depth[v], sizes[variables[v][0]], -v))
+    rank = {v: at for at, v in enumerate(order)}
+    inside: list[tuple[int, ...]] = []
+    now = dict.fromkeys(sizes, WHOLE)
+    for cut in cuts:
+        now |= {dim: rank[code] if code >= 0 else code for dim, code in cut.items()}
+        inside.append(tuple(now[dim] for dim in sizes))
+    chosen = tuple(
+        (variables[v][0], rank[variables[v][1]] if variables[v][1] >= 0 else -1) for v in order
+    )
+    return Form(groups, chosen, tuple(inside))
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    bytes: int
+    form: Form | None
+    chosen: tuple[int, ...]
+    nodes: int
+    left_out: int
+
+
+def _search(
+    tables: Tables,
+    room: Room,
+    forms: tuple[Form, ...],
+    operands: tuple[Operand, ...],
+    copies: int,
+    below: int,
+    *,
+    is_bound: bool,
+) -> _Found:
+    import numpy as np
+
+    problem = tables.problem
+    own_bytes = dict(room.own_bytes)
+    own = np.array(
+        [
+            -2 if t.name in room.passing else own_bytes.get(t.name, -1)
+            for t in problem.tensors
+        ],
+        dtype=np.int64,
+    )  # fmt: skip
+    constant = tables.constant if problem.output not in room.passing else 0
+    codes = _codes(forms, operands, problem.dims)
+    bounds = envelopes(tables)
+    extents = np.ones_like(tables.pieces)
+    for row, choices in enumerate(tables.extents):
+        extents[row, : len(choices)] = choices
+    best = np.zeros(codes[1].shape[1], dtype=np.int64)
+    found, form, nodes, left_out = best_places(
+        *codes, extents, np.array([size for _, size in problem.sizes], dtype=np.int64),
+        tables.n_extents, tables.pieces, tables.axis_dims, tables.axis_stride, tables.axis_start,
+        tables.total, bounds[0], tables.largest, bounds[1], tables.tensor_axes, tables.is_indexed,
+        np.where(own == -2, 0, tables.weight), copies * tables.element_bytes, room.shared_bytes,
+        own, is_bound, _is_even(problem), min(below + constant, NO_INCUMBENT), MOST_NODES, best,
+    )  # fmt: skip
+    chosen = None if form < 0 else forms[form]
+    picked = tuple(int(best[v]) for v in range(len(chosen.variables))) if chosen else ()
+    return _Found(int(found) - constant, chosen, picked, int(nodes), int(left_out) - constant)
+
+
+def _codes(
+    forms: tuple[Form, ...], operands: tuple[Operand, ...], dims: tuple[str, ...]
+) -> tuple[Ints, Ints, Ints, Ints]:
+    """Write forms as arrays for the kernel."""
+    import numpy as np
+
+    most = max(1, *(len(form.variables) for form in forms)) if forms else 1
+    n_variables = np.array([len(form.variables) for form in forms], dtype=np.int64)
+    variables = np.zeros((len(forms), most, 2), dtype=np.int64)
+    shape = len(forms), len(operands), len(dims)
+    cuts, tiles = np.full(shape, WHOLE, dtype=np.int64), np.full(shape, WHOLE, dtype=np.int64)
+    for s, form in enumerate(forms):
+        for v, (dim, outer) in enumerate(form.variables):
+            variables[s, v] = dims.index(dim), outer
+        for at, group in enumerate(form.groups):
+            for t in group.tensors:
+                tiles[s, t] = form.inside[at]
+                cuts[s, t] = form.outside(at, operands[t], dims)
+    return n_variables, variables, cuts, tiles
+
+
+def _nest(
+    problem: Problem, tables: Tables, form: Form, chosen: tuple[int, ...]
+) -> tuple[tuple[Loop, ...], tuple[tuple[str, int], ...]]:
+    """Write a form with its extents as loops and places."""
+    now = problem.size
+    loops: list[Loop] = []
+    positions: list[tuple[str, int]] = []
+    for group, codes in zip(form.groups, form.inside, strict=True):
+        inside = {}
+        for row, (dim, code) in enumerate(zip(problem.dims, codes, strict=True)):
+            at = {WHOLE: 0, ONE: -1}.get(code)
+            inside[dim] = tables.extents[row][chosen[code] if at is None else at]
+        cut = [dim for dim in problem.dims if inside[dim] < now[dim] and dim != group.slide]
+        if group.slide is not None and inside[group.slide] < now[group.slide]:
+            cut.append(group.slide)
+        loops += [Loop(dim, now[dim]) for dim in cut]
+        now |= {dim: inside[dim] for dim in cut}
+        positions += [(problem.tensors[t].name, len(loops)) for t in group.tensors]
+    loops += [Loop(dim, now[dim]) for dim in problem.dims if now[dim] > 1]
+    return tuple(loops), tuple(positions)
