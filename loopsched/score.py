@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from loopsched.arch import Arch, Level
 from loopsched.bounds.communication import communication_bound
-from loopsched.footprint import tensor_bytes
+from loopsched.footprint import points_elems, tensor_bytes
 from loopsched.models.buffer import EFFORT, Traffic, explicit_traffic, lru_traffic
 from loopsched.models.compute import compute_steps
 from loopsched.models.filters import Asked, asked_of_all, asked_through
@@ -312,18 +312,18 @@ def level_traffic(
             own_units=own_units(arch, level),
         )
         asked = asked or asked_of_all(view)
-        behind = _one_level(view, level, behind or _accesses(view), effort, asked)
+        behind = _one_level(view, level, behind or _accesses(problem), effort, asked)
         asked = asked_through(view, behind.own.room, level, asked, behind.promised)
         inward.append(behind)
     return tuple(reversed(inward))
 
 
-def _accesses(view: View) -> Accesses:
-    """What the units ask for, point by point."""
-    problem = view.problem
+@lru_cache(maxsize=256)
+def _accesses(problem: Problem) -> Accesses:
+    """What the units ask for, point by point, each for itself."""
     accesses = {}
     for tensor in problem.tensors:
-        every = view.visits_elems(tensor, len(view.cuts)) * tensor.element_bytes
+        every = points_elems(problem, tensor) * tensor.element_bytes
         writes, reads = 0, every
         if tensor.name == problem.output:
             writes, reads = every, every - tensor_bytes(problem, tensor)

@@ -179,7 +179,6 @@ def test_units_inside_units_promise_what_is_simulated() -> None:
     _keeps(gemm(m=4, n=2, k=1), "N:2@CLU M:4@SM", nested)
 
 
-@pytest.mark.xfail(strict=True, reason="issue 11, item 4")
 def test_a_cache_behind_a_cache_keeps_its_promise() -> None:
     problem = conv2d(
         c=2, k=1, h=5, w=1, r=1, s=1, stride=(2, 1), padding=(2, 1, 1, 0), dilation=(1, 2),
@@ -188,14 +187,12 @@ def test_a_cache_behind_a_cache_keeps_its_promise() -> None:
     _keeps(problem, "C:2 Q:2 P:4", caches(30, 10))
 
 
-@pytest.mark.xfail(strict=True, reason="found by the soak of issue 11")
 def test_a_cache_behind_a_cache_stays_below_its_bracket() -> None:
     """The promise holds; ``high``, which is said to be above every run, does not."""
     problem = gemm(m=3, n=3, k=2).with_element_bytes({"A": 1, "B": 2, "C": 2})
     assert promised(problem, "K:2 M:3 N:3 N:2 M:2", caches(20, 12)).faults == ()
 
 
-@pytest.mark.xfail(strict=True, reason="found by the soak of issue 11")
 def test_units_side_by_side_each_ask_for_a_passing_tensor() -> None:
     """Two units use one element of A at a time: the simulation counts two accesses."""
     held = machine(level("L1", "cache", 14, holds=("C",)), units=2)

@@ -315,7 +315,7 @@ class Builder:
 
     def _inside(self, place: Place) -> dict[str, frozenset[str]]:
         """Find the precedence in a block; its leading loops are outside the rest."""
-        found = dict(self.limits.inside)
+        found = {dim: inside - {*place.lead} for dim, inside in self.limits.inside.items()}
         for at, dim in enumerate(place.lead):
             found[dim] = found[dim] | (frozenset(self.problem.dims) - {*place.lead[: at + 1]})
         return found

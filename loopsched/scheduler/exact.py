@@ -412,14 +412,11 @@ class Searcher:
                 if found is not None and found.is_least and is_exhaustive(self.problem):
                     total += found.bytes
                     names -= {name}
-        # A unit asks for every operand of every point; lanes, and units of one level, share.
-        innermost = self.arch.levels[-1]
-        is_each = innermost.instances == self.arch.compute.units and not self.arch.compute.lane_unit
-        for name in sorted(names):
+        for name in sorted(names):  # a unit asks for every operand of every point
             tensor = self.problem.tensor(name)
-            once = tensor_bytes(self.problem, tensor)
-            asked = points_elems(self.problem, tensor) * tensor.element_bytes if is_each else once
-            total += 2 * asked - once if name == self.problem.output else asked
+            asked = points_elems(self.problem, tensor) * tensor.element_bytes
+            is_output = name == self.problem.output
+            total += asked * (1 + is_output) - is_output * tensor_bytes(self.problem, tensor)
         return total
 
     def _n_inside(self, level: Level) -> int:

@@ -62,19 +62,21 @@ function levelTraffic(problem, schedule, arch, lanes) {
     const instances = instancesInside(arch, level, lanes);
     const view = viewOf(problem, schedule, instances, ownUnits(arch, level));
     asked = asked || askedOfAll(view);
-    inner = oneLevel(problem, view, level, inner || accessesOf(view), asked);
+    inner = oneLevel(problem, view, level, inner || accessesOf(problem, schedule), asked);
     asked = askedThrough(view, inner.room, level, asked, inner);
     found.unshift(inner);
   }
   return found;
 }
 
-/** What the units ask for, point by point. */
-function accessesOf(view) {
-  const promised = view.problem.tensors.map((tensor) => {
+/** What the units ask for, point by point, each for itself. */
+function accessesOf(problem, schedule) {
+  const units = new Set(schedule.loops.map((loop) => loop.level));
+  const view = viewOf(problem, schedule, new Map(), units);
+  const promised = problem.tensors.map((tensor) => {
     const every = view.visitsElems(tensor, view.cuts.length) * tensor.width;
     if (!tensor.isOutput) return { reads: every, writes: 0n };
-    return { reads: every - tensorBytes(view.problem, tensor), writes: every };
+    return { reads: every - tensorBytes(problem, tensor), writes: every };
   });
   return { promised, isAccesses: true };
 }
