@@ -179,7 +179,8 @@ def curve_html(curve: Staircase) -> str:
     marks += [("all that helps", curve.capacities_bytes[-1], curve.dram_bytes[-1])]
     head = _said(
         curve.name,
-        f"{len(curve)} steps; {scaled(curve.compulsory_bytes, 'B')} move at any capacity",
+        f"{len(curve)} steps, {curve.n_proven} proven; "
+        f"{scaled(curve.compulsory_bytes, 'B')} move at any capacity",
     )
     rows = [
         [what, binary(capacity), scaled(moved, "B"), f"{2 * curve.macs / moved:.4g}"]

@@ -38,6 +38,7 @@ from oracle_system import moved_behind
 
 from loopsched import (
     Constraints,
+    Curve,
     Loop,
     Problem,
     Schedule,
@@ -238,11 +239,11 @@ def _differ(one: float, other: float) -> bool:
 
 
 def curved(problem: Problem, policy: str = "explicit") -> Outcome:
-    """Hold a curve against all nests of one buffer, at every capacity where either changes."""
+    """Hold a curve and its bound against all nests of one buffer, wherever either changes."""
     curve = traffic_curve(problem, policy=policy)  # type: ignore[arg-type]
     nests = [Schedule(nest) for nest in all_nests(problem, [])]
     known = _explicit_steps(problem, nests) if policy == "explicit" else {}
-    edges = {*curve.capacities_bytes, *known}
+    edges = {*curve.capacities_bytes, *curve.nest_bound.capacities_bytes, *known}
     if policy == "lru":  # what fits and what is promised are not one number there: look everywhere
         edges |= {edge - 1 for edge in edges}
     faults = []
@@ -254,13 +255,26 @@ def curved(problem: Problem, policy: str = "explicit") -> Outcome:
                 traffic(problem, nest, capacity_bytes=capacity, effort=0).promised_bytes
                 for nest in nests
             )
-        claimed = curve.at(capacity)
-        if truth is not None and claimed is None and policy == "lru":
+        if policy == "lru" and curve.at(capacity) is None:
             continue  # where no body fits, the curve has no value
-        if claimed != truth:
-            kind = "curve" if truth is None or (claimed or 0) < truth else "false proof"
-            faults.append(Fault(kind, f"at {capacity} B: {claimed}, by brute force {truth}", False))
-    return Outcome(1, 1, tuple(faults[:1]))
+        kind = _misjudged(curve, capacity, truth)
+        if kind:
+            claimed = f"{curve.nest_bound.at(capacity)} to {curve.at(capacity)}"
+            detail = f"at {capacity} B: {claimed}, by brute force {truth}"
+            faults.append(Fault(kind, detail, False))
+    return Outcome(1, int(curve.n_proven == len(curve)), tuple(faults[:1]))
+
+
+def _misjudged(curve: Curve, capacity: int, truth: int | None) -> str:
+    """Name what a curve claims that is not so; empty if all is."""
+    value, bound = curve.at(capacity), curve.nest_bound.at(capacity)
+    if truth is None or value is None or bound is None:
+        return "" if value is bound is truth is None else "curve"
+    if bound > truth:
+        return "false bound"
+    if curve.is_proven_at(capacity) and value > truth:
+        return "false proof"
+    return "curve" if value < truth else ""
 
 
 def _explicit_steps(problem: Problem, nests: Sequence[Schedule]) -> dict[int, int]:

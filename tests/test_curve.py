@@ -105,14 +105,54 @@ def test_no_nest_of_any_depth_moves_less(
     case: tuple[Problem, loopsched.Schedule], capacity: int
 ) -> None:
     problem, nest = case
-    least = traffic_curve(problem).at(capacity)
+    curve = traffic_curve(problem)
+    bound = curve.nest_bound.at(capacity)
     try:
         found = traffic(problem, nest, capacity_bytes=capacity, policy="explicit")
     except loopsched.ScheduleError:
-        assert least is None
+        assert bound is curve.at(capacity) is None
         return
-    assert least is not None
-    assert least <= found.bytes.point
+    assert bound is not None
+    assert bound <= found.bytes.point
+
+
+# Bounds (counterexamples stand in test_false_proofs.py) -------------------------------
+
+
+@pytest.mark.parametrize("policy", ["explicit", "lru"])
+def test_even_cuts_prove_every_step(policy: Policy) -> None:
+    problem = conv2d(n=2, c=3, k=4, h=9, w=5, r=3, s=2)
+    curve = traffic_curve(problem, policy=policy)
+    assert steps(curve) == list(
+        zip(curve.nest_bound.capacities_bytes, curve.nest_bound.dram_bytes, strict=True)
+    )
+    assert curve.n_proven == len(curve)
+    assert curve.step_bounds == curve.dram_bytes
+    assert curve.is_proven_at(curve.least_capacity_bytes)
+    assert not curve.is_proven_at(curve.least_capacity_bytes - 1)
+
+
+@given(images())
+@settings(max_examples=25)
+def test_a_bound_is_met_or_below(problem: Problem) -> None:
+    curve = traffic_curve(problem)
+    bound = curve.nest_bound
+    assert bound.capacities_bytes[0] == curve.least_capacity_bytes
+    assert bound.dram_bytes[-1] == curve.compulsory_bytes
+    assert sorted(set(bound.capacities_bytes)) == list(bound.capacities_bytes)
+    assert sorted(set(bound.dram_bytes), reverse=True) == list(bound.dram_bytes)
+    proven = 0
+    ends = [capacity - 1 for capacity in curve.capacities_bytes[1:]] + [10**15]
+    for (capacity, moved), end, least in zip(steps(curve), ends, curve.step_bounds, strict=True):
+        assert least == min(bound.at(each) or 0 for each in {*bound.capacities_bytes, end}
+                            if capacity <= each <= end)  # fmt: skip
+        assert least <= moved
+        proven += all(
+            curve.is_proven_at(each)
+            for each in {capacity, end, *bound.capacities_bytes}
+            if capacity <= each <= end
+        )
+    assert proven == curve.n_proven >= 1
 
 
 @given(st.one_of(gemms(most=40), convs(), images()))
@@ -214,7 +254,7 @@ def test_search_proves_the_same_for_caches() -> None:
             capacity = curve.capacities_bytes[at]
             arch = buffer_arch(capacity_bytes=capacity)
             result = loopsched.search(problem, arch, objective="dram_bytes")
-            assert result.certificate.proven
+            assert result.certificate.proven >= curve.is_proven_at(capacity)
             assert result.evaluation.dram_bytes == curve.at(capacity)
             found = traffic(problem, curve.schedule(at), capacity_bytes=capacity, effort=0)
             assert found.promised_bytes == curve.at(capacity)
@@ -410,7 +450,8 @@ def test_network_is_the_sum_of_its_layers() -> None:
         expected = None
         if None not in parts:
             expected = sum(n * part for n, part in zip((3, 1, 7), parts, strict=True) if part)
-        assert whole.at(capacity) == expected
+        assert whole.at(capacity) == whole.nest_bound.at(capacity) == expected
+    assert whole.n_proven == len(whole)
     assert list(whole.curves) == curves
     assert whole.macs == sum(n * one.macs for n, one in zip((3, 1, 7), layers, strict=True))
     assert whole.compulsory_bytes == whole.dram_bytes[-1]
@@ -419,6 +460,17 @@ def test_network_is_the_sum_of_its_layers() -> None:
     ) + 7 * curves[2].bound_bytes(100)
     assert sorted(set(whole.dram_bytes), reverse=True) == list(whole.dram_bytes)
     assert whole.rows()[3]["problem"] == "three"
+
+
+def test_bounds_of_a_network_add_up() -> None:
+    layers = (gemm(m=9, n=8, k=7), conv2d(c=2, k=3, h=9, w=5, r=3, s=3, padding=1))
+    whole = network_curve(Workload("two", layers, (3, 2)))
+    assert 0 < whole.n_proven < len(whole)
+    for capacity in range(whole.least_capacity_bytes, 3000):
+        parts = [curve.nest_bound.at(capacity) or 0 for curve in whole.curves]
+        assert whole.nest_bound.at(capacity) == 3 * parts[0] + 2 * parts[1]
+        proven = [curve.is_proven_at(capacity) for curve in whole.curves]
+        assert whole.is_proven_at(capacity) == all(proven)
 
 
 @dataclass(frozen=True, slots=True)
@@ -476,6 +528,8 @@ def test_rows_and_digest() -> None:
     assert digest["L1_capacity_bytes"] == size
     assert digest["L1_dram_bytes"] == curve.at(size) == 4 * (16 * 8 + 8 * 12 + 16 * 12)
     assert digest["n_steps"] == len(rows)
+    assert digest["n_proven"] == len(rows)
+    assert digest["L1_nest_bound_bytes"] == digest["L1_dram_bytes"]
 
 
 def test_a_curve_can_be_compared_and_sent() -> None:

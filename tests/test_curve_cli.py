@@ -15,6 +15,10 @@ from loopsched.cli import run
 from loopsched.curves.digest import digest_row
 
 SMALL = "gemm:m=24,n=20,k=16"
+PADDED = {
+    "name": "w",
+    "layers": [{"op": "conv2d", "c": 2, "k": 4, "h": 9, "w": 9, "r": 3, "s": 3, "padding": 1}],
+}
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +61,7 @@ def test_network_is_one_curve(capsys: pytest.CaptureFixture[str]) -> None:
     assert int(row["L2_dram_bytes"]) == whole.at(4_718_592)
     assert int(row["n_steps"]) == len(whole)
     points = call(capsys, "alexnet", "-l", "6", "-l", "7", "--network", "--points")
-    assert points.splitlines()[0].split() == ["problem", "capacity", "traffic"]
+    assert points.splitlines()[0].split() == ["problem", "capacity", "traffic", "gap"]
 
 
 def test_policy(capsys: pytest.CaptureFixture[str]) -> None:
@@ -93,15 +97,35 @@ def test_table_of_one_problem_shows_what_to_do_at_its_knees(
 def test_shown_quantity(capsys: pytest.CaptureFixture[str]) -> None:
     for show, unit in (("traffic", "kB"), ("bandwidth", "B/s"), ("intensity", "")):
         line = call(capsys, SMALL, "--points", "--show", show).splitlines()
-        assert line[0].split()[-1] == show
-        assert line[2].endswith(unit)
+        assert line[0].split()[-2:] == [show, "gap"]
+        *_, value, gap = line[2].split()
+        assert value.endswith(unit)
+        assert gap == "0"
+
+
+def test_what_is_proven_is_said(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
+    assert "Proven best at every capacity" in " ".join(call(capsys, SMALL).split())
+    (folder / "w.json").write_text(json.dumps(PADDED))
+    curve = traffic_curve(load_workload("w.json").problems[0])
+    assert 0 < curve.n_proven < len(curve)
+    (row,) = json.loads(call(capsys, "w.json", "--format", "json"))
+    assert (row["n_proven"], row["n_steps"]) == (curve.n_proven, len(curve))
+    said = " ".join(call(capsys, "w.json").split())
+    assert f"Proven best at {curve.n_proven} of {len(curve)} steps" in said
+    lines = call(capsys, "w.json", "--points", "--format", "jsonl").splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert [row["nest_bound_bytes"] for row in rows] == list(curve.step_bounds)
+    shown = [line.split() for line in call(capsys, "w.json", "--points").splitlines()]
+    gaps = [cells[-2:] for cells in shown if len(cells) > 4 and cells[0] == "0"]
+    unproven = [cells for cells in gaps if cells[-1] == "%"]
+    assert len(unproven) == len(curve) - curve.n_proven
 
 
 def test_files(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
     plots = ["--plot", "a.svg", "--plot", "a.csv"]
     call(capsys, SMALL, "--out", "rows.jsonl", *plots)
     assert json.loads((folder / "rows.jsonl").read_text())["n_steps"] > 5
-    assert "least DRAM traffic" in (folder / "a.svg").read_text()
+    assert "least traffic" in (folder / "a.svg").read_text()
     rows = list(csv.DictReader(io.StringIO((folder / "a.csv").read_text())))
     curve = traffic_curve(gemm(m=24, n=20, k=16))
     assert [int(row["capacity_bytes"]) for row in rows] == list(curve.capacities_bytes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from fuzz_checks import bounds_alone, promised, searched, walked
+from fuzz_checks import bounds_alone, curved, promised, searched, walked
 
 import loopsched
 from loopsched import (
@@ -82,9 +82,26 @@ def test_a_second_loop_of_a_dimension_in_one_buffer() -> None:
 def test_a_curve_knows_uneven_cuts() -> None:
     nest = parse_schedule("P:5 P:3 R:2 P:2", WINDOWS)
     assert traffic(WINDOWS, nest, capacity_bytes=6).promised_bytes == 17
-    least = traffic_curve(WINDOWS, policy="lru").at(6)
-    assert least is not None
-    assert least <= 17
+    curve = traffic_curve(WINDOWS, policy="lru")
+    bound, found = curve.nest_bound.at(6), curve.at(6)
+    assert bound is not None
+    assert found is not None
+    assert bound <= 17
+    assert found <= 17 or not curve.is_proven_at(6)
+
+
+def test_a_curve_knows_uneven_cuts_of_a_scratchpad() -> None:
+    problem = conv2d(
+        n=1, c=1, k=1, h=14, w=2, r=6, s=1, stride=(3, 1), padding=(2, 0, 0, 0), dilation=(3, 1),
+        element_bytes={"input": 4, "weight": 4, "output": 1},
+    )  # fmt: skip
+    assert not curved(problem).faults
+    curve = traffic_curve(problem)
+    bound, found = curve.nest_bound.at(13), curve.at(13)
+    assert bound is not None
+    assert found is not None
+    assert bound <= 82
+    assert found <= 82 or not curve.is_proven_at(13)
 
 
 def _is_bounded(

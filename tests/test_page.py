@@ -140,16 +140,17 @@ def test_policy_names_exactly_the_scripts_and_the_style(text: str) -> None:
     assert "connect-src" not in rules
 
 
-def test_a_curve_is_embedded_with_exact_steps(text: str) -> None:
+def test_a_curve_is_embedded_with_its_steps_and_bounds(text: str) -> None:
     data = json.loads(Parts(text).scripts[0])
     curve, kept = traffic_curve(PROBLEMS[0]), data["layers"][0]["curve"]
     assert len(kept["capacities_bytes"]) > 5
     for capacity, moved in zip(kept["capacities_bytes"], kept["dram_bytes"], strict=True):
         assert curve.at(capacity) == moved
+    assert kept["nest_bound_bytes"] == list(curve.step_bounds)
     assert data["layers"][1]["curve"] is None
 
 
-def test_a_long_curve_is_thinned_to_steps_that_are_exact(
+def test_a_long_curve_is_thinned_to_some_of_its_steps(
     rows: list[Row], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("loopsched.page.report._MOST_STEPS", 20)
@@ -157,11 +158,16 @@ def test_a_long_curve_is_thinned_to_steps_that_are_exact(
     page = report_html(rows, PROBLEMS, ARCH, curves={0: curve})
     kept = json.loads(Parts(page).scripts[0])["layers"][0]["curve"]
     assert kept["of"] == len(curve.capacities_bytes) > 40
-    assert 20 <= len(kept["dram_bytes"]) <= 22
+    assert 20 <= len(kept["dram_bytes"]) <= 22 + len(ARCH.caches)
+    for level in ARCH.caches:
+        step = curve.step(level.usable_bytes or 0) or 0
+        assert curve.capacities_bytes[step] in kept["capacities_bytes"]
     assert kept["capacities_bytes"][0] == curve.capacities_bytes[0]
     assert kept["dram_bytes"][-1] == curve.compulsory_bytes
     pairs = zip(kept["capacities_bytes"], kept["dram_bytes"], strict=True)
     assert [curve.at(capacity) for capacity, _ in pairs] == kept["dram_bytes"]
+    bounds = dict(zip(curve.capacities_bytes, curve.step_bounds, strict=True))
+    assert [bounds[capacity] for capacity in kept["capacities_bytes"]] == kept["nest_bound_bytes"]
 
 
 @pytest.mark.parametrize(
@@ -842,6 +848,8 @@ def test_the_slope_is_drawn_where_there_is_a_curve(wide: Tab) -> None:
     least = curve.at(ARCH.caches[0].usable_bytes or 0)
     assert least is not None
     assert scaled(least, "B") in wide.text("#slope-text")
+    assert (curve.n_proven == len(curve)) == ("no tile sizes" in wide.text("#slope-text"))
+    assert wide.page.locator("#slope path.slope-bound").count() == (curve.n_proven < len(curve))
     wide.visit("layer=3")
     assert not wide.page.locator("#slope-panel").is_visible()
 

@@ -20,6 +20,7 @@ from matplotlib.colors import to_hex
 
 from loopsched import (
     buffer_arch,
+    conv2d,
     evaluate,
     gemm,
     load_arch,
@@ -232,11 +233,21 @@ class TestSkiSlope:
         assert tuple(map(int, y[:-1])) == self.CURVE.dram_bytes
         assert y[-1] == y[-2]
         assert ax.get_xlabel() == "capacity of the buffer (B)"
-        assert ax.get_ylabel() == "least DRAM traffic (B)"
+        assert ax.get_ylabel() == "DRAM traffic (B)"
         assert {"L2\n4.5 MiB", "L1\n96 KiB"} <= set(texts(ax))
         names = legend(ax)
         assert names[0] == "least traffic"
         assert "compulsory: everything once" in names
+        assert "no nest goes beyond" not in names
+
+    def test_what_is_not_proven_is_drawn_with_its_bound(self) -> None:
+        curve = traffic_curve(conv2d(c=2, k=4, h=9, w=9, r=3, s=3, padding=1))
+        assert curve.n_proven < len(curve)
+        ax = plot_ski_slope([curve], ax=axes())
+        assert legend(ax)[0] == "least traffic found"
+        line = next(line for line in ax.lines if line.get_label() == "no nest goes beyond")
+        assert tuple(map(int, line.get_xdata()[:-1])) == curve.nest_bound.capacities_bytes
+        assert tuple(map(int, line.get_ydata()[:-1])) == curve.nest_bound.dram_bytes
 
     def test_the_bound_is_never_above(self) -> None:
         ax = plot_ski_slope([self.CURVE], ax=axes())

@@ -13,7 +13,7 @@ from loopsched.cli import options, output
 from loopsched.cli.inputs import Selection, select
 from loopsched.cli.origin import origin
 from loopsched.cli.output import Style
-from loopsched.render import Column, binary, scaled, words
+from loopsched.render import Column, binary, percent, scaled, words
 from loopsched.units import format_capacity
 
 if TYPE_CHECKING:
@@ -37,9 +37,9 @@ _KEYS = {
     "intensity": ("operational_intensity", ""),
 }
 _SENTENCES = {
-    "traffic": "Least DRAM traffic",
-    "bandwidth": "Least DRAM bandwidth at which the units never wait",
-    "intensity": "Highest operational intensity (FLOP a byte of DRAM traffic)",
+    "traffic": "Least DRAM traffic{found}",
+    "bandwidth": "Least DRAM bandwidth{found} at which the units never wait",
+    "intensity": "Highest operational intensity{found} (FLOP a byte of DRAM traffic)",
 }
 _BUFFERS = {"explicit": "one buffer", "lru": "one LRU cache (promised)"}
 _MOST_KNEES = 3
@@ -86,9 +86,10 @@ def curve(
 ) -> None:
     """Find the least DRAM traffic of every problem at every buffer capacity.
 
-    Exact, over all tile sizes and loop orders, for one buffer under the
-    memory.  WORKLOAD is a name, a file, or a problem such as
-    gemm:m=4,n=3,k=2; levels of the machine mark capacities.
+    Over all tile sizes and loop orders, for one buffer under the memory,
+    with a bound that no nest is below whose operands share one tile: where
+    both meet, the traffic is proven least.  WORKLOAD is a name, a file, or a
+    problem such as gemm:m=4,n=3,k=2; levels of the machine mark capacities.
     """
     from loopsched.arch_file import load_arch
     from loopsched.curves import _front_kernels
@@ -209,8 +210,9 @@ def _print_digests(rows: Sequence[Row], machine: Arch, show: Form, buffer: str) 
         Column("compulsory", spare=1),
         *(Column(f"{name} {format_capacity(size)}") for name, size in levels),
         Column("enough", spare=2),
-        words("knees", spare=4),
-        Column("steps", spare=3),
+        words("knees", spare=5),
+        Column("steps", spare=4),
+        Column("proven", spare=3),
     ]
     cells = [
         [
@@ -221,6 +223,7 @@ def _print_digests(rows: Sequence[Row], machine: Arch, show: Form, buffer: str) 
             binary(row["useful_capacity_bytes"]),
             _knees(row),
             str(row["n_steps"]),
+            "all" if row["n_proven"] == row["n_steps"] else str(row["n_proven"]),
         ]
         for row in rows
     ]
@@ -228,9 +231,23 @@ def _print_digests(rows: Sequence[Row], machine: Arch, show: Form, buffer: str) 
     click.echo()
     known = (f"{format_capacity(size)} ({name})" for name, size in levels)
     sizes = " or ".join(known) or "any capacity"
+    found = "" if all(row["n_proven"] == row["n_steps"] for row in rows) else " found"
     output.print_text(
-        f"{_SENTENCES[show]} with {buffer} of {sizes} under the memory, over all tile sizes and "
-        "loop orders; more than 'enough' saves nothing; up to a knee room pays, beyond it less."
+        f"{_SENTENCES[show].format(found=found)} with {buffer} of {sizes} under the memory, over "
+        "all tile sizes and loop orders; more than 'enough' saves nothing; up to a knee room pays, beyond it less. "
+        f"{_proven(rows)}"
+    )
+
+
+def _proven(rows: Sequence[Row]) -> str:
+    """Say at how many steps no nest does better, and what is known of the others."""
+    n_proven, n_steps = (sum(row[key] for row in rows) for key in ("n_proven", "n_steps"))
+    known = "over all nests in which the operands share one tile"
+    if n_proven == n_steps:
+        return f"Proven best at every capacity, {known}."
+    return (
+        f"Proven best at {n_proven:,} of {n_steps:,} steps, {known}; at the others best with one "
+        "loop of a dimension around the tile, and --points bounds the gap to any other nest."
     )
 
 
@@ -273,6 +290,7 @@ def _print_knees(one: Staircase, machine: Arch) -> None:
                 binary(capacity),
                 mark,
                 scaled(moved, "B"),
+                _gap(moved, one.nest_bound.at(capacity) or 0),
                 scaled(one.bound_bytes(capacity), "B"),
                 scaled(2 * one.macs / moved),
                 scaled(moved / seconds, "B/s"),
@@ -281,10 +299,16 @@ def _print_knees(one: Staircase, machine: Arch) -> None:
         if isinstance(one, Curve):
             schedules.append(str(one.schedule(one.step(capacity) or 0)))
     columns = (
-        Column("capacity"), words("mark"), Column("DRAM"), Column("in no order below"),
+        Column("capacity"), words("mark"), Column("DRAM"), Column("gap", spare=1),
+        Column("in no order below"),
         Column("FLOP/B"), Column("needs"),
     )  # fmt: skip
     output.print_table(columns, cells, schedules)
+
+
+def _gap(moved: int, bound: int) -> str:
+    """How far traffic is from what no nest is below; 0 where it is proven least."""
+    return "0" if moved == bound else percent(moved / bound - 1)
 
 
 def _print_points(rows: Sequence[Row], show: Form) -> None:
@@ -294,6 +318,7 @@ def _print_points(rows: Sequence[Row], show: Form) -> None:
         words("problem", shrinks="middle"),
         Column("capacity"),
         Column(show),
+        Column("gap"),
     ]
     cells = [
         [
@@ -301,6 +326,7 @@ def _print_points(rows: Sequence[Row], show: Form) -> None:
             row["problem"],
             f"{row['capacity_bytes']:,} B",
             scaled(row[key], unit),
+            _gap(row["dram_bytes"], row["nest_bound_bytes"]),
         ]
         for row in rows
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from loopsched.curves.staircase import Staircase
+from loopsched.curves.staircase import NestBound, Staircase
 from loopsched.problem import Problem
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Curve(Staircase):
-    """Least DRAM traffic of a problem against the capacity of one buffer.
+    """Least DRAM traffic found of a problem against the capacity of one buffer.
 
     Parameters
     ----------
@@ -24,18 +24,21 @@ class Curve(Staircase):
     capacities_bytes : tuple of int
         Where each step begins, rising.
     dram_bytes : tuple of int
-        Reads and writes of the memory, the least at every capacity from this
-        step's up to the next, falling.
+        Reads and writes of the memory, the least found at every capacity from
+        this step's up to the next, falling.
     bodies : tuple of tuple of int
         For each step, the extents of the body that is held, in the order of
         the problem's dimensions.
     inward : tuple of tuple of str
         For each step, the loops around the body, innermost first, as far as
         their order matters.
+    nest_bound : NestBound
+        What no nest in which all operands share one tile moves less than, at
+        every capacity; the steps themselves where they are known to be least.
     policy : {'explicit', 'lru'}
         Kind of buffer, as for `traffic_curve`.
     nodes : int
-        Boxes of choices that the proof looked at.
+        Boxes of choices that were looked at.
 
     Examples
     --------
@@ -43,6 +46,8 @@ class Curve(Staircase):
     >>> curve = traffic_curve(gemm(m=64, n=64, k=64))
     >>> curve.at(4096), curve.at(11), curve.compulsory_bytes
     (98304, None, 49152)
+    >>> curve.is_proven_at(4096), curve.n_proven == len(curve)
+    (True, True)
     """
 
     problem: Problem
@@ -50,6 +55,7 @@ class Curve(Staircase):
     dram_bytes: tuple[int, ...]
     bodies: tuple[tuple[int, ...], ...] = field(repr=False)
     inward: tuple[tuple[str, ...], ...] = field(repr=False)
+    nest_bound: NestBound = field(repr=False)
     policy: Policy = "explicit"
     nodes: int = field(default=0, compare=False)
 
@@ -132,7 +138,8 @@ class Curve(Staircase):
         >>> from loopsched import gemm, traffic_curve
         >>> traffic_curve(gemm(m=2, n=1, k=1)).rows()[-1]
         {'problem': 'm2 n1 k1', 'step': 0, 'capacity_bytes': 12, 'dram_bytes': 20,
-        'operational_intensity': 0.2, 'bound_bytes': 20, 'schedule': 'M:2'}
+        'nest_bound_bytes': 20, 'operational_intensity': 0.2, 'bound_bytes': 20,
+        'schedule': 'M:2'}
         """
         return [
             row

@@ -21,9 +21,12 @@ def digest_row(curve: Staircase, arch: Arch) -> dict[str, Any]:
     Returns
     -------
     dict
-        For each level of a known capacity the keys ``<level>_capacity_bytes``,
-        ``<level>_dram_bytes`` (None if nothing fits), ``<level>_bound_bytes``,
-        ``<level>_operational_intensity`` and
+        ``n_proven`` of the ``n_steps`` are proven least.  For each level of a
+        known capacity the keys ``<level>_capacity_bytes``,
+        ``<level>_dram_bytes`` (None if nothing fits),
+        ``<level>_nest_bound_bytes`` (which no nest whose operands share one
+        tile is below), ``<level>_bound_bytes`` (which no order of execution
+        is), ``<level>_operational_intensity`` and
         ``<level>_required_dram_bandwidth_bytes_per_s``; knees as a list.
 
     Raises
@@ -42,6 +45,7 @@ def digest_row(curve: Staircase, arch: Arch) -> dict[str, Any]:
         "problem": curve.name,
         "macs": curve.macs,
         "n_steps": len(curve),
+        "n_proven": curve.n_proven,
         "least_capacity_bytes": curve.least_capacity_bytes,
         "most_dram_bytes": curve.dram_bytes[0],
         "useful_capacity_bytes": curve.useful_capacity_bytes,
@@ -60,6 +64,7 @@ def _at(curve: Staircase, name: str, capacity: int, seconds: float) -> dict[str,
     return {
         f"{name}_capacity_bytes": capacity,
         f"{name}_dram_bytes": moved,
+        f"{name}_nest_bound_bytes": curve.nest_bound.at(capacity),
         f"{name}_bound_bytes": curve.bound_bytes(capacity),
         f"{name}_operational_intensity": None if moved is None else 2 * curve.macs / moved,
         f"{name}_required_dram_bandwidth_bytes_per_s": None if moved is None else moved / seconds,

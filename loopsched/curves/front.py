@@ -1,4 +1,4 @@
-"""The exact curve: a branch and bound over all bodies and classes of orders.
+"""The curve of a problem: a branch and bound over all bodies and classes of orders.
 
 What one buffer can tell apart of a nest is its body and the class of orders of
 the loops around it (`loopsched.scheduler.body`).  Every choice is a point: the
@@ -6,20 +6,27 @@ room that its body needs, and the bytes that it moves.  The curve is the front o
 these points.  Both numbers are monotone in every extent, so that a *box* of
 choices has a corner which no choice in it beats; once a known point is as good
 as that corner, the box is done, and else it is cut in two.
+
+Choices have one loop of a dimension around the body.  Where padding or gaps make
+several loops of one dimension worth trying, the same front over the least that
+any chain of cuts has (`loopsched.scheduler.least`) bounds all nests.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import combinations
 from math import prod
 from typing import TYPE_CHECKING
 
 from loopsched.curves.curve import Curve
+from loopsched.curves.staircase import NestBound, Stairs
 from loopsched.errors import ProblemError
 from loopsched.footprint import tensor_bytes
 from loopsched.models.buffer import Policy, check_policy
 from loopsched.problem import Problem
 from loopsched.scheduler.body import envelopes
+from loopsched.scheduler.least import cuts_evenly, least_tables
 from loopsched.scheduler.orders import OrderClass, order_classes
 from loopsched.scheduler.tables import NO_BYTES, Tables, check_bytes, tables_for
 
@@ -33,7 +40,7 @@ _FIRST_ROOM = 4096
 
 
 def traffic_curve(problem: Problem, *, policy: Policy = "explicit") -> Curve:
-    """Find the least DRAM traffic of a problem at every capacity of one buffer.
+    """Find least DRAM traffic of a problem at every capacity of one buffer, and bound it.
 
     Parameters
     ----------
@@ -45,9 +52,11 @@ def traffic_curve(problem: Problem, *, policy: Policy = "explicit") -> Curve:
     Returns
     -------
     Curve
-        Exact at every capacity, over all tile sizes, whether they divide or
-        not, and all loop orders: at each the proven optimum of ``search`` with
-        ``objective="dram_bytes"`` on ``buffer_arch`` of that capacity.
+        At every capacity the least over all tile sizes, whether they divide
+        or not, and all loop orders with one loop of a dimension around the
+        tile, and ``nest_bound``: what no nest at all moves less than, whatever
+        its loops, if its operands share one tile.  The two are the same where
+        no window has gaps or padding, and may be elsewhere (``is_proven_at``).
 
     Raises
     ------
@@ -64,47 +73,81 @@ def traffic_curve(problem: Problem, *, policy: Policy = "explicit") -> Curve:
     >>> curve.at(4_718_592), curve.at(98_304)
     (603979776, 3623878656)
     """
-    import numpy as np
-
-    from loopsched.curves import _front_kernels
-
     check_policy(policy)
-    tables = tables_for(problem)
-    boxes = _boxes(problem, tables, policy)
-    counts = [int(count) for count in tables.n_extents]
-    base = prod(counts)
-    _check(problem, base * len(boxes))
-    radix = np.array([prod(counts[at + 1 :]) for at in range(len(counts))], dtype=np.int64)
-    total_bound, largest_bound = envelopes(tables)
-    logs = np.zeros(tables.pieces.shape, dtype=np.float64)
-    for row, extents in enumerate(tables.extents):
-        logs[row, : len(extents)] = np.log2(extents)
-    front, n_steps, nodes = np.zeros((3, _FIRST_ROOM), dtype=np.int64), 0, 0
-    for at, (one, box) in enumerate(boxes):
-        run, slides = _arrays(problem, one)
-        is_done = False
-        while not is_done:
-            n_steps, seen, is_done = _front_kernels.grow_front(
-                front, n_steps, at * base, box, run, slides, tables.pieces, tables.n_extents,
-                radix, tables.axis_dims, tables.axis_stride, tables.axis_start, tables.total,
-                total_bound, tables.largest, largest_bound, tables.pair_first,
-                tables.pair_second, tables.is_gapless, tables.slid_first, tables.slid_second,
-                tables.tensor_axes, tables.is_indexed, tables.weight, tables.element_bytes,
-                logs, policy == "lru",
-            )  # fmt: skip
-            nodes += int(seen)
-            if not is_done:  # again with more room: what is found remains
-                front = np.concatenate((front, np.zeros_like(front)), axis=1)
-    codes = [divmod(code, base) for code in front[2, :n_steps].tolist()]
+    check_bytes(problem)
+    front = _Front.of(problem, tables_for(problem), policy)
+    if cuts_evenly(problem):
+        bound, nodes = NestBound(front.capacities_bytes, front.dram_bytes), front.nodes
+    else:
+        least = _Front.of(problem, least_tables(problem), policy)
+        bound, nodes = _bound(least, front.capacities_bytes[0]), front.nodes + least.nodes
     return Curve(
         problem,
-        tuple(front[0, :n_steps].tolist()),
-        tuple(moved - tables.constant for moved in front[1, :n_steps].tolist()),
-        tuple(_extents(tables, radix, code) for _, code in codes),
-        tuple(boxes[at][0].inward for at, _ in codes),
+        front.capacities_bytes,
+        front.dram_bytes,
+        front.bodies,
+        front.inward,
+        bound,
         policy,
         nodes,
     )
+
+
+def _bound(front: _Front, begin: int) -> NestBound:
+    """Take a front as a bound from the capacity on at which one point fits."""
+    first = front.step(begin) or 0
+    return NestBound((begin, *front.capacities_bytes[first + 1 :]), front.dram_bytes[first:])
+
+
+@dataclass(frozen=True, slots=True)
+class _Front(Stairs):
+    """The front of capacity and traffic over all choices of some tables."""
+
+    capacities_bytes: tuple[int, ...]
+    dram_bytes: tuple[int, ...]
+    bodies: tuple[tuple[int, ...], ...]
+    inward: tuple[tuple[str, ...], ...]
+    nodes: int
+
+    @classmethod
+    def of(cls, problem: Problem, tables: Tables, policy: Policy) -> _Front:
+        import numpy as np
+
+        from loopsched.curves import _front_kernels
+
+        boxes = _boxes(problem, tables, policy)
+        counts = [int(count) for count in tables.n_extents]
+        base = prod(counts)
+        _check(problem, base * len(boxes))
+        radix = np.array([prod(counts[at + 1 :]) for at in range(len(counts))], dtype=np.int64)
+        total_bound, largest_bound = envelopes(tables)
+        logs = np.zeros(tables.pieces.shape, dtype=np.float64)
+        for row, extents in enumerate(tables.extents):
+            logs[row, : len(extents)] = np.log2(extents)
+        front, n_steps, nodes = np.zeros((3, _FIRST_ROOM), dtype=np.int64), 0, 0
+        for at, (one, box) in enumerate(boxes):
+            run, slides = _arrays(problem, one)
+            is_done = False
+            while not is_done:
+                n_steps, seen, is_done = _front_kernels.grow_front(
+                    front, n_steps, at * base, box, run, slides, tables.pieces, tables.n_extents,
+                    radix, tables.axis_dims, tables.axis_stride, tables.axis_start, tables.total,
+                    total_bound, tables.largest, largest_bound, tables.pair_first,
+                    tables.pair_second, tables.is_gapless, tables.slid_first, tables.slid_second,
+                    tables.tensor_axes, tables.is_indexed, tables.weight, tables.element_bytes,
+                    logs, policy == "lru",
+                )  # fmt: skip
+                nodes += int(seen)
+                if not is_done:  # again with more room: what is found remains
+                    front = np.concatenate((front, np.zeros_like(front)), axis=1)
+        codes = [divmod(code, base) for code in front[2, :n_steps].tolist()]
+        return cls(
+            tuple(front[0, :n_steps].tolist()),
+            tuple(moved - tables.constant for moved in front[1, :n_steps].tolist()),
+            tuple(_extents(tables, radix, code) for _, code in codes),
+            tuple(boxes[at][0].inward for at, _ in codes),
+            nodes,
+        )
 
 
 def _boxes(problem: Problem, tables: Tables, policy: Policy) -> tuple[tuple[OrderClass, Ints], ...]:

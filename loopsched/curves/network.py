@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from loopsched.arguments import show
 from loopsched.curves.curve import Curve
 from loopsched.curves.front import traffic_curve
-from loopsched.curves.staircase import Staircase
+from loopsched.curves.staircase import NestBound, Staircase, Stairs
 from loopsched.errors import WorkloadError
 from loopsched.models.buffer import check_policy
 
@@ -35,7 +35,7 @@ class NetworkCurve(Staircase):
         Of each layer.
     counts : tuple of int
         How often it occurs.
-    capacities_bytes, dram_bytes : tuple of int
+    capacities_bytes, dram_bytes, nest_bound
         As for `Curve`; the first step is at the capacity at which every layer
         can run.
 
@@ -52,6 +52,7 @@ class NetworkCurve(Staircase):
     counts: tuple[int, ...] = field(repr=False)
     capacities_bytes: tuple[int, ...]
     dram_bytes: tuple[int, ...]
+    nest_bound: NestBound = field(repr=False)
 
     @classmethod
     def of(cls, network: str, curves: tuple[Curve, ...], counts: tuple[int, ...]) -> NetworkCurve:
@@ -65,21 +66,9 @@ class NetworkCurve(Staircase):
         if not curves:
             raise WorkloadError(f"workload '{network}': no layers; a curve needs at least one")
         begin = max(curve.least_capacity_bytes for curve in curves)
-        total = 0
-        falls: dict[int, int] = {begin: 0}
-        for curve, count in zip(curves, counts, strict=True):
-            first = curve.step(begin) or 0
-            total += count * curve.dram_bytes[first]
-            for at in range(first + 1, len(curve)):
-                saved = count * (curve.dram_bytes[at - 1] - curve.dram_bytes[at])
-                capacity = curve.capacities_bytes[at]
-                falls[capacity] = falls.get(capacity, 0) + saved
-        capacities = tuple(sorted(falls))
-        moved = []
-        for capacity in capacities:
-            total -= falls[capacity]
-            moved.append(total)
-        return cls(network, curves, counts, capacities, tuple(moved))
+        steps = _added(curves, counts, begin)
+        bound = _added([curve.nest_bound for curve in curves], counts, begin)
+        return cls(network, curves, counts, *steps, NestBound(*bound))
 
     @property
     def name(self) -> str:
@@ -111,6 +100,27 @@ class NetworkCurve(Staircase):
             n * curve.compute_time_s(arch)
             for curve, n in zip(self.curves, self.counts, strict=True)
         )
+
+
+def _added(
+    stairs: Sequence[Stairs], counts: Sequence[int], begin: int
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Add up staircases from a capacity on, each as often as it occurs."""
+    total = 0
+    falls: dict[int, int] = {begin: 0}
+    for one, count in zip(stairs, counts, strict=True):
+        first = one.step(begin) or 0
+        total += count * one.dram_bytes[first]
+        for at in range(first + 1, len(one)):
+            saved = count * (one.dram_bytes[at - 1] - one.dram_bytes[at])
+            capacity = one.capacities_bytes[at]
+            falls[capacity] = falls.get(capacity, 0) + saved
+    capacities = tuple(sorted(falls))
+    moved = []
+    for capacity in capacities:
+        total -= falls[capacity]
+        moved.append(total)
+    return capacities, tuple(moved)
 
 
 def workload_curves(

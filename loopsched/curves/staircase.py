@@ -45,17 +45,66 @@ class Knee:
         return math.log2(self.saved_before) - math.log2(self.saved_after)
 
 
-class Staircase(ABC):
-    """Least traffic at every capacity: what curves of layers and of networks share.
+class Stairs:
+    """Bytes at every capacity: ``dram_bytes[i]`` from ``capacities_bytes[i]`` up to the next.
 
-    ``dram_bytes[i]`` is the least at every capacity from ``capacities_bytes[i]``
-    up to the next one.  Capacities rise, bytes fall.
+    Capacities rise, bytes fall.
     """
 
     __slots__ = ()
 
     capacities_bytes: tuple[int, ...]
     dram_bytes: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.capacities_bytes)
+
+    def step(self, capacity_bytes: int) -> int | None:
+        """Find the step that a capacity is on; None if nothing fits."""
+        at = bisect_right(self.capacities_bytes, capacity_bytes) - 1
+        return None if at < 0 else at
+
+    def at(self, capacity_bytes: int) -> int | None:
+        """Look up the bytes at a capacity.
+
+        Returns
+        -------
+        int or None, bytes
+            None if not even the operands of one point fit.
+        """
+        at = self.step(capacity_bytes)
+        return None if at is None else self.dram_bytes[at]
+
+
+@dataclass(frozen=True, slots=True)
+class NestBound(Stairs):
+    """What no nest moves less than, at every capacity.
+
+    Parameters
+    ----------
+    capacities_bytes, dram_bytes : tuple of int, bytes
+        Where each step begins, and the bound from there up to the next.
+
+    Examples
+    --------
+    >>> NestBound((4, 8), (30, 20)).at(7)
+    30
+    """
+
+    capacities_bytes: tuple[int, ...]
+    dram_bytes: tuple[int, ...]
+
+
+class Staircase(Stairs, ABC):
+    """Least traffic found at every capacity: what curves of layers and of networks share.
+
+    ``nest_bound`` says what no nest moves less than: where it is met, the
+    traffic is proven least.
+    """
+
+    __slots__ = ()
+
+    nest_bound: NestBound
 
     @property
     @abstractmethod
@@ -80,9 +129,6 @@ class Staircase(ABC):
     def compute_time_s(self, arch: Arch) -> float:
         """Seconds that a machine computes, if all its units are busy all the time."""
 
-    def __len__(self) -> int:
-        return len(self.capacities_bytes)
-
     def _repr_html_(self) -> str:
         """Show it in a notebook."""
         from loopsched.notebook import curve_html
@@ -102,21 +148,24 @@ class Staircase(ABC):
         """
         return self.capacities_bytes[-1]
 
-    def step(self, capacity_bytes: int) -> int | None:
-        """Find the step that a capacity is on; None if nothing fits."""
-        at = bisect_right(self.capacities_bytes, capacity_bytes) - 1
-        return None if at < 0 else at
+    def is_proven_at(self, capacity_bytes: int) -> bool:
+        """Whether no nest moves less with a capacity; False where nothing fits.
 
-    def at(self, capacity_bytes: int) -> int | None:
-        """Look up the least traffic with a capacity.
-
-        Returns
-        -------
-        int or None, bytes
-            None if not even the operands of one point fit.
+        Of nests in which all operands share one tile.
         """
-        at = self.step(capacity_bytes)
-        return None if at is None else self.dram_bytes[at]
+        moved = self.at(capacity_bytes)
+        return moved is not None and moved == self.nest_bound.at(capacity_bytes)
+
+    @property
+    def step_bounds(self) -> tuple[int, ...]:
+        """What no nest moves less than at any capacity of each step, up to the next."""
+        last = self.nest_bound.dram_bytes[-1]
+        return (*(self.nest_bound.at(end - 1) or 0 for end in self.capacities_bytes[1:]), last)
+
+    @property
+    def n_proven(self) -> int:
+        """Number of steps that are proven least at every capacity up to the next."""
+        return sum(map(int.__eq__, self.dram_bytes, self.step_bounds))
 
     @property
     def knees(self) -> tuple[Knee, ...]:
@@ -177,21 +226,23 @@ class Staircase(ABC):
         Returns
         -------
         list of dict
-            ``problem``, ``step``, ``capacity_bytes``, ``dram_bytes`` and
-            ``operational_intensity``; with a machine also
+            ``problem``, ``step``, ``capacity_bytes``, ``dram_bytes``,
+            ``nest_bound_bytes`` (which no nest is below at any capacity of the
+            step) and ``operational_intensity``; with a machine also
             ``required_dram_bandwidth_bytes_per_s``.
         """
         intensity = self.intensity()
         needs = None if arch is None else self.bandwidth(arch)
         found: list[dict[str, Any]] = []
-        for at, (capacity, moved) in enumerate(
-            zip(self.capacities_bytes, self.dram_bytes, strict=True)
+        for at, (capacity, moved, bound) in enumerate(
+            zip(self.capacities_bytes, self.dram_bytes, self.step_bounds, strict=True)
         ):
             row: dict[str, Any] = {
                 "problem": self.name,
                 "step": at,
                 "capacity_bytes": capacity,
                 "dram_bytes": moved,
+                "nest_bound_bytes": bound,
                 "operational_intensity": intensity[at],
             }
             if needs is not None:

@@ -186,7 +186,7 @@ def _page_data(
         "totals": _totals(layers, problems),
         "layers": [
             _layer(number, found, problems[number], arch)
-            | {"curve": _steps(curves[number]) if number in curves else None}
+            | {"curve": _steps(curves[number], arch) if number in curves else None}
             | {"found": [_score(row, reasons.get((number, row["rank"]), ())) for row in found]}
             for number, found in layers.items()
         ],
@@ -290,16 +290,18 @@ def _score(row: Row, reasons: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _steps(curve: Curve) -> dict[str, Any]:
-    """Keep steps of a curve that the eye can tell apart; each kept is exact."""
-    capacities, moved = curve.capacities_bytes, curve.dram_bytes
+def _steps(curve: Curve, arch: Arch) -> dict[str, Any]:
+    """Keep steps of a curve that the eye can tell apart, and those that levels are on."""
+    capacities, moved, bounds = curve.capacities_bytes, curve.dram_bytes, curve.step_bounds
     kept = list(range(len(capacities)))
     if len(kept) > _MOST_STEPS:
         every = len(kept) / _MOST_STEPS
-        kept = sorted({0, len(kept) - 1, *(int(i * every) for i in range(_MOST_STEPS))})
+        levels = {curve.step(level.usable_bytes or 0) or 0 for level in arch.caches}
+        kept = sorted({0, len(kept) - 1, *(int(i * every) for i in range(_MOST_STEPS)), *levels})
     return {
         "capacities_bytes": [capacities[i] for i in kept],
         "dram_bytes": [moved[i] for i in kept],
+        "nest_bound_bytes": [bounds[i] for i in kept],
         "of": len(capacities),
         "policy": curve.policy,
     }

@@ -1,4 +1,4 @@
-"""The ski slope: least DRAM traffic against the capacity of a buffer.
+"""The ski slope: the least DRAM traffic against the capacity of a buffer.
 
 After Huang et al., "Mind the Gap: Attainable Data Movement and Operational
 Intensity Bounds for Tensor Algorithms" (Orojenesis), ISCA 2024.
@@ -25,7 +25,7 @@ Form = Literal["traffic", "bandwidth", "intensity"]
 FORMS: tuple[Form, ...] = ("traffic", "bandwidth", "intensity")
 
 _LABELS: dict[Form, str] = {
-    "traffic": "least DRAM traffic (B)",
+    "traffic": "DRAM traffic (B)",
     "bandwidth": "DRAM bandwidth that keeps up (B/s)",
     "intensity": "operational intensity (FLOP/B)",
 }
@@ -67,9 +67,10 @@ def plot_ski_slope(
 ) -> Axes:
     """Draw the least DRAM traffic at every capacity of a buffer, as a staircase.
 
-    One curve is drawn with its knees, its compulsory traffic and what no order
-    of execution avoids; several only with their names, more than seven
-    without.
+    One curve is drawn with its knees, its compulsory traffic, what no order of
+    execution avoids and, unless all of it is proven least, what no nest does
+    whose operands share one tile; several only with their names, more than
+    seven without.
 
     Parameters
     ----------
@@ -161,7 +162,8 @@ def _stairs(
         ax.step(x, y, where="post", color=style.COLOURS[0], linewidth=0.6, alpha=0.5)
         return y
     look = style.look(number)
-    label = "least traffic" if n_curves == 1 else shortened(curve.name, 32)
+    best = "least traffic" if curve.n_proven == len(curve) else "least traffic found"
+    label = best if n_curves == 1 else shortened(curve.name, 32)
     ax.step(x, y, where="post", color=look.colour, linewidth=1.3, linestyle=look.dash, label=label)
     knees = [knee.index for knee in curve.knees]
     ax.plot(
@@ -187,6 +189,12 @@ def _limits(
     y = [value(curve.bound_bytes(capacity)) for capacity in x]
     ax.plot(x, y, color=style.COLOURS[1], linewidth=1, linestyle=style.DASHES[2],
             label="no order of execution goes beyond")  # fmt: skip
+    if curve.n_proven < len(curve):
+        bound = curve.nest_bound
+        stairs = [value(moved) for moved in (*bound.dram_bytes, bound.dram_bytes[-1])]
+        ax.step([*bound.capacities_bytes, right], stairs, where="post", color=style.COLOURS[2],
+                linewidth=0.8, label="no nest goes beyond")  # fmt: skip
+        y += stairs
     least = value(curve.compulsory_bytes)
     ax.axhline(least, color=style.GREY, linewidth=0.8, linestyle=style.DASHES[1],
                label="compulsory: everything once")  # fmt: skip
