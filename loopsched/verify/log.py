@@ -1,0 +1,207 @@
+"""Proofs as lines of text: read one, and accept or refuse it (docs/proofs.md)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+from loopsched.arch import Arch
+from loopsched.arch_file import arch_from_dict
+from loopsched.errors import InputError, ProofError
+from loopsched.notation import parse_schedule
+from loopsched.problem import Problem, Tensor
+from loopsched.projections import parse_projection
+from loopsched.verify.bounds import Bounds, Extents, Kept
+from loopsched.verify.machine import resources, units_of
+from loopsched.verify.value import value_of
+
+FORMAT = "loopsched-proof-1"
+KEYS = (
+    "format", "problem", "machine", "objective", "spatial", "schedule", "best", "bound", "level",
+    "tree",
+)  # fmt: skip
+OBJECTIVES = ("time", "dram_bytes", "energy", "edp")
+SPLIT = re.compile(r"(\.?)([^\W\d]\w*)<=([0-9]{1,18})")
+Node = tuple[Extents, Extents, Extents, Extents, Kept | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What an accepted log proves.
+
+    Parameters
+    ----------
+    problem : Problem
+    arch : Arch
+        Without sources, notes and what only kernels need.
+    objective : str
+    spatial : dict of str to tuple of str
+        Dimensions that the loops of each unit may have: all schedules that
+        keep to this are covered.
+    schedule : str
+    best, bound : Fraction
+        The schedule's value; what no schedule is below.  In the objective's unit.
+    boxes : int
+        Leaves of the tree.
+    """
+
+    problem: Problem
+    arch: Arch
+    objective: str
+    spatial: dict[str, tuple[str, ...]]
+    schedule: str
+    best: Fraction
+    bound: Fraction
+    boxes: int
+
+    @property
+    def proven(self) -> bool:
+        """Whether the schedule is proven best."""
+        return self.bound == self.best
+
+
+def verify_line(text: str) -> Verdict:
+    """Check one proof.
+
+    Raises
+    ------
+    ProofError
+        If it proves nothing, or less than it says; with the place.
+    """
+    try:
+        data = json.loads(text)
+        missing = [key for key in KEYS if key not in data] if isinstance(data, dict) else KEYS
+        if missing or len(data) != len(KEYS) or data["format"] != FORMAT:
+            raise ProofError(f"not a proof of format {FORMAT}: it needs {', '.join(KEYS)}")
+        problem, arch = read_problem(data["problem"]), arch_from_dict(data["machine"])
+        best, bound = Fraction(data["best"]), Fraction(data["bound"])
+        spatial = {unit: tuple(dims) for unit, dims in data["spatial"].items()}
+        schedule = parse_schedule(data["schedule"], problem)
+    except ProofError:
+        raise
+    except (InputError, ValueError, TypeError, KeyError, AttributeError, ZeroDivisionError) as error:
+        raise ProofError(f"cannot be read: {error}") from None
+    objective = data["objective"]
+    if objective not in OBJECTIVES:
+        raise ProofError(f"unknown objective {objective!r}")
+    if set(spatial) != set(units_of(arch)) or any(
+        dim not in problem.dims for dims in spatial.values() for dim in dims
+    ):
+        raise ProofError("'spatial' must list dimensions for each unit of the machine")
+    for loop in schedule.loops:
+        if loop.level in spatial and loop.dim not in spatial[loop.level]:
+            raise ProofError(f"schedule: {loop} is outside the space that 'spatial' states")
+    value = value_of(problem, schedule, arch, objective)
+    if value != best:
+        raise ProofError(f"the schedule's value is {value}, not {best}")
+    if not 0 <= bound <= best:
+        raise ProofError(f"the bound {bound} is not between 0 and the best value {best}")
+    level = arch.level(data["level"])
+    if level is arch.memory:
+        raise ProofError("'level' is the memory; a tree is about a level inside it")
+    bounds = Bounds(problem, arch, level, {unit: set(dims) for unit, dims in spatial.items()})
+    boxes = check_tree(bounds, objective, bound, data["tree"])
+    return Verdict(problem, arch, objective, spatial, data["schedule"], best, bound, boxes)
+
+
+def read_problem(data: dict[str, Any]) -> Problem:
+    """Read a problem from the plain form in which a proof states it."""
+    tensors = tuple(
+        Tensor(name, parse_projection(axes), size) for name, axes, size in data["tensors"]
+    )
+    return Problem(data["name"], tuple((d, n) for d, n in data["sizes"]), tensors, data["output"])
+
+
+def thresholds(
+    bounds: Bounds, objective: str, bound: Fraction
+) -> tuple[bool, int | None, int | None]:
+    """Say whether the root bound is enough; else, how many steps and how many bytes are."""
+
+    def value(steps: int, moved: int) -> Fraction:
+        level_bytes = [sum(map(sum, each.values())) for each in bounds.least]
+        level_bytes[bounds.at] = max(level_bytes[bounds.at], moved)
+        seconds = max(bounds.ideal_s, steps / bounds.item_rate)
+        return resources(bounds.problem, bounds.arch, objective, seconds, level_bytes)
+
+    def least(reaches: Callable[[int], bool]) -> int | None:
+        high = 1
+        while not reaches(high):
+            high *= 2
+            if high > 2**100:
+                return None
+        low = high // 2
+        while low + 1 < high:
+            middle = (low + high) // 2
+            low, high = (low, middle) if reaches(middle) else (middle, high)
+        return high
+
+    return (
+        value(0, 0) >= bound,
+        least(lambda n: value(n, 0) >= bound),
+        least(lambda n: value(0, n) >= bound),
+    )
+
+
+def check_tree(bounds: Bounds, objective: str, bound: Fraction, tree: str) -> int:
+    """Check that the boxes cover everything and that each leaf holds; returns their number."""
+    enough, steps, moved = thresholds(bounds, objective, bound)
+    ones, classes = (1,) * len(bounds.sizes), None
+    todo: list[Node] = [(ones, bounds.sizes, ones, bounds.sizes, None)]
+    boxes = 0
+    for at, word in enumerate(tree.split()):
+        if not todo:
+            raise ProofError(f"tree, word {at} '{word}': all boxes are closed already")
+        node = todo.pop()
+        split = SPLIT.fullmatch(word)
+        if split:
+            todo += halves(bounds, node, split.groups(), f"tree, word {at} '{word}'")
+        elif word == "O" and node[4] is None and bounds.has_bodies:
+            classes = classes or bounds.classes()
+            todo += [(*node[:4], kept) for kept in reversed(classes)]
+        elif holds(bounds, node, word, enough, steps, moved):
+            boxes += 1
+        else:
+            raise ProofError(f"tree, word {at} '{word}': does not hold in the box {node[:4]}")
+    if todo:
+        raise ProofError(f"tree: ends with {len(todo)} boxes open")
+    return boxes
+
+
+def halves(bounds: Bounds, node: Node, split: tuple[str, ...], where: str) -> list[Node]:
+    """Split a box at an extent; the lower half comes last, so that it is taken first."""
+    block = 2 if split[0] else 0
+    at, extent = bounds.place.get(split[1], -1), int(split[2])
+    if at < 0 or not node[block][at] <= extent < node[block + 1][at]:
+        raise ProofError(f"{where}: does not split the box")
+    if block == 0 and not bounds.has_items:
+        raise ProofError(f"{where}: level '{bounds.level.name}' has no items")
+    low, high = list(node[block]), list(node[block + 1])
+    high[at], low[at] = extent, extent + 1
+    left, right = list(node), list(node)
+    left[block + 1], right[block] = tuple(high), tuple(low)
+    return [tuple(right), tuple(left)]  # type: ignore[list-item]
+
+
+def holds(
+    bounds: Bounds, node: Node, leaf: str, enough: bool, steps: int | None, moved: int | None
+) -> bool:
+    """Check one leaf."""
+    low, high, inner_low, inner_high, kept = node
+    match leaf:
+        case "R":  # what holds for all schedules is enough
+            return enough
+        case "S":  # steps of a unit
+            return steps is not None and bounds.items > 0 and bounds.takes(low, high, steps)
+        case "D":  # data that items bring in
+            return moved is not None and bounds.moved(high, high) >= moved
+        case "T":  # data that bodies bring in
+            return moved is not None and kept is not None and bounds.moved(inner_high, high, kept) >= moved
+        case "C":  # no body fits
+            return kept is not None and bounds.is_too_large(inner_low)
+        case "E":  # bodies larger than their items
+            return any(a > b for a, b in zip(inner_low, high, strict=True))
+    return False
