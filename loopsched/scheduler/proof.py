@@ -1,84 +1,245 @@
 """Proofs that can be checked: a tree of boxes that covers all schedules (docs/proofs.md).
 
-The checker's own bounds (`loopsched.verify`) decide which leaf closes a box; what is
-found here is only where to split.
+The checker's own bounds (`loopsched.verify`) decide whether a leaf closes a box; what is
+decided here is only where to split, and which bound to claim.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
-from loopsched.arch import Arch
+from loopsched.arch import Arch, Level
 from loopsched.arch_format import arch_to_dict
-from loopsched.nest import Schedule
+from loopsched.errors import ConstraintError
 from loopsched.problem import Problem
 from loopsched.projections import projection_text
+from loopsched.scheduler.result import Result
 from loopsched.verify.bounds import Bounds
-from loopsched.verify.log import FORMAT, Node, halves, thresholds
+from loopsched.verify.log import FORMAT, Node, first, halves, least_value
 from loopsched.verify.machine import own_units, units_of
 from loopsched.verify.value import value_of
 
-MAX_BOXES = 100_000
+MAX_BOXES = 150_000
+"""Boxes of one tree; what stays open then lowers the bound that is claimed."""
+
+SHARES = (Fraction(99, 100), Fraction(95, 100), Fraction(8, 10), Fraction(1, 2))
+"""What is claimed, as a share of the best value, where the best value cannot be proven."""
+
+
+def proof_of(result: Result, *, max_boxes: int = MAX_BOXES) -> str:
+    """Write the proof of what a search found, as one line of text.
+
+    Parameters
+    ----------
+    result : Result
+        Of a search for least promised cost (``value="high"``).
+    max_boxes : int
+        Give a bound up, and try a lower one, where it would take more boxes.
+
+    Returns
+    -------
+    str
+        What `loopsched.verify` reads.  Its bound is the highest that could be
+        proven; it may be below the schedule's value.
+
+    Raises
+    ------
+    ConstraintError
+        If the result's value is not the promised one.
+
+    Examples
+    --------
+    >>> from loopsched import gemm, load_arch, search
+    >>> line = proof_of(search(gemm(m=96, n=80, k=64), load_arch("titan_v")))
+    >>> line[:31]
+    '{"format": "loopsched-proof-1",'
+    """
+    problem, arch, objective = result.problem, result.arch, result.objective
+    best = value_of(problem, result.schedule, arch, objective)
+    if abs(float(best) - result.certificate.value) > 1e-9 * float(best):
+        raise ConstraintError(
+            f"problem '{problem.name}': the search's value {result.certificate.value!r} is not "
+            f"the promised one, {float(best)!r}; only promised values have proofs"
+        )
+    spatial = spatial_of(result)
+    level = level_of(arch, objective)
+    bounds = Bounds(problem, arch, level, {unit: set(dims) for unit, dims in spatial.items()})
+    bound, tree = highest(bounds, objective, best, max_boxes)
+    line = {
+        "format": FORMAT,
+        "problem": problem_data(problem),
+        "machine": machine_data(arch),
+        "objective": objective,
+        "spatial": spatial,
+        "schedule": str(result.schedule),
+        "best": str(best),
+        "bound": str(bound),
+        "level": level.name,
+        "tree": tree,
+    }
+    return json.dumps(line)
+
+
+def problem_data(problem: Problem) -> dict[str, Any]:
+    """Write a problem in the plain form in which a proof states it."""
+    return {
+        "name": problem.name,
+        "sizes": [list(pair) for pair in problem.sizes],
+        "tensors": [[t.name, projection_text(t), t.element_bytes] for t in problem.tensors],
+        "output": problem.output,
+    }
+
+
+def machine_data(arch: Arch) -> dict[str, Any]:
+    """Write a machine without its sources, and without what only kernels need."""
+    return arch_to_dict(plain_machine(arch))
+
+
+def plain_machine(arch: Arch) -> Arch:
+    """Take off a machine what no schedule's value depends on."""
+    levels = tuple(replace(level, sources=()) for level in arch.levels)
+    compute = replace(arch.compute, sources=())
+    return replace(
+        arch, levels=levels, compute=compute, title="", notes="", constants=(), gpu=None
+    )
+
+
+def spatial_of(result: Result) -> dict[str, list[str]]:
+    """List the dimensions that each unit's loops may have in the space that was searched.
+
+    All dimensions where the bounds do not depend on it: the statement is stronger then.
+    """
+    units = units_of(result.arch)
+    allowed = {slot.unit: list(slot.dims) for slot in result.certificate.space.slots if slot.unit}
+    if sum(count > 1 for count in units.values()) != 1:
+        return {unit: list(result.problem.dims) for unit in units}
+    return {unit: allowed.get(unit, list(result.problem.dims)) for unit in units}
+
+
+def level_of(arch: Arch, objective: str) -> Level:
+    """Choose the level whose items and bodies the tree takes apart."""
+    private = [level for level in arch.caches if own_units(arch, level)]
+    return private[0] if objective == "time" and private else arch.caches[0]
+
+
+def highest(
+    bounds: Bounds, objective: str, best: Fraction, max_boxes: int
+) -> tuple[Fraction, str]:
+    """Find the highest bound with a tree: the best value, or what can be had."""
+    for share in (Fraction(1), *SHARES):
+        if least_value(bounds, objective, 0, 0) >= best * share:
+            return best * share, "R"
+        tree = Tree(bounds, objective, best * share, max_boxes)
+        if tree.grow():
+            return tree.claim, " ".join(tree.words)
+    return least_value(bounds, objective, 0, 0), "R"
 
 
 @dataclass
 class Tree:
-    """A tree in the making, for one bound."""
+    """A tree in the making.
+
+    ``claim`` is what it is to prove; boxes that cannot be closed lower it.
+    """
 
     bounds: Bounds
-    steps: int | None
-    moved: int | None
+    objective: str
+    claim: Fraction
     max_boxes: int
     words: list[str] = field(default_factory=list)
     boxes: int = 0
 
+    def __post_init__(self) -> None:
+        claim = self.claim
+        self.steps = first(lambda n: least_value(self.bounds, self.objective, n, 0) >= claim)
+        self.moved = first(lambda n: least_value(self.bounds, self.objective, 0, n) >= claim)
+
     def grow(self) -> bool:
-        """Close every box; returns whether that worked."""
-        ones, sizes = (1,) * len(self.bounds.sizes), self.bounds.sizes
-        todo: list[Node] = [(ones, sizes, ones, sizes, None)]
-        while todo:
+        """Take boxes apart until all are closed; returns whether there were few enough."""
+        bounds, classes = self.bounds, None
+        ones = (1,) * len(bounds.sizes)
+        todo: list[Node] = [(ones, bounds.sizes, ones, bounds.sizes, None)]
+        while todo and self.boxes + len(todo) <= self.max_boxes:
             node = todo.pop()
             leaf = self.leaf(node)
-            if leaf:
-                self.words.append(leaf)
+            split = None if leaf else self.body_split(node) if node[4] else self.item_split(node)
+            if split:
+                self.words.append(f"{split[0]}{split[1]}<={split[2]}")
+                todo += halves(bounds, node, split, "")
+            elif not leaf and node[4] is None and bounds.has_bodies and self.moved is not None:
+                classes = classes or bounds.classes()
+                self.words.append("O")
+                todo += [(*node[:4], kept) for kept in reversed(classes)]
+            else:
+                self.words.append(leaf or self.lower(node))
                 self.boxes += 1
-                continue
-            split = self.split(node)
-            if split is None or self.boxes + len(todo) > self.max_boxes:
-                return False
-            self.words.append(f"{split[0]}{split[1]}<={split[2]}")
-            todo += halves(self.bounds, node, split, "")
-        return True
+        return not todo
+
+    def lower(self, node: Node) -> str:
+        """Lower the claim to what holds in a box; returns the leaf that says so."""
+        low, high, _, inner_high, kept = node
+        moved = self.bounds.moved(inner_high if kept else high, high, kept)
+        found = {"T" if kept else "D": least_value(self.bounds, self.objective, 0, moved)}
+        if self.bounds.items and self.steps is not None:
+            steps = first(lambda n: not self.bounds.takes(low, high, n)) or 1
+            found["S"] = least_value(self.bounds, self.objective, steps - 1, 0)
+        leaf = max(found, key=lambda name: found[name])
+        self.claim = min(self.claim, found[leaf])
+        return leaf
 
     def leaf(self, node: Node) -> str | None:
         """Find a leaf that closes a box."""
-        low, high = node[0], node[1]
-        if self.moved is not None and self.bounds.moved(high, high) >= self.moved:
+        low, high, inner_low, inner_high, kept = node
+        bounds = self.bounds
+        if kept is not None:
+            if any(a > b for a, b in zip(inner_low, high, strict=True)):
+                return "E"
+            if self.moved is not None and bounds.moved(inner_high, high, kept) >= self.moved:
+                return "T"
+            return None if bounds.capacity.fits(bounds.footprints(inner_low)) else "C"
+        if self.moved is not None and bounds.moved(high, high) >= self.moved:
             return "D"
-        if self.steps is not None and self.bounds.items and self.bounds.takes(low, high, self.steps):
+        if self.steps is not None and bounds.items and bounds.takes(low, high, self.steps):
             return "S"
         return None
 
-    def split(self, node: Node) -> tuple[str, str, str] | None:
-        """Choose where to split a box: the shortest dimension first, at a number of pieces."""
-        order = sorted(self.bounds.spatial, key=lambda at: self.bounds.sizes[at])
-        for at in order:
+    def item_split(self, node: Node) -> tuple[str, str, str] | None:
+        """Choose where to split items: the shortest dimension first."""
+        for at in sorted(self.bounds.spatial, key=lambda at: self.bounds.sizes[at]):
             extent = middle(self.bounds.sizes[at], node[0][at], node[1][at])
             if extent:
                 return "", self.bounds.problem.dims[at], str(extent)
         return None
 
+    def body_split(self, node: Node) -> tuple[str, str, str] | None:
+        """Choose where to split bodies: where both halves come nearest to being closed."""
+        _, high, low, most, kept = node
+        chosen, best = None, -1.0
+        for at, size in enumerate(self.bounds.sizes):
+            extent = middle(size, low[at], min(most[at], high[at]))
+            if low[at] >= most[at]:
+                continue
+            extent = extent or (low[at] + most[at]) // 2
+            left, right = list(most), list(low)
+            left[at], right[at] = extent, extent + 1
+            moved = self.bounds.moved(tuple(left), high, kept) / (self.moved or math.inf)
+            size_now = sum(self.bounds.footprints(tuple(right)).values())
+            score = moved * size_now
+            if score > best:
+                chosen, best = (at, extent), score
+        if chosen is None:
+            return None
+        return ".", self.bounds.problem.dims[chosen[0]], str(chosen[1])
+
 
 def middle(size: int, low: int, high: int) -> int | None:
     """Find an extent to split a range at, such that no number of pieces is on both sides."""
     fewest, most = -(-size // high), -(-size // low)
-    if fewest == most:
+    if fewest >= most:
         return None
     count = (fewest + most) // 2 if most - fewest < 8 else max(fewest, math.isqrt(fewest * most))
-    # Extents that make more than `count` pieces, and those that do not.
-    return -(-size // count) - 1
+    return -(-size // count) - 1  # below: more than `count` pieces

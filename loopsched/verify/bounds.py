@@ -142,13 +142,13 @@ class Bounds:
             found += weight
         return found
 
-    def is_too_large(self, least: Extents) -> bool:
-        """Whether no body of at least these extents fits."""
-        sizes = {}
-        for t in self.held:
-            most = math.prod(self.largest(a, [least[self.place[d]] for d in a.dims]) for a in t.axes)
-            sizes[t.name] = most * t.element_bytes * self.copies
-        return not self.capacity.fits(sizes)
+    def footprints(self, least: Extents) -> dict[str, int]:
+        """Bound the bytes of each tensor that the largest body touches, copies included."""
+        found = {}
+        for t, (_, _, axes) in zip(self.held, self.parts, strict=True):
+            most = math.prod(self.largest(a, [least[at] for at in dims]) for a, dims in axes)
+            found[t.name] = most * t.element_bytes * self.copies
+        return found
 
     def largest(self, axis: Axis, least: list[int]) -> int:
         """Bound what the largest piece touches on an axis: not below that of the first one."""

@@ -64,7 +64,7 @@ class Verdict:
         return self.bound == self.best
 
 
-def verify_line(text: str) -> Verdict:
+def verify_proof(text: str) -> Verdict:
     """Check one proof.
 
     Raises
@@ -116,39 +116,33 @@ def read_problem(data: dict[str, Any]) -> Problem:
     return Problem(data["name"], tuple((d, n) for d, n in data["sizes"]), tensors, data["output"])
 
 
-def thresholds(
-    bounds: Bounds, objective: str, bound: Fraction
-) -> tuple[bool, int | None, int | None]:
-    """Say whether the root bound is enough; else, how many steps and how many bytes are."""
+def least_value(bounds: Bounds, objective: str, steps: int, moved: int) -> Fraction:
+    """Bound the objective by a number of steps and the bytes that cross the tree's level."""
+    level_bytes = [sum(map(sum, each.values())) for each in bounds.least]
+    level_bytes[bounds.at] = max(level_bytes[bounds.at], moved)
+    seconds = max(bounds.ideal_s, steps / bounds.item_rate)
+    return resources(bounds.problem, bounds.arch, objective, seconds, level_bytes)
 
-    def value(steps: int, moved: int) -> Fraction:
-        level_bytes = [sum(map(sum, each.values())) for each in bounds.least]
-        level_bytes[bounds.at] = max(level_bytes[bounds.at], moved)
-        seconds = max(bounds.ideal_s, steps / bounds.item_rate)
-        return resources(bounds.problem, bounds.arch, objective, seconds, level_bytes)
 
-    def least(reaches: Callable[[int], bool]) -> int | None:
-        high = 1
-        while not reaches(high):
-            high *= 2
-            if high > 2**100:
-                return None
-        low = high // 2
-        while low + 1 < high:
-            middle = (low + high) // 2
-            low, high = (low, middle) if reaches(middle) else (middle, high)
-        return high
-
-    return (
-        value(0, 0) >= bound,
-        least(lambda n: value(n, 0) >= bound),
-        least(lambda n: value(0, n) >= bound),
-    )
+def first(reaches: Callable[[int], bool]) -> int | None:
+    """Find the least whole number from which on something is reached; None if it is not."""
+    high = 1
+    while not reaches(high):
+        high *= 2
+        if high > 2**100:
+            return None
+    low = high // 2
+    while low + 1 < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if reaches(middle) else (middle, high)
+    return high
 
 
 def check_tree(bounds: Bounds, objective: str, bound: Fraction, tree: str) -> int:
     """Check that the boxes cover everything and that each leaf holds; returns their number."""
-    enough, steps, moved = thresholds(bounds, objective, bound)
+    enough = least_value(bounds, objective, 0, 0) >= bound
+    steps = first(lambda n: least_value(bounds, objective, n, 0) >= bound)
+    moved = first(lambda n: least_value(bounds, objective, 0, n) >= bound)
     ones, classes = (1,) * len(bounds.sizes), None
     todo: list[Node] = [(ones, bounds.sizes, ones, bounds.sizes, None)]
     boxes = 0
@@ -201,7 +195,7 @@ def holds(
         case "T":  # data that bodies bring in
             return moved is not None and kept is not None and bounds.moved(inner_high, high, kept) >= moved
         case "C":  # no body fits
-            return kept is not None and bounds.is_too_large(inner_low)
+            return kept is not None and not bounds.capacity.fits(bounds.footprints(inner_low))
         case "E":  # bodies larger than their items
             return any(a > b for a, b in zip(inner_low, high, strict=True))
     return False
