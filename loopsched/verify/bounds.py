@@ -92,7 +92,10 @@ class Bounds:
         self.has_items = bool(own)
         self.items = units[shared[0]] if len(shared) == 1 else 0  # 0: items are not bounded
         cut = spatial.get(shared[0], set()) if self.items else set()
-        self.spatial = tuple(at for dim, at in self.place.items() if dim in cut)
+        self.spatial = sorted((at for dim, at in self.place.items() if dim in cut and self.sizes[at] > 1), key=lambda at: self.sizes[at])
+        self.items = self.items if self.spatial and len(self.spatial) < 6 else 0
+        self.others = math.prod(n for at, n in enumerate(self.sizes) if at not in self.spatial)
+        self._lists: dict[object, list[Pairs]] = {}
         self.item_rate = rate * math.prod(inside)
         self.is_shared = math.prod(inside) * (lanes if arch.compute.lane_unit else 1) > 1
         self.ideal_s = problem.macs / (rate * math.prod(units.values()))
@@ -103,7 +106,7 @@ class Bounds:
         self.held = [t for t in problem.tensors if t.name not in self.capacity.passing]
         through, inner = passes_writes(level), self.least[self.at]
         self.fixed = sum(sum(inner[name]) for name in self.capacity.passing)
-        self.parts = []
+        self.parts: list[tuple[int, tuple[int, ...], list[tuple[dict[Extents, int], Axis, Extents]]]] = []
         for t in self.held:
             is_output = t.name == problem.output
             if is_output:
@@ -111,9 +114,13 @@ class Bounds:
                 self.fixed -= math.prod(self.total(a, (1,) * len(a.dims)) for a in t.axes) * t.element_bytes
             weight = t.element_bytes * (1 + (is_output and not through))
             rest = tuple(at for dim, at in self.place.items() if dim not in t.dims)
-            axes = tuple((a, tuple(self.place[d] for d in a.dims)) for a in t.axes)
-            self.parts.append((weight, rest, axes))
-        self._totals: dict[tuple[Axis, Extents], int] = {}
+            compound = []
+            for a in t.axes:  # one dimension alone: each position is in one piece
+                if a.is_compound:
+                    compound.append(({}, a, tuple(self.place[d] for d in a.dims)))
+                else:
+                    weight *= self.total(a, (1,))
+            self.parts.append((weight, rest, compound))
         points = {t.name: t.element_bytes * math.prod([lanes, *inside]) for t in self.held}
         self.has_bodies = level.kind == "scratchpad" or self.capacity.fits(points)
 
@@ -128,25 +135,29 @@ class Bounds:
     def moved(self, most: Extents, around: Extents, kept: Kept | None = None) -> int:
         """Bound the bytes across the level's boundary: bodies and items of at most these extents."""
         outer = [-(-n // e) for n, e in zip(self.sizes, around, strict=True)]
-        inner = [max(o, -(-n // e)) for o, n, e in zip(outer, self.sizes, most, strict=True)]
+        inner = outer
+        if kept is not None:
+            inner = [max(o, -(-n // e)) for o, n, e in zip(outer, self.sizes, most, strict=True)]
         found = self.fixed
         for i, (weight, rest, axes) in enumerate(self.parts):
             run, slide = kept[i] if kept else ((), None)
             for at in rest:
                 weight *= outer[at] if at in run else inner[at]
-            for axis, dims in axes:
-                key = axis, tuple([outer[at] if at == slide else inner[at] for at in dims])
-                if key not in self._totals:
-                    self._totals[key] = self.total(*key)
-                weight *= self._totals[key]
+            for totals, axis, dims in axes:
+                key = tuple([outer[at] if at == slide else inner[at] for at in dims])
+                if key not in totals:
+                    totals[key] = self.total(axis, key)
+                weight *= totals[key]
             found += weight
         return found
 
     def footprints(self, least: Extents) -> dict[str, int]:
         """Bound the bytes of each tensor that the largest body touches, copies included."""
         found = {}
-        for t, (_, _, axes) in zip(self.held, self.parts, strict=True):
-            most = math.prod(self.largest(a, [least[at] for at in dims]) for a, dims in axes)
+        for t in self.held:
+            most = math.prod(
+                self.largest(a, [least[self.place[d]] for d in a.dims]) for a in t.axes
+            )
             found[t.name] = most * t.element_bytes * self.copies
         return found
 
@@ -167,26 +178,36 @@ class Bounds:
 
     def takes(self, least: Extents, most: Extents, steps: int) -> bool:
         """Whether items between these extents take so many steps, however they are listed."""
-        rest = math.prod(n for at, n in enumerate(self.sizes) if at not in self.spatial)
-        need, ways = -(-steps // rest), []
-        for at in self.spatial:
-            n, low, high = self.sizes[at], least[at], most[at]
-            ways.append([[(-(-n // high), low)]])  # all items in one list
-            if low < high or n % high:  # the rest in a list of its own
-                whole = n // high
-                if n // (low if n % low else low + 1) > whole:
-                    ways[-1] = [[(whole, low)]]
-                elif n > high:
-                    ways[-1].append([(whole, high), (1, n - whole * high)][: 1 + (n % high > 0)])
-        return self._take([(1, 1)], ways, need)
+        *first, last = self.spatial
+        ranges = tuple([(at, least[at], most[at]) for at in first])
+        if ranges not in self._lists:
+            self._lists[ranges] = self._ways(ranges)
+        ends, items = self._ends(last, least[last], most[last]), self.items
+        need = -(-steps // self.others)
+        for lists in self._lists[ranges]:
+            for end in ends:
+                if sum([-(-n * k // items) * e * m for n, e in lists for k, m in end]) < need:
+                    return False
+        return True
 
-    def _take(self, lists: list[tuple[int, int]], ways: list[list[Pairs]], need: int) -> bool:
-        if not ways:
-            return sum(-(-n // self.items) * extent for n, extent in lists) >= need
-        return all(
-            self._take([(n * k, e * m) for n, e in lists for k, m in way], ways[1:], need)
-            for way in ways[0]
-        )
+    def _ways(self, ranges: tuple[tuple[int, int, int], ...]) -> list[Pairs]:
+        """List the ways to make lists along some dimensions: numbers of items, and extents."""
+        ways: list[Pairs] = [[(1, 1)]]
+        for each in ranges:
+            ends = self._ends(*each)
+            ways = [[(n * k, e * m) for n, e in way for k, m in end] for way in ways for end in ends]
+        return ways
+
+    def _ends(self, at: int, low: int, high: int) -> list[Pairs]:
+        """Bound the ways to list items of a dimension; the rest may be in a list of its own."""
+        n, whole = self.sizes[at], self.sizes[at] // high
+        one_list = [(-(-n // high), low)]
+        if high == n or (low == high and n % high == 0):
+            return [one_list]
+        if n // (low if n % low else low + 1) > whole:
+            return [[(whole, low)]]
+        rest = n - whole * high
+        return [one_list, [(whole, high), (1, rest)] if rest else [(whole, high)]]
 
     def classes(self) -> list[Kept]:
         """List what loops around a body can leave in place, less what is never better."""
