@@ -67,9 +67,16 @@ def search(
     """
     is_kept = out is not None or form != "table"  # a table alone shows no brackets
     found = searched(
-        workload, layers, element_bytes, arch, top=top, jobs=jobs, given=given, has_brackets=is_kept,
+        workload,
+        layers,
+        element_bytes,
+        arch,
+        top=top,
+        jobs=jobs,
+        given=given,
+        has_brackets=is_kept,
         proof=proof,
-    )  # fmt: skip
+    )
     try:
         _report(found.rows, found.chosen, found.machine.name, out, form, top)
     finally:  # also what an interruption leaves
@@ -135,11 +142,11 @@ def _with_proofs(found: Iterator[Result], path: str) -> Iterator[Result]:
     """Write the proof of each result as it passes."""
     from loopsched.scheduler.proof import proof_of
 
-    try:
-        file = open(path, "w", encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
-    with file:
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(open(path, "w", encoding="utf-8"))
+        except OSError as error:
+            raise InputError(f"{path}: cannot be written: {error.strerror}") from None
         for result in found:
             file.write(proof_of(result) + "\n")
             file.flush()

@@ -14,13 +14,16 @@ from loopsched.verify.value import on_axis, reach, stored
 
 Extents = tuple[int, ...]  # one of each dimension, in the problem's order
 Pairs = list[tuple[int, int]]  # numbers of items, and their extents
-Kept = tuple[tuple[frozenset[str], str | None], ...]  # each tensor's run, and what slides it
+Kept = tuple[tuple[frozenset[int], int | None], ...]  # each tensor's run, and what slides it
 
 
 def least_moved(problem: Problem, arch: Arch) -> list[dict[str, tuple[int, int]]]:
     """Bound the bytes of each tensor, read and written, across each level's outer boundary."""
-    sizes, found = problem.size, []
-    lone = not arch.compute.lane_unit and len(own_units(arch, arch.caches[-1])) == len(units_of(arch))
+    sizes = problem.size
+    found: list[dict[str, tuple[int, int]]] = []
+    lone = not arch.compute.lane_unit and len(own_units(arch, arch.caches[-1])) == len(
+        units_of(arch)
+    )
     once, moved = {}, {}
     for t in problem.tensors:
         axes = [(a, tuple(sizes[d] for d in a.dims), ((),) * len(a.dims)) for a in t.axes]
@@ -49,7 +52,9 @@ def passes_writes(level: Level) -> bool:
 @lru_cache(maxsize=65536)
 def least_meetings(axis: Axis, sizes: Extents, at: int) -> list[int]:
     """Sum the least overlaps of neighbouring pieces along one term, for each number of them."""
-    others = [(term, n) for i, (term, n) in enumerate(zip(axis.terms, sizes, strict=True)) if i != at]
+    others = [
+        (term, n) for i, (term, n) in enumerate(zip(axis.terms, sizes, strict=True)) if i != at
+    ]
     marks = reach(tuple(term for term, _ in others), tuple(n for _, n in others))
     coefficient, width = axis.terms[at][1], marks.bit_length()
     if marks.bit_count() != width:
@@ -75,12 +80,12 @@ class Bounds:
     problem, arch : Problem, Arch
     level : Level
         Whose items and bodies a tree takes apart.
-    spatial : dict of str to set of str
+    spatial : dict of str to tuple of str
         Dimensions that the loops of each unit may have.
     """
 
     def __init__(
-        self, problem: Problem, arch: Arch, level: Level, spatial: dict[str, set[str]]
+        self, problem: Problem, arch: Arch, level: Level, spatial: dict[str, tuple[str, ...]]
     ) -> None:
         self.problem, self.arch, self.level = problem, arch, level
         self.sizes: Extents = tuple(n for _, n in problem.sizes)
@@ -91,8 +96,11 @@ class Bounds:
         shared = [unit for unit in units if unit in own and units[unit] > 1]
         self.has_items = bool(own)
         self.items = units[shared[0]] if len(shared) == 1 else 0  # 0: items are not bounded
-        cut = spatial.get(shared[0], set()) if self.items else set()
-        self.spatial = sorted((at for dim, at in self.place.items() if dim in cut and self.sizes[at] > 1), key=lambda at: self.sizes[at])
+        cut = spatial.get(shared[0], ()) if self.items else ()
+        self.spatial = sorted(
+            (at for dim, at in self.place.items() if dim in cut and self.sizes[at] > 1),
+            key=lambda at: self.sizes[at],
+        )
         self.items = self.items if self.spatial and len(self.spatial) < 6 else 0
         self.others = math.prod(n for at, n in enumerate(self.sizes) if at not in self.spatial)
         self._lists: dict[object, list[Pairs]] = {}
@@ -106,15 +114,19 @@ class Bounds:
         self.held = [t for t in problem.tensors if t.name not in self.capacity.passing]
         through, inner = passes_writes(level), self.least[self.at]
         self.fixed = sum(sum(inner[name]) for name in self.capacity.passing)
-        self.parts: list[tuple[int, tuple[int, ...], list[tuple[dict[Extents, int], Axis, Extents]]]] = []
+        self.parts: list[
+            tuple[int, tuple[int, ...], list[tuple[dict[Extents, int], Axis, Extents]]]
+        ] = []
         for t in self.held:
             is_output = t.name == problem.output
             if is_output:
                 self.fixed += inner[t.name][1] if through else 0
-                self.fixed -= math.prod(self.total(a, (1,) * len(a.dims)) for a in t.axes) * t.element_bytes
+                self.fixed -= (
+                    math.prod(self.total(a, (1,) * len(a.dims)) for a in t.axes) * t.element_bytes
+                )
             weight = t.element_bytes * (1 + (is_output and not through))
             rest = tuple(at for dim, at in self.place.items() if dim not in t.dims)
-            compound = []
+            compound: list[tuple[dict[Extents, int], Axis, Extents]] = []
             for a in t.axes:  # one dimension alone: each position is in one piece
                 if a.is_compound:
                     compound.append(({}, a, tuple(self.place[d] for d in a.dims)))
@@ -122,7 +134,8 @@ class Bounds:
                     weight *= self.total(a, (1,))
             self.parts.append((weight, rest, compound))
         points = {t.name: t.element_bytes * math.prod([lanes, *inside]) for t in self.held}
-        self.has_bodies = level.kind == "scratchpad" or self.capacity.fits(points)
+        n_dims = sum(n > 1 for n in self.sizes)  # whose orders can be listed
+        self.has_bodies = n_dims <= 8 and (level.kind == "scratchpad" or self.capacity.fits(points))
 
     def total(self, axis: Axis, counts: Extents) -> int:
         """Bound the sum of stored positions over all pieces, however uneven, by their numbers."""
@@ -133,7 +146,7 @@ class Bounds:
         return whole + max(least_meetings(axis, sizes, k)[n - 1] for k, n in enumerate(counts))
 
     def moved(self, most: Extents, around: Extents, kept: Kept | None = None) -> int:
-        """Bound the bytes across the level's boundary: bodies and items of at most these extents."""
+        """Bound what crosses the level's boundary: bodies and items of at most these extents."""
         outer = [-(-n // e) for n, e in zip(self.sizes, around, strict=True)]
         inner = outer
         if kept is not None:
@@ -195,7 +208,9 @@ class Bounds:
         ways: list[Pairs] = [[(1, 1)]]
         for each in ranges:
             ends = self._ends(*each)
-            ways = [[(n * k, e * m) for n, e in way for k, m in end] for way in ways for end in ends]
+            ways = [
+                [(n * k, e * m) for n, e in way for k, m in end] for way in ways for end in ends
+            ]
         return ways
 
     def _ends(self, at: int, low: int, high: int) -> list[Pairs]:
@@ -211,19 +226,23 @@ class Bounds:
 
     def classes(self) -> list[Kept]:
         """List what loops around a body can leave in place, less what is never better."""
-        dims = [dim for dim, n in self.problem.sizes if n > 1]
+        dims = [self.place[dim] for dim, n in self.problem.sizes if n > 1]
+        halo = self.level.kind == "cache" or self.level.halo_reuse
+        indexed = [{self.place[d] for d in t.dims} for t in self.held]
+        windows = [
+            {self.place[d] for a in t.axes if a.is_compound and halo for d in a.dims}
+            for t in self.held
+        ]
         found: set[Kept] = set()
         for order in permutations(dims):
             kept = []
-            for t in self.held:
-                first = next((i for i, dim in enumerate(order) if dim in t.dims), len(order))
-                slide = order[first] if first < len(order) else None
-                slides = any(a.is_compound and slide in a.dims for a in t.axes)
-                halo = self.level.kind == "cache" or self.level.halo_reuse
-                run = frozenset(self.place[d] for d in order[:first])
-                kept.append((run, self.place[slide] if slides and halo and slide else None))
+            for index, window in zip(indexed, windows, strict=True):
+                at = next((i for i, dim in enumerate(order) if dim in index), len(order))
+                slides = at < len(order) and order[at] in window
+                kept.append((frozenset(order[:at]), order[at] if slides else None))
             found.add(tuple(kept))
-        return [x for x in sorted(found, key=str) if not any(x != y and _is_within(x, y) for y in found)]
+        best = [x for x in found if not any(x != y and _is_within(x, y) for y in found)]
+        return sorted(best, key=lambda x: [(sorted(run), -1 if s is None else s) for run, s in x])
 
 
 def _is_within(one: Kept, other: Kept) -> bool:

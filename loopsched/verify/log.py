@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -26,6 +26,10 @@ KEYS = (
 )  # fmt: skip
 OBJECTIVES = ("time", "dram_bytes", "energy", "edp")
 SPLIT = re.compile(r"(\.?)([^\W\d]\w*)<=([0-9]{1,18})")
+UNREADABLE = (
+    InputError, ValueError, TypeError, KeyError, IndexError, AttributeError, ZeroDivisionError,
+    OverflowError, RecursionError,
+)  # fmt: skip
 Node = tuple[Extents, Extents, Extents, Extents, Kept | None]
 
 
@@ -73,23 +77,25 @@ def verify_proof(text: str) -> Verdict:
         If it proves nothing, or less than it says; with the place.
     """
     try:
-        data = json.loads(text)
-        missing = [key for key in KEYS if key not in data] if isinstance(data, dict) else KEYS
-        if missing or len(data) != len(KEYS) or data["format"] != FORMAT:
-            raise ProofError(f"not a proof of format {FORMAT}: it needs {', '.join(KEYS)}")
-        problem, arch = read_problem(data["problem"]), arch_from_dict(data["machine"])
-        best, bound = Fraction(data["best"]), Fraction(data["bound"])
-        spatial = {unit: tuple(dims) for unit, dims in data["spatial"].items()}
-        schedule = parse_schedule(data["schedule"], problem)
+        return _verified(json.loads(text))
     except ProofError:
         raise
-    except (InputError, ValueError, TypeError, KeyError, AttributeError, ZeroDivisionError) as error:
+    except UNREADABLE as error:
         raise ProofError(f"cannot be read: {error}") from None
-    objective = data["objective"]
+
+
+def _verified(data: Any) -> Verdict:
+    missing = [key for key in KEYS if key not in data] if isinstance(data, dict) else KEYS
+    if missing or len(data) != len(KEYS) or data["format"] != FORMAT:
+        raise ProofError(f"not a proof of format {FORMAT}: it has {', '.join(KEYS)}")
+    problem, arch = read_problem(data["problem"]), arch_from_dict(data["machine"])
+    best, bound, objective = Fraction(data["best"]), Fraction(data["bound"]), data["objective"]
+    spatial = {unit: tuple(dims) for unit, dims in data["spatial"].items()}
+    schedule = parse_schedule(data["schedule"], problem)
     if objective not in OBJECTIVES:
         raise ProofError(f"unknown objective {objective!r}")
-    if set(spatial) != set(units_of(arch)) or any(
-        dim not in problem.dims for dims in spatial.values() for dim in dims
+    if set(spatial) != set(units_of(arch)) or not set().union(*spatial.values()) <= set(
+        problem.dims
     ):
         raise ProofError("'spatial' must list dimensions for each unit of the machine")
     for loop in schedule.loops:
@@ -103,7 +109,7 @@ def verify_proof(text: str) -> Verdict:
     level = arch.level(data["level"])
     if level is arch.memory:
         raise ProofError("'level' is the memory; a tree is about a level inside it")
-    bounds = Bounds(problem, arch, level, {unit: set(dims) for unit, dims in spatial.items()})
+    bounds = Bounds(problem, arch, level, spatial)
     boxes = check_tree(bounds, objective, bound, data["tree"])
     return Verdict(problem, arch, objective, spatial, data["schedule"], best, bound, boxes)
 
@@ -167,17 +173,17 @@ def check_tree(bounds: Bounds, objective: str, bound: Fraction, tree: str) -> in
 
 def halves(bounds: Bounds, node: Node, split: tuple[str, ...], where: str) -> list[Node]:
     """Split a box at an extent; the lower half comes last, so that it is taken first."""
-    block = 2 if split[0] else 0
+    low, high = (node[2], node[3]) if split[0] else (node[0], node[1])
     at, extent = bounds.place.get(split[1], -1), int(split[2])
-    if at < 0 or not node[block][at] <= extent < node[block + 1][at]:
+    if at < 0 or not low[at] <= extent < high[at]:
         raise ProofError(f"{where}: does not split the box")
-    if block == 0 and not bounds.has_items:
+    if not split[0] and not bounds.has_items:
         raise ProofError(f"{where}: level '{bounds.level.name}' has no items")
-    low, high = list(node[block]), list(node[block + 1])
-    high[at], low[at] = extent, extent + 1
-    left, right = list(node), list(node)
-    left[block + 1], right[block] = tuple(high), tuple(low)
-    return [tuple(right), tuple(left)]  # type: ignore[list-item]
+    middle = (*high[:at], extent, *high[at + 1 :])
+    above = (*low[:at], extent + 1, *low[at + 1 :])
+    if split[0]:
+        return [(*node[:2], above, high, node[4]), (*node[:2], low, middle, node[4])]
+    return [(above, high, *node[2:]), (low, middle, *node[2:])]
 
 
 def holds(
@@ -193,7 +199,11 @@ def holds(
         case "D":  # data that items bring in
             return moved is not None and bounds.moved(high, high) >= moved
         case "T":  # data that bodies bring in
-            return moved is not None and kept is not None and bounds.moved(inner_high, high, kept) >= moved
+            return (
+                moved is not None
+                and kept is not None
+                and bounds.moved(inner_high, high, kept) >= moved
+            )
         case "C":  # no body fits
             return kept is not None and not bounds.capacity.fits(bounds.footprints(inner_low))
         case "E":  # bodies larger than their items

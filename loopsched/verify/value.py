@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import product
 from operator import itemgetter
 
@@ -187,7 +187,9 @@ class View:
 
     def _is_solid(self, tensor: Tensor, dim: str, upto: int) -> bool:
         for axis in (axis for axis in tensor.axes if dim in axis.dims):
-            chains = [(self.problem.size[d], *(c.extent for c in self.chain(d, upto))) for d in axis.dims]
+            chains = [
+                (self.problem.size[d], *(c.extent for c in self.chain(d, upto))) for d in axis.dims
+            ]
             marks = reach(axis.terms, tuple(map(min, chains)))
             if marks.bit_count() != marks.bit_length():
                 return False
@@ -263,7 +265,7 @@ def in_waves(
     held = [tensor for tensor in problem.tensors if tensor.name not in level.passing]
     outline = view_of(replace(problem, sizes=tuple(longest.items())), groups[at + 1 :], inside)
 
-    @lru_cache(maxsize=None)
+    @cache
     def sized(tensor: Tensor, lengths: Chain, upto: int) -> tuple[int, int]:
         sizes = {**longest, **dict(zip(tensor.dims, lengths, strict=True))}
         view = View(replace(problem, sizes=tuple(sizes.items())), outline.cuts, 0)
