@@ -97,4 +97,6 @@ def _value(verdict: Verdict, value: float) -> str:
 
 def _space(verdict: Verdict) -> str:
     shared = [f"{unit} may share {' '.join(dims)}" for unit, dims in verdict.spatial.items()]
+    if verdict.together:
+        shared.append(f"all tiles of {verdict.together} at one place")
     return "; ".join(shared) or "no units"

@@ -51,6 +51,8 @@ class Verdict:
         The schedule's value; what no schedule is below.  In the objective's unit.
     boxes : int
         Leaves of the tree.
+    together : str or None
+        A scratchpad: only schedules that keep all its tiles at one place are covered.
     """
 
     problem: Problem
@@ -61,10 +63,11 @@ class Verdict:
     best: Fraction
     bound: Fraction
     boxes: int
+    together: str | None
 
     @property
     def proven(self) -> bool:
-        """Whether the schedule is proven best."""
+        """Whether the schedule is proven best of all that are covered."""
         return self.bound == self.best
 
 
@@ -111,7 +114,11 @@ def _verified(data: Any) -> Verdict:
         raise ProofError("'level' is the memory; a tree is about a level inside it")
     bounds = Bounds(problem, arch, level, spatial)
     boxes = check_tree(bounds, objective, bound, data["tree"])
-    return Verdict(problem, arch, objective, spatial, data["schedule"], best, bound, boxes)
+    is_together = level.kind == "scratchpad" and "O" in data["tree"].split()
+    together = level.name if is_together else None
+    return Verdict(
+        problem, arch, objective, spatial, data["schedule"], best, bound, boxes, together
+    )
 
 
 def read_problem(data: dict[str, Any]) -> Problem:

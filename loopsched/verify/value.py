@@ -10,6 +10,7 @@ from fractions import Fraction
 from functools import cache, lru_cache
 from itertools import product
 from operator import itemgetter
+from typing import Any
 
 from loopsched.arch import Arch, Level
 from loopsched.errors import ScheduleError
@@ -39,7 +40,11 @@ def stored(axis: Axis, first: int, lengths: Chain) -> int:
     """Count the stored positions of a region on an axis, from its first position."""
     if axis.size is None and len(lengths) == 1:
         return lengths[0]
-    marks = reach(axis.terms, lengths)
+    return clipped(axis, first, reach(axis.terms, lengths))
+
+
+def clipped(axis: Axis, first: int, marks: int) -> int:
+    """Count the marked positions that are stored."""
     if axis.size is None:
         return marks.bit_count()
     marks = marks >> -first if first < 0 else marks << first
@@ -66,6 +71,22 @@ def on_axis(axis: Axis, sizes: Chain, chains: tuple[Chain, ...]) -> tuple[int, i
         met[first, tuple(n for _, n in each)] += 1
     counts = [(stored(axis, *region), many) for region, many in met.items()]
     return sum(count * many for count, many in counts), max(count for count, _ in counts)
+
+
+@lru_cache(maxsize=4096)
+def slid_on(axis: Axis, sizes: Chain, chains: tuple[Chain, ...], at: int) -> int:
+    """Sum what each piece touches that the one before it, in its sweep of a term, did not."""
+    starts, total = {x for x, _ in pieces(sizes[at], chains[at][:-1])}, 0
+    (_, c), extent = axis.terms[at], chains[at][-1]
+    for each in product(*map(pieces, sizes, chains)):
+        first = axis.offset + sum(k * x for (_, k), (x, _) in zip(axis.terms, each, strict=True))
+        lengths = tuple(n for _, n in each)
+        marks = reach(axis.terms, lengths)
+        if each[at][0] not in starts:
+            before = reach(axis.terms, (*lengths[:at], extent, *lengths[at + 1 :]))
+            marks &= ~(before >> c * extent)
+        total += clipped(axis, first, marks)
+    return total
 
 
 def groups_of(schedule: Schedule, units: dict[str, int]) -> list[Group]:
@@ -109,6 +130,7 @@ class Cut:
     dim: str
     extent: int
     is_parallel: bool
+    loop: int = 0  # its place in the schedule
 
 
 @dataclass(frozen=True)
@@ -156,6 +178,15 @@ class View:
         repeats = math.prod(self.n_pieces(dim, upto) for dim in others)
         return repeats * math.prod(self.on(axis, upto, apart)[0] for axis in tensor.axes)
 
+    def slid(self, tensor: Tensor, upto: int) -> int:
+        """Sum what each visit adds to the one before, the last cut sliding the window."""
+        dim, found = self.cuts[upto - 1].dim, self.visits(tensor, upto)
+        (axis,) = (axis for axis in tensor.axes if dim in axis.dims)
+        sizes = tuple(self.problem.size[d] for d in axis.dims)
+        chains = tuple(tuple(c.extent for c in self.chain(d, upto)) for d in axis.dims)
+        whole = self.on(axis, upto)[0]
+        return found * slid_on(axis, sizes, chains, axis.dims.index(dim)) // whole if whole else 0
+
     def footprint(self, tensor: Tensor, upto: int) -> int:
         """Return the most bytes of a tensor that a body touches."""
         return tensor.element_bytes * math.prod(self.on(axis, upto)[1] for axis in tensor.axes)
@@ -201,27 +232,29 @@ def view_of(problem: Problem, groups: list[Group], inside: dict[str, int]) -> Vi
     cuts: list[Cut] = []
     start, now, together, is_even = 0, dict(problem.size), 1, True
     lengths = {dim: {size} for dim, size in problem.sizes}
+    place = 0
     for unit, loops in groups:
         free = max(1, inside.get(unit or "", 1))
         side_by_side: list[Cut] = []
         in_turn: list[Cut] = []
         spans = []
-        for dim, step in loops:
+        for at, (dim, step) in enumerate(loops, place):
             trips = {-(-length // step) for length in lengths[dim]}
             lengths[dim] = {part for x in lengths[dim] for _, part in pieces(x, (step,))}
             if step < now[dim]:
-                spans.append((dim, step, now[dim], trips))
+                spans.append((at, dim, step, now[dim], trips))
                 now[dim] = step
         if unit in inside and spans:
             is_even &= ends_evenly([each for *_, each in spans], free)
             is_even &= together == 1 or all(len(each) == 1 for *_, each in spans)
             together *= free
-        for dim, extent, length, _ in reversed(spans):
+        place += len(loops)
+        for at, dim, extent, length, _ in reversed(spans):
             trip = -(-length // extent)
             many = min(trip, free)
             free = free // many if many == trip else 1
-            in_turn += [Cut(dim, extent * many, False)] if extent * many < length else []
-            side_by_side += [Cut(dim, extent, True)] if many > 1 else []
+            in_turn += [Cut(dim, extent * many, False, at)] if extent * many < length else []
+            side_by_side += [Cut(dim, extent, True, at)] if many > 1 else []
         cuts += in_turn[::-1] + side_by_side[::-1]
         start = len(cuts) if unit and unit not in inside else start
     return View(problem, tuple(cuts), start, is_even)
@@ -337,7 +370,12 @@ def in_rows(
 
 
 def brought_in(
-    problem: Problem, level: Level, groups: list[Group], units: dict[str, int], own: set[str]
+    problem: Problem,
+    level: Level,
+    groups: list[Group],
+    units: dict[str, int],
+    own: set[str],
+    places: list[Any],
 ) -> dict[str, int]:
     """Count the elements of each tensor that a level brings in, as it promises."""
     capacity = capacity_of(problem, level)
@@ -351,13 +389,17 @@ def brought_in(
         if capacity.fits({t.name: copies * view.footprint(t, upto) for t in held})
     ]
     if level.kind == "scratchpad":
-        if not depths:
-            raise ScheduleError(f"not even one point fits level '{level.name}'")
-        runs = {tensor.name: view.run(tensor, depths[0])[1:] for tensor in held}
-        return {
-            t.name: view.visits(t, runs[t.name][0] - bool(runs[t.name][1] and level.halo_reuse))
-            for t in held
-        }
+        upto = {place.tensor: sum(c.loop < place.position for c in view.cuts) for place in places}
+        upto = upto or {t.name: depths[0] for t in held if depths}
+        need = {t.name: copies * view.footprint(t, upto[t.name]) for t in held if t.name in upto}
+        if len(need) < len(held) or not capacity.fits(need):
+            raise ScheduleError(f"level '{level.name}': tiles do not fit")
+        found = {}
+        for t in held:
+            _, stop, slide = view.run(t, upto[t.name])
+            slides = slide is not None and level.halo_reuse
+            found[t.name] = view.slid(t, stop) if slides else view.visits(t, stop)
+        return found
     if depths and (view.is_even or depths[0] <= view.start):
         ways = [{t.name: view.kept(t, upto, capacity, held) for t in held} for upto in depths]
     elif any(unit in inside for unit, _ in groups) and not own:
@@ -392,7 +434,8 @@ def value_of(problem: Problem, schedule: Schedule, arch: Arch, objective: str) -
         if not inner:  # what the units ask for, point by point
             view = view_of(problem, groups, {u: n for u, n in units.items() if u not in own})
             inner = {t.name: both(t, view.visits(t, len(view.cuts))) for t in problem.tensors}
-        counts = brought_in(problem, level, groups, units, own)
+        places = [place for place in getattr(schedule, "places", ()) if place.level == level.name]
+        counts = brought_in(problem, level, groups, units, own, places)
         found = {t.name: both(t, counts[t.name]) for t in problem.tensors if t.name in counts}
         if level.write_policy == "through" and level.accumulate == "level":
             found = {name: (reads, inner[name][1]) for name, (reads, _) in found.items()}
