@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from loopsched.errors import LoopschedError as LoopschedError
     from loopsched.errors import MissingExtraError as MissingExtraError
     from loopsched.errors import ProblemError as ProblemError
+    from loopsched.errors import ProofError as ProofError
     from loopsched.errors import ScheduleError as ScheduleError
     from loopsched.errors import SweepError as SweepError
     from loopsched.errors import WorkloadError as WorkloadError
@@ -113,6 +114,7 @@ if TYPE_CHECKING:
     from loopsched.scheduler import search_workload as search_workload
     from loopsched.scheduler import space_size as space_size
     from loopsched.scheduler.constraints import Constraints as Constraints
+    from loopsched.scheduler.proof import proof_of as proof_of
     from loopsched.scheduler.tradeoffs import pareto as pareto
     from loopsched.score import Evaluation as Evaluation
     from loopsched.score import evaluate as evaluate
@@ -133,6 +135,9 @@ if TYPE_CHECKING:
     from loopsched.validation.compare import validate_counters as validate_counters
     from loopsched.validation.times import TimeValidation as TimeValidation
     from loopsched.validation.times import validate_times as validate_times
+    from loopsched.verify import Verdict as Verdict
+    from loopsched.verify import verify_proof as verify_proof
+    from loopsched.verify import verify_proofs as verify_proofs
     from loopsched.workload import Workload as Workload
     from loopsched.workload import load_workload as load_workload
     from loopsched.workload import workload_names as workload_names
@@ -156,6 +161,7 @@ _EXPORTS = {
         "LoopschedError",
         "MissingExtraError",
         "ProblemError",
+        "ProofError",
         "ScheduleError",
         "SweepError",
         "WorkloadError",
@@ -202,6 +208,7 @@ _EXPORTS = {
     "reports": ("Reproduction", "reproduce"),
     "scheduler": ("Result", "search", "search_workload", "space_size"),
     "scheduler.constraints": ("Constraints",),
+    "scheduler.proof": ("proof_of",),
     "scheduler.tradeoffs": ("pareto",),
     "score": ("Evaluation", "evaluate"),
     "simulator": ("Layout", "Simulation", "StackDistances", "simulate", "stack_distances"),
@@ -211,6 +218,7 @@ _EXPORTS = {
     "sweeps.schema": ("sweep_schema",),
     "validation.compare": ("Validation", "validate_counters"),
     "validation.times": ("TimeValidation", "validate_times"),
+    "verify": ("Verdict", "verify_proof", "verify_proofs"),
     "workload": ("Workload", "load_workload", "workload_names"),
 }
 _HOMES = {name: module for module, names in _EXPORTS.items() for name in names}

@@ -70,6 +70,10 @@ class SweepError(InputError):
     """A sweep that is not written right, or a run folder that does not fit it."""
 
 
+class ProofError(InputError):
+    """A proof that does not hold, or cannot be read."""
+
+
 class EmptySpaceError(LoopschedError):
     """No schedule is left; the message names the constraint that took the last one."""
 

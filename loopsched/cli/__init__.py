@@ -26,6 +26,7 @@ EXIT_PIPE = 141
 # Command to its module, below `loopsched.cli`, and its line in the help.
 _COMMANDS = {
     "search": ("search", "Find the best schedule of every problem of a workload."),
+    "verify": ("verify", "Check the proofs that a search wrote."),
     "analyze": ("analyze", "Score a given schedule, or print Yalsa's tables for it."),
     "simulate": ("simulate", "Replay a schedule through caches, access by access."),
     "show": ("show", "Show a schedule or a saved result as loops."),

@@ -75,6 +75,13 @@ out = click.option(
     help="Also save rows: .jsonl or .csv as they come, .json or .parquet at the end.",
 )
 
+proof = click.option(
+    "--proof",
+    metavar="FILE",
+    callback=_out_file,
+    help="Write the proof of each problem's bound, one a line; 'loopsched verify' checks it.",
+)
+
 form = click.option(
     "--format",
     "form",

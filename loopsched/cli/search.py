@@ -14,6 +14,7 @@ from loopsched.cli import options, output
 from loopsched.cli.inputs import Selection, select
 from loopsched.cli.origin import origin
 from loopsched.cli.output import Style
+from loopsched.errors import InputError
 from loopsched.render import Column, percent, scaled, words
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ loopsched search alexnet --plot roofline.svg     a picture of all layers
 )
 @options.jobs()
 @options.out
+@options.proof
 @options.plot("a roofline")
 @options.plot("bytes per level and tensor", "--plot-bytes")
 @options.form
@@ -53,6 +55,7 @@ def search(
     top: int,
     jobs: int,
     out: str | None,
+    proof: str | None,
     plot: tuple[Path, ...],
     plot_bytes: tuple[Path, ...],
     form: Style,
@@ -64,7 +67,15 @@ def search(
     """
     is_kept = out is not None or form != "table"  # a table alone shows no brackets
     found = searched(
-        workload, layers, element_bytes, arch, top=top, jobs=jobs, given=given, has_brackets=is_kept
+        workload,
+        layers,
+        element_bytes,
+        arch,
+        top=top,
+        jobs=jobs,
+        given=given,
+        has_brackets=is_kept,
+        proof=proof,
     )
     try:
         _report(found, out, form, top)
@@ -94,6 +105,7 @@ def searched(
     jobs: int,
     given: Mapping[str, object],
     has_brackets: bool,
+    proof: str | None = None,
 ) -> Searched:
     """Start the search that a command's options ask for."""
     from loopsched.arch_file import load_arch
@@ -116,6 +128,8 @@ def searched(
     )
     origin = _origin(workload, arch, machine, element_bytes, goal)
     results: list[Result] = []
+    if proof is not None:
+        found = _with_proofs(found, proof)
     rows = _rows(_kept(found, results), chosen, origin, has_brackets=has_brackets)
     return Searched(chosen, machine, rows, results, progress)
 
@@ -125,6 +139,21 @@ def _kept(found: Iterator[Result], kept: list[Result]) -> Iterator[Result]:
     for result in found:
         kept.append(result)
         yield result
+
+
+def _with_proofs(found: Iterator[Result], path: str) -> Iterator[Result]:
+    """Write the proof of each result as it passes."""
+    from loopsched.scheduler.proof import proof_of
+
+    with ExitStack() as stack:
+        try:
+            file = stack.enter_context(open(path, "w", encoding="utf-8"))
+        except OSError as error:
+            raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+        for result in found:
+            file.write(proof_of(result) + "\n")
+            file.flush()
+            yield result
 
 
 def _save_plots(found: Searched, plot: Sequence[Path], plot_bytes: Sequence[Path]) -> None:

@@ -104,6 +104,13 @@ class Result:
     certificate: Certificate
     alternatives: tuple[Scored, ...] = ()
 
+    @property
+    def proof(self) -> str:
+        """The proof of its bound, as `proof_of` writes it; made anew each time."""
+        from loopsched.scheduler.proof import proof_of
+
+        return proof_of(self)
+
     def _repr_html_(self) -> str:
         """Show it in a notebook."""
         from loopsched.notebook import result_html

@@ -1,0 +1,102 @@
+"""``verify``: check the proofs that ``search --proof`` wrote."""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+import click
+
+from loopsched.cli import options, output
+from loopsched.errors import ProofError
+from loopsched.render import Column, percent, scaled, words
+from loopsched.verify import Verdict, read_proofs, verify_proof
+
+_UNITS = {"time": "s", "dram_bytes": "B"}
+_COLUMNS = (
+    Column("#"),
+    words("problem", shrinks="middle"),
+    words("machine"),
+    words("objective"),
+    Column("best"),
+    Column("at least"),
+    Column("gap"),
+    Column("boxes", spare=1),
+    Column("checked in", spare=2),
+)
+
+
+@click.command()
+@click.argument("file")
+@click.option("--arch", "-a", metavar="NAME", help="Refuse proofs about any other machine.")
+@options.jobs("Check N proofs at a time.")
+def verify(file: str, arch: str | None, jobs: int) -> None:
+    """Check the proofs in FILE, one a line.
+
+    A proof is refused unless its boxes cover all schedules, each box holds, and the
+    best schedule has the value that is claimed.
+    """
+    from loopsched.scheduler.parallel import each_in_order
+
+    lines = read_proofs(file)
+    machine = None
+    if arch is not None:
+        from loopsched.arch_file import load_arch
+        from loopsched.scheduler.proof import plain_machine
+
+        machine = plain_machine(load_arch(arch))
+    accepted: list[tuple[int, Verdict, float]] = []
+    faults = []
+    with output.Progress(len(lines)) as progress:
+        found = each_in_order(_checked, [(line,) for line in lines], jobs)
+        for number, (verdict, seconds) in enumerate(found, 1):
+            if isinstance(verdict, str):
+                faults.append(f"line {number}: {verdict}")
+            elif machine is not None and verdict.arch != machine:
+                faults.append(f"line {number}: is about '{verdict.arch.name}', not '{arch}'")
+            else:
+                accepted.append((number, verdict, seconds))
+            progress.step(f"line {number}")
+    if accepted:
+        _print(accepted)
+    if faults:
+        raise ProofError.joined(file, faults)
+
+
+def _checked(line: str) -> tuple[Verdict | str, float]:
+    start = perf_counter()
+    try:
+        verdict: Verdict | str = verify_proof(line)
+    except ProofError as error:
+        verdict = str(error)
+    return verdict, perf_counter() - start
+
+
+def _print(accepted: list[tuple[int, Verdict, float]]) -> None:
+    cells = [
+        [
+            str(number), verdict.problem.name, verdict.arch.name, verdict.objective,
+            _value(verdict, float(verdict.best)), _value(verdict, float(verdict.bound)),
+            "0" if verdict.proven else percent(float(1 - verdict.bound / verdict.best)),
+            str(verdict.boxes), scaled(seconds, "s"),
+        ]
+        for number, verdict, seconds in accepted
+    ]  # fmt: skip
+    output.print_table(_COLUMNS, cells, [verdict.schedule for _, verdict, _ in accepted])
+    proven = sum(verdict.proven for _, verdict, _ in accepted)
+    spaces = ", or ".join(dict.fromkeys(_space(verdict) for _, verdict, _ in accepted))
+    output.print_text(
+        f"Accepted: {len(accepted)}; proven best: {proven}. No schedule of any loops and tile "
+        f"sizes is below a bound ({spaces})."
+    )
+
+
+def _value(verdict: Verdict, value: float) -> str:
+    unit = {"energy": "pJ", "edp": "pJ s"}.get(verdict.objective) or _UNITS[verdict.objective]
+    return scaled(value, unit)
+
+
+def _space(verdict: Verdict) -> str:
+    shared = [f"{unit} may share {' '.join(dims)}" for unit, dims in verdict.spatial.items()]
+    if verdict.together:
+        shared.append(f"all tiles of {verdict.together} at one place")
+    return "; ".join(shared) or "no units"

@@ -1,0 +1,52 @@
+"""Check proofs: does what a search wrote down prove what it says?
+
+Imports nothing of the search or the models: only readers of problems, machines and
+notation.  What a proof says, and why each step holds, is in docs/proofs.md.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+from loopsched.errors import ProofError
+from loopsched.verify.log import Verdict, verify_proof
+
+__all__ = ["Verdict", "read_proofs", "verify_proof", "verify_proofs"]
+
+
+def verify_proofs(path: str | os.PathLike[str]) -> Iterator[Verdict]:
+    """Check a file of proofs, one a line.
+
+    Parameters
+    ----------
+    path : path
+        As ``loopsched search --proof`` writes it.
+
+    Yields
+    ------
+    Verdict
+        One a proof, in order.
+
+    Raises
+    ------
+    ProofError
+        At the first line that proves nothing, or less than it says.
+    """
+    for number, line in enumerate(read_proofs(path), 1):
+        try:
+            yield verify_proof(line)
+        except ProofError as error:
+            raise ProofError(f"{os.fspath(path)}, line {number}: {error}") from None
+
+
+def read_proofs(path: str | os.PathLike[str]) -> list[str]:
+    """Read the lines of a file of proofs."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = file.read().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ProofError(f"{os.fspath(path)}: {error}") from None
+    if not lines:
+        raise ProofError(f"{os.fspath(path)}: is empty; it proves nothing")
+    return lines

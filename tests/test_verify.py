@@ -1,0 +1,338 @@
+"""Proofs: what is accepted is true, what is changed is refused, and who checks is independent."""
+
+from __future__ import annotations
+
+import ast
+import json
+import random
+from dataclasses import replace
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+import loopsched
+from loopsched import Arch, Level, Loop, Problem, Schedule, conv2d, gemm
+from loopsched.arch import Compute
+from loopsched.cli import run
+from loopsched.errors import LoopschedError, ProofError
+from loopsched.scheduler.proof import proof_of
+from loopsched.verify import verify_proof
+from loopsched.verify.value import value_of
+
+CHECKER = Path(loopsched.__file__).parent / "verify"
+ALLOWED = {
+    "arch", "arch_file", "errors", "nest", "notation", "problem", "projections", "verify",
+}  # fmt: skip
+
+
+def machine(
+    *levels: tuple[str, int, float], units: int = 1, rate: float = 1.0, through: bool = False
+) -> Arch:
+    """Build a machine: kind, capacity and bandwidth of each level; the last has the units."""
+    built = [Level("M", "memory", None)]
+    for i, (kind, capacity, bandwidth) in enumerate(levels):
+        private = units > 1 and i == len(levels) - 1 and i > 0
+        built.append(
+            Level(
+                f"L{i}", kind, capacity, bandwidth_bytes_per_s=bandwidth,
+                instances=units if private else 1, unit="SM" if private else None,
+                write_policy="through" if through and kind == "cache" else "back",
+            )
+        )  # fmt: skip
+    rates = tuple((name, rate) for name in ("int8", "fp16", "fp32"))
+    return Arch("tiny", tuple(built), Compute("SM", units, 1.0, 1.0, rates))
+
+
+def problems(rng: random.Random) -> Problem:
+    """Make a tiny problem: a product, or a convolution with padding, strides and gaps."""
+    if rng.random() < 0.4:
+        return gemm(m=rng.randint(1, 6), n=rng.randint(1, 6), k=rng.randint(1, 4), element_bytes=1)
+    while True:
+        try:
+            return conv2d(
+                c=rng.randint(1, 2), k=rng.randint(1, 3), h=rng.randint(2, 7), w=1, s=1,
+                r=rng.randint(1, 3), stride=(rng.randint(1, 2), 1), dilation=(rng.randint(1, 2), 1),
+                padding=(rng.randint(0, 2), rng.randint(0, 2), 0, 0), element_bytes=1,
+            )  # fmt: skip
+        except LoopschedError:
+            continue
+
+
+def nest(rng: random.Random, problem: Problem, units: int, spatial: tuple[str, ...]) -> Schedule:
+    """Draw a nest: any number of loops of a dimension, in any order, one list of items."""
+    chains = {dim: [n] for dim, n in problem.sizes}
+    loops: list[tuple[str, int]] = []
+    for dim, size in problem.sizes:
+        extent = size
+        while extent > 1:
+            extent = rng.randint(1, extent - 1) if rng.random() < 0.7 else 1
+            chains[dim].append(extent)
+    waiting = {dim: chain[:-1] for dim, chain in chains.items() if len(chain) > 1}
+    while waiting:
+        dim = rng.choice(sorted(waiting))
+        loops.append((dim, waiting[dim].pop(0)))
+        if not waiting[dim]:
+            del waiting[dim]
+    first = rng.randint(0, len(loops))
+    last = first
+    while units > 1 and last < len(loops) and loops[last][0] in spatial and rng.random() < 0.8:
+        last += 1
+    return Schedule.of(
+        Loop(dim, extent, "SM" if first <= at < last else None)
+        for at, (dim, extent) in enumerate(loops)
+    )
+
+
+def machines(rng: random.Random) -> Arch:
+    """Draw a machine of one or two levels, with one unit or more."""
+    kinds = ("cache", "scratchpad")
+    many = rng.randint(1, 2)
+    sizes = sorted((rng.randint(4, 60) for _ in range(many)), reverse=True)
+    levels = [(rng.choice(kinds), size, rng.choice((0.5, 1.0, 4.0))) for size in sizes]
+    units = rng.randint(1, 4) if many > 1 else 1
+    return machine(*levels, units=units, rate=rng.choice((1.0, 2.0)), through=rng.random() < 0.2)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_schedule_is_below_an_accepted_bound(seed: int) -> None:
+    rng = random.Random(seed)
+    problem, arch = problems(rng), machines(rng)
+    objective = rng.choice(("time", "time", "dram_bytes"))
+    try:
+        result = loopsched.search(problem, arch, objective=objective)
+        verdict = verify_proof(proof_of(result))
+    except (loopsched.EmptySpaceError, loopsched.ConstraintError):
+        return
+    for _ in range(150):
+        schedule = nest(rng, problem, arch.compute.units, problem.parallel_dims)
+        try:
+            score = loopsched.evaluate(problem, schedule, arch, effort=0)
+        except LoopschedError:
+            continue
+        value = score.time_s if objective == "time" else score.dram_bytes
+        assert value >= float(verdict.bound) * (1 - 1e-12), (str(schedule), verdict.bound)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_value_is_that_of_evaluate_or_above(seed: int) -> None:
+    rng = random.Random(1000 + seed)
+    problem, arch = problems(rng), machines(rng)
+    same = seen = 0
+    for _ in range(20):
+        schedule = nest(rng, problem, arch.compute.units, problem.parallel_dims)
+        try:
+            score = loopsched.evaluate(problem, schedule, arch, effort=0)
+        except LoopschedError:
+            with pytest.raises(LoopschedError):
+                value_of(problem, schedule, arch, "time")
+            continue
+        value = float(value_of(problem, schedule, arch, "time"))
+        assert value >= score.time_s * (1 - 1e-12)
+        same += abs(value / score.time_s - 1) < 1e-12
+        seen += 1
+    assert same >= 0.9 * seen  # where waves run on, it may charge more
+
+
+# ---- logs that were changed
+
+
+@cache
+def logs() -> tuple[str, ...]:
+    """Proofs of several kinds: by items, by bodies, at the root, with and without a gap."""
+    titan_v = loopsched.load_arch("titan_v")
+    small = loopsched.buffer_arch(capacity_bytes=4096, policy="explicit")
+    cache_ = loopsched.buffer_arch(capacity_bytes=2000)
+    image = conv2d(c=8, k=8, h=14, w=14, r=3, s=3, padding=1)
+    tight = machine(("cache", 4000, 4.0), ("scratchpad", 300, 8.0), units=4, rate=8.0)
+    found = [
+        loopsched.search(gemm(m=96, n=80, k=64), titan_v),
+        loopsched.search(conv2d(c=64, k=48, h=14, w=14, r=3, s=3, padding=1), titan_v),
+        loopsched.search(gemm(m=50, n=41, k=30), small, objective="dram_bytes"),
+        loopsched.search(image, small, objective="dram_bytes"),
+        loopsched.search(image, cache_, objective="dram_bytes"),
+        loopsched.search(gemm(m=24, n=20, k=9), tight),
+        loopsched.search(gemm(m=64, n=8, k=64), titan_v, objective="dram_bytes"),
+    ]
+    return tuple(map(proof_of, found))
+
+
+def changed(rng: random.Random, line: str) -> dict[str, object]:
+    """Change a proof at random: its claims, its problem, its machine, its tree."""
+    data = json.loads(line)
+    words = data["tree"].split()
+    at = rng.randrange(len(words))
+    kind = rng.randrange(11)
+    if kind == 0:
+        data["bound"] = str(Fraction(data["bound"]) * rng.choice((Fraction(101, 100), 2)))
+    elif kind == 1:
+        data["best"] = str(Fraction(data["best"]) * Fraction(rng.choice((99, 101)), 100))
+    elif kind == 2:
+        better = Fraction(data["best"]) * Fraction(99, 100)
+        data["best"] = data["bound"] = str(better)
+    elif kind == 3:
+        del words[at]
+    elif kind == 4:
+        words.insert(at, rng.choice("SDTCERO"))
+    elif kind == 5:
+        words[at] = rng.choice("SDTCERO")
+    elif kind == 6:
+        splits = [i for i, word in enumerate(words) if "<=" in word]
+        if splits:
+            i = rng.choice(splits)
+            head, _, extent = words[i].partition("<=")
+            words[i] = f"{head}<={max(0, int(extent) + rng.choice((-3, -1, 1, 5, 1000)))}"
+    elif kind == 7:
+        words = words[: rng.randrange(len(words))]
+    elif kind == 8:
+        row = rng.choice(data["problem"]["sizes"])
+        row[1] = max(1, row[1] + rng.choice((-1, 1, 7)))
+    elif kind == 9:
+        level = rng.choice(data["machine"]["levels"][1:])
+        size = int(level["capacity"]["value"].split()[0])
+        level["capacity"]["value"] = f"{rng.choice((size // 2, size * 2))} B"
+    else:
+        data["tree"] = " ".join(reversed(words))
+        return data
+    data["tree"] = " ".join(words)
+    return data
+
+
+def test_changed_proofs_are_refused_unless_still_true() -> None:
+    rng = random.Random(5)
+    refused = 0
+    for _ in range(300):
+        line = rng.choice(logs())
+        data = changed(rng, line)
+        try:
+            verdict = verify_proof(json.dumps(data))
+        except ProofError:
+            refused += 1
+            continue
+        # What is accepted must be true: of the schedule, and of what a search finds.
+        problem, arch = verdict.problem, verdict.arch
+        assert (
+            value_of(
+                problem,
+                loopsched.parse_schedule(verdict.schedule, problem),
+                arch,
+                verdict.objective,
+            )
+            == verdict.best
+        )
+        again = loopsched.search(problem, arch, objective=verdict.objective)
+        assert float(verdict.bound) <= again.certificate.value * (1 + 1e-12)
+    assert refused >= 200
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"bound": "1"}, "not between 0 and the best value"),
+        ({"best": "1/7"}, "the schedule's value is"),
+        ({"schedule": "M:96 N:80 K:64@SM"}, "outside the space"),
+        ({"spatial": {}}, "must list dimensions for each unit"),
+        ({"objective": "speed"}, "unknown objective 'speed'"),
+        ({"tree": "D"}, "word 0 'D': does not hold"),
+        ({"tree": "R"}, "word 0 'R': does not hold"),
+        ({"tree": "M<=96 S S"}, "does not split the box"),
+        ({"tree": "O R"}, "does not hold"),
+        ({"tree": ""}, "ends with 1 boxes open"),
+        ({"level": "DRAM"}, "is the memory"),
+        ({"level": "L9"}, "no level 'L9'"),
+        ({"tree": 7}, "cannot be read"),
+        ({"best": "1/0"}, "cannot be read"),
+        ({"format": "other"}, "not a proof of format"),
+        ({"more": 1}, "not a proof of format"),
+    ],
+)
+def test_what_is_wrong_is_said(change: dict[str, object], message: str) -> None:
+    with pytest.raises(ProofError, match=message):
+        verify_proof(json.dumps(json.loads(logs()[0]) | change))
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "7", '"a"', "{}"])
+def test_what_is_no_proof_is_refused(text: str) -> None:
+    with pytest.raises(ProofError):
+        verify_proof(text)
+
+
+def test_proofs_close() -> None:
+    verdicts = [verify_proof(line) for line in logs()]
+    assert sum(verdict.proven for verdict in verdicts) >= 5
+    assert all(verdict.bound * 2 >= verdict.best for verdict in verdicts)
+
+
+def test_a_bound_without_a_schedule_as_good_is_not_called_proven() -> None:
+    data = json.loads(logs()[0])
+    data["bound"] = str(Fraction(data["bound"]) / 2)
+    verdict = verify_proof(json.dumps(data))
+    assert not verdict.proven
+
+
+# ---- who checks
+
+
+def test_the_checker_imports_readers_only() -> None:
+    for path in CHECKER.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = []
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom):
+                assert node.level == 0
+                names = [node.module or ""]
+            for name in names:
+                top, _, rest = name.partition(".")
+                assert top != "numpy"
+                assert top != "loopsched" or rest.split(".")[0] in ALLOWED, (path.name, name)
+
+
+def test_the_checker_is_pure_integers() -> None:
+    for path in CHECKER.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            assert not (isinstance(node, ast.Constant) and isinstance(node.value, float)), path.name
+
+
+# ---- the commands
+
+
+def test_search_writes_and_verify_accepts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = str(tmp_path / "proofs.jsonl")
+    assert run(["search", "gemm:m=96,n=80,k=64", "--proof", file]) == 0
+    capsys.readouterr()
+    assert run(["verify", file, "--arch", "titan_v"]) == 0
+    assert "Accepted: 1; proven best: 1." in capsys.readouterr().out
+    assert run(["verify", file, "--arch", "h200"]) == 3
+    assert "is about 'titan_v', not 'h200'" in capsys.readouterr().err
+    text = Path(file).read_text()
+    Path(file).write_text(text + text.replace('"bound": "31/', '"bound": "30/'))
+    assert run(["verify", file]) == 0
+    assert "Accepted: 2; proven best: 1." in capsys.readouterr().out
+    Path(file).write_text(text + text.replace('"tree": "', '"tree": "R '))
+    assert run(["verify", file]) == 3
+    captured = capsys.readouterr()
+    assert "Accepted: 1; proven best: 1." in captured.out
+    assert "line 2: tree, word 0 'R': does not hold" in captured.err
+
+
+def test_files_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["verify", str(tmp_path / "none")]) == 3
+    (tmp_path / "empty").write_text("")
+    assert run(["verify", str(tmp_path / "empty")]) == 3
+    assert "is empty; it proves nothing" in capsys.readouterr().err
+    assert run(["search", "gemm:m=4,n=4,k=4", "--proof", str(tmp_path / "no" / "file")]) == 3
+    assert "cannot be written" in capsys.readouterr().err
+
+
+def test_only_promised_values_have_proofs() -> None:
+    result = loopsched.search(
+        gemm(m=40, n=30, k=20), loopsched.buffer_arch(capacity_bytes=1000), objective="dram_bytes",
+    )  # fmt: skip
+    assert result.proof == proof_of(result)
+    less = replace(result, certificate=replace(result.certificate, value=2 * 10**9))
+    with pytest.raises(loopsched.ConstraintError, match="only promised values have proofs"):
+        proof_of(less)
