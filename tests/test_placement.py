@@ -103,6 +103,13 @@ def test_a_convolution() -> None:
     assert (result.evaluation.dram_bytes, result.certificate.proven) == (3_536_896, True)
 
 
+TWO_WINDOWS = (
+    {"x": "P+R", "w": "R+S", "y": "P S"},
+    {"x": "P+R S", "w": "R", "y": "P+S"},
+    {"x": "2*P+R", "w": "R+S", "y": "P S"},
+)
+
+
 def random_case(rng: Random, kind: str) -> tuple[Problem, int]:
     """A problem, and how many cuts reach every nest of it that may matter."""
     widths = {name: rng.choice([1, 1, 2, 4]) for name in ("A", "B", "C", "x", "w", "y")}
@@ -112,6 +119,10 @@ def random_case(rng: Random, kind: str) -> tuple[Problem, int]:
         text = rng.choice(["ab,bc,cd->ad", "ab,b,a->a", "ab,bc,ac->ab", "ab,ac,bc->abc", "ab->ba"])
         letters = sorted(set(text) - set(",->"))
         return einsum(text, {one: rng.randint(1, 3) for one in letters}, element_bytes=1), 4
+    if kind == "two windows":
+        sizes = {"P": rng.randint(1, 4), "R": rng.randint(1, 3), "S": rng.randint(1, 2)}
+        tensors = rng.choice(TWO_WINDOWS)
+        return affine(sizes, tensors, element_bytes={n: widths[n] for n in "xwy"}), 5
     if kind == "image":
         sizes = {"P": rng.randint(1, 3), "Q": rng.randint(1, 3), "R": 2, "S": rng.randint(1, 2)}
         tensors = {"x": "P+R Q+S", "w": "R S", "y": "P Q"}
@@ -136,7 +147,9 @@ def random_room(rng: Random, problem: Problem, copies: int) -> Room:
 
 
 @pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize("kind", ["product", "sum", "image", "plain", "gapped", "padded"])
+@pytest.mark.parametrize(
+    "kind", ["product", "sum", "image", "two windows", "plain", "gapped", "padded"]
+)
 def test_brute_force_over_nests_and_places(kind: str, seed: int) -> None:
     rng = Random(f"{kind} {seed}")
     problem, cuts = random_case(rng, kind)

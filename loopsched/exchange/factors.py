@@ -56,7 +56,8 @@ def rounded(schedule: Schedule) -> tuple[Schedule, tuple[str, ...]]:
     >>> nest = Schedule((Loop("P", 10), Loop("P", 7), Loop("P", 3)))
     >>> rounded(nest)
     (Schedule(loops=(Loop(dim='P', extent=10, level=None), Loop(dim='P', extent=9, level=None),
-    Loop(dim='P', extent=3, level=None))), ('tile P:7 is taken as P:9, a whole number of P:3',))
+    Loop(dim='P', extent=3, level=None)), places=()),
+    ('tile P:7 is taken as P:9, a whole number of P:3',))
     """
     whole = {loop.dim: loop.extent for loop in reversed(schedule.loops)}
     inner = dict.fromkeys(whole, 1)

@@ -358,8 +358,17 @@ _buffer.broken(
 _buffer.broken(
     "double-buffer-for-nothing",
     "double-buffered tiles take their room once",
-    "fit = fit_cut(view, room, 2 if double_buffered else 1)",
-    "fit = fit_cut(view, room, 1)",
+    "copies = 2 if double_buffered else 1",
+    "copies = 1",
+    "test_reuse.py",
+    "test_places.py",
+)
+_buffer.broken(
+    "tiles-at-the-innermost-place",
+    "every tile is held from the innermost place inward",
+    "upto = {place.tensor: view.n_cuts(place.position) for place in places}",
+    "upto = {p.tensor: max(view.n_cuts(q.position) for q in places) for p in places}",
+    "test_places.py",
 )
 _buffer.broken(
     "brackets-not-narrowed",

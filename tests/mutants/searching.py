@@ -108,6 +108,20 @@ _item_bounds.broken(
     "found.add((item, lists * -(-outer // item), item))",
 )
 
+_placement = In("scheduler/placement.py", "test_placement.py")
+_placement.broken(
+    "slide-of-a-tile-is-paid",
+    "a tile pays for the cut along which its window slides",
+    "free = self.inside[at - 1][row] if at else WHOLE",
+    "free = self.inside[at][row]",
+)
+_placement.broken(
+    "cuts-merged-though-paid",
+    "two cuts of a dimension are one though a tensor between them pays",
+    "paid = paid or pays[at]\n                continue",
+    "continue",
+)
+
 _body = In("scheduler/body.py", "test_body.py", "test_exact.py")
 _body.broken(
     "never-all-dims-cut",
@@ -186,8 +200,8 @@ _waves.broken(
 SEARCHING = tuple(
     mutant
     for file in (
-        _orders, _tables, _kernels, _items, _item_bounds, _body, _exact, _space, _counting, _stream,
-        _waves,
+        _orders, _tables, _kernels, _items, _item_bounds, _placement, _body, _exact, _space,
+        _counting, _stream, _waves,
     )
     for mutant in file.mutants
 )  # fmt: skip
