@@ -234,7 +234,8 @@ def _print_digests(rows: Sequence[Row], machine: Arch, show: Form, buffer: str) 
     found = "" if all(row["n_proven"] == row["n_steps"] for row in rows) else " found"
     output.print_text(
         f"{_SENTENCES[show].format(found=found)} with {buffer} of {sizes} under the memory, over "
-        "all tile sizes and loop orders; more than 'enough' saves nothing; up to a knee room pays, beyond it less. "
+        "all tile sizes and loop orders; more than 'enough' saves nothing; up to a knee room pays, "
+        "beyond it less. "
         f"{_proven(rows)}"
     )
 
