@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NetworkCurve(Staircase):
-    """Least DRAM traffic of all layers of a network, one after the other.
+    """Least DRAM traffic found of all layers of a network, one after the other.
 
     Every layer has the whole buffer to itself and starts with it empty; its
     traffic counts as often as it occurs.

@@ -91,14 +91,14 @@ _reuse.broken(
 _reuse.broken(
     "certain-two-loops-inward",
     "visits deeper than certain are charged",
-    "best = max(best, view.visits_elems(tensor, upto))",
-    "best = max(best, view.visits_elems(tensor, min(upto + 2, len(view.cuts))))",
+    "                yield upto\n",
+    "                yield min(upto + 2, len(view.cuts))\n",
 )
 _reuse.broken(
     "certain-without-the-element",
     "what exactly fits between two uses certainly evicts",
-    "if others + tensor.element_bytes > room.shared_bytes:",
-    "if others + 2 * tensor.element_bytes > room.shared_bytes:",
+    "others + tensor.element_bytes > room.shared_bytes:",
+    "others + 2 * tensor.element_bytes > room.shared_bytes:",
 )
 _reuse.broken(
     "certain-overlap-counted-twice",
@@ -331,8 +331,8 @@ _buffer.broken(
 _buffer.broken(
     "each-alone-in-all-the-room",
     "an instance alone has the room of all",
-    "return promised_visits(alone, room.divided(n))",
-    "return promised_visits(alone, room)",
+    "return promised_visits(alone, room.divided(n), anew=anew)",
+    "return promised_visits(alone, room, anew=anew)",
     "test_margins.py",
 )
 _buffer.broken(
@@ -373,8 +373,8 @@ _buffer.broken(
 _buffer.broken(
     "brackets-not-narrowed",
     "what a replay finds does not lower the upper bound",
-    "high = {name: min(count, found.high[name]) for name, count in high.items()}",
-    "high = {name: max(count, found.high[name]) for name, count in high.items()}",
+    "high = {name: min(count, most.get(name, count)) for name, count in high.items()}",
+    "high = {name: max(count, most.get(name, count)) for name, count in high.items()}",
 )
 
 _compute = In("models/compute.py", "test_compute.py")

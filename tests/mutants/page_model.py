@@ -42,8 +42,8 @@ _buffer = In("page/model/buffer.js", _TESTS)
 _buffer.broken(
     "page-waves-not-replayed",
     "waves that end within an iteration keep what the closed form promises",
-    "if (isMerged || !(isWhole || view.isAligned)) {",
-    "if (isMerged) {",
+    "if (!isMerged && (isWhole || view.isAligned)) return visits;",
+    "if (!isMerged) return visits;",
 )
 
 _compute = In("page/model/compute.js", _TESTS)
