@@ -289,6 +289,28 @@ def test_the_checker_imports_readers_only() -> None:
                 assert top != "loopsched" or rest.split(".")[0] in ALLOWED, (path.name, name)
 
 
+def code_lines(path: Path) -> int:
+    """Count lines that are neither blank, nor comments, nor docstrings."""
+    text = path.read_text()
+    prose: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(
+            node
+        ):
+            prose |= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+    lines = enumerate(text.splitlines(), 1)
+    return sum(
+        bool(line.strip()) and not line.strip().startswith("#") and number not in prose
+        for number, line in lines
+    )
+
+
+def test_the_checker_is_short_enough_to_read() -> None:
+    lines = {path.stem: code_lines(path) for path in CHECKER.glob("*.py")}
+    assert lines["__init__"] + lines["bounds"] + lines["log"] <= 400  # what a proof is
+    assert lines["machine"] + lines["value"] <= 470  # what a schedule's value is
+
+
 def test_the_checker_is_pure_integers() -> None:
     for path in CHECKER.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
