@@ -364,6 +364,9 @@ def test_files_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "is empty; it proves nothing" in capsys.readouterr().err
     assert run(["search", "gemm:m=4,n=4,k=4", "--proof", str(tmp_path / "no" / "file")]) == 3
     assert "cannot be written" in capsys.readouterr().err
+    out = ["--proof", str(tmp_path / "file"), "--value", "point"]
+    assert run(["search", "gemm:m=4,n=4,k=4", *out]) == 3
+    assert "only promised values have proofs" in capsys.readouterr().err
 
 
 def test_only_promised_values_have_proofs() -> None:
