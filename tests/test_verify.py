@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 
 import loopsched
-from loopsched import Arch, Level, Loop, Problem, Schedule, conv2d, gemm
+from loopsched import Arch, Axis, Level, Loop, Problem, Schedule, Tensor, conv2d, gemm
 from loopsched.arch import Compute
 from loopsched.cli import run
 from loopsched.errors import LoopschedError, ProofError
 from loopsched.scheduler.proof import proof_of
 from loopsched.verify import verify_proof
+from loopsched.verify.bounds import Bounds
 from loopsched.verify.value import value_of
 
 CHECKER = Path(loopsched.__file__).parent / "verify"
@@ -252,6 +253,21 @@ def test_what_is_wrong_is_said(change: dict[str, object], message: str) -> None:
         verify_proof(json.dumps(json.loads(logs()[0]) | change))
 
 
+def test_a_leaf_of_another_kind_holds_only_by_its_own_rule() -> None:
+    data = json.loads(logs()[0])
+    words = data["tree"].split()
+    refused = 0
+    for at, word in enumerate(words):
+        if word == "D":
+            try:
+                verify_proof(
+                    json.dumps(data | {"tree": " ".join(words[:at] + ["S"] + words[at + 1 :])})
+                )
+            except ProofError:
+                refused += 1
+    assert refused == words.count("D")
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", "7", '"a"', "{}"])
 def test_what_is_no_proof_is_refused(text: str) -> None:
     with pytest.raises(ProofError):
@@ -287,6 +303,28 @@ def test_the_checker_imports_readers_only() -> None:
                 top, _, rest = name.partition(".")
                 assert top != "numpy"
                 assert top != "loopsched" or rest.split(".")[0] in ALLOWED, (path.name, name)
+
+
+def code_lines(path: Path) -> int:
+    """Count lines that are neither blank, nor comments, nor docstrings."""
+    text = path.read_text()
+    prose: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(
+            node
+        ):
+            prose |= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
+    lines = enumerate(text.splitlines(), 1)
+    return sum(
+        bool(line.strip()) and not line.strip().startswith("#") and number not in prose
+        for number, line in lines
+    )
+
+
+def test_the_checker_is_short_enough_to_read() -> None:
+    lines = {path.stem: code_lines(path) for path in CHECKER.glob("*.py")}
+    assert lines["__init__"] + lines["bounds"] + lines["log"] <= 400  # what a proof is
+    assert lines["machine"] + lines["value"] <= 470  # what a schedule's value is
 
 
 def test_the_checker_is_pure_integers() -> None:
@@ -326,6 +364,9 @@ def test_files_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert "is empty; it proves nothing" in capsys.readouterr().err
     assert run(["search", "gemm:m=4,n=4,k=4", "--proof", str(tmp_path / "no" / "file")]) == 3
     assert "cannot be written" in capsys.readouterr().err
+    out = ["--proof", str(tmp_path / "file"), "--value", "point"]
+    assert run(["search", "gemm:m=4,n=4,k=4", *out]) == 3
+    assert "only promised values have proofs" in capsys.readouterr().err
 
 
 def test_only_promised_values_have_proofs() -> None:
@@ -336,3 +377,76 @@ def test_only_promised_values_have_proofs() -> None:
     less = replace(result, certificate=replace(result.certificate, value=2 * 10**9))
     with pytest.raises(loopsched.ConstraintError, match="only promised values have proofs"):
         proof_of(less)
+
+
+# ---- rules against every way to cut
+
+
+def ceil(a: int, b: int) -> int:
+    """Divide, rounding up."""
+    return -(-a // b)
+
+
+def cuts(size: int) -> list[list[int]]:
+    """List all ways to cut a dimension into pieces, as their lengths."""
+    if size == 0:
+        return [[]]
+    return [[first, *rest] for first in range(1, size + 1) for rest in cuts(size - first)]
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_steps_of_items_are_the_least_of_all_lists(seed: int) -> None:
+    rng = random.Random(seed)
+    m, n, units = rng.randint(1, 7), rng.randint(1, 6), rng.randint(2, 5)
+    arch = machine(("cache", 100, 1.0), ("cache", 50, 1.0), units=units)
+    bounds = Bounds(gemm(m=m, n=n, k=2), arch, arch.caches[1], {"SM": ("M", "N")})
+    if m == 1 and n == 1:
+        return
+
+    @cache
+    def steps(e: int, f: int) -> int:
+        return min(
+            sum(
+                2 * ceil(ceil(a, e) * ceil(b, f), units) * min(a, e) * min(b, f)
+                for a in first
+                for b in second
+            )
+            for first in cuts(m)
+            for second in cuts(n)
+            if max(first) >= e and max(second) >= f
+        )
+
+    e, f = rng.randint(1, m), rng.randint(1, n)
+    assert bounds.takes((e, f, 1), (e, f, 2), steps(e, f))
+    assert not bounds.takes((e, f, 1), (e, f, 2), steps(e, f) + 1)
+    low, high = rng.randint(1, e), rng.randint(f, n)
+    least = min(steps(a, b) for a in range(low, e + 1) for b in range(f, high + 1))
+    assert not bounds.takes((low, f, 1), (e, high, 2), least + 1)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_way_to_cut_a_window_touches_less(seed: int) -> None:
+    rng = random.Random(seed)
+    p, r = rng.randint(1, 6), rng.randint(1, 4)
+    c, k, offset = rng.randint(1, 3), rng.randint(1, 3), -rng.randint(0, 4)
+    size = rng.choice((None, rng.randint(1, c * p + k * r)))
+    axis = Axis((("P", c), ("R", k)), offset, size)
+    tensors = (Tensor("x", (axis,)), Tensor("y", (Axis((("P", 1),)),)))
+    problem = Problem("window", (("P", p), ("R", r)), tensors, "y")
+    arch = loopsched.buffer_arch(capacity_bytes=1000)
+    bounds = Bounds(problem, arch, arch.caches[0], {"core": ()})
+
+    def touched(i: int, m: int, j: int, n: int) -> int:
+        marks = {c * x + k * y + offset for x in range(i, i + m) for y in range(j, j + n)}
+        return len([at for at in marks if size is None or 0 <= at < size])
+
+    for first in cuts(p):
+        for second in cuts(r):
+            places = [
+                (sum(first[:a]), m, sum(second[:b]), n)
+                for a, m in enumerate(first)
+                for b, n in enumerate(second)
+            ]
+            counts = [touched(*place) for place in places]
+            assert bounds.total(axis, (len(first), len(second))) <= sum(counts)
+            assert bounds.largest(axis, [first[0], second[0]]) <= max(counts)

@@ -14,7 +14,7 @@ from loopsched.cli import options, output
 from loopsched.cli.inputs import Selection, select
 from loopsched.cli.origin import origin
 from loopsched.cli.output import Style
-from loopsched.errors import InputError
+from loopsched.errors import ConstraintError, InputError
 from loopsched.render import Column, percent, scaled, words
 
 if TYPE_CHECKING:
@@ -129,6 +129,8 @@ def searched(
     origin = _origin(workload, arch, machine, element_bytes, goal)
     results: list[Result] = []
     if proof is not None:
+        if goal["value"] != "high":
+            raise ConstraintError("--proof: only promised values have proofs; use --value high")
         found = _with_proofs(found, proof)
     rows = _rows(_kept(found, results), chosen, origin, has_brackets=has_brackets)
     return Searched(chosen, machine, rows, results, progress)
@@ -151,8 +153,11 @@ def _with_proofs(found: Iterator[Result], path: str) -> Iterator[Result]:
         except OSError as error:
             raise InputError(f"{path}: cannot be written: {error.strerror}") from None
         for result in found:
-            file.write(proof_of(result) + "\n")
-            file.flush()
+            try:
+                file.write(proof_of(result) + "\n")
+                file.flush()
+            except ConstraintError as error:  # a promise that the proof's definition does not give
+                click.echo(f"no proof: {error}", err=True)
             yield result
 
 

@@ -434,7 +434,7 @@ def value_of(problem: Problem, schedule: Schedule, arch: Arch, objective: str) -
         if not inner:  # what the units ask for, point by point
             view = view_of(problem, groups, {u: n for u, n in units.items() if u not in own})
             inner = {t.name: both(t, view.visits(t, len(view.cuts))) for t in problem.tensors}
-        places = [place for place in getattr(schedule, "places", ()) if place.level == level.name]
+        places = [place for place in schedule.places if place.level == level.name]
         counts = brought_in(problem, level, groups, units, own, places)
         found = {t.name: both(t, counts[t.name]) for t in problem.tensors if t.name in counts}
         if level.write_policy == "through" and level.accumulate == "level":

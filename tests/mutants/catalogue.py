@@ -16,6 +16,7 @@ from .network import NETWORK
 from .page import PAGE
 from .page_model import PAGE_MODEL
 from .plots import PLOTS
+from .proofs import PROOFS
 from .searching import SEARCHING
 from .sweep import SWEEP
 from .times import TIMES
@@ -24,6 +25,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *GEOMETRY,
     *MODELS,
     *SEARCHING,
+    *PROOFS,
     *MEASURING,
     *TIMES,
     *LIBRARY,
