@@ -114,6 +114,7 @@ def result_rows(result: Result, *, has_brackets: bool = True) -> list[Row]:
             "lower_bound": certificate.lower_bound,
             "gap": certificate.gap,
             "proven": certificate.proven,
+            "listed": certificate.listed,
             "nodes": certificate.nodes,
             "space_size": certificate.space_size,
             "stopped": certificate.effort.stopped,

@@ -257,7 +257,7 @@ class TestSpace:
         (row,) = rows("space", "gemm:m=3,n=2,k=2")
         (searched,) = rows("search", "gemm:m=3,n=2,k=2", "-s", "exhaustive")
         assert row["space_size"] == searched["space_size"]
-        assert searched["proven"] is True
+        assert searched["listed"] is True
 
     def test_constraints_shrink_it(self, rows: Any) -> None:
         (free,) = rows("space", SMALL)

@@ -323,7 +323,7 @@ class TestSearch:
             assert rank(found.evaluation, objective)[0] == best[0]
         else:
             assert rank(found.evaluation, objective) == best
-        assert found.certificate.listed
+        assert found.certificate.proven or found.certificate.listed
         assert found.certificate.space_size == space.size()
 
     @given(
@@ -402,7 +402,7 @@ class TestSearch:
         nest = "M:4 K:2 N:3@SM M:2@SM N:2"
         found = search(GEMM, SMALL, constraints=Constraints(prefix=nest))
         assert str(found.schedule) == nest
-        assert (found.certificate.space_size, found.certificate.proven) == (1, True)
+        assert (found.certificate.space_size, found.certificate.listed) == (1, True)
         nest = "M:4 N:3 K:2 M:3@SM N:2@SM M:2 N:1"
         fixed = tuple(
             (dim, block, extent, extent)
@@ -412,7 +412,7 @@ class TestSearch:
         point = Constraints(extents=fixed, before=(("M", "N"), ("N", "K")))
         found = search(GEMM, SMALL, constraints=point)
         assert str(found.schedule) == nest.removesuffix(" N:1")
-        assert (found.certificate.space_size, found.certificate.proven) == (1, True)
+        assert (found.certificate.space_size, found.certificate.listed) == (1, True)
 
     @pytest.mark.parametrize("objective", ["time", "dram_bytes"])
     @pytest.mark.parametrize(

