@@ -313,8 +313,9 @@ def level_traffic(
         )
         asked = asked or asked_of_all(view)
         behind = _one_level(view, level, behind or _accesses(problem), effort, asked)
-        asked = asked_through(view, behind.own.room, level, asked, behind.promised)
         inward.append(behind)
+        if level is not arch.caches[0]:
+            asked = asked_through(view, behind.own.room, level, asked, behind.promised)
     return tuple(reversed(inward))
 
 

@@ -136,6 +136,13 @@ def guaranteed_visits(
 
 
 def _guaranteed_at(view: View, room: Room, tensor: Tensor, upto: int) -> int:
+    key = ("guaranteed", tensor.name, upto, room.shared_bytes, room.own_bytes)
+    if key not in view.known:
+        view.known[key] = _new_guaranteed_at(view, room, tensor, upto)
+    return view.known[key]
+
+
+def _new_guaranteed_at(view: View, room: Room, tensor: Tensor, upto: int) -> int:
     run = run_outside(view, tensor, upto)
     if run.slide and is_gapless(view, tensor, run.slide, upto):
         window = window_bytes(view, room, upto, (*run.inner, run.slide))

@@ -102,12 +102,12 @@ class View:
     instances: Mapping[str, int] = field(compare=False)
     own_units: frozenset[str] = field(compare=False)
     n_sliced: int = field(default=0, compare=False)
-    _known: dict[object, int] = field(default_factory=dict, compare=False, repr=False)
+    known: dict[object, int] = field(default_factory=dict, compare=False, repr=False)
     _axes: dict[object, Extremes] = field(default_factory=dict, compare=False, repr=False)
 
     def __getstate__(self) -> dict[str, object]:
         """Leave what has been looked up behind: its keys hold in this process only."""
-        return self.__dict__ | {"_known": {}, "_axes": {}}
+        return self.__dict__ | {"known": {}, "_axes": {}}
 
     @cached_property
     def sizes(self) -> dict[str, int]:
@@ -213,9 +213,9 @@ class View:
     def n_pieces(self, dim: str, upto: int) -> int:
         """Count the pieces of a dimension that are visited one after the other."""
         key = (dim, self._depth[upto][dim])
-        if key not in self._known:
-            self._known[key] = _n_pieces(self.sizes[dim], self.chain(dim, upto))
-        return self._known[key]
+        if key not in self.known:
+            self.known[key] = _n_pieces(self.sizes[dim], self.chain(dim, upto))
+        return self.known[key]
 
     def axis_extremes(self, axis: Axis, upto: int) -> Extremes:
         """Total, largest and smallest count on an axis over all pieces.
@@ -262,14 +262,14 @@ class View:
         Parallel pieces of the dimension ``apart`` are counted each for itself.
         """
         key = ("visits", tensor.name, upto, apart)
-        if key not in self._known:
+        if key not in self.known:
             indexed = self.indexed[tensor.name]
             visits = math.prod(self._total(axis, upto, apart) for axis in tensor.axes)
             for dim in self.sizes:
                 if dim not in indexed:
                     visits *= self.n_pieces(dim, upto)
-            self._known[key] = visits
-        return self._known[key]
+            self.known[key] = visits
+        return self.known[key]
 
     def slid_elems(self, tensor: Tensor, upto: int) -> int:
         """Sum what each visit to the region inside ``upto`` cuts adds to the one before.
@@ -277,7 +277,7 @@ class View:
         The last of these cuts slides the tensor's window; instances keep their own halos.
         """
         key = ("slid", tensor.name, upto)
-        if key not in self._known:
+        if key not in self.known:
             dim = self.cuts[upto - 1].dim
             (axis,) = (axis for axis in tensor.axes if dim in axis.dims)
             chains = tuple(
@@ -286,8 +286,8 @@ class View:
             sizes = tuple(self.sizes[name] for name in axis.dims)
             slid = axis_slid(axis, sizes, chains, axis.dims.index(dim))
             whole = self.axis_extremes(axis, upto).total
-            self._known[key] = self.visits_elems(tensor, upto) * slid // whole if whole else 0
-        return self._known[key]
+            self.known[key] = self.visits_elems(tensor, upto) * slid // whole if whole else 0
+        return self.known[key]
 
     def _total(self, axis: Axis, upto: int, apart: str | None) -> int:
         if apart is None or apart not in axis.dims:
@@ -303,10 +303,10 @@ class View:
     def footprint_bytes(self, tensor: Tensor, upto: int) -> int:
         """Footprint of a tensor in the largest region inside ``upto`` cuts."""
         key = (tensor.name, upto, "footprint")
-        if key not in self._known:
+        if key not in self.known:
             elems = math.prod(self.axis_extremes(axis, upto).largest for axis in tensor.axes)
-            self._known[key] = elems * tensor.element_bytes
-        return self._known[key]
+            self.known[key] = elems * tensor.element_bytes
+        return self.known[key]
 
     def extents(self, upto: int) -> dict[str, int]:
         """Extent of a full region inside ``upto`` cuts, whole parallel pieces together."""
