@@ -117,4 +117,5 @@ def test_promises_of_any_chain_hold(layers: list[Layer], halo: str, part: int) -
     accesses = trace(layers, group, reuses=True)
     assert lru_bytes_moved(accesses, group.lru_bytes or 0) <= group.dram_bytes
     accesses = trace(layers, group, reuses=False)
-    assert _best_cache_bytes(accesses, group.working_set_bytes) <= group.dram_bytes
+    if len(set(accesses.widths)) == 1:  # elements of several widths have no known best replacement
+        assert _best_cache_bytes(accesses, group.working_set_bytes) <= group.dram_bytes
