@@ -452,10 +452,9 @@ class Searcher:
             self.placed[level.name], nodes = least_placed_bytes(
                 self.problem,
                 room_of(self.problem, level),
-                halo_reuse=level.halo_reuse,
-                copies=2 if level.double_buffered else 1,
                 below=even,
                 passes_writes=_passes_writes(level),
+                **_kept(level),
             )
             self.nodes += nodes
         return self.placed[level.name]
@@ -536,9 +535,8 @@ class Searcher:
             found = best_placement(
                 self.problem,
                 room_of(self.problem, level),
-                halo_reuse=level.halo_reuse,
-                copies=2 if level.double_buffered else 1,
                 below=int(self.best) if is_bytes and self.found else NO_INCUMBENT,
+                **_kept(level),
             )
             if found is not None:
                 self.nodes += found.nodes
