@@ -241,22 +241,26 @@ def most_live(layers: Sequence[Layer], found: Walk, keeps_input: bool) -> list[i
     widths = [layers[0].element_bytes, *(layer.out_width for layer in layers)]
     live = [[0] * many for many in channels]
     most = [0] * n
+    now = 0
+
+    def hold(tensor: int, channel: int, bits: int) -> None:
+        nonlocal now
+        now += widths[tensor] * (bits.bit_count() - live[tensor][channel].bit_count())
+        live[tensor][channel] = bits
+
+    of_layers = [steps(layers, at) for at in range(n)]
     for read, new, later in zip(found.read, found.new, found.later(), strict=True):
-        for at in range(n):
-            for step in steps(layers, at):
+        for at, of_layer in enumerate(of_layers):
+            for step in of_layer:
                 for c in step.loaded:
-                    live[0][c] |= new[0] if keeps_input else read[0]
+                    hold(0, c, live[0][c] | (new[0] if keeps_input else read[0]))
                 for k in step.made:
-                    live[at + 1][k] |= new[at + 1]
-                now = sum(
-                    width * sum(bits.bit_count() for bits in tensor)
-                    for width, tensor in zip(widths, live, strict=True)
-                )
+                    hold(at + 1, k, live[at + 1][k] | new[at + 1])
                 most[at] = max(most[at], now)
                 for c in step.done:
-                    live[at][c] &= later[at] if at or keeps_input else 0
-                if at == n - 1:
-                    live[n] = [0] * channels[n]
+                    hold(at, c, live[at][c] & (later[at] if at or keeps_input else 0))
+        for k in range(channels[n]):
+            hold(n, k, 0)
     return most
 
 

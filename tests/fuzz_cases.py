@@ -17,7 +17,7 @@ from typing import Any
 import oracle
 from oracle_space import Nest, blocks_of
 
-from loopsched import Constraints, Problem, affine, conv2d, gemm
+from loopsched import Constraints, Problem, Schedule, affine, conv2d, gemm
 from loopsched.arch import Arch, Compute, Level
 from loopsched.errors import ArchError, LoopschedError
 
@@ -276,7 +276,7 @@ def constraints(rng: Random, problem: Problem, arch: Arch, nests: Sequence[Nest]
             order = rng.sample(dims, rng.randint(2, len(dims)))
             options["before"] = tuple(pairwise(order))
         elif what == "prefix":
-            nest = rng.choice(nests)
+            nest = rng.choice([one for one in nests if min(Schedule(one).trips) > 1])
             options["prefix"] = " ".join(map(str, nest[: rng.randint(1, 2)]))
         elif what == "spatial" and arch.compute.units > 1:
             alone = problem.parallel_dims

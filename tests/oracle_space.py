@@ -3,8 +3,8 @@
 Written without the scheduler.  A nest is any sequence of loops whose extents
 shrink along each dimension: temporal loops of any dimension anywhere, any number
 of them between two units, several of one dimension side by side; for each unit of
-the machine at most one group of adjacent loops, outer units outside.  What a nest
-is worth, `loopsched.evaluate` says; what does not fit, it refuses.
+the machine at most one group of adjacent loops, or one of a single iteration, outer
+units outside.  What a nest is worth, `loopsched.evaluate` says; what does not fit, it refuses.
 
 `blocks_of` and `in_blocks` read the narrower space of one block of loops a level,
 in which every dimension has at most one loop a block; `obeys` reads constraints.
@@ -82,7 +82,11 @@ def units_of(problem: Problem, arch: Arch, *, reductions: bool = True) -> list[U
 
 
 def marked(loops: Sequence[tuple[str, int]], units: Sequence[Unit], start: int = 0) -> list[Nest]:
-    """List the ways in which units may share a sequence of loops from ``start`` inward."""
+    """List the ways in which units may share a sequence of loops from ``start`` inward.
+
+    A unit may also run a loop of one iteration, anywhere: all inside is then an item of
+    its own, for one instance.  Which dimension such a loop names is all the same.
+    """
     if not units:
         return [tuple(Loop(dim, extent) for dim, extent in loops)]
     (unit, dims), inner = units[0], units[1:]
@@ -93,6 +97,10 @@ def marked(loops: Sequence[tuple[str, int]], units: Sequence[Unit], start: int =
                 break
             shared = tuple(Loop(dim, extent, unit) for dim, extent in loops[first:end])
             found += [(*nest[:first], *shared, *nest[end:]) for nest in marked(loops, inner, end)]
+    for at in range(start, len(loops) + 1 if dims else 0):
+        extent = next((n for dim, n in loops[at:] if dim == dims[0]), 1)
+        one = Loop(dims[0], extent, unit)
+        found += [(*nest[:at], one, *nest[at:]) for nest in marked(loops, inner, at)]
     return found
 
 
@@ -110,7 +118,7 @@ def n_nests(problem: Problem, n_units: int) -> int:
         loops = sum(counts)
         ways = factorial(loops) // prod(factorial(n) for n in counts)
         chosen = prod(comb(size - 2, n - 1) for size, n in zip(sizes, counts, strict=True))
-        total += ways * chosen * (comb(loops + 1, 2) + 1) ** n_units
+        total += ways * chosen * (comb(loops + 2, 2) + 1) ** n_units
     return total
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from itertools import groupby
 
+from oracle import Element, Moved, touched, walk
+
 from loopsched.nest import Schedule
 from loopsched.problem import Problem
-from tests.oracle import Element, Moved, touched, walk
 
 
 def tile_bytes(problem: Problem, schedule: Schedule, places: Mapping[str, int]) -> dict[str, int]:

@@ -146,6 +146,15 @@ def test_constrained_bounds(
     _is_bounded(problem, arch, objective, worth, Constraints(tiles=tiles))
 
 
+def test_bounds_on_a_block_leave_all_bodies_inside() -> None:
+    """K:2 cuts the 4 that L1 has to hold once more: M:5 K:2 is the body that fits."""
+    problem = gemm(m=5, n=1, k=4, element_bytes={"A": 4, "B": 4, "C": 1})
+    given = Constraints(tiles="divisors", extents=(("K", "L1", 4, 4),))
+    nest = parse_schedule("K:4 M:5 K:2", problem)
+    assert evaluate(problem, nest, caches(44)).dram_bytes == 111
+    assert searched(problem, caches(44), ("time", "dram_bytes"), given).faults == ()
+
+
 def test_a_prefix_against_an_order_is_built_around() -> None:
     """The builder finds no order for a block that has to begin with R, and cuts P, too."""
     problem = conv2d(n=1, c=1, k=1, h=5, w=1, r=3, s=1, stride=(2, 1), element_bytes=1)
@@ -263,3 +272,16 @@ def test_all_units_share_the_work() -> None:
     own = Level("L1", "cache", 32, instances=2, unit="SM", bandwidth_bytes_per_s=1e6)
     nested = Arch("m", (Level("M", "memory", None), own), Compute("PE", 4, 1.0, 1.0, RATES))
     assert searched(gemm(m=4, n=1, k=1), nested, ("time",), is_listed=True).faults == ()
+
+
+def test_items_handed_out_one_by_one() -> None:
+    """What L1 writes between items, L2 still holds: 28 B, where one item takes 36."""
+    problem = conv2d(n=1, c=1, k=1, h=8, w=1, r=2, s=1, stride=(3, 1), element_bytes=2)
+    arch = machine(
+        level("L2", "cache", 16, write_policy="through"),
+        level("L1", "cache", 11, instances=2, unit="SM", write_policy="through"),
+        units=2,
+    )
+    nest = parse_schedule("P:3 P:1@SM R:2", problem)
+    assert evaluate(problem, nest, arch).dram_bytes == 28
+    assert searched(problem, arch, ("dram_bytes",)).faults == ()

@@ -100,6 +100,13 @@ def test_units_share_adjacent_loops_outer_units_outside() -> None:
     assert not {"M:3@SM N:2 M:2@SM"} & found
 
 
+def test_a_unit_may_run_one_item_at_a_time() -> None:
+    problem = gemm(m=3, n=1, k=2)
+    units = [("SM", ("M", "N"))]
+    found = {" ".join(map(str, nest)) for nest in all_nests(problem, units)}
+    assert {"M:3 M:1@SM K:2", "M:3 K:2 M:1@SM", "M:3@SM M:3 K:2", "K:2 M:3@SM M:3"} <= found
+
+
 def test_sums_are_shared_inside_scratchpads_only() -> None:
     problem, arch = gemm(m=2, n=2, k=2), _two_units()
     assert units_of(problem, arch) == [
@@ -109,13 +116,16 @@ def test_sums_are_shared_inside_scratchpads_only() -> None:
 
 
 def test_blocks_hold_what_one_block_a_level_allows() -> None:
-    """Of all nests, exactly those that `oracle_search` writes down block by block."""
+    """Of nests whose loops all go on, exactly those that `oracle_search` writes down."""
     problem = gemm(m=4, n=3, k=1)
     arch = _two_units()
     one_unit = Arch("m", arch.levels, Compute("SM", 2, 1.0, 1.0, (("fp32", 1),)))
     for machine in (buffer_arch(capacity_bytes=64), one_unit):
         nests = list(all_nests(problem, units_of(problem, machine)))
-        inside = {nest for nest in nests if in_blocks(nest, blocks_of(problem, machine))}
+        blocks = blocks_of(problem, machine)
+        inside = {
+            nest for nest in nests if in_blocks(nest, blocks) and min(Schedule(nest).trips) > 1
+        }
         assert inside == every_nest(problem, machine)
         assert len(slots_of(problem, machine)) == len(blocks_of(problem, machine))
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
+import oracle
+import places_oracle
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -18,7 +20,6 @@ from loopsched.models.traffic import Bracket, Moved
 from loopsched.nest import Place, Schedule
 from loopsched.problem import Problem
 from loopsched.score import level_traffic
-from tests import oracle, places_oracle
 from tests.strategies import machines, problems, schedules
 
 

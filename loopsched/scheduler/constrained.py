@@ -20,7 +20,14 @@ from typing import TYPE_CHECKING
 from loopsched.arch import Level
 from loopsched.models.machine import room_of
 from loopsched.problem import Tensor
-from loopsched.scheduler.allowed import Allowed, Choice, Place, allowed, check_not_empty
+from loopsched.scheduler.allowed import (
+    Allowed,
+    Choice,
+    Place,
+    allowed,
+    check_not_empty,
+    regular_extents,
+)
 from loopsched.scheduler.body import Body, ClassRows, best_body, class_rows
 from loopsched.scheduler.counting import every_choice
 from loopsched.scheduler.effort import Budget, Watch
@@ -194,10 +201,13 @@ class Builder:
         return floor
 
     def _least_tables(self, level: Level) -> Tables | None:
-        """Tabulate the extents that any block may give a body; None: too many."""
+        """Tabulate the extents that a body may have; None: too many.
+
+        Bounds on blocks leave all of them: a block may cut a dimension more than once.
+        """
         candidates = []
-        for row, (dim, size) in enumerate(self.problem.sizes):
-            known = {1, size, *(int(e) for found in self.limits.extents[row] for e in found)}
+        for dim, size in self.problem.sizes:
+            known = set(regular_extents(self.limits.space.constraints.tiles, size))
             if level.is_shared and dim in self.limits.space.spatial:  # a wave side by side
                 known |= {
                     extent * many
