@@ -94,7 +94,8 @@ class Fault:
     detail : str
     is_inside : bool
         Of a bound or proof: whether a schedule with one block a level, each
-        dimension at most once in each, is better than claimed, too.
+        dimension at most once in each and every loop going on, is better than
+        claimed, too.
     """
 
     kind: str
@@ -134,6 +135,8 @@ def searched(
         nests = [nest for nest in nests if obeys(problem, nest, given, blocks)]
 
     def is_inside(schedule: Schedule) -> bool:
+        if min(schedule.trips) == 1:
+            return False
         if given is not None:
             return obeys(problem, schedule.loops, given, blocks, once=True)
         return in_blocks(schedule.loops, blocks)
@@ -223,8 +226,10 @@ def _judged(
     ) as error:  # no schedule is left, or a prefix has no place
         if best is None:
             return Outcome(1, 0, ())
-        inside = any(is_inside(one.schedule) for one in table)
-        return _one("refused", f"{objective}: '{best.schedule}' fits, but: {error}", inside)
+        inside = next((one.schedule for one in table if is_inside(one.schedule)), None)
+        if inside is None:  # none of the blocks that are searched, as the message says
+            return Outcome(1, 0, ())
+        return _one("refused", f"{objective}: '{inside}' fits, but: {error}")
     except LoopschedError as error:
         return _one("error", f"{objective}: {type(error).__name__}: {error}")
     certificate, faults = result.certificate, []
