@@ -259,8 +259,9 @@ def most_live(layers: Sequence[Layer], found: Walk, keeps_input: bool) -> list[i
                 most[at] = max(most[at], now)
                 for c in step.done:
                     hold(at, c, live[at][c] & (later[at] if at or keeps_input else 0))
-        for k in range(channels[n]):
-            hold(n, k, 0)
+                if at == n - 1:
+                    for k in step.made:
+                        hold(n, k, 0)
     return most
 
 

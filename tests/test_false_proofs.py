@@ -155,6 +155,19 @@ def test_bounds_on_a_block_leave_all_bodies_inside() -> None:
     assert searched(problem, caches(44), ("time", "dram_bytes"), given).faults == ()
 
 
+def test_nothing_shared_is_one_item() -> None:
+    """P has to be cut outside the units; with no loop of theirs L1 holds on to what it has."""
+    problem = conv2d(n=1, c=4, k=1, h=1, w=1, r=1, s=1, padding=(1, 0, 0, 0), element_bytes=1)
+    arch = machine(
+        level("L2", "cache", 11, bandwidth_bytes_per_s=2.0),
+        level("L1", "cache", 10, instances=2, unit="SM"),
+        units=2,
+    )
+    given = Constraints(tiles="divisors", extents=(("P", "SM", 1, 1),))
+    assert evaluate(problem, parse_schedule("C:4 P:2", problem), arch).time_s == 10
+    assert searched(problem, arch, ("time",), given).faults == ()
+
+
 def test_a_prefix_against_an_order_is_built_around() -> None:
     """The builder finds no order for a block that has to begin with R, and cuts P, too."""
     problem = conv2d(n=1, c=1, k=1, h=5, w=1, r=3, s=1, stride=(2, 1), element_bytes=1)

@@ -10,6 +10,7 @@ the steps, however they are cut.
 
 Nothing stays from item to item in an instance's own level, so across its outer
 boundary each item's data move at least once; cutting further never moves less.
+Where nothing is shared, all is one item, whatever the loops outside cut.
 """
 
 from __future__ import annotations
@@ -87,9 +88,18 @@ def least_item_s(
             work = work * (way[:, 2] if is_rest else way[:, 0])
         steps += -(-n_items // instances) * work
     seconds = steps * (alone / macs_per_s)
-    if inner_bytes_per_s < float("inf"):
-        seconds = np.maximum(seconds, _moved(limits, chosen) / inner_bytes_per_s)
-    return float(seconds.min())
+    least_s = float(np.maximum(seconds, _moved(limits, chosen) / inner_bytes_per_s).min())
+    if not all(_may_stay_whole(limits, row, units[0]) for row in range(len(problem.dims))):
+        return least_s
+    one = [np.array([[problem.size[dim], 1, 0]]) for dim in problem.dims if dim in spatial]
+    alone_s = max(problem.macs / macs_per_s, int(_moved(limits, one)[0]) / inner_bytes_per_s)
+    return min(least_s, alone_s)
+
+
+def _may_stay_whole(limits: Allowed, row: int, unit: int) -> bool:
+    """Whether a dimension needs no loop of the unit."""
+    outers = limits.extents[row][unit - 1].tolist() if unit else [limits.problem.sizes[row][1]]
+    return any(outer in limits.steps(row, unit, outer) for outer in outers)
 
 
 def _moved(limits: Allowed, chosen: list[Ints]) -> Ints:
