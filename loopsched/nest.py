@@ -127,6 +127,32 @@ class Schedule:
         return tuple(reversed(steps))
 
     @property
+    def listed_steps(self) -> tuple[int, ...]:
+        """Steps, without those that split a unit's list of items into the same items.
+
+        Of neighbours along one dimension in one list, the outer ones step over the whole
+        dimension if their steps are multiples of the inner one's.
+
+        Examples
+        --------
+        >>> Schedule((Loop("M", 8, "SM"), Loop("M", 4, "SM"), Loop("M", 2))).listed_steps
+        (8, 2, 1)
+        """
+        steps = list(self.steps)
+        whole = {loop.dim: loop.extent for loop in reversed(self.loops)}
+        outer: list[int] = []
+        last: tuple[str, str | None] = ("", None)
+        for at, loop in enumerate(self.loops):
+            if steps[at] == loop.extent:
+                continue
+            if loop.level is None or (loop.dim, loop.level) != last:
+                outer, last = [], (loop.dim, loop.level)
+            while outer and steps[outer[-1]] % steps[at] == 0:
+                steps[outer.pop()] = whole[loop.dim]
+            outer.append(at)
+        return tuple(steps)
+
+    @property
     def trips(self) -> tuple[int, ...]:
         """Trip count of each loop over a full tile: extent / step, rounded up."""
         return tuple(

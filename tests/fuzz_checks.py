@@ -337,6 +337,13 @@ def promised(problem: Problem, notation: str, arch: Arch) -> Outcome:
     schedule = parse_schedule(notation, problem)
     score = evaluate(problem, schedule, arch)
     faults = []
+    same = evaluate(problem, oracle.joined(schedule), arch)
+    for level, other in zip(score.levels, same.levels, strict=True):
+        if level.promised_bytes != other.promised_bytes:
+            detail = (
+                f"{level.name}: {level.promised_bytes}, of the same list {other.promised_bytes}"
+            )
+            faults.append(Fault("promise", detail))
     for sees in ("all", "misses"):
         counts = simulate(problem, schedule, arch=arch, sees=sees)  # type: ignore[arg-type]
         for level, truth in zip(score.levels, counts.levels, strict=True):

@@ -270,6 +270,22 @@ def item_lists(problem: Problem, schedule: Schedule, unit: str) -> list[list[Ite
     ]
 
 
+def joined(schedule: Schedule) -> Schedule:
+    """Leave out loops of a list that split a dimension where their neighbour further out could."""
+    loops = [loop for loop, trip in zip(schedule.loops, schedule.trips, strict=True) if trip > 1]
+    steps = Schedule(tuple(loops)).steps
+    for at in range(len(loops) - 1):
+        for end in range(at + 1, len(loops)):
+            run = loops[at : end + 1]
+            if not all(
+                loop.level and (loop.dim, loop.level) == (run[0].dim, run[0].level) for loop in run
+            ):
+                break
+            if all(step % steps[end] == 0 for step in steps[at:end]):
+                return joined(Schedule((*loops[: at + 1], *loops[end + 1 :])))
+    return Schedule(tuple(loops))
+
+
 def waves(items: Sequence[Item], n: int) -> list[list[Item]]:
     """Cut a list of items into waves of ``n``."""
     return [list(items[i : i + n]) for i in range(0, len(items), n)]

@@ -1,7 +1,6 @@
 """Schedules that beat what was once called proven, and figures that a simulation exceeded.
 
 Each was found by hand or by `benchmarks/soak.py`; its class is fuzzed by `test_fuzz.py`.
-A test marked ``xfail`` shows a fault that is known and not yet mended.
 """
 
 from __future__ import annotations
@@ -177,7 +176,6 @@ def test_a_prefix_against_an_order_is_built_around() -> None:
         assert str(search(problem, arch, constraints=given).schedule).startswith("R:3 R:2")
 
 
-@pytest.mark.xfail(strict=True, reason="found by the soak, not mended yet")
 def test_a_prefix_may_lie_in_a_later_block() -> None:
     """Nothing has to be cut around L2: M:4 and K:3 are loops around L1, then."""
     given = Constraints(extents=(("K", "L2", 3, 2**62),), prefix="M:4 K:3")
@@ -185,7 +183,6 @@ def test_a_prefix_may_lie_in_a_later_block() -> None:
     assert searched(gemm(m=4, n=2, k=3), arch, ("dram_bytes",), given).faults == ()
 
 
-@pytest.mark.xfail(strict=True, reason="found by the soak, not mended yet")
 def test_a_list_cut_in_two_is_the_same_list() -> None:
     """Both run the same items in the same order; the promise of one is 54, of the other 36."""
     problem = gemm(m=1, n=5, k=2).with_element_bytes({"A": 1, "B": 2, "C": 2})
@@ -242,7 +239,6 @@ def test_a_cache_behind_a_cache_stays_below_its_bracket() -> None:
     assert promised(problem, "K:2 M:3 N:3 N:2 M:2", caches(20, 12)).faults == ()
 
 
-@pytest.mark.xfail(strict=True, reason="found by the soak, not mended yet")
 def test_late_writes_of_a_cache_inside_count() -> None:
     """L1 writes back late, L2 passes that on, and L3 no longer holds what is written: 68 < 72."""
     waiting = machine(

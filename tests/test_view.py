@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 
 import oracle
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from strategies import problems, schedules
 
@@ -85,10 +85,12 @@ def test_a_wave_touches_what_its_items_touch(data: st.DataObject, n: int) -> Non
     problem = data.draw(problems())
     schedule = data.draw(schedules(problem, units=("SM",), max_blocks=2))
     view = view_of(problem, schedule, instances={"SM": n})
+    one_list = oracle.joined(schedule)
+    assume(any(loop.is_spatial for loop in one_list.loops))
     waves = [
         oracle.touched(problem, [point for item in wave for point in item.points])
-        for items in oracle.item_lists(problem, schedule, "SM")
-        for wave in oracle.aligned_waves(schedule, items, n)
+        for items in oracle.item_lists(problem, one_list, "SM")
+        for wave in oracle.aligned_waves(one_list, items, n)
     ]
     last = max(i for i, loop in enumerate(schedule.loops) if loop.is_spatial)
     upto = sum(cut.position <= last for cut in view.cuts)

@@ -279,7 +279,7 @@ def lru_traffic(
 def _closed_visits(
     view: View, room: Room, fit: int | None, asked: Asked | None = None
 ) -> dict[str, int]:
-    visits = promised_visits(view, room, fit, asked.anew if asked else None)
+    visits = promised_visits(view, room, fit, asked)
     is_whole = fit is not None and fit <= view.boundary
     is_merged = fit is None and any(cut.is_parallel for cut in view.cuts)
     if is_merged or not (is_whole or view.is_aligned):
@@ -311,7 +311,7 @@ def _raised(
 
     high = _replayed(view, room, PROMISE_EFFORT, asked, visits)
     if len(high) < len(visits) or not is_within(high, visits):
-        alone = _each_alone(view, room, asked.anew if asked else None)
+        alone = _each_alone(view, room, asked)
         high = {name: min(count, high.get(name, count)) for name, count in alone.items()}
     return {name: max(count, high[name]) for name, count in visits.items()}
 
@@ -337,13 +337,13 @@ def _replayed(
 
 
 def promised_visits(
-    view: View, room: Room, fit: int | None = None, anew: Mapping[str, int] | None = None
+    view: View, room: Room, fit: int | None = None, asked: Asked | None = None
 ) -> dict[str, int]:
     """Count the elements that a cache brings in at most, waves ending with whole iterations."""
     fit = fit_cut(view, room) if fit is None else fit
     if fit is None:  # nothing is ever reused for certain
         return {t.name: view.visits_elems(t, len(view.cuts)) for t in room.held(view.problem)}
-    return guaranteed_visits(view, room, fit, anew)
+    return guaranteed_visits(view, room, fit, asked)
 
 
 def _traffic(
@@ -399,7 +399,7 @@ def _cache_visits(
     }
 
 
-def _each_alone(view: View, room: Room, anew: Mapping[str, int] | None) -> dict[str, int]:
+def _each_alone(view: View, room: Room, asked: Asked | None) -> dict[str, int]:
     """Bound what instances in lock-step bring in, each in its share of the room.
 
     Between two uses of an element by one instance, the others go through steps
@@ -408,4 +408,4 @@ def _each_alone(view: View, room: Room, anew: Mapping[str, int] | None) -> dict[
     units = frozenset(loop.level for loop in view.inner_loops if loop.level is not None)
     alone = view_of(view.problem, view.schedule, own_units=units | view.own_units)
     n = math.prod(max(1, view.instances.get(unit, 1)) for unit in units)
-    return promised_visits(alone, room.divided(n), anew=anew)
+    return promised_visits(alone, room.divided(n), asked=asked)

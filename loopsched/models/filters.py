@@ -9,11 +9,12 @@ hold has come in between, or because it is touched for the first time.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from loopsched.arch import Level
-from loopsched.models.reuse import certain_cuts, fit_cut, fit_position, run_outside
+from loopsched.models.reuse import Item, certain_cuts, fit_cut, fit_position, run_outside
 from loopsched.models.traffic import Promise, Room
 from loopsched.models.view import View
 from loopsched.problem import Tensor
@@ -39,6 +40,11 @@ class Asked:
     late : int
         Loop position of regions at whose end all sums have been written back; within
         smaller ones, those of earlier bodies may still come.
+    waiting : tuple of (bytes, units)
+        What one instance of each level inside that writes back late can hold of sums, and
+        the units that have such a level.
+    cold : tuple of int
+        Loop positions of the items that levels inside start cold.
     whole : int
         Loop position of the tiles that scratchpads inside load at once: within
         smaller regions, more than their own data comes in.
@@ -49,6 +55,8 @@ class Asked:
     once: Mapping[str, int]
     late: int
     whole: int
+    waiting: tuple[tuple[int, frozenset[str]], ...] = ()
+    cold: tuple[int, ...] = ()
 
     @property
     def is_filtered(self) -> bool:
@@ -57,12 +65,29 @@ class Asked:
 
     def inmost(self, view: View) -> dict[str, int]:
         """Find the loop position for each tensor inside which no body tells what is brought in."""
-        output = view.problem.output
-        late = self.late
-        if late < ALWAYS:  # sums of earlier bodies come back only where bodies part them
-            apart = (c.position for c in view.cuts if c.dim in view.indexed[output])
-            late = min((at for at in apart if at >= late), default=ALWAYS - 1)
+        late = self._parted(view)
         return {name: min(at, late) for name, at in self.anew.items()}
+
+    def _parted(self, view: View) -> int:
+        """Find the loop position inside which sums of earlier bodies may come."""
+        if self.late == ALWAYS:
+            return ALWAYS
+        output = view.indexed[view.problem.output]  # only where bodies part them
+        apart = (c.position for c in view.cuts if c.dim in output and c.position >= self.late)
+        return min(apart, default=ALWAYS - 1)
+
+    def item(self, view: View, position: int) -> Item:
+        """Find the item that a region is in, and what is written back at its end."""
+        start = max((at for at in self.cold if at < position), default=0)
+        if position <= self._parted(view):
+            return Item(start, 0)
+        busy = {loop.level for loop in view.inner_loops}
+        waiting = sum(
+            size * math.prod(view.instances.get(unit, 1) for unit in units & busy)
+            for size, units in self.waiting
+        )
+        sums = view.footprint_bytes(view.problem.output_tensor, view.n_cuts(self.late))
+        return Item(start, min(waiting, sums))
 
     def most(self, view: View, tensor: Tensor) -> int:
         """Bound the elements that a cache brings in, if it holds one body: what is asked for.
@@ -99,10 +124,12 @@ def asked_through(
         moved = part.write_bytes if is_output else part.read_bytes
         visits[tensor.name] = moved // tensor.element_bytes
     held = room.held(problem)
+    item = fit_position(view, view.boundary)
+    cold = (*asked.cold, item) if view.boundary else asked.cold
     once = dict(asked.once)
     for tensor in held:
         is_once = visits[tensor.name] == view.visits_elems(tensor, view.boundary)
-        once[tensor.name] = fit_position(view, view.boundary) if is_once else ALWAYS
+        once[tensor.name] = item if is_once else ALWAYS
     if level.kind == "scratchpad":
         fit = fit_cut(view, room, 2 if level.double_buffered else 1) or 0
         whole = min(whole, _position(view, fit))
@@ -110,14 +137,17 @@ def asked_through(
             run = run_outside(view, tensor, fit)
             upto = run.stop - (1 if run.slide and level.halo_reuse else 0)
             anew[tensor.name] = _position(view, upto)
-        return Asked(visits, anew, once, asked.late, whole)
+        return Asked(visits, anew, once, asked.late, whole, asked.waiting, cold)
     deepest = min((asked.anew[tensor.name] for tensor in held), default=ALWAYS)
     for tensor in held:
         if not (through and tensor.name == problem.output):
             anew[tensor.name] = _asks_anew(view, room, tensor, deepest)
     keeps_sums = problem.output_tensor in held and not through
-    late = min(asked.late, fit_position(view, view.boundary)) if keeps_sums else asked.late
-    return Asked(visits, anew, once, late, whole)
+    if not keeps_sums:
+        return Asked(visits, anew, once, asked.late, whole, asked.waiting, cold)
+    size = dict(room.own_bytes).get(problem.output, room.shared_bytes)
+    waiting = (*asked.waiting, (size, view.own_units))
+    return Asked(visits, anew, once, min(asked.late, item), whole, waiting, cold)
 
 
 def _asks_anew(view: View, room: Room, tensor: Tensor, deepest: int) -> int:

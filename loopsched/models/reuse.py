@@ -22,11 +22,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from loopsched.footprint import axis_count, is_clipped, reach, segment_lengths, tensor_bytes
 from loopsched.models.traffic import Room
 from loopsched.models.view import Cut, View
 from loopsched.problem import Axis, Problem, Tensor
+
+if TYPE_CHECKING:
+    from loopsched.models.filters import Asked
 
 
 def fit_cut(view: View, room: Room, copies: int = 1) -> int | None:
@@ -77,11 +81,11 @@ class Run:
     slide: Cut | None
 
 
-def run_outside(view: View, tensor: Tensor, upto: int) -> Run:
-    """Find the run of cuts outside a body that do not index a tensor."""
+def run_outside(view: View, tensor: Tensor, upto: int, start: int = 0) -> Run:
+    """Find the run of cuts outside a body that do not index a tensor, from loop ``start`` on."""
     inner: list[Cut] = []
     indexed = view.indexed[tensor.name]
-    while upto > view.boundary:
+    while upto > view.boundary and view.cuts[upto - 1].position >= start:
         cut = view.cuts[upto - 1]
         if not cut.is_parallel:
             if cut.dim in indexed:
@@ -107,11 +111,11 @@ def steady_visits(view: View, tensor: Tensor, upto: int, *, slides: bool) -> int
 
 
 def guaranteed_visits(
-    view: View, room: Room, fit: int, anew: Mapping[str, int] | None = None
+    view: View, room: Room, fit: int, asked: Asked | None = None
 ) -> dict[str, int]:
     """Take the best body: fewest bytes in all, with only guaranteed reuse.
 
-    A body inside the loop positions ``anew`` may ask for nothing that an earlier one
+    A body inside the loop positions ``asked.anew`` may ask for nothing that an earlier one
     asked for: only what stays until its last use is kept (`loopsched.models.filters`).
     """
     tensors = room.held(view.problem)
@@ -120,10 +124,11 @@ def guaranteed_visits(
     least = 0
     for upto in range(fit, len(view.cuts) + 1):
         position = fit_position(view, upto)
+        item = asked.item(view, position) if asked else WHOLE
         visits = {
-            t.name: _lasting_at(view, room, t, upto)
-            if anew is not None and position > anew[t.name]
-            else _guaranteed_at(view, room, t, upto)
+            t.name: _lasting_at(view, room, t, upto, item)
+            if asked is not None and position > asked.anew[t.name]
+            else _guaranteed_at(view, room, t, upto, item)
             for t in tensors
         }
         total = sum(weight[name] * count for name, count in visits.items())
@@ -135,40 +140,71 @@ def guaranteed_visits(
     return best or {}
 
 
-def _guaranteed_at(view: View, room: Room, tensor: Tensor, upto: int) -> int:
-    key = ("guaranteed", tensor.name, upto, room.shared_bytes, room.own_bytes)
+class Item(NamedTuple):
+    """What a body is inside of: the levels further in start cold where it begins.
+
+    Parameters
+    ----------
+    start : int
+        Loop position.
+    late_bytes : int
+        Sums of earlier bodies that are written back where it ends.
+    """
+
+    start: int
+    late_bytes: int
+
+
+WHOLE = Item(0, 0)
+"""The whole nest."""
+
+
+def _guaranteed_at(view: View, room: Room, tensor: Tensor, upto: int, item: Item) -> int:
+    key = ("guaranteed", tensor.name, upto, room.shared_bytes, room.own_bytes, item)
     if key not in view.known:
-        view.known[key] = _new_guaranteed_at(view, room, tensor, upto)
+        view.known[key] = _new_guaranteed_at(view, room, tensor, upto, item)
     return view.known[key]
 
 
-def _new_guaranteed_at(view: View, room: Room, tensor: Tensor, upto: int) -> int:
+def _new_guaranteed_at(view: View, room: Room, tensor: Tensor, upto: int, item: Item) -> int:
     run = run_outside(view, tensor, upto)
-    if run.slide and is_gapless(view, tensor, run.slide, upto):
-        window = window_bytes(view, room, upto, (*run.inner, run.slide))
-        if room.fits(window):
+    slide = run.slide
+    if slide and is_gapless(view, tensor, slide, upto):
+        between = (*run.inner, slide)
+        if _stays(view, room, upto, between, item):
             # Windows side by side run into each other's stretches at another time.
-            return view.visits_elems(tensor, run.stop - 1, apart=run.slide.dim)
-    if not run.inner or room.fits(window_bytes(view, room, upto, run.inner)):
+            return view.visits_elems(tensor, run.stop - 1, apart=slide.dim)
+    if not run.inner or _stays(view, room, upto, run.inner, item):
         return view.visits_elems(tensor, run.stop)
     return view.visits_elems(tensor, upto)
 
 
-def _lasting_at(view: View, room: Room, tensor: Tensor, upto: int) -> int:
+def _lasting_at(view: View, room: Room, tensor: Tensor, upto: int, item: Item) -> int:
     """Grant the reuse that holds whatever the levels inside keep.
 
-    That of a run of equal bodies, in each of which they ask for the same or for nothing;
-    of a window's halo if all bodies that touch an element fit together.
+    That of a run of equal bodies of an item, in each of which they ask for the same or for
+    nothing; of a window's halo if all bodies that touch an element fit together.
     """
-    run = run_outside(view, tensor, upto)
+    run = run_outside(view, tensor, upto, item.start)
     is_steady = bool(run.inner) and _is_steady(view, run.inner)
-    if is_steady and room.fits(window_bytes(view, room, upto, run.inner)):
+    if is_steady and _stays(view, room, upto, run.inner, item):
         return view.visits_elems(tensor, run.stop)
+    run = run_outside(view, tensor, upto)
     if run.slide and not run.inner and is_gapless(view, tensor, run.slide, upto):
         many = _n_touching(view, tensor, run.slide, upto)
-        if room.fits(window_bytes(view, room, upto, (run.slide,), many)):
+        if _stays(view, room, upto, (run.slide,), item, many):
             return view.visits_elems(tensor, run.stop - 1, apart=run.slide.dim)
     return view.visits_elems(tensor, upto)
+
+
+def _stays(
+    view: View, room: Room, upto: int, between: tuple[Cut, ...], item: Item, many: int = 2
+) -> bool:
+    """Whether consecutive bodies fit together, and the sums that come where an item ends."""
+    window = window_bytes(view, room, upto, between, many)
+    if view.problem.output in window and between[-1].position < item.start:
+        window[view.problem.output] += item.late_bytes
+    return room.fits(window)
 
 
 def _is_steady(view: View, run: tuple[Cut, ...]) -> bool:

@@ -386,7 +386,9 @@ def view_of(
             run.clear()
 
     unit = ""
-    for position, (loop, step) in enumerate(zip(schedule.loops, schedule.steps, strict=True)):
+    for position, (loop, step) in enumerate(
+        zip(schedule.loops, schedule.listed_steps, strict=True)
+    ):
         inner = loop.level is not None and loop.level not in own_units
         if run and (not inner or loop.level != unit):
             close_run()
@@ -413,7 +415,9 @@ def _split(
     size = dict(problem.size)
     inner: list[InnerLoop] = []
     group = 0
-    for position, (loop, step) in enumerate(zip(schedule.loops, schedule.steps, strict=True)):
+    for position, (loop, step) in enumerate(
+        zip(schedule.loops, schedule.listed_steps, strict=True)
+    ):
         if position and loop.level != levels[position - 1]:
             group += 1
         if step >= size[loop.dim]:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 MAX_LISTED = 2**24
+_NONE_LEFT = "no schedule of at most one loop per dimension and block is left"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +132,9 @@ class Allowed:
 def _allowed(space: Space) -> Allowed:
     problem, constraints = space.problem, space.constraints
     prefix = _prefix(problem, constraints.prefix)
-    where = _place_prefix(space, prefix)
+    where = space.prefix_at
+    if where is None:
+        where = next(_placements(space, prefix))
     last = max(where, default=-1)
     inside = dict(inside_of(problem, constraints.before))
     places = []
@@ -275,38 +278,71 @@ def _prefix(problem: Problem, text: str) -> tuple[Loop, ...]:
     return tuple(kept)
 
 
-def _place_prefix(space: Space, prefix: tuple[Loop, ...]) -> tuple[int, ...]:
-    """Find the blocks of the prefix's loops: the outermost in which they have room.
+def parts(space: Space) -> tuple[Space, ...]:
+    """List a space once for each way to put the prefix's loops into blocks, if any is left of it.
+
+    Examples
+    --------
+    >>> from loopsched import buffer_arch, gemm
+    >>> from loopsched.scheduler import Constraints, space_of
+    >>> whole = Constraints(extents=(("K", "buffer", 8, 8),), prefix="M:8 K:8")
+    >>> found = parts(space_of(gemm(m=8, n=8, k=8), buffer_arch(capacity_bytes=64), whole))
+    >>> [part.prefix_at for part in found]
+    [(0, 1)]
+    """
+    if space.prefix_at is not None or not space.constraints.prefix.strip():
+        found = [space]
+    else:
+        prefix = _prefix(space.problem, space.constraints.prefix)
+        found = [replace(space, prefix_at=where) for where in _placements(space, prefix)]
+    return tuple(part for part in found if not allowed(part).is_empty)
+
+
+def _placements(space: Space, prefix: tuple[Loop, ...]) -> Iterator[tuple[int, ...]]:
+    """List the blocks of the prefix's loops, each loop as far out as it has room first.
 
     Moving a loop to an outer block, before all loops that are not of the
-    prefix, changes no schedule; so nothing is lost.
+    prefix, changes no schedule; so a loop is put further in only where its
+    extent inside a block is bounded.
     """
     inside = dict(inside_of(space.problem, space.constraints.before))
     units = [slot.unit for slot in space.slots] + [None]
     dims = [slot.dims for slot in space.slots] + [space.problem.dims]
-    where: list[int] = []
-    at = 0
-    block: list[str] = []
-    for number, loop in enumerate(prefix, start=1):
-        while at < len(units) and (
-            units[at] != loop.level
-            or loop.dim not in dims[at]
-            or loop.dim in block
-            or any(outer in inside[loop.dim] for outer in block)
-        ):
-            at, block = at + 1, []
-        if at == len(units):
-            names = " ".join(slot.name for slot in space.slots)
-            kept = ", ".join(" before ".join(pair) for pair in space.constraints.before)
-            raise ConstraintError(
-                f"constraint prefix: loop {number} '{loop}' finds no block of the space: the "
-                f"blocks are {names}, each dimension at most once in each"
-                + (f", spatial dims {' '.join(space.spatial)}" if space.spatial else "")
-                + (f", in each {kept}" if kept else "")
-            )
-        where.append(at)
-        block.append(loop.dim)
-    return tuple(where)
+    bounded = {(dim, block) for dim, block, _, _ in space.constraints.extents}
+    deepest = 0
+
+    def put(where: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+        nonlocal deepest
+        deepest = max(deepest, len(where))
+        if len(where) == len(prefix):
+            yield where
+            return
+        loop, last = prefix[len(where)], where[-1] if where else 0
+        block = [prefix[at].dim for at, slot in enumerate(where) if slot == last]
+        is_put = is_bounded = False
+        for at in range(last, len(units)):
+            fits = units[at] == loop.level and loop.dim in dims[at] and loop.dim not in block
+            if fits and not any(outer in inside[loop.dim] for outer in block):
+                if is_bounded or not is_put:
+                    yield from put((*where, at))
+                is_put = True
+            block = []
+            name = space.slots[at].name if at < len(space.slots) else ""
+            is_bounded |= is_put and (loop.dim, name) in bounded
+
+    found = False
+    for where in put(()):
+        found = True
+        yield where
+    if not found:
+        names = " ".join(slot.name for slot in space.slots)
+        kept = ", ".join(" before ".join(pair) for pair in space.constraints.before)
+        raise ConstraintError(
+            f"constraint prefix: loop {deepest + 1} '{prefix[deepest]}' finds no block of the "
+            f"space: the blocks are {names}, each dimension at most once in each"
+            + (f", spatial dims {' '.join(space.spatial)}" if space.spatial else "")
+            + (f", in each {kept}" if kept else "")
+        )
 
 
 def _held_by_prefix(
@@ -348,7 +384,7 @@ def check(space: Space) -> None:
     faults = [*_faults(space)]
     if not faults:
         try:
-            _place_prefix(space, _prefix(space.problem, space.constraints.prefix))
+            next(_placements(space, _prefix(space.problem, space.constraints.prefix)))
         except ConstraintError as error:
             faults += error.problems
     if faults:
@@ -402,7 +438,7 @@ def check_not_empty(space: Space) -> None:
     for words, others in reversed(parts):
         if not _is_empty(_under(space, others)):
             raise EmptySpaceError(
-                f"problem '{space.problem.name}': no schedule is left; {words} took the last "
+                f"problem '{space.problem.name}': {_NONE_LEFT}; {words} took the last "
                 "ones: drop or widen it"
             )
     blamed = []
@@ -410,7 +446,7 @@ def check_not_empty(space: Space) -> None:
         words, left = list(left.parts())[-1]
         blamed.append(words)
     raise EmptySpaceError(
-        f"problem '{space.problem.name}': no schedule is left; none of the constraints alone is "
+        f"problem '{space.problem.name}': {_NONE_LEFT}; none of the constraints alone is "
         f"to blame, but without {' and '.join(blamed)} there are some"
     )
 
@@ -423,7 +459,7 @@ def _under(space: Space, constraints: Constraints) -> Space:
 
 def _is_empty(space: Space) -> bool:
     try:
-        return allowed(space).is_empty
+        return not parts(space)
     except ConstraintError:  # a prefix that needs what has been taken away
         return True
 

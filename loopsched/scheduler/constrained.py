@@ -26,6 +26,7 @@ from loopsched.scheduler.allowed import (
     Place,
     allowed,
     check_not_empty,
+    parts,
     regular_extents,
 )
 from loopsched.scheduler.body import Body, ClassRows, best_body, class_rows
@@ -97,23 +98,26 @@ def constrained_search(
     ('M:8 K:8 N:8 M:4 K:2 N:2', 1, True)
     """
     check_not_empty(space)
-    limits = allowed(space)
     watch = watch or Watch(Budget().of_exact())
     found = Ranking(space, objective, value, top, watch)
-    builder = Builder(limits, found)
+    builders = [Builder(allowed(part), found) for part in parts(space)]
     is_complete, floor = False, 0.0
     with watch.stopping():
         if space.size() <= MAX_SCORED:
-            for choice in every_choice(limits):
-                found.add(limits.schedule(choice))
+            for limits in (builder.limits for builder in builders):
+                for choice in every_choice(limits):
+                    found.add(limits.schedule(choice))
             is_complete = True
         else:
             floor = free_bound(space, objective, value, watch)
-            floor = max(floor, builder.floor())
-            builder.climb(floor)
+            floor = max(floor, min(builder.floor() for builder in builders))
+            for builder in builders:
+                builder.climb(floor)
     if not found.best and not is_complete:  # ended before anything was scored
+        limits = builders[0].limits
         found.add(limits.schedule(next(every_choice(limits))))
-    return found.result("exact", floor=floor, is_complete=is_complete, nodes=builder.nodes)
+    nodes = sum(builder.nodes for builder in builders)
+    return found.result("exact", floor=floor, is_complete=is_complete, nodes=nodes)
 
 
 @dataclass(frozen=True)

@@ -514,7 +514,7 @@ class Searcher:
                 samples = found.n_scored + (MAX_POLISH if number else 2 * MAX_POLISH)
                 climb_from(found, limits, start.choice, rng, samples, floor)
             if found.least > floor * NEAR:
-                climb(found, limits, Random(0), found.n_scored + 2 * MAX_POLISH)
+                climb(found, Random(0), found.n_scored + 2 * MAX_POLISH)
         finally:  # also where the budget ends it
             self.nodes += found.n_scored
             for _, _, schedule, evaluation in found.best:

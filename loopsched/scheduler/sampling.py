@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Literal
 
 from loopsched.errors import ConstraintError, nearest
-from loopsched.scheduler.allowed import Allowed, Choice, allowed, check_not_empty
+from loopsched.scheduler.allowed import Allowed, Choice, allowed, check_not_empty, parts
 from loopsched.scheduler.counting import counter, every_choice
 from loopsched.scheduler.effort import Watch
 from loopsched.scheduler.ranking import Rank, Ranking, free_bound
@@ -75,19 +76,19 @@ def sampled_search(
     check_not_empty(space)
     watch = watch or Watch()
     found = Ranking(space, objective, value, top, watch)
-    limits = allowed(space)
     is_complete = False
     if strategy == "exhaustive":
         _check_size(space)
     with watch.stopping():
         if strategy == "exhaustive":
-            for choice in every_choice(limits):
-                found.add(limits.schedule(choice))
+            for limits in map(allowed, parts(space)):
+                for choice in every_choice(limits):
+                    found.add(limits.schedule(choice))
             is_complete = True
         elif strategy == "random":
-            _draw(found, limits, random.Random(seed), samples)
+            _draw(found, random.Random(seed), samples)
         else:
-            climb(found, limits, random.Random(seed), samples)
+            climb(found, random.Random(seed), samples)
     if watch.why == "interrupt" and not found.best:
         raise KeyboardInterrupt
     floor = 0.0 if is_complete or watch.is_over else free_bound(space, objective, value, watch)
@@ -103,17 +104,30 @@ def _check_size(space: Space) -> None:
         )
 
 
-def _draw(found: Ranking, limits: Allowed, rng: random.Random, samples: int) -> None:
-    counted = counter(limits.space)
+def _draw(found: Ranking, rng: random.Random, samples: int) -> None:
+    drawn = _drawn(found.space, rng)
     for _ in range(samples):
-        found.add(limits.schedule(counted.draw(rng)))
+        limits, choice = next(drawn)
+        found.add(limits.schedule(choice))
 
 
-def climb(found: Ranking, limits: Allowed, rng: random.Random, samples: int) -> None:
+def _drawn(space: Space, rng: random.Random) -> Iterator[tuple[Allowed, Choice]]:
+    """Draw schedules, each as likely as any other."""
+    counted = [counter(part) for part in parts(space)]
+    sizes = [each.size for each in counted]
+    while True:
+        one = counted[0]
+        if len(counted) > 1:
+            mark = rng.randrange(sum(sizes))
+            one = next(o for o, end in zip(counted, accumulate(sizes), strict=True) if mark < end)
+        yield one.limits, one.draw(rng)
+
+
+def climb(found: Ranking, rng: random.Random, samples: int) -> None:
     """Climb from random starts until ``samples`` are scored."""
-    counted = counter(limits.space)
+    drawn = _drawn(found.space, rng)
     while found.n_scored < samples:
-        start = counted.draw(rng)
+        limits, start = next(drawn)
         climb_from(found, limits, start, rng, samples)
 
 

@@ -43,12 +43,15 @@ class Space:
     constraints : Constraints
     slots : tuple of BlockSlot
         Blocks, outermost first; one more, without a name, covers the rest.
+    prefix_at : tuple of int or None
+        The blocks in which the loops of the prefix stand; None: any.
     """
 
     problem: Problem
     arch: Arch
     constraints: Constraints
     slots: tuple[BlockSlot, ...]
+    prefix_at: tuple[int, ...] | None = None
 
     @property
     def spatial(self) -> tuple[str, ...]:
@@ -59,9 +62,10 @@ class Space:
     def size(self) -> int:
         """Count the schedules: every choice of extents and orders, once."""
         if not self.constraints.is_free:
+            from loopsched.scheduler.allowed import parts
             from loopsched.scheduler.counting import counter
 
-            return counter(self).size
+            return sum(counter(part).size for part in parts(self))
         sizes = tuple(
             (size, tuple(dim in slot.dims for slot in self.slots))
             for dim, size in self.problem.sizes

@@ -92,7 +92,7 @@ def slid_on(axis: Axis, sizes: Chain, chains: tuple[Chain, ...], at: int) -> int
 def groups_of(schedule: Schedule, units: dict[str, int]) -> list[Group]:
     """Join adjacent spatial loops of a unit into one list of items; loops with their steps."""
     found: list[Group] = []
-    for loop, step in zip(schedule.loops, schedule.steps, strict=True):
+    for loop, step in zip(schedule.loops, schedule.listed_steps, strict=True):
         if loop.level and found and found[-1][0] == loop.level:
             found[-1] = (loop.level, (*found[-1][1], (loop.dim, step)))
         else:

@@ -22,7 +22,7 @@ function lruTraffic(view, room, asked) {
 }
 
 function closedVisits(view, room, fit, asked) {
-  const visits = promisedVisits(view, room, fit, asked && asked.anew);
+  const visits = promisedVisits(view, room, fit, asked);
   const isWhole = fit !== null && fit <= view.boundary;
   const isMerged = fit === null && view.cuts.some((cut) => cut.isParallel);
   if (!isMerged && (isWhole || view.isAligned)) return visits;
@@ -48,7 +48,7 @@ function filtered(view, room, fit, visits, asked) {
 function raised(view, room, visits, asked) {
   let high = replayed(view, room, PROMISE_EFFORT, asked, visits);
   if (high.includes(null) || !isWithin(high, visits)) {
-    high = eachAlone(view, room, asked && asked.anew).map((count, i) =>
+    high = eachAlone(view, room, asked).map((count, i) =>
       high[i] === null ? count : bigSmaller(count, high[i])
     );
   }
@@ -71,24 +71,24 @@ function replayed(view, room, effort, asked, enough = null) {
 }
 
 /** Elements that a cache brings in at most, waves ending with whole iterations. */
-function promisedVisits(view, room, fit, anew) {
+function promisedVisits(view, room, fit, asked) {
   const found = fit === null ? fitCut(view, room) : fit;
   if (found === null) {
     // Nothing is ever reused for certain.
     return room.held.map((tensor) => view.visitsElems(tensor, view.cuts.length));
   }
-  return guaranteedVisits(view, room, found, anew);
+  return guaranteedVisits(view, room, found, asked);
 }
 
 /** Bound what instances in lock-step bring in, each in its share of the room. */
-function eachAlone(view, room, anew) {
+function eachAlone(view, room, asked) {
   const units = new Set();
   for (const loop of view.innerLoops) if (loop.level !== null) units.add(loop.level);
   const own = new Set([...units, ...view.ownUnits]);
   const alone = viewOf(view.problem, view.schedule, new Map(), own);
   let n = 1n;
   for (const unit of units) n *= BigInt(Math.max(1, instancesOf(view.instances, unit)));
-  return promisedVisits(alone, divided(room, n), null, anew);
+  return promisedVisits(alone, divided(room, n), null, asked);
 }
 
 /** Promised reads and writes by tensor number, the fit and the working set. */

@@ -1,11 +1,12 @@
 // What a cache is asked for through the levels inside it.
 //
-// Asked is { visits, anew, once, late, whole }: by tensor number, the elements asked for at most
+// Asked is { visits, anew, once, late, whole, waiting, cold }: by tensor number, the elements asked for at most
 // (BigInt), and the loop position from which outward every visit to a region asks for all
 // of the tensor's elements in it; the position of regions that ask for each at most once;
 // the position of regions at whose end all sums have been written back;
-// and the position of the tiles that scratchpads load at
-// once. Infinity: further inward than any loop.
+// the position of the tiles that scratchpads load at once; what an instance of each level
+// that writes back late can hold of sums, and the units that have such a level; and the
+// positions of items that levels start cold. Infinity: further inward than any loop.
 
 function isFiltered(asked) {
   return asked.whole < Infinity || asked.late < Infinity || asked.anew.some((at) => at < Infinity);
@@ -13,14 +14,34 @@ function isFiltered(asked) {
 
 /** The loop position for each tensor inside which no body tells what is brought in. */
 function inmostOf(asked, view) {
-  let { late } = asked;
-  if (late < Infinity) {
-    // Sums of earlier bodies come back only where bodies part them.
-    const output = view.problem.tensors.find((tensor) => tensor.isOutput);
-    const apart = view.cuts.filter((cut) => output.indexed[cut.dim] && cut.position >= late);
-    late = apart.length ? Math.min(...apart.map((cut) => cut.position)) : Number.MAX_SAFE_INTEGER;
-  }
+  const late = partedAt(asked, view);
   return asked.anew.map((at) => Math.min(at, late));
+}
+
+/** The loop position inside which sums of earlier bodies may come: bodies part them there. */
+function partedAt({ late }, view) {
+  if (late === Infinity) return late;
+  const { indexed } = view.problem.tensors.find((tensor) => tensor.isOutput);
+  const apart = view.cuts.filter((cut) => indexed[cut.dim] && cut.position >= late);
+  return Math.min(Number.MAX_SAFE_INTEGER, ...apart.map((cut) => cut.position));
+}
+
+/** The item that a region is in, where what is inside starts cold, and what its end writes. */
+function itemOf(asked, view, position) {
+  const start = Math.max(0, ...asked.cold.filter((at) => at < position));
+  if (position <= partedAt(asked, view)) return { start, lateBytes: 0n };
+  const busy = new Set(view.innerLoops.map((loop) => loop.level));
+  let waiting = 0n;
+  for (const { size, units } of asked.waiting) {
+    let bytes = size;
+    for (const unit of units) {
+      if (busy.has(unit)) bytes *= BigInt(instancesOf(view.instances, unit));
+    }
+    waiting += bytes;
+  }
+  const output = view.problem.tensors.find((tensor) => tensor.isOutput);
+  const outside = view.cuts.filter((cut) => cut.position < asked.late).length;
+  return { start, lateBytes: bigSmaller(waiting, view.footprintBytes(output, outside)) };
 }
 
 /** What is asked of a level that has none inside. */
@@ -28,7 +49,8 @@ function askedOfAll(view) {
   const { tensors } = view.problem;
   const visits = tensors.map((tensor) => view.visitsElems(tensor, view.cuts.length));
   const always = tensors.map(() => Infinity);
-  return { visits, anew: always, once: always, late: Infinity, whole: Infinity };
+  const never = { late: Infinity, whole: Infinity, waiting: [], cold: [] };
+  return { visits, anew: always, once: always, ...never };
 }
 
 /** Bound the elements that a cache brings in, if it holds one body: what is asked for. */
@@ -48,9 +70,11 @@ function askedThrough(view, room, level, asked, found) {
   });
   const anew = [...asked.anew];
   const once = [...asked.once];
+  const item = fitPosition(view, view.boundary);
+  const cold = view.boundary ? [...asked.cold, item] : asked.cold;
   for (const tensor of room.held) {
     const isOnce = visits[tensor.number] === view.visitsElems(tensor, view.boundary);
-    once[tensor.number] = isOnce ? fitPosition(view, view.boundary) : Infinity;
+    once[tensor.number] = isOnce ? item : Infinity;
   }
   if (level.kind === "scratchpad") {
     const fit = fitCut(view, room, level.isDoubleBuffered ? 2n : 1n) || 0;
@@ -59,16 +83,20 @@ function askedThrough(view, room, level, asked, found) {
       const upto = run.stop - (run.slide && level.hasHaloReuse ? 1 : 0);
       anew[tensor.number] = innermostPosition(view, upto);
     }
-    return { visits, anew, once, late: asked.late, whole: Math.min(asked.whole, innermostPosition(view, fit)) };
+    const whole = Math.min(asked.whole, innermostPosition(view, fit));
+    return { ...asked, visits, anew, once, whole, cold };
   }
   const deepest = Math.min(Infinity, ...room.held.map((tensor) => asked.anew[tensor.number]));
   for (const tensor of room.held) {
     if (found.writesThrough && tensor.isOutput) continue;
     anew[tensor.number] = asksAnew(view, room, tensor, deepest);
   }
-  const isWrittenLate = room.held.some((tensor) => tensor.isOutput) && !found.writesThrough;
-  const late = isWrittenLate ? fitPosition(view, view.boundary) : Infinity;
-  return { visits, anew, once, late: Math.min(asked.late, late), whole: asked.whole };
+  const output = room.held.find((tensor) => tensor.isOutput);
+  if (!output || found.writesThrough) return { ...asked, visits, anew, once, cold };
+  const own = room.own.get(output.number);
+  const size = own === undefined ? room.shared : own;
+  const waiting = [...asked.waiting, { size, units: view.ownUnits }];
+  return { ...asked, visits, anew, once, late: Math.min(asked.late, item), waiting, cold };
 }
 
 /** The innermost region whose visits all make a cache ask for a tensor anew. */

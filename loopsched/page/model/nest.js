@@ -17,7 +17,23 @@ function prepareSchedule(data, problem) {
     loops[i].step = inner[loops[i].dim];
     inner[loops[i].dim] = loops[i].extent;
   }
+  joinLists(loops);
   return { loops, text: formatSchedule(data) };
+}
+
+/** Steps, without those that split a unit's list of items into the same items. */
+function joinLists(loops) {
+  let outer = [];
+  for (const loop of loops) {
+    loop.listed = loop.step;
+    if (loop.step === loop.extent) continue;
+    const last = outer[outer.length - 1];
+    if (last && (last.dim !== loop.dim || last.level !== loop.level)) outer = [];
+    while (outer.length && outer[outer.length - 1].step % loop.step === 0) {
+      outer.pop().listed = Infinity;
+    }
+    outer = loop.level === null ? [] : [...outer, loop];
+  }
 }
 
 function loopText(loop) {

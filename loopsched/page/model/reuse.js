@@ -36,11 +36,11 @@ function fitPosition(view, upto) {
   return upto === 0 ? 0 : view.cuts[upto - 1].position + 1;
 }
 
-/** The loops just outside a body that leave a tensor where it is: inner, stop, slide. */
-function runOutside(view, tensor, upto) {
+/** The loops just outside a body, from one on, that leave a tensor where it is. */
+function runOutside(view, tensor, upto, start = 0) {
   const inner = [];
   let stop = upto;
-  while (stop > view.boundary) {
+  while (stop > view.boundary && view.cuts[stop - 1].position >= start) {
     const cut = view.cuts[stop - 1];
     if (!cut.isParallel) {
       if (tensor.indexed[cut.dim]) {
@@ -69,19 +69,20 @@ function steadyVisits(view, tensor, upto, slides) {
 /**
  * Visits of each held tensor for the best body, with only guaranteed reuse.
  *
- * A body inside the loop positions `anew`, by tensor number, may ask for nothing that an
- * earlier one asked for: only what stays until its last use is kept.
+ * A body inside the loop positions `asked.anew`, by tensor number, may ask for nothing that
+ * an earlier one asked for: only what stays until its last use is kept.
  */
-function guaranteedVisits(view, room, fit, anew) {
+function guaranteedVisits(view, room, fit, asked) {
   const weights = room.held.map((tensor) => tensor.width * (tensor.isOutput ? 2n : 1n));
   let best = null;
   let least = 0n;
   for (let upto = fit; upto <= view.cuts.length; upto++) {
     const position = fitPosition(view, upto);
+    const item = asked ? itemOf(asked, view, position) : { start: 0, lateBytes: 0n };
     const visits = room.held.map((tensor) =>
-      anew && position > anew[tensor.number]
-        ? lastingAt(view, room, tensor, upto)
-        : guaranteedAt(view, room, tensor, upto)
+      asked && position > asked.anew[tensor.number]
+        ? lastingAt(view, room, tensor, upto, item)
+        : guaranteedAt(view, room, tensor, upto, item)
     );
     const total = bigSum(visits.map((count, i) => weights[i] * count));
     if (best === null || total < least) [best, least] = [visits, total];
@@ -91,35 +92,41 @@ function guaranteedVisits(view, room, fit, anew) {
   return best || [];
 }
 
-function guaranteedAt(view, room, tensor, upto) {
+function guaranteedAt(view, room, tensor, upto, item) {
   const run = runOutside(view, tensor, upto);
   if (run.slide && isGapless(view, tensor, run.slide, upto)) {
-    if (fits(room, windowBytes(view, room, upto, [...run.inner, run.slide]))) {
+    if (stays(view, room, upto, [...run.inner, run.slide], item)) {
       // Windows side by side run into each other's stretches at another time.
       return view.visitsElems(tensor, run.stop - 1, run.slide.dim);
     }
   }
-  if (!run.inner.length || fits(room, windowBytes(view, room, upto, run.inner))) {
+  if (!run.inner.length || stays(view, room, upto, run.inner, item)) {
     return view.visitsElems(tensor, run.stop);
   }
   return view.visitsElems(tensor, upto);
 }
 
 /** Grant the reuse that holds whatever the levels inside keep. */
-function lastingAt(view, room, tensor, upto) {
-  const run = runOutside(view, tensor, upto);
+function lastingAt(view, room, tensor, upto, item) {
+  let run = runOutside(view, tensor, upto, item.start);
   if (run.inner.length && isSteady(view, run.inner)) {
-    if (fits(room, windowBytes(view, room, upto, run.inner))) {
-      return view.visitsElems(tensor, run.stop);
-    }
+    if (stays(view, room, upto, run.inner, item)) return view.visitsElems(tensor, run.stop);
   }
+  run = runOutside(view, tensor, upto);
   if (run.slide && !run.inner.length && isGapless(view, tensor, run.slide, upto)) {
     const many = nTouching(view, tensor, run.slide, upto);
-    if (fits(room, windowBytes(view, room, upto, [run.slide], many))) {
+    if (stays(view, room, upto, [run.slide], item, many)) {
       return view.visitsElems(tensor, run.stop - 1, run.slide.dim);
     }
   }
   return view.visitsElems(tensor, upto);
+}
+
+/** Whether consecutive bodies fit together, and the sums that come where an item ends. */
+function stays(view, room, upto, between, item, many = 2) {
+  const windows = windowBytes(view, room, upto, between, many);
+  const stray = between[between.length - 1].position < item.start ? item.lateBytes : 0n;
+  return fits(room, windows.map((size, i) => (room.held[i].isOutput ? size + stray : size)));
 }
 
 /** Whether the bodies of a run are alike: one dimension, alone on its axes, equal pieces. */

@@ -267,7 +267,7 @@ function viewOf(problem, schedule, instances, ownUnits) {
     const isInner = loop.level !== null && !isOwn;
     if (run.length && (!isInner || loop.level !== unit)) closeRun();
     const length = extentNow[loop.dim];
-    const extent = Math.min(loop.step, length);
+    const extent = Math.min(loop.listed, length);
     if (isInner) {
       unit = loop.level;
       run.push({ position, dim: loop.dim, length, extent });
@@ -294,14 +294,14 @@ function splitSchedule(problem, schedule, ownUnits) {
   let group = 0;
   loops.forEach((loop, position) => {
     if (position && loop.level !== loops[position - 1].level) group++;
-    if (loop.step >= size[loop.dim]) return;
-    size[loop.dim] = loop.step;
+    if (loop.listed >= size[loop.dim]) return;
+    size[loop.dim] = loop.listed;
     if (position < first) {
-      chains[loop.dim].push(loop.step);
+      chains[loop.dim].push(loop.listed);
       return;
     }
     const number = loop.level === null ? null : group;
-    inner.push({ dim: loop.dim, extent: loop.step, group: number, level: loop.level, position });
+    inner.push({ dim: loop.dim, extent: loop.listed, group: number, level: loop.level, position });
   });
   return { chains, inner };
 }
