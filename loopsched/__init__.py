@@ -85,6 +85,7 @@ if TYPE_CHECKING:
     from loopsched.network.graph import Value as Value
     from loopsched.network.onnx_file import load_onnx as load_onnx
     from loopsched.network.text import load_network as load_network
+    from loopsched.network.text import load_workload as load_workload
     from loopsched.notation import format_schedule as format_schedule
     from loopsched.notation import parse_schedule as parse_schedule
     from loopsched.notation import render_loops as render_loops
@@ -139,7 +140,6 @@ if TYPE_CHECKING:
     from loopsched.verify import verify_proof as verify_proof
     from loopsched.verify import verify_proofs as verify_proofs
     from loopsched.workload import Workload as Workload
-    from loopsched.workload import load_workload as load_workload
     from loopsched.workload import workload_names as workload_names
 
 __version__ = "0.1.0"
@@ -192,7 +192,7 @@ _EXPORTS = {
     "nest": ("Loop", "Place", "Schedule"),
     "network.graph": ("Network", "Node", "Value"),
     "network.onnx_file": ("load_onnx",),
-    "network.text": ("load_network",),
+    "network.text": ("load_network", "load_workload"),
     "notation": ("format_schedule", "parse_schedule", "render_loops"),
     "ops": ("bind_spatial", "interchange", "reorder", "split", "tile", "unbind"),
     "page.report": ("report_html",),
@@ -219,7 +219,7 @@ _EXPORTS = {
     "validation.compare": ("Validation", "validate_counters"),
     "validation.times": ("TimeValidation", "validate_times"),
     "verify": ("Verdict", "verify_proof", "verify_proofs"),
-    "workload": ("Workload", "load_workload", "workload_names"),
+    "workload": ("Workload", "workload_names"),
 }
 _HOMES = {name: module for module, names in _EXPORTS.items() for name in names}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,6 @@ _MAX_BYTES = 16 * 2**20
 _MAX_FAULTS = 200
 _SUFFIX = ".json"
 # A model, and lengths for it.
-MODEL = re.compile(r"(.+\.onnx)(?::([^/\\]*))?", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,15 +92,14 @@ def workload_names() -> tuple[str, ...]:
     return resource_names("workloads", _SUFFIX)
 
 
-def load_workload(name_or_path: str | os.PathLike[str]) -> Workload:
-    """Load a workload that is shipped, by name, or any file, by path.
+def read_workload(name_or_path: str | os.PathLike[str]) -> Workload:
+    """Read a workload that is shipped, by name, or any workload file, by path.
 
     Parameters
     ----------
     name_or_path : str or path
         A shipped name wins over a file of that name.  `workload_schema` has
-        the form of a file.  A path that ends in ``.onnx`` is a model, also
-        with lengths, as in ``model.onnx:batch=8``: see `load_network`.
+        the form of a file.
 
     Returns
     -------
@@ -114,9 +111,13 @@ def load_workload(name_or_path: str | os.PathLike[str]) -> Workload:
         If there is no such workload, or its file is not valid: with every
         fault, each with its layer, field, value, and what is allowed.
 
+    See Also
+    --------
+    loopsched.load_workload : Reads models, too.
+
     Examples
     --------
-    >>> workload = load_workload("deepbench_conv")
+    >>> workload = read_workload("deepbench_conv")
     >>> len(workload.problems), workload.problems[0].name
     (94, 'n4 c1 h161 w700 k32 r5 s20 stride2')
     """
@@ -125,10 +126,6 @@ def load_workload(name_or_path: str | os.PathLike[str]) -> Workload:
         return parse_workload(_read(path, name_or_path), name_or_path, name_or_path)
     if not isinstance(name_or_path, (str, os.PathLike)):
         raise WorkloadError(f"workload is {show(name_or_path)}; a name or a path is needed")
-    if MODEL.fullmatch(os.fsdecode(name_or_path)):
-        from loopsched.network.text import load_network
-
-        return load_network(name_or_path).workload()
     path = Path(name_or_path)
     where = str(path) if str(path).isprintable() and len(str(path)) < 1000 else show(str(path))
     return parse_workload(_read(path, where), where, path.stem)

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from loopsched.builders import affine, batched_gemm, conv2d, einsum, gemm
 from loopsched.errors import LoopschedError, WorkloadError
+from loopsched.network.text import load_workload
 from loopsched.problem import Problem
 from loopsched.resources import resource_dir
 from loopsched.workload import (
     Workload,
-    load_workload,
     parse_workload,
     workload_names,
     workload_schema,

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loopsched.errors import InputError, ScheduleError
+from loopsched.network.selection import Selection as Selection
+from loopsched.network.selection import select as select
+from loopsched.network.selection import select_one as select_one
 from loopsched.problem import Problem
-from loopsched.selection import Selection as Selection
-from loopsched.selection import select as select
-from loopsched.selection import select_one as select_one
 
 if TYPE_CHECKING:
     from loopsched.arch import Arch

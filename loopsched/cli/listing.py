@@ -182,7 +182,8 @@ def _sources(sources: Sequence[tuple[str, str]]) -> str:
 def workloads(name: str | None, schema: bool, form: Style) -> None:
     """List the workloads, or show the problems of NAME."""
     from loopsched.cli.inputs import select
-    from loopsched.workload import load_workload, workload_names, workload_schema
+    from loopsched.network.text import load_workload
+    from loopsched.workload import workload_names, workload_schema
 
     if schema:
         click.echo(json.dumps(workload_schema(), indent=2))

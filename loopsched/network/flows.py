@@ -184,7 +184,7 @@ def layer_chains(network: Network) -> tuple[tuple[Node, ...], ...]:
 
     Examples
     --------
-    >>> from loopsched.workload import load_workload
+    >>> from loopsched import load_workload
     >>> chains = Network.from_workload(load_workload("vgg16")).chains()
     >>> {len(chain) for chain in chains}
     {1}

@@ -207,7 +207,7 @@ class Network:
 
         Examples
         --------
-        >>> from loopsched.workload import load_workload
+        >>> from loopsched import load_workload
         >>> resnet = load_workload("resnet50")
         >>> Network.from_workload(resnet).macs == resnet.macs
         True

@@ -11,10 +11,10 @@ from typing import Any
 from loopsched.arch import Arch
 from loopsched.arguments import Checker, is_text, near, show
 from loopsched.errors import InputError, SweepError
+from loopsched.network.selection import choose, select
 from loopsched.scheduler import STRATEGIES, VALUES
 from loopsched.scheduler.constraints import Constraints
 from loopsched.scheduler.result import OBJECTIVES
-from loopsched.selection import choose, select
 from loopsched.sweeps.vary import COMBINE, Setting, changed, read_vary, variable_keys, whole
 from loopsched.workload import Workload
 

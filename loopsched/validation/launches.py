@@ -6,21 +6,18 @@ nest whose outer loops are spatial (see docs/model.md).
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import dataclass
 
 from loopsched.arch import Arch
 from loopsched.arch_file import load_arch
 from loopsched.builders import gemm
-from loopsched.errors import InputError, WorkloadError
 from loopsched.footprint import tensor_bytes
 from loopsched.nest import Schedule
+from loopsched.network.selection import problem_of
 from loopsched.notation import parse_schedule
 from loopsched.problem import Problem
 from loopsched.validation.counter_files import CounterRow
 from loopsched.validation.sectors import SECTOR_BYTES, panel_sectors
-from loopsched.workload import load_workload, parse_workload
 
 # Of one multiprocessor, compute capability 9.0 (CUDA C++ Programming Guide, technical
 # specifications); a block also takes 1 KiB of shared memory for the system.
@@ -35,8 +32,6 @@ TRITON_STAGES = 3
 # Triton knows of a stride only whether 16 elements divide it; else it copies word by word.
 TRITON_DIVISOR = 16
 WIDE_TILE = 64
-
-_INLINE = re.compile(r"([a-z0-9_]+):(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,61 +159,6 @@ def _scheduled(row: CounterRow) -> Launch:
     schedule = parse_schedule(str(row.values["schedule"]), problem)
     abreast = int(row.measured("resident_blocks") or 1)
     return Launch(problem, schedule, abreast, None, *compulsory_bytes(problem))
-
-
-def problem_of(text: str) -> Problem:
-    """Read a problem from one cell.
-
-    Parameters
-    ----------
-    text : str
-        An operation with its fields, ``gemm:m=64,n=64,k=64``; a layer of a
-        workload file in JSON; or a workload and the number or name of a layer,
-        ``deepbench_gemm#3``.
-
-    Raises
-    ------
-    InputError
-        If it is none of them.
-
-    Examples
-    --------
-    >>> problem_of("gemm:m=64,n=32,k=16").macs
-    32768
-    >>> problem_of('{"op": "gemm", "m": 64, "n": 32, "k": 16}').macs
-    32768
-    """
-    inline = _INLINE.fullmatch(text.strip())
-    if text.lstrip().startswith("{"):
-        try:
-            layer = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise WorkloadError(f"problem is not JSON: {error}") from None
-    elif inline:
-        layer = {"op": inline[1]}
-        for part in filter(None, (part.strip() for part in inline[2].split(","))):
-            name, equals, value = (word.strip() for word in part.partition("="))
-            if not equals or not name or name in layer:
-                raise WorkloadError(
-                    f"problem '{text}': '{part}' is not one field=value, such as m=128"
-                )
-            layer[name] = int(value) if re.fullmatch(r"[0-9]{1,18}", value) else value
-    else:
-        return _layer_of(text)
-    return parse_workload({"layers": [layer]}, "problem", "problem").problems[0]
-
-
-def _layer_of(text: str) -> Problem:
-    name, mark, layer = (word.strip() for word in text.partition("#"))
-    if not mark:
-        raise WorkloadError(
-            f"problem '{text}' is neither op:field=value,... nor JSON nor WORKLOAD#LAYER"
-        )
-    problems = load_workload(name).problems
-    for number, problem in enumerate(problems):
-        if layer in (problem.name, str(number)):
-            return problem
-    raise InputError(f"problem '{text}': no layer '{layer}'; numbered 0 to {len(problems) - 1}")
 
 
 def loaded_sectors(loaded_bytes: float) -> float:

@@ -12,6 +12,7 @@ from loopsched.builders import conv2d, gemm
 from loopsched.errors import InputError, nearest
 from loopsched.gpu.kernel import Kernel
 from loopsched.gpu.library.conv import ALGORITHMS
+from loopsched.network.selection import problem_of
 from loopsched.problem import Problem
 from loopsched.resources import resource_names
 from loopsched.validation.csv_files import (
@@ -24,7 +25,6 @@ from loopsched.validation.csv_files import (
     value_of,
 )
 from loopsched.validation.kernels import kernel_of
-from loopsched.validation.launches import problem_of
 
 # DeepBench's names of GPUs, and the architectures that they mean.
 GPUS = {
