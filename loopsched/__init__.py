@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from loopsched.display import show_with as _show_with
+
 if TYPE_CHECKING:
     from loopsched.arch import Arch as Arch
     from loopsched.arch import Level as Level
@@ -235,6 +237,15 @@ def __getattr__(name: str) -> object:
     value: object = getattr(import_module(f"loopsched.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
+
+
+def _html(value: object) -> str:
+    from loopsched.notebook import to_html
+
+    return to_html(value)
+
+
+_show_with(_html)
 
 
 def __dir__() -> list[str]:

@@ -18,9 +18,8 @@ from loopsched.models.reuse import fit_cut, fit_position, placed_visits, run_out
 from loopsched.models.view import View
 from loopsched.nest import Schedule
 from loopsched.problem import Problem, Tensor
-from loopsched.render import binary
 from loopsched.score import Evaluation, evaluate
-from loopsched.units import format_bytes, format_capacity
+from loopsched.units import binary, format_bytes, format_capacity
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loopsched.arguments import Checker, is_text, near, show
+from loopsched.display import Shown
 from loopsched.errors import ProblemError, WorkloadError
 from loopsched.problem import Problem
 from loopsched.resources import resource_dir, resource_names
@@ -23,7 +24,7 @@ _SUFFIX = ".json"
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class Workload(Shown):
     """Problems that belong together, such as the layers of a network.
 
     Parameters
@@ -73,12 +74,6 @@ class Workload:
     def macs(self) -> int:
         """Multiply-accumulates of the whole workload, with counts."""
         return sum(n * one.macs for n, one in zip(self.counts, self.problems, strict=True))
-
-    def _repr_html_(self) -> str:
-        """Show it in a notebook."""
-        from loopsched.notebook import workload_html
-
-        return workload_html(self)
 
 
 def workload_names() -> tuple[str, ...]:

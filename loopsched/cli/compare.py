@@ -10,7 +10,8 @@ import click
 from loopsched.cli import options, output
 from loopsched.cli.inputs import best_schedule, schedule_from, select_one
 from loopsched.cli.output import Style
-from loopsched.render import Column, percent, scaled, words
+from loopsched.render import Column, words
+from loopsched.units import percent, scaled
 
 if TYPE_CHECKING:
     from loopsched.reasons import Comparison

@@ -12,8 +12,8 @@ from loopsched.cli import options, output
 from loopsched.cli.output import Style
 from loopsched.footprint import tensor_bytes
 from loopsched.gpu_limits import GPU_KEYS
-from loopsched.render import Column, scaled, words
-from loopsched.units import format_capacity
+from loopsched.render import Column, words
+from loopsched.units import format_capacity, scaled
 
 if TYPE_CHECKING:
     from loopsched.arch import Arch, Level

@@ -12,8 +12,9 @@ from typing import Literal
 
 import click
 
-from loopsched.render import Column, percent, table, wrapped
+from loopsched.render import Column, table, wrapped
 from loopsched.results import Format, Row, RowWriter
+from loopsched.units import percent
 
 Style = Literal["table", "json", "jsonl", "csv"]
 

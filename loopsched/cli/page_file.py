@@ -9,7 +9,7 @@ import click
 
 from loopsched.cli import output
 from loopsched.errors import InputError, ProblemError
-from loopsched.render import scaled
+from loopsched.units import scaled
 
 if TYPE_CHECKING:
     from loopsched.arch import Arch

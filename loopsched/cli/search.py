@@ -15,7 +15,8 @@ from loopsched.cli.inputs import Selection, select
 from loopsched.cli.origin import origin
 from loopsched.cli.output import Style
 from loopsched.errors import ConstraintError, InputError
-from loopsched.render import Column, percent, scaled, words
+from loopsched.render import Column, words
+from loopsched.units import percent, scaled
 
 if TYPE_CHECKING:
     from loopsched.arch import Arch

@@ -9,6 +9,7 @@ from typing import Literal
 
 from loopsched.arch import Arch, Level
 from loopsched.arch_file import load_arch
+from loopsched.display import Shown
 from loopsched.errors import ArchError, InputError
 from loopsched.validation.counter_files import MEASURED, CounterRow, read_counters, rows_of
 from loopsched.validation.csv_files import Value, check
@@ -28,7 +29,7 @@ _BOUNDS = {"dram_read_bytes": "bound_dram_read_bytes", "dram_write_bytes": "boun
 
 
 @dataclass(frozen=True, slots=True)
-class Validation:
+class Validation(Shown):
     """Predictions beside measurements.
 
     Parameters
@@ -47,12 +48,6 @@ class Validation:
 
     rows: tuple[Mapping[str, Value], ...]
     summary: Mapping[str, object]
-
-    def _repr_html_(self) -> str:
-        """Show it in a notebook."""
-        from loopsched.notebook import rows_html
-
-        return rows_html(f"predicted against measured on {self.summary.get('arch')}", self.rows)
 
 
 def validate_counters(
