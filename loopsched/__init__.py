@@ -15,6 +15,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from loopsched.display import show_with as _show_with
+from loopsched.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from loopsched.arch import Arch as Arch
@@ -144,7 +145,6 @@ if TYPE_CHECKING:
     from loopsched.workload import Workload as Workload
     from loopsched.workload import workload_names as workload_names
 
-__version__ = "0.1.0"
 
 # Module, below `loopsched`, to the names that it gives; a test compares it with the list above.
 _EXPORTS = {

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from loopsched.arguments import Checker, is_text, near, show
@@ -184,6 +185,24 @@ def parse_workload(data: object, where: str, default_name: str) -> Workload:
 
 def _is_prose(value: object) -> bool:
     return isinstance(value, str) and "".join(value.split()).isprintable()
+
+
+def workload_digest(workload: Workload) -> str:
+    """Hash everything in a workload that results depend on: not its source.
+
+    Examples
+    --------
+    >>> from loopsched.builders import gemm
+    >>> one, two = (Workload("mine", (gemm(m=2, n=3, k=k),)) for k in (4, 5))
+    >>> len(workload_digest(one)), workload_digest(one) == workload_digest(two)
+    (16, False)
+    """
+    content = [
+        [problem.name, problem.sizes, [astuple(tensor) for tensor in problem.tensors]]
+        + [problem.output, count]
+        for problem, count in zip(workload.problems, workload.counts, strict=True)
+    ]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 
 
 class _Layer:

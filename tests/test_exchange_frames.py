@@ -18,7 +18,8 @@ from loopsched import gemm, load_arch, parse_schedule, search
 from loopsched.arrow_rows import arrow_table, read_parquet, write_parquet
 from loopsched.cli import run
 from loopsched.errors import InputError, MissingExtraError
-from loopsched.results import ResultFile, json_text, read_rows, result_rows
+from loopsched.results import ResultFile, json_text, read_rows
+from loopsched.scheduler.rows import result_rows
 
 TITAN_V = load_arch("titan_v")
 VALUES = st.one_of(

@@ -16,8 +16,8 @@ from typing import NoReturn
 
 import click
 
-from loopsched import __version__
 from loopsched.errors import EmptySpaceError, InputError, LoopschedError
+from loopsched.version import __version__
 
 EXIT_BUG, EXIT_USAGE, EXIT_INPUT, EXIT_EMPTY = 1, 2, 3, 4
 EXIT_INTERRUPTED = 130

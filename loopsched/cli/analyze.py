@@ -94,7 +94,7 @@ def analyze(
         _yalsa(one, nest, form)
         return
     from loopsched.models.buffer import EFFORT
-    from loopsched.results import evaluation_row
+    from loopsched.scheduler.rows import evaluation_row
     from loopsched.score import evaluate
 
     machine = _machine(arch, capacity, policy)

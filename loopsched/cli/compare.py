@@ -42,7 +42,8 @@ def compare(
     """
     from loopsched.arch_file import load_arch
     from loopsched.reasons import compare as compare_schedules
-    from loopsched.results import Row, evaluation_row
+    from loopsched.results import Row
+    from loopsched.scheduler.rows import evaluation_row
 
     one = select_one(problem, layers, element_bytes)
     machine = load_arch(arch)

@@ -205,7 +205,7 @@ def _origin(
 def _rows(
     results: Iterator[Result], chosen: Selection, origin: Row, *, has_brackets: bool
 ) -> Iterator[list[Row]]:
-    from loopsched.results import result_rows
+    from loopsched.scheduler.rows import result_rows
 
     counts = chosen.workload.counts
     for number, count, result in zip(chosen.numbers, counts, results, strict=True):
@@ -261,7 +261,7 @@ _REASONS = {
 
 
 def _print(rows: Sequence[Row], n_problems: int, machine: str, top: int) -> None:
-    from loopsched.results import totals
+    from loopsched.scheduler.rows import totals
 
     cells = [_cells(row, top) for row in rows]
     output.print_table(_COLUMNS, cells, [row["schedule"] for row in rows])
