@@ -84,8 +84,8 @@ if TYPE_CHECKING:
     from loopsched.nest import Place as Place
     from loopsched.nest import Schedule as Schedule
     from loopsched.network.graph import Network as Network
-    from loopsched.network.graph import Node as Node
-    from loopsched.network.graph import Value as Value
+    from loopsched.network.node import Node as Node
+    from loopsched.network.node import Value as Value
     from loopsched.network.onnx_file import load_onnx as load_onnx
     from loopsched.network.text import load_network as load_network
     from loopsched.network.text import load_workload as load_workload
@@ -192,7 +192,8 @@ _EXPORTS = {
     "models.buffer": ("traffic",),
     "models.yalsa": ("yalsa_bandwidth",),
     "nest": ("Loop", "Place", "Schedule"),
-    "network.graph": ("Network", "Node", "Value"),
+    "network.graph": ("Network",),
+    "network.node": ("Node", "Value"),
     "network.onnx_file": ("load_onnx",),
     "network.text": ("load_network", "load_workload"),
     "notation": ("format_schedule", "parse_schedule", "render_loops"),

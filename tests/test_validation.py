@@ -18,11 +18,11 @@ from loopsched.gpu.counting import profile
 from loopsched.gpu.footprints import footprint_sectors
 from loopsched.network.selection import problem_of
 from loopsched.resources import resource_dir
+from loopsched.statistics import percentile, rank_correlation
 from loopsched.validation import Validation, read_counters, shipped_counters, validate_counters
 from loopsched.validation.counter_files import parse_counters, rows_of
 from loopsched.validation.kernels import kernel_launch, kernel_of
 from loopsched.validation.launches import launch_of
-from loopsched.validation.statistics import percentile, rank_correlation
 
 COUNTERS = resource_dir("counters")
 CAPACITY_SHAPE = "32768"  # the third of the rows that the effective capacity was fitted to

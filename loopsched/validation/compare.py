@@ -11,10 +11,11 @@ from loopsched.arch import Arch, Level
 from loopsched.arch_file import load_arch
 from loopsched.display import Shown
 from loopsched.errors import ArchError, InputError
+from loopsched.statistics import percentile, rank_correlation
 from loopsched.validation.counter_files import MEASURED, CounterRow, read_counters, rows_of
 from loopsched.validation.csv_files import Value, check
-from loopsched.validation.launches import Launch, launch_of, loaded_sectors
-from loopsched.validation.statistics import percentile, rank_correlation
+from loopsched.validation.launch import Launch
+from loopsched.validation.launches import launch_of, loaded_sectors
 
 Method = Literal["simulator", "evaluate"]
 METHODS: tuple[Method, ...] = ("simulator", "evaluate")
@@ -144,7 +145,7 @@ def _predict(
         return _streamed(launch, capacity)
     if method == "simulator":
         from loopsched.errors import ScheduleError
-        from loopsched.validation.tile_replay import reuse_profile
+        from loopsched.simulator.tile_replay import reuse_profile
 
         try:
             profile = reuse_profile(
