@@ -153,28 +153,6 @@ def parse_frequency(text: object) -> float:
     return float(parse_quantity(text, "frequency")[0])
 
 
-def parse_time(text: object) -> float:
-    """Parse a duration into seconds.
-
-    Examples
-    --------
-    >>> parse_time("2 us")
-    2e-06
-    """
-    return float(parse_quantity(text, "time")[0])
-
-
-def parse_energy(text: object) -> float:
-    """Parse an energy per byte into picojoules per byte.
-
-    Examples
-    --------
-    >>> parse_energy("5 pJ/B")
-    5.0
-    """
-    return float(parse_quantity(text, "energy_per_byte")[0])
-
-
 def format_capacity(size_bytes: int) -> str:
     """Write a capacity with a binary prefix where that is exact, else in bytes.
 
@@ -190,63 +168,23 @@ def format_capacity(size_bytes: int) -> str:
     return f"{size_bytes:,} B"
 
 
-def format_bytes(size_bytes: float, digits: int = 4) -> str:
-    """Write an amount of traffic with a decimal prefix, rounded.
+def format_decimal(value: float, unit: str, digits: int = 4) -> str:
+    """Write a quantity with a decimal prefix, rounded, without zeros at the end.
 
     Examples
     --------
-    >>> format_bytes(1073912384), format_bytes(320)
-    ('1.074 GB', '320 B')
+    >>> format_decimal(1073912384, "B"), format_decimal(652.8e9, "B/s")
+    ('1.074 GB', '652.8 GB/s')
     """
-    return _format_decimal(size_bytes, "B", digits)
+    for prefix in reversed(_DECIMAL):
+        scaled = _rounded(value / _DECIMAL[prefix], digits)
+        if scaled >= 1:
+            return f"{_trim(scaled)} {prefix}{unit}"
+    return f"{_trim(_rounded(value, digits))} {unit}"
 
 
-def format_bandwidth(bytes_per_s: float, digits: int = 4) -> str:
-    """Write a bandwidth with a decimal prefix.
-
-    Examples
-    --------
-    >>> format_bandwidth(652.8e9)
-    '652.8 GB/s'
-    """
-    return _format_decimal(bytes_per_s, "B/s", digits)
-
-
-def format_frequency(hertz: float, digits: int = 4) -> str:
-    """Write a clock.
-
-    Examples
-    --------
-    >>> format_frequency(1.455e9)
-    '1.455 GHz'
-    """
-    return _format_decimal(hertz, "Hz", digits)
-
-
-def format_flop_rate(flop_per_s: float, digits: int = 4) -> str:
-    """Write a rate of floating point operations.
-
-    Examples
-    --------
-    >>> format_flop_rate(14.9e12)
-    '14.9 TFLOP/s'
-    """
-    return _format_decimal(flop_per_s, "FLOP/s", digits)
-
-
-def format_time(time_s: float, digits: int = 4) -> str:
-    """Write a duration with the prefix that keeps it at 1 or above.
-
-    Examples
-    --------
-    >>> format_time(2e-6), format_time(0.0153), format_time(0), format_time(12)
-    ('2 us', '15.3 ms', '0 s', '12 s')
-    """
-    for prefix in ("", "m", "u", "n"):
-        value = time_s / float(_SMALL[prefix])
-        if _rounded(value, digits) >= 1 or (prefix == "n" and time_s > 0):
-            return f"{_trim(_rounded(value, digits))} {prefix}s"
-    return "0 s"
+def _rounded(value: float, digits: int) -> float:
+    return float(f"{value:.{digits}g}")
 
 
 def scaled(value: float | None, unit: str = "") -> str:
@@ -366,18 +304,6 @@ def _example(kinds: tuple[Kind, ...]) -> str:
 def _shown(value: object) -> str:
     shown = repr(value)
     return shown if len(shown) <= 40 else shown[:37] + "..."
-
-
-def _format_decimal(value: float, unit: str, digits: int) -> str:
-    for prefix in reversed(_DECIMAL):
-        scaled = _rounded(value / _DECIMAL[prefix], digits)
-        if scaled >= 1:
-            return f"{_trim(scaled)} {prefix}{unit}"
-    return f"{_trim(_rounded(value, digits))} {unit}"
-
-
-def _rounded(value: float, digits: int) -> float:
-    return float(f"{value:.{digits}g}")
 
 
 def _trim(value: float) -> str:
