@@ -11,11 +11,13 @@ import json
 import math
 import os
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
 from loopsched.arrow_rows import need_arrow, read_parquet, write_parquet
 from loopsched.errors import InputError, nearest
+from loopsched.files import GrowingFile, named, read_text, write_text
 
 # Values are those of JSON, nested ones included.
 Row = dict[str, Any]
@@ -124,48 +126,40 @@ class ResultFile:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        form = self.path.suffix.lower().removeprefix(".")
-        known: dict[str, Format] = {name: name for name in FORMATS}
-        if form not in (*known, _PARQUET):
+        self._form = self.path.suffix.lower().removeprefix(".")
+        if self._form not in (*FORMATS, _PARQUET):
             hint = nearest(self.path.suffix, [f".{name}" for name in (*FORMATS, _PARQUET)])
-            raise InputError(f"{self.path}: unknown suffix '{self.path.suffix}'; {hint}")
-        if not self.path.parent.is_dir():
-            raise InputError(f"{self.path}: cannot be written: no folder '{self.path.parent}'")
-        # A Parquet file's head says what is in it, so it is written last, of all rows.
-        self._rows: list[Row] | None = None
-        if form == _PARQUET:
+            raise InputError(f"{named(path)}: unknown suffix '{self.path.suffix}'; {hint}")
+        if self._form == _PARQUET:
             need_arrow()
-            self._rows = []
-        self._form = known.get(form, "jsonl")
-        self._place = self.path.with_name(f"{self.path.name}.part") if form == "json" else self.path
-        self._stream: TextIO | None = None
-        self._writer: RowWriter | None = None
+        # The head of a Parquet file says what is in it, the end of JSON closes a list.
+        self._rows: list[Row] = []
+        self._text = StringIO()
+        self._file = GrowingFile(path)
+        self._writer = RowWriter(self._text, "csv" if self._form == "csv" else "jsonl")
 
     def __enter__(self) -> ResultFile:
         return self
 
     def write(self, row: Row) -> None:
         """Write one row and hand it on at once."""
-        if self._rows is not None:
+        if self._form in ("json", _PARQUET):
             self._rows.append(row)
             return
-        if self._writer is None:
-            try:
-                self._stream = self._place.open("w", encoding="utf-8", newline="")
-            except OSError as error:
-                raise InputError(f"{self._place}: cannot be written: {error.strerror}") from error
-            self._writer = RowWriter(self._stream, self._form)
         self._writer.write(row)
+        self._file.append(self._text.getvalue())
+        self._text.seek(0)
+        self._text.truncate()
 
     def __exit__(self, *_: object) -> None:
-        if self._rows:
+        self._file.close()
+        if self._rows and self._form == _PARQUET:
             write_parquet(self._rows, self.path)
-        if self._writer is None or self._stream is None:
-            return
-        self._writer.close()
-        self._stream.close()
-        if self._place != self.path:
-            self._place.replace(self.path)
+        elif self._rows:
+            with RowWriter(self._text, "json") as writer:
+                for row in self._rows:
+                    writer.write(row)
+            write_text(self.path, self._text.getvalue())
 
 
 def read_rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, Row]]:
@@ -184,12 +178,7 @@ def read_rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, Row]]:
     if Path(path).suffix.lower() == ".parquet":
         yield from enumerate(read_parquet(path), 1)
         return
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from error
+    text = read_text(path, "a result file")
     for position, row in _parsed(path, text):
         if not isinstance(row, dict):
             raise InputError(f"{path}: row {position} is not an object with named values")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import stat
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 from loopsched.arguments import Checker, is_text, near, show
 from loopsched.display import Shown
 from loopsched.errors import ProblemError, WorkloadError
+from loopsched.files import named, read_text
 from loopsched.problem import Problem
 from loopsched.resources import resource_dir, resource_names
 from loopsched.workload_schema import LAYERS, OPERATIONS, TOP, Field
@@ -123,7 +123,7 @@ def read_workload(name_or_path: str | os.PathLike[str]) -> Workload:
     if not isinstance(name_or_path, (str, os.PathLike)):
         raise WorkloadError(f"workload is {show(name_or_path)}; a name or a path is needed")
     path = Path(name_or_path)
-    where = str(path) if str(path).isprintable() and len(str(path)) < 1000 else show(str(path))
+    where = named(name_or_path)
     return parse_workload(_read(path, where), where, path.stem)
 
 
@@ -362,7 +362,14 @@ def _number(text: str) -> int | float:
 
 def _read(path: Path, where: str) -> object:
     """Read a JSON file, or say in one message why it is not one."""
-    text = _read_text(path, where)
+    text = read_text(
+        path,
+        "a JSON object with 'layers'",
+        most_bytes=_MAX_BYTES,
+        error=WorkloadError,
+        where=where,
+        hint=lambda: f", and no shipped workload of that name; {near(path.stem, workload_names())}",
+    )
     try:
         return json.loads(text, object_pairs_hook=_object, parse_int=_integer, parse_float=_number)
     except json.JSONDecodeError as error:
@@ -371,35 +378,3 @@ def _read(path: Path, where: str) -> object:
         raise WorkloadError(f"{where}: {place}: not JSON: {error.msg} (found {found})") from None
     except RecursionError:
         raise WorkloadError(f"{where}: nested too deeply; a workload has 4 levels") from None
-
-
-def _read_text(path: Path, where: str) -> str:
-    try:
-        mode = os.stat(path).st_mode
-        if stat.S_ISDIR(mode):
-            raise WorkloadError(f"{where}: is a folder; a JSON file is needed")
-        if not stat.S_ISREG(mode):
-            raise WorkloadError(f"{where}: is not a regular file; a JSON file is needed")
-        with open(path, "rb") as file:
-            raw = file.read(_MAX_BYTES + 1)
-    except FileNotFoundError:
-        raise WorkloadError(
-            f"{where}: no such file, and no shipped workload of that name; "
-            f"{near(path.stem, workload_names())}"
-        ) from None
-    except (OSError, ValueError) as error:  # ValueError: a name that no file can have
-        if isinstance(error, WorkloadError):
-            raise
-        reason = getattr(error, "strerror", None) or str(error)
-        raise WorkloadError(f"{where}: cannot be read: {reason}") from None
-    if len(raw) > _MAX_BYTES:
-        raise WorkloadError(f"{where}: larger than {_MAX_BYTES >> 20} MiB; no workload is")
-    if not raw.strip():
-        raise WorkloadError(f"{where}: is empty; a JSON object with 'layers' is needed")
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise WorkloadError(
-            f"{where}: not text: byte {error.start} is 0x{raw[error.start]:02x}, which is not "
-            "UTF-8; JSON in UTF-8 is needed"
-        ) from None

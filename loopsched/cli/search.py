@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,8 @@ from loopsched.cli import options, output
 from loopsched.cli.inputs import Selection, select
 from loopsched.cli.origin import origin
 from loopsched.cli.output import Style
-from loopsched.errors import ConstraintError, InputError
+from loopsched.errors import ConstraintError
+from loopsched.files import GrowingFile
 from loopsched.render import Column, words
 from loopsched.units import percent, scaled
 
@@ -148,15 +149,10 @@ def _with_proofs(found: Iterator[Result], path: str) -> Iterator[Result]:
     """Write the proof of each result as it passes."""
     from loopsched.scheduler.proof import proof_of
 
-    with ExitStack() as stack:
-        try:
-            file = stack.enter_context(open(path, "w", encoding="utf-8"))
-        except OSError as error:
-            raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+    with closing(GrowingFile(path)) as file:
         for result in found:
             try:
-                file.write(proof_of(result) + "\n")
-                file.flush()
+                file.append(proof_of(result) + "\n")
             except ConstraintError as error:  # a promise that the proof's definition does not give
                 click.echo(f"no proof: {error}", err=True)
             yield result

@@ -18,7 +18,7 @@ from loopsched.resources import resource_names
 from loopsched.validation.csv_files import (
     Value,
     check,
-    read_text,
+    read_csv,
     repeated,
     sheet_of,
     shown,
@@ -187,7 +187,7 @@ def read_times(file: str | os.PathLike[str]) -> tuple[TimeRow, ...]:
     >>> len(rows), rows[0].arch, rows[0].algorithm, rows[-1].problem.name
     (56, 'titan_v', 'GEMM', 'm32 n1 k32')
     """
-    return parse_times(read_text(file, "measurements", "counters"), os.fspath(file))
+    return parse_times(read_csv(file, "measurements", "counters"), os.fspath(file))
 
 
 def parse_times(text: str, where: str = "times") -> tuple[TimeRow, ...]:
