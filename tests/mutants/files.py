@@ -27,8 +27,8 @@ _files.broken(
     "part-follows-links",
     "what is written goes where a link in the place of the part leads",
     "            part.unlink(missing_ok=True)\n            # A new file: what is written goes into "
-    "no link that somebody left there.\n            os.close(os.open(part, os.O_CREAT | os.O_EXCL | "
-    "os.O_WRONLY, 0o666))\n",
+    "no link that somebody left there.\n            os.close(os.open(part, "
+    "os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))\n",
     "",
 )
 _files.broken(
