@@ -100,7 +100,7 @@ def arrow_table(rows: Iterable[Mapping[str, Any]]) -> Table:
     for name, values in columns(rows).items():
         try:
             array = pa.array(values)
-        except pa.ArrowException as error:
+        except (pa.ArrowException, UnicodeError) as error:
             reason = str(error).splitlines()[0]
             raise InputError(f"column '{name}' has values of several kinds: {reason}") from error
         # A column without any value: numbers are what is left out.
@@ -126,9 +126,8 @@ def write_parquet(rows: Iterable[Mapping[str, Any]], path: str | os.PathLike[str
         with whole_file(path) as part:
             parquet.write_table(table, part, compression="zstd")
     except pa.ArrowException as error:
-        raise InputError(
-            f"{named(path)}: cannot be written: {str(error).splitlines()[0]}"
-        ) from error
+        reason = str(error).splitlines()[0]
+        raise InputError(f"{named(path)}: cannot be written: {reason}") from error
 
 
 def read_parquet(path: str | os.PathLike[str]) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -15,7 +16,20 @@ from loopsched.units import format_capacity
 MEBIBYTE = 2**20
 MOST_BYTES = 256 * MEBIBYTE
 
+ESCAPED = "loopsched.escaped"
+"""How what an encoding lacks is written: as in JSON, which reads it back."""
+
 Place = str | os.PathLike[str]
+
+
+def _escaped(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    units = error.object[error.start : error.end].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[i : i + 2].hex()}" for i in range(0, len(units), 2)), error.end
+
+
+codecs.register_error(ESCAPED, _escaped)
 
 
 def named(path: Place) -> str:
@@ -181,7 +195,7 @@ def write_text(path: Place, text: str, error: type[InputError] = InputError) -> 
         If it cannot be written.
     """
     with whole_file(path, error) as part:
-        part.write_text(text, encoding="utf-8")
+        part.write_text(text, encoding="utf-8", errors=ESCAPED)
 
 
 class GrowingFile:
@@ -208,7 +222,7 @@ class GrowingFile:
             if self._handle is None:
                 flags = os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC
                 self._handle = os.open(self.path, flags, 0o666)
-            view = memoryview(text.encode())
+            view = memoryview(text.encode(errors=ESCAPED))
             try:
                 done = 0
                 while done < len(view):
