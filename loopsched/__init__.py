@@ -14,6 +14,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from loopsched.display import show_with as _show_with
+from loopsched.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from loopsched.arch import Arch as Arch
     from loopsched.arch import Level as Level
@@ -81,10 +84,11 @@ if TYPE_CHECKING:
     from loopsched.nest import Place as Place
     from loopsched.nest import Schedule as Schedule
     from loopsched.network.graph import Network as Network
-    from loopsched.network.graph import Node as Node
-    from loopsched.network.graph import Value as Value
+    from loopsched.network.node import Node as Node
+    from loopsched.network.node import Value as Value
     from loopsched.network.onnx_file import load_onnx as load_onnx
     from loopsched.network.text import load_network as load_network
+    from loopsched.network.text import load_workload as load_workload
     from loopsched.notation import format_schedule as format_schedule
     from loopsched.notation import parse_schedule as parse_schedule
     from loopsched.notation import render_loops as render_loops
@@ -139,10 +143,8 @@ if TYPE_CHECKING:
     from loopsched.verify import verify_proof as verify_proof
     from loopsched.verify import verify_proofs as verify_proofs
     from loopsched.workload import Workload as Workload
-    from loopsched.workload import load_workload as load_workload
     from loopsched.workload import workload_names as workload_names
 
-__version__ = "0.1.0"
 
 # Module, below `loopsched`, to the names that it gives; a test compares it with the list above.
 _EXPORTS = {
@@ -190,9 +192,10 @@ _EXPORTS = {
     "models.buffer": ("traffic",),
     "models.yalsa": ("yalsa_bandwidth",),
     "nest": ("Loop", "Place", "Schedule"),
-    "network.graph": ("Network", "Node", "Value"),
+    "network.graph": ("Network",),
+    "network.node": ("Node", "Value"),
     "network.onnx_file": ("load_onnx",),
-    "network.text": ("load_network",),
+    "network.text": ("load_network", "load_workload"),
     "notation": ("format_schedule", "parse_schedule", "render_loops"),
     "ops": ("bind_spatial", "interchange", "reorder", "split", "tile", "unbind"),
     "page.report": ("report_html",),
@@ -219,7 +222,7 @@ _EXPORTS = {
     "validation.compare": ("Validation", "validate_counters"),
     "validation.times": ("TimeValidation", "validate_times"),
     "verify": ("Verdict", "verify_proof", "verify_proofs"),
-    "workload": ("Workload", "load_workload", "workload_names"),
+    "workload": ("Workload", "workload_names"),
 }
 _HOMES = {name: module for module, names in _EXPORTS.items() for name in names}
 
@@ -235,6 +238,15 @@ def __getattr__(name: str) -> object:
     value: object = getattr(import_module(f"loopsched.{_HOMES[name]}"), name)
     globals()[name] = value
     return value
+
+
+def _html(value: object) -> str:
+    from loopsched.notebook import to_html
+
+    return to_html(value)
+
+
+_show_with(_html)
 
 
 def __dir__() -> list[str]:

@@ -6,8 +6,10 @@ numbers, and open to a debugger.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -20,25 +22,73 @@ def is_enabled() -> bool:
 
 
 def jit(function: F) -> F:
-    """Compile a kernel to machine code, kept on disk for the next run."""
+    """Compile a kernel to machine code, kept on disk for the next run.
+
+    Where it cannot be kept, or what was kept cannot be read, it is compiled
+    again, and one line of the log ``loopsched`` says so.
+    """
     if not is_enabled():
         return function
     import numba
 
-    compiled: Any = numba.njit(cache=True, nogil=True)(function)
+    compiled: Any = numba.njit(nogil=True)(function)
+    try:
+        compiled._cache = _cache_type()(function)
+    except (OSError, RuntimeError):  # numba finds no folder that it may write to
+        _say("kernels cannot be kept: no folder can be written to; set NUMBA_CACHE_DIR")
     return cast(F, compiled)
 
 
-def is_ready(kernel: Any) -> bool:
-    """Whether a kernel runs at once: compiled before, or never to be compiled.
+def is_kept(kernel: Any) -> bool:
+    """Whether a kernel need not be compiled: it was, since its file changed, or never is.
 
     Examples
     --------
-    >>> is_ready(len)
+    >>> is_kept(len)
     True
     """
     if not hasattr(kernel, "py_func"):
         return True
-    kept = Path(kernel.stats.cache_path)
-    name = f"{Path(kernel.py_func.__code__.co_filename).stem}.{kernel.__name__}-"
-    return bool(kernel.signatures) or any(kept.glob(f"{name}*.nbc"))
+    source, folder = Path(kernel.py_func.__code__.co_filename), kernel.stats.cache_path
+    if folder is None:
+        return bool(kernel.signatures)
+    built = [one.stat().st_mtime for one in Path(folder).glob(f"{source.stem}.{kernel.__name__}*")]
+    return max(built, default=0.0) >= source.stat().st_mtime
+
+
+@lru_cache(maxsize=1)
+def _say(message: str) -> None:
+    """Say something, once."""
+    logging.getLogger("loopsched").warning("%s; they are compiled again each time", message)
+
+
+@lru_cache(maxsize=1)
+def _cache_type() -> Any:
+    from numba.core.caching import FunctionCache
+
+    base: Any = FunctionCache
+
+    class MendingCache(base):  # type: ignore[misc]
+        """Kept kernels; what is broken is dropped, what cannot be kept is not."""
+
+        def load_overload(self, sig: Any, target_context: Any) -> Any:
+            try:
+                return super().load_overload(sig, target_context)
+            except Exception:  # unpickling broken bytes may raise anything
+                self._forget()
+                return None
+
+        def save_overload(self, sig: Any, data: Any) -> None:
+            try:
+                super().save_overload(sig, data)
+            except OSError as error:
+                _say(f"kernels cannot be kept in {self.cache_path}: {error.strerror}")
+                self.disable()
+
+        def _forget(self) -> None:
+            try:
+                self.flush()
+            except OSError:
+                self.disable()
+
+    return MendingCache

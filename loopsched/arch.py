@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Literal
 
 from loopsched.arch_check import DATA_TYPES, arch_faults, compute_faults, level_faults
+from loopsched.display import Shown
 from loopsched.errors import ArchError, nearest
 from loopsched.gpu_limits import GPU_KEYS, VARIABLE_KEYS, Gpu, times
 
@@ -239,7 +240,7 @@ class Constant:
 
 
 @dataclass(frozen=True, slots=True)
-class Arch:
+class Arch(Shown):
     """A machine: levels from the memory to the innermost, and compute units.
 
     Parameters
@@ -281,12 +282,6 @@ class Arch:
         faults = list(arch_faults(self))
         if faults:
             raise ArchError.joined(f"architecture '{self.name}'", faults)
-
-    def _repr_html_(self) -> str:
-        """Show it in a notebook."""
-        from loopsched.notebook import arch_html
-
-        return arch_html(self)
 
     @property
     def memory(self) -> Level:

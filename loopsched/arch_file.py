@@ -15,10 +15,11 @@ from loopsched.arch_format import COMPUTE_KEYS, CONSTANT_KINDS, LEVEL_KEYS, TOP_
 from loopsched.arch_format import arch_schema as arch_schema
 from loopsched.arch_format import arch_to_dict as arch_to_dict
 from loopsched.errors import ArchError, InputError, nearest
+from loopsched.files import MEBIBYTE, read_text
 from loopsched.gpu_limits import GPU_KEYS, Gpu
 from loopsched.resources import resource_dir, resource_names
 from loopsched.units import Kind, parse_quantity
-from loopsched.yaml_text import parse_yaml, read_text
+from loopsched.yaml_text import parse_yaml
 
 _BASE_UNIT: dict[Kind, str] = {
     "bytes": "B",
@@ -70,8 +71,11 @@ def load_arch(name_or_path: str | Path) -> Arch:
     """
     path = _find(name_or_path)
     where = str(name_or_path)
+    text = read_text(
+        path, "an architecture file", most_bytes=MEBIBYTE, error=ArchError, where=where
+    )
     try:
-        data = parse_yaml(read_text(path))
+        data = parse_yaml(text)
     except InputError as error:
         raise ArchError.joined(where, error.problems) from None
     return arch_from_dict(data, where=where)

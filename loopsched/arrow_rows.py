@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loopsched.errors import InputError, MissingExtraError
+from loopsched.files import named, read_bytes, whole_file
 
 if TYPE_CHECKING:
     from pyarrow import Table
@@ -100,7 +100,7 @@ def arrow_table(rows: Iterable[Mapping[str, Any]]) -> Table:
     for name, values in columns(rows).items():
         try:
             array = pa.array(values)
-        except pa.ArrowException as error:
+        except (pa.ArrowException, UnicodeError) as error:
             reason = str(error).splitlines()[0]
             raise InputError(f"column '{name}' has values of several kinds: {reason}") from error
         # A column without any value: numbers are what is left out.
@@ -122,16 +122,12 @@ def write_parquet(rows: Iterable[Mapping[str, Any]], path: str | os.PathLike[str
     pa = need_arrow()
     from pyarrow import parquet
 
-    target = Path(path)
-    part = target.with_name(f"{target.name}.part")
     try:
-        parquet.write_table(table, part, compression="zstd")
-        part.replace(target)
-    except OSError as error:
-        raise InputError(f"{target}: cannot be written: {error.strerror or error}") from error
+        with whole_file(path) as part:
+            parquet.write_table(table, part, compression="zstd")
     except pa.ArrowException as error:
-        part.unlink(missing_ok=True)
-        raise InputError(f"{target}: cannot be written: {str(error).splitlines()[0]}") from error
+        reason = str(error).splitlines()[0]
+        raise InputError(f"{named(path)}: cannot be written: {reason}") from error
 
 
 def read_parquet(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
@@ -147,12 +143,9 @@ def read_parquet(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     pa = need_arrow()
     from pyarrow import parquet
 
-    if not Path(path).is_file():
-        raise InputError(f"{path}: cannot be read: no such file")
+    content = pa.BufferReader(read_bytes(path, "a Parquet file"))
     try:
-        rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
+        rows: list[dict[str, Any]] = parquet.read_table(content).to_pylist()
     except pa.ArrowException as error:
         raise InputError(f"{path}: not a Parquet file: {str(error).splitlines()[0]}") from error
     return rows

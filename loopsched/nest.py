@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from loopsched.arguments import show
+from loopsched.display import Shown
 from loopsched.errors import ScheduleError, nearest
 from loopsched.problem import Problem
 
@@ -71,7 +72,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Schedule:
+class Schedule(Shown):
     """Loops from outermost to innermost.
 
     Parameters
@@ -218,12 +219,6 @@ class Schedule:
         return " ".join(
             word for pair in zip(marks, [*words, []], strict=True) for part in pair for word in part
         )
-
-    def _repr_html_(self) -> str:
-        """Show it in a notebook."""
-        from loopsched.notebook import schedule_html
-
-        return schedule_html(self)
 
 
 def _faults(loops: Sequence[Loop]) -> Iterable[str]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from html import escape
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from loopsched.render import binary, percent, scaled
+from loopsched.units import binary, format_capacity, percent, scaled
 
 if TYPE_CHECKING:
     from loopsched.arch import Arch
@@ -57,6 +57,12 @@ def table_html(
     return f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
 
 
+def to_html(value: Any) -> str:
+    """Show any of our objects."""
+    name = next(each.__name__ for each in type(value).__mro__ if each.__name__ in _WRITERS)
+    return _WRITERS[name](value)
+
+
 def _said(title: str, *lines: str) -> str:
     """Write a title and what is to be said under it."""
     return "".join([f"<p><b>{escape(title)}</b>", *(f"<br>{escape(one)}" for one in lines), "</p>"])
@@ -102,8 +108,6 @@ def workload_html(workload: Workload) -> str:
 
 def arch_html(arch: Arch) -> str:
     """Show a machine: its levels and its units."""
-    from loopsched.units import format_capacity
-
     rows = [
         [
             level.name,
@@ -219,3 +223,21 @@ def _cell(value: object) -> str:
     if isinstance(value, float):
         return "-" if math.isnan(value) else f"{value:.4g}"
     return str(value)
+
+
+# By name, so that showing a machine does not import the search.
+_WRITERS: dict[str, Callable[[Any], str]] = {
+    "Arch": arch_html,
+    "Evaluation": evaluation_html,
+    "Result": result_html,
+    "Schedule": schedule_html,
+    "Sensitivity": lambda one: rows_html(f"{one.workload} on {one.arch}: what if", one.rows),
+    "Staircase": curve_html,
+    "TimeValidation": lambda one: rows_html(
+        f"estimated against measured times: {one.summary.get('file')}", one.rows
+    ),
+    "Validation": lambda one: rows_html(
+        f"predicted against measured on {one.summary.get('arch')}", one.rows
+    ),
+    "Workload": workload_html,
+}

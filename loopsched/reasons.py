@@ -18,9 +18,8 @@ from loopsched.models.reuse import fit_cut, fit_position, placed_visits, run_out
 from loopsched.models.view import View
 from loopsched.nest import Schedule
 from loopsched.problem import Problem, Tensor
-from loopsched.render import binary
 from loopsched.score import Evaluation, evaluate
-from loopsched.units import format_bytes, format_capacity
+from loopsched.units import binary, format_capacity, format_decimal
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,7 +302,7 @@ def _level_reasons(
 
 def _against(a: TensorReason, b: TensorReason) -> str:
     ratio = f" ({a.bytes / b.bytes:.1f} times)" if b.bytes else ""
-    return f"{format_bytes(a.bytes)} against {format_bytes(b.bytes)}{ratio}"
+    return f"{format_decimal(a.bytes, 'B')} against {format_decimal(b.bytes, 'B')}{ratio}"
 
 
 def _compute_reasons(first: Evaluation, second: Evaluation) -> tuple[str, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -170,71 +169,3 @@ def wrapped(text: str, width: int, indent: str = "", hang: str = "") -> list[str
         break_long_words=False,
         break_on_hyphens=False,
     )
-
-
-def scaled(value: float | None, unit: str = "") -> str:
-    """Write a number with four digits and a decimal prefix.
-
-    Parameters
-    ----------
-    value : float or None
-        None and NaN are written as ``-``.
-    unit : str
-        ``B``, ``s``, ``B/s``, ``FLOP/s``, ``MAC``, ``J`` or nothing for a count.
-
-    Examples
-    --------
-    >>> scaled(653705216, "B"), scaled(0.00123456, "s"), scaled(0, "B/s")
-    ('653.7 MB', '1.235 ms', '0 B/s')
-    >>> scaled(12), scaled(1.5e17), scaled(None, "J")
-    ('12', '1.5e+17', '-')
-    """
-    if value is None or math.isnan(value):
-        return "-"
-    if not unit:
-        return str(value) if isinstance(value, int) and abs(value) < 10**6 else f"{value:.4g}"
-    if value == 0 or math.isinf(value):
-        return f"{value:.4g} {unit}"
-    return _prefixed(value, unit)
-
-
-_PREFIXES = {-12: "p", -9: "n", -6: "u", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P"}
-
-
-def _prefixed(value: float, unit: str) -> str:
-    lowest = -12 if unit in ("s", "J") else 0
-    rounded = float(f"{value:.4g}")
-    power = 3 * math.floor(math.log10(abs(rounded)) / 3)
-    power = max(lowest, min(power, 15))
-    # Four digits always, so that a column of numbers lines up.
-    number = rounded / 10.0**power
-    if not power and isinstance(value, int):
-        return f"{value} {unit}"
-    decimals = max(0, 3 - math.floor(math.log10(abs(number)))) if abs(number) >= 1 else 3
-    return f"{number:.{decimals}f} {_PREFIXES[power]}{unit}"
-
-
-def percent(share: float | None) -> str:
-    """Write a share as a percentage with one decimal.
-
-    Examples
-    --------
-    >>> percent(0.12345), percent(None)
-    ('12.3 %', '-')
-    """
-    return "-" if share is None or math.isnan(share) else f"{100 * share:.1f} %"
-
-
-def binary(size_bytes: int) -> str:
-    """Write a working set in the units of capacities, with four digits.
-
-    Examples
-    --------
-    >>> binary(38912), binary(4718592), binary(1023970), binary(12)
-    ('38.00 KiB', '4.500 MiB', '1000 KiB', '12 B')
-    """
-    for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
-        number = size_bytes / 1024**power
-        if number >= 1:
-            return f"{number:#.4g} {unit}" if number < 999.95 else f"{number:.0f} {unit}"
-    return f"{size_bytes} B"

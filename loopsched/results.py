@@ -7,174 +7,23 @@ version, the command, the seed and the digests of its inputs.
 from __future__ import annotations
 
 import csv
-import hashlib
 import json
 import math
 import os
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import astuple, dataclass
+from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TextIO
+from typing import Any, Literal, TextIO
 
 from loopsched.arrow_rows import need_arrow, read_parquet, write_parquet
 from loopsched.errors import InputError, nearest
-
-if TYPE_CHECKING:
-    from loopsched.models.traffic import Bracket
-    from loopsched.scheduler.result import Result
-    from loopsched.score import Evaluation, LevelScore
-    from loopsched.workload import Workload
+from loopsched.files import GrowingFile, named, read_text, write_text
 
 # Values are those of JSON, nested ones included.
 Row = dict[str, Any]
 Format = Literal["json", "jsonl", "csv"]
 FORMATS: tuple[Format, ...] = ("json", "jsonl", "csv")
 _PARQUET = "parquet"
-
-
-def evaluation_row(evaluation: Evaluation, *, has_brackets: bool = True) -> Row:
-    """Describe a score by plain values.
-
-    Parameters
-    ----------
-    evaluation : Evaluation
-    has_brackets : bool
-        Whether to find the brackets of every level, which takes a replay.
-
-    Returns
-    -------
-    dict
-        The names are those of the attributes; ``levels`` holds one dictionary
-        a level, with brackets as ``low``, ``point`` and ``high``.
-    """
-    return {
-        "time_s": evaluation.time_s,
-        "time_bound_s": evaluation.time_bound_s,
-        "problem_bound_s": evaluation.problem_bound_s,
-        "bound_by": evaluation.bound_by,
-        "compute_time_s": evaluation.compute_time_s,
-        "compute_utilisation": evaluation.compute_utilisation,
-        "dram_bytes": evaluation.dram_bytes,
-        "dram_read_bytes": evaluation.dram_read_bytes,
-        "dram_write_bytes": evaluation.dram_write_bytes,
-        "least_dram_bytes": evaluation.least_dram_bytes,
-        "required_dram_bandwidth_bytes_per_s": evaluation.required_dram_bandwidth_bytes_per_s,
-        "energy_pj": evaluation.energy_pj,
-        "levels": [_level(level, has_brackets) for level in evaluation.levels],
-    }
-
-
-def _level(level: LevelScore, has_brackets: bool) -> Row:
-    row: Row = {
-        "name": level.name,
-        "capacity_bytes": level.capacity_bytes,
-        "working_set_bytes": level.working_set_bytes,
-        "promised_bytes": level.promised_bytes,
-        "time_s": level.time_s,
-        "utilisation": level.utilisation,
-        "operational_intensity": level.operational_intensity,
-    }
-    if has_brackets:
-        row["bytes"] = _bracket(level.bytes)
-        row["read_bytes"] = _bracket(level.read_bytes)
-        row["write_bytes"] = _bracket(level.write_bytes)
-    return row
-
-
-def _bracket(bracket: Bracket) -> dict[str, int]:
-    return {"low": bracket.low, "point": bracket.point, "high": bracket.high}
-
-
-def result_rows(result: Result, *, has_brackets: bool = True) -> list[Row]:
-    """Describe what a search found: the best schedule, then the alternatives.
-
-    Parameters
-    ----------
-    result : Result
-    has_brackets : bool
-        As for `evaluation_row`.
-
-    Returns
-    -------
-    list of dict
-        One a schedule, by ``rank``.  The certificate is the search's, the same
-        in all of them.
-    """
-    certificate = result.certificate
-    found = [(result.schedule, result.evaluation)]
-    found += [(each.schedule, each.evaluation) for each in result.alternatives]
-    return [
-        {
-            "problem": result.problem.name,
-            "rank": rank,
-            "schedule": str(schedule),
-            **evaluation_row(evaluation, has_brackets=has_brackets),
-            "objective": result.objective,
-            "lower_bound": certificate.lower_bound,
-            "gap": certificate.gap,
-            "proven": certificate.proven,
-            "listed": certificate.listed,
-            "nodes": certificate.nodes,
-            "space_size": certificate.space_size,
-            "stopped": certificate.effort.stopped,
-            "budget": certificate.effort.budget.work,
-            "time_limit_s": certificate.effort.budget.time_s,
-            "work": certificate.effort.work,
-            "ties_proven": certificate.ties_proven,
-        }
-        for rank, (schedule, evaluation) in enumerate(found, 1)
-    ]
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """Sums over a workload, each problem as often as it occurs.
-
-    Parameters
-    ----------
-    time_s, time_bound_s : float, seconds
-    dram_bytes, least_dram_bytes : int, bytes
-        Promised; and what no schedule goes below.
-    bound_by : tuple of (str, int)
-        What binds, and in how many problems; the commonest first.
-    n_proven : int
-    nodes, space_size : int
-        Of all searches, each once.
-    """
-
-    time_s: float
-    time_bound_s: float
-    dram_bytes: int
-    least_dram_bytes: int
-    bound_by: tuple[tuple[str, int], ...]
-    n_proven: int
-    nodes: int
-    space_size: int
-
-
-def totals(rows: Iterable[Mapping[str, Any]]) -> Totals:
-    """Sum the rows of the best schedules of a workload.
-
-    Examples
-    --------
-    >>> row = {"time_s": 0.5, "time_bound_s": 0.25, "dram_bytes": 8, "bound_by": "DRAM"}
-    >>> row |= {"count": 3, "proven": True, "nodes": 7, "space_size": 100, "least_dram_bytes": 5}
-    >>> totals([row])
-    Totals(time_s=1.5, time_bound_s=0.75, dram_bytes=24, least_dram_bytes=15,
-    bound_by=(('DRAM', 1),), n_proven=1, nodes=7, space_size=100)
-    """
-    kept = list(rows)
-    return Totals(
-        time_s=sum(row["count"] * row["time_s"] for row in kept),
-        time_bound_s=sum(row["count"] * row["time_bound_s"] for row in kept),
-        dram_bytes=sum(row["count"] * row["dram_bytes"] for row in kept),
-        least_dram_bytes=sum(row["count"] * row["least_dram_bytes"] for row in kept),
-        bound_by=tuple(Counter(row["bound_by"] for row in kept).most_common()),
-        n_proven=sum(row["proven"] for row in kept),
-        nodes=sum(row["nodes"] for row in kept),
-        space_size=sum(row["space_size"] for row in kept),
-    )
 
 
 class RowWriter:
@@ -277,48 +126,40 @@ class ResultFile:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        form = self.path.suffix.lower().removeprefix(".")
-        known: dict[str, Format] = {name: name for name in FORMATS}
-        if form not in (*known, _PARQUET):
+        self._form = self.path.suffix.lower().removeprefix(".")
+        if self._form not in (*FORMATS, _PARQUET):
             hint = nearest(self.path.suffix, [f".{name}" for name in (*FORMATS, _PARQUET)])
-            raise InputError(f"{self.path}: unknown suffix '{self.path.suffix}'; {hint}")
-        if not self.path.parent.is_dir():
-            raise InputError(f"{self.path}: cannot be written: no folder '{self.path.parent}'")
-        # A Parquet file's head says what is in it, so it is written last, of all rows.
-        self._rows: list[Row] | None = None
-        if form == _PARQUET:
+            raise InputError(f"{named(path)}: unknown suffix '{self.path.suffix}'; {hint}")
+        if self._form == _PARQUET:
             need_arrow()
-            self._rows = []
-        self._form = known.get(form, "jsonl")
-        self._place = self.path.with_name(f"{self.path.name}.part") if form == "json" else self.path
-        self._stream: TextIO | None = None
-        self._writer: RowWriter | None = None
+        # The head of a Parquet file says what is in it, the end of JSON closes a list.
+        self._rows: list[Row] = []
+        self._text = StringIO()
+        self._file = GrowingFile(path)
+        self._writer = RowWriter(self._text, "csv" if self._form == "csv" else "jsonl")
 
     def __enter__(self) -> ResultFile:
         return self
 
     def write(self, row: Row) -> None:
         """Write one row and hand it on at once."""
-        if self._rows is not None:
+        if self._form in ("json", _PARQUET):
             self._rows.append(row)
             return
-        if self._writer is None:
-            try:
-                self._stream = self._place.open("w", encoding="utf-8", newline="")
-            except OSError as error:
-                raise InputError(f"{self._place}: cannot be written: {error.strerror}") from error
-            self._writer = RowWriter(self._stream, self._form)
         self._writer.write(row)
+        self._file.append(self._text.getvalue())
+        self._text.seek(0)
+        self._text.truncate()
 
     def __exit__(self, *_: object) -> None:
-        if self._rows:
+        self._file.close()
+        if self._rows and self._form == _PARQUET:
             write_parquet(self._rows, self.path)
-        if self._writer is None or self._stream is None:
-            return
-        self._writer.close()
-        self._stream.close()
-        if self._place != self.path:
-            self._place.replace(self.path)
+        elif self._rows:
+            with RowWriter(self._text, "json") as writer:
+                for row in self._rows:
+                    writer.write(row)
+            write_text(self.path, self._text.getvalue())
 
 
 def read_rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, Row]]:
@@ -337,12 +178,7 @@ def read_rows(path: str | os.PathLike[str]) -> Iterator[tuple[int, Row]]:
     if Path(path).suffix.lower() == ".parquet":
         yield from enumerate(read_parquet(path), 1)
         return
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: not UTF-8 text (byte {error.start})") from error
+    text = read_text(path, "a result file")
     for position, row in _parsed(path, text):
         if not isinstance(row, dict):
             raise InputError(f"{path}: row {position} is not an object with named values")
@@ -367,22 +203,3 @@ def _loaded(path: str | os.PathLike[str], line: int, text: str) -> object:
         reason = getattr(error, "msg", "not JSON")
         raise InputError(f"{path}: line {where}: {reason}; is it a result file?") from error
     return loaded
-
-
-def workload_digest(workload: Workload) -> str:
-    """Hash everything in a workload that results depend on: not its source.
-
-    Examples
-    --------
-    >>> from loopsched.builders import gemm
-    >>> from loopsched.workload import Workload
-    >>> one, two = (Workload("mine", (gemm(m=2, n=3, k=k),)) for k in (4, 5))
-    >>> len(workload_digest(one)), workload_digest(one) == workload_digest(two)
-    (16, False)
-    """
-    content = [
-        [problem.name, problem.sizes, [astuple(tensor) for tensor in problem.tensors]]
-        + [problem.output, count]
-        for problem, count in zip(workload.problems, workload.counts, strict=True)
-    ]
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]

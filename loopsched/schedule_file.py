@@ -12,14 +12,13 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from pathlib import Path
 
 from loopsched.arguments import show
 from loopsched.errors import ScheduleError, nearest
+from loopsched.files import MEBIBYTE, read_text
 from loopsched.nest import Loop, Place, Schedule
 from loopsched.problem import Problem
 
-MAX_FILE_BYTES = 1 << 20
 _MAX_DIGITS = 20
 _LOOP_KEYS = ("dim", "extent", "level")
 _PLACE_KEYS = ("position", "level", "tensor")
@@ -111,26 +110,8 @@ def read_schedule_dict(path: str | os.PathLike[str], problem: Problem | None = N
     M:8
     """
     where = os.fspath(path)
-    return schedule_from_dict(_json(where, _text(where)), problem, where=where)
-
-
-def _text(path: str) -> str:
-    try:
-        with Path(path).open("rb") as file:
-            content = file.read(MAX_FILE_BYTES + 1)
-    except OSError as fault:
-        reason = fault.strerror or type(fault).__name__
-        raise ScheduleError(f"{path}: cannot be read: {reason}") from None
-    except ValueError:
-        raise ScheduleError(f"{path!r}: not the name of a file") from None
-    if len(content) > MAX_FILE_BYTES:
-        raise ScheduleError(f"{path}: longer than 1 MiB; not a schedule")
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as fault:
-        raise ScheduleError(
-            f"{path}: byte {fault.start} is not UTF-8 text; a JSON file is needed"
-        ) from None
+    text = read_text(path, "a schedule", most_bytes=MEBIBYTE, error=ScheduleError)
+    return schedule_from_dict(_json(where, text), problem, where=where)
 
 
 def _json(path: str, text: str) -> object:

@@ -8,6 +8,7 @@ from functools import cached_property, lru_cache
 
 from loopsched.arch import Arch, Level
 from loopsched.bounds.communication import communication_bound
+from loopsched.display import Shown
 from loopsched.footprint import points_elems, tensor_bytes
 from loopsched.models.buffer import EFFORT, Traffic, explicit_traffic, lru_traffic
 from loopsched.models.compute import compute_steps
@@ -136,7 +137,7 @@ class LevelScore(Moved):
 
 
 @dataclass(frozen=True)
-class Evaluation:
+class Evaluation(Shown):
     """Score of a schedule: what it promises, and what no run can beat.
 
     Parameters
@@ -178,12 +179,6 @@ class Evaluation:
     energy_pj: float | None
     least_dram_bytes: int
     levels: tuple[LevelScore, ...]
-
-    def _repr_html_(self) -> str:
-        """Show it in a notebook."""
-        from loopsched.notebook import evaluation_html
-
-        return evaluation_html(self)
 
     @property
     def dram_read_bytes(self) -> int:

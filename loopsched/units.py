@@ -7,6 +7,7 @@ exact: bytes come out as whole numbers, everything else as the nearest float.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from fractions import Fraction
@@ -152,28 +153,6 @@ def parse_frequency(text: object) -> float:
     return float(parse_quantity(text, "frequency")[0])
 
 
-def parse_time(text: object) -> float:
-    """Parse a duration into seconds.
-
-    Examples
-    --------
-    >>> parse_time("2 us")
-    2e-06
-    """
-    return float(parse_quantity(text, "time")[0])
-
-
-def parse_energy(text: object) -> float:
-    """Parse an energy per byte into picojoules per byte.
-
-    Examples
-    --------
-    >>> parse_energy("5 pJ/B")
-    5.0
-    """
-    return float(parse_quantity(text, "energy_per_byte")[0])
-
-
 def format_capacity(size_bytes: int) -> str:
     """Write a capacity with a binary prefix where that is exact, else in bytes.
 
@@ -189,63 +168,91 @@ def format_capacity(size_bytes: int) -> str:
     return f"{size_bytes:,} B"
 
 
-def format_bytes(size_bytes: float, digits: int = 4) -> str:
-    """Write an amount of traffic with a decimal prefix, rounded.
+def format_decimal(value: float, unit: str, digits: int = 4) -> str:
+    """Write a quantity with a decimal prefix, rounded, without zeros at the end.
 
     Examples
     --------
-    >>> format_bytes(1073912384), format_bytes(320)
-    ('1.074 GB', '320 B')
+    >>> format_decimal(1073912384, "B"), format_decimal(652.8e9, "B/s")
+    ('1.074 GB', '652.8 GB/s')
     """
-    return _format_decimal(size_bytes, "B", digits)
+    for prefix in reversed(_DECIMAL):
+        scaled = _rounded(value / _DECIMAL[prefix], digits)
+        if scaled >= 1:
+            return f"{_trim(scaled)} {prefix}{unit}"
+    return f"{_trim(_rounded(value, digits))} {unit}"
 
 
-def format_bandwidth(bytes_per_s: float, digits: int = 4) -> str:
-    """Write a bandwidth with a decimal prefix.
+def _rounded(value: float, digits: int) -> float:
+    return float(f"{value:.{digits}g}")
+
+
+def scaled(value: float | None, unit: str = "") -> str:
+    """Write a number with four digits and a decimal prefix.
+
+    Parameters
+    ----------
+    value : float or None
+        None and NaN are written as ``-``.
+    unit : str
+        ``B``, ``s``, ``B/s``, ``FLOP/s``, ``MAC``, ``J`` or nothing for a count.
 
     Examples
     --------
-    >>> format_bandwidth(652.8e9)
-    '652.8 GB/s'
+    >>> scaled(653705216, "B"), scaled(0.00123456, "s"), scaled(0, "B/s")
+    ('653.7 MB', '1.235 ms', '0 B/s')
+    >>> scaled(12), scaled(1.5e17), scaled(None, "J")
+    ('12', '1.5e+17', '-')
     """
-    return _format_decimal(bytes_per_s, "B/s", digits)
+    if value is None or math.isnan(value):
+        return "-"
+    if not unit:
+        return str(value) if isinstance(value, int) and abs(value) < 10**6 else f"{value:.4g}"
+    if value == 0 or math.isinf(value):
+        return f"{value:.4g} {unit}"
+    return _prefixed(value, unit)
 
 
-def format_frequency(hertz: float, digits: int = 4) -> str:
-    """Write a clock.
+_PREFIXES = {-12: "p", -9: "n", -6: "u", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P"}
+
+
+def _prefixed(value: float, unit: str) -> str:
+    lowest = -12 if unit in ("s", "J") else 0
+    rounded = float(f"{value:.4g}")
+    power = 3 * math.floor(math.log10(abs(rounded)) / 3)
+    power = max(lowest, min(power, 15))
+    # Four digits always, so that a column of numbers lines up.
+    number = rounded / 10.0**power
+    if not power and isinstance(value, int):
+        return f"{value} {unit}"
+    decimals = max(0, 3 - math.floor(math.log10(abs(number)))) if abs(number) >= 1 else 3
+    return f"{number:.{decimals}f} {_PREFIXES[power]}{unit}"
+
+
+def percent(share: float | None) -> str:
+    """Write a share as a percentage with one decimal.
 
     Examples
     --------
-    >>> format_frequency(1.455e9)
-    '1.455 GHz'
+    >>> percent(0.12345), percent(None)
+    ('12.3 %', '-')
     """
-    return _format_decimal(hertz, "Hz", digits)
+    return "-" if share is None or math.isnan(share) else f"{100 * share:.1f} %"
 
 
-def format_flop_rate(flop_per_s: float, digits: int = 4) -> str:
-    """Write a rate of floating point operations.
+def binary(size_bytes: int) -> str:
+    """Write a working set in the units of capacities, with four digits.
 
     Examples
     --------
-    >>> format_flop_rate(14.9e12)
-    '14.9 TFLOP/s'
+    >>> binary(38912), binary(4718592), binary(1023970), binary(12)
+    ('38.00 KiB', '4.500 MiB', '1000 KiB', '12 B')
     """
-    return _format_decimal(flop_per_s, "FLOP/s", digits)
-
-
-def format_time(time_s: float, digits: int = 4) -> str:
-    """Write a duration with the prefix that keeps it at 1 or above.
-
-    Examples
-    --------
-    >>> format_time(2e-6), format_time(0.0153), format_time(0), format_time(12)
-    ('2 us', '15.3 ms', '0 s', '12 s')
-    """
-    for prefix in ("", "m", "u", "n"):
-        value = time_s / float(_SMALL[prefix])
-        if _rounded(value, digits) >= 1 or (prefix == "n" and time_s > 0):
-            return f"{_trim(_rounded(value, digits))} {prefix}s"
-    return "0 s"
+    for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
+        number = size_bytes / 1024**power
+        if number >= 1:
+            return f"{number:#.4g} {unit}" if number < 999.95 else f"{number:.0f} {unit}"
+    return f"{size_bytes} B"
 
 
 def _split(text: str, kinds: tuple[Kind, ...]) -> tuple[Fraction, str]:
@@ -297,18 +304,6 @@ def _example(kinds: tuple[Kind, ...]) -> str:
 def _shown(value: object) -> str:
     shown = repr(value)
     return shown if len(shown) <= 40 else shown[:37] + "..."
-
-
-def _format_decimal(value: float, unit: str, digits: int) -> str:
-    for prefix in reversed(_DECIMAL):
-        scaled = _rounded(value / _DECIMAL[prefix], digits)
-        if scaled >= 1:
-            return f"{_trim(scaled)} {prefix}{unit}"
-    return f"{_trim(_rounded(value, digits))} {unit}"
-
-
-def _rounded(value: float, digits: int) -> float:
-    return float(f"{value:.{digits}g}")
 
 
 def _trim(value: float) -> str:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
-import re
-import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 
 from loopsched.arguments import Checker, is_text, near, show
+from loopsched.display import Shown
 from loopsched.errors import ProblemError, WorkloadError
+from loopsched.files import named, read_text
 from loopsched.problem import Problem
 from loopsched.resources import resource_dir, resource_names
 from loopsched.workload_schema import LAYERS, OPERATIONS, TOP, Field
@@ -21,11 +22,10 @@ _MAX_BYTES = 16 * 2**20
 _MAX_FAULTS = 200
 _SUFFIX = ".json"
 # A model, and lengths for it.
-MODEL = re.compile(r"(.+\.onnx)(?::([^/\\]*))?", re.IGNORECASE | re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
-class Workload:
+class Workload(Shown):
     """Problems that belong together, such as the layers of a network.
 
     Parameters
@@ -76,12 +76,6 @@ class Workload:
         """Multiply-accumulates of the whole workload, with counts."""
         return sum(n * one.macs for n, one in zip(self.counts, self.problems, strict=True))
 
-    def _repr_html_(self) -> str:
-        """Show it in a notebook."""
-        from loopsched.notebook import workload_html
-
-        return workload_html(self)
-
 
 def workload_names() -> tuple[str, ...]:
     """List the shipped workloads by name.
@@ -94,15 +88,14 @@ def workload_names() -> tuple[str, ...]:
     return resource_names("workloads", _SUFFIX)
 
 
-def load_workload(name_or_path: str | os.PathLike[str]) -> Workload:
-    """Load a workload that is shipped, by name, or any file, by path.
+def read_workload(name_or_path: str | os.PathLike[str]) -> Workload:
+    """Read a workload that is shipped, by name, or any workload file, by path.
 
     Parameters
     ----------
     name_or_path : str or path
         A shipped name wins over a file of that name.  `workload_schema` has
-        the form of a file.  A path that ends in ``.onnx`` is a model, also
-        with lengths, as in ``model.onnx:batch=8``: see `load_network`.
+        the form of a file.
 
     Returns
     -------
@@ -114,9 +107,13 @@ def load_workload(name_or_path: str | os.PathLike[str]) -> Workload:
         If there is no such workload, or its file is not valid: with every
         fault, each with its layer, field, value, and what is allowed.
 
+    See Also
+    --------
+    loopsched.load_workload : Reads models, too.
+
     Examples
     --------
-    >>> workload = load_workload("deepbench_conv")
+    >>> workload = read_workload("deepbench_conv")
     >>> len(workload.problems), workload.problems[0].name
     (94, 'n4 c1 h161 w700 k32 r5 s20 stride2')
     """
@@ -125,12 +122,8 @@ def load_workload(name_or_path: str | os.PathLike[str]) -> Workload:
         return parse_workload(_read(path, name_or_path), name_or_path, name_or_path)
     if not isinstance(name_or_path, (str, os.PathLike)):
         raise WorkloadError(f"workload is {show(name_or_path)}; a name or a path is needed")
-    if MODEL.fullmatch(os.fsdecode(name_or_path)):
-        from loopsched.network.text import load_network
-
-        return load_network(name_or_path).workload()
     path = Path(name_or_path)
-    where = str(path) if str(path).isprintable() and len(str(path)) < 1000 else show(str(path))
+    where = named(name_or_path)
     return parse_workload(_read(path, where), where, path.stem)
 
 
@@ -192,6 +185,24 @@ def parse_workload(data: object, where: str, default_name: str) -> Workload:
 
 def _is_prose(value: object) -> bool:
     return isinstance(value, str) and "".join(value.split()).isprintable()
+
+
+def workload_digest(workload: Workload) -> str:
+    """Hash everything in a workload that results depend on: not its source.
+
+    Examples
+    --------
+    >>> from loopsched.builders import gemm
+    >>> one, two = (Workload("mine", (gemm(m=2, n=3, k=k),)) for k in (4, 5))
+    >>> len(workload_digest(one)), workload_digest(one) == workload_digest(two)
+    (16, False)
+    """
+    content = [
+        [problem.name, problem.sizes, [astuple(tensor) for tensor in problem.tensors]]
+        + [problem.output, count]
+        for problem, count in zip(workload.problems, workload.counts, strict=True)
+    ]
+    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
 
 
 class _Layer:
@@ -351,7 +362,14 @@ def _number(text: str) -> int | float:
 
 def _read(path: Path, where: str) -> object:
     """Read a JSON file, or say in one message why it is not one."""
-    text = _read_text(path, where)
+    text = read_text(
+        path,
+        "a JSON object with 'layers'",
+        most_bytes=_MAX_BYTES,
+        error=WorkloadError,
+        where=where,
+        hint=lambda: f", and no shipped workload of that name; {near(path.stem, workload_names())}",
+    )
     try:
         return json.loads(text, object_pairs_hook=_object, parse_int=_integer, parse_float=_number)
     except json.JSONDecodeError as error:
@@ -360,35 +378,3 @@ def _read(path: Path, where: str) -> object:
         raise WorkloadError(f"{where}: {place}: not JSON: {error.msg} (found {found})") from None
     except RecursionError:
         raise WorkloadError(f"{where}: nested too deeply; a workload has 4 levels") from None
-
-
-def _read_text(path: Path, where: str) -> str:
-    try:
-        mode = os.stat(path).st_mode
-        if stat.S_ISDIR(mode):
-            raise WorkloadError(f"{where}: is a folder; a JSON file is needed")
-        if not stat.S_ISREG(mode):
-            raise WorkloadError(f"{where}: is not a regular file; a JSON file is needed")
-        with open(path, "rb") as file:
-            raw = file.read(_MAX_BYTES + 1)
-    except FileNotFoundError:
-        raise WorkloadError(
-            f"{where}: no such file, and no shipped workload of that name; "
-            f"{near(path.stem, workload_names())}"
-        ) from None
-    except (OSError, ValueError) as error:  # ValueError: a name that no file can have
-        if isinstance(error, WorkloadError):
-            raise
-        reason = getattr(error, "strerror", None) or str(error)
-        raise WorkloadError(f"{where}: cannot be read: {reason}") from None
-    if len(raw) > _MAX_BYTES:
-        raise WorkloadError(f"{where}: larger than {_MAX_BYTES >> 20} MiB; no workload is")
-    if not raw.strip():
-        raise WorkloadError(f"{where}: is empty; a JSON object with 'layers' is needed")
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise WorkloadError(
-            f"{where}: not text: byte {error.start} is 0x{raw[error.start]:02x}, which is not "
-            "UTF-8; JSON in UTF-8 is needed"
-        ) from None

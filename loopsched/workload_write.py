@@ -9,6 +9,7 @@ from typing import Any
 
 from loopsched.arguments import show
 from loopsched.errors import WorkloadError
+from loopsched.files import write_text
 from loopsched.problem import Problem
 from loopsched.projections import projection_text
 from loopsched.workload import Workload, parse_workload
@@ -139,9 +140,4 @@ def save_workload(workload: Workload, path: str | os.PathLike[str]) -> None:
     rows = data.pop("layers")
     head = json.dumps(data, indent=2, ensure_ascii=False).rstrip("}").rstrip()
     lines = ",\n".join(f"    {json.dumps(row, ensure_ascii=False)}" for row in rows)
-    part = target.with_name(f"{target.name}.part")
-    try:
-        part.write_text(f'{head},\n  "layers": [\n{lines}\n  ]\n}}\n', encoding="utf-8")
-        part.replace(target)
-    except OSError as error:
-        raise WorkloadError(f"{target}: cannot be written: {error.strerror}") from None
+    write_text(target, f'{head},\n  "layers": [\n{lines}\n  ]\n}}\n', WorkloadError)

@@ -9,43 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from loopsched.errors import InputError
 
-MAX_FILE_BYTES = 1_000_000
 MAX_DEPTH = 20
 # The key that holds the tag of a mapping, where tags are allowed.
 TAG = "!"
 
 Data = Any  # str, list of Data, or dict of str to Data
-
-
-def read_text(path: Path) -> str:
-    """Read a file as UTF-8 text.
-
-    Raises
-    ------
-    InputError
-        If it does not exist, is a folder, is too large, or is not text.
-    """
-    try:
-        if path.is_dir():
-            raise InputError("is a folder, not a file")
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise InputError(f"is larger than {MAX_FILE_BYTES:,} bytes")
-        raw = path.read_bytes()
-    except FileNotFoundError:
-        raise InputError("no such file") from None
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot be read: {error}") from None
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            f"is not UTF-8 text: byte {error.start} is {raw[error.start]:#04x}"
-        ) from None
 
 
 def parse_yaml(text: str, tags: Container[str] = ()) -> Data:

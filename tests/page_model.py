@@ -28,7 +28,7 @@ from loopsched.page.data import arch_data, problem_data, schedule_data
 from loopsched.page.model import model_js
 from loopsched.problem import Problem
 from loopsched.resources import resource_names
-from loopsched.results import evaluation_row
+from loopsched.scheduler.rows import evaluation_row
 from loopsched.score import Evaluation, LevelScore, evaluate
 
 Case = dict[str, Any]

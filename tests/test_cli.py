@@ -95,7 +95,7 @@ class TestFront:
             (["analyze", GEMM, "M:1024 N:1024 K:512"], "it must cover the size, 'K:1024'"),
             (["analyze", GEMM, "M:1024@XM N:1024 K:1024"], "unknown unit 'XM'"),
             (["analyze", GEMM, NEST, "--capacity", "5 KB"], "write kB or KiB"),
-            (["analyze", GEMM, "@none.txt"], "none.txt: cannot be read"),
+            (["analyze", GEMM, "@none.txt"], "none.txt: no such file"),
             (["analyze", "resnet50", NEST], "25 problems, but one is needed"),
             (["analyze", "resnet50", NEST, "-l", "77"], "layers are numbered 0 to 24"),
             (["analyze", "resnet50", NEST, "-l", "conv2_3x4"], "did you mean 'conv2_3x3'?"),

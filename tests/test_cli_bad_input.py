@@ -24,8 +24,8 @@ def conv(more: str) -> str:
 WORKLOADS: dict[str, tuple[str | bytes, list[str]]] = {
     "empty": ("", ["is empty"]),
     "blank": (" \n", ["is empty"]),
-    "binary": (bytes(range(256)), ["not text", "byte"]),
-    "utf16": ("{}".encode("utf-16"), ["not text"]),
+    "binary": (bytes(range(256)), ["not UTF-8 text", "byte"]),
+    "utf16": ("{}".encode("utf-16"), ["not UTF-8 text"]),
     "truncated": ('{"layers": [{"op": "gemm", "m":', ["line 1", "not JSON"]),
     "trailing": (layers(LAYER) + "x", ["line 1", "not JSON"]),
     "deep": ("[" * 100_000, ["nested too deeply"]),
@@ -104,7 +104,7 @@ ARCHS: dict[str, tuple[str, str, list[str]]] = {
     "not text": (GOOD_ARCH, "\0\1", ["control characters"]),
 }
 SCHEDULES: dict[str, tuple[str, list[str]]] = {
-    "empty": ("", ["no loop", "M:4"]),
+    "empty": ("", ["M:4"]),
     "unknown dim": ("M:4 N:3 Z:2 K:2", ["unknown dim 'Z'"]),
     "missing dim": ("M:4 N:3", ["'K'", "add 'K:2'"]),
     "short": ("M:2 N:3 K:2", ["it must cover the size, 'M:4'"]),

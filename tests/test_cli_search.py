@@ -20,10 +20,10 @@ from loopsched import __version__
 from loopsched.arch_file import load_arch
 from loopsched.builders import gemm
 from loopsched.cli import run
+from loopsched.network.text import load_workload
 from loopsched.notation import parse_schedule
 from loopsched.scheduler import search as search_one
 from loopsched.score import evaluate
-from loopsched.workload import load_workload
 
 Rows = list[dict[str, Any]]
 

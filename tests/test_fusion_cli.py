@@ -10,7 +10,8 @@ import pytest
 
 from loopsched import conv2d, fuse, load_network, residency
 from loopsched.cli import run
-from loopsched.network.graph import Network, Node, Value
+from loopsched.network.graph import Network
+from loopsched.network.node import Node, Value
 from loopsched.network.parts import part_of
 from tests.onnx_models import mobilenet_v2, resnet50, save
 

@@ -12,7 +12,8 @@ from loopsched import conv2d, gemm
 from loopsched.errors import EmptySpaceError, InputError
 from loopsched.fusion import Pool, residency
 from loopsched.fusion.single import least_bytes
-from loopsched.network.graph import Network, Node, Value
+from loopsched.network.graph import Network
+from loopsched.network.node import Node, Value
 
 ROWS = 4
 

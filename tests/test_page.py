@@ -34,8 +34,8 @@ from loopsched.cli import run
 from loopsched.nest import Loop, Schedule
 from loopsched.page.report import report_html
 from loopsched.problem import Problem
-from loopsched.render import binary, percent, scaled
-from loopsched.results import evaluation_row, result_rows
+from loopsched.scheduler.rows import evaluation_row, result_rows
+from loopsched.units import binary, percent, scaled
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None

@@ -40,8 +40,8 @@ from loopsched.ops import (
 )  # fmt: skip
 from loopsched.problem import Problem
 from loopsched.reasons import annotate
+from loopsched.simulator.tile_replay import reuse_profile
 from loopsched.study.tile_map import tile_map
-from loopsched.validation.tile_replay import reuse_profile
 from tests.oracle import walk
 from tests.strategies import problems, schedules
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loopsched.render import Column, percent, scaled, shortened, table, words, wrapped
+from loopsched.render import Column, shortened, table, words, wrapped
+from loopsched.units import percent, scaled
 
 COLUMNS = [words("problem", shrinks="middle"), Column("time"), Column("spare", spare=1)]
 

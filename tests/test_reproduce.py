@@ -14,7 +14,7 @@ from loopsched.cli import run
 from loopsched.errors import InputError
 from loopsched.reports import REPORTS, Line, Reproduction, reproduce
 from loopsched.reports.result import ReportTable, summed
-from loopsched.validation.statistics import rank_correlation
+from loopsched.statistics import rank_correlation
 
 PAGE = Path(__file__).parent.parent / "docs" / "reports.md"
 

@@ -17,8 +17,8 @@ from loopsched.arch_file import load_arch
 from loopsched.arguments import Checker
 from loopsched.builders import gemm
 from loopsched.errors import LoopschedError, SweepError
-from loopsched.results import result_rows
 from loopsched.scheduler import search
+from loopsched.scheduler.rows import result_rows
 from loopsched.sweeps.batches import Batches
 from loopsched.sweeps.plan import plan_of
 from loopsched.sweeps.run import SweepRun, load_run, sweep

@@ -226,7 +226,7 @@ def test_a_file_system_without_locks_is_told(
         sweep(SPEC, tmp_path)
 
 
-@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"archs": 3}', "[" * 5000])
+@pytest.mark.parametrize("text", ["\0", "{}", "[1]", '{"archs": 3}', "[" * 5000])
 def test_a_foreign_manifest_is_refused(tmp_path: Path, text: str) -> None:
     (tmp_path / "manifest.json").write_text(text)
     with pytest.raises(SweepError, match="not written by a sweep"):

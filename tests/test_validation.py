@@ -16,12 +16,13 @@ from loopsched import InputError, conv2d, gemm, load_arch
 from loopsched.gpu.addresses import Geometry
 from loopsched.gpu.counting import profile
 from loopsched.gpu.footprints import footprint_sectors
+from loopsched.network.selection import problem_of
 from loopsched.resources import resource_dir
+from loopsched.statistics import percentile, rank_correlation
 from loopsched.validation import Validation, read_counters, shipped_counters, validate_counters
 from loopsched.validation.counter_files import parse_counters, rows_of
 from loopsched.validation.kernels import kernel_launch, kernel_of
-from loopsched.validation.launches import launch_of, problem_of
-from loopsched.validation.statistics import percentile, rank_correlation
+from loopsched.validation.launches import launch_of
 
 COUNTERS = resource_dir("counters")
 CAPACITY_SHAPE = "32768"  # the third of the rows that the effective capacity was fitted to
@@ -243,12 +244,12 @@ def test_problems_are_read_from_one_cell() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("gemm:m=4,n", "'n' is not one field=value"),
-        ("gemm:m=4,m=5", "'m=5' is not one field=value"),
+        ("gemm:m=4,n", "'n' is not field=value"),
+        ("gemm:m=4,m=5", "field 'm' is given twice"),
         ("gem:m=4", "did you mean 'gemm'"),
         ("{", "not JSON"),
-        ("deepbench_gemm", "WORKLOAD#LAYER"),
-        ("deepbench_gemm#999", "no layer '999'; numbered 0 to"),
+        ("deepbench_gemm", "deepbench_gemm#LAYER"),
+        ("deepbench_gemm#999", "no layer 999; layers are numbered 0 to"),
         ("nothing#1", "nothing"),
     ],
 )

@@ -16,11 +16,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loopsched import ScheduleError, conv2d, einsum, gemm, parse_schedule
+from loopsched.gpu.library.order import grouped_schedule
 from loopsched.nest import Loop, Schedule
 from loopsched.problem import Problem
-from loopsched.validation.launches import grouped_schedule
+from loopsched.simulator.tile_replay import eviction_probability, reuse_profile
 from loopsched.validation.sectors import panel_sectors, span_sectors, tile_bounds
-from loopsched.validation.tile_replay import eviction_probability, reuse_profile
 
 
 class Cache:
@@ -218,7 +218,7 @@ def test_panels_are_the_sectors_that_blocks_load(
 def test_plain_python_gives_the_same() -> None:
     program = (
         "from loopsched import gemm, parse_schedule\n"
-        "from loopsched.validation.tile_replay import reuse_profile\n"
+        "from loopsched.simulator.tile_replay import reuse_profile\n"
         "problem = gemm(m=70, n=50, k=40)\n"
         "nest = parse_schedule('M:70@SM N:50@SM M:30@SM K:40 M:10 N:20 K:8', problem)\n"
         "print(reuse_profile(problem, nest, 4, room_bytes=2048, capacity_bytes=4096))\n"

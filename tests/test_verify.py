@@ -24,7 +24,7 @@ from loopsched.verify.value import value_of
 
 CHECKER = Path(loopsched.__file__).parent / "verify"
 ALLOWED = {
-    "arch", "arch_file", "errors", "nest", "notation", "problem", "projections", "verify",
+    "arch", "arch_file", "errors", "files", "nest", "notation", "problem", "projections", "verify",
 }  # fmt: skip
 
 
@@ -361,7 +361,7 @@ def test_files_that_cannot_be(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert run(["verify", str(tmp_path / "none")]) == 3
     (tmp_path / "empty").write_text("")
     assert run(["verify", str(tmp_path / "empty")]) == 3
-    assert "is empty; it proves nothing" in capsys.readouterr().err
+    assert "is empty; a file of proofs is needed" in capsys.readouterr().err
     assert run(["search", "gemm:m=4,n=4,k=4", "--proof", str(tmp_path / "no" / "file")]) == 3
     assert "cannot be written" in capsys.readouterr().err
     out = ["--proof", str(tmp_path / "file"), "--value", "point"]

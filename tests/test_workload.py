@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from loopsched.builders import affine, batched_gemm, conv2d, einsum, gemm
 from loopsched.errors import LoopschedError, WorkloadError
+from loopsched.network.text import load_workload
 from loopsched.problem import Problem
 from loopsched.resources import resource_dir
 from loopsched.workload import (
     Workload,
-    load_workload,
     parse_workload,
     workload_names,
     workload_schema,
@@ -247,10 +247,10 @@ BAD_FILES: list[tuple[bytes | str, str]] = [
     ("{'layers': []}", "not JSON: Expecting property name"),
     ('{"layers":\n [1,]}', "line 2, column"),
     ('{"layers": [' + GOOD + "\n// comment\n]}", "line 2, column 1: not JSON"),
-    (b"\x1f\x8b\x08\x00abc", "not text: byte 1 is 0x8b, which is not UTF-8"),
+    (b"\x1f\x8b\x08\x00abc", "is not UTF-8 text: byte 1 is 0x8b"),
     (b"\x7fELF\x02\x01\x01\x00\x00", "line 1, column 1: not JSON: Expecting value"),
-    (GOOD.encode("utf-16"), "not text: byte 0 is 0xff"),
-    ('{"name": "café", "layers": []}'.encode("latin-1"), "not text: byte 13 is 0xe9"),
+    (GOOD.encode("utf-16"), "is not UTF-8 text: byte 0 is 0xff"),
+    ('{"name": "café", "layers": []}'.encode("latin-1"), "is not UTF-8 text: byte 13 is 0xe9"),
     ("[" * 200_000, "nested too deeply"),
     ('{"a":' * 100_000, "nested too deeply"),
     ('{"layers": [{"op": "gemm", "m": NaN, "n": 1, "k": 1}]}', "layer 0: m is nan; a whole"),
@@ -286,7 +286,7 @@ def test_nesting_below_the_limit_is_shown_short(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_not_a_workload(tmp_path: Path) -> None:
-    with pytest.raises(WorkloadError, match="is a folder; a JSON file is needed"):
+    with pytest.raises(WorkloadError, match="is a folder; a JSON object with"):
         load_workload(tmp_path)
 
 

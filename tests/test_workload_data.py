@@ -12,10 +12,10 @@ import jsonschema
 import pytest
 
 from loopsched.footprint import tensor_bytes
+from loopsched.network.text import load_workload
 from loopsched.resources import resource_dir
 from loopsched.workload import (
     Workload,
-    load_workload,
     parse_workload,
     workload_names,
     workload_schema,

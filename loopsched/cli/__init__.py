@@ -6,18 +6,20 @@ Commands are imported when they are called, so that ``--help`` is quick.
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from keyword import iskeyword
 from typing import NoReturn
 
 import click
 
-from loopsched import __version__
+from loopsched.cli import streams
 from loopsched.errors import EmptySpaceError, InputError, LoopschedError
+from loopsched.files import named
+from loopsched.version import __version__
 
 EXIT_BUG, EXIT_USAGE, EXIT_INPUT, EXIT_EMPTY = 1, 2, 3, 4
 EXIT_INTERRUPTED = 130
@@ -130,18 +132,24 @@ def run(arguments: Sequence[str]) -> int:
         return _complain(error, EXIT_BUG)
     except KeyboardInterrupt:
         return _complain("interrupted", EXIT_INTERRUPTED)
-    except BrokenPipeError:
-        # The reader has had enough; nothing may be flushed into the pipe at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader has had enough
+        streams.discard()
         return EXIT_PIPE
+    except OSError as error:
+        if error.filename is None:
+            streams.discard()
+        where = "standard output" if error.filename is None else named(error.filename)
+        return _complain(f"{where}: {error.strerror or error}", EXIT_INPUT)
     return 0
 
 
 def _complain(message: object, status: int) -> int:
-    click.echo(f"Error: {message}", err=True)
+    with suppress(OSError):
+        click.echo(f"Error: {message}", err=True)
     return status
 
 
 def main() -> NoReturn:
     """Run the command line of this process and exit."""
+    streams.prepare()
     sys.exit(run(sys.argv[1:]))

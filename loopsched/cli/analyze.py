@@ -10,8 +10,8 @@ import click
 from loopsched.cli import options, output
 from loopsched.cli.inputs import schedule_from, select, select_one
 from loopsched.cli.output import Style
-from loopsched.render import Column, binary, percent, scaled, words
-from loopsched.units import format_capacity, parse_bytes
+from loopsched.render import Column, words
+from loopsched.units import binary, format_capacity, parse_bytes, percent, scaled
 
 if TYPE_CHECKING:
     from loopsched.arch import Arch
@@ -94,7 +94,7 @@ def analyze(
         _yalsa(one, nest, form)
         return
     from loopsched.models.buffer import EFFORT
-    from loopsched.results import evaluation_row
+    from loopsched.scheduler.rows import evaluation_row
     from loopsched.score import evaluate
 
     machine = _machine(arch, capacity, policy)

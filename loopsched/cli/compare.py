@@ -10,7 +10,8 @@ import click
 from loopsched.cli import options, output
 from loopsched.cli.inputs import best_schedule, schedule_from, select_one
 from loopsched.cli.output import Style
-from loopsched.render import Column, percent, scaled, words
+from loopsched.render import Column, words
+from loopsched.units import percent, scaled
 
 if TYPE_CHECKING:
     from loopsched.reasons import Comparison
@@ -41,7 +42,8 @@ def compare(
     """
     from loopsched.arch_file import load_arch
     from loopsched.reasons import compare as compare_schedules
-    from loopsched.results import Row, evaluation_row
+    from loopsched.results import Row
+    from loopsched.scheduler.rows import evaluation_row
 
     one = select_one(problem, layers, element_bytes)
     machine = load_arch(arch)

@@ -13,8 +13,8 @@ from loopsched.cli import options, output
 from loopsched.cli.inputs import Selection, select
 from loopsched.cli.origin import origin
 from loopsched.cli.output import Style
-from loopsched.render import Column, binary, percent, scaled, words
-from loopsched.units import format_capacity
+from loopsched.render import Column, words
+from loopsched.units import binary, format_capacity, percent, scaled
 
 if TYPE_CHECKING:
     from loopsched.arch import Arch

@@ -12,6 +12,7 @@ import click
 from loopsched.cli import options
 from loopsched.cli.inputs import best_schedule, schedule_from, select, select_one
 from loopsched.errors import InputError
+from loopsched.files import write_text
 
 if TYPE_CHECKING:
     from loopsched.arch import Arch
@@ -136,8 +137,6 @@ def _notes(made: list[tuple[Problem, Exported]]) -> Iterator[str]:
 
 def _deliver(made: list[tuple[Problem, Exported]], target: str | None) -> None:
     """Print what was made, or write it: one problem's files, or a folder for each."""
-    from loopsched.exchange.exported import write_text
-
     if target is None:
         for number, (_, files) in enumerate(made):
             click.echo(("\n" if number else "") + files.text(), nl=False)

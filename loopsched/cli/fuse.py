@@ -11,8 +11,9 @@ import click
 from loopsched.cli import options, output
 from loopsched.cli.output import Style
 from loopsched.errors import WorkloadError
-from loopsched.render import Column, binary, percent, scaled, words
-from loopsched.selection import choose, select
+from loopsched.network.selection import choose, select
+from loopsched.render import Column, words
+from loopsched.units import binary, percent, scaled
 from loopsched.workload import Workload
 
 if TYPE_CHECKING:

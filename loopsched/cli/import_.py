@@ -10,6 +10,7 @@ import click
 from loopsched.cli import options, output
 from loopsched.cli.output import Style
 from loopsched.errors import InputError
+from loopsched.files import write_text
 
 if TYPE_CHECKING:
     from loopsched.exchange.timeloop import Imported
@@ -57,7 +58,6 @@ def _write_arch(found: Imported, path: str) -> None:
     from dataclasses import replace
 
     from loopsched.arch_file import arch_to_dict
-    from loopsched.exchange.exported import write_text
     from loopsched.exchange.yaml_out import to_yaml
 
     if found.arch is None:

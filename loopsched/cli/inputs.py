@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from loopsched.errors import InputError, ScheduleError
+from loopsched.files import MEBIBYTE, read_text
+from loopsched.network.selection import Selection as Selection
+from loopsched.network.selection import select as select
+from loopsched.network.selection import select_one as select_one
 from loopsched.problem import Problem
-from loopsched.selection import Selection as Selection
-from loopsched.selection import select as select
-from loopsched.selection import select_one as select_one
 
 if TYPE_CHECKING:
     from loopsched.arch import Arch
@@ -32,12 +33,9 @@ def schedule_from(text: str, problem: Problem, dialect: str = "loopsched") -> Sc
     path = Path(text[1:])
     if path.suffix == ".json":
         return read_schedule_dict(path, problem)
-    try:
-        content = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise ScheduleError(f"{path}: cannot be read: {error.strerror}") from None
-    except ValueError:
-        raise ScheduleError(f"{path}: not UTF-8 text") from None
+    content = read_text(
+        path, "a schedule such as 'M:4 N:3 K:2'", most_bytes=MEBIBYTE, error=ScheduleError
+    )
     try:
         return parse_schedule(content, problem, dialect=dialect)
     except InputError as error:

@@ -15,7 +15,8 @@ from loopsched.cli.kernel_library import library
 from loopsched.cli.kernel_tiled import tiled
 from loopsched.cli.output import Style
 from loopsched.errors import InputError
-from loopsched.render import Column, binary, percent, scaled, words
+from loopsched.render import Column, words
+from loopsched.units import binary, percent, scaled
 
 if TYPE_CHECKING:
     from loopsched.arch import Arch

@@ -10,7 +10,8 @@ from loopsched.cli import options, output
 from loopsched.cli.estimates import estimate_lines
 from loopsched.cli.inputs import select
 from loopsched.cli.output import Style
-from loopsched.render import Column, scaled, words
+from loopsched.render import Column, words
+from loopsched.units import scaled
 
 if TYPE_CHECKING:
     from loopsched.gpu.result import Estimate

@@ -12,8 +12,8 @@ from loopsched.cli import options, output
 from loopsched.cli.output import Style
 from loopsched.footprint import tensor_bytes
 from loopsched.gpu_limits import GPU_KEYS
-from loopsched.render import Column, scaled, words
-from loopsched.units import format_capacity
+from loopsched.render import Column, words
+from loopsched.units import format_capacity, scaled
 
 if TYPE_CHECKING:
     from loopsched.arch import Arch, Level
@@ -182,7 +182,8 @@ def _sources(sources: Sequence[tuple[str, str]]) -> str:
 def workloads(name: str | None, schema: bool, form: Style) -> None:
     """List the workloads, or show the problems of NAME."""
     from loopsched.cli.inputs import select
-    from loopsched.workload import load_workload, workload_names, workload_schema
+    from loopsched.network.text import load_workload
+    from loopsched.workload import workload_names, workload_schema
 
     if schema:
         click.echo(json.dumps(workload_schema(), indent=2))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from loopsched import __version__
 from loopsched.cli.inputs import select
+from loopsched.version import __version__
 
 if TYPE_CHECKING:
     from loopsched.arch import Arch
@@ -26,7 +26,7 @@ def origin(workload: str, arch: str, machine: Arch, element_bytes: int | None) -
     machine : Arch
     element_bytes : int, optional
     """
-    from loopsched.results import workload_digest
+    from loopsched.workload import workload_digest
 
     return {
         "arch": arch,

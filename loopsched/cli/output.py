@@ -7,13 +7,14 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 from typing import Literal
 
 import click
 
-from loopsched.render import Column, percent, table, wrapped
+from loopsched._jit import is_kept
+from loopsched.render import Column, table, wrapped
 from loopsched.results import Format, Row, RowWriter
+from loopsched.units import percent
 
 Style = Literal["table", "json", "jsonl", "csv"]
 
@@ -79,13 +80,7 @@ def announce_compilation(kernel: object = None, what: str = "the search") -> Non
         from loopsched.scheduler import _kernels
 
         kernel = _kernels.best_body
-    stats = getattr(kernel, "stats", None)
-    if stats is None:  # plain Python, not compiled at all
-        return
-    source = Path(kernel.py_func.__code__.co_filename)  # type: ignore[attr-defined]
-    name = f"{source.stem}.{kernel.__name__}"  # type: ignore[attr-defined]
-    built = [path.stat().st_mtime for path in Path(stats.cache_path).glob(f"{name}*")]
-    if max(built, default=0.0) < source.stat().st_mtime:
+    if not is_kept(kernel):
         click.echo(f"compiling {what}, once, about 10 s ...", err=True)
 
 

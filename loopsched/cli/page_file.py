@@ -9,7 +9,8 @@ import click
 
 from loopsched.cli import output
 from loopsched.errors import InputError, ProblemError
-from loopsched.render import scaled
+from loopsched.files import write_text
+from loopsched.units import scaled
 
 if TYPE_CHECKING:
     from loopsched.arch import Arch
@@ -69,19 +70,8 @@ def write_page(
         if has_reasons:
             _find_reasons(reasons, rows, problems, arch, n_jobs)
     finally:
-        _write(target, report_html(rows, problems, arch, curves=curves, reasons=reasons))
+        write_text(target, report_html(rows, problems, arch, curves=curves, reasons=reasons))
         click.echo(_said(target, len(problems)))
-
-
-def _write(target: Path, page: str) -> None:
-    part = target.with_name(f"{target.name}.part")
-    try:
-        part.write_text(page, encoding="utf-8")
-        part.replace(target)
-    except OSError as error:
-        raise InputError(f"{target}: cannot be written: {error.strerror}") from error
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _said(target: Path, n_layers: int) -> str:

@@ -12,8 +12,8 @@ from loopsched.cli import options, output
 from loopsched.cli.inputs import select
 from loopsched.cli.output import Style
 from loopsched.errors import EmptySpaceError
-from loopsched.render import Column, scaled, words
-from loopsched.units import format_capacity, parse_bytes
+from loopsched.render import Column, words
+from loopsched.units import format_capacity, parse_bytes, scaled
 
 if TYPE_CHECKING:
     from loopsched.arch import Arch

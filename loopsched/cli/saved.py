@@ -12,7 +12,8 @@ from loopsched.arch_file import load_arch
 from loopsched.cli.inputs import select
 from loopsched.errors import InputError, nearest
 from loopsched.notation import parse_schedule
-from loopsched.results import Row, read_rows, workload_digest
+from loopsched.results import Row, read_rows
+from loopsched.workload import workload_digest
 
 if TYPE_CHECKING:
     from loopsched.arch import Arch

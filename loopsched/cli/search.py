@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,8 +14,10 @@ from loopsched.cli import options, output
 from loopsched.cli.inputs import Selection, select
 from loopsched.cli.origin import origin
 from loopsched.cli.output import Style
-from loopsched.errors import ConstraintError, InputError
-from loopsched.render import Column, percent, scaled, words
+from loopsched.errors import ConstraintError
+from loopsched.files import GrowingFile
+from loopsched.render import Column, words
+from loopsched.units import percent, scaled
 
 if TYPE_CHECKING:
     from loopsched.arch import Arch
@@ -147,15 +149,10 @@ def _with_proofs(found: Iterator[Result], path: str) -> Iterator[Result]:
     """Write the proof of each result as it passes."""
     from loopsched.scheduler.proof import proof_of
 
-    with ExitStack() as stack:
-        try:
-            file = stack.enter_context(open(path, "w", encoding="utf-8"))
-        except OSError as error:
-            raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+    with closing(GrowingFile(path)) as file:
         for result in found:
             try:
-                file.write(proof_of(result) + "\n")
-                file.flush()
+                file.append(proof_of(result) + "\n")
             except ConstraintError as error:  # a promise that the proof's definition does not give
                 click.echo(f"no proof: {error}", err=True)
             yield result
@@ -204,7 +201,7 @@ def _origin(
 def _rows(
     results: Iterator[Result], chosen: Selection, origin: Row, *, has_brackets: bool
 ) -> Iterator[list[Row]]:
-    from loopsched.results import result_rows
+    from loopsched.scheduler.rows import result_rows
 
     counts = chosen.workload.counts
     for number, count, result in zip(chosen.numbers, counts, results, strict=True):
@@ -260,7 +257,7 @@ _REASONS = {
 
 
 def _print(rows: Sequence[Row], n_problems: int, machine: str, top: int) -> None:
-    from loopsched.results import totals
+    from loopsched.scheduler.rows import totals
 
     cells = [_cells(row, top) for row in rows]
     output.print_table(_COLUMNS, cells, [row["schedule"] for row in rows])

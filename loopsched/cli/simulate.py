@@ -13,8 +13,8 @@ from loopsched.cli import options, output
 from loopsched.cli.inputs import schedule_from, select_one
 from loopsched.cli.output import Style
 from loopsched.errors import InputError
-from loopsched.render import Column, percent, scaled, words
-from loopsched.units import format_capacity, parse_bytes
+from loopsched.render import Column, words
+from loopsched.units import format_capacity, parse_bytes, percent, scaled
 
 if TYPE_CHECKING:
     from loopsched.nest import Schedule

@@ -7,7 +7,8 @@ import click
 from loopsched.cli import options, output
 from loopsched.cli.inputs import select
 from loopsched.cli.output import Style
-from loopsched.render import Column, scaled, words
+from loopsched.render import Column, words
+from loopsched.units import scaled
 
 
 @click.command()

@@ -15,7 +15,8 @@ from loopsched.cli import options, output
 from loopsched.cli.origin import repeatable
 from loopsched.cli.output import Style
 from loopsched.errors import SweepError
-from loopsched.render import Column, scaled, words
+from loopsched.render import Column, words
+from loopsched.units import scaled
 
 if TYPE_CHECKING:
     from loopsched.results import Row

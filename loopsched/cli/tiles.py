@@ -11,7 +11,8 @@ import click
 from loopsched.cli import options, output
 from loopsched.cli.inputs import best_schedule, schedule_from, select_one
 from loopsched.cli.output import Style
-from loopsched.render import Column, scaled
+from loopsched.render import Column
+from loopsched.units import scaled
 
 if TYPE_CHECKING:
     from loopsched.study.tile_map import TileMap

@@ -10,7 +10,8 @@ import click
 
 from loopsched.cli import options, output
 from loopsched.cli.validate_times import save_comparisons, times
-from loopsched.render import Column, percent, scaled, words
+from loopsched.render import Column, words
+from loopsched.units import percent, scaled
 
 if TYPE_CHECKING:
     from loopsched.validation import Validation

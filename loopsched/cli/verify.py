@@ -8,7 +8,8 @@ import click
 
 from loopsched.cli import options, output
 from loopsched.errors import ProofError
-from loopsched.render import Column, percent, scaled, words
+from loopsched.render import Column, words
+from loopsched.units import percent, scaled
 from loopsched.verify import Verdict, read_proofs, verify_proof
 
 _UNITS = {"time": "s", "dram_bytes": "B"}

@@ -8,6 +8,8 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from loopsched.display import Shown
+
 if TYPE_CHECKING:
     from loopsched.arch import Arch
 
@@ -95,7 +97,7 @@ class NestBound(Stairs):
     dram_bytes: tuple[int, ...]
 
 
-class Staircase(Stairs, ABC):
+class Staircase(Stairs, Shown, ABC):
     """Least traffic found at every capacity: what curves of layers and of networks share.
 
     ``nest_bound`` says what no nest moves less than: where it is met, the
@@ -128,12 +130,6 @@ class Staircase(Stairs, ABC):
     @abstractmethod
     def compute_time_s(self, arch: Arch) -> float:
         """Seconds that a machine computes, if all its units are busy all the time."""
-
-    def _repr_html_(self) -> str:
-        """Show it in a notebook."""
-        from loopsched.notebook import curve_html
-
-        return curve_html(self)
 
     @property
     def least_capacity_bytes(self) -> int:

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from loopsched.errors import InputError
+from loopsched.files import write_text, writing
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,26 +52,10 @@ class Exported:
             If it cannot be written.
         """
         place = Path(folder)
+        with writing(place):
+            place.mkdir(parents=True, exist_ok=True)
         paths = []
         for name, text in self.files:
             paths.append(place / name)
             write_text(place / name, text)
         return tuple(paths)
-
-
-def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Write a file whole or not at all.
-
-    Raises
-    ------
-    InputError
-        If it cannot be written.
-    """
-    target = Path(path)
-    part = target.with_name(f"{target.name}.part")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        part.write_text(text, encoding="utf-8")
-        part.replace(target)
-    except OSError as error:
-        raise InputError(f"{target}: cannot be written: {error.strerror}") from error

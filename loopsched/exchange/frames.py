@@ -11,8 +11,9 @@ from loopsched.footprint import tensor_bytes
 from loopsched.network.graph import Network
 from loopsched.network.rows import network_rows
 from loopsched.problem import Problem
-from loopsched.results import Row, evaluation_row, result_rows
+from loopsched.results import Row
 from loopsched.scheduler.result import Result
+from loopsched.scheduler.rows import evaluation_row, result_rows
 from loopsched.scheduler.tradeoffs import Tradeoff
 from loopsched.score import Evaluation
 from loopsched.workload import Workload

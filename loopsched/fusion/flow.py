@@ -9,7 +9,8 @@ from typing import Any
 from loopsched.footprint import tensor_bytes
 from loopsched.fusion.chains import chains_of, listed
 from loopsched.fusion.stages import Pool
-from loopsched.network.graph import Network, Node
+from loopsched.network.graph import Network
+from loopsched.network.node import Node
 from loopsched.problem import Problem
 from loopsched.workload import Workload
 

@@ -9,7 +9,8 @@ from typing import Any
 from loopsched.errors import ProblemError
 from loopsched.fusion.chains import Break, Chain, Link, first_stage, joined, link_of
 from loopsched.fusion.stages import Stage, Windows
-from loopsched.network.graph import Network, Node
+from loopsched.network.graph import Network
+from loopsched.network.node import Node
 from loopsched.problem import Problem
 
 

@@ -8,7 +8,7 @@ from loopsched.fusion.extents import needs, sweep
 from loopsched.fusion.plan import FusedGroup, last_sizes, tile_dims
 from loopsched.fusion.rooms import sides
 from loopsched.loops_text import render_loops
-from loopsched.render import binary
+from loopsched.units import binary
 
 _INDENT = "    "
 

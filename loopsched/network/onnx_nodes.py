@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from loopsched.arguments import MAX_COUNT, MAX_NAME, is_text, show
 from loopsched.errors import InputError
 from loopsched.network import onnx_composites, onnx_convolutions, onnx_products
-from loopsched.network.graph import Network, Node, Role, Value
+from loopsched.network.graph import Network
+from loopsched.network.node import Node, Role, Value
 from loopsched.network.onnx_operator import Flat, Operator
 from loopsched.network.onnx_type import Type
 from loopsched.network.onnx_types import Known

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
-from loopsched.arguments import show
 from loopsched.errors import MissingExtraError, WorkloadError
+from loopsched.files import named, read_bytes
 
 # Protocol buffers hold no more.
-_MAX_BYTES = 2**31
+_MAX_BYTES = 2**31 - 1  # more is stored with weights beside it
 # Tensors this small may say shapes, axes and trip counts; larger ones are weights.
 _MAX_KEPT = 1024
 _DATA = (
@@ -47,8 +45,8 @@ def read_model(path: str | os.PathLike[str]) -> Any:
         raise MissingExtraError(
             "ONNX files need the library onnx; install it, or loopsched with the extra 'onnx'"
         ) from error
-    where = str(path) if str(path).isprintable() and len(str(path)) < 1000 else show(str(path))
-    content = _content(Path(path), where)
+    where = named(path)
+    content = read_bytes(path, "an ONNX model", most_bytes=_MAX_BYTES, error=WorkloadError)
     try:
         model = onnx.load_model_from_string(content)
     except Exception as error:  # the decoder's own errors have no common base but this
@@ -60,29 +58,6 @@ def read_model(path: str | os.PathLike[str]) -> Any:
     for graph in _graphs(model):
         _strip(graph)
     return model
-
-
-def _content(path: Path, where: str) -> bytes:
-    try:
-        mode = os.stat(path).st_mode
-        if not stat.S_ISREG(mode):
-            what = "a folder" if stat.S_ISDIR(mode) else "not a regular file"
-            raise WorkloadError(f"{where}: is {what}; an ONNX file is needed")
-        if os.stat(path).st_size >= _MAX_BYTES:
-            raise WorkloadError(
-                f"{where}: 2 GiB or more; save the model with its weights as external data"
-            )
-        content = path.read_bytes()
-    except FileNotFoundError:
-        raise WorkloadError(f"{where}: no such file") from None
-    except (OSError, ValueError) as error:  # ValueError: a name that no file can have
-        if isinstance(error, WorkloadError):
-            raise
-        reason = getattr(error, "strerror", None) or str(error)
-        raise WorkloadError(f"{where}: cannot be read: {reason}") from None
-    if not content:
-        raise WorkloadError(f"{where}: is empty; an ONNX model is needed")
-    return content
 
 
 def _short(error: Exception) -> str:

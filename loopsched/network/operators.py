@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loopsched.network.graph import Role
+from loopsched.network.node import Role
 
 # Domains that mean the operators of the standard itself.
 STANDARD = ("", "ai.onnx")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import replace
 
-from loopsched.network.flows import Flows
-from loopsched.network.graph import Network, Node
+from loopsched.network.graph import Network
+from loopsched.network.layers import Flows
+from loopsched.network.node import Node
 
 
 def part_of(network: Network, layers: Collection[str]) -> Network:
@@ -24,7 +25,7 @@ def part_of(network: Network, layers: Collection[str]) -> Network:
     -------
     Network
     """
-    flows = Flows(network)
+    flows = Flows(network.values)
     nodes: list[Node] = []
     leaving = list(network.outputs)
     for node in network.nodes:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from loopsched.footprint import tensor_bytes
-from loopsched.network.graph import Network, Node
+from loopsched.network.graph import Network
+from loopsched.network.node import Node
 from loopsched.problem import Problem
 from loopsched.workload_schema import OPERATIONS
 from loopsched.workload_write import problem_fields

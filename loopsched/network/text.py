@@ -9,9 +9,10 @@ from collections.abc import Iterable, Mapping
 from loopsched.arguments import show
 from loopsched.errors import WorkloadError
 from loopsched.network.graph import Network
-from loopsched.workload import MODEL, load_workload
+from loopsched.workload import Workload, read_workload
 
 _BATCH = "batch"
+_MODEL = re.compile(r"(.+\.onnx)(?::([^/\\]*))?", re.IGNORECASE | re.DOTALL)
 
 
 def is_model(text: str | os.PathLike[str]) -> bool:
@@ -22,7 +23,7 @@ def is_model(text: str | os.PathLike[str]) -> bool:
     >>> is_model("a/b.onnx"), is_model("b.onnx:batch=8"), is_model("resnet50")
     (True, True, False)
     """
-    return MODEL.fullmatch(os.fsdecode(text)) is not None
+    return _MODEL.fullmatch(os.fsdecode(text)) is not None
 
 
 def model_text(text: str, batch: int | None = None, dims: Iterable[str] = ()) -> str:
@@ -57,6 +58,37 @@ def model_text(text: str, batch: int | None = None, dims: Iterable[str] = ()) ->
         )
     _lengths(text, ",".join(given))
     return f"{text}{',' if _parts(text)[1] else ':'}{','.join(given)}"
+
+
+def load_workload(name_or_path: str | os.PathLike[str]) -> Workload:
+    """Load a workload that is shipped, by name, or any file, by path.
+
+    Parameters
+    ----------
+    name_or_path : str or path
+        A shipped name wins over a file of that name.  `workload_schema` has
+        the form of a file.  A path that ends in ``.onnx`` is a model, also
+        with lengths, as in ``model.onnx:batch=8``: see `load_network`.
+
+    Returns
+    -------
+    Workload
+
+    Raises
+    ------
+    WorkloadError
+        If there is no such workload, or its file is not valid: with every
+        fault, each with its layer, field, value, and what is allowed.
+
+    Examples
+    --------
+    >>> workload = load_workload("deepbench_conv")
+    >>> len(workload.problems), workload.problems[0].name
+    (94, 'n4 c1 h161 w700 k32 r5 s20 stride2')
+    """
+    if isinstance(name_or_path, (str, os.PathLike)) and is_model(name_or_path):
+        return load_network(name_or_path).workload()
+    return read_workload(name_or_path)
 
 
 def load_network(
@@ -94,7 +126,7 @@ def load_network(
     if not is_model(text):
         if batch is not None or dims:
             raise WorkloadError(f"batch and dims are for ONNX models; {show(text)} is none")
-        return Network.from_workload(load_workload(name_or_path))
+        return Network.from_workload(read_workload(name_or_path))
     from loopsched.network.onnx_file import load_onnx
 
     path, lengths = _parts(text)
@@ -106,7 +138,7 @@ def load_network(
 
 
 def _parts(text: str) -> tuple[str, str]:
-    found = MODEL.fullmatch(text)
+    found = _MODEL.fullmatch(text)
     return (found[1], found[2] or "") if found else (text, "")
 
 

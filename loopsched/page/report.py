@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from loopsched import __version__
 from loopsched.errors import InputError
 from loopsched.footprint import tensor_bytes
 from loopsched.loops_text import render_loops
@@ -21,7 +20,9 @@ from loopsched.notation import parse_schedule
 from loopsched.page.data import MOST_EXACT, arch_data, problem_data, whole
 from loopsched.page.model import model_js
 from loopsched.page.rows import rows_by_layer
-from loopsched.results import Row, json_text, totals
+from loopsched.results import Row, json_text
+from loopsched.scheduler.rows import totals
+from loopsched.version import __version__
 
 if TYPE_CHECKING:
     from loopsched.arch import Arch
@@ -81,7 +82,7 @@ def report_html(
     Examples
     --------
     >>> from loopsched import gemm, load_arch, search
-    >>> from loopsched.results import result_rows
+    >>> from loopsched.scheduler.rows import result_rows
     >>> problem, arch = gemm(m=64, n=64, k=64), load_arch("titan_v")
     >>> rows = [{"layer": 0, "count": 1} | row for row in result_rows(search(problem, arch))]
     >>> page = report_html(rows, {0: problem}, arch)

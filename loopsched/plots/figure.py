@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loopsched.errors import InputError, MissingExtraError
+from loopsched.files import whole_file
 from loopsched.plots.style import PAGE, context
 
 if TYPE_CHECKING:
@@ -100,15 +101,8 @@ def save_figure(figure: Figure, target: Path) -> None:
         If the file cannot be written.
     """
     form = target.suffix.lower().removeprefix(".")
-    part = target.with_name(f"{target.name}.part")
-    try:
-        with context():
-            figure.savefig(part, format=form, metadata=_METADATA[form])
-        part.replace(target)
-    except OSError as error:
-        raise InputError(f"{target}: cannot be written: {error.strerror}") from None
-    finally:
-        part.unlink(missing_ok=True)
+    with whole_file(target) as part, context():
+        figure.savefig(part, format=form, metadata=_METADATA[form])
 
 
 def save_rows(rows: Sequence[Row], target: Path) -> None:
@@ -121,16 +115,13 @@ def save_rows(rows: Sequence[Row], target: Path) -> None:
     """
     from loopsched.results import RowWriter
 
-    part = target.with_name(f"{target.name}.part")
-    try:
-        with part.open("w", encoding="utf-8", newline="") as stream, RowWriter(stream, "csv") as to:
-            for row in rows:
-                to.write(row)
-        part.replace(target)
-    except OSError as error:
-        raise InputError(f"{target}: cannot be written: {error.strerror}") from None
-    finally:
-        part.unlink(missing_ok=True)
+    with (
+        whole_file(target) as part,
+        part.open("w", encoding="utf-8", newline="") as stream,
+        RowWriter(stream, "csv") as to,
+    ):
+        for row in rows:
+            to.write(row)
 
 
 def save_plots(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from loopsched.plots import style
 from loopsched.plots.figure import axes_of, new_figure
-from loopsched.render import percent
+from loopsched.units import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,7 +16,7 @@ from loopsched.plots import style
 from loopsched.plots.figure import axes_of
 from loopsched.plots.labels import Spot, place_labels
 from loopsched.plots.layers import Layer, layers_of
-from loopsched.render import scaled
+from loopsched.units import scaled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

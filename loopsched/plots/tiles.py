@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from loopsched.errors import InputError, nearest
 from loopsched.plots import style
 from loopsched.plots.figure import axes_of
-from loopsched.render import scaled
+from loopsched.units import scaled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from loopsched.plots import style
 from loopsched.plots.figure import axes_of, new_figure
-from loopsched.render import scaled
+from loopsched.units import scaled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,7 @@ from loopsched.errors import InputError, nearest
 from loopsched.plots import style
 from loopsched.plots.figure import axes_of, new_figure
 from loopsched.plots.layers import Layer, layers_of
-from loopsched.render import scaled
+from loopsched.units import scaled
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

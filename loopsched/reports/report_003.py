@@ -16,7 +16,7 @@ from loopsched.problem import Problem
 from loopsched.reports.files import printed
 from loopsched.reports.result import Line, ReportTable, Reproduction
 from loopsched.resources import resource_dir
-from loopsched.workload import load_workload
+from loopsched.workload import read_workload
 
 ARCH = "titan_v"
 # Its sheet says "half (32)" of all rows: stored as fp16, computed as fp32.
@@ -30,7 +30,7 @@ def measured_rows() -> tuple[tuple[Problem, Row], ...]:
     """Read the report's rows, each with its problem of the workload ``report_003``."""
     with (resource_dir("measurements") / "titan_v_measured.csv").open(newline="") as sheet:
         rows = list(csv.DictReader(sheet))
-    return tuple(zip(load_workload("report_003").problems, rows, strict=True))
+    return tuple(zip(read_workload("report_003").problems, rows, strict=True))
 
 
 def reproduction() -> Reproduction:

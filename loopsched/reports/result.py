@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from loopsched.validation.statistics import rank_correlation
+from loopsched.statistics import rank_correlation
 
 Value = int | float | str | None
 TIMES = ("s", "ms", "us")

@@ -72,18 +72,6 @@ def allowed_orders(
     yield from map(tuple, nx.all_topological_sorts(graph))
 
 
-def first_order(dims: Sequence[str], inside: Mapping[str, frozenset[str]]) -> tuple[str, ...]:
-    """Order loops by the precedence, and otherwise as they are given."""
-    rest, order = list(dims), []
-    while rest:
-        free = next(
-            dim for dim in rest if not any(dim in inside[other] for other in rest if other != dim)
-        )
-        order.append(free)
-        rest.remove(free)
-    return tuple(order)
-
-
 @lru_cache(maxsize=65536)
 def n_orders(dims: frozenset[str], inside: Inside) -> int:
     """Count the orders that `allowed_orders` lists.

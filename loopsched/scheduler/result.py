@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from loopsched.arch import Arch
+from loopsched.display import Shown
 from loopsched.errors import ConstraintError, nearest
 from loopsched.nest import Schedule
 from loopsched.problem import Problem
@@ -78,7 +79,7 @@ class Scored:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class Result(Shown):
     """The best schedule found, and what is known about better ones.
 
     Parameters
@@ -110,12 +111,6 @@ class Result:
         from loopsched.scheduler.proof import proof_of
 
         return proof_of(self)
-
-    def _repr_html_(self) -> str:
-        """Show it in a notebook."""
-        from loopsched.notebook import result_html
-
-        return result_html(self)
 
 
 def time_of(evaluation: Evaluation, value: Value) -> float:

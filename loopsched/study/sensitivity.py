@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from loopsched.arch import Arch
+from loopsched.display import Shown
 from loopsched.errors import ConstraintError, nearest
 from loopsched.scheduler.constraints import Constraints
 from loopsched.study.points import (
@@ -101,7 +102,7 @@ class Parameter:
 
 
 @dataclass(frozen=True, slots=True)
-class Sensitivity:
+class Sensitivity(Shown):
     """What becomes of a workload when numbers of the machine change.
 
     Parameters
@@ -121,12 +122,6 @@ class Sensitivity:
     quantity: Quantity
     base: Point
     points: tuple[Point, ...]
-
-    def _repr_html_(self) -> str:
-        """Show it in a notebook."""
-        from loopsched.notebook import rows_html
-
-        return rows_html(f"{self.workload} on {self.arch}: what if", self.rows)
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loopsched.arrow_rows import need_arrow
+from loopsched.errors import SweepError
+from loopsched.files import whole_file
 from loopsched.results import Row, json_text
-from loopsched.sweeps.folder import whole_file
 
 if TYPE_CHECKING:
     from pyarrow import Schema, Table
@@ -34,7 +35,7 @@ def write_results(path: Path, rows: Iterable[Row], manifest: Mapping[str, Any]) 
     """
     write: Callable[[Path, Iterable[Row], Mapping[str, Any]], None]
     write = _write_parquet if path.suffix == ".parquet" else _write_jsonl
-    with whole_file(path) as part:
+    with whole_file(path, SweepError) as part:
         write(part, rows, manifest)
 
 

@@ -14,13 +14,13 @@ import os
 import re
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from loopsched.errors import SweepError
+from loopsched.files import named, read_text, whole_file, writing
 from loopsched.results import Row
 from loopsched.sweeps.plan import cells, differences, n_tasks
 from loopsched.sweeps.tasks import Answer
@@ -127,7 +127,7 @@ class Shard:
             end += len(lines[-1])
         if not lines:
             return
-        with writing(self._path):
+        with writing(self._path, SweepError):
             self._append(b"".join(lines))
         self._end = end
         for number, place in places:
@@ -141,7 +141,7 @@ class Shard:
     def close(self) -> None:
         """Make sure that everything is on the disk."""
         if self._stream is not None:
-            with writing(self._path), self._stream as stream:
+            with writing(self._path, SweepError), self._stream as stream:
                 os.fsync(stream.fileno())
 
 
@@ -175,7 +175,7 @@ class RunFolder:
         self.path = Path(path)
         self._lock: BinaryIO | None = None
         try:
-            with writing(self.path):
+            with writing(self.path, SweepError):
                 self._begin(manifest)
         except BaseException:
             self.close()
@@ -195,7 +195,7 @@ class RunFolder:
         old = read_manifest(self.path) if (self.path / MANIFEST).exists() else None
         if old is None:
             text = json.dumps(manifest, indent=1, ensure_ascii=False) + "\n"
-            with whole_file(self.path / MANIFEST) as part:
+            with whole_file(self.path / MANIFEST, SweepError) as part:
                 part.write_bytes(text.encode())
         else:
             # What JSON makes of the manifest is what the folder has.
@@ -208,7 +208,7 @@ class RunFolder:
 
     def _take_lock(self) -> None:
         # The system drops this lock when the process ends, whatever ends it.
-        self._lock = (self.path / LOCK).open("a+b")
+        self._lock = (self.path / LOCK).open("a+b", buffering=0)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -225,7 +225,6 @@ class RunFolder:
             ) from error
         self._lock.truncate(0)
         self._lock.write(str(os.getpid()).encode())
-        self._lock.flush()
 
     def __enter__(self) -> RunFolder:
         return self
@@ -242,32 +241,12 @@ class RunFolder:
             self._lock = None
 
 
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Say what cannot be written, whatever goes wrong with it."""
-    try:
-        yield
-    except OSError as error:
-        raise SweepError(f"{path}: cannot be written: {error.strerror or error}") from error
-
-
 def _is_ours(path: Path) -> bool:
     """Whether a sweep that was killed before its manifest was there leaves this."""
     if path.name == SHARDS and path.is_dir():
         # With something in them they are of a sweep whose manifest is lost.
         return not any(one.stat().st_size for one in path.iterdir())
     return path.name == LOCK or path.suffix == ".part"
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """Give a place to write to; the file is there in full or not at all."""
-    part = path.with_name(f"{path.name}.part")
-    with writing(path):
-        yield part
-        with part.open("rb") as stream:
-            os.fsync(stream.fileno())
-        part.replace(path)
 
 
 def read_manifest(folder: Path) -> Row:
@@ -279,13 +258,12 @@ def read_manifest(folder: Path) -> Row:
         If it is no run folder.
     """
     path = folder / MANIFEST
+    if folder.is_dir() and not path.exists():
+        raise SweepError(f"{named(folder)}: no run folder: it has no {MANIFEST}")
+    text = read_text(path, "the manifest of a sweep", error=SweepError)
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(text)
         n_tasks(found)
-    except FileNotFoundError:
-        raise SweepError(f"{folder}: no run folder: it has no {MANIFEST}") from None
-    except OSError as error:
-        raise SweepError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, TypeError, KeyError, RecursionError):
         raise SweepError(f"{path}: not written by a sweep") from None
     manifest: Row = found

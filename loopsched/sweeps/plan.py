@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 from loopsched.arch import Arch
 from loopsched.errors import ConstraintError, SweepError
 from loopsched.problem import Problem
-from loopsched.results import Row, workload_digest
+from loopsched.results import Row
 from loopsched.study.points import searched_machine
 from loopsched.sweeps.spec import Spec, number_of
+from loopsched.workload import workload_digest
 
 FORMAT = 1
 MOST_TASKS = 10_000_000

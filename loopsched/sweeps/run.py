@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loopsched import __version__
 from loopsched.arguments import near, show
 from loopsched.arrow_rows import need_arrow
 from loopsched.errors import LoopschedError, SweepError
@@ -21,6 +20,7 @@ from loopsched.sweeps.plan import Plan, n_tasks, plan_of
 from loopsched.sweeps.spec import read_spec
 from loopsched.sweeps.summary import machine_rows
 from loopsched.sweeps.tasks import Answer, Answers
+from loopsched.version import __version__
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from loopsched.arch import Arch
 from loopsched.arguments import Checker, is_text, near, show
 from loopsched.errors import InputError, SweepError
+from loopsched.network.selection import choose, select
 from loopsched.scheduler import STRATEGIES, VALUES
 from loopsched.scheduler.constraints import Constraints
 from loopsched.scheduler.result import OBJECTIVES
-from loopsched.selection import choose, select
 from loopsched.sweeps.vary import COMBINE, Setting, changed, read_vary, variable_keys, whole
 from loopsched.workload import Workload
 
@@ -144,10 +143,12 @@ def _contents(source: Mapping[str, Any] | str | os.PathLike[str]) -> tuple[objec
         return source, "sweep"
     if not isinstance(source, str | os.PathLike):
         raise SweepError(f"a sweep is a file or a mapping, not {show(source)}")
-    from loopsched.yaml_text import parse_yaml, read_text
+    from loopsched.files import MEBIBYTE, read_text
+    from loopsched.yaml_text import parse_yaml
 
+    text = read_text(source, "a sweep", most_bytes=MEBIBYTE, error=SweepError)
     try:
-        return parse_yaml(read_text(Path(source))), str(source)
+        return parse_yaml(text), str(source)
     except InputError as error:
         raise SweepError.joined(str(source), error.problems) from None
 

@@ -12,9 +12,8 @@ from loopsched.arguments import Checker, near, show
 from loopsched.errors import ArchError, InputError
 from loopsched.study.points import LEAST_FACTOR, MOST_FACTOR, MOST_POINTS
 from loopsched.units import (
-    format_bandwidth,
     format_capacity,
-    format_frequency,
+    format_decimal,
     parse_bandwidth,
     parse_bytes,
     parse_frequency,
@@ -237,8 +236,8 @@ def shown(key: str, value: float | int, digits: int = 4) -> str:
     if key.endswith(".capacity"):
         return format_capacity(int(value))
     if key.endswith(".bandwidth"):
-        return format_bandwidth(value, digits)
-    return format_frequency(value, digits) if key.endswith(".clock") else f"{value:.{digits}g}"
+        return format_decimal(value, "B/s", digits)
+    return format_decimal(value, "Hz", digits) if key.endswith(".clock") else f"{value:.{digits}g}"
 
 
 def changed(arch: Arch, settings: Sequence[Setting], check: Checker, place: str) -> Arch | None:

@@ -9,11 +9,13 @@ from typing import Literal
 
 from loopsched.arch import Arch, Level
 from loopsched.arch_file import load_arch
+from loopsched.display import Shown
 from loopsched.errors import ArchError, InputError
+from loopsched.statistics import percentile, rank_correlation
 from loopsched.validation.counter_files import MEASURED, CounterRow, read_counters, rows_of
 from loopsched.validation.csv_files import Value, check
-from loopsched.validation.launches import Launch, launch_of, loaded_sectors
-from loopsched.validation.statistics import percentile, rank_correlation
+from loopsched.validation.launch import Launch
+from loopsched.validation.launches import launch_of, loaded_sectors
 
 Method = Literal["simulator", "evaluate"]
 METHODS: tuple[Method, ...] = ("simulator", "evaluate")
@@ -28,7 +30,7 @@ _BOUNDS = {"dram_read_bytes": "bound_dram_read_bytes", "dram_write_bytes": "boun
 
 
 @dataclass(frozen=True, slots=True)
-class Validation:
+class Validation(Shown):
     """Predictions beside measurements.
 
     Parameters
@@ -47,12 +49,6 @@ class Validation:
 
     rows: tuple[Mapping[str, Value], ...]
     summary: Mapping[str, object]
-
-    def _repr_html_(self) -> str:
-        """Show it in a notebook."""
-        from loopsched.notebook import rows_html
-
-        return rows_html(f"predicted against measured on {self.summary.get('arch')}", self.rows)
 
 
 def validate_counters(
@@ -149,7 +145,7 @@ def _predict(
         return _streamed(launch, capacity)
     if method == "simulator":
         from loopsched.errors import ScheduleError
-        from loopsched.validation.tile_replay import reuse_profile
+        from loopsched.simulator.tile_replay import reuse_profile
 
         try:
             profile = reuse_profile(

@@ -11,7 +11,7 @@ from loopsched.resources import resource_names
 from loopsched.validation.csv_files import (
     Value,
     check,
-    read_text,
+    read_csv,
     repeated,
     sheet_of,
     shown,
@@ -83,7 +83,7 @@ def read_counters(file: str | os.PathLike[str]) -> tuple[CounterRow, ...]:
     >>> len(rows), rows[0].form, rows[0].count("tile_m")
     (45, 'tiled_gemm', 64)
     """
-    return parse_counters(read_text(file, "counters"), os.fspath(file))
+    return parse_counters(read_csv(file, "counters"), os.fspath(file))
 
 
 def parse_counters(text: str, where: str = "counters") -> tuple[CounterRow, ...]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from loopsched.errors import InputError
+from loopsched.files import read_text
 from loopsched.resources import resource_dir, resource_names
 
 Value = str | int | float | None
@@ -39,7 +40,7 @@ class Sheet:
     rows: tuple[tuple[str, dict[str, Value] | str], ...]
 
 
-def read_text(file: str | os.PathLike[str], *kinds: str) -> str:
+def read_csv(file: str | os.PathLike[str], *kinds: str) -> str:
     """Read a CSV file, or a shipped one of some kinds by its name.
 
     Raises
@@ -49,7 +50,7 @@ def read_text(file: str | os.PathLike[str], *kinds: str) -> str:
 
     Examples
     --------
-    >>> read_text("h200_kernels", "counters").partition(",")[0]
+    >>> read_csv("h200_kernels", "counters").partition(",")[0]
     'case'
     """
     name = os.fspath(file)
@@ -57,13 +58,9 @@ def read_text(file: str | os.PathLike[str], *kinds: str) -> str:
     shipped = {one: kind for kind in kinds for one in resource_names(kind, ".csv")}
     if name in shipped and not path.exists():
         path = resource_dir(shipped[name]) / f"{name}.csv"
-    try:
-        return path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        hint = "" if path.exists() else f"; shipped are: {' '.join(shipped)}"
-        raise InputError(f"{name}: cannot be read: {error.strerror}{hint}") from None
-    except ValueError:
-        raise InputError(f"{name}: not UTF-8 text") from None
+    return read_text(
+        path, "a CSV file", where=name, hint=lambda: f"; shipped are: {' '.join(shipped)}"
+    )
 
 
 def sheet_of(text: str, where: str) -> Sheet:

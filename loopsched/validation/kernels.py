@@ -24,7 +24,7 @@ from loopsched.gpu.presets import (
     gemm_tiled,
 )
 from loopsched.notation import parse_schedule
-from loopsched.validation.launches import Launch, compulsory_bytes
+from loopsched.validation.launch import Launch, compulsory_bytes
 
 _FILTER = re.compile(
     r"filt_(rowmap|colmap|shared|coarse2)\s+R=(\d{1,5})\s+S=(\d{1,6})\s+Z=(\d{1,6})\s+b=(\d{1,4})x(\d{1,4})"

@@ -6,21 +6,16 @@ nest whose outer loops are spatial (see docs/model.md).
 
 from __future__ import annotations
 
-import json
-import re
-from dataclasses import dataclass
-
 from loopsched.arch import Arch
 from loopsched.arch_file import load_arch
 from loopsched.builders import gemm
-from loopsched.errors import InputError, WorkloadError
-from loopsched.footprint import tensor_bytes
-from loopsched.nest import Schedule
+from loopsched.gpu.library.order import grouped_schedule
+from loopsched.network.selection import problem_of
 from loopsched.notation import parse_schedule
-from loopsched.problem import Problem
 from loopsched.validation.counter_files import CounterRow
+from loopsched.validation.kernels import kernel_launch
+from loopsched.validation.launch import Launch, compulsory_bytes
 from loopsched.validation.sectors import SECTOR_BYTES, panel_sectors
-from loopsched.workload import load_workload, parse_workload
 
 # Of one multiprocessor, compute capability 9.0 (CUDA C++ Programming Guide, technical
 # specifications); a block also takes 1 KiB of shared memory for the system.
@@ -35,36 +30,6 @@ TRITON_STAGES = 3
 # Triton knows of a stride only whether 16 elements divide it; else it copies word by word.
 TRITON_DIVISOR = 16
 WIDE_TILE = 64
-
-_INLINE = re.compile(r"([a-z0-9_]+):(.*)", re.DOTALL)
-
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """A launch to predict.
-
-    Parameters
-    ----------
-    problem : Problem
-    schedule : Schedule
-    abreast : int
-        Resident blocks of one multiprocessor that advance side by side.
-    l2_sectors : int or None
-        Sectors that multiprocessors load, counted from addresses; None: from
-        the bytes that the schedule moves.
-    compulsory_read_bytes, written_bytes : int
-        Inputs and output, each once.
-    streams : bool
-        Inputs and output pass once, at one pace: nothing has to be replayed.
-    """
-
-    problem: Problem
-    schedule: Schedule | None
-    abreast: int
-    l2_sectors: int | None
-    compulsory_read_bytes: int
-    written_bytes: int
-    streams: bool = False
 
 
 def launch_of(row: CounterRow, unit: str, units: int, arch: Arch | None = None) -> Launch:
@@ -92,8 +57,6 @@ def launch_of(row: CounterRow, unit: str, units: int, arch: Arch | None = None) 
     M:8192@SM N:8192@SM M:512@SM K:8192 M:64 N:64 K:32
     """
     if row.form == "kernels":
-        from loopsched.validation.kernels import kernel_launch
-
         registers = row.measured("registers")
         machine = load_arch("h200") if arch is None else arch
         case = str(row.values["case"])
@@ -101,33 +64,6 @@ def launch_of(row: CounterRow, unit: str, units: int, arch: Arch | None = None) 
     if row.form == "schedules":
         return _scheduled(row)
     return _tiled_gemm(row, unit)
-
-
-def grouped_schedule(
-    problem: Problem, tile_m: int, tile_n: int, tile_k: int, group_m: int, unit: str
-) -> Schedule:
-    """Write the grouped launch order of a tiled matrix product as a nest.
-
-    Groups of ``group_m`` rows of tiles are launched one after another, the last
-    one smaller; within a group, the row of tiles changes first.
-
-    Examples
-    --------
-    >>> problem = gemm(m=100, n=64, k=32)
-    >>> print(grouped_schedule(problem, 16, 32, 32, 2, "SM"))
-    M:100@SM N:64@SM M:32@SM K:32 M:16 N:32 K:32
-    """
-    m, n, k = (problem.size[dim] for dim in "MNK")
-    tile_m, tile_n, tile_k = min(tile_m, m), min(tile_n, n), min(tile_k, k)
-    group = min(group_m * tile_m, m)
-    text = f"M:{m}@{unit} N:{n}@{unit} M:{group}@{unit} K:{k} M:{tile_m} N:{tile_n} K:{tile_k}"
-    return parse_schedule(text, problem)
-
-
-def compulsory_bytes(problem: Problem) -> tuple[int, int]:
-    """Count the bytes of all inputs, and of the output."""
-    written = tensor_bytes(problem, problem.output_tensor)
-    return sum(tensor_bytes(problem, tensor) for tensor in problem.tensors) - written, written
 
 
 def _tiled_gemm(row: CounterRow, unit: str) -> Launch:
@@ -164,61 +100,6 @@ def _scheduled(row: CounterRow) -> Launch:
     schedule = parse_schedule(str(row.values["schedule"]), problem)
     abreast = int(row.measured("resident_blocks") or 1)
     return Launch(problem, schedule, abreast, None, *compulsory_bytes(problem))
-
-
-def problem_of(text: str) -> Problem:
-    """Read a problem from one cell.
-
-    Parameters
-    ----------
-    text : str
-        An operation with its fields, ``gemm:m=64,n=64,k=64``; a layer of a
-        workload file in JSON; or a workload and the number or name of a layer,
-        ``deepbench_gemm#3``.
-
-    Raises
-    ------
-    InputError
-        If it is none of them.
-
-    Examples
-    --------
-    >>> problem_of("gemm:m=64,n=32,k=16").macs
-    32768
-    >>> problem_of('{"op": "gemm", "m": 64, "n": 32, "k": 16}').macs
-    32768
-    """
-    inline = _INLINE.fullmatch(text.strip())
-    if text.lstrip().startswith("{"):
-        try:
-            layer = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise WorkloadError(f"problem is not JSON: {error}") from None
-    elif inline:
-        layer = {"op": inline[1]}
-        for part in filter(None, (part.strip() for part in inline[2].split(","))):
-            name, equals, value = (word.strip() for word in part.partition("="))
-            if not equals or not name or name in layer:
-                raise WorkloadError(
-                    f"problem '{text}': '{part}' is not one field=value, such as m=128"
-                )
-            layer[name] = int(value) if re.fullmatch(r"[0-9]{1,18}", value) else value
-    else:
-        return _layer_of(text)
-    return parse_workload({"layers": [layer]}, "problem", "problem").problems[0]
-
-
-def _layer_of(text: str) -> Problem:
-    name, mark, layer = (word.strip() for word in text.partition("#"))
-    if not mark:
-        raise WorkloadError(
-            f"problem '{text}' is neither op:field=value,... nor JSON nor WORKLOAD#LAYER"
-        )
-    problems = load_workload(name).problems
-    for number, problem in enumerate(problems):
-        if layer in (problem.name, str(number)):
-            return problem
-    raise InputError(f"problem '{text}': no layer '{layer}'; numbered 0 to {len(problems) - 1}")
 
 
 def loaded_sectors(loaded_bytes: float) -> float:

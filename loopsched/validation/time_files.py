@@ -12,19 +12,19 @@ from loopsched.builders import conv2d, gemm
 from loopsched.errors import InputError, nearest
 from loopsched.gpu.kernel import Kernel
 from loopsched.gpu.library.conv import ALGORITHMS
+from loopsched.network.selection import problem_of
 from loopsched.problem import Problem
 from loopsched.resources import resource_names
 from loopsched.validation.csv_files import (
     Value,
     check,
-    read_text,
+    read_csv,
     repeated,
     sheet_of,
     shown,
     value_of,
 )
 from loopsched.validation.kernels import kernel_of
-from loopsched.validation.launches import problem_of
 
 # DeepBench's names of GPUs, and the architectures that they mean.
 GPUS = {
@@ -187,7 +187,7 @@ def read_times(file: str | os.PathLike[str]) -> tuple[TimeRow, ...]:
     >>> len(rows), rows[0].arch, rows[0].algorithm, rows[-1].problem.name
     (56, 'titan_v', 'GEMM', 'm32 n1 k32')
     """
-    return parse_times(read_text(file, "measurements", "counters"), os.fspath(file))
+    return parse_times(read_csv(file, "measurements", "counters"), os.fspath(file))
 
 
 def parse_times(text: str, where: str = "times") -> tuple[TimeRow, ...]:

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from loopsched.gpu.result import Estimate
+from loopsched.statistics import percentile, rank_correlation
 from loopsched.validation.csv_files import Value
-from loopsched.validation.statistics import percentile, rank_correlation
 from loopsched.validation.time_files import TimeRow
 
 # Above this share of half a microsecond in a whole one, rounding is worth a word.

@@ -9,6 +9,7 @@ from typing import Literal, get_args
 
 from loopsched.arch import Arch
 from loopsched.arch_file import load_arch
+from loopsched.display import Shown
 from loopsched.errors import InputError, ProblemError, nearest
 from loopsched.gpu.library.estimates import library_estimate
 from loopsched.gpu.result import Estimate
@@ -24,7 +25,7 @@ ALGORITHM_CHOICES: tuple[Algorithm, ...] = get_args(Algorithm)
 
 
 @dataclass(frozen=True, slots=True)
-class TimeValidation:
+class TimeValidation(Shown):
     """Bounds and estimates beside measured times.
 
     Parameters
@@ -52,12 +53,6 @@ class TimeValidation:
     rows: tuple[Mapping[str, Value], ...]
     summary: Mapping[str, object]
     compared: tuple[Compared, ...]
-
-    def _repr_html_(self) -> str:
-        """Show it in a notebook."""
-        from loopsched.notebook import rows_html
-
-        return rows_html(f"estimated against measured times: {self.summary.get('file')}", self.rows)
 
 
 def validate_times(

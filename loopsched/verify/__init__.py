@@ -10,6 +10,7 @@ import os
 from collections.abc import Iterator
 
 from loopsched.errors import ProofError
+from loopsched.files import read_text
 from loopsched.verify.log import Verdict, verify_proof
 
 __all__ = ["Verdict", "read_proofs", "verify_proof", "verify_proofs"]
@@ -42,11 +43,4 @@ def verify_proofs(path: str | os.PathLike[str]) -> Iterator[Verdict]:
 
 def read_proofs(path: str | os.PathLike[str]) -> list[str]:
     """Read the lines of a file of proofs."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            lines = file.read().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ProofError(f"{os.fspath(path)}: {error}") from None
-    if not lines:
-        raise ProofError(f"{os.fspath(path)}: is empty; it proves nothing")
-    return lines
+    return read_text(path, "a file of proofs", error=ProofError).splitlines()

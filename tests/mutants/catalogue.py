@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .curves import CURVES
 from .exchange import EXCHANGE
+from .files import FILES
 from .fusion import FUSION
 from .geometry import GEOMETRY
 from .kernel_times import KERNEL_TIMES
@@ -39,4 +40,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *NETWORK,
     *CURVES,
     *EXCHANGE,
+    *FILES,
 )

@@ -293,7 +293,7 @@ _sectors.broken(
     "rows_a * -(-n // tile_n) + rows_b * -(-m // tile_m)",
     "rows_a + rows_b * -(-m // tile_m)",
 )
-_tiles = In("validation/_tile_kernels.py", "test_validation_tiles.py")
+_tiles = In("simulator/_tile_kernels.py", "test_validation_tiles.py")
 _tiles.broken(
     "tile-distance-off",
     "a tile's own bytes do not count in its distance",
@@ -312,7 +312,7 @@ _tiles.broken(
     "add(tree, before, -size[tile])",
     "add(tree, before, 0)",
 )
-_replay = In("validation/tile_replay.py", "test_validation_tiles.py")
+_replay = In("simulator/tile_replay.py", "test_validation_tiles.py")
 _replay.broken(
     "sets-one-way-short",
     "a set evicts with one line less than it holds",
@@ -325,8 +325,8 @@ _replay.broken(
     "once = np.array(self.written_again, float) + np.array(self.written_left, float)",
     "once = np.array(self.written_left, float)",
 )
-_launches = In("validation/launches.py", "test_validation.py")
-_launches.broken(
+_launch_order = In("gpu/library/order.py", "test_validation.py")
+_launch_order.broken(
     "last-group-as-large",
     "rows of tiles are launched one by one, not in groups",
     "group = min(group_m * tile_m, m)",
@@ -381,7 +381,7 @@ _compare.broken(
     "max(0, launch.written_bytes - (l2.capacity_bytes or 0))",
     "launch.written_bytes",
 )
-_statistics = In("validation/statistics.py", "test_validation.py")
+_statistics = In("statistics.py", "test_validation.py")
 _statistics.broken(
     "ties-ranked-apart",
     "equal values do not share a rank",
@@ -393,7 +393,7 @@ MEASURING = tuple(
     mutant
     for file in (
         _bounds, _inequalities, _windows, _lru, _sets, _walk, _levels, _distances, _belady, _cache,
-        _simulated_waves, _system, _layout, _trace, _sectors, _tiles, _replay, _launches,
+        _simulated_waves, _system, _layout, _trace, _sectors, _tiles, _replay, _launch_order,
         _gpu_classes, _gpu_kernel, _gpu_counts, _gpu_occupancy,
         _compare, _statistics,
     )

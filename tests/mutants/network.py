@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .mutant import In
 
-_flows = In("network/flows.py", "test_network.py")
+_flows = In("network/layers.py", "test_network.py")
 _flows.broken(
     "network-sums-are-operands",
     "a tensor that only a sum reads counts as one that feeds the layer",

@@ -58,8 +58,8 @@ _figure = In("plots/figure.py", "test_plots.py::TestFiles", "test_plots.py::Test
 _figure.broken(
     "last-row-lost",
     "the data of a plot lack their last row",
-    "for row in rows:\n                to.write(row)",
-    "for row in rows[:-1]:\n                to.write(row)",
+    "for row in rows:\n            to.write(row)",
+    "for row in rows[:-1]:\n            to.write(row)",
 )
 
 _slope = In("plots/ski_slope.py", "test_plots.py::TestSkiSlope")

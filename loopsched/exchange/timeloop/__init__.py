@@ -23,10 +23,11 @@ from loopsched.exchange.timeloop.nodes import LANES, Node, machine_nodes
 from loopsched.exchange.timeloop.reading import TAGS, Read, read_arch
 from loopsched.exchange.timeloop.shapes import letters, problem_section, read_problem, written_sizes
 from loopsched.exchange.yaml_out import to_yaml
+from loopsched.files import MEBIBYTE, read_text
 from loopsched.models.machine import data_type_of, roles
 from loopsched.nest import Schedule
 from loopsched.problem import Problem
-from loopsched.yaml_text import parse_yaml, read_text
+from loopsched.yaml_text import parse_yaml
 
 _SECTIONS = ("problem", "architecture", "mapping", "variables")
 
@@ -217,8 +218,9 @@ def read_timeloop(
         raise InputError("no .yaml file to read")
     found = {}
     for file in files:
+        text = read_text(file, "a file of Timeloop", most_bytes=MEBIBYTE)
         try:
-            found[str(file)] = _parsed(read_text(file), str(file))
+            found[str(file)] = _parsed(text, str(file))
         except InputError as error:
             raise InputError.joined(str(file), error.problems) from None
     return _from_sections(found, element_bytes)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from loopsched.gpu.library.calibration import Calibration, calibration, own_kernels
 from loopsched.gpu.library.machine import Machine
-from loopsched.gpu.library.order import WAYS, Grid, operand_reads
+from loopsched.gpu.library.order import WAYS, Grid, grouped_schedule, operand_reads
 from loopsched.gpu.library.tiles import Tile
 from loopsched.gpu.library.wave import VECTOR_BYTES, Product, compute_time, dram_rate, l2_rate
 from loopsched.gpu.occupancy import Occupancy
@@ -130,8 +130,7 @@ def operand_bytes(launch: Launch) -> float:
 
 def replayed_bytes(launch: Launch, problem: Problem) -> float:
     """The same by a replay of the launch order tile by tile, with sets as measured L2s have."""
-    from loopsched.validation.launches import grouped_schedule
-    from loopsched.validation.tile_replay import reuse_profile
+    from loopsched.simulator.tile_replay import reuse_profile
 
     tile, machine = launch.tile, launch.machine
     schedule = grouped_schedule(problem, tile.m, tile.n, tile.k, launch.group_m, "SM")

@@ -11,6 +11,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from loopsched.nest import Schedule
+from loopsched.notation import parse_schedule
+from loopsched.problem import Problem
+
 # Lines of a set of L2; sets are chosen by a hash (docs/counters.md).
 WAYS = 20
 
@@ -100,3 +104,25 @@ def evicted(distance: float) -> float:
         term *= mean / met
         kept += term
     return max(0.0, 1 - kept)
+
+
+def grouped_schedule(
+    problem: Problem, tile_m: int, tile_n: int, tile_k: int, group_m: int, unit: str
+) -> Schedule:
+    """Write the grouped launch order of a tiled matrix product as a nest.
+
+    Groups of ``group_m`` rows of tiles are launched one after another, the last
+    one smaller; within a group, the row of tiles changes first.
+
+    Examples
+    --------
+    >>> from loopsched import gemm
+    >>> problem = gemm(m=100, n=64, k=32)
+    >>> print(grouped_schedule(problem, 16, 32, 32, 2, "SM"))
+    M:100@SM N:64@SM M:32@SM K:32 M:16 N:32 K:32
+    """
+    m, n, k = (problem.size[dim] for dim in "MNK")
+    tile_m, tile_n, tile_k = min(tile_m, m), min(tile_n, n), min(tile_k, k)
+    group = min(group_m * tile_m, m)
+    text = f"M:{m}@{unit} N:{n}@{unit} M:{group}@{unit} K:{k} M:{tile_m} N:{tile_n} K:{tile_k}"
+    return parse_schedule(text, problem)

@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loopsched.errors import WorkloadError, nearest
+from loopsched.network.text import load_workload
 from loopsched.problem import Problem
-from loopsched.workload import Workload, load_workload, parse_workload
+from loopsched.workload import Workload, parse_workload
 from loopsched.workload_schema import OPERATIONS
 
-_INLINE = re.compile(rf"({'|'.join(OPERATIONS)}):(.*)", re.DOTALL)
+_INLINE = re.compile(rf"({'|'.join(OPERATIONS)}|[a-z0-9_]+(?=:[^/]*=)):(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,37 @@ def select_one(text: str, layers: Sequence[str] = (), element_bytes: int | None 
             f"(0 to {len(problems) - 1}, or a name as 'loopsched workloads' shows it)"
         )
     return problems[0]
+
+
+def problem_of(text: str) -> Problem:
+    """Read a problem from one cell of a table.
+
+    Parameters
+    ----------
+    text : str
+        As for `select`; one of several by its number or name, as in
+        ``deepbench_gemm#3``.
+
+    Raises
+    ------
+    WorkloadError
+        If it is no problem, or several.
+
+    Examples
+    --------
+    >>> problem_of("gemm:m=64,n=32,k=16").macs, problem_of("alexnet#0").name
+    (32768, 'conv1')
+    """
+    name, mark, layer = text.partition("#")
+    if mark and not _INLINE.fullmatch(text.strip()) and not text.lstrip().startswith("{"):
+        return select_one(name.strip(), [layer.strip()])
+    found = select(text).workload
+    if len(found.problems) > 1:
+        raise WorkloadError(
+            f"problem '{text}': {len(found.problems)} problems, but one is needed: "
+            f"{text}#LAYER, by its name or its number, 0 to {len(found.problems) - 1}"
+        )
+    return found.problems[0]
 
 
 def _workload(text: str) -> Workload:

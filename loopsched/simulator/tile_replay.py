@@ -19,7 +19,7 @@ from loopsched.errors import ScheduleError
 from loopsched.footprint import footprint_elems
 from loopsched.nest import Loop, Schedule
 from loopsched.problem import Problem
-from loopsched.validation import _tile_kernels as kernels
+from loopsched.simulator import _tile_kernels as kernels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -8,10 +8,11 @@ layer, or from the operators that that one hosts, is an edge.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from loopsched.footprint import tensor_bytes
-from loopsched.network.graph import Network, Node, Value
+from loopsched.network.node import Node, Value
 from loopsched.network.operators import BLIND
 
 if TYPE_CHECKING:
@@ -35,9 +36,8 @@ VIEWS = frozenset(
 class Flows:
     """Who hosts every value, under what name its data first appeared, and after what."""
 
-    def __init__(self, network: Network) -> None:
-        self.network = network
-        self.values: dict[str, Value] = {value.name: value for value in network.values}
+    def __init__(self, values: Iterable[Value]) -> None:
+        self.values: dict[str, Value] = {value.name: value for value in values}
         self.host: dict[str, str] = {}
         self.root: dict[str, str] = {}
         self.via: dict[str, tuple[str, ...]] = {}
@@ -75,12 +75,15 @@ class Flows:
                 self.root[name] = self.root_of(own)
 
 
-def layer_graph(network: Network) -> nx.DiGraph[str]:
+def layer_graph(
+    nodes: Iterable[Node], values: Iterable[Value], outputs: Sequence[str]
+) -> nx.DiGraph[str]:
     """Build the graph of layers, with the tensors that pass between them.
 
     Parameters
     ----------
-    network : Network
+    nodes, values, outputs
+        Of a `Network`.
 
     Returns
     -------
@@ -105,7 +108,7 @@ def layer_graph(network: Network) -> nx.DiGraph[str]:
     ... )
     >>> shapes = {"y": (2, 3), "z": (2, 3), "u": (2, 5)}
     >>> values = tuple(Value(name, shape) for name, shape in shapes.items())
-    >>> graph = layer_graph(Network("mine", nodes, values, outputs=("u",)))
+    >>> graph = layer_graph(nodes, values, ["u"])
     >>> edge = graph.edges["a", "b"]
     >>> edge["values"], edge["bytes"], edge["operands"], edge["taken"], edge["via"]
     (('z',), 24, ('A',), (), ('relu',))
@@ -115,14 +118,14 @@ def layer_graph(network: Network) -> nx.DiGraph[str]:
     import networkx as nx
 
     graph: nx.DiGraph[str] = nx.DiGraph()
-    flows = Flows(network)
-    for node in network.nodes:
+    flows = Flows(values)
+    for node in nodes:
         host = flows.follow(node)
         if host == node.name:
             graph.add_node(host, node=node, position=flows.position[host], outputs=())
         if host is not None:
             _add_edges(graph, flows, node, host)
-    for name in dict.fromkeys(network.outputs):
+    for name in dict.fromkeys(outputs):
         if name in flows.host:
             graph.nodes[flows.host[name]]["outputs"] += (name,)
     return graph
@@ -163,7 +166,7 @@ def _bytes(flows: Flows, node: Node, name: str) -> int:
     return tensor_bytes(node.problem, node.problem.tensor(tensors[0]))
 
 
-def layer_chains(network: Network) -> tuple[tuple[Node, ...], ...]:
+def layer_chains(graph: nx.DiGraph[str]) -> tuple[tuple[Node, ...], ...]:
     """Cut the layers into the longest runs where one feeds only the next.
 
     A layer continues the run of its producer if that is the only layer whose
@@ -174,7 +177,8 @@ def layer_chains(network: Network) -> tuple[tuple[Node, ...], ...]:
 
     Parameters
     ----------
-    network : Network
+    graph : networkx.DiGraph
+        Of `layer_graph`.
 
     Returns
     -------
@@ -184,12 +188,11 @@ def layer_chains(network: Network) -> tuple[tuple[Node, ...], ...]:
 
     Examples
     --------
-    >>> from loopsched.workload import load_workload
-    >>> chains = Network.from_workload(load_workload("vgg16")).chains()
+    >>> from loopsched import load_network
+    >>> chains = layer_chains(load_network("vgg16").graph())
     >>> {len(chain) for chain in chains}
     {1}
     """
-    graph = layer_graph(network)
     chains: list[list[Node]] = []
     last: dict[str, list[Node]] = {}
     for name, data in graph.nodes(data=True):

@@ -1,4 +1,4 @@
-"""The compiled walk behind `loopsched.validation.tile_replay`.
+"""The compiled walk behind `loopsched.simulator.tile_replay`.
 
 Time is a list of slots, one a touch; a tree of partial sums (Fenwick's) over them
 holds each tile's bytes at its latest touch.  The distance of a touch is what lies

@@ -1,0 +1,3 @@
+"""The version, which results state."""
+
+__version__ = "0.1.0"

@@ -1,0 +1,85 @@
+"""Kernels are compiled where they cannot be kept, or what was kept is broken."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+KERNEL = """
+from loopsched._jit import jit
+
+@jit
+def double(n):
+    return 2 * n
+
+assert double(21) == 42
+print(sum(double.stats.cache_hits.values()))
+"""
+
+
+def compiled(folder: Path, **environment: str) -> tuple[int, str]:
+    """Run the kernel in a process of its own: how often it was found, and what was said."""
+    script = folder / "kernel.py"
+    if not script.exists():
+        script.write_text(KERNEL)
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        capture_output=True,
+        text=True,
+        env=dict(os.environ) | {"PYTHONPATH": os.pathsep.join(sys.path)} | environment,
+    )
+    assert done.returncode == 0, done.stderr
+    return int(done.stdout), done.stderr
+
+
+def shortened(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def emptied(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def nonsense(path: Path) -> None:
+    path.write_bytes(bytes(range(256)) * 9)
+
+
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+@pytest.mark.parametrize("harm", [shortened, emptied, nonsense])
+def test_a_broken_kernel_is_compiled_again(
+    harm: Callable[[Path], None], suffix: str, tmp_path: Path
+) -> None:
+    kept = tmp_path / "kept"
+    assert compiled(tmp_path, NUMBA_CACHE_DIR=str(kept)) == (0, "")
+    for path in kept.rglob(f"*.{suffix}"):
+        harm(path)
+    assert compiled(tmp_path, NUMBA_CACHE_DIR=str(kept)) == (0, "")
+    assert compiled(tmp_path, NUMBA_CACHE_DIR=str(kept)) == (1, "")
+
+
+def test_without_a_place_to_keep_kernels(tmp_path: Path) -> None:
+    (tmp_path / "__pycache__").write_text("")
+    nowhere = str(tmp_path / "__pycache__" / "none")
+    _, said = compiled(tmp_path, NUMBA_CACHE_DIR=nowhere, HOME=nowhere, XDG_CACHE_HOME=nowhere)
+    assert said.count("\n") == 1
+    assert "kernels cannot be kept" in said
+    assert "compiled again each time" in said
+
+
+def test_a_full_disk_keeps_no_kernel(tmp_path: Path) -> None:
+    script = tmp_path / "kernel.py"
+    script.write_text(
+        "import tempfile, os\n"
+        "from numba.core import caching\n"
+        "def full(*_):\n"
+        "    raise OSError(28, 'No space left on device')\n"
+        "caching.IndexDataCacheFile.save = full\n" + KERNEL
+    )
+    _, said = compiled(tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "kept"))
+    assert said.count("\n") == 1
+    assert "No space left on device" in said
