@@ -8,7 +8,7 @@ import shutil
 import struct
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -21,7 +21,6 @@ from loopsched import load_arch, load_workload
 from loopsched.arch import Arch
 from loopsched.builders import PASSES, conv2d, einsum, gemm
 from loopsched.errors import InputError
-from loopsched.models.buffer import EFFORT
 from loopsched.nest import Loop, Schedule
 from loopsched.notation import format_schedule, parse_schedule, render_loops
 from loopsched.page.data import arch_data, problem_data, schedule_data
@@ -55,16 +54,16 @@ def exact(value: object) -> object:
     return value
 
 
-def page_row(evaluation: Evaluation, *, has_brackets: bool = False) -> dict[str, Any]:
+def page_row(evaluation: Evaluation) -> dict[str, Any]:
     """All that the page's model says of a score."""
-    row = evaluation_row(evaluation, has_brackets=has_brackets)
+    row = evaluation_row(evaluation, has_brackets=False)
     row["compute_steps"] = evaluation.compute_steps
     for level, found in zip(row["levels"], evaluation.levels, strict=True):
-        level |= _level(found, has_brackets=has_brackets)
+        level |= _level(found)
     return row
 
 
-def _level(level: LevelScore, *, has_brackets: bool) -> dict[str, Any]:
+def _level(level: LevelScore) -> dict[str, Any]:
     own = level.moved.own
     finder = own._finder
     fit = next(
@@ -84,9 +83,6 @@ def _level(level: LevelScore, *, has_brackets: bool) -> dict[str, Any]:
             "promised_read_bytes": part.read_bytes,
             "promised_write_bytes": part.write_bytes,
         }
-        if has_brackets:
-            tensor["read_bytes"] = asdict(level.tensors[name].read_bytes)
-            tensor["write_bytes"] = asdict(level.tensors[name].write_bytes)
         tensors.append(tensor)
     return {
         "outer": level.outer,
@@ -108,23 +104,20 @@ def case(
     schedule: Schedule,
     arch: Arch,
     *,
-    has_bounds: bool = False,
-    has_brackets: bool = False,
-    effort: int = EFFORT,
     data_type: str | None = None,
 ) -> Case:
     """What the page is given, and what it must find."""
     try:
-        score = evaluate(problem, schedule, arch, data_type=data_type, effort=effort)
-        expected = exact(page_row(score, has_brackets=has_brackets))
+        score = evaluate(problem, schedule, arch, data_type=data_type)
+        expected = exact(page_row(score))
     except InputError as error:
         expected = {"error": str(error)}
     return {
         "kind": "evaluate",
-        "problem": problem_data(problem, arch if has_bounds else None),
+        "problem": problem_data(problem, arch),
         "schedule": schedule_data(schedule),
         "arch": arch_data(arch),
-        "options": {"brackets": has_brackets, "effort": effort, "data_type": data_type},
+        "options": {"data_type": data_type},
         "expected": expected,
     }
 
@@ -147,7 +140,6 @@ def random_cases(n: int, number: int) -> list[Case]:
         arch = data.draw(machines(problem, has_scratchpads=data.draw(st.booleans())))
         units = data.draw(st.sampled_from([(), *[("SM",)] * 8, ("SM", "core")]))
         schedule = data.draw(schedules(problem, units=units))
-        effort = data.draw(st.sampled_from([None, None, 0, 10, 30, 100, 300, EFFORT]))
         data_type = data.draw(st.sampled_from([*[None] * 8, "fp16", "fp64"]))
         if max(tensor.element_bytes for tensor in problem.tensors) == 8:
             data_type = data_type or "fp32"
@@ -156,8 +148,6 @@ def random_cases(n: int, number: int) -> list[Case]:
                 problem,
                 schedule,
                 arch,
-                has_brackets=effort is not None,
-                effort=effort or 0,
                 data_type=data_type,
             )
         )
@@ -224,8 +214,6 @@ def layer_cases(
     archs: Sequence[Arch],
     n: int,
     number: int,
-    *,
-    has_bounds: bool = True,
 ) -> Iterator[Case]:
     """Random schedules of real layers on real machines, in several data types.
 
@@ -241,14 +229,10 @@ def layer_cases(
         if arch.compute.lane_unit is not None:
             units.append(arch.compute.lane_unit)
         schedule = random_schedule(choice, problem, units)
-        effort = choice.choice((None, None, None, 0, 1000, 20_000))
         yield case(
             problem,
             schedule,
             arch,
-            has_bounds=has_bounds,
-            has_brackets=effort is not None,
-            effort=effort or 0,
         )
 
 

@@ -54,14 +54,6 @@ _compute.broken(
     "nFull *= BigInt(count);",
 )
 
-_bound = In("page/model/communication.js", _TESTS)
-_bound.broken(
-    "page-first-phase-warm",
-    "the first phase of the bound begins with a full memory, too",
-    "touchedAtLeast(part, inequality, n) - (n - 1n) * capacity;",
-    "touchedAtLeast(part, inequality, n) - n * capacity;",
-)
-
 _notation = In("page/model/notation.js", _TESTS)
 _notation.broken(
     "page-growth-unseen",
@@ -72,5 +64,5 @@ _notation.broken(
 
 PAGE_MODEL = (
     *(*_integers.mutants, *_view.mutants, *_reuse.mutants, *_walk.mutants),
-    *(*_buffer.mutants, *_compute.mutants, *_bound.mutants, *_notation.mutants),
+    *(*_buffer.mutants, *_compute.mutants, *_notation.mutants),
 )

@@ -45,14 +45,6 @@ function trueDivide(above, below) {
   return Number(bits) * 2 ** -shift;
 }
 
-/** The whole number nearest to a double, halves to the even one, as round() in Python. */
-function roundHalfEven(value) {
-  const below = Math.floor(value);
-  const rest = value - below;
-  const up = rest > 0.5 || (rest === 0.5 && below % 2 !== 0);
-  return BigInt(up ? below + 1 : below);
-}
-
 function bigProduct(values) {
   let product = 1n;
   for (const value of values) product *= value;

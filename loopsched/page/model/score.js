@@ -4,9 +4,7 @@
  * Score a schedule of a problem on a machine, all three given as plain data.
  *
  * The names of what comes back are those of a result file; whole numbers above
- * 2^53 - 1 are BigInt. `options.data_type` chooses the compute rate,
- * `options.brackets` adds the brackets of every level, which takes a replay of
- * about `options.effort` accesses.
+ * 2^53 - 1 are BigInt. `options.data_type` chooses the compute rate.
  */
 function evaluate(problemData, scheduleData, archData, options = {}) {
   const problem = prepareProblem(problemData);
@@ -30,7 +28,6 @@ function evaluate(problemData, scheduleData, archData, options = {}) {
   const levels = arch.caches.map((level, i) =>
     levelRow(problem, arch, arch.levels[i], level, moved[i], time)
   );
-  if (options.brackets) addBrackets(problem, levels, moved, options.effort);
   const sideBySide = BigInt(arch.nUnits) * BigInt(hasLanes ? lanes : 1);
   // Divided as the schedule's own bound is, so that rounding keeps their order.
   const peak = trueDivide(problem.macs, sideBySide) / (pace * arch.maxClock);
@@ -140,14 +137,21 @@ function tensorRow(tensor, found) {
 function leastDramBytes(problem, arch) {
   const [level] = arch.caches;
   if (level.holds !== null || level.usable === null) return leastBytes(problem, arch, level);
-  return communicationBound(problem, level.usable + bigSum(level.buffers.map(([, size]) => size)));
+  return boundAt(problem, level.usable + bigSum(level.buffers.map(([, size]) => size)));
 }
 
 /** Bound what crosses a level's outer boundary, whatever is kept inside. */
 function leastBytes(problem, arch, level) {
   const inside = insideBytes(arch, level);
   if (inside === null) return bigSum(problem.tensors.map((t) => tensorBytes(problem, t)));
-  return communicationBound(problem, inside);
+  return boundAt(problem, inside);
+}
+
+/** The communication bound at a capacity, which the data of the problem bring along. */
+function boundAt(problem, capacity) {
+  const found = problem.bounds.get(String(capacity));
+  if (found === undefined) throw new Error(`no bound of the problem at ${capacity} B is given`);
+  return found;
 }
 
 /** Energy of both sides of every boundary, and of the arithmetic; null if not known. */

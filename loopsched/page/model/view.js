@@ -5,14 +5,13 @@
 // its pieces to instances inside the buffer, so that all are present at once.
 
 class View {
-  constructor(problem, cuts, boundary, schedule, instances, ownUnits, nSliced = 0) {
+  constructor(problem, cuts, boundary, schedule, instances, ownUnits) {
     this.problem = problem;
     this.cuts = cuts;
     this.boundary = boundary;
     this.schedule = schedule;
     this.instances = instances;
     this.ownUnits = ownUnits;
-    this.nSliced = nSliced;
     this.byDim = problem.dims.map((_, d) => cuts.filter((cut) => cut.dim === d));
     this.depth = [new Array(problem.dims.length).fill(0)];
     for (const cut of cuts) {
@@ -34,17 +33,9 @@ class View {
     return found;
   }
 
-  sliced(nLoops) {
-    const { problem, cuts, boundary, schedule, instances, ownUnits } = this;
-    const n = this.nSliced + nLoops;
-    return new View(problem, cuts, boundary, schedule, instances, ownUnits, n);
-  }
-
   get split() {
     if (!this.parts) {
-      const { chains, inner } = splitSchedule(this.problem, this.schedule, this.ownUnits);
-      for (const loop of inner.slice(0, this.nSliced)) chains[loop.dim].push(loop.extent);
-      this.parts = { chains, inner: inner.slice(this.nSliced) };
+      this.parts = splitSchedule(this.problem, this.schedule, this.ownUnits);
     }
     return this.parts;
   }
