@@ -187,8 +187,13 @@ def _listed(constraints: Constraints, dim: str, size: int, block: str) -> Ints:
                 f"constraints at most {MAX_LISTED} are listed: bound it, or choose tiles=divisors"
             )
         return np.arange(low, high + 1, dtype=np.int64)
-    known = _divisors(size) if constraints.tiles == "divisors" else _powers(size)
+    known = tile_extents(constraints.tiles, size)
     return np.array([extent for extent in known if low <= extent <= high], dtype=np.int64)
+
+
+def tile_extents(tiles: str, size: int) -> list[int]:
+    """List the extents of a dimension that ``tiles`` allows, smallest first, if not all."""
+    return _divisors(size) if tiles == "divisors" else _powers(size)
 
 
 def _divisors(size: int) -> list[int]:
@@ -209,6 +214,8 @@ def _consistent(
     lists = list(lists)
     if dim in places[-1].lead and lists:
         lists[-1] = lists[-1][lists[-1] > 1]
+    elif dim not in places[-1].may_cut and lists:
+        lists[-1] = lists[-1][lists[-1] == 1]
     for at in range(len(lists) - 2, -1, -1):
         lists[at] = _reaching(lists[at], lists[at + 1], dim, places[at + 1])
     outer = np.array([size], dtype=np.int64)

@@ -20,7 +20,15 @@ from typing import TYPE_CHECKING
 from loopsched.arch import Level
 from loopsched.models.machine import room_of
 from loopsched.problem import Tensor
-from loopsched.scheduler.allowed import Allowed, Choice, Place, allowed, check_not_empty, parts
+from loopsched.scheduler.allowed import (
+    Allowed,
+    Choice,
+    Place,
+    allowed,
+    check_not_empty,
+    parts,
+    tile_extents,
+)
 from loopsched.scheduler.body import Body, ClassRows, best_body, class_rows
 from loopsched.scheduler.counting import every_choice
 from loopsched.scheduler.effort import Budget, Watch
@@ -83,11 +91,11 @@ def constrained_search(
     --------
     >>> from loopsched import buffer_arch, gemm
     >>> from loopsched.scheduler import Constraints, space_of
-    >>> point = Constraints(prefix="M:8 K:8 N:8 M:4 K:2 N:2")
+    >>> point = Constraints(prefix="M:8 K:8 N:8 M:2 K:2 N:2")
     >>> space = space_of(gemm(m=8, n=8, k=8), buffer_arch(capacity_bytes=64), point)
     >>> found = constrained_search(space, objective="dram_bytes")
     >>> str(found.schedule), found.certificate.space_size, found.certificate.proven
-    ('M:8 K:8 N:8 M:4 K:2 N:2', 1, True)
+    ('M:8 K:8 N:8 M:2 K:2 N:2', 1, True)
     """
     check_not_empty(space)
     watch = watch or Watch(Budget().of_exact())
@@ -197,10 +205,10 @@ class Builder:
         return floor
 
     def _least_tables(self, level: Level) -> Tables | None:
-        """Tabulate the extents that any block may give a body; None: too many."""
+        """Tabulate the extents that any loop may give a body; None: too many."""
         candidates = []
-        for row, (dim, size) in enumerate(self.problem.sizes):
-            known = {1, size, *(int(e) for found in self.limits.extents[row] for e in found)}
+        for dim, size in self.problem.sizes:
+            known = {1, size, *map(int, tile_extents(self.limits.space.constraints.tiles, size))}
             if level.is_shared and dim in self.limits.space.spatial:  # a wave side by side
                 known |= {
                     extent * many
