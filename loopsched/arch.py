@@ -43,6 +43,9 @@ class Level:
     holds : tuple of str or None
         Tensors or roles (``input``, ``weight``, ``output``) that may live
         here; others pass by to the next level.  None: all.
+    may_hold : tuple of str
+        Tensors or roles that a schedule may keep here or let pass, whatever
+        ``holds`` says of all; kept unless the schedule says otherwise.
     tensor_capacity_bytes : tuple of (str, int)
         Roles or tensors with a buffer of their own, and its size.
     write_policy : {"back", "through"}
@@ -93,6 +96,7 @@ class Level:
     energy_pj_per_byte: float | None = None
     sources: Sources = ()
     peak_bandwidth_bytes_per_s: float | None = None
+    may_hold: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         faults = list(level_faults(self))
@@ -118,15 +122,15 @@ class Level:
             return self.peak_bandwidth_bytes_per_s
         return self.bandwidth_bytes_per_s
 
-    def may_hold(self, *names: str) -> bool:
-        """Whether a tensor known by any of these names or roles may live here.
+    def is_held(self, *names: str) -> bool:
+        """Whether a tensor known by any of these names or roles lives here, if none may pass.
 
         Examples
         --------
-        >>> Level("SB", "scratchpad", 32768, holds=("weight",)).may_hold("A", "input")
+        >>> Level("SB", "scratchpad", 32768, holds=("weight",)).is_held("A", "input")
         False
         """
-        return self.holds is None or any(name in self.holds for name in names)
+        return self.holds is None or any(name in (*self.holds, *self.may_hold) for name in names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,6 +377,9 @@ class Arch(Shown):
                 part.pop(key, None)
         if self.compute.storage_bytes is None:
             del content["compute"]["storage_bytes"]
+        for level in content["levels"]:
+            if not level["may_hold"]:
+                del level["may_hold"]
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -62,10 +62,20 @@ def level_faults(level: Level) -> Iterator[str]:
 
 
 def _holding_faults(level: Level) -> Iterator[str]:
-    if level.holds is not None and not level.holds:
+    allowed = None if level.holds is None else (*level.holds, *level.may_hold)
+    if allowed == ():
         yield "holds is empty: the level could hold nothing"
+    if level.kind == "memory" and level.may_hold:
+        yield "the memory holds every tensor; leave may_hold out"
     buffers = [name for name, _ in level.tensor_capacity_bytes]
-    for what, names in (("holds", level.holds or ()), ("tensor_capacity", tuple(buffers))):
+    for name in level.may_hold:
+        if name in (level.holds or ()):
+            yield f"may_hold names '{name}', which holds says is always here; keep one"
+    for what, names in (
+        ("holds", level.holds or ()),
+        ("may_hold", level.may_hold),
+        ("tensor_capacity", tuple(buffers)),
+    ):
         for name in sorted({name for name in names if names.count(name) > 1}):
             yield f"{what} names '{name}' twice"
     for name, size in level.tensor_capacity_bytes:
@@ -73,7 +83,7 @@ def _holding_faults(level: Level) -> Iterator[str]:
             yield f"tensor_capacity '{name}' must be a whole number >= 1, not {size!r}"
         elif _is_count(level.capacity_bytes) and size > level.capacity_bytes:
             yield f"tensor_capacity '{name}' ({size} B) is above the capacity of the level"
-        if level.holds is not None and name not in level.holds:
+        if allowed is not None and name not in allowed:
             yield f"tensor_capacity '{name}' is not among what the level holds"
 
 
@@ -174,7 +184,9 @@ def _size_faults(levels: tuple[Level, ...]) -> Iterator[str]:
     """Check that a tensor's way inward leads to ever smaller levels."""
     for position, inner in enumerate(levels):
         for outer in reversed(levels[:position]):
-            if outer.holds and inner.holds and not set(outer.holds) & set(inner.holds):
+            pair = (level for level in (outer, inner) if level.holds is not None)
+            held = [{*(level.holds or ()), *level.may_hold} for level in pair]
+            if len(held) == 2 and not held[0] & held[1]:
                 continue
             if (inner.capacity_bytes or 0) > (outer.capacity_bytes or 0):
                 yield (

@@ -340,6 +340,7 @@ def _read_level(
         "unit": reader.text(f"{place}.unit", take("unit")) or None,
         "line_bytes": number("line", "bytes"),
         "holds": _read_names(reader, f"{place}.holds", take("holds")),
+        "may_hold": _read_names(reader, f"{place}.may_hold", take("may_hold")) or (),
         "tensor_capacity_bytes": buffers,
         "write_policy": reader.choice(
             f"{place}.write_policy", take("write_policy"), ("back", "through"), "back"

@@ -23,6 +23,7 @@ LEVEL_KEYS = (
     "bandwidth",
     "peak_bandwidth",
     "holds",
+    "may_hold",
     "write_policy",
     "accumulate",
     "double_buffered",
@@ -70,7 +71,8 @@ def arch_schema() -> dict[str, Any]:
             "unit": word,
             "bandwidth": rate,
             "peak_bandwidth": rate,
-            "holds": {"type": "array", "items": {"type": "string"}, "minItems": 1},
+            "holds": {"type": "array", "items": {"type": "string"}},
+            "may_hold": {"type": "array", "items": {"type": "string"}},
             "write_policy": {"enum": ["back", "through"]},
             "accumulate": {"enum": ["level", "registers"]},
             "double_buffered": flag,
@@ -185,6 +187,8 @@ def _level_to_dict(level: Level, inner: Level | None) -> dict[str, Any]:
         data["unit"] = level.unit
     if level.holds is not None:
         data["holds"] = list(level.holds)
+    if level.may_hold:
+        data["may_hold"] = list(level.may_hold)
     if inner is not None:
         inner_sources = dict(inner.sources)
         for key, rate in (

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from keyword import iskeyword
 
-from loopsched.nest import Schedule
+from loopsched.nest import PASSES, Schedule
 from loopsched.problem import Axis, Problem, Tensor
 
 _INDENTS = (4, 2, 1)
@@ -134,10 +134,12 @@ def render_loops(
 
 
 def _places_notes(schedule: Schedule) -> dict[int, str]:
-    notes: dict[int, dict[str, str]] = {}
+    notes: dict[int, dict[tuple[str, str], str]] = {}
     for place in schedule.places:
-        here = notes.setdefault(place.position, {})
-        here[place.level] = f"{here.get(place.level, f'{place.level} holds')} {place.tensor}"
+        here = notes.setdefault(max(0, place.position), {})
+        does = "lets pass" if place.position == PASSES else "holds"
+        text = here.get((place.level, does), f"{place.level} {does}")
+        here[place.level, does] = f"{text} {place.tensor}"
     return {position: "; ".join(levels.values()) for position, levels in notes.items()}
 
 

@@ -45,30 +45,39 @@ class Loop:
         return f"{self.dim}:{self.extent}" + (f"@{self.level}" if self.level else "")
 
 
+PASSES = -1
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Place:
-    """Where in a nest a level begins to hold a tensor's tile.
+    """Where in a nest a level begins to hold a tensor's tile, or that it lets the tensor pass.
 
     Parameters
     ----------
     position : int
-        Loops outside: the tile is what the others touch of the tensor.
+        Loops outside: the tile is what the others touch of the tensor; `PASSES`: the
+        level does not hold the tensor at all.
     level : str
-        Name of a scratchpad.
+        Name of a scratchpad; of any level that a tensor passes.
     tensor : str
 
     Examples
     --------
-    >>> str(Place(2, "L1", "A"))
-    '[L1 A]'
+    >>> str(Place(2, "L1", "A")), str(Place(PASSES, "L1", "A"))
+    ('[L1 A]', '[L1 -A]')
     """
 
     position: int
     level: str
     tensor: str
 
+    @property
+    def word(self) -> str:
+        """The tensor as a mark names it."""
+        return f"-{self.tensor}" if self.position == PASSES else self.tensor
+
     def __str__(self) -> str:
-        return f"[{self.level} {self.tensor}]"
+        return f"[{self.level} {self.word}]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +90,8 @@ class Schedule(Shown):
     places : tuple of Place
         From which loop inward a scratchpad holds a tensor's tile, for levels
         whose tensors are placed one by one; kept sorted.  A level without
-        places holds all tiles of the outermost region that fits.
+        places holds all tiles of the outermost region that fits.  First of
+        all, which tensors pass a level that may hold them.
 
     Raises
     ------
@@ -96,6 +106,8 @@ class Schedule(Shown):
     ('M:8 K:4 M:2', (2, 1, 1), (4, 4, 2))
     >>> str(Schedule(nest.loops, (Place(2, "L1", "A"), Place(1, "L1", "C"))))
     'M:8 [L1 C] K:4 [L1 A] M:2'
+    >>> str(Schedule(nest.loops, (Place(PASSES, "L1", "A"), Place(PASSES, "L1", "C"))))
+    '[L1 -A -C] M:8 K:4 M:2'
     """
 
     loops: tuple[Loop, ...]
@@ -197,16 +209,19 @@ class Schedule(Shown):
         return self
 
     def check_even(self, what: str) -> None:
-        """Refuse places of single tensors where a format or model cannot express them.
+        """Refuse places and passing tensors where a format or model cannot express them.
 
         Raises
         ------
         ScheduleError
         """
         if self.places:
+            marks = "tiles that are placed one by one"
+            if self.places[0].position == PASSES:
+                marks = "which tensors pass a level"
             raise ScheduleError(
-                f"{what} cannot express tiles that are placed one by one, such as "
-                f"'{self.places[0]}' in '{self}'; leave the places out"
+                f"{what} cannot express {marks}, such as '{self.places[0]}' in '{self}'; leave "
+                "the marks out"
             )
 
     def __str__(self) -> str:
@@ -215,7 +230,8 @@ class Schedule(Shown):
         for (position, level), group in groupby(
             self.places, key=lambda place: (place.position, place.level)
         ):
-            marks[position].append(f"[{level} {' '.join(place.tensor for place in group)}]")
+            mark = f"[{level} {' '.join(place.word for place in group)}]"
+            marks[max(0, position)].append(mark)
         return " ".join(
             word for pair in zip(marks, [*words, []], strict=True) for part in pair for word in part
         )
@@ -261,8 +277,11 @@ def _place_faults(places: Sequence[Place], n_loops: int) -> Iterable[str]:
             if not isinstance(word, str) or not word.isidentifier()
         ]
         at = place.position
-        if not isinstance(at, int) or isinstance(at, bool) or not 0 <= at <= n_loops:
-            faults.append(f"position of a place is {show(at)}; 0 to {n_loops} is allowed")
+        if not isinstance(at, int) or isinstance(at, bool) or not PASSES <= at <= n_loops:
+            faults.append(
+                f"position of a place is {show(at)}; 0 to {n_loops} is allowed, or {PASSES} for a "
+                "tensor that passes"
+            )
         yield from faults
         if not faults:
             if (place.level, place.tensor) in seen:

@@ -14,7 +14,7 @@ from itertools import chain
 from loopsched.arguments import show
 from loopsched.errors import ScheduleError, nearest
 from loopsched.loops_text import render_loops
-from loopsched.nest import Loop, Place, Schedule
+from loopsched.nest import PASSES, Loop, Place, Schedule
 from loopsched.problem import Problem
 from loopsched.schedule_file import read_schedule_dict, schedule_from_dict, schedule_to_dict
 
@@ -65,7 +65,8 @@ def parse_schedule(text: str, problem: Problem, *, dialect: str = "loopsched") -
         matter in names of dimensions unless two differ in nothing else;
         convolutions also answer to the usual other names (``OY``, ``B``).
         ``[level tensor ..]``: from here inward the scratchpad ``level`` holds
-        a tile of each of these tensors.
+        a tile of each of these tensors.  ``[level -tensor ..]``, before all
+        loops: these tensors pass a level that may hold them.
     problem : Problem
     dialect : str
         ``yalsa`` reads Yalsa's own letters: for a convolution x and y are the
@@ -94,6 +95,8 @@ def parse_schedule(text: str, problem: Problem, *, dialect: str = "loopsched") -
     P:7 Q:9 K:16 C:8
     >>> print(parse_schedule("M:1760 [L1 C] K:1760 [L1 A B] N:128", problem))
     M:1760 [L1 C] K:1760 [L1 A B] N:128
+    >>> print(parse_schedule("[L1 -A] M:1760 K:1760 N:128", problem))
+    [L1 -A] M:1760 K:1760 N:128
     """
     if not isinstance(text, str):
         raise ScheduleError(f"schedule is {show(text)}; text is needed, such as 'M:128 K:64'")
@@ -119,7 +122,7 @@ def format_schedule(schedule: Schedule) -> str:
 
     Examples
     --------
-    >>> from loopsched.nest import Loop, Place, Schedule
+    >>> from loopsched.nest import PASSES, Loop, Place, Schedule
     >>> format_schedule(Schedule((Loop("M", 8, "SM"), Loop("K", 4), Loop("M", 2))))
     'M:8@SM K:4 M:2'
     """
@@ -210,8 +213,11 @@ def _places(
             )
             continue
         for word in tensors:
+            passes, word = word.startswith("-"), word.removeprefix("-")
             tensor = names.get(word) or names.get(word.casefold())
-            if tensor is None:
+            if passes and position:
+                faults.append(f"{show(mark)}: what passes a level is said before all loops")
+            elif tensor is None:
                 allowed = nearest(word[:40], [each.name for each in problem.tensors])
                 faults.append(f"{show(mark)}: unknown tensor {show(word)}; {allowed}")
             elif (level, tensor) in seen:
@@ -221,7 +227,7 @@ def _places(
                 )
             else:
                 seen[level, tensor] = mark
-                yield Place(position, level, tensor)
+                yield Place(PASSES if passes else position, level, tensor)
 
 
 def _read(token: tuple[str, str], names: _Names) -> _Read:

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from loopsched.arguments import show
 from loopsched.errors import ScheduleError, nearest
-from loopsched.nest import Loop, Place, Schedule
+from loopsched.nest import PASSES, Loop, Place, Schedule
 
 
 def tile(schedule: Schedule, dim: str, extent: int, *, position: int | None = None) -> Schedule:
@@ -270,7 +270,10 @@ def canonical(schedule: Schedule) -> Schedule:
 
 def _moved(schedule: Schedule, move: Callable[[int], int]) -> tuple[Place, ...]:
     """Move the places of a schedule along with its loops."""
-    return tuple(replace(place, position=move(place.position)) for place in schedule.places)
+    return tuple(
+        place if place.position == PASSES else replace(place, position=move(place.position))
+        for place in schedule.places
+    )
 
 
 def _bound(schedule: Schedule, place: int, unit: str | None) -> Schedule:

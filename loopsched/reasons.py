@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from loopsched.arch import Arch, Level
 from loopsched.footprint import tensor_bytes
 from loopsched.models.machine import room_of
-from loopsched.models.places import placed_in
+from loopsched.models.places import placed_in, resolved
 from loopsched.models.reuse import fit_cut, fit_position, placed_visits, run_outside
 from loopsched.models.view import View
 from loopsched.nest import Schedule
@@ -121,6 +121,7 @@ def explain(problem: Problem, schedule: Schedule, arch: Arch) -> tuple[LevelReas
     >>> [(reason.tensor, reason.refetched_by) for reason in level.tensors]
     [('A', ((1, 4),)), ('B', ((0, 4),)), ('C', ())]
     """
+    schedule, arch = resolved(problem, schedule.check(problem), arch)
     score = evaluate(problem, schedule, arch)
     return tuple(_level_reason(problem, level, score) for level in arch.caches)
 
@@ -131,7 +132,7 @@ def _level_reason(problem: Problem, level: Level, score: Evaluation) -> LevelRea
     is_doubled = level.kind == "scratchpad" and level.double_buffered
     fit = fit_cut(view, room, 2 if is_doubled else 1)
     body = len(view.cuts) if fit is None else fit
-    places = placed_in(view.schedule, level.name)
+    places = placed_in(view.schedule.places, level.name)
     upto = {place.tensor: view.n_cuts(place.position) for place in places}
     too_large = None
     if not places and fit is not None and fit > view.boundary:

@@ -3,7 +3,8 @@
 The form is ``{"loops": [{"dim": "M", "extent": 128, "level": "SM"}, ...]}``,
 without ``level`` for a temporal loop.  A schedule that places tiles one by one
 has a second key, ``{"places": [{"position": 1, "level": "L1", "tensor": "A"}, ...]}``:
-loops outside the tile, and the scratchpad that holds it.
+loops outside the tile, and the scratchpad that holds it; position -1 says that the
+tensor passes the level.
 """
 
 from __future__ import annotations

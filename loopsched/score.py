@@ -20,7 +20,7 @@ from loopsched.models.machine import (
     own_units,
     room_of,
 )
-from loopsched.models.places import check_places, placed_in
+from loopsched.models.places import check_places, placed_in, resolved
 from loopsched.models.traffic import Bracket, Moved, Promise, TensorTraffic
 from loopsched.models.view import View, view_of
 from loopsched.nest import Schedule
@@ -248,7 +248,7 @@ def evaluate(
     >>> score.bound_by, score.compute_steps, score.dram_bytes
     ('compute', 16777216, 16777216)
     """
-    schedule.check(problem)
+    schedule, arch = resolved(problem, schedule.check(problem), arch)
     rate = arch.compute.rate(data_type or data_type_of(problem, arch))
     lanes = max(1, int(rate))
     steps = compute_steps(problem, schedule, nested_units(arch, lanes))
@@ -335,7 +335,7 @@ def _one_level(
         own = explicit_traffic(
             view,
             room,
-            placed_in(view.schedule, level.name),
+            placed_in(view.schedule.places, level.name),
             halo_reuse=level.halo_reuse,
             double_buffered=level.double_buffered,
         )

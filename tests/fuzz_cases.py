@@ -194,6 +194,12 @@ def level(
             options["tensor_capacity_bytes"] = tuple(
                 (one, min(size, body_bytes(rng, problem, [one]))) for one in some
             )
+    if extras == "may_hold":
+        names = [tensor.name for tensor in problem.tensors]
+        some = tuple(rng.sample(names, rng.randint(1, len(names))))
+        options["may_hold"] = some
+        if rng.random() < 0.4:
+            options["holds"] = tuple(n for n in names if n not in some and rng.random() < 0.7)
     return Level(name, kind, size, **options)  # type: ignore[arg-type]
 
 

@@ -274,6 +274,7 @@ def joined(schedule: Schedule) -> Schedule:
     """Leave out loops of a list that split a dimension where their neighbour further out could."""
     loops = [loop for loop, trip in zip(schedule.loops, schedule.trips, strict=True) if trip > 1]
     steps = Schedule(tuple(loops)).steps
+    passing = tuple(place for place in schedule.places if place.position < 0)
     for at in range(len(loops) - 1):
         for end in range(at + 1, len(loops)):
             run = loops[at : end + 1]
@@ -282,8 +283,8 @@ def joined(schedule: Schedule) -> Schedule:
             ):
                 break
             if all(step % steps[end] == 0 for step in steps[at:end]):
-                return joined(Schedule((*loops[: at + 1], *loops[end + 1 :])))
-    return Schedule(tuple(loops))
+                return joined(Schedule((*loops[: at + 1], *loops[end + 1 :]), passing))
+    return Schedule(tuple(loops), passing)
 
 
 def waves(items: Sequence[Item], n: int) -> list[list[Item]]:

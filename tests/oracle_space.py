@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import combinations, product
 from math import comb, factorial, prod
 
-from loopsched import Constraints, Loop, Problem, Schedule, evaluate
+from loopsched import Constraints, Loop, Place, Problem, Schedule, evaluate
 from loopsched.arch import Arch
 from loopsched.errors import ScheduleError
 from loopsched.models.machine import roles
@@ -74,7 +74,7 @@ def units_of(problem: Problem, arch: Arch, *, reductions: bool = True) -> list[U
     for unit, count in counts:
         outside = [level for level in arch.caches if level.instances < count]
         adds_up = reductions and bool(outside) and outside[-1].kind == "scratchpad"
-        adds_up = adds_up and outside[-1].may_hold(*roles(problem, problem.output_tensor))
+        adds_up = adds_up and outside[-1].is_held(*roles(problem, problem.output_tensor))
         if count > around:
             found.append((unit, problem.dims if adds_up else problem.parallel_dims))
         around = count
@@ -137,6 +137,18 @@ def placed(nest: Nest, level: str, tensors: Sequence[str], problem: Problem) -> 
             words += [f"[{level} {' '.join(kept)}]"] if kept else []
             words += [str(nest[at])] if at < len(nest) else []
         yield parse_schedule(" ".join(words), problem)
+
+
+def passings(problem: Problem, arch: Arch) -> Iterator[tuple[Place, ...]]:
+    """List what may pass: every set of the tensors that each level lets a schedule choose."""
+    free = []
+    for level in arch.caches:
+        for tensor in problem.tensors:
+            words = {*roles(problem, tensor)}
+            if words & {*level.may_hold} and not words & {*(level.holds or ())}:
+                free.append(Place(-1, level.name, tensor.name))
+    for many in range(len(free) + 1):
+        yield from combinations(free, many)
 
 
 # Values -------------------------------------------------------------------------

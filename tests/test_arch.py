@@ -41,8 +41,8 @@ def test_values_of_levels() -> None:
     assert L2.is_shared
     assert not L1.is_shared
     weights = replace(L2, holds=("weight",))
-    assert weights.may_hold("B", "weight")
-    assert not weights.may_hold("A", "input")
+    assert weights.is_held("B", "weight")
+    assert not weights.is_held("A", "input")
     with pytest.raises(FrozenInstanceError):
         L2.capacity_bytes = 1  # type: ignore[misc]
 

@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from loopsched.arch_file import load_arch
 from loopsched.builders import conv2d, gemm
 from loopsched.errors import ConstraintError, EmptySpaceError, ScheduleError
+from loopsched.nest import Schedule
 from loopsched.notation import parse_schedule
 from loopsched.problem import Problem
 from loopsched.scheduler import Constraints, Space, constrained, search, space_of
-from loopsched.scheduler.allowed import allowed, allows
+from loopsched.scheduler.allowed import allowed, allows, parts
 from loopsched.scheduler.counting import counter, every_choice
 from loopsched.scheduler.orders import order_graph
 from loopsched.scheduler.precedence import allowed_classes, allowed_orders
@@ -53,6 +54,12 @@ def points(space: Space) -> Iterator[Point]:
             continue
         for orders in product(*(permutations(block) for block in blocks)):
             yield dict(zip(problem.dims, chains, strict=True)), orders
+
+
+def everything(space: Space) -> Iterator[Schedule]:
+    """Every schedule of a constrained space, for each way to put its prefix into blocks."""
+    for limits in map(allowed, parts(space)):
+        yield from (limits.schedule(choice) for choice in every_choice(limits))
 
 
 def text(space: Space, point: Point) -> str:
@@ -204,9 +211,8 @@ class TestSpace:
     @settings(max_examples=25)
     def test_size_and_members_are_those_of_a_naive_enumeration(self, given: Constraints) -> None:
         space = space_of(GEMM, SMALL, given)
-        limits = allowed(space)
         expected = sorted(nest for nest, point in all_of_gemm() if meets(space, point))
-        found = sorted(str(limits.schedule(choice)) for choice in every_choice(limits))
+        found = sorted(map(str, everything(space)))
         assert found == expected
         assert space.size() == len(expected)
 
@@ -215,9 +221,6 @@ class TestSpace:
     def test_prefix_keeps_exactly_the_schedules_that_begin_with_it(
         self, given: Constraints
     ) -> None:
-        # Dimension by dimension: bounds speak of blocks, and a nest may be cut into blocks
-        # in several ways, so prefixes are combined with orders and tile sizes only.
-        given = Constraints(tiles=given.tiles, before=given.before, prefix=given.prefix)
         space = replace(space_of(GEMM, SMALL), constraints=given)
         begins = given.prefix.removesuffix(" K:1")
         every = [(nest, meets(space, point)) for nest, point in all_of_gemm()]
@@ -227,8 +230,7 @@ class TestSpace:
         if is_refused(given):
             assert not expected
             return
-        limits = allowed(space)
-        found = [str(limits.schedule(choice)) for choice in every_choice(limits)]
+        found = [str(nest) for nest in everything(space)]
         assert set(found) == expected
         assert space.size() == len(found)
         for nest in {nest for nest, _ in every[::37]}:
@@ -255,7 +257,7 @@ class TestSpace:
         given = Constraints(before=(("N", "P"), ("C", "P"), ("C", "Q")))
         problem = conv2d(n=2, c=2, k=1, h=2, w=2, r=1, s=1)
         space = space_of(problem, TITAN, given)
-        assert space.size() == sum(1 for _ in every_choice(allowed(space)))
+        assert space.size() == sum(1 for _ in everything(space))
         naive = sum(meets(space, (chains, orders)) for chains, orders in points(space))
         assert space.size() == naive
 
@@ -311,8 +313,7 @@ class TestSearch:
     def test_small_spaces_are_proven(self, given: Constraints, objective: Any) -> None:
         assume(not is_refused(given))
         space = space_of(GEMM, SMALL, given)
-        limits = allowed(space)
-        nests = {limits.schedule(choice) for choice in every_choice(limits)}
+        nests = set(everything(space))
         if not nests:
             with pytest.raises(EmptySpaceError):
                 search(GEMM, SMALL, objective=objective, constraints=given)
@@ -338,8 +339,7 @@ class TestSearch:
         assume(not is_refused(given))
         arch = SMALL.with_value("L1.capacity", 4 * room).with_value("L2.capacity", 9 * room)
         space = space_of(GEMM, arch, given)
-        limits = allowed(space)
-        nests = {limits.schedule(choice) for choice in every_choice(limits)}
+        nests = set(everything(space))
         if not nests:
             return
         best = min(rank(evaluate(GEMM, nest, arch), objective)[0] for nest in nests)
@@ -378,8 +378,7 @@ class TestSearch:
         assume(0 < space.size() <= 200)
         objective = data.draw(st.sampled_from(["time", "dram_bytes", "energy", "edp"]))
         value = data.draw(st.sampled_from(["high", "point", "low"]))
-        limits = allowed(space)
-        nests = {limits.schedule(choice) for choice in every_choice(limits)}
+        nests = set(everything(space))
         ranks = []
         for nest in nests:
             with suppress(ScheduleError):

@@ -439,7 +439,7 @@ def test_names_of_roles_are_not_taken_for_names() -> None:
     held = [
         one.name
         for one in found.problem.tensors
-        if found.arch.levels[1].may_hold(*roles(found.problem, one))
+        if found.arch.levels[1].is_held(*roles(found.problem, one))
     ]
     assert held == [one.name for one in found.problem.tensors if one.name != "weight"]
 

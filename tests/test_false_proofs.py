@@ -24,6 +24,7 @@ from loopsched import (
     traffic_curve,
 )
 from loopsched.arch import Arch, Compute, Level
+from loopsched.errors import EmptySpaceError
 
 RATES = (("fp32", 1), ("fp16", 1), ("int8", 1))
 
@@ -167,13 +168,38 @@ def test_nothing_shared_is_one_item() -> None:
     assert searched(problem, arch, ("time",), given).faults == ()
 
 
-def test_a_prefix_against_an_order_is_built_around() -> None:
-    """The builder finds no order for a block that has to begin with R, and cuts P, too."""
+def test_a_prefix_against_an_order_says_what_is_left_out() -> None:
+    """With R:3 in one block and R:2 in the last, P has none left; R:2 beside R:3 is not tried."""
     problem = conv2d(n=1, c=1, k=1, h=5, w=1, r=3, s=1, stride=(2, 1), element_bytes=1)
     arch = machine(level("L1", "scratchpad", 9), units=2)
     given = Constraints(before=(("P", "R"),), prefix="R:3 R:2")
-    with bounds_alone():
-        assert str(search(problem, arch, constraints=given).schedule).startswith("R:3 R:2")
+    left_out = "no schedule of at most one loop per dimension and block is left"
+    with bounds_alone(), pytest.raises(EmptySpaceError, match=left_out):
+        search(problem, arch, constraints=given)
+
+
+def test_what_is_left_inside_all_blocks_obeys_orders() -> None:
+    """P:2 stands in the last block, so R can be cut nowhere; 'P:2 R:3' was returned."""
+    problem = affine(
+        {"P": 2, "R": 3}, {"x": "2*R<3 2*P", "w": "P", "y": "3*P-2<2 2*R-2<1"}, element_bytes=1
+    )
+    given = Constraints(extents=(("P", "L1", 2, 2),), before=(("R", "P"),), prefix="P:2")
+    assert searched(problem, caches(12), ("time",), given).faults == ()
+
+
+def test_a_bound_on_a_block_is_none_on_every_loop() -> None:
+    """The body K:2 lies inside K:4, which is what is left: 78 was claimed."""
+    problem = gemm(m=3, n=1, k=4).with_element_bytes({"A": 4, "B": 2, "C": 2})
+    given = Constraints(tiles="powers2", extents=(("K", "L1", 4, 4),), prefix="K:4")
+    assert evaluate(problem, parse_schedule("K:4 M:3 K:2", problem), caches(24)).dram_bytes == 74
+    _is_bounded(problem, caches(24), "dram_bytes", 74, given)
+
+
+def test_a_prefix_of_all_dimensions_may_go_on() -> None:
+    problem = gemm(m=2, n=2, k=3, element_bytes=2)
+    given = Constraints(extents=(("K", "L1", 3, 3),), prefix="K:3 N:2 M:2")
+    best = evaluate(problem, parse_schedule("K:3 N:2 M:2 K:2", problem), caches(10)).dram_bytes
+    _is_bounded(problem, caches(10), "dram_bytes", best, given)
 
 
 def test_a_prefix_may_lie_in_a_later_block() -> None:

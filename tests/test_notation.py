@@ -112,7 +112,7 @@ def test_places_that_cannot_be(places: Any, message: str) -> None:
     [
         (3, "places is 3; a list is needed"),
         ([{"position": 1, "level": "L1"}], "places[0]: found"),
-        ([{"position": -1, "level": "L1", "tensor": "A"}], "position of a place is -1"),
+        ([{"position": -2, "level": "L1", "tensor": "A"}], "position of a place is -2"),
         ([{"position": "1", "level": "L1", "tensor": "A"}], "position of a place is '1'"),
     ],
 )

@@ -91,7 +91,7 @@ def test_a_tensor_that_passes_is_said_to() -> None:
     for level, reason in zip(arch.caches, explain(problem, nest, arch), strict=True):
         for each in reason.tensors:
             role = {"A": "input", "B": "weight", "C": "output"}[each.tensor]
-            assert each.is_held == level.may_hold(role)
+            assert each.is_held == level.is_held(role)
 
 
 def test_notes_go_with_the_rendering() -> None:

@@ -132,6 +132,7 @@ _LEVELS = (
 def show_score(problem: Problem, schedule: Schedule, machine: str, score: Evaluation) -> None:
     """Print a score for people: the sums, then every boundary."""
     from loopsched.models.places import placed_in
+    from loopsched.nest import PASSES
 
     output.print_text(f"{problem.name} on {machine}: {schedule}")
     click.echo()
@@ -144,9 +145,12 @@ def show_score(problem: Problem, schedule: Schedule, machine: str, score: Evalua
         room = (
             "" if level.capacity_bytes is None else f" of {format_capacity(level.capacity_bytes)}"
         )
-        places = placed_in(schedule, level.name)
+        marks = placed_in(schedule.places, level.name)
+        places = [place for place in marks if place.position != PASSES]
         body = ", ".join(f"{place.tensor} from {_inside(schedule, place)}" for place in places)
         body = body or " ".join(map(str, schedule.loops[level.fit_position :])) or "one point"
+        passing = " ".join(place.tensor for place in marks if place.position == PASSES)
+        body += f"; {passing} passes" if passing else ""
         output.print_text(f"{level.name} holds {held}{room}: {body}")
 
 

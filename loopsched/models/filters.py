@@ -117,13 +117,15 @@ def asked_through(
     ``promised`` is what it moves at most of each tensor.
     """
     problem = view.problem
+    held = room.held(problem)
+    if not held:
+        return asked
     visits, anew, whole = dict(asked.visits), dict(asked.anew), asked.whole
     through = level.write_policy == "through" and level.accumulate == "level"
     for tensor in problem.tensors:
         part, is_output = promised[tensor.name], tensor.name == problem.output
         moved = part.write_bytes if is_output else part.read_bytes
         visits[tensor.name] = moved // tensor.element_bytes
-    held = room.held(problem)
     item = fit_position(view, view.boundary)
     cold = (*asked.cold, item) if view.boundary else asked.cold
     once = dict(asked.once)

@@ -54,7 +54,7 @@ def room_of(problem: Problem, level: Level) -> Room:
     buffers = dict(level.tensor_capacity_bytes)
     for tensor in problem.tensors:
         names = roles(problem, tensor)
-        if not level.may_hold(*names):
+        if not level.is_held(*names):
             passing.add(tensor.name)
             continue
         sizes = [buffers[name] for name in names if name in buffers]

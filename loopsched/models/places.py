@@ -1,23 +1,114 @@
-"""Tiles placed one by one: from which loop inward a scratchpad holds each tensor."""
+"""Which tensors a level holds, and from which loop inward a scratchpad holds each."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from loopsched.errors import ScheduleError, nearest
-from loopsched.models.machine import own_units, room_of
-from loopsched.nest import Place, Schedule
+from loopsched.models.machine import own_units, roles, room_of
+from loopsched.nest import PASSES, Place, Schedule
 from loopsched.problem import Problem
 
 if TYPE_CHECKING:
     from loopsched.arch import Arch, Level
 
 
-def placed_in(schedule: Schedule, level: str) -> tuple[Place, ...]:
+def placed_in(places: Iterable[Place], level: str) -> tuple[Place, ...]:
     """List the places of one level's tiles; none if it holds all from one loop inward."""
-    return tuple(place for place in schedule.places if place.level == level)
+    return tuple(place for place in places if place.level == level)
+
+
+def resolved(problem: Problem, schedule: Schedule, arch: Arch) -> tuple[Schedule, Arch]:
+    """Take a schedule's choice of passing tensors over into the machine.
+
+    Returns
+    -------
+    schedule, arch
+        Without marks of passing tensors; with levels that hold the others.
+
+    Raises
+    ------
+    ScheduleError
+        If the machine has no such level, or leaves no choice of that tensor there.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from loopsched import buffer_arch, gemm, parse_schedule
+    >>> problem, arch = gemm(m=4, n=4, k=4), buffer_arch(capacity_bytes=64)
+    >>> free = replace(arch, levels=(arch.memory, replace(arch.caches[0], may_hold=("A", "C"))))
+    >>> nest = parse_schedule("[buffer -A] M:4 N:4 K:4", problem)
+    >>> schedule, machine = resolved(problem, nest, free)
+    >>> str(schedule), machine.caches[0].holds
+    ('M:4 N:4 K:4', ('B', 'C'))
+    """
+    passing = tuple(place for place in schedule.places if place.position == PASSES)
+    if not passing:
+        return schedule, arch
+    faults = list(_passing_faults(problem, passing, arch))
+    if faults:
+        raise ScheduleError.joined(f"schedule on '{arch.name}'", faults)
+    rest = tuple(place for place in schedule.places if place.position != PASSES)
+    levels = (_keeping(problem, level, placed_in(passing, level.name)) for level in arch.levels)
+    return replace(schedule, places=rest), replace(arch, levels=tuple(levels))
+
+
+def _passing_faults(problem: Problem, passing: Sequence[Place], arch: Arch) -> Iterator[str]:
+    levels = {level.name: level for level in arch.caches}
+    for place in passing:
+        level = levels.get(place.level)
+        if level is None:
+            yield (
+                f"{place}: '{arch.name}' has no level '{place.level}'; "
+                f"{nearest(place.level, levels)}"
+            )
+        elif place.tensor not in optional_tensors(problem, level):
+            yield (
+                f"{place}: '{level.name}' leaves no choice of '{place.tensor}'; its may_hold lists "
+                f"what may pass: {' '.join(level.may_hold) or 'nothing'}"
+            )
+
+
+def optional_tensors(problem: Problem, level: Level) -> tuple[str, ...]:
+    """List the tensors that a schedule may keep in a level or let pass."""
+    return tuple(
+        tensor.name
+        for tensor in problem.tensors
+        if any(word in level.may_hold for word in roles(problem, tensor))
+        and not any(word in (level.holds or ()) for word in roles(problem, tensor))
+    )
+
+
+def _keeping(problem: Problem, level: Level, passing: Sequence[Place]) -> Level:
+    """Build a level that certain tensors pass."""
+    if not passing:
+        return level
+    names = {place.tensor for place in passing}
+    words = {tensor.name: roles(problem, tensor) for tensor in problem.tensors}
+    held = {
+        name: known[0]
+        for name, known in words.items()
+        if name not in names and level.is_held(*known)
+    }
+    for name in sorted(names):
+        if any(word in held.values() for word in words[name]):
+            raise ScheduleError(
+                f"level '{level.name}': '{name}' goes by a word that means another tensor, too; "
+                "give the tensors other names"
+            )
+    buffers = dict(level.tensor_capacity_bytes)
+    sizes = (
+        (word, [buffers[w] for w in words[name] if w in buffers]) for name, word in held.items()
+    )
+    return replace(
+        level,
+        holds=tuple(held.values()) or ("nothing",),
+        may_hold=(),
+        tensor_capacity_bytes=tuple((word, found[0]) for word, found in sizes if found),
+    )
 
 
 def check_places(problem: Problem, schedule: Schedule, arch: Arch) -> None:
@@ -37,7 +128,7 @@ def check_places(problem: Problem, schedule: Schedule, arch: Arch) -> None:
     levels = {level.name: level for level in arch.levels}
     faults: list[str] = []
     for name in dict.fromkeys(place.level for place in schedule.places):
-        places = placed_in(schedule, name)
+        places = placed_in(schedule.places, name)
         if name not in levels:
             pads = [level.name for level in arch.levels if level.kind == "scratchpad"]
             allowed = nearest(name, pads) if pads else "the machine has no scratchpads"

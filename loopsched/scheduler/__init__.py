@@ -66,7 +66,8 @@ def search(
     seed : int
         Of the random and local strategies.
     samples : int
-        Schedules that the random and local strategies score.
+        Schedules that the random and local strategies score, for each choice of what
+        levels keep.
     budget : int, optional
         Units of work (a unit is one partial choice looked at) after which the
         best so far is returned, with its gap; the same result on any machine.
@@ -104,16 +105,32 @@ def search(
     if allowed.time_s is not None:
         warm_up()
     space = space_of(problem, arch, constraints)
-    watch = Watch(allowed.of_exact() if strategy == "exact" else allowed, report)
-    if strategy == "exact":
-        from loopsched.scheduler.exact import exact_search
+    is_exact = strategy == "exact"
+    watch = Watch(allowed.of_exact() if is_exact else allowed, report)
 
-        return exact_search(space, objective=objective, value=value, top=top, watch=watch)
-    from loopsched.scheduler.sampling import sampled_search
+    def one(space: Space, watch: Watch, rival: float = float("inf")) -> Result:
+        if is_exact:
+            from loopsched.scheduler.exact import exact_search
 
-    return sampled_search(
-        space, objective=objective, strategy=strategy, value=value, top=top, seed=seed,
-        samples=samples, watch=watch,
+            return exact_search(
+                space, objective=objective, value=value, top=top, watch=watch, rival=rival
+            )
+        from loopsched.scheduler.sampling import sampled_search
+
+        return sampled_search(
+            space, objective=objective, strategy=strategy, value=value, top=top, seed=seed,
+            samples=samples, watch=watch,
+        )  # fmt: skip
+
+    from loopsched.scheduler.choices import has_choice, search_choices
+
+    if not has_choice(problem, arch):
+        return one(space, watch)
+    from loopsched.scheduler.exact import quick_bound
+
+    return search_choices(
+        space, one, lambda choice: quick_bound(choice, objective, value), objective=objective,
+        value=value, top=top, watch=watch, is_exact=is_exact,
     )  # fmt: skip
 
 
@@ -215,7 +232,9 @@ def space_size(problem: Problem, arch: Arch, constraints: Constraints | None = N
     >>> space_size(gemm(m=2, n=2, k=1), buffer_arch(capacity_bytes=64))
     6
     """
-    return space_of(problem, arch, constraints).size()
+    from loopsched.scheduler.choices import choices
+
+    return sum(choice.space.size() for choice in choices(problem, arch, constraints))
 
 
 def _check(objective: str, strategy: str, value: str, top: int) -> None:

@@ -214,6 +214,8 @@ def _consistent(
     lists = list(lists)
     if dim in places[-1].lead and lists:
         lists[-1] = lists[-1][lists[-1] > 1]
+    elif dim not in places[-1].may_cut and lists:
+        lists[-1] = lists[-1][lists[-1] == 1]
     for at in range(len(lists) - 2, -1, -1):
         lists[at] = _reaching(lists[at], lists[at + 1], dim, places[at + 1])
     outer = np.array([size], dtype=np.int64)

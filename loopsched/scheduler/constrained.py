@@ -91,11 +91,11 @@ def constrained_search(
     --------
     >>> from loopsched import buffer_arch, gemm
     >>> from loopsched.scheduler import Constraints, space_of
-    >>> point = Constraints(prefix="M:8 K:8 N:8 M:4 K:2 N:2")
+    >>> point = Constraints(prefix="M:8 K:8 N:8 M:2 K:2 N:2")
     >>> space = space_of(gemm(m=8, n=8, k=8), buffer_arch(capacity_bytes=64), point)
     >>> found = constrained_search(space, objective="dram_bytes")
     >>> str(found.schedule), found.certificate.space_size, found.certificate.proven
-    ('M:8 K:8 N:8 M:4 K:2 N:2', 1, True)
+    ('M:8 K:8 N:8 M:2 K:2 N:2', 1, True)
     """
     check_not_empty(space)
     watch = watch or Watch(Budget().of_exact())

@@ -191,6 +191,21 @@ class Watch:
             time_s = max(1e-3, (self._end - time.monotonic()) / 2)
         return Watch(Budget(work, time_s))
 
+    def part(self, parts: int) -> Watch:
+        """Watch one of several searches: an equal part of what is left."""
+        work, time_s = self.budget.work, None
+        if work is not None:
+            work = max(1, (work - self.spent) // parts)
+        if self._end is not None:
+            time_s = max(1e-3, (self._end - time.monotonic()) / parts)
+        return Watch(Budget(work, time_s, self.budget.gap), self.report)
+
+    def join(self, part: Watch) -> None:
+        """Charge what a part has used; what ended it short of its goal counts."""
+        self.spent += part.spent
+        if part.why and self.why in ("", "gap"):
+            self.why = part.why
+
     def effort(self) -> Effort:
         """Say what has been used."""
         return Effort(self.budget, self.spent, self.why)

@@ -119,6 +119,8 @@ class Searcher:
         What the work is charged to; it may end the search at any time.
     floor : float
         The lower bound that is known so far, for every schedule of the space.
+    rival : float
+        A value that another machine reaches: schedules that cannot be below are not sought.
     """
 
     space: Space
@@ -127,6 +129,7 @@ class Searcher:
     watch: Watch = field(default_factory=Watch)
     nodes: int = 0
     floor: float = 0.0
+    rival: float = float("inf")
     has_started: bool = False
     found: dict[Schedule, Evaluation] = field(default_factory=dict)
 
@@ -157,6 +160,8 @@ class Searcher:
         if self._is_large() and not self.is_array:
             self._try_starts()
         self._raise_floor(self._floor())
+        if self.floor >= self.rival:
+            return self.floor, False
         if self.is_array:
             self._spread_units(self.floor)
         elif self.objective == "time" and self.unit:
@@ -933,20 +938,31 @@ def distinct_orders(trips: Extents, instances: int) -> Iterator[tuple[str, ...]]
             yield order
 
 
+def quick_bound(space: Space, objective: Objective, value: Value) -> float:
+    """Bound the objective of every schedule of a space, in no time."""
+    return Searcher(space, objective, value)._known_floor()
+
+
 def exact_search(
-    space: Space, *, objective: Objective, value: Value, top: int, watch: Watch | None = None
+    space: Space,
+    *,
+    objective: Objective,
+    value: Value,
+    top: int,
+    watch: Watch | None = None,
+    rival: float = float("inf"),
 ) -> Result:
-    """Search exactly; see `loopsched.search`."""
+    """Search exactly; see `loopsched.search`, and `Searcher` for ``rival``."""
     watch = watch or Watch(Budget().of_exact())
     if not space.constraints.is_free:
         from loopsched.scheduler.constrained import constrained_search
 
         return constrained_search(space, objective=objective, value=value, top=top, watch=watch)
-    searcher = Searcher(space, objective, value, watch)
+    searcher = Searcher(space, objective, value, watch, rival=rival)
     proven = listed = False
     with watch.stopping():
         _, proven = searcher.run()
-        if not proven and space.size() <= MAX_LISTED:
+        if not proven and searcher.floor < rival and space.size() <= MAX_LISTED:
             listed = searcher.run_all(space, searcher.floor)
     if not searcher.found:  # ended before anything was scored
         searcher.plain()

@@ -51,7 +51,7 @@ def proof_of(result: Result, *, max_boxes: int = MAX_BOXES) -> str:
     Raises
     ------
     ConstraintError
-        If the result's value is not the promised one.
+        If the result's value is not the promised one, or the machine leaves a choice.
 
     Examples
     --------
@@ -61,6 +61,11 @@ def proof_of(result: Result, *, max_boxes: int = MAX_BOXES) -> str:
     '{"format": "loopsched-proof-1",'
     """
     problem, arch, objective = result.problem, result.arch, result.objective
+    if any(level.may_hold for level in arch.levels):
+        raise ConstraintError(
+            f"'{arch.name}' leaves a choice of what its levels hold (may_hold); a proof speaks of "
+            "one machine: write a machine without may_hold"
+        )
     schedule, best = witness_of(result)
     if float(best) < result.certificate.value * (1 - 1e-9):
         raise ConstraintError(

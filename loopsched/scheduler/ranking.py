@@ -136,10 +136,12 @@ def is_whole(space: Space) -> bool:
 
 
 def _is_full(space: Space) -> bool:
-    """Whether a prefix has loops of every dimension."""
+    """Whether a prefix leaves no loop to add: none of three iterations or more inside it."""
     words = space.constraints.prefix.replace(",", " ").split()
-    named = {word.partition(":")[0].casefold() for word in words}
-    return all(dim.casefold() in named for dim, size in space.problem.sizes if size > 1)
+    pairs = (word.partition("@")[0].partition(":") for word in words)
+    last = {dim.casefold(): int(extent) for dim, _, extent in pairs}
+    sizes = ((dim.casefold(), size) for dim, size in space.problem.sizes)
+    return all(last.get(dim, 3) < 3 for dim, size in sizes if size > 1)
 
 
 def free_bound(space: Space, objective: Objective, value: Value, watch: Watch) -> float:

@@ -45,6 +45,8 @@ class Space:
         Blocks, outermost first; one more, without a name, covers the rest.
     prefix_at : tuple of int or None
         The blocks in which the loops of the prefix stand; None: any.
+    choices : tuple of Space
+        Where levels may hold tensors or let them pass: the space of each choice.
     """
 
     problem: Problem
@@ -52,6 +54,7 @@ class Space:
     constraints: Constraints
     slots: tuple[BlockSlot, ...]
     prefix_at: tuple[int, ...] | None = None
+    choices: tuple[Space, ...] = ()
 
     @property
     def spatial(self) -> tuple[str, ...]:
@@ -61,6 +64,8 @@ class Space:
 
     def size(self) -> int:
         """Count the schedules: every choice of extents and orders, once."""
+        if self.choices:
+            return sum(choice.size() for choice in self.choices)
         if not self.constraints.is_free:
             from loopsched.scheduler.allowed import parts
             from loopsched.scheduler.counting import counter
@@ -132,7 +137,7 @@ def _shared_dims(problem: Problem, around: Level, constraints: Constraints) -> t
 
 
 def _holds_output(problem: Problem, level: Level) -> bool:
-    return level.may_hold(*roles(problem, problem.output_tensor))
+    return level.is_held(*roles(problem, problem.output_tensor))
 
 
 @lru_cache(maxsize=4096)

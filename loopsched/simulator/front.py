@@ -9,6 +9,7 @@ from typing import Literal
 from loopsched.arch import Arch
 from loopsched.arguments import Checker, near, show
 from loopsched.errors import InputError
+from loopsched.models.places import resolved
 from loopsched.nest import Schedule
 from loopsched.problem import Problem
 from loopsched.simulator import cache, tiles
@@ -151,6 +152,8 @@ def simulate(
             check.fault(f"{name}: tiles move whole through LRU caches, to the end; leave it out")
     check.finish()
     schedule.check(problem)
+    if arch is not None:
+        schedule, arch = resolved(problem, schedule, arch)
     schedule.check_even("a simulation of caches")
     line = None if line_bytes is None else int(line_bytes)
     placed = layouts_of(problem, layouts)

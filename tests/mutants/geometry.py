@@ -80,6 +80,14 @@ _nest.broken(
     "loop.extent // step for",
 )
 
+_nest.broken(
+    "lists-split-in-two",
+    "a list of items that is cut twice is not the one that is cut once",
+    "while outer and steps[outer[-1]] % steps[at] == 0:",
+    "while False:",
+    "test_false_proofs.py",
+)
+
 _view = In("models/view.py", "test_view.py", "test_margins.py", "test_replay.py")
 _view.broken(
     "one-trip-loop-cuts",

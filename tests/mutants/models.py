@@ -41,8 +41,8 @@ _reuse.broken(
 _reuse.broken(
     "slide-over-gaps",
     "a halo is granted where a stride leaves gaps in a window",
-    "if run.slide and is_gapless(view, tensor, run.slide, upto):",
-    "if run.slide:",
+    "if slide and is_gapless(view, tensor, slide, upto):",
+    "if slide:",
 )
 _reuse.broken(
     "gaps-of-a-stride-unseen",
@@ -77,8 +77,15 @@ _reuse.broken(
 _reuse.broken(
     "run-without-room",
     "a tensor stays whether what comes in between fits or not",
-    "if not run.inner or room.fits(window_bytes(view, room, upto, run.inner)):",
+    "if not run.inner or _stays(view, room, upto, run.inner, item):",
     "if True:",
+)
+_reuse.broken(
+    "runs-past-cold-starts",
+    "a run of equal bodies goes on where the levels inside start cold",
+    "run = run_outside(view, tensor, upto, item.start)",
+    "run = run_outside(view, tensor, upto)",
+    "test_false_proofs.py",
 )
 _reuse.broken(
     "outermost-body-only",
@@ -331,8 +338,8 @@ _buffer.broken(
 _buffer.broken(
     "each-alone-in-all-the-room",
     "an instance alone has the room of all",
-    "return promised_visits(alone, room.divided(n), anew=anew)",
-    "return promised_visits(alone, room, anew=anew)",
+    "return promised_visits(alone, room.divided(n), asked=asked)",
+    "return promised_visits(alone, room, asked=asked)",
     "test_margins.py",
 )
 _buffer.broken(

@@ -25,6 +25,7 @@ from loopsched.exchange.timeloop.shapes import letters, problem_section, read_pr
 from loopsched.exchange.yaml_out import to_yaml
 from loopsched.files import MEBIBYTE, read_text
 from loopsched.models.machine import data_type_of, roles
+from loopsched.models.places import resolved
 from loopsched.nest import Schedule
 from loopsched.problem import Problem
 from loopsched.yaml_text import parse_yaml
@@ -64,7 +65,8 @@ def to_timeloop(
     ----------
     problem : Problem, optional
     schedule : Schedule, optional
-        Needs the problem and the machine.
+        Needs the problem and the machine.  Tensors that it lets pass a level
+        are bypassed there; read back, the machine leaves no choice there.
     arch : Arch, optional
     residual : bool
         Whether partial tiles are written as Timeloop's back end reads and
@@ -100,6 +102,7 @@ def to_timeloop(
         raise ScheduleError("a mapping needs its problem and its machine: give all three")
     if problem is None or arch is None or schedule is None:
         return _without_mapping(problem, arch)
+    schedule, arch = resolved(problem, schedule.check(problem), arch)
     lost: list[str] = []
     nodes = _nodes(arch, problem, lost)
     found, changed = blocks(problem, schedule, nodes)
@@ -288,7 +291,7 @@ def _with_bypass(
         # Our own files say it in the mapping only; others', in the architecture, too.
         past = passing.get(machine.names.get(level.name, ""), [] if machine.is_own else None)
         held = [name for name in words if name not in (past or ())]
-        now = [name for name in words if level.may_hold(*words[name])]
+        now = [name for name in words if level.is_held(*words[name])]
         if past is not None and level.kind != "memory" and held != now:
             level = replace(level, holds=tuple(words[name][0] for name in held))
             remarks.append(f"mapping: {level.name} holds {', '.join(held)} only, as it says")

@@ -206,7 +206,7 @@ def _held_bytes(problem: Problem, extents: dict[str, int], node: Node) -> int:
     total = 0
     whole = dict.fromkeys(problem.dims, 1) | extents
     for tensor in problem.tensors:
-        if level is None or not level.may_hold(*roles(problem, tensor)):
+        if level is None or not level.is_held(*roles(problem, tensor)):
             continue
         inside = replace(tensor, axes=tuple(Axis(axis.terms) for axis in tensor.axes))
         elems = footprint_elems(inside, dict.fromkeys(problem.dims, 0), whole)

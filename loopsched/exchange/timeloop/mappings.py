@@ -99,7 +99,7 @@ def _held(problem: Problem, block: Block) -> list[str] | None:
     level = block.node.level
     if level is None or level.holds is None:
         return None
-    return [tensor.name for tensor in problem.tensors if level.may_hold(*roles(problem, tensor))]
+    return [tensor.name for tensor in problem.tensors if level.is_held(*roles(problem, tensor))]
 
 
 def noted_schedule(

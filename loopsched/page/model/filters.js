@@ -64,6 +64,7 @@ function mostAsked(asked, view, tensor) {
 
 /** What a level asks the next outer one for, being asked itself by those inside. */
 function askedThrough(view, room, level, asked, found) {
+  if (!room.held.length) return asked;
   const visits = view.problem.tensors.map((tensor, number) => {
     const { reads, writes } = found.promised[number];
     return (tensor.isOutput ? writes : reads) / tensor.width;
