@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("dev", max_examples=50, deadline=None)
 settings.register_profile(
     "ci",
-    max_examples=300,
+    max_examples=100,
     deadline=None,
     derandomize=True,
     print_blob=True,

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from loopsched.arch_file import load_arch
 from loopsched.builders import conv2d, gemm
 from loopsched.errors import ConstraintError, EmptySpaceError, ScheduleError
+from loopsched.models.buffer import EFFORT
 from loopsched.nest import Schedule
 from loopsched.notation import parse_schedule
 from loopsched.problem import Problem
@@ -318,7 +319,7 @@ class TestSearch:
             with pytest.raises(EmptySpaceError):
                 search(GEMM, SMALL, objective=objective, constraints=given)
             return
-        best = min(rank(evaluate(GEMM, nest, SMALL), objective) for nest in nests)
+        best = min(rank(evaluate(GEMM, nest, SMALL, effort=0), objective) for nest in nests)
         found = search(GEMM, SMALL, objective=objective, constraints=given)
         if given.is_free:  # then nothing is listed, and ties are not looked for
             assert rank(found.evaluation, objective)[0] == best[0]
@@ -342,7 +343,7 @@ class TestSearch:
         nests = set(everything(space))
         if not nests:
             return
-        best = min(rank(evaluate(GEMM, nest, arch), objective)[0] for nest in nests)
+        best = min(rank(evaluate(GEMM, nest, arch, effort=0), objective)[0] for nest in nests)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(constrained, "MAX_SCORED", 0)
             found = search(GEMM, arch, objective=objective, constraints=given)
@@ -379,10 +380,11 @@ class TestSearch:
         objective = data.draw(st.sampled_from(["time", "dram_bytes", "energy", "edp"]))
         value = data.draw(st.sampled_from(["high", "point", "low"]))
         nests = set(everything(space))
+        effort = 0 if value == "high" else EFFORT
         ranks = []
         for nest in nests:
             with suppress(ScheduleError):
-                ranks.append(rank(evaluate(problem, nest, arch), objective, value))
+                ranks.append(rank(evaluate(problem, nest, arch, effort=effort), objective, value))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(constrained, "MAX_SCORED", 0)
             if not ranks:

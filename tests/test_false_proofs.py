@@ -5,6 +5,7 @@ Each was found by hand or by `benchmarks/soak.py`; its class is fuzzed by `test_
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -165,6 +166,22 @@ def test_nothing_shared_is_one_item() -> None:
     )
     given = Constraints(tiles="divisors", extents=(("P", "SM", 1, 1),))
     assert evaluate(problem, parse_schedule("C:4 P:2", problem), arch).time_s == 10
+    assert searched(problem, arch, ("time",), given).faults == ()
+
+
+def test_units_may_share_what_a_long_prefix_leaves() -> None:
+    """With both loops of P around L2, R is left to the units."""
+    problem = affine(
+        {"P": 4, "R": 2}, {"x": "R-1<1 3*P-2<8", "w": "3*P-2<6", "y": "3*R-1<2"}, element_bytes=4
+    )
+    arch = machine(
+        level("L2", "cache", 25, bandwidth_bytes_per_s=1e6),
+        level("L1", "scratchpad", 12, instances=2, unit="SM", bandwidth_bytes_per_s=2.0),
+        units=2,
+    )
+    arch = replace(arch, compute=replace(arch.compute, clock_hz=0.2, max_clock_hz=0.2))
+    given = Constraints(before=(("R", "P"),), prefix="P:4 P:3")
+    assert evaluate(problem, parse_schedule("P:4 P:3 R:2@SM", problem), arch).time_s == 20
     assert searched(problem, arch, ("time",), given).faults == ()
 
 

@@ -224,10 +224,10 @@ def random_capacity(rng: Random, problem: Problem) -> int:
     return int(math.exp(rng.uniform(math.log(12), math.log(most))))
 
 
-def test_below_the_best_schedule_of_a_thousand_problems() -> None:
+def test_below_the_best_schedule_of_many_problems() -> None:
     rng = Random(3)
     compared = above_compulsory = 0
-    while compared < 1000:
+    while compared < 400:
         problem = random_problem(rng)
         capacity = random_capacity(rng, problem)
         arch = loopsched.buffer_arch(capacity_bytes=capacity, policy="explicit")
@@ -241,7 +241,7 @@ def test_below_the_best_schedule_of_a_thousand_problems() -> None:
         assert found.write_bytes <= best.dram_write_bytes, (problem, capacity)
         compared += 1
         above_compulsory += found.bytes > found.compulsory_bytes
-    assert above_compulsory >= 200
+    assert above_compulsory >= 80
 
 
 @given(st.data())

@@ -12,7 +12,7 @@ from loopsched.errors import ConstraintError, EmptySpaceError, ScheduleError, ne
 from loopsched.nest import Loop, Schedule
 from loopsched.problem import Problem
 from loopsched.scheduler.blocks import Block, compose
-from loopsched.scheduler.constraints import TILES, UNBOUNDED, Constraints, Tiles, bound_text
+from loopsched.scheduler.constraints import TILES, UNBOUNDED, Constraints, bound_text
 from loopsched.scheduler.precedence import find_cycle, inside_of
 
 if TYPE_CHECKING:
@@ -187,12 +187,12 @@ def _listed(constraints: Constraints, dim: str, size: int, block: str) -> Ints:
                 f"constraints at most {MAX_LISTED} are listed: bound it, or choose tiles=divisors"
             )
         return np.arange(low, high + 1, dtype=np.int64)
-    known = regular_extents(constraints.tiles, size)
+    known = tile_extents(constraints.tiles, size)
     return np.array([extent for extent in known if low <= extent <= high], dtype=np.int64)
 
 
-def regular_extents(tiles: Tiles, size: int) -> list[int]:
-    """List the divisors of a size, or the powers of two up to it and itself."""
+def tile_extents(tiles: str, size: int) -> list[int]:
+    """List the extents of a dimension that ``tiles`` allows, smallest first, if not all."""
     return _divisors(size) if tiles == "divisors" else _powers(size)
 
 

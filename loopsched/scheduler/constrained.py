@@ -27,7 +27,7 @@ from loopsched.scheduler.allowed import (
     allowed,
     check_not_empty,
     parts,
-    regular_extents,
+    tile_extents,
 )
 from loopsched.scheduler.body import Body, ClassRows, best_body, class_rows
 from loopsched.scheduler.counting import every_choice
@@ -205,13 +205,10 @@ class Builder:
         return floor
 
     def _least_tables(self, level: Level) -> Tables | None:
-        """Tabulate the extents that a body may have; None: too many.
-
-        Bounds on blocks leave all of them: a block may cut a dimension more than once.
-        """
+        """Tabulate the extents that any loop may give a body; None: too many."""
         candidates = []
         for dim, size in self.problem.sizes:
-            known = set(regular_extents(self.limits.space.constraints.tiles, size))
+            known = {1, size, *map(int, tile_extents(self.limits.space.constraints.tiles, size))}
             if level.is_shared and dim in self.limits.space.spatial:  # a wave side by side
                 known |= {
                     extent * many

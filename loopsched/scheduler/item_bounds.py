@@ -15,11 +15,12 @@ Where nothing is shared, all is one item, whatever the loops outside cut.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from math import prod
 from typing import TYPE_CHECKING
 
-from loopsched.scheduler.allowed import Allowed
+from loopsched.scheduler.allowed import Allowed, allowed
 from loopsched.scheduler.least import least_tables
 
 if TYPE_CHECKING:
@@ -68,6 +69,10 @@ def least_item_s(
     units = [at for at, place in enumerate(limits.places) if place.unit]
     if len(units) != 1 or units[0] > 1:
         return 0.0
+    if not limits.places[units[0]].lead and any(one.lead for one in limits.places[units[0] :]):
+        # Blocks with several loops of a dimension may end the prefix outside of the units.
+        constraints = replace(limits.space.constraints, prefix="")
+        limits = allowed(replace(limits.space, constraints=constraints))
     problem, spatial = limits.problem, limits.space.spatial
     ways = [
         _ways(limits, row, size, units[0])
