@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from loopsched.errors import ProofError
 from loopsched.verify.log import Verdict, verify_proof
+from loopsched.verify.readers import read_proofs
 
 __all__ = ["Verdict", "read_proofs", "verify_proof", "verify_proofs"]
 
@@ -38,15 +39,3 @@ def verify_proofs(path: str | os.PathLike[str]) -> Iterator[Verdict]:
             yield verify_proof(line)
         except ProofError as error:
             raise ProofError(f"{os.fspath(path)}, line {number}: {error}") from None
-
-
-def read_proofs(path: str | os.PathLike[str]) -> list[str]:
-    """Read the lines of a file of proofs."""
-    try:
-        with open(path, encoding="utf-8") as file:
-            lines = file.read().splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ProofError(f"{os.fspath(path)}: {error}") from None
-    if not lines:
-        raise ProofError(f"{os.fspath(path)}: is empty; it proves nothing")
-    return lines
