@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import permutations
@@ -16,20 +17,23 @@ from typing import Any
 from loopsched.arch import Arch, Level
 from loopsched.arch_format import arch_to_dict
 from loopsched.errors import ConstraintError
-from loopsched.nest import Schedule
+from loopsched.nest import Loop, Schedule
 from loopsched.problem import Problem
 from loopsched.projections import projection_text
 from loopsched.scheduler.result import Result
 from loopsched.verify.bounds import Bounds
-from loopsched.verify.log import FORMAT, Node, first, halves, least_value
-from loopsched.verify.machine import own_units, units_of
-from loopsched.verify.value import value_of
+from loopsched.verify.log import FORMAT, Box, Tree
+from loopsched.verify.readers import groups_of, own_units, units_of
+from loopsched.verify.value import value_of, view_of
 
 MAX_BOXES = 150_000
 """Boxes of one tree; what stays open then lowers the bound that is claimed."""
 
 MAX_BODIES = 2_000
 """Boxes of bodies in one tree, which take longer."""
+
+MAX_ORDERS = 6
+"""Orders of items that are tried, those whose waves end evenly first."""
 
 
 def proof_of(result: Result, *, max_boxes: int = MAX_BOXES) -> str:
@@ -75,7 +79,9 @@ def proof_of(result: Result, *, max_boxes: int = MAX_BOXES) -> str:
     spatial = spatial_of(result)
     level = level_of(arch, objective)
     bounds = Bounds(problem, arch, level, {unit: tuple(dims) for unit, dims in spatial.items()})
-    bound, tree = highest(bounds, objective, best, max_boxes)
+    least = Fraction(result.certificate.lower_bound)
+    is_met = result.certificate.proven and best <= least * Fraction(1 + 1e-9)
+    bound, tree = highest(bounds, objective, best if is_met else min(best, least), max_boxes)
     line = {
         "format": FORMAT,
         "problem": problem_data(problem),
@@ -104,13 +110,21 @@ def witness_of(result: Result) -> tuple[Schedule, Fraction]:
     at = [i for i, loop in enumerate(schedule.loops) if loop.is_spatial]
     shared = [schedule.loops[i] for i in at]
     is_plain = len({loop.level for loop in shared}) == 1 and len({x.dim for x in shared}) == len(at)
-    for order in permutations(shared) if is_plain and len(at) < 5 else ():
+    units = units_of(result.arch)
+
+    def nest(order: tuple[Loop, ...]) -> Schedule:
+        return Schedule((*schedule.loops[: at[0]], *order, *schedule.loops[at[-1] + 1 :]))
+
+    def runs_on(order: tuple[Loop, ...]) -> bool:
+        return not view_of(problem, groups_of(nest(order), units), units).is_even
+
+    orders = sorted(permutations(shared), key=runs_on) if is_plain and len(at) < 5 else []
+    for order in orders[:MAX_ORDERS]:
         if float(best) <= limit:
             break
-        loops = (*schedule.loops[: at[0]], *order, *schedule.loops[at[-1] + 1 :])
-        value = value_of(problem, Schedule(loops), result.arch, result.objective)
+        value = value_of(problem, nest(order), result.arch, result.objective)
         if value < best:
-            chosen, best = Schedule(loops), value
+            chosen, best = nest(order), value
     return chosen, best
 
 
@@ -154,117 +168,119 @@ def level_of(arch: Arch, objective: str) -> Level:
     return private[0] if objective == "time" and private else arch.caches[0]
 
 
-def highest(bounds: Bounds, objective: str, best: Fraction, max_boxes: int) -> tuple[Fraction, str]:
-    """Find the highest bound with a tree: the best value, or what can be had."""
-    root = least_value(bounds, objective, 0, 0)
-    if root < best:
-        tree = Tree(bounds, objective, best, max_boxes)
-        tree.grow()
-        if tree.claim > root:
-            return tree.claim, " ".join(tree.words)
-    return min(root, best), "R"
+def highest(bounds: Bounds, objective: str, goal: Fraction, max_boxes: int) -> tuple[Fraction, str]:
+    """Find the highest bound with a tree, at most ``goal``."""
+    root = bounds.value(objective, 0, 0)
+    if root >= goal:
+        return goal, "D"
+    found = Growth(Tree(bounds, objective, goal), root, max_boxes)
+    found.grow()
+    return found.tree.bound, " ".join(found.words) if found.tree.bound > root else "D"
 
 
 @dataclass
-class Tree:
-    """A tree in the making.
+class Growth:
+    """A tree in the making; boxes that cannot be closed lower its bound, to ``least`` at worst."""
 
-    ``claim`` is what it is to prove; boxes that cannot be closed lower it.
-    """
-
-    bounds: Bounds
-    objective: str
-    claim: Fraction
+    tree: Tree
+    least: Fraction
     max_boxes: int
     words: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        claim = self.claim
-        self.steps = first(lambda n: least_value(self.bounds, self.objective, n, 0) >= claim)
-        self.moved = first(lambda n: least_value(self.bounds, self.objective, 0, n) >= claim)
-        is_simple = self.bounds.items > 0 or not self.bounds.has_items
-        self.can_keep = is_simple and self.bounds.has_bodies and self.moved is not None
+        bounds = self.bounds = self.tree.bounds
+        self.aim()
+        self.can_list = 0 < len(bounds.spatial) < 6 and bounds.items > 0 and self.steps is not None
+        self.can_keep = bounds.has_bodies and self.moved is not None
+        self.can_keep &= bounds.items > 0 or not own_units(bounds.arch, bounds.level)
+        self.can_keep &= sum(n > 1 for n in bounds.sizes) <= 8  # whose orders can be listed
+
+    def aim(self) -> None:
+        """Find the least steps, and the least bytes, that reach the bound."""
+        value, goal, bound = self.bounds.value, self.tree.objective, self.tree.bound
+        self.steps = first(lambda n: value(goal, n, 0) >= bound)
+        self.moved = first(lambda n: value(goal, 0, n) >= bound)
+        self.aimed = bound
 
     def grow(self) -> None:
         """Take boxes apart until all are closed, or there are too many."""
-        bounds, classes, bodies = self.bounds, None, 0
-        ones = (1,) * len(bounds.sizes)
-        root = least_value(bounds, self.objective, 0, 0)
-        todo: list[Node] = [(ones, bounds.sizes, ones, bounds.sizes, None)]
-        while todo and self.claim > root:
-            node = todo.pop()
-            leaf = self.leaf(node)
-            is_open = not leaf and len(self.words) < 2 * self.max_boxes
-            bodies += node[4] is not None
-            split = None
-            if is_open:
-                split = self.body_split(node) if node[4] else self.item_split(node)
-                is_open = bodies < MAX_BODIES or node[4] is None
-            if split and is_open:
-                self.words.append(f"{split[0]}{split[1]}<={split[2]}")
-                todo += halves(bounds, node, split, "")
-            elif is_open and node[4] is None and self.can_keep and bodies < MAX_BODIES:
-                classes = classes or bounds.classes()
-                self.words.append("O")
-                todo += [(*node[:4], kept) for kept in reversed(classes)]
-            else:
-                self.words.append(leaf or self.lower(node))
+        todo, bodies = [self.tree.root], 0
+        while todo and self.tree.bound > self.least:
+            box = todo.pop()
+            is_body = box[2] is not None
+            bodies += is_body
+            word = self.leaf(box)
+            if not word and len(self.words) < 2 * self.max_boxes:
+                if is_body:
+                    word = self.body_split(box) if bodies < MAX_BODIES else ""
+                else:
+                    word = self.item_split(box)
+                    word = word or ("O" if self.can_keep and bodies < MAX_BODIES else "")
+            word = word or self.lower(box)
+            self.words.append(word)
+            todo += self.tree.split(box, word)
 
-    def lower(self, node: Node) -> str:
-        """Lower the claim to what holds in a box; returns the leaf that says so."""
-        low, high, _, inner_high, kept = node
-        moved = self.bounds.moved(inner_high if kept else high, high, kept)
-        found = {"T" if kept else "D": least_value(self.bounds, self.objective, 0, moved)}
-        if self.bounds.items and self.steps is not None:
-            steps = first(lambda n: not self.bounds.takes(low, high, n)) or 1
-            found["S"] = least_value(self.bounds, self.objective, steps - 1, 0)
+    def leaf(self, box: Box) -> str:
+        """Find the leaf that closes a box, if one does."""
+        low, high, kept, around = box
+        moved = self.bounds.moved(high, high if kept is None else around, kept)
+        if self.moved is not None and moved >= self.moved:
+            return "D"
+        if kept is not None:
+            return "" if self.bounds.capacity.fits(self.bounds.footprints(low)) else "C"
+        if self.can_list and self.steps is not None:
+            return "S" if all(n >= self.steps for n in self.bounds.steps(low, high)) else ""
+        return ""
+
+    def lower(self, box: Box) -> str:
+        """Lower the bound to what holds in a box; returns the leaf that says so."""
+        low, high, kept, around = box
+        moved = self.bounds.moved(high, high if kept is None else around, kept)
+        found = {"D": self.bounds.value(self.tree.objective, 0, moved)}
+        if self.can_list and kept is None:
+            steps = min(self.bounds.steps(low, high))
+            found["S"] = self.bounds.value(self.tree.objective, steps, 0)
         leaf = max(found, key=lambda name: found[name])
-        self.claim = min(self.claim, found[leaf])
+        self.tree.bound = min(self.tree.bound, found[leaf])
+        if self.tree.bound < self.aimed * Fraction(999, 1000):
+            self.aim()
         return leaf
 
-    def leaf(self, node: Node) -> str | None:
-        """Find a leaf that closes a box."""
-        low, high, inner_low, inner_high, kept = node
-        bounds = self.bounds
-        if kept is not None:
-            if any(a > b for a, b in zip(inner_low, high, strict=True)):
-                return "E"
-            if self.moved is not None and bounds.moved(inner_high, high, kept) >= self.moved:
-                return "T"
-            return None if bounds.capacity.fits(bounds.footprints(inner_low)) else "C"
-        if self.moved is not None and bounds.moved(high, high) >= self.moved:
-            return "D"
-        if self.steps is not None and bounds.items and bounds.takes(low, high, self.steps):
-            return "S"
-        return None
-
-    def item_split(self, node: Node) -> tuple[str, str, str] | None:
+    def item_split(self, box: Box) -> str:
         """Choose where to split items: the shortest dimension first."""
-        for at in self.bounds.spatial if self.bounds.items else ():  # the shortest first
-            extent = middle(self.bounds.sizes[at], node[0][at], node[1][at])
+        for at in self.bounds.spatial if self.can_list else ():  # the shortest first
+            extent = middle(self.bounds.sizes[at], box[0][at], box[1][at])
             if extent:
-                return "", self.bounds.problem.dims[at], str(extent)
-        return None
+                return f"{self.bounds.problem.dims[at]}<={extent}"
+        return ""
 
-    def body_split(self, node: Node) -> tuple[str, str, str] | None:
+    def body_split(self, box: Box) -> str:
         """Choose where to split bodies: where both halves come nearest to being closed."""
-        _, high, low, most, kept = node
-        chosen, best = None, -1.0
+        low, high, kept, around = box
+        chosen, best = "", -1
         for at, size in enumerate(self.bounds.sizes):
-            extent = middle(size, low[at], min(most[at], high[at]))
-            if low[at] >= most[at]:
-                continue
-            extent = extent or (low[at] + most[at]) // 2
-            left, right = list(most), list(low)
-            left[at], right[at] = extent, extent + 1
-            moved = self.bounds.moved(tuple(left), high, kept) / (self.moved or math.inf)
-            size_now = sum(self.bounds.footprints(tuple(right)).values())
-            score = moved * size_now
-            if score > best:
-                chosen, best = (at, extent), score
-        if chosen is None:
+            if low[at] < high[at]:
+                extent = middle(size, low[at], high[at]) or (low[at] + high[at]) // 2
+                left, right = list(high), list(low)
+                left[at], right[at] = extent, extent + 1
+                moved = self.bounds.moved(tuple(left), around, kept)
+                score = moved * sum(self.bounds.footprints(tuple(right)).values())
+                if score > best:
+                    chosen, best = f"{self.bounds.problem.dims[at]}<={extent}", score
+        return chosen
+
+
+def first(reaches: Callable[[int], bool]) -> int | None:
+    """Find the least whole number from which on something is reached; None if it is not."""
+    low, high = -1, 1
+    while not reaches(high):
+        low, high = high, 2 * high
+        if high > 2**100:
             return None
-        return ".", self.bounds.problem.dims[chosen[0]], str(chosen[1])
+    while low + 1 < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if reaches(middle) else (middle, high)
+    return high
 
 
 def middle(size: int, low: int, high: int) -> int | None:

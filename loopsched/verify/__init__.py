@@ -10,8 +10,8 @@ import os
 from collections.abc import Iterator
 
 from loopsched.errors import ProofError
-from loopsched.files import read_text
 from loopsched.verify.log import Verdict, verify_proof
+from loopsched.verify.readers import read_proofs
 
 __all__ = ["Verdict", "read_proofs", "verify_proof", "verify_proofs"]
 
@@ -39,8 +39,3 @@ def verify_proofs(path: str | os.PathLike[str]) -> Iterator[Verdict]:
             yield verify_proof(line)
         except ProofError as error:
             raise ProofError(f"{os.fspath(path)}, line {number}: {error}") from None
-
-
-def read_proofs(path: str | os.PathLike[str]) -> list[str]:
-    """Read the lines of a file of proofs."""
-    return read_text(path, "a file of proofs", error=ProofError).splitlines()

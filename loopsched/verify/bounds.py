@@ -3,73 +3,63 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import lru_cache
-from itertools import permutations
+from fractions import Fraction
+from functools import cache, lru_cache
+from itertools import accumulate, permutations
 
 from loopsched.arch import Arch, Level
-from loopsched.problem import Axis, Problem
-from loopsched.verify.machine import capacity_of, own_units, rate_of, units_of
-from loopsched.verify.value import on_axis, reach, stored
+from loopsched.problem import Axis, Problem, Tensor
+from loopsched.verify import readers
+from loopsched.verify.value import boundaries, on_axis, points, reach, resources
 
 Extents = tuple[int, ...]  # one of each dimension, in the problem's order
-Pairs = list[tuple[int, int]]  # numbers of items, and their extents
-Kept = tuple[tuple[frozenset[int], int | None], ...]  # each tensor's run, and what slides it
+Kept = tuple[tuple[frozenset[int], int], ...]  # each tensor's run, and what slides it or -1
+Lists = list[tuple[int, int]]  # numbers of items, and their extents
 
 
-def least_moved(problem: Problem, arch: Arch) -> list[dict[str, tuple[int, int]]]:
-    """Bound the bytes of each tensor, read and written, across each level's outer boundary."""
-    sizes = problem.size
-    found: list[dict[str, tuple[int, int]]] = []
-    lone = not arch.compute.lane_unit and len(own_units(arch, arch.caches[-1])) == len(
-        units_of(arch)
-    )
-    once, moved = {}, {}
-    for t in problem.tensors:
-        axes = [(a, tuple(sizes[d] for d in a.dims), ((),) * len(a.dims)) for a in t.axes]
-        once[t.name] = every = math.prod(on_axis(*axis)[0] for axis in axes) * t.element_bytes
-        if lone:  # no units share an access, so every point counts
-            ones = [on_axis(a, n, ((1,),) * len(n))[0] for a, n, _ in axes]
-            rest = math.prod(n for dim, n in problem.sizes if dim not in t.dims)
-            every = math.prod(ones) * rest * t.element_bytes
-        is_output = t.name == problem.output
-        moved[t.name] = (every - is_output * once[t.name], is_output * every)
-    for level in reversed(arch.caches):
-        for t in problem.tensors:
-            if t.name not in capacity_of(problem, level).passing:
-                writes = moved[t.name][1] if passes_writes(level) else once[t.name]
-                is_output = t.name == problem.output
-                moved[t.name] = (0, writes) if is_output else (once[t.name], 0)
-        found.insert(0, dict(moved))
-    return found
+@lru_cache(maxsize=4096)
+def totals(axis: Axis, sizes: Extents) -> Callable[[Extents], int]:
+    """Bound the sum of an axis' stored positions over all pieces, by the numbers of pieces.
 
-
-def passes_writes(level: Level) -> bool:
-    """Whether a level writes what the level inside it writes."""
-    return level.write_policy == "through" and level.accumulate == "level"
+    It is that of the whole and, along any one term, of the least overlaps of neighbours.
+    """
+    sums = []
+    for at, (_, c) in enumerate(axis.terms if axis.is_compound else ()):
+        marks = reach(axis.terms, (*sizes[:at], 1, *sizes[at + 1 :]))
+        width = marks.bit_length() if marks.bit_count() == marks.bit_length() else 0
+        low, high = axis.offset, axis.offset + c * sizes[at] + width
+        low, high = (low, high) if axis.size is None else (0, axis.size)
+        starts = range(axis.offset + c, axis.offset + c * sizes[at], c)  # of all but the first
+        shared = [max(0, min(high, x - c + width) - max(low, x)) for x in starts]
+        sums.append(list(accumulate(sorted(shared), initial=0)))
+    whole = touched(axis, sizes)
+    return cache(lambda n: whole + max((x[n[i] - 1] for i, x in enumerate(sums)), default=0))
 
 
 @lru_cache(maxsize=65536)
-def least_meetings(axis: Axis, sizes: Extents, at: int) -> list[int]:
-    """Sum the least overlaps of neighbouring pieces along one term, for each number of them."""
-    others = [
-        (term, n) for i, (term, n) in enumerate(zip(axis.terms, sizes, strict=True)) if i != at
-    ]
-    marks = reach(tuple(term for term, _ in others), tuple(n for _, n in others))
-    coefficient, width = axis.terms[at][1], marks.bit_length()
-    if marks.bit_count() != width:
-        return [0] * sizes[at]
-    shared = []
-    for x in range(1, sizes[at]):  # a piece that begins at x meets what the point before reaches
-        low = axis.offset + coefficient * x
-        high = low - coefficient + width
-        if axis.size is not None:
-            low, high = max(low, 0), min(high, axis.size)
-        shared.append(max(0, high - low))
-    sums = [0]
-    for each in sorted(shared):
-        sums.append(sums[-1] + each)
-    return sums
+def lists_of(n: int, low: int, high: int) -> list[Lists]:
+    """Bound the ways to list items of a dimension; the rest may be in a list of its own."""
+    one, whole = [(-(-n // high), low)], n // high
+    if (n - 1) // low > whole:  # of numbers that differ, the least
+        return [[(whole, low)]]
+    return [one, [(whole, high), (1, n - whole * high)]]
+
+
+@lru_cache(maxsize=4096)
+def ways_of(ranges: tuple[tuple[int, int, int], ...]) -> list[Lists]:
+    """Combine the ways to list items along several dimensions."""
+    ways: list[Lists] = [[(1, 1)]]
+    for each in ranges:
+        ends = lists_of(*each)
+        ways = [[(n * k, e * m) for n, e in way for k, m in end] for way in ways for end in ends]
+    return ways
+
+
+def touched(axis: Axis, lengths: Extents) -> int:
+    """Count the stored positions of a region at the start of an axis."""
+    return on_axis(axis, lengths, ((),) * len(lengths))[0]
 
 
 class Bounds:
@@ -89,161 +79,106 @@ class Bounds:
     ) -> None:
         self.problem, self.arch, self.level = problem, arch, level
         self.sizes: Extents = tuple(n for _, n in problem.sizes)
-        self.place = {dim: at for at, dim in enumerate(problem.dims)}
-        units, own = units_of(arch), own_units(arch, level)
-        rate, lanes = rate_of(problem, arch)
-        inside = [n for unit, n in units.items() if unit not in own]
-        shared = [unit for unit in units if unit in own and units[unit] > 1]
-        self.has_items = bool(own)
-        self.items = units[shared[0]] if len(shared) == 1 else 0  # 0: items are not bounded
-        cut = spatial.get(shared[0], ()) if self.items else ()
-        self.spatial = sorted(
-            (at for dim, at in self.place.items() if dim in cut and self.sizes[at] > 1),
-            key=lambda at: self.sizes[at],
-        )
-        self.items = self.items if self.spatial and len(self.spatial) < 6 else 0
+        units, own = readers.units_of(arch), readers.own_units(arch, level)
+        rate, lane = readers.rate_of(problem, arch), arch.compute.lane_unit
+        inside = math.prod(n for unit, n in units.items() if unit not in own)
+        self.item_rate, self.all_rate = rate * inside, rate * math.prod(units.values())
+        many = [unit for unit in units if unit in own and units[unit] > 1]
+        listed = spatial[many[0]] if len(many) == 1 else ()
+        cut = [at for at, (dim, n) in enumerate(problem.sizes) if dim in listed and n > 1]
+        self.spatial = sorted(cut, key=lambda at: self.sizes[at])
+        self.items = units[many[0]] if self.spatial else 0  # 0: steps are not bounded
         self.others = math.prod(n for at, n in enumerate(self.sizes) if at not in self.spatial)
-        self._lists: dict[object, list[Pairs]] = {}
-        self.item_rate = rate * math.prod(inside)
-        self.is_shared = math.prod(inside) * (lanes if arch.compute.lane_unit else 1) > 1
-        self.ideal_s = problem.macs / (rate * math.prod(units.values()))
-        self.capacity = capacity_of(problem, level)
-        self.copies = 1 + (level.kind == "scratchpad" and level.double_buffered)
-        self.least = least_moved(problem, arch)
-        self.at = arch.caches.index(level)
-        self.held = [t for t in problem.tensors if t.name not in self.capacity.passing]
-        through, inner = passes_writes(level), self.least[self.at]
-        self.fixed = sum(sum(inner[name]) for name in self.capacity.passing)
-        self.parts: list[
-            tuple[int, tuple[int, ...], list[tuple[dict[Extents, int], Axis, Extents]]]
-        ] = []
-        for t in self.held:
-            is_output = t.name == problem.output
-            if is_output:
-                self.fixed += inner[t.name][1] if through else 0
-                self.fixed -= (
-                    math.prod(self.total(a, (1,) * len(a.dims)) for a in t.axes) * t.element_bytes
-                )
-            weight = t.element_bytes * (1 + (is_output and not through))
-            rest = tuple(at for dim, at in self.place.items() if dim not in t.dims)
-            compound: list[tuple[dict[Extents, int], Axis, Extents]] = []
-            for a in t.axes:  # one dimension alone: each position is in one piece
-                if a.is_compound:
-                    compound.append(({}, a, tuple(self.place[d] for d in a.dims)))
-                else:
-                    weight *= self.total(a, (1,))
-            self.parts.append((weight, rest, compound))
-        points = {t.name: t.element_bytes * math.prod([lanes, *inside]) for t in self.held}
-        n_dims = sum(n > 1 for n in self.sizes)  # whose orders can be listed
-        self.has_bodies = n_dims <= 8 and (level.kind == "scratchpad" or self.capacity.fits(points))
+        inside *= max(1, int(rate / Fraction(arch.compute.clock_hz))) if lane else 1
+        self.is_shared = inside > 1
+        self.capacity, self.copies = readers.capacity_of(problem, level), 1 + level.double_buffered
+        self.held = self.capacity.held(problem)
+        single = {t.name: t.element_bytes * inside for t in self.held}
+        self.has_bodies = level.kind == "scratchpad" or self.capacity.fits(single)
+        self.sums = {}
+        for t in problem.tensors:
+            sums = [totals(a, tuple(problem.size[d] for d in a.dims)) for a in t.axes]
+            dims = [tuple(map(problem.dims.index, a.dims)) for a in t.axes]
+            others = [at for at, dim in enumerate(problem.dims) if dim not in t.dims]
+            self.sums[t.name] = others, list(zip(sums, dims, strict=True))
+        once = {t.name: self.brought(t, [1] * len(self.sizes)) for t in problem.tensors}
+        every = [readers.capacity_of(problem, each).held(problem) for each in arch.caches]
+        brought = [{t.name: once[t.name] for t in held} for held in every]
+        if len(readers.own_units(arch, arch.caches[-1])) == len(units) and not lane:
+            once = {t.name: points(problem, t) for t in problem.tensors}  # none share an access
+        self.least, self.at = boundaries(problem, arch, once, brought), arch.caches.index(level)
+        self.weights = {t.name: t.element_bytes for t in self.held}
+        if problem.output in self.weights and not readers.passes_writes(level):
+            self.weights[problem.output] *= 2
+        least = sum(n * brought[self.at][name] for name, n in self.weights.items())
+        self.fixed = sum(map(sum, self.least[self.at].values())) - least
 
-    def total(self, axis: Axis, counts: Extents) -> int:
-        """Bound the sum of stored positions over all pieces, however uneven, by their numbers."""
-        sizes = tuple(self.problem.size[dim] for dim in axis.dims)
-        whole = on_axis(axis, sizes, ((),) * len(sizes))[0]
-        if len(sizes) == 1:
-            return whole
-        return whole + max(least_meetings(axis, sizes, k)[n - 1] for k, n in enumerate(counts))
+    def brought(self, tensor: Tensor, pieces: list[int]) -> int:
+        """Bound the elements of a tensor that come in, by the numbers of pieces."""
+        others, axes = self.sums[tensor.name]
+        sums = [total(tuple([pieces[at] for at in dims])) for total, dims in axes]
+        return math.prod([pieces[at] for at in others]) * math.prod(sums)
 
-    def moved(self, most: Extents, around: Extents, kept: Kept | None = None) -> int:
+    def value(self, objective: str, steps: int, moved: int) -> Fraction:
+        """Bound the objective by a number of steps and the bytes that cross the tree's level."""
+        level_bytes = [sum(map(sum, each.values())) for each in self.least]
+        level_bytes[self.at] = max(level_bytes[self.at], moved)
+        seconds = max(self.problem.macs / self.all_rate, steps / self.item_rate)
+        return resources(self.problem, self.arch, objective, seconds, level_bytes)
+
+    def moved(self, most: Extents, around: Extents, kept: Kept | None) -> int:
         """Bound what crosses the level's boundary: bodies and items of at most these extents."""
-        outer = [-(-n // e) for n, e in zip(self.sizes, around, strict=True)]
-        inner = outer
-        if kept is not None:
-            inner = [max(o, -(-n // e)) for o, n, e in zip(outer, self.sizes, most, strict=True)]
+        outer = [-(-n // item) for n, item in zip(self.sizes, around, strict=True)]
+        inner = [-(-n // e) for n, e in zip(self.sizes, map(min, most, around), strict=True)]
         found = self.fixed
-        for i, (weight, rest, axes) in enumerate(self.parts):
-            run, slide = kept[i] if kept else ((), None)
-            for at in rest:
-                weight *= outer[at] if at in run else inner[at]
-            for totals, axis, dims in axes:
-                key = tuple([outer[at] if at == slide else inner[at] for at in dims])
-                if key not in totals:
-                    totals[key] = self.total(axis, key)
-                weight *= totals[key]
-            found += weight
+        for i, t in enumerate(self.held):
+            pieces = inner.copy()
+            for at in (*kept[i][0], kept[i][1]) if kept else ():
+                pieces[at] = outer[at] if at >= 0 else pieces[at]
+            found += self.weights[t.name] * self.brought(t, pieces)
         return found
 
     def footprints(self, least: Extents) -> dict[str, int]:
-        """Bound the bytes of each tensor that the largest body touches, copies included."""
+        """Bound the bytes of each tensor that the largest body touches, copies included.
+
+        On each axis, not below what the first body touches; of bodies side by side, which may
+        be anywhere, all but what the whole axis has outside what is stored.
+        """
         found = {}
         for t in self.held:
-            most = math.prod(
-                self.largest(a, [least[self.place[d]] for d in a.dims]) for a in t.axes
-            )
-            found[t.name] = most * t.element_bytes * self.copies
+            found[t.name] = t.element_bytes * self.copies
+            for axis in t.axes:
+                region = tuple(least[self.problem.dims.index(dim)] for dim in axis.dims)
+                whole = tuple(self.problem.size[dim] for dim in axis.dims)
+                free = replace(axis, size=None) if self.is_shared else axis
+                outside = touched(free, whole) - touched(axis, whole) if self.is_shared else 0
+                found[t.name] *= max(0, touched(free, region) - outside)
         return found
 
-    def largest(self, axis: Axis, least: list[int]) -> int:
-        """Bound what the largest piece touches on an axis: not below that of the first one."""
-        if axis.size is None or not self.is_shared:
-            return stored(axis, axis.offset, tuple(least))
-        found = 0  # pieces side by side: along each dimension alone, the others in one place
-        for at, (dim, c) in enumerate(axis.terms):
-            start = axis.offset
-            for other, k in axis.terms:  # the first that is stored
-                if other != dim and start < 0:
-                    start += k * min(self.problem.size[other] - 1, -(start // k))
-            if start >= 0:
-                alone = replace(axis, terms=((dim, c),))
-                found = max(found, stored(alone, start, (least[at],)))
-        return found
-
-    def takes(self, least: Extents, most: Extents, steps: int) -> bool:
-        """Whether items between these extents take so many steps, however they are listed."""
-        *first, last = self.spatial
-        ranges = tuple([(at, least[at], most[at]) for at in first])
-        if ranges not in self._lists:
-            self._lists[ranges] = self._ways(ranges)
-        ends, items = self._ends(last, least[last], most[last]), self.items
-        need = -(-steps // self.others)
-        for lists in self._lists[ranges]:
-            for end in ends:
-                if sum([-(-n * k // items) * e * m for n, e in lists for k, m in end]) < need:
-                    return False
-        return True
-
-    def _ways(self, ranges: tuple[tuple[int, int, int], ...]) -> list[Pairs]:
-        """List the ways to make lists along some dimensions: numbers of items, and extents."""
-        ways: list[Pairs] = [[(1, 1)]]
-        for each in ranges:
-            ends = self._ends(*each)
-            ways = [
-                [(n * k, e * m) for n, e in way for k, m in end] for way in ways for end in ends
-            ]
-        return ways
-
-    def _ends(self, at: int, low: int, high: int) -> list[Pairs]:
-        """Bound the ways to list items of a dimension; the rest may be in a list of its own."""
-        n, whole = self.sizes[at], self.sizes[at] // high
-        one_list = [(-(-n // high), low)]
-        if high == n or (low == high and n % high == 0):
-            return [one_list]
-        if n // (low if n % low else low + 1) > whole:
-            return [[(whole, low)]]
-        rest = n - whole * high
-        return [one_list, [(whole, high), (1, rest)] if rest else [(whole, high)]]
+    def steps(self, least: Extents, most: Extents) -> Iterator[int]:
+        """Bound the steps of a unit's items between these extents, for each way to list them."""
+        *first, last = [(self.sizes[at], least[at], most[at]) for at in self.spatial]
+        for lists in ways_of(tuple(first)):
+            for end in lists_of(*last):
+                steps = [-(-n * k // self.items) * e * m for n, e in lists for k, m in end]
+                yield sum(steps) * self.others
 
     def classes(self) -> list[Kept]:
         """List what loops around a body can leave in place, less what is never better."""
-        dims = [self.place[dim] for dim, n in self.problem.sizes if n > 1]
-        halo = self.level.kind == "cache" or self.level.halo_reuse
-        indexed = [{self.place[d] for d in t.dims} for t in self.held]
-        windows = [
-            {self.place[d] for a in t.axes if a.is_compound and halo for d in a.dims}
-            for t in self.held
-        ]
+        slides, place = self.level.kind == "cache" or self.level.halo_reuse, self.problem.dims.index
         found: set[Kept] = set()
-        for order in permutations(dims):
+        for order in permutations(at for at, n in enumerate(self.sizes) if n > 1):
             kept = []
-            for index, window in zip(indexed, windows, strict=True):
-                at = next((i for i, dim in enumerate(order) if dim in index), len(order))
-                slides = at < len(order) and order[at] in window
-                kept.append((frozenset(order[:at]), order[at] if slides else None))
+            for t in self.held:
+                first = next((at for at in order if self.problem.dims[at] in t.dims), -1)
+                run = order[: order.index(first)] if first >= 0 else order
+                windows = {place(d) for a in t.axes if a.is_compound and slides for d in a.dims}
+                kept.append((frozenset(run), first if first in windows else -1))
             found.add(tuple(kept))
-        best = [x for x in found if not any(x != y and _is_within(x, y) for y in found)]
-        return sorted(best, key=lambda x: [(sorted(run), -1 if s is None else s) for run, s in x])
 
+        def is_within(one: Kept, other: Kept) -> bool:
+            pairs = zip(one, other, strict=True)
+            return one != other and all(a <= b and s in (-1, r) for (a, s), (b, r) in pairs)
 
-def _is_within(one: Kept, other: Kept) -> bool:
-    return all(a <= b and s in (None, r) for (a, s), (b, r) in zip(one, other, strict=True))
+        best = [one for one in found if not any(is_within(one, other) for other in found)]
+        return sorted(best, key=lambda each: [(sorted(run), slide) for run, slide in each])

@@ -4,33 +4,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 from loopsched.arch import Arch
 from loopsched.arch_file import arch_from_dict
-from loopsched.errors import InputError, ProofError
+from loopsched.errors import ProofError
 from loopsched.notation import parse_schedule
-from loopsched.problem import Problem, Tensor
-from loopsched.projections import parse_projection
+from loopsched.problem import Problem
 from loopsched.verify.bounds import Bounds, Extents, Kept
-from loopsched.verify.machine import resources, units_of
+from loopsched.verify.readers import read_problem, units_of
 from loopsched.verify.value import value_of
 
-FORMAT = "loopsched-proof-1"
-KEYS = (
-    "format", "problem", "machine", "objective", "spatial", "schedule", "best", "bound", "level",
-    "tree",
-)  # fmt: skip
-OBJECTIVES = ("time", "dram_bytes", "energy", "edp")
-SPLIT = re.compile(r"(\.?)([^\W\d]\w*)<=([0-9]{1,18})")
-UNREADABLE = (
-    InputError, ValueError, TypeError, KeyError, IndexError, AttributeError, ZeroDivisionError,
-    OverflowError, RecursionError,
-)  # fmt: skip
-Node = tuple[Extents, Extents, Extents, Extents, Kept | None]
+FORMAT = "loopsched-proof-2"
+KEYS = {"problem", "machine", "objective", "spatial", "schedule", "best", "bound", "level", "tree"}
+SPLIT = re.compile(r"([^\W\d]\w*)<=([0-9]{1,18})")
+UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+Box = tuple[Extents, Extents, Kept | None, Extents]  # of items; or of bodies inside such items
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,131 +79,94 @@ def verify_proof(text: str) -> Verdict:
 
 
 def _verified(data: Any) -> Verdict:
-    missing = [key for key in KEYS if key not in data] if isinstance(data, dict) else KEYS
-    if missing or len(data) != len(KEYS) or data["format"] != FORMAT:
-        raise ProofError(f"not a proof of format {FORMAT}: it has {', '.join(KEYS)}")
+    if not isinstance(data, dict) or data.keys() != KEYS | {"format"} or data["format"] != FORMAT:
+        raise ProofError(f"not a proof of format {FORMAT}: it has {', '.join(sorted(KEYS))}")
     problem, arch = read_problem(data["problem"]), arch_from_dict(data["machine"])
     best, bound, objective = Fraction(data["best"]), Fraction(data["bound"]), data["objective"]
     spatial = {unit: tuple(dims) for unit, dims in data["spatial"].items()}
-    schedule = parse_schedule(data["schedule"], problem)
-    if objective not in OBJECTIVES:
-        raise ProofError(f"unknown objective {objective!r}")
-    if set(spatial) != set(units_of(arch)) or not set().union(*spatial.values()) <= set(
-        problem.dims
-    ):
+    schedule, level = parse_schedule(data["schedule"], problem), arch.level(data["level"])
+    if set(spatial) != set(units_of(arch)) or not set().union(*spatial.values()) <= {*problem.dims}:
         raise ProofError("'spatial' must list dimensions for each unit of the machine")
     for loop in schedule.loops:
-        if loop.level in spatial and loop.dim not in spatial[loop.level]:
+        if loop.level and loop.dim not in spatial.get(loop.level, ()):
             raise ProofError(f"schedule: {loop} is outside the space that 'spatial' states")
     value = value_of(problem, schedule, arch, objective)
     if value != best:
         raise ProofError(f"the schedule's value is {value}, not {best}")
     if not 0 <= bound <= best:
         raise ProofError(f"the bound {bound} is not between 0 and the best value {best}")
-    level = arch.level(data["level"])
-    if level is arch.memory:
-        raise ProofError("'level' is the memory; a tree is about a level inside it")
-    bounds = Bounds(problem, arch, level, spatial)
-    boxes = check_tree(bounds, objective, bound, data["tree"])
-    is_together = level.kind == "scratchpad" and "O" in data["tree"].split()
-    together = level.name if is_together else None
-    return Verdict(
-        problem, arch, objective, spatial, data["schedule"], best, bound, boxes, together
-    )
+    words = data["tree"].split()
+    boxes = Tree(Bounds(problem, arch, level, spatial), objective, bound).check(words)
+    together = level.name if level.kind == "scratchpad" and "O" in words else None
+    return Verdict(problem, arch, objective, spatial, str(schedule), best, bound, boxes, together)
 
 
-def read_problem(data: dict[str, Any]) -> Problem:
-    """Read a problem from the plain form in which a proof states it."""
-    tensors = tuple(
-        Tensor(name, parse_projection(axes), size) for name, axes, size in data["tensors"]
-    )
-    return Problem(data["name"], tuple((d, n) for d, n in data["sizes"]), tensors, data["output"])
+class Tree:
+    """Boxes that cover all schedules, each closed by one inequality.
 
+    Parameters
+    ----------
+    bounds : Bounds
+    objective : str
+    bound : Fraction
+        What no schedule is to be below.
+    """
 
-def least_value(bounds: Bounds, objective: str, steps: int, moved: int) -> Fraction:
-    """Bound the objective by a number of steps and the bytes that cross the tree's level."""
-    level_bytes = [sum(map(sum, each.values())) for each in bounds.least]
-    level_bytes[bounds.at] = max(level_bytes[bounds.at], moved)
-    seconds = max(bounds.ideal_s, steps / bounds.item_rate)
-    return resources(bounds.problem, bounds.arch, objective, seconds, level_bytes)
+    def __init__(self, bounds: Bounds, objective: str, bound: Fraction) -> None:
+        self.bounds, self.objective, self.bound = bounds, objective, bound
+        self.ones = (1,) * len(bounds.sizes)
+        self.root: Box = (self.ones, bounds.sizes, None, bounds.sizes)
+        self.enough: dict[str, int] = {}  # steps and bytes that are known to reach the bound
 
+    def check(self, words: list[str]) -> int:
+        """Check that the boxes cover everything and that each leaf holds; returns their number."""
+        todo, boxes = [self.root], 0
+        for at, word in enumerate(words):
+            where = f"tree, word {at} '{word}'"
+            if not todo:
+                raise ProofError(f"{where}: all boxes are closed already")
+            box = todo.pop()
+            inside = self.split(box, word, where)
+            todo += inside
+            if not inside and not self.holds(box, word):
+                raise ProofError(f"{where}: does not hold in the box {box[0]} to {box[1]}")
+            boxes += not inside
+        if todo:
+            raise ProofError(f"tree: ends with {len(todo)} boxes open")
+        return boxes
 
-def first(reaches: Callable[[int], bool]) -> int | None:
-    """Find the least whole number from which on something is reached; None if it is not."""
-    high = 1
-    while not reaches(high):
-        high *= 2
-        if high > 2**100:
-            return None
-    low = high // 2
-    while low + 1 < high:
-        middle = (low + high) // 2
-        low, high = (low, middle) if reaches(middle) else (middle, high)
-    return high
+    def split(self, box: Box, word: str, where: str = "") -> list[Box]:
+        """Take a box apart, the first part last; leaves have no parts."""
+        low, high, kept, around = box
+        if word == "O" and kept is None and self.bounds.has_bodies:
+            return [(self.ones, high, each, high) for each in reversed(self.bounds.classes())]
+        found = SPLIT.fullmatch(word)
+        if not found:
+            return []
+        dims, extent = self.bounds.problem.dims, int(found[2])
+        at = dims.index(found[1]) if found[1] in dims else -1
+        if at < 0 or not low[at] <= extent < high[at]:
+            raise ProofError(f"{where}: does not split the box")
+        above, below = (
+            (*low[:at], extent + 1, *low[at + 1 :]),
+            (*high[:at], extent, *high[at + 1 :]),
+        )
+        return [(above, high, kept, around), (low, below, kept, around)]
 
-
-def check_tree(bounds: Bounds, objective: str, bound: Fraction, tree: str) -> int:
-    """Check that the boxes cover everything and that each leaf holds; returns their number."""
-    enough = least_value(bounds, objective, 0, 0) >= bound
-    steps = first(lambda n: least_value(bounds, objective, n, 0) >= bound)
-    moved = first(lambda n: least_value(bounds, objective, 0, n) >= bound)
-    ones, classes = (1,) * len(bounds.sizes), None
-    todo: list[Node] = [(ones, bounds.sizes, ones, bounds.sizes, None)]
-    boxes = 0
-    for at, word in enumerate(tree.split()):
-        if not todo:
-            raise ProofError(f"tree, word {at} '{word}': all boxes are closed already")
-        node = todo.pop()
-        split = SPLIT.fullmatch(word)
-        if split:
-            todo += halves(bounds, node, split.groups(), f"tree, word {at} '{word}'")
-        elif word == "O" and node[4] is None and bounds.has_bodies:
-            classes = classes or bounds.classes()
-            todo += [(*node[:4], kept) for kept in reversed(classes)]
-        elif holds(bounds, node, word, enough, steps, moved):
-            boxes += 1
+    def holds(self, box: Box, leaf: str) -> bool:
+        """Check one leaf."""
+        low, high, kept, around = box
+        steps = moved = 0
+        if leaf == "C":  # no body fits
+            return kept is not None and not self.bounds.capacity.fits(self.bounds.footprints(low))
+        if leaf == "S" and kept is None and self.bounds.items:
+            steps = min(self.bounds.steps(low, high))
+        elif leaf == "D":
+            moved = self.bounds.moved(high, high if kept is None else around, kept)
         else:
-            raise ProofError(f"tree, word {at} '{word}': does not hold in the box {node[:4]}")
-    if todo:
-        raise ProofError(f"tree: ends with {len(todo)} boxes open")
-    return boxes
-
-
-def halves(bounds: Bounds, node: Node, split: tuple[str, ...], where: str) -> list[Node]:
-    """Split a box at an extent; the lower half comes last, so that it is taken first."""
-    low, high = (node[2], node[3]) if split[0] else (node[0], node[1])
-    at, extent = bounds.place.get(split[1], -1), int(split[2])
-    if at < 0 or not low[at] <= extent < high[at]:
-        raise ProofError(f"{where}: does not split the box")
-    if not split[0] and not bounds.has_items:
-        raise ProofError(f"{where}: level '{bounds.level.name}' has no items")
-    middle = (*high[:at], extent, *high[at + 1 :])
-    above = (*low[:at], extent + 1, *low[at + 1 :])
-    if split[0]:
-        return [(*node[:2], above, high, node[4]), (*node[:2], low, middle, node[4])]
-    return [(above, high, *node[2:]), (low, middle, *node[2:])]
-
-
-def holds(
-    bounds: Bounds, node: Node, leaf: str, enough: bool, steps: int | None, moved: int | None
-) -> bool:
-    """Check one leaf."""
-    low, high, inner_low, inner_high, kept = node
-    match leaf:
-        case "R":  # what holds for all schedules is enough
-            return enough
-        case "S":  # steps of a unit
-            return steps is not None and bounds.items > 0 and bounds.takes(low, high, steps)
-        case "D":  # data that items bring in
-            return moved is not None and bounds.moved(high, high) >= moved
-        case "T":  # data that bodies bring in
-            return (
-                moved is not None
-                and kept is not None
-                and bounds.moved(inner_high, high, kept) >= moved
-            )
-        case "C":  # no body fits
-            return kept is not None and not bounds.capacity.fits(bounds.footprints(inner_low))
-        case "E":  # bodies larger than their items
-            return any(a > b for a, b in zip(inner_low, high, strict=True))
-    return False
+            return False
+        if leaf not in self.enough or steps + moved < self.enough[leaf]:
+            if self.bounds.value(self.objective, steps, moved) < self.bound:
+                return False
+            self.enough[leaf] = steps + moved
+        return True

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache, lru_cache
 from itertools import product
 from operator import itemgetter
-from typing import Any
 
 from loopsched.arch import Arch, Level
-from loopsched.errors import ScheduleError
-from loopsched.nest import Schedule
+from loopsched.errors import ArchError, ScheduleError
+from loopsched.nest import Place, Schedule
 from loopsched.problem import Axis, Problem, Tensor
-from loopsched.verify.machine import Capacity, capacity_of, own_units, rate_of, resources, units_of
+from loopsched.verify import readers
+from loopsched.verify.readers import Capacity, Groups, Loops
 
-Loops = tuple[tuple[str, int], ...]  # dimension and step
-Group = tuple[str | None, Loops]
-Chain = tuple[int, ...]
-Tile = tuple[tuple[int, int], ...]  # start and length along each dimension of a tensor
+Chain = tuple[int, ...]  # extents along a dimension, outermost first
+Chains = tuple[Chain, ...]
+Region = dict[str, tuple[int, int]]  # start and length along each dimension
+Counts = dict[str, int]  # of each tensor
+Moved = dict[str, tuple[int, int]]  # bytes of each tensor, read and written
 
 
 @lru_cache(maxsize=4096)
@@ -36,21 +37,6 @@ def reach(terms: Loops, lengths: Chain) -> int:
     return marks
 
 
-def stored(axis: Axis, first: int, lengths: Chain) -> int:
-    """Count the stored positions of a region on an axis, from its first position."""
-    if axis.size is None and len(lengths) == 1:
-        return lengths[0]
-    return clipped(axis, first, reach(axis.terms, lengths))
-
-
-def clipped(axis: Axis, first: int, marks: int) -> int:
-    """Count the marked positions that are stored."""
-    if axis.size is None:
-        return marks.bit_count()
-    marks = marks >> -first if first < 0 else marks << first
-    return (marks & ((1 << axis.size) - 1)).bit_count()
-
-
 @lru_cache(maxsize=65536)
 def pieces(size: int, chain: Chain) -> tuple[tuple[int, int], ...]:
     """List start and length of the pieces into which a chain of extents cuts a dimension."""
@@ -61,66 +47,51 @@ def pieces(size: int, chain: Chain) -> tuple[tuple[int, int], ...]:
 
 
 @lru_cache(maxsize=65536)
-def on_axis(axis: Axis, sizes: Chain, chains: tuple[Chain, ...]) -> tuple[int, int]:
-    """Return the sum and the largest of an axis' stored positions over all pieces."""
+def on_axis(axis: Axis, sizes: Chain, chains: Chains, slide: int = -1) -> tuple[int, int]:
+    """Return the sum and the largest of an axis' stored positions over all pieces.
+
+    Along the term ``slide``, a piece counts only what the one before it did not touch.
+    """
     if len(axis.terms) == 1 and axis.size is None:
         return sizes[0], min((sizes[0], *chains[0]))
-    met: Counter[tuple[int, Chain]] = Counter()
+    met: Counter[tuple[int, Chain, bool]] = Counter()
+    sweeps = {x for x, _ in pieces(sizes[slide], chains[slide][:-1])}
     for each in product(*map(pieces, sizes, chains)):
         first = axis.offset + sum(c * x for (_, c), (x, _) in zip(axis.terms, each, strict=True))
-        met[first, tuple(n for _, n in each)] += 1
-    counts = [(stored(axis, *region), many) for region, many in met.items()]
-    return sum(count * many for count, many in counts), max(count for count, _ in counts)
-
-
-@lru_cache(maxsize=4096)
-def slid_on(axis: Axis, sizes: Chain, chains: tuple[Chain, ...], at: int) -> int:
-    """Sum what each piece touches that the one before it, in its sweep of a term, did not."""
-    starts, total = {x for x, _ in pieces(sizes[at], chains[at][:-1])}, 0
-    (_, c), extent = axis.terms[at], chains[at][-1]
-    for each in product(*map(pieces, sizes, chains)):
-        first = axis.offset + sum(k * x for (_, k), (x, _) in zip(axis.terms, each, strict=True))
-        lengths = tuple(n for _, n in each)
+        follows = slide >= 0 and each[slide][0] not in sweeps
+        met[first, tuple(n for _, n in each), follows] += 1
+    total = largest = 0
+    for (first, lengths, follows), many in met.items():
         marks = reach(axis.terms, lengths)
-        if each[at][0] not in starts:
-            before = reach(axis.terms, (*lengths[:at], extent, *lengths[at + 1 :]))
-            marks &= ~(before >> c * extent)
-        total += clipped(axis, first, marks)
-    return total
+        if follows:
+            extent = chains[slide][-1]
+            before = reach(axis.terms, (*lengths[:slide], extent, *lengths[slide + 1 :]))
+            marks &= ~(before >> axis.terms[slide][1] * extent)
+        if axis.size is not None:
+            marks = marks >> -first if first < 0 else marks << first
+            marks &= (1 << axis.size) - 1
+        total += marks.bit_count() * many
+        largest = max(largest, marks.bit_count())
+    return total, largest
 
 
-def groups_of(schedule: Schedule, units: dict[str, int]) -> list[Group]:
-    """Join adjacent spatial loops of a unit into one list of items; loops with their steps."""
-    found: list[Group] = []
-    for loop, step in zip(schedule.loops, schedule.listed_steps, strict=True):
-        if loop.level and found and found[-1][0] == loop.level:
-            found[-1] = (loop.level, (*found[-1][1], (loop.dim, step)))
-        else:
-            found.append((loop.level, ((loop.dim, step),)))
-    runs = [unit for unit, _ in found if unit]
-    if runs != [unit for unit in units if unit in runs]:
-        raise ScheduleError(f"spatial loops run by {runs}; the machine has {list(units)}")
-    return found
-
-
-def count_steps(problem: Problem, groups: list[Group], units: dict[str, int]) -> int:
+def count_steps(problem: Problem, groups: Groups, units: dict[str, int]) -> int:
     """Count the steps of the unit that works longest: each wave lasts as its largest item."""
-    while groups and groups[-1][0] is None:
-        groups = groups[:-1]  # they split no list
-    regions = Counter({tuple(problem.size.values()): 1})
-    for unit, loops in groups:
+
+    @cache
+    def steps(region: Chain, groups: Groups) -> int:
+        if not any(unit for unit, _ in groups):
+            return math.prod(region)
+        (unit, loops), rest = groups[0], groups[1:]
         chains = [tuple(e for name, e in loops if name == dim) for dim in problem.dims]
-        cut: Counter[Chain] = Counter()
-        for region, many in regions.items():
-            parts = [Counter(n for _, n in found) for found in map(pieces, region, chains)]
-            if unit is None:
-                for each in product(*(part.items() for part in parts)):
-                    cut[tuple(n for n, _ in each)] += many * math.prod(k for _, k in each)
-            else:
-                items = math.prod(part.total() for part in parts)
-                cut[tuple(map(max, parts))] += many * -(-items // units[unit])
-        regions = cut
-    return sum(math.prod(region) * many for region, many in regions.items())
+        parts = [Counter(n for _, n in found) for found in map(pieces, region, chains)]
+        if unit:
+            items = math.prod(part.total() for part in parts)
+            return -(-items // units[unit]) * steps(tuple(map(max, parts)), rest)
+        many = product(*(part.items() for part in parts))
+        return sum(math.prod(k for _, k in x) * steps(tuple(n for n, _ in x), rest) for x in many)
+
+    return steps(tuple(problem.size.values()), groups)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +101,17 @@ class Cut:
     dim: str
     extent: int
     is_parallel: bool
-    loop: int = 0  # its place in the schedule
+    loop: int  # its place in the schedule
+
+
+def in_turn(length: int, chain: list[Cut]) -> int:
+    """Count the pieces of a dimension that come one after the other."""
+    if not chain:
+        return 1
+    parts = Counter(n for _, n in pieces(length, (chain[0].extent,)))
+    if chain[0].is_parallel:
+        return in_turn(max(parts), chain[1:])
+    return sum(many * in_turn(n, chain[1:]) for n, many in parts.items())
 
 
 @dataclass(frozen=True)
@@ -139,308 +120,259 @@ class View:
 
     problem: Problem
     cuts: tuple[Cut, ...]
-    start: int
+    start: int = 0
     is_even: bool = True  # whether each wave ends with whole iterations
 
-    def chain(self, dim: str, upto: int, apart: str | None = None) -> list[Cut]:
+    def chain(self, dim: str, upto: int) -> list[Cut]:
         """List the first cuts of a dimension, what runs side by side at their end together."""
         found = [cut for cut in self.cuts[:upto] if cut.dim == dim]
-        while found and found[-1].is_parallel and dim != apart:
+        while found and found[-1].is_parallel:
             found.pop()
         return found
 
-    def on(self, axis: Axis, upto: int, apart: str | None = None) -> tuple[int, int]:
+    def on(self, axis: Axis, upto: int, slide: str | None = None) -> tuple[int, int]:
         """Return sum and largest over the pieces, those side by side together."""
         sizes, copies = tuple(self.problem.size[dim] for dim in axis.dims), 1
-        chains = [self.chain(dim, upto, apart) for dim in axis.dims]
+        chains = [self.chain(dim, upto) for dim in axis.dims]
         for length, chain in zip(sizes, chains, strict=True):
             for cut in chain:
                 copies *= -(-length // cut.extent) if cut.is_parallel else 1
                 length = min(length, cut.extent)
-        total, largest = on_axis(axis, sizes, tuple(tuple(c.extent for c in x) for x in chains))
+        at = axis.dims.index(slide) if slide in axis.dims else -1
+        total, largest = on_axis(axis, sizes, tuple(tuple(c.extent for c in x) for x in chains), at)
         return total, largest * copies
 
-    def n_pieces(self, dim: str, upto: int) -> int:
-        """Count the pieces of a dimension that come one after the other."""
-        found = Counter({self.problem.size[dim]: 1})
-        for cut in self.chain(dim, upto):
-            now: Counter[int] = Counter()
-            for length, many in found.items():
-                parts = Counter(n for _, n in pieces(length, (cut.extent,)))
-                for part, k in {max(parts): 1}.items() if cut.is_parallel else parts.items():
-                    now[part] += many * k
-            found = now
-        return found.total()
-
-    def visits(self, tensor: Tensor, upto: int, apart: str | None = None) -> int:
+    def visits(self, tensor: Tensor, upto: int, slide: str | None = None) -> int:
         """Sum the elements of a tensor over all visits of the body inside ``upto`` cuts."""
         others = [dim for dim in self.problem.dims if dim not in tensor.dims]
-        repeats = math.prod(self.n_pieces(dim, upto) for dim in others)
-        return repeats * math.prod(self.on(axis, upto, apart)[0] for axis in tensor.axes)
-
-    def slid(self, tensor: Tensor, upto: int) -> int:
-        """Sum what each visit adds to the one before, the last cut sliding the window."""
-        dim, found = self.cuts[upto - 1].dim, self.visits(tensor, upto)
-        (axis,) = (axis for axis in tensor.axes if dim in axis.dims)
-        sizes = tuple(self.problem.size[d] for d in axis.dims)
-        chains = tuple(tuple(c.extent for c in self.chain(d, upto)) for d in axis.dims)
-        whole = self.on(axis, upto)[0]
-        return found * slid_on(axis, sizes, chains, axis.dims.index(dim)) // whole if whole else 0
+        repeats = math.prod(in_turn(self.problem.size[d], self.chain(d, upto)) for d in others)
+        return repeats * math.prod(self.on(axis, upto, slide)[0] for axis in tensor.axes)
 
     def footprint(self, tensor: Tensor, upto: int) -> int:
         """Return the most bytes of a tensor that a body touches."""
         return tensor.element_bytes * math.prod(self.on(axis, upto)[1] for axis in tensor.axes)
 
-    def run(self, tensor: Tensor, upto: int) -> tuple[list[Cut], int, Cut | None]:
+    def run(self, tensor: Tensor, upto: int) -> tuple[set[str], int, Axis | None]:
         """Find the cuts around a body that leave a tensor, how many are left, what slides it."""
-        inner: list[Cut] = []
+        moving: set[str] = set()
         for at in range(upto, self.start, -1):
             cut = self.cuts[at - 1]
             if not cut.is_parallel and cut.dim in tensor.dims:
-                slides = any(cut.dim in a.dims and a.is_compound for a in tensor.axes)
-                return inner, at, cut if slides else None
-            inner += [] if cut.is_parallel else [cut]
-        return inner, self.start, None
+                (axis,) = (axis for axis in tensor.axes if cut.dim in axis.dims)
+                return moving, at, axis if axis.is_compound else None
+            moving |= set() if cut.is_parallel else {cut.dim}
+        return moving, self.start, None
 
-    def kept(self, tensor: Tensor, upto: int, capacity: Capacity, held: list[Tensor]) -> int:
-        """Count what a cache brings in if two bodies must fit for anything to stay."""
-        inner, stop, slide = self.run(tensor, upto)
-
-        def fits(between: list[Cut]) -> bool:
-            moving = {cut.dim for cut in between}
-            return capacity.fits(
-                {t.name: self.footprint(t, upto) * (2 - moving.isdisjoint(t.dims)) for t in held}
-            )
-
-        if slide and self._is_solid(tensor, slide.dim, upto) and fits([*inner, slide]):
-            return self.visits(tensor, stop - 1, slide.dim)
-        return self.visits(tensor, stop if not inner or fits(inner) else upto)
-
-    def _is_solid(self, tensor: Tensor, dim: str, upto: int) -> bool:
-        for axis in (axis for axis in tensor.axes if dim in axis.dims):
-            chains = [
-                (self.problem.size[d], *(c.extent for c in self.chain(d, upto))) for d in axis.dims
-            ]
-            marks = reach(axis.terms, tuple(map(min, chains)))
-            if marks.bit_count() != marks.bit_length():
-                return False
-        return True
+    def kept(self, tensor: Tensor, upto: int, stays: Callable[[set[str]], bool]) -> int:
+        """Count what a cache brings in, by what stays while it goes along some dimensions."""
+        moving, stop, axis = self.run(tensor, upto)
+        if axis:
+            dim = self.cuts[stop - 1].dim
+            chains = {d: [c.extent for c in self.chain(d, upto)] for d in axis.dims}
+            body = tuple(min([self.problem.size[d], *chain]) for d, chain in chains.items())
+            marks = reach(axis.terms, body)
+            if marks.bit_count() == marks.bit_length() and stays(moving | {dim}):
+                return self.visits(tensor, stop, dim)
+        return self.visits(tensor, stop if stays(moving) else upto)
 
 
-def view_of(problem: Problem, groups: list[Group], inside: dict[str, int]) -> View:
+def view_of(problem: Problem, groups: Groups, inside: dict[str, int]) -> View:
     """Look at a schedule from one level: units ``inside`` share it, others have their own."""
     cuts: list[Cut] = []
-    start, now, together, is_even = 0, dict(problem.size), 1, True
+    start, place, together, is_even = 0, 0, 1, True
     lengths = {dim: {size} for dim, size in problem.sizes}
-    place = 0
     for unit, loops in groups:
-        free = max(1, inside.get(unit or "", 1))
-        side_by_side: list[Cut] = []
-        in_turn: list[Cut] = []
-        spans = []
+        n, spans, turns, sides = inside.get(unit or "", 1), [], list[Cut](), list[Cut]()
         for at, (dim, step) in enumerate(loops, place):
-            trips = {-(-length // step) for length in lengths[dim]}
+            if step < max(lengths[dim]):
+                spans.append((at, dim, step, {-(-length // step) for length in lengths[dim]}))
             lengths[dim] = {part for x in lengths[dim] for _, part in pieces(x, (step,))}
-            if step < now[dim]:
-                spans.append((at, dim, step, now[dim], trips))
-                now[dim] = step
-        if unit in inside and spans:
-            is_even &= ends_evenly([each for *_, each in spans], free)
-            is_even &= together == 1 or all(len(each) == 1 for *_, each in spans)
-            together *= free
-        place += len(loops)
-        for at, dim, extent, length, _ in reversed(spans):
-            trip = -(-length // extent)
+        is_regular = all(len(trips) == 1 for *_, trips in spans)
+        is_even &= is_regular or together == 1 or unit not in inside
+        free, items = n, 1
+        for at, dim, step, trips in reversed(spans):
+            trip = max(trips)
             many = min(trip, free)
-            free = free // many if many == trip else 1
-            in_turn += [Cut(dim, extent * many, False, at)] if extent * many < length else []
-            side_by_side += [Cut(dim, extent, True, at)] if many > 1 else []
-        cuts += in_turn[::-1] + side_by_side[::-1]
+            if items <= n < items * trip and n > 1:  # the loop that the instances divide
+                is_whole = n % items == 0 and (at == spans[0][0] or trip % (n // items) == 0)
+                is_even &= is_whole and is_regular
+            free, items = free // many if many == trip else 1, items * trip
+            turns = [Cut(dim, step * many, False, at), *turns] if many < trip else turns
+            sides = [Cut(dim, step, True, at), *sides] if many > 1 else sides
+        cuts, place, together = (
+            cuts + turns + sides,
+            place + len(loops),
+            together * (n if spans else 1),
+        )
         start = len(cuts) if unit and unit not in inside else start
     return View(problem, tuple(cuts), start, is_even)
 
 
-def ends_evenly(trips: list[set[int]], n: int) -> bool:
-    """Whether each wave of n items ends with whole iterations of the loop that it divides."""
-    counts, inside = [max(each) for each in trips], 1
-    for at in reversed(range(len(counts))):
-        if inside * counts[at] > n > 1:
-            is_last = math.prod(counts[:at]) == 1
-            is_whole = n % inside == 0 and (is_last or counts[at] % (n // inside) == 0)
-            return is_whole and all(len(each) == 1 for each in trips)
-        inside *= counts[at]
-    return True
+def walk(problem: Problem, loops: Loops) -> list[Region]:
+    """Take a problem apart, loop by loop."""
+    regions: list[Region] = [{dim: (0, size) for dim, size in problem.sizes}]
+    for dim, step in loops:
+        starts = [(each, x) for each in regions for x in range(each[dim][0], sum(each[dim]), step)]
+        regions = [{**each, dim: (x, min(step, sum(each[dim]) - x))} for each, x in starts]
+    return regions
 
 
-def walk(region: dict[str, tuple[int, int]], loops: Loops) -> Iterator[dict[str, tuple[int, int]]]:
-    """Take a region apart, loop by loop."""
-    if not loops:
-        yield region
-        return
-    dim, step = loops[0]
-    first, length = region[dim]
-    for x in range(first, first + length, step):
-        yield from walk({**region, dim: (x, min(step, first + length - x))}, loops[1:])
+def piece_of(problem: Problem, region: Region) -> Problem:
+    """Return a region as a problem of its own."""
+    tensors = []
+    for t in problem.tensors:
+        ahead = [sum(c * region[d][0] for d, c in a.terms) if a.size else 0 for a in t.axes]
+        moved = (replace(a, offset=a.offset + n) for a, n in zip(t.axes, ahead, strict=True))
+        tensors.append(replace(t, axes=tuple(moved)))
+    sizes = tuple((dim, n) for dim, (_, n) in region.items())
+    return replace(problem, sizes=sizes, tensors=tuple(tensors))
 
 
-def in_waves(
-    problem: Problem, groups: list[Group], inside: dict[str, int], level: Capacity
-) -> dict[str, int] | None:
-    """Follow items wave by wave: what the wave before had is there if the two fit together."""
-    at = next(i for i, (unit, _) in enumerate(groups) if unit in inside)
-    n, whole = inside[groups[at][0] or ""], {dim: (0, size) for dim, size in problem.sizes}
-    waves = []
-    for region in walk(whole, tuple(x for _, loops in groups[:at] for x in loops)):
-        items = list(walk(region, groups[at][1]))
-        waves += [items[i : i + n] for i in range(0, len(items), n)]
-    longest = {dim: max(item[dim][1] for wave in waves for item in wave) for dim in problem.dims}
+def cheapest(
+    view: View, capacity: Capacity, most: Counts, times: Counts, uneven: set[str]
+) -> Counts:
+    """Count what a cache brings in at the best depth; nothing if no body fits.
 
-    held = [tensor for tensor in problem.tensors if tensor.name not in level.passing]
-    outline = view_of(replace(problem, sizes=tuple(longest.items())), groups[at + 1 :], inside)
-
-    @cache
-    def sized(tensor: Tensor, lengths: Chain, upto: int) -> tuple[int, int]:
-        sizes = {**longest, **dict(zip(tensor.dims, lengths, strict=True))}
-        view = View(replace(problem, sizes=tuple(sizes.items())), outline.cuts, 0)
-        return view.visits(tensor, view.run(tensor, upto)[1]), view.footprint(tensor, upto)
-
-    def placed(tensor: Tensor, place: Tile, upto: int) -> tuple[int, int]:
-        start = {dim: x for dim, (x, _) in zip(tensor.dims, place, strict=True)}
-        axes = tuple(
-            replace(a, offset=a.offset + sum(c * start[d] for d, c in a.terms)) if a.size else a
-            for a in tensor.axes
-        )
-        return sized(replace(tensor, axes=axes), tuple(n for _, n in place), upto)
-
-    for upto in range(len(outline.cuts) + 1):
-        cut = {c.dim for c in outline.cuts[:upto]}
-        found = dict.fromkeys((t.name for t in held), 0)
-        before: dict[str, set[Tile]] = {t.name: set() for t in held}
-        known: dict[str, dict[Tile, tuple[int, int]]] = {t.name: {} for t in held}
-        stays = True  # whether all items of the wave before ended together
-        for wave in waves:
-            tiles, step, turn = {}, {}, {}
-            for t in held:
-                get, sizes = itemgetter(*t.dims), known[t.name]
-                now = set(map(get, wave)) if len(t.dims) > 1 else {(get(x),) for x in wave}
-                sizes.update((x, placed(t, x, upto)) for x in now if x not in sizes)
-                last = before[t.name] - now if cut.isdisjoint(t.dims) else before[t.name]
-                size, tiles[t.name] = sum(sizes[x][1] for x in now), now
-                step[t.name] = size if cut.isdisjoint(t.dims) else 2 * size
-                turn[t.name] = size + sum(sizes[x][1] for x in last)
-            if not level.fits(step):
-                break
-            stays = stays and level.fits(turn)
-            for t in held:
-                is_kept = stays and cut.isdisjoint(t.dims)
-                fresh = tiles[t.name] - before[t.name] if is_kept else tiles[t.name]
-                found[t.name] += sum(known[t.name][x][0] for x in fresh)
-            stays = all(len({item[dim][1] for item in wave}) == 1 for dim in cut)
-            before = tiles
-        else:
-            return found
-    return None
-
-
-def in_rows(
-    problem: Problem, groups: list[Group], inside: dict[str, int], level: Capacity
-) -> list[dict[str, int]]:
-    """Take outer spatial loops as a sequence of rows, each of a wave's items or more.
-
-    What stays from row to row is there if three or four rows fit: waves run on into the next row.
+    Of each tensor, ``most`` tiles are present at once and ``times`` are brought in.  Nothing
+    stays while the body moves along ``uneven`` dimensions.
     """
-    at = next(i for i, (unit, _) in enumerate(groups) if unit in inside)
-    unit, loops = groups[at]
-    held = [tensor for tensor in problem.tensors if tensor.name not in level.passing]
-    for k in range(1, len(loops)):
-        view = view_of(problem, [*groups[:at], (None, loops[:k])], {})
-        upto = len(view.cuts)
-        lengths = {dim: {size} for dim, size in problem.sizes}
-        for dim, step in (x for _, group in [*groups[:at], (None, loops[:k])] for x in group):
-            lengths[dim] = {n for size in lengths[dim] for _, n in pieces(size, (step,))}
-        items = math.prod(-(-min(lengths[dim]) // step) for dim, step in loops[k:])
-        many = 3 if items >= 2 * inside[unit or ""] else 4
-        cut = {c.dim for c in view.cuts}
-        rows = {
-            t.name: view.footprint(t, upto) * (1 if cut.isdisjoint(t.dims) else many) for t in held
-        }
-        if items >= inside[unit or ""] and level.fits(rows):
-            return [{t.name: view.visits(t, view.run(t, upto)[1]) for t in held}]
-    return []
+    held = [t for t in view.problem.tensors if t.name in most]
+    ways: list[tuple[int, Counts]] = []
+    for upto in range(view.start, len(view.cuts) + 1):
+        sizes = {t.name: most[t.name] * view.footprint(t, upto) for t in held}
+
+        def stays(moving: set[str], sizes: Counts = sizes) -> bool:
+            two = {t.name: sizes[t.name] * (2 - moving.isdisjoint(t.dims)) for t in held}
+            return moving.isdisjoint(uneven) and capacity.fits(two)
+
+        if stays(set()):
+            counts = {t.name: times[t.name] * view.kept(t, upto, stays) for t in held}
+            twice = [*held, *(t for t in held if t.name == view.problem.output)]
+            ways.append((sum(t.element_bytes * counts[t.name] for t in twice), counts))
+    return min(ways, key=itemgetter(0))[1] if ways else {}
 
 
-def brought_in(
-    problem: Problem,
-    level: Level,
-    groups: list[Group],
-    units: dict[str, int],
-    own: set[str],
-    places: list[Any],
-) -> dict[str, int]:
-    """Count the elements of each tensor that a level brings in, as it promises."""
-    capacity = capacity_of(problem, level)
-    held = [tensor for tensor in problem.tensors if tensor.name not in capacity.passing]
-    inside = {unit: n for unit, n in units.items() if unit not in own}
-    view = view_of(problem, groups, inside)
-    copies = 1 + (level.kind == "scratchpad" and level.double_buffered)
-    depths = [
-        upto
-        for upto in range(view.start, len(view.cuts) + 1)
-        if capacity.fits({t.name: copies * view.footprint(t, upto) for t in held})
-    ]
-    if level.kind == "scratchpad":
-        upto = {place.tensor: sum(c.loop < place.position for c in view.cuts) for place in places}
-        upto = upto or {t.name: depths[0] for t in held if depths}
-        need = {t.name: copies * view.footprint(t, upto[t.name]) for t in held if t.name in upto}
-        if len(need) < len(held) or not capacity.fits(need):
-            raise ScheduleError(f"level '{level.name}': tiles do not fit")
-        found = {}
-        for t in held:
-            _, stop, slide = view.run(t, upto[t.name])
-            slides = slide is not None and level.halo_reuse
-            found[t.name] = view.slid(t, stop) if slides else view.visits(t, stop)
-        return found
-    if depths and (view.is_even or depths[0] <= view.start):
-        ways = [{t.name: view.kept(t, upto, capacity, held) for t in held} for upto in depths]
-    elif any(unit in inside for unit, _ in groups) and not own:
-        ways = in_rows(problem, groups, inside, capacity)
-        ways = ways or [in_waves(problem, groups, inside, capacity) or {}]
+def in_waves(view: View, groups: Groups, inside: dict[str, int], capacity: Capacity) -> Counts:
+    """Follow a list wave by wave: each brings in every tile that it has once.
+
+    All tiles count as the largest, and without padding.
+    """
+    problem, n = view.problem, inside[groups[0][0] or ""]
+    items = walk(problem, groups[0][1])
+    lengths = {dim: {item[dim][1] for item in items} for dim in problem.dims}
+    most, total = Counter[str](), Counter[str]()
+    for t in capacity.held(problem):
+        for i in range(0, len(items), n):
+            tiles = len({tuple([item[dim] for dim in t.dims]) for item in items[i : i + n]})
+            most[t.name], total[t.name] = max(most[t.name], tiles), total[t.name] + tiles
+    tensors = []
+    for t in problem.tensors:
+        tensors.append(replace(t, axes=tuple(replace(axis, size=None) for axis in t.axes)))
+    longest = tuple((dim, max(each)) for dim, each in lengths.items())
+    largest = replace(problem, sizes=longest, tensors=tuple(tensors))
+    item = view_of(largest, groups[1:], inside)
+    uneven = {dim for dim, each in lengths.items() if len(each) > 1}
+    is_plain = not any(cut.is_parallel for cut in item.cuts)
+    return cheapest(item, capacity, most, total, uneven) if is_plain else {}
+
+
+def cached(problem: Problem, groups: Groups, inside: dict[str, int], capacity: Capacity) -> Counts:
+    """Count the elements of each tensor that a cache brings in.
+
+    Where waves do not end evenly, each list is a problem of its own.
+    """
+    view, held = view_of(problem, groups, inside), capacity.held(problem)
+    at = next((i for i, (unit, _) in enumerate(groups) if unit in inside), 0)
+    found: Counts = {}
+    if view.is_even or capacity.fits({t.name: view.footprint(t, view.start) for t in held}):
+        ones = {t.name: 1 for t in held}
+        found = cheapest(view, capacity, ones, ones, set())
+    elif at == 0:
+        found = in_waves(view, groups, inside, capacity)
     else:
-        ways = []
-    if not any(ways):  # nothing stays for certain
-        ways = [{t.name: view_of(problem, groups, {}).visits(t, 2**30) for t in held}]
-    weight = {t.name: t.element_bytes * (1 + (t.name == problem.output)) for t in held}
-    return min(filter(None, ways), key=lambda way: sum(weight[t] * n for t, n in way.items()))
+        outside = tuple(loop for _, loops in groups[:at] for loop in loops)
+        pieces = Counter(piece_of(problem, region) for region in walk(problem, outside))
+        for piece, many in pieces.items():
+            for name, n in cached(piece, groups[at:], inside, capacity).items():
+                found[name] = found.get(name, 0) + n * many
+    return found or {t.name: points(problem, t) for t in held}  # nothing stays
+
+
+def points(problem: Problem, tensor: Tensor) -> int:
+    """Count a tensor's elements point by point."""
+    cuts = tuple(Cut(dim, 1, False, 0) for dim in problem.dims)
+    return View(problem, cuts).visits(tensor, len(cuts))
+
+
+def tiled(view: View, level: Level, capacity: Capacity, places: list[Place]) -> Counts:
+    """Count the elements of each tensor that a scratchpad brings in."""
+    held, copies = capacity.held(view.problem), 1 + level.double_buffered
+    depths = [{t.name: j for t in held} for j in range(view.start, len(view.cuts) + 1)]
+    if places:
+        depths = [{x.tensor: sum(c.loop < x.position for c in view.cuts) for x in places}]
+    for upto in depths:
+        sizes = {t.name: copies * view.footprint(t, upto[t.name]) for t in held}
+        if capacity.fits(sizes):
+            found = {}
+            for t in held:
+                _, stop, axis = view.run(t, upto[t.name])
+                slides = axis is not None and level.halo_reuse
+                found[t.name] = view.visits(t, stop, view.cuts[stop - 1].dim if slides else None)
+            return found
+    raise ScheduleError(f"level '{level.name}': tiles do not fit")
+
+
+def boundaries(problem: Problem, arch: Arch, asked: Counts, brought: list[Counts]) -> list[Moved]:
+    """Return the bytes of each tensor, read and written, across each level's outer boundary.
+
+    ``asked``: elements that the arithmetic asks for; ``brought``: what each level brings in.
+    """
+    once = View(problem, ()).visits(problem.output_tensor, 0)
+    moved: Moved = {}
+    found: list[Moved] = []
+    for level, counts in [(None, asked), *reversed([*zip(arch.caches, brought, strict=True)])]:
+        for t in problem.tensors:
+            if t.name in counts:
+                n, is_output = counts[t.name] * t.element_bytes, t.name == problem.output
+                writes = (
+                    moved[t.name][1] if level and readers.passes_writes(level) else n * is_output
+                )
+                moved[t.name] = (n - once * t.element_bytes * is_output, writes)
+        found = [dict(moved), *found]
+    return found[:-1]
 
 
 def value_of(problem: Problem, schedule: Schedule, arch: Arch, objective: str) -> Fraction:
     """Return the value of a schedule, exactly."""
     schedule.check(problem)
-    rate, lanes = rate_of(problem, arch)
-    lane, units = arch.compute.lane_unit, units_of(arch)
-    units |= {lane: lanes} if lane else {}
-    groups = groups_of(schedule, units)
-    once = View(problem, (), 0).visits(problem.output_tensor, 0)
-
-    def both(tensor: Tensor, count: int) -> tuple[int, int]:
-        """Turn elements brought in into bytes read and written: the first time reads nothing."""
-        is_output, size = tensor.name == problem.output, tensor.element_bytes
-        return (count - is_output * once) * size, is_output * count * size
-
-    moved: list[int] = []
-    inner: dict[str, tuple[int, int]] = {}
-    for level in reversed(arch.caches):
-        own = own_units(arch, level)
-        if not inner:  # what the units ask for, point by point
-            view = view_of(problem, groups, {u: n for u, n in units.items() if u not in own})
-            inner = {t.name: both(t, view.visits(t, len(view.cuts))) for t in problem.tensors}
+    units, brought = readers.units_of(arch), []
+    groups = readers.groups_of(schedule, units)
+    for level in arch.caches:
+        own, capacity = readers.own_units(arch, level), readers.capacity_of(problem, level)
+        inside = {unit: n for unit, n in units.items() if unit not in own}
+        view = view_of(problem, groups, inside)
         places = [place for place in schedule.places if place.level == level.name]
-        counts = brought_in(problem, level, groups, units, own, places)
-        found = {t.name: both(t, counts[t.name]) for t in problem.tensors if t.name in counts}
-        if level.write_policy == "through" and level.accumulate == "level":
-            found = {name: (reads, inner[name][1]) for name, (reads, _) in found.items()}
-        inner = inner | found
-        moved.insert(0, sum(reads + writes for reads, writes in inner.values()))
-    has_lanes = any(unit == lane for unit, _ in groups if unit)
-    seconds = count_steps(problem, groups, units) / (rate / lanes if has_lanes else rate)
-    return resources(problem, arch, objective, seconds, moved)
+        if level.kind == "cache":
+            brought.append(cached(problem, groups, inside, capacity))
+        else:
+            brought.append(tiled(view, level, capacity, places))
+    asked = {t.name: view.visits(t, len(view.cuts)) for t in problem.tensors}
+    level_bytes = [sum(map(sum, x.values())) for x in boundaries(problem, arch, asked, brought)]
+    seconds = count_steps(problem, groups, units) / readers.rate_of(problem, arch)
+    return resources(problem, arch, objective, seconds, level_bytes)
+
+
+def resources(
+    problem: Problem, arch: Arch, objective: str, steps: Fraction, level_bytes: list[int]
+) -> Fraction:
+    """Combine steps in seconds and the bytes of each level into the objective."""
+    rates = [level.bandwidth_bytes_per_s for level in arch.caches]
+    time = max([steps, *(n / Fraction(r) for r, n in zip(rates, level_bytes, strict=True) if r)])
+    if objective in ("time", "dram_bytes"):
+        return time if objective == "time" else Fraction(level_bytes[0])
+    given = [arch.compute.energy_pj_per_mac, *(level.energy_pj_per_byte for level in arch.levels)]
+    if None in given:
+        raise ArchError(f"'{arch.name}' does not give an energy for every level and the arithmetic")
+    mac, *each = [Fraction(energy or 0) for energy in given]
+    moved = [n * (a + b) for n, a, b in zip(level_bytes, each, each[1:], strict=False)]
+    return (problem.macs * mac + sum(moved)) * {"energy": Fraction(1), "edp": time}[objective]

@@ -1,16 +1,23 @@
-"""What a proof takes from a problem and a machine: capacities, units, exact rates."""
+"""Readers: problems, schedules, files of proofs, and what a machine says of a problem."""
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from loopsched.arch import Arch, Level
-from loopsched.errors import ArchError
+from loopsched.errors import ArchError, ProofError, ScheduleError
+from loopsched.files import read_text
+from loopsched.nest import Schedule
 from loopsched.problem import Problem, Tensor
+from loopsched.projections import parse_projection
 
 ROLES = ("input", "weight", "output")
 DATA_TYPES = {1: ("int8", "fp8"), 2: ("fp16", "bf16"), 4: ("fp32", "tf32"), 8: ("fp64",)}
+Loops = tuple[tuple[str, int], ...]  # dimension and step
+Groups = tuple[tuple[str | None, Loops], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,10 +34,9 @@ class Capacity:
             return False
         return sum(n for name, n in sizes.items() if name not in self.own) <= self.shared
 
-    def divided(self, n: int) -> Capacity:
-        """Return an n-th of it, rounded down."""
-        own = {name: most // n for name, most in self.own.items()}
-        return Capacity(self.shared // n, own, self.passing)
+    def held(self, problem: Problem) -> list[Tensor]:
+        """List the tensors that do not pass by."""
+        return [tensor for tensor in problem.tensors if tensor.name not in self.passing]
 
 
 def words_of(problem: Problem, tensor: Tensor) -> tuple[str, ...]:
@@ -72,8 +78,13 @@ def own_units(arch: Arch, level: Level) -> set[str]:
     return {unit for unit, count in arch.spatial_units if count <= most}
 
 
-def rate_of(problem: Problem, arch: Arch) -> tuple[Fraction, int]:
-    """Return multiply-accumulates per second of one compute unit, and its lanes."""
+def passes_writes(level: Level) -> bool:
+    """Whether a level writes what the level inside it writes."""
+    return level.write_policy == "through" and level.accumulate == "level"
+
+
+def rate_of(problem: Problem, arch: Arch) -> Fraction:
+    """Return multiply-accumulates per second of one compute unit."""
     read = [t.element_bytes for t in problem.tensors if t.name != problem.output]
     width = max(read or [tensor.element_bytes for tensor in problem.tensors])
     known = dict(arch.compute.macs_per_cycle_per_unit)
@@ -81,24 +92,31 @@ def rate_of(problem: Problem, arch: Arch) -> tuple[Fraction, int]:
     name = next((name for name in names if name in known), None)
     if name is None:
         raise ArchError(f"'{arch.name}' has no rate for elements of {width} bytes")
-    return Fraction(known[name]) * Fraction(arch.compute.clock_hz), max(1, int(known[name]))
+    return Fraction(known[name]) * Fraction(arch.compute.clock_hz)
 
 
-def resources(
-    problem: Problem, arch: Arch, objective: str, steps: Fraction, level_bytes: list[int]
-) -> Fraction:
-    """Combine steps in seconds and the bytes of each level into the objective."""
-    if objective == "dram_bytes":
-        return Fraction(level_bytes[0])
-    moved = list(zip(arch.caches, level_bytes, strict=True))
-    bandwidths = [(level.bandwidth_bytes_per_s, n) for level, n in moved]
-    time = max([steps, *(n / Fraction(each) for each, n in bandwidths if each)])
-    if objective == "time":
-        return time
-    per_byte = [level.energy_pj_per_byte for level in arch.levels]
-    if arch.compute.energy_pj_per_mac is None or None in per_byte:
-        raise ArchError(f"'{arch.name}' does not give an energy for every level and the arithmetic")
-    energy = problem.macs * Fraction(arch.compute.energy_pj_per_mac)
-    for outer, inner, n in zip(per_byte, per_byte[1:], level_bytes, strict=False):
-        energy += n * (Fraction(outer or 0) + Fraction(inner or 0))
-    return energy * time if objective == "edp" else energy
+def groups_of(schedule: Schedule, units: dict[str, int]) -> Groups:
+    """Join adjacent spatial loops of a unit into one list of items; loops with their steps."""
+    found: list[tuple[str | None, Loops]] = []
+    for loop, step in zip(schedule.loops, schedule.listed_steps, strict=True):
+        if loop.level and found and found[-1][0] == loop.level:
+            found[-1] = (loop.level, (*found[-1][1], (loop.dim, step)))
+        else:
+            found.append((loop.level, ((loop.dim, step),)))
+    runs = [unit for unit, _ in found if unit]
+    if runs != [unit for unit in units if unit in runs]:
+        raise ScheduleError(f"spatial loops run by {runs}; the machine has {list(units)}")
+    return tuple(found)
+
+
+def read_problem(data: dict[str, Any]) -> Problem:
+    """Read a problem from the plain form in which a proof states it."""
+    tensors = tuple(
+        Tensor(name, parse_projection(axes), size) for name, axes, size in data["tensors"]
+    )
+    return Problem(data["name"], tuple((d, n) for d, n in data["sizes"]), tensors, data["output"])
+
+
+def read_proofs(path: str | os.PathLike[str]) -> list[str]:
+    """Read the lines of a file of proofs."""
+    return read_text(path, "a file of proofs", error=ProofError).splitlines()
