@@ -10,9 +10,10 @@ from loopsched.arch import Arch, Level
 from loopsched.bounds.communication import communication_bound
 from loopsched.display import Shown
 from loopsched.footprint import points_elems, tensor_bytes
+from loopsched.models.asked import Asked
 from loopsched.models.buffer import EFFORT, Traffic, explicit_traffic, lru_traffic
 from loopsched.models.compute import compute_steps
-from loopsched.models.filters import Asked, asked_of_all, asked_through
+from loopsched.models.filters import asked_of_all, asked_through
 from loopsched.models.machine import (
     data_type_of,
     instances_inside,

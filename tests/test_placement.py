@@ -19,11 +19,10 @@ from loopsched.nest import Loop, Place, Schedule
 from loopsched.problem import Problem
 from loopsched.projections import affine
 from loopsched.scheduler import Constraints, placement
-from loopsched.scheduler.allowed import allows
+from loopsched.scheduler.allowed import allows, space_of
 from loopsched.scheduler.body import best_body
 from loopsched.scheduler.placement import best_placement, least_placed_bytes
 from loopsched.scheduler.result import OBJECTIVES, Objective
-from loopsched.scheduler.space import space_of
 from loopsched.score import Evaluation
 from tests import placement_oracle
 from tests.oracle_search import random_machine, random_problem

@@ -28,8 +28,8 @@ from loopsched.gpu.estimate import estimate_kernel, estimate_steps
 from loopsched.gpu.presets import preset
 from loopsched.notation import parse_schedule
 from loopsched.scheduler import search
+from loopsched.scheduler.allowed import space_of
 from loopsched.scheduler.enumerate import schedules
-from loopsched.scheduler.space import space_of
 from loopsched.score import evaluate
 from loopsched.study import points as study
 from loopsched.study.points import changed_machines, kernel_workload, parse_vary

@@ -15,7 +15,7 @@ from typing import Literal
 
 from loopsched.errors import ScheduleError, nearest
 from loopsched.footprint import tensor_bytes
-from loopsched.models.filters import ALWAYS, Asked
+from loopsched.models.asked import ALWAYS, Asked
 from loopsched.models.places import check_held
 from loopsched.models.reuse import (
     certain_visits,

@@ -28,8 +28,8 @@ import numpy as np
 
 from loopsched.footprint import footprint_elems, is_clipped, n_segments
 from loopsched.models import _replay_kernels as kernels
+from loopsched.models.asked import ALWAYS
 from loopsched.models.cells import MOST_ENTRIES, AxisCells, axis_cells
-from loopsched.models.filters import ALWAYS
 from loopsched.problem import Axis, Problem, Tensor
 
 if TYPE_CHECKING:

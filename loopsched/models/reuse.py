@@ -22,15 +22,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NamedTuple
 
 from loopsched.footprint import axis_count, is_clipped, reach, segment_lengths, tensor_bytes
+from loopsched.models.asked import WHOLE, Asked, Item
 from loopsched.models.traffic import Room
 from loopsched.models.view import Cut, View
 from loopsched.problem import Axis, Problem, Tensor
-
-if TYPE_CHECKING:
-    from loopsched.models.filters import Asked
 
 
 def fit_cut(view: View, room: Room, copies: int = 1) -> int | None:
@@ -138,25 +135,6 @@ def guaranteed_visits(
         if sum(steady) >= least:  # a smaller body has no fewer visits
             break
     return best or {}
-
-
-class Item(NamedTuple):
-    """What a body is inside of: the levels further in start cold where it begins.
-
-    Parameters
-    ----------
-    start : int
-        Loop position.
-    late_bytes : int
-        Sums of earlier bodies that are written back where it ends.
-    """
-
-    start: int
-    late_bytes: int
-
-
-WHOLE = Item(0, 0)
-"""The whole nest."""
 
 
 def _guaranteed_at(view: View, room: Room, tensor: Tensor, upto: int, item: Item) -> int:

@@ -7,7 +7,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from loopsched.errors import ConstraintError, nearest
+from loopsched.scheduler.allowed import space_of
 from loopsched.scheduler.constraints import Constraints
+from loopsched.scheduler.counting import n_schedules
 from loopsched.scheduler.effort import Budget, Effort, Report, Watch
 from loopsched.scheduler.result import (
     OBJECTIVES,
@@ -17,8 +19,9 @@ from loopsched.scheduler.result import (
     Result,
     Scored,
     Value,
+    prove_with,
 )
-from loopsched.scheduler.space import Space, space_of
+from loopsched.scheduler.space import Space
 
 if TYPE_CHECKING:
     from loopsched.arch import Arch
@@ -109,6 +112,10 @@ def search(
     watch = Watch(allowed.of_exact() if is_exact else allowed, report)
 
     def one(space: Space, watch: Watch, rival: float = float("inf")) -> Result:
+        if is_exact and not space.constraints.is_free:
+            from loopsched.scheduler.constrained import constrained_search
+
+            return constrained_search(space, objective=objective, value=value, top=top, watch=watch)
         if is_exact:
             from loopsched.scheduler.exact import exact_search
 
@@ -251,7 +258,7 @@ def space_size(problem: Problem, arch: Arch, constraints: Constraints | None = N
     """
     from loopsched.scheduler.choices import choices
 
-    return sum(choice.space.size() for choice in choices(problem, arch, constraints))
+    return sum(n_schedules(choice.space) for choice in choices(problem, arch, constraints))
 
 
 def _check(objective: str, strategy: str, value: str, top: int) -> None:
@@ -269,6 +276,14 @@ def _check(objective: str, strategy: str, value: str, top: int) -> None:
     if faults:
         raise ConstraintError.joined("search", faults)
 
+
+def _proof(result: Result) -> str:
+    from loopsched.scheduler.proof import proof_of
+
+    return proof_of(result)
+
+
+prove_with(_proof)
 
 __all__ = [
     "OBJECTIVES",

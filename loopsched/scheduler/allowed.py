@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
+from loopsched.arch import Arch
 from loopsched.arguments import show
 from loopsched.errors import ConstraintError, EmptySpaceError, ScheduleError, nearest
 from loopsched.nest import Loop, Schedule
@@ -14,12 +15,11 @@ from loopsched.problem import Problem
 from loopsched.scheduler.blocks import Block, compose
 from loopsched.scheduler.constraints import TILES, UNBOUNDED, Constraints, bound_text
 from loopsched.scheduler.precedence import find_cycle, inside_of
+from loopsched.scheduler.space import Space, plain_space
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from loopsched.scheduler.space import Space
 
     Ints = NDArray[np.int64]
 
@@ -364,6 +364,33 @@ def _held_by_prefix(
 # Checks -------------------------------------------------------------------------
 
 
+def space_of(problem: Problem, arch: Arch, constraints: Constraints | None = None) -> Space:
+    """Build the space of schedules.
+
+    There is one temporal block for each level but the memory, outermost first,
+    and a spatial block for each unit before the first level of which its
+    instances have their own.  Instances share the dimensions that index the
+    output; where the level around them is a scratchpad, in which their partial
+    sums meet, any dimension.
+
+    Raises
+    ------
+    ConstraintError
+        If a constraint names what does not exist.
+
+    Examples
+    --------
+    >>> from loopsched import gemm, load_arch
+    >>> space = space_of(gemm(m=4, n=4, k=4), load_arch("titan_v"))
+    >>> [slot.name for slot in space.slots], space.spatial
+    (['L2', 'SM', 'L1'], ('M', 'N'))
+    """
+    space = plain_space(problem, arch, constraints or Constraints())
+    if not space.constraints.is_free:
+        check(space)
+    return space
+
+
 def check(space: Space) -> None:
     """Raise ConstraintError, with all faults, if the constraints cannot be meant.
 
@@ -454,8 +481,6 @@ def check_not_empty(space: Space) -> None:
 
 
 def _under(space: Space, constraints: Constraints) -> Space:
-    from loopsched.scheduler.space import space_of
-
     return space_of(space.problem, space.arch, constraints)
 
 

@@ -10,22 +10,20 @@ inside want.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import permutations, product
 from math import prod
-from typing import TYPE_CHECKING
 
+from loopsched.arch import Level
 from loopsched.nest import Schedule
 from loopsched.problem import Problem
 from loopsched.scheduler.allowed import Choice
 from loopsched.scheduler.blocks import Block, compose
+from loopsched.scheduler.body import Body
 from loopsched.scheduler.space import BlockSlot, Space
-from loopsched.scheduler.tables import multiples, tables_for
-
-if TYPE_CHECKING:
-    from loopsched.scheduler.exact import Searcher
+from loopsched.scheduler.tables import Tables, multiples, tables_for
 
 MAX_SPREADS = 18
 MAX_THRIFTY = 8
@@ -33,6 +31,7 @@ MAX_DIMS = 3
 MAX_FILLS = 160
 
 Spread = tuple[dict[str, int], ...]
+Bodies = Callable[[Level, Tables], Body | None]
 
 
 @dataclass(frozen=True)
@@ -43,20 +42,23 @@ class Start:
     choice: Choice
 
 
-def array_starts(searcher: Searcher, units: Sequence[tuple[BlockSlot, int]]) -> Iterator[Start]:
+def array_starts(
+    space: Space, units: Sequence[tuple[BlockSlot, int]], best_body: Bodies
+) -> Iterator[Start]:
     """Build schedules for the spreads that promise most, best first.
 
     Parameters
     ----------
-    searcher : Searcher
+    space : Space
     units : sequence of (slot, count)
         The spatial blocks, outermost first, and instances in one of the next outer unit.
+    best_body : callable
+        Finds the best body of a level among given extents; None if none fits.
     """
-    space = searcher.space
     n_levels = len(space.slots) - len(units)
     for is_cut in sorted(product((False, True), repeat=n_levels), key=sum):
         for spread in spreads(space.problem, units):
-            yield _build(searcher, spread, is_cut)
+            yield _build(space, spread, is_cut, best_body)
 
 
 def spreads(problem: Problem, units: Sequence[tuple[BlockSlot, int]]) -> tuple[Spread, ...]:
@@ -123,9 +125,9 @@ def _fills(sizes: tuple[tuple[str, int], ...], count: int) -> tuple[dict[str, in
     return tuple(dict(fill) for fill in found)
 
 
-def _build(searcher: Searcher, spread: Spread, is_cut: Sequence[bool]) -> Start:
+def _build(space: Space, spread: Spread, is_cut: Sequence[bool], best_body: Bodies) -> Start:
     """Put a spread and the bodies of levels together, from the memory inward."""
-    problem, space = searcher.problem, searcher.space
+    problem = space.problem
     now = problem.size
     blocks: list[Block] = []
     chains: list[dict[str, int]] = []
@@ -136,7 +138,8 @@ def _build(searcher: Searcher, spread: Spread, is_cut: Sequence[bool]) -> Start:
             inside = {dim: -(-now[dim] // n) for dim, n in fill.items()}
             block = Block(tuple(fill), tuple(inside.items()), slot.unit)
         else:
-            block = _level_block(searcher, slot, chains, waiting, now) if cuts.pop(0) else _NONE
+            best = partial(best_body, space.arch.level(slot.name))
+            block = _level_block(problem, best, chains, waiting, now) if cuts.pop(0) else _NONE
         now.update(block.extents)
         blocks.append(block)
         chains.append(dict(now))
@@ -147,13 +150,12 @@ _NONE = Block((), ())
 
 
 def _level_block(
-    searcher: Searcher,
-    slot: BlockSlot,
+    problem: Problem,
+    best: Callable[[Tables], Body | None],
     chains: Sequence[Mapping[str, int]],
     inside: Sequence[Mapping[str, int]],
     now: Mapping[str, int],
 ) -> Block:
-    problem = searcher.problem
     wanted = {dim: prod(fill.get(dim, 1) for fill in inside) for dim in now}
     candidates = tuple(
         multiples(now[dim], wanted[dim]) if wanted[dim] < now[dim] else (now[dim],)
@@ -161,7 +163,7 @@ def _level_block(
     )
     outer = tuple(tuple(one[dim] for one in chains) for dim in problem.dims)
     tables = tables_for(problem, outer if chains else None, candidates)
-    body = searcher.best_inside(searcher.arch.level(slot.name), tables)
+    body = best(tables)
     if body is None:
         return _NONE
     cut = {dim: extent for dim, extent in body.extents if extent < now[dim]}

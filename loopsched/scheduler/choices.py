@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING
 from loopsched.errors import ConstraintError, EmptySpaceError
 from loopsched.models.places import optional_tensors, resolved
 from loopsched.nest import PASSES, Place, Schedule
+from loopsched.scheduler.allowed import space_of
 from loopsched.scheduler.effort import Watch
 from loopsched.scheduler.result import Certificate, Objective, Result, Scored, Value, rank
-from loopsched.scheduler.space import Space, space_of
+from loopsched.scheduler.space import Space
 
 if TYPE_CHECKING:
     from loopsched.arch import Arch

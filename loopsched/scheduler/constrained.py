@@ -30,16 +30,16 @@ from loopsched.scheduler.allowed import (
     tile_extents,
 )
 from loopsched.scheduler.body import Body, ClassRows, best_body, class_rows
-from loopsched.scheduler.counting import every_choice
+from loopsched.scheduler.climbing import climb_from
+from loopsched.scheduler.counting import every_choice, n_schedules
 from loopsched.scheduler.effort import Budget, Watch
-from loopsched.scheduler.exact import Searcher, distinct_orders
+from loopsched.scheduler.exact import Searcher, distinct_orders, free_bound
 from loopsched.scheduler.item_bounds import least_item_s
 from loopsched.scheduler.least import least_tables
 from loopsched.scheduler.orders import OrderClass, Relevance, relevance
 from loopsched.scheduler.precedence import allowed_classes
-from loopsched.scheduler.ranking import Ranking, free_bound
+from loopsched.scheduler.ranking import Ranking
 from loopsched.scheduler.result import Objective, Result, Value
-from loopsched.scheduler.sampling import climb_from
 from loopsched.scheduler.space import Space
 from loopsched.scheduler.tables import Tables, is_exhaustive, tables_for
 
@@ -103,7 +103,7 @@ def constrained_search(
     builders = [Builder(allowed(part), found) for part in parts(space)]
     is_complete, floor = False, 0.0
     with watch.stopping():
-        if space.size() <= MAX_SCORED:
+        if n_schedules(space) <= MAX_SCORED:
             for limits in (builder.limits for builder in builders):
                 for choice in every_choice(limits):
                     found.add(limits.schedule(choice))

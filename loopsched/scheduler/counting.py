@@ -14,18 +14,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
-from math import comb, prod
+from math import comb, factorial, prod
 from typing import TYPE_CHECKING
 
 from loopsched.errors import ConstraintError
-from loopsched.scheduler.allowed import Allowed, Choice, allowed
+from loopsched.scheduler.allowed import Allowed, Choice, allowed, parts
 from loopsched.scheduler.precedence import Inside, allowed_orders, n_orders
+from loopsched.scheduler.space import Space
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-
-    from loopsched.scheduler.space import Space
 
     Numbers = NDArray[np.int64] | NDArray[np.object_]
 
@@ -395,3 +394,62 @@ def every_choice(limits: Allowed) -> Iterator[Choice]:
         ]
         for chosen in product(*orders):
             yield Choice(tuple(chains), tuple(chosen))
+
+
+def n_schedules(space: Space) -> int:
+    """Count the schedules of a space: every choice of extents and orders, once."""
+    if space.choices:
+        return sum(map(n_schedules, space.choices))
+    if not space.constraints.is_free:
+        return sum(counter(part).size for part in parts(space))
+    sizes = tuple(
+        (size, tuple(dim in slot.dims for slot in space.slots))
+        for dim, size in space.problem.sizes
+        if size > 1
+    )
+    return _count(tuple(sorted(sizes)), len(space.slots))
+
+
+@lru_cache(maxsize=4096)
+def _count(sizes: tuple[tuple[int, tuple[bool, ...]], ...], n_slots: int) -> int:
+    """Count schedules by how many loops each block has.
+
+    A dimension of size D is cut in some blocks, to extents that shrink
+    strictly; what is left is 1, or more and then looped over inside.  The
+    numbers of loops a block are the exponents of a polynomial, packed into one
+    integer; a block of k loops has k! orders.
+    """
+    places = n_slots + 1
+    base = len(sizes) + 1
+    most = 1
+    for size, may in sizes:
+        free = sum(may)
+        most *= sum(comb(free, k) * comb(size - 1, k) for k in range(free + 1))
+    bits = 64 * (most.bit_length() // 64 + 1)
+    packed = 1
+    for size, may in sizes:
+        grown = 0
+        for chosen in range(2**n_slots):
+            cuts = [b for b in range(n_slots) if chosen >> b & 1]
+            if not all(may[b] for b in cuts):
+                continue
+            shift = sum(base**b for b in cuts)
+            to_one = comb(size - 2, len(cuts) - 1) if cuts else 0
+            to_more = comb(size - 2, len(cuts))
+            if to_one:
+                grown += (packed * to_one) << (bits * shift)
+            if to_more:
+                grown += (packed * to_more) << (bits * (shift + base**n_slots))
+        packed = grown
+    width = bits // 8
+    raw = packed.to_bytes(width * base**places, "little")
+    total = 0
+    for at in range(base**places):
+        many = int.from_bytes(raw[at * width : (at + 1) * width], "little")
+        if many:
+            orders, rest = 1, at
+            for _ in range(places):
+                orders *= factorial(rest % base)
+                rest //= base
+            total += many * orders
+    return total

@@ -18,7 +18,7 @@ from typing import TypedDict
 
 from loopsched.arch import Level
 from loopsched.bounds.communication import communication_bound
-from loopsched.errors import EmptySpaceError, ScheduleError
+from loopsched.errors import ConstraintError, EmptySpaceError, LoopschedError, ScheduleError
 from loopsched.footprint import points_elems, tensor_bytes
 from loopsched.models.buffer import QUICK, promised_visits
 from loopsched.models.compute import compute_steps
@@ -34,10 +34,12 @@ from loopsched.models.traffic import Room
 from loopsched.models.view import at_once, view_of
 from loopsched.nest import Schedule
 from loopsched.problem import Problem
-from loopsched.scheduler.allowed import allowed
+from loopsched.scheduler.allowed import allowed, allows, free_space
 from loopsched.scheduler.arrays import Start, array_starts
 from loopsched.scheduler.blocks import Block, compose
 from loopsched.scheduler.body import NO_INCUMBENT, Body, best_body
+from loopsched.scheduler.climbing import climb, climb_from
+from loopsched.scheduler.counting import n_schedules
 from loopsched.scheduler.effort import COUNTING, SCORING, Budget, Watch
 from loopsched.scheduler.enumerate import schedules
 from loopsched.scheduler.items import Items, Pace, best_items, refined_items
@@ -53,7 +55,6 @@ from loopsched.scheduler.result import (
     objective_value,
     rank,
 )
-from loopsched.scheduler.sampling import climb, climb_from
 from loopsched.scheduler.space import Space
 from loopsched.scheduler.starts import Rough, starts, wave_blocks
 from loopsched.scheduler.tables import Tables, is_exhaustive, multiples, tables_for, trip_classes
@@ -274,8 +275,6 @@ class Searcher:
 
     def look_around(self, space: Space, top: int) -> None:
         """Score what is one step away from the best ones, until enough are known."""
-        from loopsched.scheduler.allowed import allows
-
         done: set[Schedule] = set()
         while True:
             near = [schedule for schedule, _ in self.distinct()[:top]]
@@ -508,7 +507,7 @@ class Searcher:
     def _spread_units(self, floor: float) -> float:
         """Build spreads over nested units, then climb from the best, and from others."""
         starts: list[tuple[float, Start]] = []
-        for start in islice(array_starts(self, self.units), MAX_SPREADS):
+        for start in islice(array_starts(self.space, self.units, self.best_inside), MAX_SPREADS):
             self._score(start.schedule)
             starts.append((self._worth(start.schedule), start))
             if self.best <= floor:
@@ -697,7 +696,7 @@ class Searcher:
         """Score what textbooks would do, so that nothing simple is better."""
         if self.best <= self.floor or self.unit is None or self.has_started:
             return
-        if self.space.size() <= MAX_LISTED:  # all of it will be scored
+        if n_schedules(self.space) <= MAX_LISTED:  # all of it will be scored
             return
         self.has_started = True
         for cut in starts(self.problem, self.spatial, self._rough(), MAX_STARTS):
@@ -740,8 +739,6 @@ class Searcher:
 
     def _polish(self) -> None:
         """Move to better schedules one step away, while there are any."""
-        from loopsched.scheduler.allowed import allows
-
         here, left = None, MAX_POLISHED
         while self.found and left > 0 and self.best > self.floor:
             best = self.ranked()[0][0]
@@ -1037,17 +1034,13 @@ def exact_search(
     watch: Watch | None = None,
     rival: float = float("inf"),
 ) -> Result:
-    """Search exactly; see `loopsched.search`, and `Searcher` for ``rival``."""
+    """Search a space without constraints exactly; `Searcher` says what ``rival`` is."""
     watch = watch or Watch(Budget().of_exact())
-    if not space.constraints.is_free:
-        from loopsched.scheduler.constrained import constrained_search
-
-        return constrained_search(space, objective=objective, value=value, top=top, watch=watch)
     searcher = Searcher(space, objective, value, watch, rival=rival)
     proven = listed = False
     with watch.stopping():
         _, proven = searcher.run()
-        if not proven and searcher.floor < rival and space.size() <= MAX_LISTED:
+        if not proven and searcher.floor < rival and n_schedules(space) <= MAX_LISTED:
             listed = searcher.run_all(space, searcher.floor)
     if not searcher.found:  # ended before anything was scored
         searcher.plain()
@@ -1067,3 +1060,23 @@ def exact_search(
         ),
         tuple(Scored(s, e) for s, e in behind[: top - 1]),
     )  # fmt: skip
+
+
+def free_bound(space: Space, objective: Objective, value: Value, watch: Watch) -> float:
+    """Find a bound for a constrained space: the exact one of the free space.
+
+    0 where the exact search has none.  It uses what is left of the watch's budget.
+    """
+    inner = watch.rest()
+    try:
+        found = exact_search(
+            free_space(space), objective=objective, value=value, top=1, watch=inner
+        )
+    except ConstraintError:
+        raise
+    except LoopschedError:
+        return 0.0
+    if inner.why == "interrupt":
+        raise KeyboardInterrupt
+    watch.spend(inner.spent)
+    return found.certificate.lower_bound

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
-from loopsched.errors import ConstraintError, EmptySpaceError, ScheduleError
+from loopsched.errors import EmptySpaceError, ScheduleError
 from loopsched.models.buffer import QUICK
 from loopsched.nest import Schedule
+from loopsched.scheduler.counting import n_schedules
 from loopsched.scheduler.effort import SCORING, Watch
 from loopsched.scheduler.least import cuts_evenly
 from loopsched.scheduler.result import (
@@ -132,7 +133,7 @@ def is_whole(space: Space) -> bool:
     placed = any(level.kind == "scratchpad" for level in space.arch.caches)
     if space.spatial or placed or not cuts_evenly(space.problem):
         return False
-    return space.constraints.is_free or (space.size() == 1 and _is_full(space))
+    return space.constraints.is_free or (n_schedules(space) == 1 and _is_full(space))
 
 
 def _is_full(space: Space) -> bool:
@@ -142,27 +143,3 @@ def _is_full(space: Space) -> bool:
     last = {dim.casefold(): int(extent) for dim, _, extent in pairs}
     sizes = ((dim.casefold(), size) for dim, size in space.problem.sizes)
     return all(last.get(dim, 3) < 3 for dim, size in sizes if size > 1)
-
-
-def free_bound(space: Space, objective: Objective, value: Value, watch: Watch) -> float:
-    """Find a bound for a constrained space: the exact one of the free space.
-
-    0 where the exact search has none.  It uses what is left of the watch's budget.
-    """
-    from loopsched.errors import LoopschedError
-    from loopsched.scheduler.allowed import free_space
-    from loopsched.scheduler.exact import exact_search
-
-    inner = watch.rest()
-    try:
-        found = exact_search(
-            free_space(space), objective=objective, value=value, top=1, watch=inner
-        )
-    except ConstraintError:
-        raise
-    except LoopschedError:
-        return 0.0
-    if inner.why == "interrupt":
-        raise KeyboardInterrupt
-    watch.spend(inner.spent)
-    return found.certificate.lower_bound

@@ -9,9 +9,9 @@ from loopsched.arch import Arch
 from loopsched.errors import EmptySpaceError
 from loopsched.nest import Schedule
 from loopsched.problem import Problem
+from loopsched.scheduler.allowed import space_of
 from loopsched.scheduler.exact import exact_search
 from loopsched.scheduler.result import Objective
-from loopsched.scheduler.space import space_of
 from loopsched.score import Evaluation
 
 _BOTH: tuple[Objective, ...] = ("time", "dram_bytes")

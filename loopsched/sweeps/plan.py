@@ -114,7 +114,7 @@ def plan_of(spec: Spec, version: str, command: str = "") -> Plan:
 
 
 def _check_constraints(spec: Spec, machines: Sequence[Arch], problems: Sequence[Problem]) -> None:
-    from loopsched.scheduler.space import space_of
+    from loopsched.scheduler.allowed import space_of
 
     constraints = spec.options["constraints"]
     faults: dict[str, None] = {}
