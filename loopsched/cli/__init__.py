@@ -136,10 +136,11 @@ def run(arguments: Sequence[str]) -> int:
         streams.discard()
         return EXIT_PIPE
     except OSError as error:
-        if error.filename is None:
+        where = "" if error.filename is None else f"{named(error.filename)}: "
+        if error.errno in streams.UNWRITABLE and not where:
+            where = "standard output: "
             streams.discard()
-        where = "standard output" if error.filename is None else named(error.filename)
-        return _complain(f"{where}: {error.strerror or error}", EXIT_INPUT)
+        return _complain(f"{where}{error.strerror or error}", EXIT_INPUT)
     return 0
 
 

@@ -81,7 +81,7 @@ def _said(target: Path, n_layers: int) -> str:
 
 def _find_curves(found: dict[int, Curve], problems: dict[int, Problem], n_jobs: int) -> None:
     from loopsched.curves import _front_kernels
-    from loopsched.scheduler.parallel import each_in_order
+    from loopsched.pool import each_in_order
 
     output.announce_compilation(_front_kernels.grow_front, "the search of curves")
     with output.Progress(len(problems)) as progress:
@@ -112,7 +112,7 @@ def _find_reasons(
     n_jobs: int,
 ) -> None:
     from loopsched.page.rows import rows_by_layer
-    from loopsched.scheduler.parallel import each_in_order
+    from loopsched.pool import each_in_order
 
     layers = rows_by_layer(rows, len(arch.caches))
     pairs = [(number, row) for number, found in layers.items() for row in found[1:]]

@@ -61,7 +61,7 @@ def pareto(
     capacity the fastest schedule and the one that moves least are searched.
     """
     from loopsched.arch_file import load_arch
-    from loopsched.scheduler.parallel import each_in_order
+    from loopsched.pool import each_in_order
 
     chosen = select(workload, layers, element_bytes)
     machine = load_arch(arch)

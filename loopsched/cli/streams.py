@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
 
 from loopsched.files import ESCAPED
+
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG, errno.EBADF)
+"""Errors of a stream that can be written to no more."""
 
 
 def prepare() -> None:

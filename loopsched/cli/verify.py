@@ -36,7 +36,7 @@ def verify(file: str, arch: str | None, jobs: int) -> None:
     A proof is refused unless its boxes cover all schedules, each box holds, and the
     best schedule has the value that is claimed.
     """
-    from loopsched.scheduler.parallel import each_in_order
+    from loopsched.pool import each_in_order
 
     lines = read_proofs(file)
     machine = None

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from loopsched.arguments import show
 from loopsched.curves.curve import Curve
 from loopsched.curves.front import traffic_curve
 from loopsched.curves.staircase import NestBound, Staircase, Stairs
 from loopsched.errors import WorkloadError
 from loopsched.models.buffer import check_policy
+from loopsched.pool import check_jobs, each_in_order
 
 if TYPE_CHECKING:
     from loopsched.arch import Arch
@@ -154,10 +154,7 @@ def workload_curves(
     >>> all(curve.dram_bytes[-1] == curve.compulsory_bytes for curve in curves)
     True
     """
-    from loopsched.scheduler.parallel import each_in_order
-
-    if not isinstance(jobs, int) or jobs < 1:
-        raise WorkloadError(f"jobs is {show(jobs)}; a whole number >= 1 is needed")
+    check_jobs(jobs, WorkloadError)
     check_policy(policy)
     yield from each_in_order(_curve, [(p, policy) for p in workload.problems], jobs)
 

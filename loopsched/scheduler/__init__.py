@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from loopsched.errors import ConstraintError, nearest
+from loopsched.pool import check_jobs, each_in_order
 from loopsched.scheduler.allowed import space_of
 from loopsched.scheduler.constraints import Constraints
 from loopsched.scheduler.counting import n_schedules
@@ -205,12 +206,9 @@ def search_workload(
         After an interrupt, but first the best so far of the problems in hand are
         yielded.
     """
-    from loopsched.scheduler.parallel import in_order
-
     _check(objective, strategy, value, top)
     Budget(budget, time_limit_s, gap)  # checked before the first result
-    if jobs < 1:
-        raise ConstraintError(f"jobs is {jobs}; at least 1 is needed")
+    check_jobs(jobs)
     if constraints is not None:  # all that is wrong with them, before the first result
         _check_constraints(workload, arch, constraints)
     options = {
@@ -227,13 +225,18 @@ def search_workload(
         "report": report if jobs == 1 or len(workload.problems) == 1 else None,
     }
     is_interrupted = False
-    for result in in_order(workload.problems, arch, options, jobs):
+    work = [(problem, arch, options) for problem in workload.problems]
+    for result in each_in_order(_search_one, work, jobs):
         yield result
         is_interrupted |= result.certificate.effort.stopped == "interrupt"
         if is_interrupted and jobs == 1:
             break
     if is_interrupted:
         raise KeyboardInterrupt
+
+
+def _search_one(problem: Problem, arch: Arch, options: Mapping[str, Any]) -> Result:
+    return search(problem, arch, **options)
 
 
 def _check_constraints(workload: Workload, arch: Arch, constraints: Constraints) -> None:

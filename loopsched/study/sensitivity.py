@@ -11,6 +11,7 @@ from typing import Literal, get_args
 from loopsched.arch import Arch
 from loopsched.display import Shown
 from loopsched.errors import ConstraintError, nearest
+from loopsched.pool import check_jobs
 from loopsched.scheduler.constraints import Constraints
 from loopsched.study.points import (
     Changed,
@@ -293,8 +294,7 @@ def sensitivity_points(
     """
     if quantity not in QUANTITIES:
         raise ConstraintError(f"quantity '{quantity}'; {nearest(str(quantity), QUANTITIES)}")
-    if not isinstance(jobs, int) or jobs < 1:
-        raise ConstraintError(f"jobs is {jobs!r}; at least 1 is needed")
+    check_jobs(jobs)
     if quantity == "estimate" or kernels is not None:
         _ = arch.kernel_limits
     machines = changed_machines(arch, vary)

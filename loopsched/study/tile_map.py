@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from loopsched.errors import ConstraintError, InputError, ScheduleError, nearest
 from loopsched.nest import Loop, Schedule
-from loopsched.scheduler.parallel import each_in_order
+from loopsched.pool import each_in_order
 from loopsched.score import Evaluation, evaluate
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from loopsched.arguments import near, show
 from loopsched.arrow_rows import need_arrow
 from loopsched.errors import LoopschedError, SweepError
+from loopsched.pool import check_jobs
 from loopsched.results import Row
 from loopsched.sweeps.batches import Batches
 from loopsched.sweeps.files import arrow_table, write_results
@@ -171,8 +172,7 @@ def sweep(
     titan_v[DRAM.bandwidth*1] 2.0
     titan_v[DRAM.bandwidth*0.5] 4.0
     """
-    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
-        raise SweepError(f"jobs is {show(jobs)}; a whole number >= 1 is needed")
+    check_jobs(jobs, SweepError)
     if results not in RESULTS:
         raise SweepError(f"results is {show(results)}; {near(results, RESULTS)}")
     if results == "parquet":

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import os
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
-if TYPE_CHECKING:
-    from loopsched.arch import Arch
-    from loopsched.problem import Problem
-    from loopsched.scheduler.result import Result
+from loopsched.arguments import show
+from loopsched.errors import ConstraintError, InputError, LoopschedError
 
 T = TypeVar("T")
 
 
-def in_order(
-    problems: Sequence[Problem], arch: Arch, options: Mapping[str, Any], jobs: int
-) -> Iterator[Result]:
-    """Search problems on ``jobs`` processes; yield results in their order."""
-    yield from each_in_order(
-        _search_one, [(problem, arch, dict(options)) for problem in problems], jobs
-    )
+def check_jobs(jobs: object, error: type[InputError] = ConstraintError) -> None:
+    """Refuse what is no number of processes.
+
+    Examples
+    --------
+    >>> check_jobs(1.5)
+    Traceback (most recent call last):
+        ...
+    loopsched.errors.ConstraintError: jobs is 1.5; a whole number >= 1 is needed
+    """
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
+        raise error(f"jobs is {show(jobs)}; a whole number >= 1 is needed")
 
 
 def each_in_order(
@@ -31,11 +36,19 @@ def each_in_order(
     Closing the iterator cancels what has not begun. An interrupt does, too; what calls that
     heard it return is yielded first.
 
+    Raises
+    ------
+    ConstraintError
+        If ``jobs`` is no whole number above 0.
+    LoopschedError
+        If a process cannot be started, or dies.
+
     Examples
     --------
     >>> list(each_in_order(divmod, [(7, 2), (9, 4)], 1))
     [(3, 1), (2, 1)]
     """
+    check_jobs(jobs)
     if jobs == 1 or len(arguments) < 2:
         for each in arguments:
             yield function(*each)
@@ -46,8 +59,11 @@ def each_in_order(
 
     context = multiprocessing.get_context("spawn")
     many = min(jobs, len(arguments))
-    with ProcessPoolExecutor(many, mp_context=context, initializer=_listen) as pool:
-        waiting = [pool.submit(_call, function, each) for each in arguments]
+    with ProcessPoolExecutor(many, mp_context=context, initializer=begin_process) as pool:
+        try:
+            waiting = [pool.submit(_call, function, each) for each in arguments]
+        except OSError as error:
+            raise LoopschedError(f"{many} processes cannot be started: {error.strerror}") from None
         is_interrupted = False
         try:
             while waiting:
@@ -58,7 +74,10 @@ def each_in_order(
                     is_interrupted = True
                 except BrokenProcessPool:
                     if not is_interrupted:
-                        raise
+                        raise LoopschedError(
+                            "a process died: killed, or out of memory (fewer jobs take less); a "
+                            "script that uses several needs: if __name__ == '__main__':"
+                        ) from None
                     break
                 else:
                     del waiting[0]
@@ -77,8 +96,26 @@ class _Interrupts:
     has_come = False
 
 
-def _listen() -> None:
+def begin_process() -> None:
+    """Begin a process of a pool: it hears interrupts, and ends when its parent is gone."""
     signal.signal(signal.SIGINT, _heard)
+    end_with_parent()
+
+
+def end_with_parent() -> None:
+    """End this process as soon as the one that started it is gone, however that ended."""
+    from multiprocessing import parent_process
+    from multiprocessing.connection import wait
+
+    parent = parent_process()
+    if parent is None:
+        return
+
+    def watch() -> None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
 
 
 def _heard(*_: object) -> None:
@@ -96,9 +133,3 @@ def _call(function: Callable[..., T], arguments: tuple[Any, ...]) -> T:
         return function(*arguments)
     finally:
         _Interrupts.is_busy = False
-
-
-def _search_one(problem: Problem, arch: Arch, options: Mapping[str, Any]) -> Result:
-    from loopsched.scheduler import search
-
-    return search(problem, arch, **options)
