@@ -293,6 +293,12 @@ def test_late_writes_of_a_cache_inside_count() -> None:
     _keeps(gemm(m=1, n=8, k=1), "N:8@SM N:3", waiting)
 
 
+def test_what_starts_cold_asks_again() -> None:
+    """L1 asks for A once an item, not at each step: 68 was promised, and is 72."""
+    through = level("L1", "cache", 28, instances=2, unit="SM", write_policy="through")
+    _keeps(gemm(m=1, n=8, k=1), "N:8@SM N:3", machine(level("L2", "cache", 41), through, units=2))
+
+
 def test_units_side_by_side_each_ask_for_a_passing_tensor() -> None:
     """Two units use one element of A at a time: the simulation counts two accesses."""
     held = machine(level("L1", "cache", 14, holds=("C",)), units=2)

@@ -344,7 +344,8 @@ class Searcher:
         """Bound what any schedule moves into a level; None if not below ``below``."""
         tables = tables or least_tables(self.problem)
         if _passes_writes(level):  # it reads at its visits, and writes at least once
-            tables = replace(tables, weight=tables.element_bytes, constant=0)
+            weight = tables.weight.clip(max=tables.element_bytes)
+            tables = replace(tables, weight=weight, constant=0)
         found = best_body(
             self.problem, room or room_of(self.problem, level), tables=tables, below=below,
             # Items end a run of loops early, and a shorter run has a smaller reuse window.
@@ -417,11 +418,16 @@ class Searcher:
             room = room_of(self.problem, inner)
             if inner.kind == "cache" and not self._fits_at_once(inner):
                 continue
-            for name in sorted(names - room.passing):  # each may be placed at a loop of its own
-                found = self.least_body(inner, room=room.only(frozenset((name,)), self.problem))
+            groups = [frozenset((name,)) for name in sorted(names - room.passing)]
+            if inner.kind == "cache" and groups:  # not each at a loop of its own
+                groups = [names - room.passing]
+            for group in groups:
+                alone = room if inner.kind == "cache" else room.only(group, self.problem)
+                tables = least_tables(self.problem).only(group)
+                found = self.least_body(inner, tables, room=alone)
                 if found is not None and found.is_least and is_exhaustive(self.problem):
                     total += found.bytes
-                    names -= {name}
+                    names -= group
         for name in sorted(names):  # a unit asks for every operand of every point
             tensor = self.problem.tensor(name)
             asked = points_elems(self.problem, tensor) * tensor.element_bytes

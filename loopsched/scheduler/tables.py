@@ -114,6 +114,12 @@ class Tables:
     element_bytes: Ints
     constant: int
 
+    def only(self, names: frozenset[str]) -> Tables:
+        """Count the bytes of some tensors alone."""
+        counted = [tensor.name in names for tensor in self.problem.tensors]
+        constant = self.constant if self.problem.output in names else 0
+        return replace(self, weight=self.weight * counted, constant=constant)
+
     def with_whole_sweeps(self) -> Tables:
         """Let a window that slides keep all that its sweep has touched, not the last tile alone.
 
