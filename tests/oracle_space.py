@@ -210,6 +210,8 @@ def obeys(
     begin = constraints.prefix.split()
     if [str(loop) for loop in nest[: len(begin)]] != begin:
         return False
+    if 1 in Schedule(nest).trips[: len(begin)]:  # a prefix means loops that go on
+        return False
     shared = constraints.spatial
     if shared is not None and any(loop.level and loop.dim not in shared for loop in nest):
         return False
