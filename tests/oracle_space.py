@@ -21,7 +21,6 @@ from loopsched import Constraints, Loop, Place, Problem, Schedule, evaluate
 from loopsched.arch import Arch
 from loopsched.errors import ScheduleError
 from loopsched.models.machine import roles
-from loopsched.notation import parse_schedule
 
 Nest = tuple[Loop, ...]
 Unit = tuple[str, tuple[str, ...]]
@@ -120,23 +119,6 @@ def n_nests(problem: Problem, n_units: int) -> int:
         chosen = prod(comb(size - 2, n - 1) for size, n in zip(sizes, counts, strict=True))
         total += ways * chosen * (comb(loops + 2, 2) + 1) ** n_units
     return total
-
-
-def placed(nest: Nest, level: str, tensors: Sequence[str], problem: Problem) -> Iterator[Schedule]:
-    """List the ways to keep each tensor at a loop of its own: ``M:8 [L1 A] K:4 [L1 B C]``.
-
-    Raises
-    ------
-    LoopschedError
-        If the notation has no such marks.
-    """
-    for depths in product(range(len(nest) + 1), repeat=len(tensors)):
-        words = []
-        for at in range(len(nest) + 1):
-            kept = [t for t, depth in zip(tensors, depths, strict=True) if depth == at]
-            words += [f"[{level} {' '.join(kept)}]"] if kept else []
-            words += [str(nest[at])] if at < len(nest) else []
-        yield parse_schedule(" ".join(words), problem)
 
 
 def passings(problem: Problem, arch: Arch) -> Iterator[tuple[Place, ...]]:
@@ -239,6 +221,8 @@ def obeys(
         return False
     begin = constraints.prefix.split()
     if [str(loop) for loop in nest[: len(begin)]] != begin:
+        return False
+    if 1 in Schedule(nest).trips[: len(begin)]:  # a prefix means loops that go on
         return False
     shared = constraints.spatial
     if shared is not None and any(loop.level and loop.dim not in shared for loop in nest):

@@ -145,6 +145,7 @@ def test_constraints_are_read_block_by_block() -> None:
     assert not allowed("N:3 M:4 M:3", tiles="powers2")
     assert allowed("M:4 N:3", prefix="M:4")
     assert not allowed("M:4 N:3", prefix="N:3")
+    assert not allowed("M:4 M:4 N:3", prefix="M:4")  # one iteration
     assert allowed("M:4 N:3 M:2", before=(("M", "N"),))  # N and the inner M in other blocks
     assert allowed("N:3 M:4", before=(("M", "N"),))
     assert not allowed("N:3 M:4 N:2 M:2", before=(("M", "N"),))

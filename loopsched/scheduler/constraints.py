@@ -41,7 +41,8 @@ class Constraints:
         Pairs of dimensions whose loops keep this order in every block that
         has both.  What follows from two pairs is kept too.
     prefix : str
-        Loops that every schedule begins with, in schedule notation.
+        Loops that every schedule begins with, in schedule notation, each of
+        more than one iteration.
 
     Examples
     --------
