@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import oracle
+import oracle_space
 import pytest
 
 import loopsched
@@ -331,6 +332,47 @@ def test_a_bound_without_a_schedule_as_good_is_not_called_proven() -> None:
     data["bound"] = str(Fraction(data["bound"]) / 2)
     verdict = verify_proof(json.dumps(data))
     assert not verdict.proven
+
+
+# ---- searches that claim too much
+
+CASES = [
+    (gemm(m=4, n=3, k=2, element_bytes=1), machine(("cache", 9, 1.0)), "dram_bytes"),
+    (gemm(m=4, n=3, k=3, element_bytes=1), machine(("scratchpad", 8, 1.0)), "dram_bytes"),
+    (conv2d(c=1, k=2, h=5, w=1, r=2, s=1, element_bytes=1), machine(("cache", 7, 1.0)), "time"),
+]
+
+
+@cache
+def least_of_all(case: int) -> float:
+    """Find the least value of all nests, one by one."""
+    problem, arch, objective = CASES[case]
+    nests = oracle_space.all_nests(problem, oracle_space.units_of(problem, arch))
+    found = oracle_space.least(oracle_space.scored(problem, arch, nests), objective)
+    assert found is not None
+    return found.values[objective]
+
+
+@pytest.mark.parametrize("case", range(len(CASES)))
+def test_false_claims_of_broken_searches_are_refused(case: int) -> None:
+    """Searches that return any schedule and a bound too high, with the tree of a whole search."""
+    problem, arch, objective = CASES[case]
+    data = json.loads(proof_of(loopsched.search(problem, arch, objective=objective)))
+    least, false = Fraction(least_of_all(case)), 0
+    rng = random.Random(case)
+    while false < 50:
+        schedule = nest(rng, problem, 1, ())
+        try:
+            value = value_of(problem, schedule, arch, objective)
+        except LoopschedError:
+            continue
+        bound = min(value, least * rng.choice((Fraction(101, 100), Fraction(3, 2), 2, 10**9)))
+        if bound > least:
+            false += 1
+            claim = {"schedule": str(schedule), "best": str(value), "bound": str(bound)}
+            for tree in (data["tree"], "D", "O " + data["tree"]):
+                with pytest.raises(ProofError, match="tree"):
+                    verify_proof(json.dumps(data | claim | {"tree": tree}))
 
 
 # ---- who checks

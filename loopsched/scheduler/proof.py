@@ -116,7 +116,11 @@ def witness_of(result: Result) -> tuple[Schedule, Fraction]:
         return Schedule((*schedule.loops[: at[0]], *order, *schedule.loops[at[-1] + 1 :]))
 
     def runs_on(order: tuple[Loop, ...]) -> bool:
-        return not view_of(problem, groups_of(nest(order), units), units).is_even
+        groups = groups_of(nest(order), units)
+        first = next(i for i, (unit, _) in enumerate(groups) if unit)
+        sizes = problem.size | {dim: step for _, loops in groups[:first] for dim, step in loops}
+        longest = replace(problem, sizes=tuple(sizes.items()))  # the first list of items
+        return not view_of(longest, groups[first:], units).is_even
 
     orders = sorted(permutations(shared), key=runs_on) if is_plain and len(at) < 5 else []
     for order in orders[:MAX_ORDERS]:

@@ -60,12 +60,6 @@ _value.broken(
     "is_even &= is_regular",
 )
 _value.broken(
-    "proof-short-items-wait-for-none",
-    "short items keep what is used after they end",
-    "return moving.isdisjoint(uneven) and capacity.fits(two)",
-    "return capacity.fits(two)",
-)
-_value.broken(
     "proof-one-tile-at-a-time",
     "of the tiles of a wave one takes room",
     "sizes = {t.name: most[t.name] * view.footprint(t, upto) for t in held}",
