@@ -8,14 +8,25 @@ buffer, which work on them in lock-step, so that all pieces are present at once.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from loopsched.footprint import Extremes, axis_extremes, axis_slid, segment_lengths, segments
+from loopsched.footprint import (
+    Extremes,
+    axis_extremes,
+    axis_slid,
+    is_clipped,
+    segment_lengths,
+    segments,
+)
 from loopsched.nest import Schedule
 from loopsched.problem import Axis, Problem, Tensor
+
+MOST_LISTS = 16
+"""Kinds of lists of items that are looked at one by one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +202,31 @@ class View:
                 side_by_side *= n
             at = end
         return True
+
+    def lists(self) -> list[tuple[View, int]]:
+        """Look at each kind of list of items by itself, and count the lists like it.
+
+        Empty if lists differ by more than their lengths, are of one kind or too many, or
+        stand inside items.
+        """
+        problem, chains = self.problem, {dim: list(at) for dim, at in self.outer_chains.items()}
+        is_clip = any(is_clipped(axis, self.sizes) for t in problem.tensors for axis in t.axes)
+        if is_clip or any(chains.values()):
+            return []
+        for loop in self.inner_loops:
+            if loop.group is not None:
+                break
+            chains[loop.dim].append(loop.extent)
+        kinds = [segment_lengths(size, chains[dim]).items() for dim, size in self.sizes.items()]
+        if not 1 < math.prod(len(kind) for kind in kinds) <= MOST_LISTS:
+            return []
+        found = []
+        for lengths in itertools.product(*kinds):
+            sizes = tuple(zip(problem.dims, (length for length, _ in lengths), strict=True))
+            part = replace(problem, sizes=sizes)
+            one = view_of(part, self.schedule, instances=self.instances, own_units=self.own_units)
+            found.append((one, math.prod(many for _, many in lengths)))
+        return found
 
     def item_pieces(self, dim: str, *, is_placed: bool) -> dict[tuple[int, int], int]:
         """Pieces of a dimension that items work on: start and length, and how many.

@@ -33,6 +33,7 @@ from loopsched.models.reuse import visits_bytes
 from loopsched.models.traffic import Room
 from loopsched.models.view import at_once, view_of
 from loopsched.nest import Schedule
+from loopsched.problem import Problem
 from loopsched.scheduler.allowed import allowed
 from loopsched.scheduler.arrays import Start, array_starts
 from loopsched.scheduler.blocks import Block, compose
@@ -40,7 +41,7 @@ from loopsched.scheduler.body import NO_INCUMBENT, Body, best_body
 from loopsched.scheduler.effort import COUNTING, SCORING, Budget, Watch
 from loopsched.scheduler.enumerate import schedules
 from loopsched.scheduler.items import Items, Pace, best_items, refined_items
-from loopsched.scheduler.least import least_tables
+from loopsched.scheduler.least import cut_below, extents_from, least_tables
 from loopsched.scheduler.placement import best_placement, least_placed_bytes
 from loopsched.scheduler.ranking import Ranking, is_whole
 from loopsched.scheduler.result import (
@@ -58,7 +59,12 @@ from loopsched.scheduler.starts import Rough, starts, wave_blocks
 from loopsched.scheduler.tables import Tables, is_exhaustive, multiples, tables_for, trip_classes
 from loopsched.scheduler.tile_places import with_best_places
 from loopsched.scheduler.variations import variations
-from loopsched.scheduler.waves import aligned_orders, with_barriers
+from loopsched.scheduler.waves import (
+    aligned_orders,
+    least_s_of_lists,
+    one_wave,
+    with_barriers,
+)
 from loopsched.score import Evaluation, evaluate, least_bytes
 
 Extents = dict[str, int]
@@ -781,6 +787,8 @@ class Searcher:
                 settled.add(chosen.extents + chosen.listed)
                 floor = max(chosen.least_s, self._private_floor(chosen))
                 if floor < self.best:
+                    floor = max(floor, self._wave_floor(chosen))
+                if floor < self.best:
                     floor = max(floor, self._refined_floor(chosen, pace))
                 if floor < self.best and tried < MAX_TRIED:
                     tried += 1
@@ -818,6 +826,83 @@ class Searcher:
         if found is None:
             return None
         return found.bytes / bandwidth if found.is_least else self._level_s(level)
+
+    def _wave_floor(self, items: Items) -> float:
+        """Bound the time of all schedules with as many pieces, if these are one wave.
+
+        A body of the shared level that holds, of the output, all that some body of an
+        instance's own level does is no shorter along the output's dimensions than the shortest
+        body with which the own level is fast enough.  Any other is inside one of these, whose
+        sums leave it before the next: they come in again for all that is summed outside.
+        """
+        pieces = dict(items.pieces)
+        part = one_wave(self.problem, pieces, int(self.best * self.rate * (1 + 1e-12)))
+        n_items = math.prod(pieces.values())
+        if part is None or n_items > self.instances or self.value != "high":
+            return 0.0
+        shortest = self._shortest_bodies(replace(self.problem, sizes=part.sizes), n_items)
+        sums = self._bytes_of_cut_sums(shortest)
+        summed = {dim: 1 for dim in shortest if dim not in self.problem.output_tensor.dims}
+        least = 0.0
+        for level in self.shared:
+            bandwidth, room = level.bandwidth_bytes_per_s, room_of(self.problem, level)
+            if bandwidth and self._is_plain_cache(level):
+                below = int(min(self.best * bandwidth, sums)) + 1
+                body = best_body(
+                    part, room, tables=extents_from(part, shortest | summed), below=below,
+                    watch=self.watch, most=MAX_BODY_NODES,
+                )  # fmt: skip
+                self.nodes += body.nodes if body else 0
+                moved = min(below, sums) if body is None else body.bytes * body.is_least
+                least = max(least, moved / bandwidth)
+        return min(least, least_s_of_lists(pieces, self.problem.macs, self.rate))
+
+    def _is_plain_cache(self, level: Level) -> bool:
+        """Whether a level is a cache of all tensors, of one point of each unit at least."""
+        room = room_of(self.problem, level)
+        is_plain = level.kind == "cache" and not _passes_writes(level)
+        return is_plain and not room.passing and not room.own_bytes and self._fits_at_once(level)
+
+    def _shortest_bodies(self, item: Problem, n_items: int) -> Extents:
+        """Find how short bodies of the instances' own level may be; {}: it has none like that."""
+        level = self.private[0] if self.private else None
+        if level is None or not (level.bandwidth_bytes_per_s and self._is_plain_cache(level)):
+            return {}
+        below = int(self.best * level.bandwidth_bytes_per_s) // n_items + 1
+        room = room_of(item, level)
+        found: Extents = item.size
+        for dim, size in item.sizes:
+            known = trip_classes((size,))
+            first, last = 1, len(known)
+            while first < last:  # those before `first` are long enough, from `last` on too short
+                middle = (first + last) // 2
+                tables = cut_below(item, dim, known[middle], room.shared_bytes)
+                body = best_body(
+                    item, room, tables=tables, below=below, is_guaranteed=False,
+                    watch=self.watch, most=MAX_BODY_NODES,
+                )  # fmt: skip
+                self.nodes += body.nodes if body else 0
+                if body is None:
+                    last = middle
+                else:
+                    found[dim], first = known[middle], middle + 1
+        return found
+
+    def _bytes_of_cut_sums(self, shortest: Extents) -> float:
+        """Bound what a shared cache brings in, if its bodies cut sums of those inside."""
+        if not shortest:
+            return float("inf")  # there are none inside
+        output, capacity = self.problem.output_tensor, self.private[0].usable_bytes or 0
+        times = 1
+        for dim, size in self.problem.sizes:
+            if dim not in output.dims:
+                taken = [0, 0]  # by what the dimension does not index, and by one step along it
+                for tensor in self.problem.tensors:
+                    others = (shortest[other] for other in tensor.dims if other != dim)
+                    taken[dim in tensor.dims] += tensor.element_bytes * math.prod(others)
+                times *= -(-size // max(1, (capacity - taken[0]) // taken[1]))
+        whole = sum(tensor_bytes(self.problem, tensor) for tensor in self.problem.tensors)
+        return whole + (2 * times - 2) * tensor_bytes(self.problem, output)
 
     def _refined_floor(self, items: Items, pace: Pace) -> float:
         """Bound all schedules with as many pieces by looking at each way to cut."""

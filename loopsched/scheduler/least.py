@@ -105,6 +105,34 @@ def least_tables(
     ).with_whole_sweeps()  # fmt: skip
 
 
+def extents_from(problem: Problem, shortest: Mapping[str, int]) -> Tables:
+    """Tabulate a problem as `least_tables`, for bodies of certain extents or longer."""
+    candidates = []
+    for dim, size in problem.sizes:
+        least = min(size, shortest.get(dim, 1))
+        known = {max(extent, least) for extent in trip_classes((size,))}
+        candidates.append(tuple(sorted(known, reverse=True)))
+    return least_tables(problem, candidates=tuple(candidates))
+
+
+def cut_below(problem: Problem, along: str, most: int, capacity_bytes: int) -> Tables:
+    """Tabulate a problem as `least_tables`, for bodies of a certain extent or shorter.
+
+    All axes of the problem are plain.  The dimension's whole length stays among the extents,
+    as tables begin with it, and is said to take more than the capacity.
+    """
+    candidates = [trip_classes((size,)) for _, size in problem.sizes]
+    row = problem.dims.index(along)
+    whole, *shorter = candidates[row]
+    candidates[row] = (whole, *(extent for extent in shorter if extent <= most))
+    tables = least_tables(problem, candidates=tuple(candidates))
+    largest = tables.largest.copy()
+    for axis, (first, _) in enumerate(tables.axis_dims.tolist()):
+        if first == row:
+            largest[int(tables.axis_start[axis])] = capacity_bytes + 1
+    return replace(tables, largest=largest)
+
+
 def cuts_evenly(problem: Problem) -> bool:
     """Whether a second loop of a dimension in one block is never better.
 

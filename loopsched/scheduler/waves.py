@@ -1,9 +1,11 @@
-"""Waves that end with whole iterations of a loop: by their order, or by a barrier."""
+"""Waves: orders and barriers that end them with whole iterations; items that are one wave."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from loopsched.models.view import at_once, ends_with_iterations
 from loopsched.nest import Loop, Schedule
@@ -100,3 +102,63 @@ def aligned_orders(schedule: Schedule, unit: str, instances: int) -> Iterator[Sc
     for order in itertools.islice(itertools.permutations(spatial), MAX_PERMUTATIONS):
         if order != spatial and ends_with_iterations([{trips[loop]} for loop in order], instances):
             yield Schedule((*loops[: places[0]], *order, *loops[places[-1] + 1 :]))
+
+
+def one_wave(problem: Problem, pieces: Mapping[str, int], steps: int) -> Problem | None:
+    """Write the problem of the shortest item, each tensor as wide as its tiles in all items.
+
+    If all items run at once, a body of the level they share holds, of each tensor, as many
+    equal tiles as there are items along the dimensions that index it, and loops outside the
+    body visit them together.  In one list all items of a dimension are alike but the last,
+    which takes the rest; how long the others may be, and so how short the last, follows from
+    the steps.  What a body holds and moves of items so short is no more than of any others
+    (derived here; `tests/test_waves.py`).
+
+    Parameters
+    ----------
+    problem : Problem
+    pieces : mapping of str to int
+        How many items there are along each dimension that is cut.
+    steps : int
+        Points of the largest item, at most.
+
+    Returns
+    -------
+    Problem or None
+        None if tiles of a tensor may overlap, or some are padding.
+
+    Examples
+    --------
+    >>> from loopsched import gemm
+    >>> found = one_wave(gemm(m=64, n=48, k=8, element_bytes=2), {"M": 4, "N": 5}, 1280)
+    >>> found.sizes, [(tensor.name, tensor.element_bytes) for tensor in found.tensors]
+    ((('M', 16), ('N', 8), ('K', 8)), [('A', 8), ('B', 10), ('C', 40)])
+    """
+    if not all(axis.is_plain for tensor in problem.tensors for axis in tensor.axes):
+        return None
+    least = {dim: -(-size // pieces.get(dim, 1)) for dim, size in problem.sizes}
+    points, sizes = math.prod(least.values()), []
+    for dim, size in problem.sizes:
+        many, longest = pieces.get(dim, 1), max(least[dim], steps // (points // least[dim]))
+        sizes.append((dim, max(1, size - (many - 1) * longest)))
+    widths = {
+        tensor.name: tensor.element_bytes * math.prod(pieces.get(dim, 1) for dim in tensor.dims)
+        for tensor in problem.tensors
+    }
+    return replace(problem, sizes=tuple(sizes)).with_element_bytes(widths)
+
+
+def least_s_of_lists(pieces: Mapping[str, int], macs: int, macs_per_s: float) -> float:
+    """Bound the time if so many items are more than one list, each list at most a wave.
+
+    One list has at most ``n - 1`` of the ``n`` items of some dimension.  Items of a list take
+    as long as its largest, so that lists take at least as long as if all were as full.
+
+    Examples
+    --------
+    >>> least_s_of_lists({"M": 4, "N": 5}, 1600, 1.0)
+    100.0
+    """
+    longest = max(pieces.values(), default=1)
+    at_once = math.prod(pieces.values()) // longest * (longest - 1)
+    return macs / (at_once * macs_per_s) if at_once else float("inf")

@@ -28,7 +28,20 @@ function closedVisits(view, room, fit, asked) {
   if (!isMerged && (isWhole || view.isAligned)) return visits;
   // Not what the closed form speaks of: waves end within an iteration, or what
   // one wave needs at a time does not fit.
-  return raised(view, room, visits, asked);
+  const high = raised(view, room, visits, asked);
+  const apart = listByList(view, room, asked);
+  if (!apart) return high;
+  return visits.map((count, i) => bigLarger(count, bigSmaller(high[i], apart[i])));
+}
+
+/** Count what lists of items bring in at most, each from a cold start; null: not known. */
+function listByList(view, room, asked) {
+  let total = null;
+  for (const [part, many] of view.lists()) {
+    const found = closedVisits(part, room, fitCut(part, room), asked);
+    total = found.map((count, i) => (total ? total[i] : 0n) + many * count);
+  }
+  return total;
 }
 
 /** Raise what holds for a cache that sees all to what holds behind the levels inside. */

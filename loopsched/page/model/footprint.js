@@ -131,7 +131,7 @@ function isClipped(axis, sizes) {
 
 /** Total, largest and smallest count on an axis over all pieces of a tiling, BigInts. */
 function axisExtremes(axis, sizes, chains) {
-  const key = chains.join("|");
+  const key = `${sizes} ${chains.join("|")}`;
   let found = axis.extremes.get(key);
   if (!found) {
     if (axis.extremes.size >= MOST_KNOWN) axis.extremes.clear();

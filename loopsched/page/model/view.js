@@ -4,6 +4,9 @@
 // Sequential cuts visit their pieces one after the other; a parallel cut hands
 // its pieces to instances inside the buffer, so that all are present at once.
 
+// Kinds of lists of items that are looked at one by one.
+const MOST_LISTS = 16;
+
 class View {
   constructor(problem, cuts, boundary, schedule, instances, ownUnits, nSliced = 0) {
     this.problem = problem;
@@ -92,6 +95,33 @@ class View {
       at = end;
     }
     return true;
+  }
+
+  /** Each kind of list of items by itself, and how many lists are like it. */
+  lists() {
+    const { problem, schedule, instances, ownUnits } = this;
+    const chains = this.outerChains.map((chain) => [...chain]);
+    const isClip = problem.tensors.some(({ axes }) =>
+      axes.some((axis) => isClipped(axis, problem.sizes))
+    );
+    if (isClip || chains.some((chain) => chain.length)) return [];
+    for (const loop of this.innerLoops) {
+      if (loop.group !== null) break;
+      chains[loop.dim].push(loop.extent);
+    }
+    let kinds = [[[], 1n]];
+    for (const [d, size] of problem.sizes.entries()) {
+      const lengths = [...segmentLengths(size, chains[d])];
+      if (kinds.length * lengths.length > MOST_LISTS) return [];
+      kinds = kinds.flatMap(([sizes, many]) =>
+        lengths.map(([length, more]) => [[...sizes, length], many * BigInt(more)])
+      );
+    }
+    if (kinds.length === 1) return [];
+    return kinds.map(([sizes, many]) => {
+      const part = { ...problem, sizes, known: new Map() };
+      return [viewOf(part, schedule, instances, ownUnits), many];
+    });
   }
 
   /** Pieces of a dimension that items work on: [start, length, how many]. */

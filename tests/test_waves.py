@@ -1,0 +1,131 @@
+"""Waves of lists with a rest, and of items that all run at once: promises and bounds."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from loopsched import gemm, load_arch, parse_schedule, search
+from loopsched.arch import Arch, Compute, Level
+from loopsched.errors import InputError
+from loopsched.models.buffer import lru_traffic
+from loopsched.models.view import view_of
+from loopsched.problem import Problem
+from loopsched.scheduler import space_of
+from loopsched.scheduler.exact import Searcher
+from loopsched.scheduler.items import Items
+from loopsched.score import evaluate
+from loopsched.simulator import simulate
+
+
+def machine(units: int, outer: int, inner: int, rates: tuple[float, float], macs: float) -> Arch:
+    levels = (
+        Level("DRAM", "memory", None),
+        Level("L2", "cache", outer, bandwidth_bytes_per_s=rates[0]),
+        Level("L1", "cache", inner, unit="SM", instances=units, bandwidth_bytes_per_s=rates[1]),
+    )
+    return Arch("waves", levels, Compute("SM", units, 1.0, 1.0, (("fp32", macs),)))
+
+
+def drawn(rng: random.Random, problem: Problem, units: int) -> Arch:
+    point = sum(tensor.element_bytes for tensor in problem.tensors)
+    inner = rng.randint(point, point * rng.choice([2, 4, 10]))
+    outer = max(inner + 1, point * units)
+    outer = rng.randint(outer, outer * rng.choice([2, 4, 8]))
+    rates = (rng.choice([0.5, 1.0, 2.0]), rng.choice([1.0, 2.0, 4.0]))
+    return machine(units, outer, inner, rates, 1e9)
+
+
+def written(chain: list[tuple[str, int, str]], problem: Problem) -> str:
+    """Write loops that leave so long pieces; what is left of them goes innermost."""
+    now, words = problem.size, []
+    for dim, step, unit in chain:
+        words.append(f"{dim}:{now[dim]}{unit}")
+        now[dim] = step
+    return " ".join([*words, *(f"{dim}:{now[dim]}" for dim in now)])
+
+
+def test_a_rest_out_of_step_is_counted_by_itself() -> None:
+    """Five items a row and one in the rest: whole lists end with rows, the rest does not."""
+    problem = gemm(m=96, n=41, k=4, element_bytes=1)
+    nest = parse_schedule("N:41 M:96@SM N:40@SM M:3 N:8 K:4", problem)
+    arch = machine(10, 700, 90, (1.0, 1.0), 1.0)
+    level = evaluate(problem, nest, arch).level("L2")
+    view = level.moved.own.view
+    assert not view.is_aligned
+    assert all(part.is_aligned for part, _ in view.lists())
+    assert [many for _, many in view.lists()] == [1, 1]
+    # A once for each list; B stays from wave to wave.
+    assert level.moved.promised["A"].read_bytes == 2 * 96 * 4
+    assert level.moved.promised["B"].read_bytes == 41 * 4
+    assert simulate(problem, nest, arch=arch).level("L2").bytes <= level.moved.promised_bytes
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_lists_with_a_rest_promise_no_less_than_is_moved(seed: int) -> None:
+    rng = random.Random(seed)
+    n_mixed = 0
+    while n_mixed < 40:
+        problem = gemm(
+            m=rng.randint(4, 20), n=rng.randint(4, 20), k=rng.randint(1, 5), element_bytes=1
+        )
+        chain, now = [], problem.size
+        for dim in rng.sample(["M", "N"], rng.choice([1, 2])):
+            now[dim] = rng.randint(now[dim] // 2 + 1, now[dim])
+            chain.append((dim, now[dim], ""))
+        for dim in rng.sample(["M", "N"], 2):
+            now[dim] = rng.randint(1, max(1, now[dim] // 2))
+            chain.append((dim, now[dim], "@SM"))
+        for dim in rng.choices("MNK", k=rng.randint(0, 3)):
+            now[dim] = rng.randint(1, now[dim])
+            chain.append((dim, now[dim], ""))
+        arch = drawn(rng, problem, rng.choice([2, 3, 4, 6]))
+        try:
+            nest = parse_schedule(written(chain, problem), problem)
+            level = evaluate(problem, nest, arch, effort=0).level("L2")
+        except InputError:
+            continue
+        if level.moved.own.view.is_aligned or not level.moved.own.view.lists():
+            continue
+        n_mixed += 1
+        seen = simulate(problem, nest, arch=arch).level("L2").bytes
+        assert seen <= level.moved.promised_bytes, (nest, arch)
+
+
+def test_lists_apart_lower_no_bound() -> None:
+    """What the closed form of all lists finds is still the least that is promised."""
+    problem = gemm(m=100, n=37, k=6, element_bytes=1)
+    nest = parse_schedule("M:100 M:60@SM N:37@SM M:20 N:8 K:6", problem)
+    view = view_of(problem, nest, instances={"SM": 4})
+    assert len(view.lists()) == 2
+    arch = machine(4, 300, 100, (1.0, 1.0), 1.0)
+    room = evaluate(problem, nest, arch).level("L2").moved.own.room
+    found = lru_traffic(view, room).promised
+    own = {t.name: view.visits_elems(t, 0) for t in problem.tensors}
+    assert all(found[name].read_bytes + found[name].write_bytes >= n for name, n in own.items())
+
+
+def test_the_last_of_the_items_may_be_shorter() -> None:
+    """Items of 4, 4 and 1 columns have fewer pieces than three thirds of all columns."""
+    problem, pieces = gemm(m=4, n=9, k=10), {"M": 2, "N": 3}
+    arch = machine(6, 176, 61, (1.0, 2.0), 0.09014423076923077)
+    nest = parse_schedule("M:4@SM N:9@SM N:4 M:2 K:10 M:2 N:2", problem)
+    time_s = evaluate(problem, nest, arch).time_s
+    searcher = Searcher(space_of(problem, arch), "time", "high")
+    searcher.best = time_s * 1.0001
+    assert searcher._wave_floor(Items((), (), 0.0, tuple(pieces.items()))) <= time_s
+
+
+@pytest.mark.parametrize(
+    ("m", "n", "k"),
+    [
+        (29_568, 1536, 384),  # five columns of items, and a rest of one column
+        (4352, 4096, 65_536),
+        (257, 10_240, 2560),  # one wave: sums of 80 whole items are more than L2 holds
+        (1024, 16_384, 768),
+    ],
+)
+def test_products_that_stayed_open_are_proven(m: int, n: int, k: int) -> None:
+    problem = gemm(m=m, n=n, k=k, element_bytes=2)
+    assert search(problem, load_arch("titan_v")).certificate.proven
