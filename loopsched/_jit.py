@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -27,18 +26,3 @@ def jit(function: F) -> F:
 
     compiled: Any = numba.njit(cache=True, nogil=True)(function)
     return cast(F, compiled)
-
-
-def is_ready(kernel: Any) -> bool:
-    """Whether a kernel runs at once: compiled before, or never to be compiled.
-
-    Examples
-    --------
-    >>> is_ready(len)
-    True
-    """
-    if not hasattr(kernel, "py_func"):
-        return True
-    kept = Path(kernel.stats.cache_path)
-    name = f"{Path(kernel.py_func.__code__.co_filename).stem}.{kernel.__name__}-"
-    return bool(kernel.signatures) or any(kept.glob(f"{name}*.nbc"))

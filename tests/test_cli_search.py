@@ -225,23 +225,26 @@ class TestOut:
         assert len(path.read_text(encoding="utf-8").splitlines()) == 1
         assert ("1 of 2 problems" if form == "table" else '"layer": 0') in captured.out
 
-    def test_a_real_interruption(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("jobs", ["1", "2"])
+    def test_a_real_interruption(self, jobs: str, tmp_path: Path) -> None:
         path = tmp_path / "rows.jsonl"
-        command = [sys.executable, "-m", "loopsched", "search", "deepbench_gemm"]
+        command = [sys.executable, "-m", "loopsched", "search", "deepbench_gemm", "--jobs", jobs]
         command += ["--out", str(path), "--format", "jsonl"]
         with subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
-        ) as process:
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+            start_new_session=True,
+        ) as process:  # fmt: skip
             patience = time.monotonic() + 60
             while not (path.exists() and path.stat().st_size) and process.poll() is None:
                 assert time.monotonic() < patience
                 time.sleep(0.01)
-            process.send_signal(signal.SIGINT)
+            os.killpg(process.pid, signal.SIGINT)  # as a terminal does: its children, too
             _, error = process.communicate(timeout=60)
         assert process.returncode == 130
         assert error.splitlines()[-1] == "Error: interrupted"
         rows = [json.loads(line) for line in path.read_text().splitlines()]
-        # The last may be the best so far of the problem that was under way.
+        # The last may be the best so far of the problems that were under way.
+        assert [row["layer"] for row in rows] == list(range(len(rows)))
         assert all(row["proven"] or row["stopped"] == "interrupt" for row in rows)
 
     def test_bad_input_leaves_an_old_file_alone(self, tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def search(
     _check(objective, strategy, value, top)
     allowed = Budget(budget, time_limit_s, gap)
     if allowed.time_s is not None:
-        warm_up()
+        warm_up(has_scratchpads=any(level.kind == "scratchpad" for level in arch.caches))
     space = space_of(problem, arch, constraints)
     is_exact = strategy == "exact"
     watch = Watch(allowed.of_exact() if is_exact else allowed, report)
@@ -135,12 +135,25 @@ def search(
 
 
 @cache
-def warm_up() -> None:
-    """Compile the search, or load it, before anything is timed."""
-    from loopsched.arch import buffer_arch
-    from loopsched.builders import gemm
+def warm_up(*, has_scratchpads: bool = False) -> None:
+    """Compile the search, or load it, before anything is timed.
 
-    search(gemm(m=4, n=4, k=4), buffer_arch(capacity_bytes=64))
+    The part that places tiles one by one is left out where no machine has a scratchpad.
+    """
+    from loopsched.arch import Arch, Compute, Level, buffer_arch
+    from loopsched.builders import conv2d, gemm
+
+    levels = (
+        Level("memory", "memory", None),
+        Level("shared", "cache", 600, bandwidth_bytes_per_s=0.5),
+        Level("own", "cache", 100, unit="core", instances=3, bandwidth_bytes_per_s=4.0),
+    )
+    units = Compute("core", 3, 1.0, 1.0, (("fp32", 0.01),))
+    small = Arch("small", levels, units)
+    for problem in (gemm(m=7, n=11, k=5), conv2d(c=1, k=3, h=9, w=4, r=3, s=2, padding=(1, 0))):
+        search(problem, small)
+    if has_scratchpads:
+        search(gemm(m=4, n=4, k=4), buffer_arch(capacity_bytes=64, policy="explicit"))
 
 
 def search_workload(
@@ -182,7 +195,7 @@ def search_workload(
     Raises
     ------
     KeyboardInterrupt
-        After an interrupt, but first the best so far of the problem in hand is
+        After an interrupt, but first the best so far of the problems in hand are
         yielded.
     """
     from loopsched.scheduler.parallel import in_order
@@ -206,10 +219,14 @@ def search_workload(
         "gap": gap,
         "report": report if jobs == 1 or len(workload.problems) == 1 else None,
     }
+    is_interrupted = False
     for result in in_order(workload.problems, arch, options, jobs):
         yield result
-        if result.certificate.effort.stopped == "interrupt":
-            raise KeyboardInterrupt
+        is_interrupted |= result.certificate.effort.stopped == "interrupt"
+        if is_interrupted and jobs == 1:
+            break
+    if is_interrupted:
+        raise KeyboardInterrupt
 
 
 def _check_constraints(workload: Workload, arch: Arch, constraints: Constraints) -> None:

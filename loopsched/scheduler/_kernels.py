@@ -749,6 +749,7 @@ def best_items(
             option[k] = -1
             continue
         steps = 0
+        nodes += (n_split << n_split) >> 7  # what each combination of lists costs, if many
         for shape in range(1 << n_split):
             items, length, many = 1, reduction, 1
             for j in range(n_split):

@@ -89,13 +89,22 @@ def _spreads(
 def _rank(problem: Problem, spread: Spread, left: Mapping[str, int]) -> tuple[int, int, str]:
     """Order spreads: steps of a unit, then what all units hold at least."""
     side_by_side = {dim: prod(fill.get(dim, 1) for fill in spread) for dim in left}
-    copied = 0
-    for tensor in problem.tensors:
-        inside = set(tensor.dims)
-        elems = prod(problem.size[dim] for dim in inside)
-        weight = tensor.element_bytes * (1 + (tensor.name == problem.output))
-        copied += elems * weight * prod(n for dim, n in side_by_side.items() if dim not in inside)
+    copied = sum(
+        weight * prod(many for dim, many in side_by_side.items() if dim not in inside)
+        for inside, weight in _weights(problem)
+    )
     return prod(left.values()), copied, str(spread)
+
+
+@lru_cache(maxsize=256)
+def _weights(problem: Problem) -> tuple[tuple[frozenset[str], int], ...]:
+    """Dimensions of each tensor, and the bytes that they span, those of the output twice."""
+    size, found = problem.size, []
+    for tensor in problem.tensors:
+        inside = frozenset(tensor.dims)
+        weight = tensor.element_bytes * (1 + (tensor.name == problem.output))
+        found.append((inside, weight * prod(size[dim] for dim in inside)))
+    return tuple(found)
 
 
 @lru_cache(maxsize=4096)
