@@ -36,9 +36,10 @@ COMPUTE = """
 """
 
 
-def machine(levels: int) -> str:
+def machine(*capacities: int) -> str:
+    """DRAM and buffers of so many bytes, outermost first."""
     text = "arch:\n  nodes:" + MEMORY.format(name="DRAM", size="inf", energy=1)
-    for name, size in (("L2", common.L2_BYTES), ("L1", common.L1_BYTES))[:levels]:
+    for name, size in zip(("L2", "L1"), capacities, strict=False):
         text += MEMORY.format(name=name, size=8 * size, energy=0)
     return text + COMPUTE
 
@@ -87,7 +88,7 @@ def main() -> None:
     set_n_parallel_jobs(1)
     folder = Path(tempfile.mkdtemp())
     files = folder / "arch.yaml", folder / "workload.yaml"
-    files[0].write_text(machine(options.levels))
+    files[0].write_text(machine(*(common.L2_BYTES, common.L1_BYTES)[: options.levels]))
     files[1].write_text(workload(common.PROBLEMS[options.problem]))
 
     def load() -> accelforge.Spec:

@@ -286,7 +286,7 @@ def _closed_visits(
         # Not what the closed form speaks of: waves end within an iteration, or what
         # one wave needs at a time does not fit.
         high = _raised(view, room, visits, asked)
-        apart = _list_by_list(view, room, asked)
+        apart = _list_by_list(view, room, asked) if high != visits else {}
         visits = {n: max(count, min(high[n], apart.get(n, high[n]))) for n, count in visits.items()}
     return visits
 
