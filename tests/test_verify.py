@@ -162,7 +162,7 @@ def test_no_cache_that_is_followed_brings_in_more(seed: int) -> None:
     """Instances share a cache; it is followed access by access, waves running on."""
     rng = random.Random(seed)
     useful = 0
-    for _ in range(15):
+    for _ in range(40):
         problem, n = problems(rng), rng.randint(2, 7)
         schedule = uneven_nest(rng, problem)
         if not any(loop.is_spatial for loop in schedule.loops):
