@@ -32,7 +32,7 @@ MAX_BOXES = 150_000
 MAX_BODIES = 2_000
 """Boxes of bodies in one tree, which take longer."""
 
-MAX_ORDERS = 6
+MAX_ORDERS = 12
 """Orders of items that are tried, those whose waves end evenly first."""
 
 
