@@ -19,7 +19,7 @@ from loopsched.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from loopsched.arch import Arch as Arch
-    from loopsched.arch import Level as Level
+    from loopsched.levels import Level as Level
     from loopsched.arch import buffer_arch as buffer_arch
     from loopsched.arch_file import arch_names as arch_names
     from loopsched.arch_file import load_arch as load_arch
@@ -148,7 +148,7 @@ if TYPE_CHECKING:
 
 # Module, below `loopsched`, to the names that it gives; a test compares it with the list above.
 _EXPORTS = {
-    "arch": ("Arch", "Level", "buffer_arch"),
+    "arch": ("Arch", "buffer_arch"),
     "arch_file": ("arch_names", "load_arch"),
     "bounds.communication": ("CommunicationBound", "communication_bound"),
     "builders": ("affine", "batched_gemm", "conv2d", "einsum", "gemm"),
@@ -189,6 +189,7 @@ _EXPORTS = {
     "gpu.occupancy": ("occupancy",),
     "gpu.presets": ("preset", "presets"),
     "gpu.result": ("Estimate",),
+    "levels": ("Level",),
     "models.buffer": ("traffic",),
     "models.yalsa": ("yalsa_bandwidth",),
     "nest": ("Loop", "Place", "Schedule"),

@@ -5,216 +5,15 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
-from loopsched.arch_check import DATA_TYPES, arch_faults, compute_faults, level_faults
 from loopsched.display import Shown
 from loopsched.errors import ArchError, nearest
 from loopsched.gpu_limits import GPU_KEYS, VARIABLE_KEYS, Gpu, times
-
-Sources = tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Level:
-    """A level of the machine that holds data.
-
-    Parameters
-    ----------
-    name : str
-        A word of letters, digits and underscores.
-    kind : {"memory", "cache", "scratchpad"}
-        ``cache`` keeps what was used last (LRU); in a ``scratchpad`` the
-        schedule places tiles; ``memory`` is the outermost level.
-    capacity_bytes : int or None, bytes
-        Of one instance.  None: unbounded (the memory).
-    instances : int
-        How many the whole machine has; 1: shared by all units.
-    unit : str or None
-        Word that marks the loops run by the instances, as in ``M:1024@SM``;
-        needed when there are several.
-    bandwidth_bytes_per_s : float or None, bytes per second
-        Of this level's *outer* boundary, toward the next outer level, summed
-        over all instances, at the sustained clock.  The memory has none.
-    line_bytes : int or None, bytes
-        Line, or sector where sectors are fetched apart.
-    holds : tuple of str or None
-        Tensors or roles (``input``, ``weight``, ``output``) that may live
-        here; others pass by to the next level.  None: all.
-    may_hold : tuple of str
-        Tensors or roles that a schedule may keep here or let pass, whatever
-        ``holds`` says of all; kept unless the schedule says otherwise.
-    tensor_capacity_bytes : tuple of (str, int)
-        Roles or tensors with a buffer of their own, and its size.
-    write_policy : {"back", "through"}
-        Whether a written line waits for its eviction or goes on at once.
-    accumulate : {"level", "registers"}
-        Where partial sums of the resident tile are kept.  With registers a
-        write-through level still sees one write a residency.
-    double_buffered : bool
-        Whether half the capacity is filled while the other is used.
-    halo_reuse : bool
-        Scratchpad: whether the overlap of neighbouring tiles is kept.
-    effective_capacity_bytes : int or None, bytes
-        Useful part of the nominal capacity.  None: all of it.
-    energy_pj_per_byte : float or None, picojoules
-        Of one byte read from or written to this level.
-    sources : tuple of (str, str)
-        Where each number comes from: key of the file, document.
-    peak_bandwidth_bytes_per_s : float or None, bytes per second
-        Highest possible bandwidth of the outer boundary, for bounds: at the
-        highest clock, or a looser limit where the bandwidth was measured.
-        None: ``bandwidth_bytes_per_s``.
-
-    Raises
-    ------
-    ArchError
-        If a value cannot be; all faults at once.
-
-    Examples
-    --------
-    >>> Level("L2", "cache", 4_718_592, bandwidth_bytes_per_s=652.8e9).usable_bytes
-    4718592
-    """
-
-    name: str
-    kind: Literal["memory", "cache", "scratchpad"]
-    capacity_bytes: int | None
-    instances: int = 1
-    unit: str | None = None
-    bandwidth_bytes_per_s: float | None = None
-    line_bytes: int | None = None
-    holds: tuple[str, ...] | None = None
-    tensor_capacity_bytes: tuple[tuple[str, int], ...] = ()
-    write_policy: Literal["back", "through"] = "back"
-    accumulate: Literal["level", "registers"] = "level"
-    double_buffered: bool = False
-    halo_reuse: bool = True
-    effective_capacity_bytes: int | None = None
-    energy_pj_per_byte: float | None = None
-    sources: Sources = ()
-    peak_bandwidth_bytes_per_s: float | None = None
-    may_hold: tuple[str, ...] = ()
-
-    def __post_init__(self) -> None:
-        faults = list(level_faults(self))
-        if faults:
-            raise ArchError.joined(f"level '{self.name}'", faults)
-
-    @property
-    def usable_bytes(self) -> int | None:
-        """Capacity of one instance that data can use; None: unbounded."""
-        if self.effective_capacity_bytes is not None:
-            return self.effective_capacity_bytes
-        return self.capacity_bytes
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether one instance serves the whole machine."""
-        return self.instances == 1
-
-    @property
-    def bound_bandwidth_bytes_per_s(self) -> float | None:
-        """Bandwidth of the outer boundary that no run can exceed."""
-        if self.peak_bandwidth_bytes_per_s is not None:
-            return self.peak_bandwidth_bytes_per_s
-        return self.bandwidth_bytes_per_s
-
-    def is_held(self, *names: str) -> bool:
-        """Whether a tensor known by any of these names or roles lives here, if none may pass.
-
-        Examples
-        --------
-        >>> Level("SB", "scratchpad", 32768, holds=("weight",)).is_held("A", "input")
-        False
-        """
-        return self.holds is None or any(name in (*self.holds, *self.may_hold) for name in names)
-
-
-@dataclass(frozen=True, slots=True)
-class Compute:
-    """The units that multiply and accumulate.
-
-    Parameters
-    ----------
-    unit : str
-        Word for one unit, such as ``SM``.
-    units : int
-        How many.
-    clock_hz : float, hertz
-        Sustained clock: what a promised time is computed with.
-    max_clock_hz : float, hertz
-        Highest clock: what a bound is computed with.
-    macs_per_cycle_per_unit : tuple of (str, int or float)
-        Multiply-accumulates a cycle for each data type.  ``fp16``, ``bf16``,
-        ``tf32``, ``fp8`` and ``int8`` mean the fastest units that take such
-        operands: tensor cores with wide accumulation where there are some,
-        else packed arithmetic, else conversion to fp32.  ``fp16_simt`` means
-        packed fp16 on the ordinary lanes.
-    lane_unit : str or None
-        Word that marks loops run by the lanes of one unit.
-    energy_pj_per_mac : float or None, picojoules
-    sources : tuple of (str, str)
-    storage_bytes : int or None
-        What one unit can hold beside its levels: registers, other buffers.
-        None: not known.
-
-    Raises
-    ------
-    ArchError
-        If a value cannot be; all faults at once.
-
-    Examples
-    --------
-    >>> Compute("SM", 80, 1.2e9, 1.455e9, (("fp32", 64),)).peak_macs_per_s("fp32")
-    7449600000000.0
-    """
-
-    unit: str
-    units: int
-    clock_hz: float
-    max_clock_hz: float
-    macs_per_cycle_per_unit: tuple[tuple[str, int | float], ...]
-    lane_unit: str | None = None
-    energy_pj_per_mac: float | None = None
-    sources: Sources = ()
-    storage_bytes: int | None = None
-
-    def __post_init__(self) -> None:
-        faults = list(compute_faults(self))
-        if faults:
-            raise ArchError.joined("compute", faults)
-
-    @property
-    def data_types(self) -> tuple[str, ...]:
-        """Data types with a known rate."""
-        return tuple(name for name, _ in self.macs_per_cycle_per_unit)
-
-    def rate(self, data_type: str) -> int | float:
-        """Look up the multiply-accumulates a cycle of one unit.
-
-        Raises
-        ------
-        ArchError
-            If the machine has no rate for the data type; names those it has.
-
-        Examples
-        --------
-        >>> Compute("SM", 80, 1.2e9, 1.455e9, (("fp32", 64), ("fp16", 512))).rate("fp16")
-        512
-        """
-        for name, macs in self.macs_per_cycle_per_unit:
-            if name == data_type:
-                return macs
-        raise ArchError(
-            f"no rate for data type '{data_type}'; {nearest(str(data_type), self.data_types)}"
-        )
-
-    def peak_macs_per_s(self, data_type: str) -> float:
-        """Multiply-accumulates a second of all units at the highest clock."""
-        return self.rate(data_type) * self.units * self.max_clock_hz
+from loopsched.levels import DATA_TYPES, Compute, Level, Sources
 
 
 @dataclass(frozen=True, slots=True)
@@ -627,3 +426,79 @@ def _scaled_compute(compute: Compute, field: str, factor: Fraction) -> Compute:
         return replace(compute, units=round(compute.units * factor))
     rates = tuple((name, times(macs, factor)) for name, macs in compute.macs_per_cycle_per_unit)
     return replace(compute, macs_per_cycle_per_unit=rates)
+
+
+def arch_faults(arch: Arch) -> Iterator[str]:
+    """Say where levels and units do not fit together."""
+    if not arch.name or not isinstance(arch.name, str):
+        yield f"name {arch.name!r} must be text"
+    if len(arch.levels) < 2:
+        yield "levels: a machine needs a memory and at least one level below it"
+    seen: set[str] = set()
+    for position, level in enumerate(arch.levels):
+        if level.name.casefold() in seen | {"compute"}:
+            yield f"levels[{position}]: the name '{level.name}' is taken; names are unique"
+        seen.add(level.name.casefold())
+        if (level.kind == "memory") != (position == 0):
+            yield (
+                f"levels[{position}] '{level.name}' is of kind '{level.kind}'; "
+                "the outermost level, and only that, is the memory"
+            )
+    for outer, inner in zip(arch.levels, arch.levels[1:], strict=False):
+        yield from _nesting_faults(outer, inner)
+    yield from _size_faults(arch.caches)
+    yield from _unit_faults(arch)
+    names = [constant.name for constant in arch.constants]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        yield f"constants: '{name}' appears twice"
+
+
+def _nesting_faults(outer: Level, inner: Level) -> Iterator[str]:
+    if inner.instances % outer.instances:
+        yield (
+            f"'{inner.name}' has {inner.instances} instances, not a multiple of the "
+            f"{outer.instances} of '{outer.name}' around it"
+        )
+    if inner.kind != "memory" and inner.bandwidth_bytes_per_s is None:
+        yield f"'{outer.name}' needs a bandwidth toward '{inner.name}'"
+
+
+def _size_faults(levels: tuple[Level, ...]) -> Iterator[str]:
+    """Check that a tensor's way inward leads to ever smaller levels."""
+    for position, inner in enumerate(levels):
+        for outer in reversed(levels[:position]):
+            pair = (level for level in (outer, inner) if level.holds is not None)
+            held = [{*(level.holds or ()), *level.may_hold} for level in pair]
+            if len(held) == 2 and not held[0] & held[1]:
+                continue
+            if (inner.capacity_bytes or 0) > (outer.capacity_bytes or 0):
+                yield (
+                    f"'{inner.name}' ({inner.capacity_bytes} B) is larger than '{outer.name}' "
+                    f"({outer.capacity_bytes} B) around it"
+                )
+            break
+
+
+def _unit_faults(arch: Arch) -> Iterator[str]:
+    counts: dict[str, int] = {}
+    for level in arch.levels:
+        if level.unit is None:
+            continue
+        if counts.setdefault(level.unit, level.instances) != level.instances:
+            yield (
+                f"unit '{level.unit}' counts {counts[level.unit]} and, at '{level.name}', "
+                f"{level.instances}; a word stands for one count"
+            )
+    compute, innermost = arch.compute, arch.levels[-1]
+    if compute.unit in counts and counts[compute.unit] != compute.units:
+        yield (
+            f"compute has {compute.units} units '{compute.unit}', but levels have "
+            f"{counts[compute.unit]} instances of that unit"
+        )
+    elif compute.units % innermost.instances:
+        yield (
+            f"compute has {compute.units} units, not a multiple of the {innermost.instances} "
+            f"instances of '{innermost.name}'"
+        )
+    if compute.lane_unit in counts:
+        yield f"lane_unit '{compute.lane_unit}' is already the unit of a level"

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from loopsched.arch import Arch, Compute, Constant, Level
+from loopsched.arch import Arch, Constant
+from loopsched.levels import Compute, Level
 from loopsched.arch import buffer_arch as buffer_arch
-from loopsched.arch_check import KINDS
+from loopsched.levels import KINDS
 from loopsched.arch_format import COMPUTE_KEYS, CONSTANT_KINDS, LEVEL_KEYS, TOP_KEYS
 from loopsched.arch_format import arch_schema as arch_schema
 from loopsched.arch_format import arch_to_dict as arch_to_dict

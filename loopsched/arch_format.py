@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from loopsched.arch import Arch, Compute, Level
-from loopsched.arch_check import DATA_TYPES, KINDS
+from loopsched.arch import Arch
+from loopsched.levels import Compute, Level
+from loopsched.levels import DATA_TYPES, KINDS
 from loopsched.gpu_limits import GPU_KEYS, Gpu, GpuKey
 from loopsched.units import Kind, pattern
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from loopsched.arch import Arch, Level
+from loopsched.arch import Arch
+from loopsched.levels import Level
 from loopsched.footprint import tensor_bytes
 from loopsched.models.machine import room_of
 from loopsched.models.places import placed_in, resolved

@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from loopsched.arch import Arch, Level
+from loopsched.arch import Arch
+from loopsched.levels import Level
 from loopsched.bounds.communication import communication_bound
 from loopsched.display import Shown
 from loopsched.footprint import points_elems, tensor_bytes

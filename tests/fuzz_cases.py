@@ -18,7 +18,8 @@ import oracle
 from oracle_space import Nest, blocks_of
 
 from loopsched import Constraints, Problem, Schedule, affine, conv2d, gemm
-from loopsched.arch import Arch, Compute, Level
+from loopsched.arch import Arch
+from loopsched.levels import Compute, Level
 from loopsched.errors import ArchError, LoopschedError
 
 RATES = (("fp32", 1), ("fp16", 1), ("int8", 1))

@@ -55,7 +55,8 @@ from loopsched import (
     traffic,
     traffic_curve,
 )
-from loopsched.arch import Arch, Compute, Level
+from loopsched.arch import Arch
+from loopsched.levels import Compute, Level
 from loopsched.errors import ConstraintError, EmptySpaceError, LoopschedError, ScheduleError
 from loopsched.models.buffer import explicit_traffic, lru_traffic
 from loopsched.models.traffic import Room

@@ -6,7 +6,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from loopsched.arch import Arch, Compute, Level
+from loopsched.arch import Arch
+from loopsched.levels import Compute, Level
 from loopsched.builders import PASSES, conv2d, gemm
 from loopsched.errors import InputError
 from loopsched.nest import Loop, Schedule

@@ -12,7 +12,8 @@ from itertools import permutations, product
 from random import Random
 from typing import Any
 
-from loopsched.arch import Arch, Compute, Level
+from loopsched.arch import Arch
+from loopsched.levels import Compute, Level
 from loopsched.builders import gemm
 from loopsched.convolution import conv2d
 from loopsched.errors import ScheduleError

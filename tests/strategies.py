@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from loopsched.arch import Arch, Compute, Level
+from loopsched.arch import Arch
+from loopsched.levels import Compute, Level
 from loopsched.footprint import axis_count
 from loopsched.nest import Loop, Schedule
 from loopsched.problem import Axis, Problem, Tensor

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loopsched.arch import Arch, Compute, Level, buffer_arch
+from loopsched.arch import Arch, buffer_arch
+from loopsched.levels import Compute, Level
 from loopsched.errors import ArchError
 
 DRAM = Level("DRAM", "memory", None)

@@ -21,7 +21,8 @@ from oracle_search import (
 )
 
 import loopsched
-from loopsched.arch import Arch, Compute, Level
+from loopsched.arch import Arch
+from loopsched.levels import Compute, Level
 from loopsched.errors import EmptySpaceError
 from loopsched.problem import Axis, Problem, Tensor
 from loopsched.scheduler import exact, search, space_of

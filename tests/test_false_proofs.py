@@ -24,7 +24,8 @@ from loopsched import (
     traffic,
     traffic_curve,
 )
-from loopsched.arch import Arch, Compute, Level
+from loopsched.arch import Arch
+from loopsched.levels import Compute, Level
 from loopsched.errors import EmptySpaceError
 
 RATES = (("fp32", 1), ("fp16", 1), ("int8", 1))

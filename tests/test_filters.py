@@ -7,7 +7,8 @@ import random
 import pytest
 from model_cases import random_case
 
-from loopsched.arch import Arch, Compute, Level
+from loopsched.arch import Arch
+from loopsched.levels import Compute, Level
 from loopsched.arch_file import load_arch
 from loopsched.builders import conv2d, gemm
 from loopsched.errors import InputError

@@ -9,7 +9,8 @@ from random import Random
 import pytest
 from oracle_search import scores
 
-from loopsched.arch import Arch, Compute, Level
+from loopsched.arch import Arch
+from loopsched.levels import Compute, Level
 from loopsched.builders import affine
 from loopsched.convolution import conv2d
 from loopsched.errors import ProblemError

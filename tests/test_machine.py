@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from loopsched.arch import Arch, Compute, Level, buffer_arch
+from loopsched.arch import Arch, buffer_arch
+from loopsched.levels import Compute, Level
 from loopsched.arch_file import load_arch
 from loopsched.builders import affine, conv2d, einsum, gemm
 from loopsched.errors import ArchError

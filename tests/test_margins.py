@@ -16,7 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import problems, schedules
 
-from loopsched.arch import Arch, Compute, Level
+from loopsched.arch import Arch
+from loopsched.levels import Compute, Level
 from loopsched.arch_file import load_arch
 from loopsched.builders import affine, gemm
 from loopsched.footprint import axis_count, axis_extremes, n_segments, segments

@@ -19,7 +19,8 @@ from loopsched import (
     search,
     simulate,
 )
-from loopsched.arch import Arch, Compute, Level
+from loopsched.arch import Arch
+from loopsched.levels import Compute, Level
 from loopsched.arch_file import arch_from_dict, load_arch
 from loopsched.arch_format import arch_schema, arch_to_dict
 from loopsched.errors import ArchError, ConstraintError, ScheduleError

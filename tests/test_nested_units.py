@@ -7,7 +7,8 @@ import random
 import pytest
 from model_cases import random_case
 
-from loopsched.arch import Arch, Compute, Level
+from loopsched.arch import Arch
+from loopsched.levels import Compute, Level
 from loopsched.builders import gemm
 from loopsched.errors import InputError
 from loopsched.notation import parse_schedule

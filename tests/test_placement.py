@@ -8,7 +8,8 @@ from random import Random
 import pytest
 
 from loopsched import buffer_arch, conv2d, einsum, evaluate, gemm, search
-from loopsched.arch import Arch, Level
+from loopsched.arch import Arch
+from loopsched.levels import Level
 from loopsched.builders import batched_gemm
 from loopsched.convolution import PASSES
 from loopsched.errors import EmptySpaceError, ScheduleError

@@ -12,7 +12,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from loopsched import buffer_arch, conv2d, evaluate, gemm, load_arch, parse_schedule, traffic
-from loopsched.arch import Arch, Compute, Level
+from loopsched.arch import Arch
+from loopsched.levels import Compute, Level
 from loopsched.errors import ScheduleError
 from loopsched.models.machine import own_units, room_of
 from loopsched.models.places import check_places

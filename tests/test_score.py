@@ -10,7 +10,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from strategies import convs, machines, problems, schedules
 
-from loopsched.arch import Arch, Compute, Level, buffer_arch
+from loopsched.arch import Arch, buffer_arch
+from loopsched.levels import Compute, Level
 from loopsched.arch_file import load_arch
 from loopsched.builders import conv2d, gemm
 from loopsched.errors import ArchError, ScheduleError

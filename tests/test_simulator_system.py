@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import machines, problems, schedules
 
-from loopsched.arch import Arch, Compute, Level
+from loopsched.arch import Arch
+from loopsched.levels import Compute, Level
 from loopsched.arch_file import load_arch
 from loopsched.builders import gemm
 from loopsched.errors import ArchError, InputError, ScheduleError

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loopsched.arch import Arch, Compute, Level, buffer_arch
+from loopsched.arch import Arch, buffer_arch
+from loopsched.levels import Compute, Level
 from loopsched.arch_file import load_arch
 from loopsched.arguments import Checker
 from loopsched.builders import gemm

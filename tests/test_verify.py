@@ -16,7 +16,7 @@ import pytest
 
 import loopsched
 from loopsched import Arch, Axis, Level, Loop, Problem, Schedule, Tensor, conv2d, gemm
-from loopsched.arch import Compute
+from loopsched.levels import Compute
 from loopsched.cli import run
 from loopsched.errors import LoopschedError, ProofError
 from loopsched.scheduler.proof import proof_of

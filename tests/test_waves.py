@@ -7,7 +7,8 @@ import random
 import pytest
 
 from loopsched import gemm, load_arch, parse_schedule, search
-from loopsched.arch import Arch, Compute, Level
+from loopsched.arch import Arch
+from loopsched.levels import Compute, Level
 from loopsched.errors import InputError
 from loopsched.models.buffer import lru_traffic
 from loopsched.models.view import view_of

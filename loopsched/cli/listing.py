@@ -16,7 +16,8 @@ from loopsched.render import Column, words
 from loopsched.units import format_capacity, scaled
 
 if TYPE_CHECKING:
-    from loopsched.arch import Arch, Level
+    from loopsched.arch import Arch
+    from loopsched.levels import Level
     from loopsched.gpu_limits import Gpu, GpuKey
     from loopsched.results import Row
     from loopsched.workload import Workload

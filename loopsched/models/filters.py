@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from loopsched.arch import Level
+from loopsched.levels import Level
 from loopsched.models.asked import ALWAYS, Asked
 from loopsched.models.reuse import certain_cuts, fit_cut, fit_position, run_outside
 from loopsched.models.traffic import Promise, Room

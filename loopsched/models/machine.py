@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from loopsched.arch import Arch, Level
+from loopsched.arch import Arch
+from loopsched.levels import Level
 from loopsched.errors import ArchError
 from loopsched.models.traffic import Room
 from loopsched.problem import Problem, Tensor

@@ -13,7 +13,8 @@ from loopsched.nest import PASSES, Place, Schedule
 from loopsched.problem import Problem
 
 if TYPE_CHECKING:
-    from loopsched.arch import Arch, Level
+    from loopsched.arch import Arch
+    from loopsched.levels import Level
 
 
 def placed_in(places: Iterable[Place], level: str) -> tuple[Place, ...]:

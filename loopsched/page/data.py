@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from loopsched.arch import Arch, Level
+from loopsched.arch import Arch
+from loopsched.levels import Level
 from loopsched.bounds.communication import communication_bound
 from loopsched.nest import Schedule
 from loopsched.problem import Problem

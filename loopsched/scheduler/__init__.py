@@ -148,7 +148,8 @@ def warm_up(*, has_scratchpads: bool = False) -> None:
 
     The part that places tiles one by one is left out where no machine has a scratchpad.
     """
-    from loopsched.arch import Arch, Compute, Level, buffer_arch
+    from loopsched.arch import Arch, buffer_arch
+    from loopsched.levels import Compute, Level
     from loopsched.builders import conv2d, gemm
 
     levels = (

@@ -16,7 +16,7 @@ from functools import lru_cache, partial
 from itertools import permutations, product
 from math import prod
 
-from loopsched.arch import Level
+from loopsched.levels import Level
 from loopsched.nest import Schedule
 from loopsched.problem import Problem
 from loopsched.scheduler.allowed import Choice

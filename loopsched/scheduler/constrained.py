@@ -17,7 +17,7 @@ from itertools import combinations, islice
 from math import prod
 from typing import TYPE_CHECKING
 
-from loopsched.arch import Level
+from loopsched.levels import Level
 from loopsched.models.machine import room_of
 from loopsched.problem import Tensor
 from loopsched.scheduler.allowed import (

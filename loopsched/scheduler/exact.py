@@ -16,7 +16,7 @@ from itertools import islice, permutations
 from random import Random
 from typing import TypedDict
 
-from loopsched.arch import Level
+from loopsched.levels import Level
 from loopsched.bounds.communication import communication_bound
 from loopsched.errors import ConstraintError, EmptySpaceError, LoopschedError, ScheduleError
 from loopsched.footprint import points_elems, tensor_bytes

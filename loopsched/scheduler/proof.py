@@ -14,7 +14,8 @@ from fractions import Fraction
 from itertools import permutations
 from typing import Any
 
-from loopsched.arch import Arch, Level
+from loopsched.arch import Arch
+from loopsched.levels import Level
 from loopsched.arch_format import arch_to_dict
 from loopsched.errors import ConstraintError
 from loopsched.nest import Loop, Schedule

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from loopsched.arch import Arch, Level
+from loopsched.arch import Arch
+from loopsched.levels import Level
 from loopsched.errors import ConstraintError, nearest
 from loopsched.models.machine import roles
 from loopsched.problem import Problem

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from itertools import product
 
-from loopsched.arch import Arch, Level
+from loopsched.arch import Arch
+from loopsched.levels import Level
 from loopsched.models.machine import instances_inside, own_units, room_of
 from loopsched.models.reuse import fit_cut, placed_visits
 from loopsched.models.view import View, view_of

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING
 
-from loopsched.arch import Arch, Level
+from loopsched.arch import Arch
+from loopsched.levels import Level
 from loopsched.errors import ArchError
 from loopsched.models.compute import check_spatial
 from loopsched.models.machine import data_type_of, nested_units, own_units, room_of

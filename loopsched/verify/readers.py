@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from loopsched.arch import Arch, Level
+from loopsched.arch import Arch
+from loopsched.levels import Level
 from loopsched.errors import ArchError, ProofError, ScheduleError
 from loopsched.files import read_text
 from loopsched.nest import Schedule

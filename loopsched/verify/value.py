@@ -11,7 +11,8 @@ from functools import cache, lru_cache
 from itertools import product
 from operator import itemgetter
 
-from loopsched.arch import Arch, Level
+from loopsched.arch import Arch
+from loopsched.levels import Level
 from loopsched.errors import ArchError, ScheduleError
 from loopsched.nest import Place, Schedule
 from loopsched.problem import Axis, Problem, Tensor

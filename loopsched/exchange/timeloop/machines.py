@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from loopsched.arch import Arch, Level
+from loopsched.arch import Arch
+from loopsched.levels import Level
 from loopsched.arch_file import arch_to_dict
 from loopsched.exchange.timeloop.nodes import LANES, Node
 from loopsched.exchange.timeloop.notes import NOTE, note_text

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from loopsched.arch import Arch, Level
+from loopsched.arch import Arch
+from loopsched.levels import Level
 from loopsched.exchange.names import free_name
 
 # Marks the loops over the multiply-adds of a unit where the machine has no word for them.
