@@ -26,9 +26,9 @@ import numpy as np
 
 import loopsched
 from loopsched import Loop, Problem, Schedule
-from loopsched.errors import ProblemError
-from loopsched.footprint import tensor_bytes
+from loopsched.base.errors import ProblemError
 from loopsched.models.buffer import EFFORT
+from loopsched.problems.footprint import tensor_bytes
 from loopsched.simulator import simulate
 
 LEAST_POINTS, MOST_POINTS = 64, 40_000

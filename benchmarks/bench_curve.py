@@ -24,7 +24,7 @@ import numpy as np
 
 from loopsched import gemm, load_workload, traffic_curve, workload_curves
 from loopsched.models.traffic import Room
-from loopsched.problem import Problem
+from loopsched.problems.problem import Problem
 from loopsched.scheduler.body import best_body
 from loopsched.scheduler.stream import Stream
 

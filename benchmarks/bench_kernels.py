@@ -17,7 +17,7 @@ from pathlib import Path
 from loopsched import conv2d, conv_estimate, gemm, gemm_estimate, load_arch, tiled_gemm
 from loopsched.gpu.counting import profile
 from loopsched.gpu.estimate import estimate_kernel
-from loopsched.gpu.presets import filter_colmap, preset, presets
+from loopsched.published.presets import filter_colmap, preset, presets
 
 TITAN_V, V100, H200 = (load_arch(name) for name in ("titan_v", "v100", "h200"))
 PRODUCT = gemm(m=5124, n=9124, k=2560)

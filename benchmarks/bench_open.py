@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 from tilings import best_tiling
 
 from loopsched import batched_gemm, gemm, load_arch, search
-from loopsched.problem import Problem
+from loopsched.problems.problem import Problem
 from loopsched.scheduler import warm_up
 
 MACHINES = ("titan_v", "h200", "t4", "v100")

@@ -18,9 +18,9 @@ from fractions import Fraction
 from itertools import pairwise
 
 from loopsched import load_arch, load_workload, search
-from loopsched.arch import Arch
-from loopsched.errors import LoopschedError
-from loopsched.problem import Problem
+from loopsched.base.errors import LoopschedError
+from loopsched.machines.arch import Arch
+from loopsched.problems.problem import Problem
 from loopsched.scheduler import warm_up
 from loopsched.scheduler.proof import proof_of
 from loopsched.verify import verify_proof

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from loopsched import Constraints, buffer_arch, gemm, load_arch, load_workload, search
-from loopsched.problem import Problem
+from loopsched.problems.problem import Problem
 from loopsched.scheduler import Strategy
 from loopsched.scheduler.stream import Stream
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from loopsched import conv2d, gemm
-from loopsched.problem import Problem
+from loopsched.problems.problem import Problem
 from loopsched.scheduler.stream import Stream
 
 LAYER = conv2d(n=16, c=64, k=64, h=224, w=224, r=3, s=3, padding=1)

@@ -24,12 +24,13 @@ from pathlib import Path
 import numpy as np
 
 from loopsched import load_arch
-from loopsched.arch import Arch
 from loopsched.gpu import estimate, instructions
 from loopsched.gpu import kernel_calibration as shipped
 from loopsched.gpu.counting import Profile, profile
 from loopsched.gpu.kernel import Kernel
-from loopsched.gpu.presets import (
+from loopsched.machines.arch import Arch
+from loopsched.published import reproduce
+from loopsched.published.presets import (
     direct,
     filter_coarse,
     filter_colmap,
@@ -39,7 +40,6 @@ from loopsched.gpu.presets import (
     layer_batched,
     layer_shared,
 )
-from loopsched.reports import reproduce
 from loopsched.validation import validate_times
 
 DATA = Path(__file__).parent / "gpu" / "h200_kernel_times.csv"

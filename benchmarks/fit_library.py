@@ -26,7 +26,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from loopsched import ProblemError, gemm, load_arch
-from loopsched.arch import Arch
+from loopsched.base.resources import resource_dir
 from loopsched.gpu.bound import repeated_bound
 from loopsched.gpu.library import launch, tiled
 from loopsched.gpu.library.calibration import Calibration, OwnKernels
@@ -34,8 +34,8 @@ from loopsched.gpu.library.gemm import product_of
 from loopsched.gpu.library.machine import Machine, machine_of
 from loopsched.gpu.library.tiles import LIBRARIES, Library
 from loopsched.gpu.library.wave import Product, tiled_time
-from loopsched.models.report003 import report003_time
-from loopsched.resources import resource_dir
+from loopsched.machines.arch import Arch
+from loopsched.published.model_003 import report003_time
 from loopsched.validation.counter_files import CounterRow, read_counters
 
 FILE = Path(__file__).parents[1] / "loopsched" / "gpu" / "library" / "calibration.json"

@@ -26,14 +26,14 @@ from functools import cache
 from pathlib import Path
 
 from loopsched import Arch, ProblemError, conv2d, load_arch
+from loopsched.base.resources import resource_dir
 from loopsched.gpu.bound import repeated_bound
 from loopsched.gpu.library.conv import ALGORITHMS, choices, least_macs, run_of, target_of
 from loopsched.gpu.library.conv_calibration import ConvCalibration
 from loopsched.gpu.library.conv_gemm import Target
 from loopsched.gpu.library.conv_layer import Layer, layer_of
-from loopsched.models.report003 import report003_time
-from loopsched.problem import Problem
-from loopsched.resources import resource_dir
+from loopsched.problems.problem import Problem
+from loopsched.published.model_003 import report003_time
 from loopsched.validation.plain_roofline import operand_bytes, roofline
 
 FILE = Path(__file__).parents[1] / "loopsched" / "gpu" / "library" / "calibration_conv.json"

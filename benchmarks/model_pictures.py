@@ -1,6 +1,6 @@
 """Draw the pictures of docs/model.md; with --check, say whether they are up to date.
 
-Numbers in them come from the library: footprints from `loopsched.footprint`.
+Numbers in them come from the library: footprints from `loopsched.problems.footprint`.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import loopsched
-from loopsched.footprint import footprint_elems
-from loopsched.plots.figure import new_figure, save_figure
-from loopsched.plots.style import COLOURS, GREY, INK, context
+from loopsched.problems.footprint import footprint_elems
+from loopsched.show.plots.figure import new_figure, save_figure
+from loopsched.show.plots.style import COLOURS, GREY, INK, context
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -26,14 +26,14 @@ from loopsched import (
     traffic_curve,
     validate_counters,
 )
-from loopsched.plots.figure import save_plots
-from loopsched.plots.measured import comparisons, measured_figure
-from loopsched.plots.roofline import plot_roofline
-from loopsched.plots.ski_slope import plot_ski_slope
-from loopsched.plots.tiles import plot_tiles
-from loopsched.plots.tornado import tornado_figure
-from loopsched.plots.tradeoffs import plot_pareto
-from loopsched.plots.traffic import bytes_figure
+from loopsched.show.plots.figure import save_plots
+from loopsched.show.plots.measured import comparisons, measured_figure
+from loopsched.show.plots.roofline import plot_roofline
+from loopsched.show.plots.ski_slope import plot_ski_slope
+from loopsched.show.plots.tiles import plot_tiles
+from loopsched.show.plots.tornado import tornado_figure
+from loopsched.show.plots.tradeoffs import plot_pareto
+from loopsched.show.plots.traffic import bytes_figure
 from loopsched.study.tile_map import tile_map
 
 IMAGES = Path(__file__).parent.parent / "docs" / "images"

@@ -14,38 +14,28 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from loopsched.display import show_with as _show_with
-from loopsched.version import __version__ as __version__
+from loopsched.base.display import show_with as _show_with
+from loopsched.base.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from loopsched.arch import Arch as Arch
-    from loopsched.levels import Level as Level
-    from loopsched.arch import buffer_arch as buffer_arch
-    from loopsched.arch_file import arch_names as arch_names
-    from loopsched.arch_file import load_arch as load_arch
+    from loopsched.base.errors import ArchError as ArchError
+    from loopsched.base.errors import ConstraintError as ConstraintError
+    from loopsched.base.errors import EmptySpaceError as EmptySpaceError
+    from loopsched.base.errors import InputError as InputError
+    from loopsched.base.errors import LoopschedError as LoopschedError
+    from loopsched.base.errors import MissingExtraError as MissingExtraError
+    from loopsched.base.errors import ProblemError as ProblemError
+    from loopsched.base.errors import ProofError as ProofError
+    from loopsched.base.errors import ScheduleError as ScheduleError
+    from loopsched.base.errors import SweepError as SweepError
+    from loopsched.base.errors import WorkloadError as WorkloadError
     from loopsched.bounds.communication import CommunicationBound as CommunicationBound
     from loopsched.bounds.communication import communication_bound as communication_bound
-    from loopsched.builders import affine as affine
-    from loopsched.builders import batched_gemm as batched_gemm
-    from loopsched.builders import conv2d as conv2d
-    from loopsched.builders import einsum as einsum
-    from loopsched.builders import gemm as gemm
     from loopsched.curves.curve import Curve as Curve
     from loopsched.curves.front import traffic_curve as traffic_curve
     from loopsched.curves.network import NetworkCurve as NetworkCurve
     from loopsched.curves.network import network_curve as network_curve
     from loopsched.curves.network import workload_curves as workload_curves
-    from loopsched.errors import ArchError as ArchError
-    from loopsched.errors import ConstraintError as ConstraintError
-    from loopsched.errors import EmptySpaceError as EmptySpaceError
-    from loopsched.errors import InputError as InputError
-    from loopsched.errors import LoopschedError as LoopschedError
-    from loopsched.errors import MissingExtraError as MissingExtraError
-    from loopsched.errors import ProblemError as ProblemError
-    from loopsched.errors import ProofError as ProofError
-    from loopsched.errors import ScheduleError as ScheduleError
-    from loopsched.errors import SweepError as SweepError
-    from loopsched.errors import WorkloadError as WorkloadError
     from loopsched.exchange.c_code import to_c as to_c
     from loopsched.exchange.exported import Exported as Exported
     from loopsched.exchange.frames import to_pandas as to_pandas
@@ -75,44 +65,50 @@ if TYPE_CHECKING:
     from loopsched.gpu.library.tiled import tiled_conv as tiled_conv
     from loopsched.gpu.library.tiled import tiled_gemm as tiled_gemm
     from loopsched.gpu.occupancy import occupancy as occupancy
-    from loopsched.gpu.presets import preset as preset
-    from loopsched.gpu.presets import presets as presets
     from loopsched.gpu.result import Estimate as Estimate
+    from loopsched.machines.arch import Arch as Arch
+    from loopsched.machines.arch import buffer_arch as buffer_arch
+    from loopsched.machines.arch_file import arch_names as arch_names
+    from loopsched.machines.arch_file import load_arch as load_arch
+    from loopsched.machines.levels import Level as Level
     from loopsched.models.buffer import traffic as traffic
-    from loopsched.models.yalsa import yalsa_bandwidth as yalsa_bandwidth
-    from loopsched.nest import Loop as Loop
-    from loopsched.nest import Place as Place
-    from loopsched.nest import Schedule as Schedule
+    from loopsched.models.reasons import compare as compare
+    from loopsched.models.reasons import explain as explain
+    from loopsched.models.score import Evaluation as Evaluation
+    from loopsched.models.score import evaluate as evaluate
+    from loopsched.nests.nest import Loop as Loop
+    from loopsched.nests.nest import Place as Place
+    from loopsched.nests.nest import Schedule as Schedule
+    from loopsched.nests.notation import format_schedule as format_schedule
+    from loopsched.nests.notation import parse_schedule as parse_schedule
+    from loopsched.nests.notation import render_loops as render_loops
+    from loopsched.nests.ops import bind_spatial as bind_spatial
+    from loopsched.nests.ops import interchange as interchange
+    from loopsched.nests.ops import reorder as reorder
+    from loopsched.nests.ops import split as split
+    from loopsched.nests.ops import tile as tile
+    from loopsched.nests.ops import unbind as unbind
     from loopsched.network.graph import Network as Network
     from loopsched.network.node import Node as Node
     from loopsched.network.node import Value as Value
     from loopsched.network.onnx_file import load_onnx as load_onnx
     from loopsched.network.text import load_network as load_network
     from loopsched.network.text import load_workload as load_workload
-    from loopsched.notation import format_schedule as format_schedule
-    from loopsched.notation import parse_schedule as parse_schedule
-    from loopsched.notation import render_loops as render_loops
-    from loopsched.ops import bind_spatial as bind_spatial
-    from loopsched.ops import interchange as interchange
-    from loopsched.ops import reorder as reorder
-    from loopsched.ops import split as split
-    from loopsched.ops import tile as tile
-    from loopsched.ops import unbind as unbind
-    from loopsched.page.report import report_html as report_html
-    from loopsched.plots.measured import plot_measured as plot_measured
-    from loopsched.plots.roofline import plot_roofline as plot_roofline
-    from loopsched.plots.ski_slope import plot_ski_slope as plot_ski_slope
-    from loopsched.plots.tiles import plot_tiles as plot_tiles
-    from loopsched.plots.tornado import plot_tornado as plot_tornado
-    from loopsched.plots.tradeoffs import plot_pareto as plot_pareto
-    from loopsched.plots.traffic import plot_bytes as plot_bytes
-    from loopsched.problem import Axis as Axis
-    from loopsched.problem import Problem as Problem
-    from loopsched.problem import Tensor as Tensor
-    from loopsched.reasons import compare as compare
-    from loopsched.reasons import explain as explain
-    from loopsched.reports import Reproduction as Reproduction
-    from loopsched.reports import reproduce as reproduce
+    from loopsched.problems.builders import affine as affine
+    from loopsched.problems.builders import batched_gemm as batched_gemm
+    from loopsched.problems.builders import conv2d as conv2d
+    from loopsched.problems.builders import einsum as einsum
+    from loopsched.problems.builders import gemm as gemm
+    from loopsched.problems.problem import Axis as Axis
+    from loopsched.problems.problem import Problem as Problem
+    from loopsched.problems.problem import Tensor as Tensor
+    from loopsched.problems.workload import Workload as Workload
+    from loopsched.problems.workload import workload_names as workload_names
+    from loopsched.published import Reproduction as Reproduction
+    from loopsched.published import reproduce as reproduce
+    from loopsched.published.presets import preset as preset
+    from loopsched.published.presets import presets as presets
+    from loopsched.published.yalsa import yalsa_bandwidth as yalsa_bandwidth
     from loopsched.scheduler import Result as Result
     from loopsched.scheduler import search as search
     from loopsched.scheduler import search_workload as search_workload
@@ -120,8 +116,14 @@ if TYPE_CHECKING:
     from loopsched.scheduler.constraints import Constraints as Constraints
     from loopsched.scheduler.proof import proof_of as proof_of
     from loopsched.scheduler.tradeoffs import pareto as pareto
-    from loopsched.score import Evaluation as Evaluation
-    from loopsched.score import evaluate as evaluate
+    from loopsched.show.page.report import report_html as report_html
+    from loopsched.show.plots.measured import plot_measured as plot_measured
+    from loopsched.show.plots.roofline import plot_roofline as plot_roofline
+    from loopsched.show.plots.ski_slope import plot_ski_slope as plot_ski_slope
+    from loopsched.show.plots.tiles import plot_tiles as plot_tiles
+    from loopsched.show.plots.tornado import plot_tornado as plot_tornado
+    from loopsched.show.plots.tradeoffs import plot_pareto as plot_pareto
+    from loopsched.show.plots.traffic import plot_bytes as plot_bytes
     from loopsched.simulator import Layout as Layout
     from loopsched.simulator import Simulation as Simulation
     from loopsched.simulator import StackDistances as StackDistances
@@ -142,20 +144,18 @@ if TYPE_CHECKING:
     from loopsched.verify import Verdict as Verdict
     from loopsched.verify import verify_proof as verify_proof
     from loopsched.verify import verify_proofs as verify_proofs
-    from loopsched.workload import Workload as Workload
-    from loopsched.workload import workload_names as workload_names
 
 
 # Module, below `loopsched`, to the names that it gives; a test compares it with the list above.
 _EXPORTS = {
-    "arch": ("Arch", "buffer_arch"),
-    "arch_file": ("arch_names", "load_arch"),
+    "machines.arch": ("Arch", "buffer_arch"),
+    "machines.arch_file": ("arch_names", "load_arch"),
     "bounds.communication": ("CommunicationBound", "communication_bound"),
-    "builders": ("affine", "batched_gemm", "conv2d", "einsum", "gemm"),
+    "problems.builders": ("affine", "batched_gemm", "conv2d", "einsum", "gemm"),
     "curves.curve": ("Curve",),
     "curves.front": ("traffic_curve",),
     "curves.network": ("NetworkCurve", "network_curve", "workload_curves"),
-    "errors": (
+    "base.errors": (
         "ArchError",
         "ConstraintError",
         "EmptySpaceError",
@@ -187,34 +187,34 @@ _EXPORTS = {
     "gpu.library.gemm": ("gemm_estimate",),
     "gpu.library.tiled": ("tiled_conv", "tiled_gemm"),
     "gpu.occupancy": ("occupancy",),
-    "gpu.presets": ("preset", "presets"),
+    "published.presets": ("preset", "presets"),
     "gpu.result": ("Estimate",),
-    "levels": ("Level",),
+    "machines.levels": ("Level",),
     "models.buffer": ("traffic",),
-    "models.yalsa": ("yalsa_bandwidth",),
-    "nest": ("Loop", "Place", "Schedule"),
+    "published.yalsa": ("yalsa_bandwidth",),
+    "nests.nest": ("Loop", "Place", "Schedule"),
     "network.graph": ("Network",),
     "network.node": ("Node", "Value"),
     "network.onnx_file": ("load_onnx",),
     "network.text": ("load_network", "load_workload"),
-    "notation": ("format_schedule", "parse_schedule", "render_loops"),
-    "ops": ("bind_spatial", "interchange", "reorder", "split", "tile", "unbind"),
-    "page.report": ("report_html",),
-    "plots.measured": ("plot_measured",),
-    "plots.roofline": ("plot_roofline",),
-    "plots.ski_slope": ("plot_ski_slope",),
-    "plots.tiles": ("plot_tiles",),
-    "plots.tornado": ("plot_tornado",),
-    "plots.tradeoffs": ("plot_pareto",),
-    "plots.traffic": ("plot_bytes",),
-    "problem": ("Axis", "Problem", "Tensor"),
-    "reasons": ("compare", "explain"),
-    "reports": ("Reproduction", "reproduce"),
+    "nests.notation": ("format_schedule", "parse_schedule", "render_loops"),
+    "nests.ops": ("bind_spatial", "interchange", "reorder", "split", "tile", "unbind"),
+    "show.page.report": ("report_html",),
+    "show.plots.measured": ("plot_measured",),
+    "show.plots.roofline": ("plot_roofline",),
+    "show.plots.ski_slope": ("plot_ski_slope",),
+    "show.plots.tiles": ("plot_tiles",),
+    "show.plots.tornado": ("plot_tornado",),
+    "show.plots.tradeoffs": ("plot_pareto",),
+    "show.plots.traffic": ("plot_bytes",),
+    "problems.problem": ("Axis", "Problem", "Tensor"),
+    "models.reasons": ("compare", "explain"),
+    "published": ("Reproduction", "reproduce"),
     "scheduler": ("Result", "search", "search_workload", "space_size"),
     "scheduler.constraints": ("Constraints",),
     "scheduler.proof": ("proof_of",),
     "scheduler.tradeoffs": ("pareto",),
-    "score": ("Evaluation", "evaluate"),
+    "models.score": ("Evaluation", "evaluate"),
     "simulator": ("Layout", "Simulation", "StackDistances", "simulate", "stack_distances"),
     "study.sensitivity": ("Sensitivity", "sensitivity"),
     "study.tile_map": ("TileMap", "tile_map"),
@@ -223,7 +223,7 @@ _EXPORTS = {
     "validation.compare": ("Validation", "validate_counters"),
     "validation.times": ("TimeValidation", "validate_times"),
     "verify": ("Verdict", "verify_proof", "verify_proofs"),
-    "workload": ("Workload", "workload_names"),
+    "problems.workload": ("Workload", "workload_names"),
 }
 _HOMES = {name: module for module, names in _EXPORTS.items() for name in names}
 
@@ -242,7 +242,7 @@ def __getattr__(name: str) -> object:
 
 
 def _html(value: object) -> str:
-    from loopsched.notebook import to_html
+    from loopsched.show.notebook import to_html
 
     return to_html(value)
 

@@ -7,7 +7,7 @@ from itertools import permutations, product
 
 from oracle import Element, element
 
-from loopsched.problem import Problem
+from loopsched.problems.problem import Problem
 
 Steps = list[tuple[int, int]]
 

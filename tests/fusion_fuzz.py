@@ -12,9 +12,9 @@ from math import inf
 from fusion_oracle import BOTH, Halos, Layer, draw_chain, group_costs, items
 
 from loopsched import fuse
-from loopsched.errors import EmptySpaceError
+from loopsched.base.errors import EmptySpaceError
 from loopsched.fusion.single import least_bytes
-from loopsched.problem import Problem
+from loopsched.problems.problem import Problem
 
 
 class Brute:

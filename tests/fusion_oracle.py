@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from loopsched import conv2d
 from loopsched.fusion import Pool
-from loopsched.problem import Problem
+from loopsched.problems.problem import Problem
 
 Place = tuple[int, int, int]  # image, row, column
 

@@ -18,9 +18,9 @@ import oracle
 from oracle_space import Nest, blocks_of
 
 from loopsched import Constraints, Problem, Schedule, affine, conv2d, gemm
-from loopsched.arch import Arch
-from loopsched.levels import Compute, Level
-from loopsched.errors import ArchError, LoopschedError
+from loopsched.base.errors import ArchError, LoopschedError
+from loopsched.machines.arch import Arch
+from loopsched.machines.levels import Compute, Level
 
 RATES = (("fp32", 1), ("fp16", 1), ("int8", 1))
 NAMES: dict[str, Any] = {

@@ -55,13 +55,13 @@ from loopsched import (
     traffic,
     traffic_curve,
 )
-from loopsched.arch import Arch
-from loopsched.levels import Compute, Level
-from loopsched.errors import ConstraintError, EmptySpaceError, LoopschedError, ScheduleError
+from loopsched.base.errors import ConstraintError, EmptySpaceError, LoopschedError, ScheduleError
+from loopsched.machines.arch import Arch
+from loopsched.machines.levels import Compute, Level
 from loopsched.models.buffer import explicit_traffic, lru_traffic
 from loopsched.models.traffic import Room
 from loopsched.models.view import View, view_of
-from loopsched.nest import Place
+from loopsched.nests.nest import Place
 from loopsched.scheduler import constrained, exact
 
 __all__ = [

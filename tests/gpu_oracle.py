@@ -12,7 +12,7 @@ from itertools import product
 
 from loopsched.gpu.kernel import BoundLoop, Kernel
 from loopsched.gpu.views import DigitLayout
-from loopsched.problem import Tensor
+from loopsched.problems.problem import Tensor
 from loopsched.simulator.layout import placed
 
 WARP, SECTOR, LINE, BANKS, BANK = 32, 32, 128, 32, 4

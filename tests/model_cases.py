@@ -6,12 +6,12 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from loopsched.arch import Arch
-from loopsched.levels import Compute, Level
-from loopsched.builders import PASSES, conv2d, gemm
-from loopsched.errors import InputError
-from loopsched.nest import Loop, Schedule
-from loopsched.problem import Problem
+from loopsched.base.errors import InputError
+from loopsched.machines.arch import Arch
+from loopsched.machines.levels import Compute, Level
+from loopsched.nests.nest import Loop, Schedule
+from loopsched.problems.builders import PASSES, conv2d, gemm
+from loopsched.problems.problem import Problem
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from loopsched.nest import Loop, Schedule
-from loopsched.problem import Problem, Tensor
+from loopsched.nests.nest import Loop, Schedule
+from loopsched.problems.problem import Problem, Tensor
 
 Position = tuple[int, ...]
 Point = dict[str, int]

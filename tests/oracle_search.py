@@ -12,14 +12,14 @@ from itertools import permutations, product
 from random import Random
 from typing import Any
 
-from loopsched.arch import Arch
-from loopsched.levels import Compute, Level
-from loopsched.builders import gemm
-from loopsched.convolution import conv2d
-from loopsched.errors import ScheduleError
-from loopsched.nest import Loop, Schedule
-from loopsched.problem import Axis, Problem, Tensor
-from loopsched.score import Evaluation, evaluate
+from loopsched.base.errors import ScheduleError
+from loopsched.machines.arch import Arch
+from loopsched.machines.levels import Compute, Level
+from loopsched.models.score import Evaluation, evaluate
+from loopsched.nests.nest import Loop, Schedule
+from loopsched.problems.builders import gemm
+from loopsched.problems.convolution import conv2d
+from loopsched.problems.problem import Axis, Problem, Tensor
 
 
 def blocks_of(problem: Problem, arch: Arch) -> list[tuple[str | None, tuple[str, ...]]]:

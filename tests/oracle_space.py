@@ -18,8 +18,8 @@ from itertools import combinations, product
 from math import comb, factorial, prod
 
 from loopsched import Constraints, Loop, Place, Problem, Schedule, evaluate
-from loopsched.arch import Arch
-from loopsched.errors import ScheduleError
+from loopsched.base.errors import ScheduleError
+from loopsched.machines.arch import Arch
 from loopsched.models.machine import roles
 
 Nest = tuple[Loop, ...]

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from oracle import Element, Position, fit, walk
 
-from loopsched.nest import Schedule
-from loopsched.problem import Problem
+from loopsched.nests.nest import Schedule
+from loopsched.problems.problem import Problem
 
 Request = tuple[bool, Element]  # whether it is a store; what
 

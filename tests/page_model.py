@@ -18,17 +18,17 @@ from hypothesis import strategies as st
 from strategies import machines, problems, schedules
 
 from loopsched import load_arch, load_workload
-from loopsched.arch import Arch
-from loopsched.builders import PASSES, conv2d, einsum, gemm
-from loopsched.errors import InputError
-from loopsched.nest import Loop, Schedule
-from loopsched.notation import format_schedule, parse_schedule, render_loops
-from loopsched.page.data import arch_data, problem_data, schedule_data
-from loopsched.page.model import model_js
-from loopsched.problem import Problem
-from loopsched.resources import resource_names
+from loopsched.base.errors import InputError
+from loopsched.base.resources import resource_names
+from loopsched.machines.arch import Arch
+from loopsched.models.score import Evaluation, LevelScore, evaluate
+from loopsched.nests.nest import Loop, Schedule
+from loopsched.nests.notation import format_schedule, parse_schedule, render_loops
+from loopsched.problems.builders import PASSES, conv2d, einsum, gemm
+from loopsched.problems.problem import Problem
 from loopsched.scheduler.rows import evaluation_row
-from loopsched.score import Evaluation, LevelScore, evaluate
+from loopsched.show.page.data import arch_data, problem_data, schedule_data
+from loopsched.show.page.model import model_js
 
 Case = dict[str, Any]
 CHROMIUM = next(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from loopsched.footprint import tensor_bytes
 from loopsched.models.reuse import steady_visits
 from loopsched.models.traffic import Room
 from loopsched.models.view import View, view_of
-from loopsched.nest import Loop, Place, Schedule
-from loopsched.problem import Problem, Tensor
+from loopsched.nests.nest import Loop, Place, Schedule
+from loopsched.problems.footprint import tensor_bytes
+from loopsched.problems.problem import Problem, Tensor
 
 
 def every_nest(problem: Problem, most_cuts: int) -> Iterator[Schedule]:

@@ -7,8 +7,8 @@ from itertools import groupby
 
 from oracle import Element, Moved, touched, walk
 
-from loopsched.nest import Schedule
-from loopsched.problem import Problem
+from loopsched.nests.nest import Schedule
+from loopsched.problems.problem import Problem
 
 
 def tile_bytes(problem: Problem, schedule: Schedule, places: Mapping[str, int]) -> dict[str, int]:

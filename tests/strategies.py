@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from loopsched.arch import Arch
-from loopsched.levels import Compute, Level
-from loopsched.footprint import axis_count
-from loopsched.nest import Loop, Schedule
-from loopsched.problem import Axis, Problem, Tensor
+from loopsched.machines.arch import Arch
+from loopsched.machines.levels import Compute, Level
+from loopsched.nests.nest import Loop, Schedule
+from loopsched.problems.footprint import axis_count
+from loopsched.problems.problem import Axis, Problem, Tensor
 
 HOLDS = (None, None, ("input", "weight"), ("output",), ("weight", "output"))
 

@@ -17,11 +17,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from loopsched.arch import buffer_arch
-from loopsched.builders import gemm
+from loopsched.machines.arch import buffer_arch
+from loopsched.problems.builders import gemm
+from loopsched.problems.workload import Workload
 from loopsched.sweeps.run import load_run, sweep
 from loopsched.sweeps.tasks import warm_up
-from loopsched.workload import Workload
 
 # 3 machines x 4 small layers.
 VARY = {"buffer.capacity": ["64 B", "96 B", "128 B"]}

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loopsched.arch import Arch, buffer_arch
-from loopsched.levels import Compute, Level
-from loopsched.errors import ArchError
+from loopsched.base.errors import ArchError
+from loopsched.machines.arch import Arch, buffer_arch
+from loopsched.machines.levels import Compute, Level
 
 DRAM = Level("DRAM", "memory", None)
 L2 = Level("L2", "cache", 4096, bandwidth_bytes_per_s=1e9)

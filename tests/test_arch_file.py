@@ -15,16 +15,16 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loopsched.arch import Arch, buffer_arch
-from loopsched.arch_file import (
+from loopsched.base.errors import ArchError
+from loopsched.base.resources import resource_dir
+from loopsched.machines.arch import Arch, buffer_arch
+from loopsched.machines.arch_file import (
     arch_from_dict,
     arch_names,
     arch_schema,
     arch_to_dict,
     load_arch,
 )
-from loopsched.errors import ArchError
-from loopsched.resources import resource_dir
 
 SHIPPED = (
     "diannao",

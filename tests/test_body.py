@@ -10,11 +10,11 @@ import pytest
 from oracle_search import random_problem
 
 import loopsched
-from loopsched.builders import PASSES
-from loopsched.errors import ScheduleError
+from loopsched.base.errors import ScheduleError
 from loopsched.models.traffic import Room
-from loopsched.nest import Loop, Schedule
-from loopsched.problem import Axis, Problem, Tensor
+from loopsched.nests.nest import Loop, Schedule
+from loopsched.problems.builders import PASSES
+from loopsched.problems.problem import Axis, Problem, Tensor
 from loopsched.scheduler.body import best_body
 from loopsched.scheduler.tables import tables_for
 

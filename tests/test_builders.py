@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loopsched.builders import affine, batched_gemm, conv2d, einsum, gemm
-from loopsched.errors import ProblemError
-from loopsched.footprint import tensor_bytes
-from loopsched.problem import Axis, Problem, Tensor
-from loopsched.projections import parse_projection, projection_text
+from loopsched.base.errors import ProblemError
+from loopsched.problems.builders import affine, batched_gemm, conv2d, einsum, gemm
+from loopsched.problems.footprint import tensor_bytes
+from loopsched.problems.problem import Axis, Problem, Tensor
+from loopsched.problems.projections import parse_projection, projection_text
 
 SMALL: dict[str, Any] = {"c": 3, "k": 8, "h": 9, "w": 9, "r": 3, "s": 3}
 

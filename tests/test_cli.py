@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from loopsched import __version__
+from loopsched.base.errors import EmptySpaceError
 from loopsched.cli import _COMMANDS, run
-from loopsched.errors import EmptySpaceError
 
 DATA = Path(__file__).parent / "data"
 GEMM = "gemm:m=1024,n=1024,k=1024"
@@ -121,7 +121,7 @@ class TestFront:
         def refuse() -> tuple[str, ...]:
             raise EmptySpaceError("no schedule is left: --fix M@L2=7 took the last 12")
 
-        monkeypatch.setattr("loopsched.arch_file.arch_names", refuse)
+        monkeypatch.setattr("loopsched.machines.arch_file.arch_names", refuse)
         text = call(capsys, "archs", status=4)
         assert text == "Error: no schedule is left: --fix M@L2=7 took the last 12\n"
 
@@ -131,7 +131,7 @@ class TestFront:
         def interrupt() -> tuple[str, ...]:
             raise KeyboardInterrupt
 
-        monkeypatch.setattr("loopsched.arch_file.arch_names", interrupt)
+        monkeypatch.setattr("loopsched.machines.arch_file.arch_names", interrupt)
         assert call(capsys, "archs", status=130) == "Error: interrupted\n"
 
     def test_a_closed_pipe_is_silent(self) -> None:
@@ -147,7 +147,7 @@ class TestFront:
         def fail() -> tuple[str, ...]:
             raise RuntimeError("a bug")
 
-        monkeypatch.setattr("loopsched.arch_file.arch_names", fail)
+        monkeypatch.setattr("loopsched.machines.arch_file.arch_names", fail)
         with pytest.raises(RuntimeError, match="a bug"):
             run(["archs"])
 

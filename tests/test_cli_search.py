@@ -17,13 +17,13 @@ from typing import Any
 import pytest
 
 from loopsched import __version__
-from loopsched.arch_file import load_arch
-from loopsched.builders import gemm
 from loopsched.cli import run
+from loopsched.machines.arch_file import load_arch
+from loopsched.models.score import evaluate
+from loopsched.nests.notation import parse_schedule
 from loopsched.network.text import load_workload
-from loopsched.notation import parse_schedule
+from loopsched.problems.builders import gemm
 from loopsched.scheduler import search as search_one
-from loopsched.score import evaluate
 
 Rows = list[dict[str, Any]]
 

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import problems, schedules
 
-from loopsched.builders import gemm
-from loopsched.errors import ScheduleError
+from loopsched.base.errors import ScheduleError
 from loopsched.models.compute import Steps, check_spatial, compute_steps
-from loopsched.nest import Loop, Schedule
-from loopsched.notation import parse_schedule
+from loopsched.nests.nest import Loop, Schedule
+from loopsched.nests.notation import parse_schedule
+from loopsched.problems.builders import gemm
 
 NESTINGS = (("SM",), ("SM", "lane"), ("GPC", "SM", "lane"))
 

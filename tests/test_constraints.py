@@ -14,20 +14,20 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from loopsched.arch_file import load_arch
-from loopsched.builders import conv2d, gemm
-from loopsched.errors import ConstraintError, EmptySpaceError, ScheduleError
+from loopsched.base.errors import ConstraintError, EmptySpaceError, ScheduleError
+from loopsched.machines.arch_file import load_arch
 from loopsched.models.buffer import EFFORT
-from loopsched.nest import Schedule
-from loopsched.notation import parse_schedule
-from loopsched.problem import Problem
+from loopsched.models.score import evaluate
+from loopsched.nests.nest import Schedule
+from loopsched.nests.notation import parse_schedule
+from loopsched.problems.builders import conv2d, gemm
+from loopsched.problems.problem import Problem
 from loopsched.scheduler import Constraints, Space, constrained, search, space_of
 from loopsched.scheduler.allowed import allowed, allows, parts
 from loopsched.scheduler.counting import counter, every_choice, n_schedules
 from loopsched.scheduler.orders import order_graph
 from loopsched.scheduler.precedence import allowed_classes, allowed_orders
 from loopsched.scheduler.result import rank
-from loopsched.score import evaluate
 
 from strategies import convs, gemms, machines  # isort: skip
 

@@ -30,16 +30,16 @@ from loopsched import (
     traffic_curve,
     workload_curves,
 )
-from loopsched.arch import Arch
+from loopsched.base.errors import ProblemError, WorkloadError
 from loopsched.curves.digest import digest_row
 from loopsched.curves.staircase import Staircase
-from loopsched.errors import ProblemError, WorkloadError
+from loopsched.machines.arch import Arch
 from loopsched.models.buffer import Policy, traffic
 from loopsched.models.traffic import Room
-from loopsched.problem import Axis, Problem, Tensor
+from loopsched.problems.problem import Axis, Problem, Tensor
+from loopsched.problems.workload import Workload
 from loopsched.scheduler.body import best_body
 from loopsched.scheduler.stream import Stream
-from loopsched.workload import Workload
 
 from curve_oracle import every_step, staircase  # isort: skip
 from oracle_search import random_problem  # isort: skip

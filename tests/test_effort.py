@@ -14,13 +14,13 @@ import pytest
 from tilings import best_tiling
 
 import loopsched
-from loopsched.errors import ConstraintError
-from loopsched.problem import Problem
+from loopsched.base.errors import ConstraintError
+from loopsched.problems.problem import Problem
+from loopsched.problems.workload import Workload
 from loopsched.scheduler import Constraints, exact, warm_up
 from loopsched.scheduler.effort import DEFAULT_WORK, Budget, Stopped, Watch
 from loopsched.scheduler.orders import main_classes, order_classes, relevance
 from loopsched.scheduler.result import Objective
-from loopsched.workload import Workload
 
 TITAN = loopsched.load_arch("titan_v")
 LETTERS = "abcdefghijkl"

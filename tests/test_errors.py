@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from loopsched import errors
-from loopsched.errors import InputError, LoopschedError, WorkloadError, nearest
+from loopsched.base import errors
+from loopsched.base.errors import InputError, LoopschedError, WorkloadError, nearest
 
 INPUT_ERRORS = ["ArchError", "ConstraintError", "ProblemError", "ScheduleError", "WorkloadError"]
 

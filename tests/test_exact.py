@@ -21,10 +21,10 @@ from oracle_search import (
 )
 
 import loopsched
-from loopsched.arch import Arch
-from loopsched.levels import Compute, Level
-from loopsched.errors import EmptySpaceError
-from loopsched.problem import Axis, Problem, Tensor
+from loopsched.base.errors import EmptySpaceError
+from loopsched.machines.arch import Arch
+from loopsched.machines.levels import Compute, Level
+from loopsched.problems.problem import Axis, Problem, Tensor
 from loopsched.scheduler import exact, search, space_of
 from loopsched.scheduler.allowed import allows
 from loopsched.scheduler.enumerate import schedules

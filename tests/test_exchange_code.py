@@ -18,11 +18,11 @@ from oracle import element
 from strategies import problems, schedules
 
 from loopsched import bind_spatial, conv2d, gemm, parse_schedule
-from loopsched.errors import InputError, ScheduleError
+from loopsched.base.errors import InputError, ScheduleError
 from loopsched.exchange.c_code import to_c
 from loopsched.exchange.python_code import to_python
-from loopsched.nest import Loop, Schedule
-from loopsched.problem import Axis, Problem, Tensor
+from loopsched.nests.nest import Loop, Schedule
+from loopsched.problems.problem import Axis, Problem, Tensor
 
 CC = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 

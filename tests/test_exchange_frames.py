@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loopsched import gemm, load_arch, parse_schedule, search
-from loopsched.arrow_rows import arrow_table, read_parquet, write_parquet
+from loopsched.base.arrow_rows import arrow_table, read_parquet, write_parquet
+from loopsched.base.errors import InputError, MissingExtraError
+from loopsched.base.rows import ResultFile, json_text, read_rows
 from loopsched.cli import run
-from loopsched.errors import InputError, MissingExtraError
-from loopsched.results import ResultFile, json_text, read_rows
 from loopsched.scheduler.rows import result_rows
 
 TITAN_V = load_arch("titan_v")

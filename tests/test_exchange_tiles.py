@@ -26,12 +26,12 @@ from loopsched import (
     load_workload,
     parse_schedule,
 )
-from loopsched.errors import ProblemError, ScheduleError
+from loopsched.base.errors import ProblemError, ScheduleError
 from loopsched.exchange.tiles import to_triton
 from loopsched.exchange.tvm_code import to_tvm
 from loopsched.exchange.zigzag import to_zigzag
-from loopsched.nest import Schedule
-from loopsched.problem import Axis, Problem, Tensor
+from loopsched.nests.nest import Schedule
+from loopsched.problems.problem import Axis, Problem, Tensor
 
 TITAN_V = load_arch("titan_v")
 

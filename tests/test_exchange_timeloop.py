@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from strategies import machines, problems, schedules
 
 from loopsched import buffer_arch, conv2d, evaluate, gemm, load_arch, parse_schedule
+from loopsched.base.errors import ArchError, InputError, ProblemError, ScheduleError
 from loopsched.cli import run
-from loopsched.errors import ArchError, InputError, ProblemError, ScheduleError
 from loopsched.exchange.exported import Exported
 from loopsched.exchange.timeloop import from_timeloop, read_timeloop, to_timeloop
 from loopsched.models.machine import roles
-from loopsched.nest import Schedule
-from loopsched.problem import Problem
+from loopsched.nests.nest import Schedule
+from loopsched.problems.problem import Problem
 
 TITAN_V = load_arch("titan_v")
 

@@ -24,9 +24,9 @@ from loopsched import (
     traffic,
     traffic_curve,
 )
-from loopsched.arch import Arch
-from loopsched.levels import Compute, Level
-from loopsched.errors import EmptySpaceError
+from loopsched.base.errors import EmptySpaceError
+from loopsched.machines.arch import Arch
+from loopsched.machines.levels import Compute, Level
 
 RATES = (("fp32", 1), ("fp16", 1), ("int8", 1))
 

@@ -13,11 +13,11 @@ import pytest
 from test_cli import call
 
 from loopsched import gemm, load_arch, load_network, load_workload, read_timeloop, search
+from loopsched.base.errors import InputError, WorkloadError
+from loopsched.base.files import GrowingFile, read_bytes, read_text, whole_file, write_text
+from loopsched.base.rows import ResultFile, read_rows
 from loopsched.cli.inputs import schedule_from
-from loopsched.errors import InputError, WorkloadError
-from loopsched.files import GrowingFile, read_bytes, read_text, whole_file, write_text
-from loopsched.results import ResultFile, read_rows
-from loopsched.schedule_file import read_schedule_dict
+from loopsched.nests.schedule_file import read_schedule_dict
 from loopsched.sweeps.folder import read_manifest
 from loopsched.sweeps.spec import read_spec
 from loopsched.validation import read_counters, validate_times

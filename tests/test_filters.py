@@ -7,14 +7,14 @@ import random
 import pytest
 from model_cases import random_case
 
-from loopsched.arch import Arch
-from loopsched.levels import Compute, Level
-from loopsched.arch_file import load_arch
-from loopsched.builders import conv2d, gemm
-from loopsched.errors import InputError
+from loopsched.base.errors import InputError
+from loopsched.machines.arch import Arch
+from loopsched.machines.arch_file import load_arch
+from loopsched.machines.levels import Compute, Level
 from loopsched.models.buffer import lru_traffic
-from loopsched.notation import parse_schedule
-from loopsched.score import evaluate
+from loopsched.models.score import evaluate
+from loopsched.nests.notation import parse_schedule
+from loopsched.problems.builders import conv2d, gemm
 from loopsched.simulator import simulate
 
 UNITS = ((), ("SM",), ("CLU", "SM"))

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loopsched.builders import affine, conv2d, gemm
-from loopsched.footprint import (
+from loopsched.problems.builders import affine, conv2d, gemm
+from loopsched.problems.footprint import (
     axis_count,
     axis_extremes,
     footprint_elems,
@@ -19,7 +19,7 @@ from loopsched.footprint import (
     segments,
     tensor_bytes,
 )
-from loopsched.problem import Axis, Problem, Tensor
+from loopsched.problems.problem import Axis, Problem, Tensor
 
 NAMES = ("P", "R", "T")
 

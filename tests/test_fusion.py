@@ -22,12 +22,12 @@ from loopsched import (
     residency,
     traffic_curve,
 )
-from loopsched.errors import EmptySpaceError, InputError
+from loopsched.base.errors import EmptySpaceError, InputError
 from loopsched.fusion import FusionPlan, Pool
 from loopsched.fusion.chains import chains_of
 from loopsched.fusion.single import least_bytes
 from loopsched.fusion.tiles import Choice, best_tile
-from loopsched.problem import Problem
+from loopsched.problems.problem import Problem
 
 
 def _positions(layers: Sequence[Layer]) -> list[int]:

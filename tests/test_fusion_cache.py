@@ -10,12 +10,12 @@ from fusion_trace import Trace, lru_bytes_moved, trace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loopsched.footprint import tensor_bytes
 from loopsched.fusion import FusedGroup
 from loopsched.fusion.chains import chains_of
 from loopsched.fusion.plan import fused
 from loopsched.fusion.tiles import best_tile
-from loopsched.problem import Problem
+from loopsched.problems.footprint import tensor_bytes
+from loopsched.problems.problem import Problem
 from loopsched.simulator.cache import run_belady
 
 

@@ -16,7 +16,7 @@ from onnx import TensorProto
 from onnx.reference import ReferenceEvaluator
 
 from loopsched import fuse, gemm, load_onnx, residency
-from loopsched.errors import ProblemError
+from loopsched.base.errors import ProblemError
 from loopsched.fusion.graphs import network_chains
 from loopsched.fusion.tiles import best_tile
 from loopsched.network.graph import Network

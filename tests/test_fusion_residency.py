@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loopsched import conv2d, gemm
-from loopsched.errors import EmptySpaceError, InputError
+from loopsched.base.errors import EmptySpaceError, InputError
 from loopsched.fusion import Pool, residency
 from loopsched.fusion.single import least_bytes
 from loopsched.network.graph import Network

@@ -19,8 +19,8 @@ from oracle_space import all_nests, blocks_of, chains, in_blocks, n_nests, obeys
 from oracle_system import moved_behind
 
 from loopsched import Constraints, Loop, Problem, Schedule, Tensor, buffer_arch, gemm
-from loopsched.arch import Arch
-from loopsched.levels import Compute, Level
+from loopsched.machines.arch import Arch
+from loopsched.machines.levels import Compute, Level
 
 # How many of each family, about five seconds each; and what is known to be wrong.
 CASES = {

@@ -13,12 +13,12 @@ from loopsched.gpu.addresses import Geometry
 from loopsched.gpu.counting import profile
 from loopsched.gpu.footprints import footprint_sectors
 from loopsched.gpu.kernel import Kernel
-from loopsched.gpu.presets.padding import cut
 from loopsched.gpu.reads import Read
 from loopsched.gpu.views import DigitLayout
-from loopsched.nest import Loop, Schedule
-from loopsched.problem import Problem
-from loopsched.projections import affine
+from loopsched.nests.nest import Loop, Schedule
+from loopsched.problems.problem import Problem
+from loopsched.problems.projections import affine
+from loopsched.published.presets.padding import cut
 from loopsched.simulator.layout import Layout
 
 H200 = load_arch("h200")

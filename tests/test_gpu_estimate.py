@@ -14,14 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loopsched import gemm, load_arch
-from loopsched.arch import Arch
-from loopsched.errors import ArchError, InputError
+from loopsched.base.errors import ArchError, InputError
 from loopsched.gpu.counting import profile
 from loopsched.gpu.estimate import estimate_kernel, estimate_steps, kernel_bound
 from loopsched.gpu.instructions import executions, instructions
 from loopsched.gpu.kernel import Kernel
 from loopsched.gpu.kernel_calibration import kernel_calibration
-from loopsched.gpu.presets import (
+from loopsched.machines.arch import Arch
+from loopsched.published.presets import (
     direct,
     filter_coarse,
     filter_colmap,

@@ -14,9 +14,9 @@ from loopsched.gpu.counting import Profile, profile
 from loopsched.gpu.kernel import Kernel
 from loopsched.gpu.reads import Read, read_from
 from loopsched.gpu.views import DigitLayout
-from loopsched.notation import parse_schedule
-from loopsched.problem import Problem
-from loopsched.projections import affine
+from loopsched.nests.notation import parse_schedule
+from loopsched.problems.problem import Problem
+from loopsched.problems.projections import affine
 
 V100 = load_arch("v100")
 PRODUCT = gemm(m=64, n=64, k=32)

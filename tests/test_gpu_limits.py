@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from loopsched.arch import buffer_arch
-from loopsched.arch_file import arch_from_dict, arch_names, arch_to_dict, load_arch
-from loopsched.errors import ArchError
-from loopsched.gpu_limits import GPU_KEYS, VARIABLE_KEYS
+from loopsched.base.errors import ArchError
+from loopsched.machines.arch import buffer_arch
+from loopsched.machines.arch_file import arch_from_dict, arch_names, arch_to_dict, load_arch
+from loopsched.machines.gpu_limits import GPU_KEYS, VARIABLE_KEYS
 
 GPUS = [name for name in arch_names() if load_arch(name).gpu is not None]
 

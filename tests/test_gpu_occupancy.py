@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loopsched import InputError, load_arch
+from loopsched.base.resources import resource_dir
 from loopsched.gpu.occupancy import occupancy
-from loopsched.resources import resource_dir
 
 # CUDA C++ Programming Guide, technical specifications, compute capability 7.0 and 9.0;
 # the rest of a machine does not matter here.

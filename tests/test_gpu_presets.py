@@ -9,9 +9,16 @@ from functools import cache
 import pytest
 
 from loopsched import InputError, load_arch
+from loopsched.base.resources import resource_dir
 from loopsched.gpu.counting import Profile, profile
-from loopsched.gpu.presets import direct, filter_coarse, gemm_tiled, layer_base, preset, presets
-from loopsched.resources import resource_dir
+from loopsched.published.presets import (
+    direct,
+    filter_coarse,
+    gemm_tiled,
+    layer_base,
+    preset,
+    presets,
+)
 from loopsched.validation.kernels import kernel_of
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from loopsched.arch_file import load_arch
-from loopsched.builders import gemm
+from loopsched.machines.arch_file import load_arch
 from loopsched.models.compute import compute_steps
+from loopsched.problems.builders import gemm
 from loopsched.scheduler import Constraints, space_of
 from loopsched.scheduler.allowed import allowed
 from loopsched.scheduler.counting import every_choice, n_schedules

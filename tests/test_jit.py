@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 KERNEL = """
-from loopsched._jit import jit
+from loopsched.base.jit import jit
 
 @jit
 def double(n):

@@ -8,13 +8,13 @@ import sys
 
 SCRIPT = """
 import loopsched
-from loopsched.scheduler import _kernels
+from loopsched.scheduler import kernels
 small = [
     loopsched.gemm(m=12, n=9, k=10),
     loopsched.conv2d(n=2, c=3, k=4, h=7, w=6, r=3, s=2, stride=2, padding=1, dilation=1),
 ]
 arch = loopsched.load_arch("titan_v").with_value("L1.capacity", 256).with_value("L2.capacity", 700)
-print(hasattr(_kernels.best_body, "py_func"))
+print(hasattr(kernels.best_body, "py_func"))
 for problem in small:
     for objective in ("time", "dram_bytes"):
         found = loopsched.search(problem, arch, objective=objective)

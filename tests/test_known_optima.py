@@ -12,7 +12,7 @@ import pytest
 
 import loopsched
 from loopsched.models.traffic import Room
-from loopsched.problem import Problem
+from loopsched.problems.problem import Problem
 from loopsched.scheduler.body import best_body
 
 GEMMS = [

@@ -9,18 +9,18 @@ from random import Random
 import pytest
 from oracle_search import scores
 
-from loopsched.arch import Arch
-from loopsched.levels import Compute, Level
-from loopsched.builders import affine
-from loopsched.convolution import conv2d
-from loopsched.errors import ProblemError
-from loopsched.footprint import axis_count, axis_extremes, n_segments
-from loopsched.notation import parse_schedule
-from loopsched.problem import Axis, Problem
+from loopsched.base.errors import ProblemError
+from loopsched.machines.arch import Arch
+from loopsched.machines.levels import Compute, Level
+from loopsched.models.score import evaluate
+from loopsched.nests.notation import parse_schedule
+from loopsched.problems.builders import affine
+from loopsched.problems.convolution import conv2d
+from loopsched.problems.footprint import axis_count, axis_extremes, n_segments
+from loopsched.problems.problem import Axis, Problem
 from loopsched.scheduler import Constraints, search
 from loopsched.scheduler.least import cuts_evenly, least_tables
 from loopsched.scheduler.tables import Tables
-from loopsched.score import evaluate
 
 
 def _chains(rng: Random, size: int) -> list[tuple[int, ...]]:

@@ -19,7 +19,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from loopsched import Arch, Problem, ProblemError, conv2d, gemm, load_arch
-from loopsched.errors import ArchError
+from loopsched.base.errors import ArchError
 from loopsched.gpu.library.conv import ALGORITHMS, CHOICES, algorithm_flops, conv_estimate
 from loopsched.gpu.library.conv_calibration import conv_calibration, conv_spread
 from loopsched.gpu.library.conv_gemm import product_of

@@ -24,14 +24,14 @@ from loopsched import (
     library_estimate,
     load_arch,
 )
-from loopsched.arch import Arch
 from loopsched.gpu.library.calibration import calibration
 from loopsched.gpu.library.gemm import gemm_estimate, product_of
 from loopsched.gpu.library.machine import machine_of
 from loopsched.gpu.library.tiles import LIBRARIES, SGEMM_TILES, Tile
 from loopsched.gpu.library.wave import Product, launch_time, resident_blocks, tiled_time
 from loopsched.gpu.result import Estimate
-from loopsched.problem import Problem
+from loopsched.machines.arch import Arch
+from loopsched.problems.problem import Problem
 
 ROOT = Path(__file__).parent.parent
 FILE = json.loads((ROOT / "loopsched/gpu/library/calibration.json").read_text(encoding="utf-8"))

@@ -24,14 +24,14 @@ from loopsched import (
     tiled_conv,
     tiled_gemm,
 )
-from loopsched.arch import Arch
 from loopsched.gpu.estimate import estimate_kernel
 from loopsched.gpu.library.calibration import calibration
 from loopsched.gpu.library.machine import machine_of
 from loopsched.gpu.library.tiles import Tile
 from loopsched.gpu.library.wave import Product, launch_time
-from loopsched.gpu.presets import preset
 from loopsched.gpu.result import Estimate, Spread, estimate_of
+from loopsched.machines.arch import Arch
+from loopsched.published.presets import preset
 
 GPUS = tuple(name for name in arch_names() if load_arch(name).gpu is not None)
 LAYER = {"n": 4, "c": 64, "k": 64, "h": 28, "w": 28, "r": 3, "s": 3, "padding": 1}

@@ -27,15 +27,15 @@ from hypothesis import strategies as st
 from test_known_optima import CASES
 
 import loopsched
+from loopsched.base.errors import EmptySpaceError, ProblemError
+from loopsched.base.resources import resource_dir
 from loopsched.bounds import communication, inequalities, windows
 from loopsched.bounds.communication import communication_bound
 from loopsched.bounds.inequalities import Inequality
-from loopsched.builders import affine, batched_gemm, conv2d, einsum, gemm
-from loopsched.errors import EmptySpaceError, ProblemError
-from loopsched.footprint import is_clipped
-from loopsched.nest import Loop, Schedule
-from loopsched.problem import Axis, Problem
-from loopsched.resources import resource_dir
+from loopsched.nests.nest import Loop, Schedule
+from loopsched.problems.builders import affine, batched_gemm, conv2d, einsum, gemm
+from loopsched.problems.footprint import is_clipped
+from loopsched.problems.problem import Axis, Problem
 
 Access = tuple[int, ...]
 

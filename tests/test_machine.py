@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from loopsched.arch import Arch, buffer_arch
-from loopsched.levels import Compute, Level
-from loopsched.arch_file import load_arch
-from loopsched.builders import affine, conv2d, einsum, gemm
-from loopsched.errors import ArchError
+from loopsched.base.errors import ArchError
+from loopsched.machines.arch import Arch, buffer_arch
+from loopsched.machines.arch_file import load_arch
+from loopsched.machines.levels import Compute, Level
 from loopsched.models.machine import (
     data_type_of,
     instances_inside,
@@ -19,9 +18,10 @@ from loopsched.models.machine import (
     roles,
     room_of,
 )
+from loopsched.models.score import evaluate
 from loopsched.models.traffic import Room
-from loopsched.notation import parse_schedule
-from loopsched.score import evaluate
+from loopsched.nests.notation import parse_schedule
+from loopsched.problems.builders import affine, conv2d, einsum, gemm
 
 CONV = {"c": 4, "k": 4, "p": 4, "q": 4, "r": 3, "s": 3}
 

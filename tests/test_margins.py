@@ -16,28 +16,28 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import problems, schedules
 
-from loopsched.arch import Arch
-from loopsched.levels import Compute, Level
-from loopsched.arch_file import load_arch
-from loopsched.builders import affine, gemm
-from loopsched.footprint import axis_count, axis_extremes, n_segments, segments
+from loopsched.machines.arch import Arch
+from loopsched.machines.arch_file import load_arch
+from loopsched.machines.levels import Compute, Level
 from loopsched.models.buffer import lru_traffic, traffic
 from loopsched.models.compute import compute_steps
 from loopsched.models.float32 import single
 from loopsched.models.replay import Nest, items_of, pools_of, replay_at
 from loopsched.models.reuse import _least_between
+from loopsched.models.score import evaluate
 from loopsched.models.traffic import Room
 from loopsched.models.view import View, ends_with_iterations, view_of
-from loopsched.nest import Schedule
-from loopsched.notation import parse_schedule
-from loopsched.problem import Axis, Problem, Tensor
+from loopsched.nests.nest import Schedule
+from loopsched.nests.notation import parse_schedule
+from loopsched.problems.builders import affine, gemm
+from loopsched.problems.footprint import axis_count, axis_extremes, n_segments, segments
+from loopsched.problems.problem import Axis, Problem, Tensor
 from loopsched.scheduler import Constraints, space_of
 from loopsched.scheduler.allowed import allowed
 from loopsched.scheduler.body import best_body
 from loopsched.scheduler.item_bounds import least_item_s
 from loopsched.scheduler.items import Pace, best_items
 from loopsched.scheduler.waves import with_barriers
-from loopsched.score import evaluate
 from loopsched.simulator import simulate
 from loopsched.validation import validate_counters
 

@@ -19,18 +19,18 @@ from loopsched import (
     search,
     simulate,
 )
-from loopsched.arch import Arch
-from loopsched.levels import Compute, Level
-from loopsched.arch_file import arch_from_dict, load_arch
-from loopsched.arch_format import arch_schema, arch_to_dict
-from loopsched.errors import ArchError, ConstraintError, ScheduleError
+from loopsched.base.errors import ArchError, ConstraintError, ScheduleError
 from loopsched.exchange.timeloop import from_timeloop, to_timeloop
+from loopsched.machines.arch import Arch
+from loopsched.machines.arch_file import arch_from_dict, load_arch
+from loopsched.machines.arch_format import arch_schema, arch_to_dict
+from loopsched.machines.levels import Compute, Level
 from loopsched.models.places import resolved
-from loopsched.notation import render_loops, schedule_from_dict, schedule_to_dict
-from loopsched.ops import canonical
-from loopsched.problem import Problem
+from loopsched.nests.notation import render_loops, schedule_from_dict, schedule_to_dict
+from loopsched.nests.ops import canonical
+from loopsched.problems.problem import Problem
+from loopsched.problems.workload import Workload
 from loopsched.scheduler import search_workload, space_size
-from loopsched.workload import Workload
 
 GEMM = gemm(m=16, n=12, k=8, element_bytes=1)
 RATES = (("int8", 1),)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loopsched.builders import gemm
-from loopsched.errors import ScheduleError
-from loopsched.nest import Loop, Schedule
+from loopsched.base.errors import ScheduleError
+from loopsched.nests.nest import Loop, Schedule
+from loopsched.problems.builders import gemm
 
 
 def trips_of_a_full_tile(extent: int, step: int) -> int:

@@ -7,13 +7,13 @@ import random
 import pytest
 from model_cases import random_case
 
-from loopsched.arch import Arch
-from loopsched.levels import Compute, Level
-from loopsched.builders import gemm
-from loopsched.errors import InputError
-from loopsched.notation import parse_schedule
-from loopsched.reasons import explain
-from loopsched.score import evaluate
+from loopsched.base.errors import InputError
+from loopsched.machines.arch import Arch
+from loopsched.machines.levels import Compute, Level
+from loopsched.models.reasons import explain
+from loopsched.models.score import evaluate
+from loopsched.nests.notation import parse_schedule
+from loopsched.problems.builders import gemm
 from loopsched.simulator import simulate
 
 

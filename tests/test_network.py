@@ -23,13 +23,13 @@ from loopsched import (
     load_workload,
     workload_names,
 )
-from loopsched.errors import WorkloadError
+from loopsched.base.errors import WorkloadError
 from loopsched.network.graph import Unsupported
 from loopsched.network.rows import network_rows
 from loopsched.network.text import model_text
-from loopsched.problem import Problem, Tensor
-from loopsched.workload import Workload, parse_workload, workload_schema
-from loopsched.workload_write import problem_fields, save_workload, workload_to_dict
+from loopsched.problems.problem import Problem, Tensor
+from loopsched.problems.workload import Workload, parse_workload, workload_schema
+from loopsched.problems.workload_write import problem_fields, save_workload, workload_to_dict
 
 
 def square(name: str, read: str, written: str, count: int = 1) -> Node:

@@ -17,11 +17,11 @@ from onnx import helper
 from onnx.reference import ReferenceEvaluator
 
 from loopsched import Network, load_network, load_onnx, load_workload
+from loopsched.base.errors import InputError, MissingExtraError, WorkloadError
 from loopsched.cli import run
-from loopsched.errors import InputError, MissingExtraError, WorkloadError
 from loopsched.network.rows import network_rows
-from loopsched.problem import Axis, Problem, Tensor
-from loopsched.workload import Workload
+from loopsched.problems.problem import Axis, Problem, Tensor
+from loopsched.problems.workload import Workload
 from tests import onnx_models, onnx_odd
 from tests.onnx_fuzz import RandomModels, flipped
 from tests.onnx_models import INT64, Model

@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loopsched.builders import conv2d, einsum, gemm
-from loopsched.errors import ScheduleError
-from loopsched.nest import Loop, Place, Schedule
-from loopsched.notation import (
+from loopsched.base.errors import ScheduleError
+from loopsched.nests.nest import Loop, Place, Schedule
+from loopsched.nests.notation import (
     format_schedule,
     parse_schedule,
     read_schedule_dict,
@@ -23,7 +22,8 @@ from loopsched.notation import (
     schedule_from_dict,
     schedule_to_dict,
 )
-from loopsched.problem import Axis, Problem, Tensor
+from loopsched.problems.builders import conv2d, einsum, gemm
+from loopsched.problems.problem import Axis, Problem, Tensor
 
 GEMM = gemm(m=8, n=6, k=5)
 CONV = conv2d(n=2, c=3, k=4, p=5, q=6, r=2, s=3)

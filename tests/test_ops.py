@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loopsched.errors import ScheduleError
-from loopsched.nest import Loop, Schedule
-from loopsched.ops import (
+from loopsched.base.errors import ScheduleError
+from loopsched.nests.nest import Loop, Schedule
+from loopsched.nests.ops import (
     bind_spatial,
     canonical,
     drop_unit_loops,

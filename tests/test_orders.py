@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import problems, tiles
 
-from loopsched.builders import conv2d, gemm
 from loopsched.models.buffer import traffic
 from loopsched.models.view import view_of
-from loopsched.nest import Loop, Schedule
-from loopsched.problem import Problem
+from loopsched.nests.nest import Loop, Schedule
+from loopsched.problems.builders import conv2d, gemm
+from loopsched.problems.problem import Problem
 from loopsched.scheduler.orders import order_classes, order_graph, relevance
 
 Signature = tuple[tuple[frozenset[str], str | None], ...]

@@ -30,12 +30,12 @@ from loopsched import (
     search,
     traffic_curve,
 )
+from loopsched.base.units import binary, percent, scaled
 from loopsched.cli import run
-from loopsched.nest import Loop, Schedule
-from loopsched.page.report import report_html
-from loopsched.problem import Problem
+from loopsched.nests.nest import Loop, Schedule
+from loopsched.problems.problem import Problem
 from loopsched.scheduler.rows import evaluation_row, result_rows
-from loopsched.units import binary, percent, scaled
+from loopsched.show.page.report import report_html
 
 CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
@@ -153,7 +153,7 @@ def test_a_curve_is_embedded_with_its_steps_and_bounds(text: str) -> None:
 def test_a_long_curve_is_thinned_to_some_of_its_steps(
     rows: list[Row], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("loopsched.page.report._MOST_STEPS", 20)
+    monkeypatch.setattr("loopsched.show.page.report._MOST_STEPS", 20)
     curve = traffic_curve(PROBLEMS[0])
     page = report_html(rows, PROBLEMS, ARCH, curves={0: curve})
     kept = json.loads(Parts(page).scripts[0])["layers"][0]["curve"]
@@ -535,7 +535,7 @@ def test_numbers_are_written_as_the_library_writes_them(wide: Tab) -> None:
     counts += [128 * choice.randrange(1, 10**5) for _ in range(300)] + [99_305, 43_648]
     rates = [10 ** choice.uniform(-12, 14) for _ in range(300)] + [42.625, 3.0]
     shares = [choice.randrange(2**10) / 2**10 for _ in range(100)]
-    format_js = (files("loopsched.page") / "ui/format.js").read_text(encoding="utf-8")
+    format_js = (files("loopsched.show.page") / "ui/format.js").read_text(encoding="utf-8")
     written = wide.page.evaluate(
         f"""([counts, rates, shares]) => {{
             {format_js}

@@ -20,9 +20,9 @@ from page_model import (
 )
 
 from loopsched import buffer_arch, gemm, load_arch, parse_schedule, search
-from loopsched.builders import affine
-from loopsched.nest import Schedule
-from loopsched.page.data import arch_data, problem_data, schedule_data
+from loopsched.nests.nest import Schedule
+from loopsched.problems.builders import affine
+from loopsched.show.page.data import arch_data, problem_data, schedule_data
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 

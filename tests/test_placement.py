@@ -8,23 +8,23 @@ from random import Random
 import pytest
 
 from loopsched import buffer_arch, conv2d, einsum, evaluate, gemm, search
-from loopsched.arch import Arch
-from loopsched.levels import Level
-from loopsched.builders import batched_gemm
-from loopsched.convolution import PASSES
-from loopsched.errors import EmptySpaceError, ScheduleError
-from loopsched.footprint import tensor_bytes
+from loopsched.base.errors import EmptySpaceError, ScheduleError
+from loopsched.machines.arch import Arch
+from loopsched.machines.levels import Level
 from loopsched.models.machine import room_of
+from loopsched.models.score import Evaluation
 from loopsched.models.traffic import Room
-from loopsched.nest import Loop, Place, Schedule
-from loopsched.problem import Problem
-from loopsched.projections import affine
+from loopsched.nests.nest import Loop, Place, Schedule
+from loopsched.problems.builders import batched_gemm
+from loopsched.problems.convolution import PASSES
+from loopsched.problems.footprint import tensor_bytes
+from loopsched.problems.problem import Problem
+from loopsched.problems.projections import affine
 from loopsched.scheduler import Constraints, placement
 from loopsched.scheduler.allowed import allows, space_of
 from loopsched.scheduler.body import best_body
 from loopsched.scheduler.placement import best_placement, least_placed_bytes
 from loopsched.scheduler.result import OBJECTIVES, Objective
-from loopsched.score import Evaluation
 from tests import placement_oracle
 from tests.oracle_search import random_machine, random_problem
 

@@ -12,15 +12,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from loopsched import buffer_arch, conv2d, evaluate, gemm, load_arch, parse_schedule, traffic
-from loopsched.arch import Arch
-from loopsched.levels import Compute, Level
-from loopsched.errors import ScheduleError
+from loopsched.base.errors import ScheduleError
+from loopsched.machines.arch import Arch
+from loopsched.machines.levels import Compute, Level
 from loopsched.models.machine import own_units, room_of
 from loopsched.models.places import check_places
+from loopsched.models.score import level_traffic
 from loopsched.models.traffic import Bracket, Moved
-from loopsched.nest import Place, Schedule
-from loopsched.problem import Problem
-from loopsched.score import level_traffic
+from loopsched.nests.nest import Place, Schedule
+from loopsched.problems.problem import Problem
 from tests.strategies import machines, problems, schedules
 
 

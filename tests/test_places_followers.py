@@ -23,12 +23,12 @@ from loopsched import (
     to_tvm,
     to_zigzag,
 )  # fmt: skip
+from loopsched.base.errors import ScheduleError
 from loopsched.cli import run
-from loopsched.errors import ScheduleError
 from loopsched.gpu.kernel import Kernel
-from loopsched.models.yalsa import yalsa_volumes
-from loopsched.nest import Place, Schedule
-from loopsched.ops import (
+from loopsched.models.reasons import annotate
+from loopsched.nests.nest import Place, Schedule
+from loopsched.nests.ops import (
     bind_spatial,
     canonical,
     drop_unit_loops,
@@ -38,8 +38,8 @@ from loopsched.ops import (
     tile,
     unbind,
 )  # fmt: skip
-from loopsched.problem import Problem
-from loopsched.reasons import annotate
+from loopsched.problems.problem import Problem
+from loopsched.published.yalsa import yalsa_volumes
 from loopsched.simulator.tile_replay import reuse_profile
 from loopsched.study.tile_map import tile_map
 from tests.oracle import walk

@@ -29,14 +29,14 @@ from loopsched import (
     search,
     traffic_curve,
 )
+from loopsched.base.errors import ConstraintError, InputError, ScheduleError
 from loopsched.cli import run
-from loopsched.errors import ConstraintError, InputError, ScheduleError
 from loopsched.models.traffic import Promise
-from loopsched.plots import style
-from loopsched.plots.figure import new_figure, plot_target, save_figure, save_plots
-from loopsched.plots.labels import Box, Spot, place_labels
-from loopsched.plots.layers import Layer
-from loopsched.plots.measured import (
+from loopsched.show.plots import style
+from loopsched.show.plots.figure import new_figure, plot_target, save_figure, save_plots
+from loopsched.show.plots.labels import Box, Spot, place_labels
+from loopsched.show.plots.layers import Layer
+from loopsched.show.plots.measured import (
     Comparison,
     Pair,
     comparisons,
@@ -44,12 +44,12 @@ from loopsched.plots.measured import (
     measured_rows,
     plot_measured,
 )
-from loopsched.plots.roofline import plot_roofline, roofline_rows
-from loopsched.plots.ski_slope import plot_ski_slope, ski_slope_rows
-from loopsched.plots.tiles import plot_tiles, tiles_rows
-from loopsched.plots.tornado import plot_tornado, tornado_figure, tornado_rows
-from loopsched.plots.tradeoffs import pareto_rows, plot_pareto
-from loopsched.plots.traffic import bytes_figure, bytes_rows, plot_bytes
+from loopsched.show.plots.roofline import plot_roofline, roofline_rows
+from loopsched.show.plots.ski_slope import plot_ski_slope, ski_slope_rows
+from loopsched.show.plots.tiles import plot_tiles, tiles_rows
+from loopsched.show.plots.tornado import plot_tornado, tornado_figure, tornado_rows
+from loopsched.show.plots.tradeoffs import pareto_rows, plot_pareto
+from loopsched.show.plots.traffic import bytes_figure, bytes_rows, plot_bytes
 from loopsched.study.sensitivity import Sensitivity
 from loopsched.study.tile_map import tile_map
 from loopsched.validation import validate_counters, validate_times
@@ -657,7 +657,7 @@ class TestFiles:
             "for name in dir(loopsched):\n"
             "    if name.startswith('plot_'):\n"
             "        getattr(loopsched, name)\n"
-            "import loopsched.plots.figure, loopsched.plots.labels\n"
+            "import loopsched.show.plots.figure, loopsched.show.plots.labels\n"
             "sys.exit('matplotlib' in sys.modules)"
         )
         assert subprocess.run([sys.executable, "-c", code]).returncode == 0

@@ -25,9 +25,9 @@ from loopsched import (
     tile_map,
     workload_curves,
 )
-from loopsched.arguments import show
-from loopsched.errors import InputError, LoopschedError
-from loopsched.pool import each_in_order
+from loopsched.base.arguments import show
+from loopsched.base.errors import InputError, LoopschedError
+from loopsched.base.pool import each_in_order
 
 PROBLEM = gemm(m=4, n=3, k=2)
 WORKLOAD = Workload("two", (PROBLEM, gemm(m=5, n=3, k=2)))
@@ -67,7 +67,7 @@ def test_a_process_that_dies_is_one_message() -> None:
 PARENT = """
 import os, sys, time
 from test_pool import pid_and_wait
-from loopsched.pool import each_in_order
+from loopsched.base.pool import each_in_order
 if __name__ == "__main__":
     for _ in each_in_order(pid_and_wait, [(sys.argv[1],)] * 4, 2):
         pass

@@ -6,13 +6,13 @@ import math
 
 import pytest
 
-from loopsched.arch_file import buffer_arch, load_arch
-from loopsched.builders import conv2d, gemm
-from loopsched.footprint import tensor_bytes
+from loopsched.machines.arch_file import buffer_arch, load_arch
 from loopsched.models.buffer import traffic
-from loopsched.notation import parse_schedule, render_loops
-from loopsched.problem import Problem
-from loopsched.reasons import LevelReason, annotate, compare, explain
+from loopsched.models.reasons import LevelReason, annotate, compare, explain
+from loopsched.nests.notation import parse_schedule, render_loops
+from loopsched.problems.builders import conv2d, gemm
+from loopsched.problems.footprint import tensor_bytes
+from loopsched.problems.problem import Problem
 
 GEMM = gemm(m=64, n=64, k=64)
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loopsched.render import Column, shortened, table, words, wrapped
-from loopsched.units import percent, scaled
+from loopsched.base.units import percent, scaled
+from loopsched.show.table import Column, shortened, table, words, wrapped
 
 COLUMNS = [words("problem", shrinks="middle"), Column("time"), Column("spare", spare=1)]
 

@@ -15,15 +15,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import loopsched
-from loopsched.footprint import segments
 from loopsched.models.buffer import Traffic, lru_traffic
 from loopsched.models.cells import axis_cells
 from loopsched.models.replay import items_of, replay
 from loopsched.models.slices import replay_slices
 from loopsched.models.traffic import Room
 from loopsched.models.view import View, view_of
-from loopsched.nest import Schedule
-from loopsched.problem import Problem, Tensor
+from loopsched.nests.nest import Schedule
+from loopsched.problems.footprint import segments
+from loopsched.problems.problem import Problem, Tensor
 from loopsched.scheduler.waves import aligned_orders, with_barriers
 
 # From nothing over a few bodies to single points.

@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from loopsched.builders import conv2d, gemm
-from loopsched.errors import InputError, ProblemError
-from loopsched.models.report000 import (
+from loopsched.base.errors import InputError, ProblemError
+from loopsched.problems.builders import conv2d, gemm
+from loopsched.problems.problem import Problem
+from loopsched.published.model_000 import (
     Report000Constants,
     Report000Prediction,
     report000_prediction,
 )
-from loopsched.problem import Problem
 
 PRINTED = json.loads(
-    (Path(__file__).parent.parent / "loopsched/reports/data/report_000.json").read_text()
+    (Path(__file__).parent.parent / "loopsched/published/data/report_000.json").read_text()
 )
 USUAL = {"block": 32, "channels": 32, "filter": 3, "size": 32}
 QUANTITIES: dict[str, Callable[[Report000Prediction], float]] = {

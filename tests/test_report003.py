@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from loopsched.builders import batched_gemm, conv2d, gemm
-from loopsched.errors import ProblemError
-from loopsched.models.report003 import Report003Constants, Report003Prediction, report003_time
-from loopsched.problem import Problem
+from loopsched.base.errors import ProblemError
+from loopsched.problems.builders import batched_gemm, conv2d, gemm
+from loopsched.problems.problem import Problem
+from loopsched.published.model_003 import Report003Constants, Report003Prediction, report003_time
 
 Row = dict[str, str]
 

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from loopsched.base.errors import InputError
+from loopsched.base.statistics import rank_correlation
 from loopsched.cli import run
-from loopsched.errors import InputError
-from loopsched.reports import REPORTS, Line, Reproduction, reproduce
-from loopsched.reports.result import ReportTable, summed
-from loopsched.statistics import rank_correlation
+from loopsched.published import REPORTS, Line, Reproduction, reproduce
+from loopsched.published.result import ReportTable, summed
 
 PAGE = Path(__file__).parent.parent / "docs" / "reports.md"
 

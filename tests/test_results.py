@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from loopsched.errors import InputError
-from loopsched.results import FORMATS, Format, ResultFile, Row, RowWriter, json_text, read_rows
+from loopsched.base.errors import InputError
+from loopsched.base.rows import FORMATS, Format, ResultFile, Row, RowWriter, json_text, read_rows
 
 ROWS: list[Row] = [
     {"problem": "a, with a comma", "time_s": 0.5, "proven": True, "levels": [{"name": "L2"}]},

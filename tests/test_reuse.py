@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from model_cases import random_problem, random_schedule
 from strategies import capacities, gemms, problems, schedules
 
-from loopsched.builders import PASSES, batched_gemm, conv2d, gemm
-from loopsched.errors import ScheduleError
-from loopsched.footprint import tensor_bytes
+from loopsched.base.errors import ScheduleError
 from loopsched.models.buffer import Traffic, explicit_traffic, lru_traffic, traffic
 from loopsched.models.traffic import Bracket, Room
 from loopsched.models.view import view_of
-from loopsched.nest import Loop, Schedule
-from loopsched.notation import parse_schedule
-from loopsched.problem import Axis, Problem, Tensor
+from loopsched.nests.nest import Loop, Schedule
+from loopsched.nests.notation import parse_schedule
+from loopsched.problems.builders import PASSES, batched_gemm, conv2d, gemm
+from loopsched.problems.footprint import tensor_bytes
+from loopsched.problems.problem import Axis, Problem, Tensor
 
 
 def brackets(found: Traffic) -> Iterator[tuple[str, str, Bracket]]:

@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loopsched.arch import buffer_arch
-from loopsched.arch_file import load_arch
-from loopsched.builders import conv2d, gemm
-from loopsched.errors import ConstraintError, EmptySpaceError
-from loopsched.nest import Schedule
+from loopsched.base.errors import ConstraintError, EmptySpaceError
+from loopsched.machines.arch import buffer_arch
+from loopsched.machines.arch_file import load_arch
+from loopsched.models.score import Evaluation, evaluate
+from loopsched.nests.nest import Schedule
+from loopsched.problems.builders import conv2d, gemm
 from loopsched.scheduler import Constraints, ranking, sampling, search, space_of
 from loopsched.scheduler.allowed import allowed, allows
 from loopsched.scheduler.climbing import neighbours
@@ -23,7 +24,6 @@ from loopsched.scheduler.counting import counter, every_choice, n_schedules
 from loopsched.scheduler.enumerate import schedules
 from loopsched.scheduler.result import rank
 from loopsched.scheduler.sampling import sampled_search
-from loopsched.score import Evaluation, evaluate
 
 TITAN = load_arch("titan_v")
 SMALL = TITAN.with_value("L1.capacity", 64).with_value("L2.capacity", 160)

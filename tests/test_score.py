@@ -10,19 +10,19 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from strategies import convs, machines, problems, schedules
 
-from loopsched.arch import Arch, buffer_arch
-from loopsched.levels import Compute, Level
-from loopsched.arch_file import load_arch
-from loopsched.builders import conv2d, gemm
-from loopsched.errors import ArchError, ScheduleError
+from loopsched.base.errors import ArchError, ScheduleError
+from loopsched.machines.arch import Arch, buffer_arch
+from loopsched.machines.arch_file import load_arch
+from loopsched.machines.levels import Compute, Level
 from loopsched.models.buffer import traffic
 from loopsched.models.compute import compute_steps
 from loopsched.models.machine import nested_units
+from loopsched.models.score import Evaluation, evaluate
 from loopsched.models.traffic import Bracket
-from loopsched.nest import Schedule
-from loopsched.notation import parse_schedule
-from loopsched.problem import Problem
-from loopsched.score import Evaluation, evaluate
+from loopsched.nests.nest import Schedule
+from loopsched.nests.notation import parse_schedule
+from loopsched.problems.builders import conv2d, gemm
+from loopsched.problems.problem import Problem
 
 
 def narrow(problem: Problem) -> Problem:

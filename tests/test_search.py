@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import loopsched
-from loopsched.errors import ConstraintError
+from loopsched.base.errors import ConstraintError
+from loopsched.problems.workload import Workload
 from loopsched.scheduler import search_workload
 from loopsched.scheduler.result import rank
-from loopsched.workload import Workload
 
 ARCH = loopsched.load_arch("titan_v")
 

@@ -19,23 +19,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loopsched.arch import Arch, buffer_arch
-from loopsched.levels import Compute, Level
-from loopsched.arch_file import load_arch
-from loopsched.builders import conv2d, einsum, gemm
+from loopsched.base.errors import ConstraintError, InputError, LoopschedError
 from loopsched.cli import run
-from loopsched.errors import ConstraintError, InputError, LoopschedError
 from loopsched.gpu.estimate import estimate_kernel, estimate_steps
-from loopsched.gpu.presets import preset
-from loopsched.notation import parse_schedule
+from loopsched.machines.arch import Arch, buffer_arch
+from loopsched.machines.arch_file import load_arch
+from loopsched.machines.levels import Compute, Level
+from loopsched.models.score import evaluate
+from loopsched.nests.notation import parse_schedule
+from loopsched.problems.builders import conv2d, einsum, gemm
+from loopsched.problems.workload import Workload
+from loopsched.published.presets import preset
 from loopsched.scheduler import search
 from loopsched.scheduler.allowed import space_of
 from loopsched.scheduler.enumerate import schedules
-from loopsched.score import evaluate
 from loopsched.study import points as study
 from loopsched.study.points import changed_machines, kernel_workload, parse_vary
 from loopsched.study.sensitivity import n_steps, sensitivity, sensitivity_points
-from loopsched.workload import Workload
 
 SMALL = gemm(m=4, n=3, k=2, name="small")
 TINY = Workload("tiny", (gemm(m=4, n=2, k=2), conv2d(c=1, k=2, p=3, q=1, r=2, s=1, name="conv")))
@@ -325,7 +325,7 @@ def test_all_that_is_wrong_is_told_before_any_search() -> None:
     with pytest.raises(ConstraintError, match=r"more than 10000 points"):
         changed_machines(arch, {"dram.bandwidth": range(1, 10_002)})
     for wrong in ({"jobs": 0}, {"jobs": 1.5}, {"quantity": "tim"}):
-        with pytest.raises(ConstraintError, match=r"at least 1|did you mean 'time'"):
+        with pytest.raises(ConstraintError, match=r"a whole number >= 1|did you mean 'time'"):
             next(sensitivity_points(TINY, arch, None, **wrong))  # type: ignore[arg-type]
 
 

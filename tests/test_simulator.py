@@ -15,11 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import capacities, problems, schedules
 
-from loopsched.builders import conv2d, gemm
-from loopsched.errors import InputError, ScheduleError
-from loopsched.nest import Schedule
-from loopsched.notation import parse_schedule
-from loopsched.problem import Problem
+from loopsched.base.errors import InputError, ScheduleError
+from loopsched.nests.nest import Schedule
+from loopsched.nests.notation import parse_schedule
+from loopsched.problems.builders import conv2d, gemm
+from loopsched.problems.problem import Problem
 from loopsched.simulator import Simulation, simulate, stack_distances
 
 Case = tuple[Problem, Schedule]
@@ -614,9 +614,9 @@ def test_memory_grows_with_the_footprint_not_the_trace(options: dict[str, int]) 
 
 
 SCRIPT = """
-from loopsched.arch_file import load_arch
-from loopsched.builders import conv2d, gemm
-from loopsched.notation import parse_schedule
+from loopsched.machines.arch_file import load_arch
+from loopsched.problems.builders import conv2d, gemm
+from loopsched.nests.notation import parse_schedule
 from loopsched.simulator import simulate, stack_distances
 problem = conv2d(n=1, c=4, k=4, h=5, w=6, r=3, s=2, stride=2, padding=1, element_bytes=4)
 nest = parse_schedule("K:4@SM P:3@SM C:4 Q:4 R:3 S:2 K:2", problem)

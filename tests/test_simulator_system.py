@@ -11,15 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import machines, problems, schedules
 
-from loopsched.arch import Arch
-from loopsched.levels import Compute, Level
-from loopsched.arch_file import load_arch
-from loopsched.builders import gemm
-from loopsched.errors import ArchError, InputError, ScheduleError
+from loopsched.base.errors import ArchError, InputError, ScheduleError
+from loopsched.machines.arch import Arch
+from loopsched.machines.arch_file import load_arch
+from loopsched.machines.levels import Compute, Level
 from loopsched.models.machine import own_units, room_of
-from loopsched.nest import Loop, Schedule
-from loopsched.notation import parse_schedule
-from loopsched.problem import Problem
+from loopsched.nests.nest import Loop, Schedule
+from loopsched.nests.notation import parse_schedule
+from loopsched.problems.builders import gemm
+from loopsched.problems.problem import Problem
 from loopsched.simulator import Simulation, simulate
 
 

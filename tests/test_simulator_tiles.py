@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import capacities, machines, problems, schedules
 
-from loopsched.arch_file import load_arch
-from loopsched.builders import gemm
-from loopsched.errors import InputError
-from loopsched.nest import Loop, Schedule
-from loopsched.notation import parse_schedule
-from loopsched.problem import Problem
+from loopsched.base.errors import InputError
+from loopsched.machines.arch_file import load_arch
+from loopsched.nests.nest import Loop, Schedule
+from loopsched.nests.notation import parse_schedule
+from loopsched.problems.builders import gemm
+from loopsched.problems.problem import Problem
 from loopsched.simulator import simulate
 from loopsched.simulator.tiles import tile_position
 

@@ -9,7 +9,7 @@ from random import Random
 from oracle_search import blocks_of, n_choices, random_machine, random_problem
 
 import loopsched
-from loopsched.problem import Problem
+from loopsched.problems.problem import Problem
 from loopsched.scheduler import space_of
 from loopsched.scheduler.counting import n_schedules
 

@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loopsched.builders import conv2d, gemm
-from loopsched.errors import ProblemError, ScheduleError
+from loopsched.base.errors import ProblemError, ScheduleError
 from loopsched.models.buffer import traffic
 from loopsched.models.traffic import Room
-from loopsched.nest import Loop, Schedule
-from loopsched.problem import Problem
+from loopsched.nests.nest import Loop, Schedule
+from loopsched.problems.builders import conv2d, gemm
+from loopsched.problems.problem import Problem
 from loopsched.scheduler.body import best_body
 from loopsched.scheduler.stream import Stream, score_bodies
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from loopsched.base.rows import read_rows
 from loopsched.cli import run
-from loopsched.results import read_rows
 
 NAME = '{"op": "gemm", "name": "größe→𝄞", "m": 4, "n": 3, "k": 2}'
 BAD = os.fsdecode(b"y\xff")

@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loopsched.arch import Arch, buffer_arch
-from loopsched.levels import Compute, Level
-from loopsched.arch_file import load_arch
-from loopsched.arguments import Checker
-from loopsched.builders import gemm
-from loopsched.errors import LoopschedError, SweepError
+from loopsched.base.arguments import Checker
+from loopsched.base.errors import LoopschedError, SweepError
+from loopsched.machines.arch import Arch, buffer_arch
+from loopsched.machines.arch_file import load_arch
+from loopsched.machines.levels import Compute, Level
+from loopsched.problems.builders import gemm
+from loopsched.problems.workload import Workload
 from loopsched.scheduler import search
 from loopsched.scheduler.rows import result_rows
 from loopsched.sweeps.batches import Batches
@@ -28,7 +29,6 @@ from loopsched.sweeps.spec import read_spec
 from loopsched.sweeps.summary import machine_rows
 from loopsched.sweeps.tasks import FOUND, Answer
 from loopsched.sweeps.vary import Setting, read_vary
-from loopsched.workload import Workload
 
 BUFFER = buffer_arch(capacity_bytes=64)
 TITAN_V = load_arch("titan_v")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from distributed import Client, KilledWorker, LocalCluster
 
-from loopsched.errors import LoopschedError, SweepError
+from loopsched.base.errors import LoopschedError, SweepError
 from loopsched.sweeps import cluster, tasks
 from loopsched.sweeps.batches import Batches
 from loopsched.sweeps.cluster import _answered, check_workers, on_cluster

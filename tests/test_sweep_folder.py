@@ -18,10 +18,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sweep_kills import LAYERS, SPEC
 
-from loopsched.arch import Arch, buffer_arch
-from loopsched.builders import gemm
+from loopsched.base.errors import LoopschedError, SweepError
 from loopsched.cli import run as cli
-from loopsched.errors import LoopschedError, SweepError
+from loopsched.machines.arch import Arch, buffer_arch
+from loopsched.problems.builders import gemm
 from loopsched.sweeps import local
 from loopsched.sweeps.folder import RunFolder
 from loopsched.sweeps.local import on_processes

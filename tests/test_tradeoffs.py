@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import loopsched
-from loopsched.nest import Schedule
+from loopsched.nests.nest import Schedule
 from loopsched.scheduler.tradeoffs import Tradeoff, non_dominated, pareto
 
 PROBLEM = loopsched.gemm(m=60, n=48, k=36)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loopsched import units
-from loopsched.errors import InputError
+from loopsched.base import units
+from loopsched.base.errors import InputError
 
 KINDS = tuple(units._UNITS)
 

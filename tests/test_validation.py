@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loopsched import InputError, conv2d, gemm, load_arch
+from loopsched.base.resources import resource_dir
+from loopsched.base.statistics import percentile, rank_correlation
 from loopsched.gpu.addresses import Geometry
 from loopsched.gpu.counting import profile
 from loopsched.gpu.footprints import footprint_sectors
 from loopsched.network.selection import problem_of
-from loopsched.resources import resource_dir
-from loopsched.statistics import percentile, rank_correlation
 from loopsched.validation import Validation, read_counters, shipped_counters, validate_counters
 from loopsched.validation.counter_files import parse_counters, rows_of
 from loopsched.validation.kernels import kernel_launch, kernel_of

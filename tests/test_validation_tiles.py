@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from loopsched import ScheduleError, conv2d, einsum, gemm, parse_schedule
 from loopsched.gpu.library.order import grouped_schedule
-from loopsched.nest import Loop, Schedule
-from loopsched.problem import Problem
+from loopsched.nests.nest import Loop, Schedule
+from loopsched.problems.problem import Problem
 from loopsched.simulator.tile_replay import eviction_probability, reuse_profile
 from loopsched.validation.sectors import panel_sectors, span_sectors, tile_bounds
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loopsched.arch_file import load_arch
-from loopsched.builders import conv2d, gemm
-from loopsched.errors import InputError, ProblemError
+from loopsched.base.errors import InputError, ProblemError
 from loopsched.gpu.library.conv_layer import layer_of
 from loopsched.gpu.result import Estimate
-from loopsched.problem import Problem
+from loopsched.machines.arch_file import load_arch
+from loopsched.problems.builders import conv2d, gemm
+from loopsched.problems.problem import Problem
 from loopsched.validation import times
 from loopsched.validation.csv_files import Value
 from loopsched.validation.plain_roofline import roofline

@@ -9,11 +9,11 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from strategies import problems, schedules
 
-from loopsched.builders import gemm
 from loopsched.models.view import view_of
-from loopsched.nest import Loop, Schedule
-from loopsched.notation import parse_schedule
-from loopsched.problem import Problem
+from loopsched.nests.nest import Loop, Schedule
+from loopsched.nests.notation import parse_schedule
+from loopsched.problems.builders import gemm
+from loopsched.problems.problem import Problem
 
 
 def inner_extents(problem: Problem, schedule: Schedule, position: int) -> dict[str, int]:

@@ -7,16 +7,16 @@ import random
 import pytest
 
 from loopsched import gemm, load_arch, parse_schedule, search
-from loopsched.arch import Arch
-from loopsched.levels import Compute, Level
-from loopsched.errors import InputError
+from loopsched.base.errors import InputError
+from loopsched.machines.arch import Arch
+from loopsched.machines.levels import Compute, Level
 from loopsched.models.buffer import lru_traffic
+from loopsched.models.score import evaluate
 from loopsched.models.view import view_of
-from loopsched.problem import Problem
+from loopsched.problems.problem import Problem
 from loopsched.scheduler import space_of
 from loopsched.scheduler.exact import Searcher
 from loopsched.scheduler.items import Items
-from loopsched.score import evaluate
 from loopsched.simulator import simulate
 
 

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from loopsched.builders import affine, batched_gemm, conv2d, einsum, gemm
-from loopsched.errors import LoopschedError, WorkloadError
+from loopsched.base.errors import LoopschedError, WorkloadError
+from loopsched.base.resources import resource_dir
 from loopsched.network.text import load_workload
-from loopsched.problem import Problem
-from loopsched.resources import resource_dir
-from loopsched.workload import (
+from loopsched.problems.builders import affine, batched_gemm, conv2d, einsum, gemm
+from loopsched.problems.problem import Problem
+from loopsched.problems.workload import (
     Workload,
     parse_workload,
     workload_names,
@@ -349,7 +349,7 @@ def test_bad_workloads(problems: Any, counts: Any, message: str) -> None:
 def test_the_packaged_folder_wins_and_its_absence_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("loopsched.resources._PACKAGE", tmp_path / "loopsched")
+    monkeypatch.setattr("loopsched.base.resources._PACKAGE", tmp_path / "loopsched")
     with pytest.raises(LoopschedError, match=r"no shipped folder 'workloads'.*reinstall"):
         workload_names()
     (tmp_path / "workloads").mkdir()

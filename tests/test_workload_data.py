@@ -11,10 +11,10 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from loopsched.footprint import tensor_bytes
+from loopsched.base.resources import resource_dir
 from loopsched.network.text import load_workload
-from loopsched.resources import resource_dir
-from loopsched.workload import (
+from loopsched.problems.footprint import tensor_bytes
+from loopsched.problems.workload import (
     Workload,
     parse_workload,
     workload_names,

@@ -11,9 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loopsched.builders import conv2d, einsum, gemm
-from loopsched.errors import InputError, ProblemError, ScheduleError
-from loopsched.models.diannao import (
+from loopsched.base.errors import InputError, ProblemError, ScheduleError
+from loopsched.models.float32 import single, wrap_int32
+from loopsched.nests.notation import parse_schedule
+from loopsched.problems.builders import conv2d, einsum, gemm
+from loopsched.problems.problem import Problem
+from loopsched.published.diannao import (
     DianNao,
     diannao_flops,
     diannao_flops_per_s,
@@ -21,10 +24,7 @@ from loopsched.models.diannao import (
     diannao_time_s,
     yalsa_report,
 )
-from loopsched.models.float32 import single, wrap_int32
-from loopsched.models.yalsa import yalsa_bandwidth, yalsa_scratchpad, yalsa_volumes
-from loopsched.notation import parse_schedule
-from loopsched.problem import Problem
+from loopsched.published.yalsa import yalsa_bandwidth, yalsa_scratchpad, yalsa_volumes
 
 DATA = Path(__file__).parent / "data"
 REFERENCE = json.loads((DATA / "yalsa_reference.json").read_text())

@@ -12,10 +12,10 @@ from itertools import product
 from random import Random
 
 import loopsched
-from loopsched.arch import Arch
-from loopsched.errors import ScheduleError
-from loopsched.nest import Schedule
-from loopsched.problem import Problem
+from loopsched.base.errors import ScheduleError
+from loopsched.machines.arch import Arch
+from loopsched.nests.nest import Schedule
+from loopsched.problems.problem import Problem
 
 MANY = 500
 

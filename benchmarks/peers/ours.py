@@ -45,10 +45,10 @@ def main() -> None:
     options = parser.parse_args()
 
     import loopsched
-    from loopsched.arch import Arch
-    from loopsched.levels import Compute, Level
+    from loopsched.machines.arch import Arch
+    from loopsched.machines.levels import Compute, Level
     from loopsched.models.traffic import Room
-    from loopsched.problem import Problem
+    from loopsched.problems.problem import Problem
     from loopsched.scheduler.body import best_body
 
     levels = [

@@ -21,11 +21,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from loopsched.arguments import show
+from loopsched.base.arguments import show
+from loopsched.base.errors import ProblemError
 from loopsched.bounds.inequalities import Inequality, inequalities, root_above
-from loopsched.errors import ProblemError
-from loopsched.footprint import axis_count
-from loopsched.problem import MAX_MACS, Problem, Tensor
+from loopsched.problems.footprint import axis_count
+from loopsched.problems.problem import MAX_MACS, Problem, Tensor
 
 # Prices are whole multiples of 1 / _SCALE of a byte for each byte.
 _SCALE = 2**20

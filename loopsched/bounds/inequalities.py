@@ -10,7 +10,7 @@ from functools import cache
 from itertools import product
 
 from loopsched.bounds.windows import WEIGHT_SCALE, Split, Weight, splits, stored_work
-from loopsched.problem import Problem
+from loopsched.problems.problem import Problem
 
 # More tensors than this have too many inequalities to try; the bound is then compulsory.
 _MAX_TENSORS = 6

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
 
-from loopsched.problem import Axis, Problem
+from loopsched.problems.problem import Axis, Problem
 
 # Weights of points are whole multiples of 1 / WEIGHT_SCALE.
 WEIGHT_SCALE = 2**20

@@ -16,10 +16,10 @@ from typing import NoReturn
 
 import click
 
-from loopsched.cli import streams
-from loopsched.errors import EmptySpaceError, InputError, LoopschedError
-from loopsched.files import named
-from loopsched.version import __version__
+from loopsched.base import streams
+from loopsched.base.errors import EmptySpaceError, InputError, LoopschedError
+from loopsched.base.files import named
+from loopsched.base.version import __version__
 
 EXIT_BUG, EXIT_USAGE, EXIT_INPUT, EXIT_EMPTY = 1, 2, 3, 4
 EXIT_INTERRUPTED = 130
@@ -71,7 +71,7 @@ class _LazyGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
-            from loopsched.errors import nearest
+            from loopsched.base.errors import nearest
 
             ctx.fail(f"no command '{args[0]}'; {nearest(args[0], _COMMANDS)}")
         return super().resolve_command(ctx, args)

@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from loopsched.base.units import binary, format_capacity, parse_bytes, percent, scaled
 from loopsched.cli import options, output
 from loopsched.cli.inputs import schedule_from, select, select_one
 from loopsched.cli.output import Style
-from loopsched.render import Column, words
-from loopsched.units import binary, format_capacity, parse_bytes, percent, scaled
+from loopsched.show.table import Column, words
 
 if TYPE_CHECKING:
-    from loopsched.arch import Arch
-    from loopsched.nest import Place, Schedule
-    from loopsched.problem import Problem
-    from loopsched.results import Row
-    from loopsched.score import Evaluation, LevelScore
+    from loopsched.base.rows import Row
+    from loopsched.machines.arch import Arch
+    from loopsched.models.score import Evaluation, LevelScore
+    from loopsched.nests.nest import Place, Schedule
+    from loopsched.problems.problem import Problem
 
 Policy = Literal["lru", "explicit"]
 
@@ -94,8 +94,8 @@ def analyze(
         _yalsa(one, nest, form)
         return
     from loopsched.models.buffer import EFFORT
+    from loopsched.models.score import evaluate
     from loopsched.scheduler.rows import evaluation_row
-    from loopsched.score import evaluate
 
     machine = _machine(arch, capacity, policy)
     score = evaluate(one, nest, machine, effort=EFFORT if effort is None else effort)
@@ -107,7 +107,7 @@ def analyze(
 
 
 def _machine(arch: str, capacity: str | None, policy: Policy) -> Arch:
-    from loopsched.arch_file import buffer_arch, load_arch
+    from loopsched.machines.arch_file import buffer_arch, load_arch
 
     if capacity is None:
         return load_arch(arch)
@@ -132,7 +132,7 @@ _LEVELS = (
 def show_score(problem: Problem, schedule: Schedule, machine: str, score: Evaluation) -> None:
     """Print a score for people: the sums, then every boundary."""
     from loopsched.models.places import placed_in
-    from loopsched.nest import PASSES
+    from loopsched.nests.nest import PASSES
 
     output.print_text(f"{problem.name} on {machine}: {schedule}")
     click.echo()
@@ -208,8 +208,8 @@ def _boundary(level: LevelScore) -> Iterator[list[str]]:
 
 
 def _yalsa(problem: Problem, schedule: Schedule, form: Style) -> None:
-    from loopsched.models.diannao import yalsa_report
-    from loopsched.models.yalsa import yalsa_bandwidth
+    from loopsched.published.diannao import yalsa_report
+    from loopsched.published.yalsa import yalsa_bandwidth
 
     if form == "table":
         click.echo(yalsa_report(problem, schedule, title=f"{problem.name} Analysis"), nl=False)
@@ -230,7 +230,7 @@ def _yalsa(problem: Problem, schedule: Schedule, form: Style) -> None:
 
 
 def _report003(problems: Sequence[Problem], form: Style) -> None:
-    from loopsched.models.report003 import report003_time
+    from loopsched.published.model_003 import report003_time
 
     rows: list[Row] = []
     for problem in problems:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from loopsched.base.units import percent, scaled
 from loopsched.cli import options, output
 from loopsched.cli.inputs import best_schedule, schedule_from, select_one
 from loopsched.cli.output import Style
-from loopsched.render import Column, words
-from loopsched.units import percent, scaled
+from loopsched.show.table import Column, words
 
 if TYPE_CHECKING:
-    from loopsched.reasons import Comparison
+    from loopsched.models.reasons import Comparison
 
 
 @click.command()
@@ -40,9 +40,9 @@ def compare(
 
     Which tensor is fetched again by which loop, and which level overflows.
     """
-    from loopsched.arch_file import load_arch
-    from loopsched.reasons import compare as compare_schedules
-    from loopsched.results import Row
+    from loopsched.base.rows import Row
+    from loopsched.machines.arch_file import load_arch
+    from loopsched.models.reasons import compare as compare_schedules
     from loopsched.scheduler.rows import evaluation_row
 
     one = select_one(problem, layers, element_bytes)

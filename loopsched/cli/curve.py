@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING
 
 import click
 
+from loopsched.base.units import binary, format_capacity, percent, scaled
 from loopsched.cli import options, output
 from loopsched.cli.inputs import Selection, select
 from loopsched.cli.origin import origin
 from loopsched.cli.output import Style
-from loopsched.render import Column, words
-from loopsched.units import binary, format_capacity, percent, scaled
+from loopsched.show.table import Column, words
 
 if TYPE_CHECKING:
-    from loopsched.arch import Arch
+    from loopsched.base.rows import ResultFile, Row, RowWriter
     from loopsched.curves.curve import Curve
     from loopsched.curves.staircase import Staircase
+    from loopsched.machines.arch import Arch
     from loopsched.models.buffer import Policy
-    from loopsched.plots.ski_slope import Form
-    from loopsched.results import ResultFile, Row, RowWriter
+    from loopsched.show.plots.ski_slope import Form
 
 _EPILOG = """\b
 loopsched curve deepbench_conv --jobs 2          94 layers, a digest of each
@@ -91,16 +91,16 @@ def curve(
     both meet, the traffic is proven least.  WORKLOAD is a name, a file, or a
     problem such as gemm:m=4,n=3,k=2; levels of the machine mark capacities.
     """
-    from loopsched.arch_file import load_arch
-    from loopsched.curves import _front_kernels
+    from loopsched.curves import front_kernels
     from loopsched.curves.network import workload_curves
+    from loopsched.machines.arch_file import load_arch
     from loopsched.models.machine import data_type_of
 
     chosen = select(workload, layers, element_bytes)
     machine = load_arch(arch)
     for problem in chosen.workload.problems:
         data_type_of(problem, machine)  # refuses what the machine has no rate for
-    output.announce_compilation(_front_kernels.grow_front, "the search of curves")
+    output.announce_compilation(front_kernels.grow_front, "the search of curves")
     report = _Report(chosen, machine, network, points, show, form, _BUFFERS[policy])
     source = {"policy": policy, **origin(workload, arch, machine, element_bytes)}
     found = workload_curves(chosen.workload, policy=policy, jobs=jobs)
@@ -133,7 +133,7 @@ class _Report:
 
     def run(self, found: Iterator[Curve], source: Row, out: str | None) -> None:
         """Take the curves, and write what is asked for."""
-        from loopsched.results import ResultFile
+        from loopsched.base.rows import ResultFile
 
         try:
             with ExitStack() as stack:
@@ -336,8 +336,8 @@ def _print_points(rows: Sequence[Row], show: Form) -> None:
 
 
 def _plot(drawn: Sequence[Staircase], machine: Arch, show: Form, targets: tuple[Path, ...]) -> None:
-    from loopsched.plots.figure import save_plots
-    from loopsched.plots.ski_slope import plot_ski_slope, ski_slope_rows
+    from loopsched.show.plots.figure import save_plots
+    from loopsched.show.plots.ski_slope import plot_ski_slope, ski_slope_rows
 
     save_plots(
         targets,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from loopsched.units import scaled
+from loopsched.base.units import scaled
 
 if TYPE_CHECKING:
     from loopsched.gpu.result import Estimate

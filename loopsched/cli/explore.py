@@ -14,8 +14,8 @@ from loopsched.cli.inputs import select
 from loopsched.cli.search import Searched, searched
 
 if TYPE_CHECKING:
-    from loopsched.problem import Problem
-    from loopsched.results import Row
+    from loopsched.base.rows import Row
+    from loopsched.problems.problem import Problem
 
 _EPILOG = """\b
 loopsched explore resnet50                             25 layers on a Titan V

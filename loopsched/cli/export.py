@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from loopsched.base.errors import InputError
+from loopsched.base.files import write_text
 from loopsched.cli import options
 from loopsched.cli.inputs import best_schedule, schedule_from, select, select_one
-from loopsched.errors import InputError
-from loopsched.files import write_text
 
 if TYPE_CHECKING:
-    from loopsched.arch import Arch
     from loopsched.exchange.exported import Exported
-    from loopsched.nest import Schedule
-    from loopsched.problem import Problem
+    from loopsched.machines.arch import Arch
+    from loopsched.nests.nest import Schedule
+    from loopsched.problems.problem import Problem
 
 _FORMS = ("timeloop", "zigzag", "python", "c", "triton", "tvm")
 _EPILOG = """\b
@@ -66,8 +66,8 @@ def export(
     rank: int | None,
 ) -> None:
     """Write SCHEDULE, the best schedule of PROBLEM, or a result file's, for other tools."""
-    from loopsched.arch_file import load_arch
     from loopsched.cli.saved import is_result_file, saved_schedules
+    from loopsched.machines.arch_file import load_arch
 
     if schedule is None and is_result_file(problem):
         found = list(saved_schedules(problem, layers, rank))

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 import click
 
+from loopsched.base.errors import WorkloadError
+from loopsched.base.units import binary, percent, scaled
 from loopsched.cli import options, output
 from loopsched.cli.output import Style
-from loopsched.errors import WorkloadError
 from loopsched.network.selection import choose, select
-from loopsched.render import Column, words
-from loopsched.units import binary, percent, scaled
-from loopsched.workload import Workload
+from loopsched.problems.workload import Workload
+from loopsched.show.table import Column, words
 
 if TYPE_CHECKING:
     from loopsched.fusion import FusedGroup, FusionPlan, Residency
     from loopsched.network.graph import Network
-    from loopsched.problem import Problem
+    from loopsched.problems.problem import Problem
 
 _EPILOG = """\b
 loopsched fuse vgg16 --capacity 1MiB
@@ -118,10 +118,10 @@ def fuse(
     times, puts problems in order.  A model keeps its own edges and order, and
     is cut where tensors branch or join.
     """
-    from loopsched.arch_file import load_arch
+    from loopsched.base.units import parse_bytes
     from loopsched.fusion import fuse as find
     from loopsched.fusion import residency
-    from loopsched.units import parse_bytes
+    from loopsched.machines.arch_file import load_arch
 
     if keeps_tensors and (objective != "dram_bytes" or halos != "both" or max_layers or loops):
         raise click.UsageError(

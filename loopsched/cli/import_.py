@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from loopsched.base.errors import InputError
+from loopsched.base.files import write_text
 from loopsched.cli import options, output
 from loopsched.cli.output import Style
-from loopsched.errors import InputError
-from loopsched.files import write_text
 
 if TYPE_CHECKING:
+    from loopsched.base.rows import Row
     from loopsched.exchange.timeloop import Imported
-    from loopsched.results import Row
 
 _EPILOG = """\b
 loopsched import timeloop arch.yaml prob.yaml map.yaml
@@ -57,8 +57,8 @@ def timeloop(
 def _write_arch(found: Imported, path: str) -> None:
     from dataclasses import replace
 
-    from loopsched.arch_file import arch_to_dict
     from loopsched.exchange.yaml_out import to_yaml
+    from loopsched.machines.arch_file import arch_to_dict
 
     if found.arch is None:
         raise InputError(f"{path}: not written: there is no section 'architecture'")
@@ -69,8 +69,8 @@ def _write_arch(found: Imported, path: str) -> None:
 
 
 def _show(found: Imported) -> None:
-    from loopsched.projections import projection_text
-    from loopsched.units import format_capacity
+    from loopsched.base.units import format_capacity
+    from loopsched.problems.projections import projection_text
 
     if found.problem is not None:
         sizes = " ".join(f"{dim}={size}" for dim, size in found.problem.sizes)
@@ -96,8 +96,8 @@ def _show(found: Imported) -> None:
 
 
 def _row(found: Imported) -> Row:
-    from loopsched.arch_file import arch_to_dict
-    from loopsched.projections import projection_text
+    from loopsched.machines.arch_file import arch_to_dict
+    from loopsched.problems.projections import projection_text
 
     problem = found.problem
     tensors = {} if problem is None else {t.name: projection_text(t) for t in problem.tensors}

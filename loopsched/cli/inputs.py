@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from loopsched.errors import InputError, ScheduleError
-from loopsched.files import MEBIBYTE, read_text
+from loopsched.base.errors import InputError, ScheduleError
+from loopsched.base.files import MEBIBYTE, read_text
 from loopsched.network.selection import Selection as Selection
 from loopsched.network.selection import select as select
 from loopsched.network.selection import select_one as select_one
-from loopsched.problem import Problem
+from loopsched.problems.problem import Problem
 
 if TYPE_CHECKING:
-    from loopsched.arch import Arch
-    from loopsched.nest import Schedule
+    from loopsched.machines.arch import Arch
+    from loopsched.nests.nest import Schedule
 
 
 def schedule_from(text: str, problem: Problem, dialect: str = "loopsched") -> Schedule:
@@ -26,7 +26,7 @@ def schedule_from(text: str, problem: Problem, dialect: str = "loopsched") -> Sc
     >>> print(schedule_from("m:4 n:3 k:2", problem))
     M:4 N:3 K:2
     """
-    from loopsched.notation import parse_schedule, read_schedule_dict
+    from loopsched.nests.notation import parse_schedule, read_schedule_dict
 
     if not text.startswith("@"):
         return parse_schedule(text, problem, dialect=dialect)

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from loopsched.base.errors import InputError
+from loopsched.base.units import binary, percent, scaled
 from loopsched.cli import options, output
 from loopsched.cli.estimates import estimate_lines
 from loopsched.cli.inputs import schedule_from, select_one
 from loopsched.cli.kernel_library import library
 from loopsched.cli.kernel_tiled import tiled
 from loopsched.cli.output import Style
-from loopsched.errors import InputError
-from loopsched.render import Column, words
-from loopsched.units import binary, percent, scaled
+from loopsched.show.table import Column, words
 
 if TYPE_CHECKING:
-    from loopsched.arch import Arch
     from loopsched.gpu.accesses import AccessCount
     from loopsched.gpu.counting import Profile
     from loopsched.gpu.estimate import Caches
     from loopsched.gpu.kernel import Kernel
     from loopsched.gpu.result import Estimate
+    from loopsched.machines.arch import Arch
 
 _PRESET_EPILOG = """\b
 loopsched kernel preset                                  list the presets
@@ -66,9 +66,9 @@ def preset(
     name: str | None, settings: tuple[str, ...], caches: Caches, arch: str, form: Style
 ) -> None:
     """Describe a kernel of the reports; without NAME, list them."""
-    from loopsched.arch_file import load_arch
-    from loopsched.gpu.presets import option_value
-    from loopsched.gpu.presets import preset as build
+    from loopsched.machines.arch_file import load_arch
+    from loopsched.published.presets import option_value
+    from loopsched.published.presets import preset as build
 
     if name is None:
         _list(form)
@@ -139,8 +139,8 @@ def mapped(
     Loops marked @block_x, @block_y, @block_z make the grid, @thread_x and so on
     the block; each thread runs the others.
     """
-    from loopsched.arch_file import load_arch
     from loopsched.gpu.kernel import Kernel
+    from loopsched.machines.arch_file import load_arch
 
     one = select_one(problem, layers, element_bytes)
     built = Kernel.of(
@@ -170,7 +170,7 @@ def _pairs(given: Sequence[str], option: str, example: str) -> dict[str, str]:
 
 
 def _list(form: Style) -> None:
-    from loopsched.gpu.presets import presets
+    from loopsched.published.presets import presets
 
     rows = [
         {

@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from loopsched.base.units import scaled
 from loopsched.cli import options, output
 from loopsched.cli.estimates import estimate_lines
 from loopsched.cli.inputs import select
 from loopsched.cli.output import Style
-from loopsched.render import Column, words
-from loopsched.units import scaled
+from loopsched.show.table import Column, words
 
 if TYPE_CHECKING:
+    from loopsched.base.rows import Row
     from loopsched.gpu.result import Estimate
-    from loopsched.problem import Problem
-    from loopsched.results import Row
+    from loopsched.problems.problem import Problem
 
 _EPILOG = """\b
 loopsched kernel library gemm:m=7680,n=16,k=2560 --arch v100
@@ -67,8 +67,8 @@ def library(
     WORKLOAD is a name, a file, or a problem such as gemm:m=64,n=64,k=64: matrix
     products and convolutions of any pass, each repeated on warm data.
     """
-    from loopsched.arch_file import load_arch
     from loopsched.gpu.library.estimates import library_estimate
+    from loopsched.machines.arch_file import load_arch
 
     chosen, machine = select(workload, layers), load_arch(arch)
     problems = chosen.workload.problems

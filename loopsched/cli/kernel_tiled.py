@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from loopsched.base.units import percent, scaled
 from loopsched.cli import options, output
 from loopsched.cli.estimates import estimate_lines
 from loopsched.cli.inputs import select_one
 from loopsched.cli.output import Style
-from loopsched.render import Column, words
-from loopsched.units import percent, scaled
+from loopsched.show.table import Column, words
 
 if TYPE_CHECKING:
+    from loopsched.base.rows import Row
     from loopsched.gpu.library.tiled import TiledKernel
-    from loopsched.results import Row
 
 _EPILOG = """\b
 loopsched kernel tiled gemm:m=8192,n=8192,k=8192 --type tf32 --arch h200 --group-m 8
@@ -96,8 +96,8 @@ def tiled(
     or a workload with --layer.  A convolution runs as a matrix product of
     output pixels by output channels.
     """
-    from loopsched.arch_file import load_arch
     from loopsched.gpu.library.tiled import tiled_conv, tiled_gemm
+    from loopsched.machines.arch_file import load_arch
 
     shape = _tile(tile)
     one, machine = select_one(problem, layers), load_arch(arch)

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 
 import click
 
+from loopsched.base.units import format_capacity, scaled
 from loopsched.cli import options, output
 from loopsched.cli.output import Style
-from loopsched.footprint import tensor_bytes
-from loopsched.gpu_limits import GPU_KEYS
-from loopsched.render import Column, words
-from loopsched.units import format_capacity, scaled
+from loopsched.machines.gpu_limits import GPU_KEYS
+from loopsched.problems.footprint import tensor_bytes
+from loopsched.show.table import Column, words
 
 if TYPE_CHECKING:
-    from loopsched.arch import Arch
-    from loopsched.levels import Level
-    from loopsched.gpu_limits import Gpu, GpuKey
-    from loopsched.results import Row
-    from loopsched.workload import Workload
+    from loopsched.base.rows import Row
+    from loopsched.machines.arch import Arch
+    from loopsched.machines.gpu_limits import Gpu, GpuKey
+    from loopsched.machines.levels import Level
+    from loopsched.problems.workload import Workload
 
 
 @click.command(epilog="A file of your own works wherever a name does.")
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 @options.form
 def archs(name: str | None, form: Style) -> None:
     """List the architectures, or show NAME with the source of every number."""
-    from loopsched.arch_file import arch_names, arch_to_dict, load_arch
+    from loopsched.machines.arch_file import arch_names, arch_to_dict, load_arch
 
     if name:
         arch = load_arch(name)
@@ -184,7 +184,7 @@ def workloads(name: str | None, schema: bool, form: Style) -> None:
     """List the workloads, or show the problems of NAME."""
     from loopsched.cli.inputs import select
     from loopsched.network.text import load_workload
-    from loopsched.workload import workload_names, workload_schema
+    from loopsched.problems.workload import workload_names, workload_schema
 
     if schema:
         click.echo(json.dumps(workload_schema(), indent=2))

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from loopsched.base.units import scaled
 from loopsched.cli import options, output
 from loopsched.cli.output import Style
-from loopsched.render import Column, words
-from loopsched.units import scaled
+from loopsched.show.table import Column, words
 
 if TYPE_CHECKING:
     from loopsched.network.graph import Network
@@ -45,7 +45,7 @@ def network(workload: str, out: str | None, form: Style) -> None:
     """
     from loopsched.network.rows import network_rows
     from loopsched.network.text import load_network
-    from loopsched.workload_write import save_workload
+    from loopsched.problems.workload_write import save_workload
 
     found = load_network(workload)
     rows = network_rows(found)

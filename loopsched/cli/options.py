@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from loopsched.base.errors import InputError
 from loopsched.cli.output import Style
-from loopsched.errors import InputError
 
 if TYPE_CHECKING:
     from loopsched.scheduler.constraints import Constraints
@@ -20,7 +20,7 @@ Command = Callable[..., Any]
 
 def _claim(path: Path, context: click.Context) -> Path:
     """Note that a command will write a file; no other option may name it, too."""
-    taken: set[Path] = context.meta.setdefault("loopsched.files", set())
+    taken: set[Path] = context.meta.setdefault("loopsched.base.files", set())
     if path.resolve() in taken:
         raise InputError(f"{path}: would be written twice; give each option a file of its own")
     taken.add(path.resolve())
@@ -31,7 +31,7 @@ def _plot_targets(
     context: click.Context, parameter: click.Parameter, given: Sequence[str]
 ) -> tuple[Path, ...]:
     """Check the files of plots before the work begins, not after it."""
-    from loopsched.plots.figure import plot_target
+    from loopsched.show.plots.figure import plot_target
 
     return tuple(_claim(plot_target(path), context) for path in given)
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from loopsched.base.version import __version__
 from loopsched.cli.inputs import select
-from loopsched.version import __version__
 
 if TYPE_CHECKING:
-    from loopsched.arch import Arch
-    from loopsched.results import Row
+    from loopsched.base.rows import Row
+    from loopsched.machines.arch import Arch
 
 
 def origin(workload: str, arch: str, machine: Arch, element_bytes: int | None) -> Row:
@@ -26,7 +26,7 @@ def origin(workload: str, arch: str, machine: Arch, element_bytes: int | None) -
     machine : Arch
     element_bytes : int, optional
     """
-    from loopsched.workload import workload_digest
+    from loopsched.problems.workload import workload_digest
 
     return {
         "arch": arch,

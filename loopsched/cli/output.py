@@ -11,10 +11,10 @@ from typing import Literal
 
 import click
 
-from loopsched._jit import is_kept
-from loopsched.render import Column, table, wrapped
-from loopsched.results import Format, Row, RowWriter
-from loopsched.units import percent
+from loopsched.base.jit import is_kept
+from loopsched.base.rows import Format, Row, RowWriter
+from loopsched.base.units import percent
+from loopsched.show.table import Column, table, wrapped
 
 Style = Literal["table", "json", "jsonl", "csv"]
 
@@ -77,9 +77,9 @@ def announce_compilation(kernel: object = None, what: str = "the search") -> Non
         What it is part of.
     """
     if kernel is None:
-        from loopsched.scheduler import _kernels
+        from loopsched.scheduler import kernels
 
-        kernel = _kernels.best_body
+        kernel = kernels.best_body
     if not is_kept(kernel):
         click.echo(f"compiling {what}, once, about 10 s ...", err=True)
 

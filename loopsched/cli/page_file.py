@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import click
 
+from loopsched.base.errors import InputError, ProblemError
+from loopsched.base.files import write_text
+from loopsched.base.units import scaled
 from loopsched.cli import output
-from loopsched.errors import InputError, ProblemError
-from loopsched.files import write_text
-from loopsched.units import scaled
 
 if TYPE_CHECKING:
-    from loopsched.arch import Arch
+    from loopsched.base.rows import Row
     from loopsched.curves.curve import Curve
-    from loopsched.problem import Problem
-    from loopsched.results import Row
+    from loopsched.machines.arch import Arch
+    from loopsched.problems.problem import Problem
 
 curves = click.option(
     "--curves", is_flag=True, help="Also find the least traffic of every layer by capacity."
@@ -34,7 +34,7 @@ def target_of(path: str, source: str) -> Path:
     >>> target_of("no_such_folder/report.html", "results.jsonl")
     Traceback (most recent call last):
         ...
-    loopsched.errors.InputError: no_such_folder/report.html: cannot be written: no folder ...
+    loopsched.base.errors.InputError: no_such_folder/report.html: cannot be written: no folder ...
     """
     target = Path(path)
     if not target.parent.is_dir():
@@ -60,7 +60,7 @@ def write_page(
 
     An interruption leaves a page with the curves and reasons that are found.
     """
-    from loopsched.page.report import report_html
+    from loopsched.show.page.report import report_html
 
     curves: dict[int, Curve] = {}
     reasons: dict[tuple[int, int], tuple[str, ...]] = {}
@@ -80,10 +80,10 @@ def _said(target: Path, n_layers: int) -> str:
 
 
 def _find_curves(found: dict[int, Curve], problems: dict[int, Problem], n_jobs: int) -> None:
-    from loopsched.curves import _front_kernels
-    from loopsched.pool import each_in_order
+    from loopsched.base.pool import each_in_order
+    from loopsched.curves import front_kernels
 
-    output.announce_compilation(_front_kernels.grow_front, "the search of curves")
+    output.announce_compilation(front_kernels.grow_front, "the search of curves")
     with output.Progress(len(problems)) as progress:
         curves = each_in_order(_curve, [(problem,) for problem in problems.values()], n_jobs)
         for (number, problem), one in zip(problems.items(), curves, strict=True):
@@ -111,8 +111,8 @@ def _find_reasons(
     arch: Arch,
     n_jobs: int,
 ) -> None:
-    from loopsched.page.rows import rows_by_layer
-    from loopsched.pool import each_in_order
+    from loopsched.base.pool import each_in_order
+    from loopsched.show.page.rows import rows_by_layer
 
     layers = rows_by_layer(rows, len(arch.caches))
     pairs = [(number, row) for number, found in layers.items() for row in found[1:]]
@@ -127,8 +127,8 @@ def _find_reasons(
 
 
 def _why(problem: Problem, schedule: str, best: str, arch: Arch) -> tuple[str, ...]:
-    from loopsched.notation import parse_schedule
-    from loopsched.reasons import compare
+    from loopsched.models.reasons import compare
+    from loopsched.nests.notation import parse_schedule
 
     worse, better = (parse_schedule(text, problem) for text in (schedule, best))
     return compare(problem, worse, better, arch).reasons

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 
 import click
 
+from loopsched.base.errors import EmptySpaceError
+from loopsched.base.units import format_capacity, parse_bytes, scaled
 from loopsched.cli import options, output
 from loopsched.cli.inputs import select
 from loopsched.cli.output import Style
-from loopsched.errors import EmptySpaceError
-from loopsched.render import Column, words
-from loopsched.units import format_capacity, parse_bytes, scaled
+from loopsched.show.table import Column, words
 
 if TYPE_CHECKING:
-    from loopsched.arch import Arch
-    from loopsched.problem import Problem
-    from loopsched.results import Row
+    from loopsched.base.rows import Row
+    from loopsched.machines.arch import Arch
+    from loopsched.problems.problem import Problem
     from loopsched.scheduler.tradeoffs import Tradeoff
 
 _EPILOG = """\b
@@ -60,8 +60,8 @@ def pareto(
     WORKLOAD is a name, a file, or a problem such as gemm:m=4,n=3,k=2.  At each
     capacity the fastest schedule and the one that moves least are searched.
     """
-    from loopsched.arch_file import load_arch
-    from loopsched.pool import each_in_order
+    from loopsched.base.pool import each_in_order
+    from loopsched.machines.arch_file import load_arch
 
     chosen = select(workload, layers, element_bytes)
     machine = load_arch(arch)
@@ -98,8 +98,8 @@ def _name(number: int, name: str, taken: Iterable[str]) -> str:
 def _report(
     fronts: Mapping[str, Sequence[Tradeoff]], machine: str, plot: Sequence[Path], form: Style
 ) -> None:
-    from loopsched.plots.figure import save_plots
-    from loopsched.plots.tradeoffs import pareto_rows, plot_pareto
+    from loopsched.show.plots.figure import save_plots
+    from loopsched.show.plots.tradeoffs import pareto_rows, plot_pareto
 
     rows = pareto_rows(fronts)
     if form == "table":

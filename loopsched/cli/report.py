@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from loopsched.base.errors import InputError
 from loopsched.cli import options, page_file
-from loopsched.errors import InputError
 
 if TYPE_CHECKING:
-    from loopsched.arch import Arch
-    from loopsched.problem import Problem
-    from loopsched.results import Row
+    from loopsched.base.rows import Row
+    from loopsched.machines.arch import Arch
+    from loopsched.problems.problem import Problem
 
 _EPILOG = """\b
 loopsched search resnet50 --top 3 --out r.jsonl && loopsched report r.jsonl

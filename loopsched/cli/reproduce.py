@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from loopsched.cli import output
-from loopsched.render import Column, words
+from loopsched.show.table import Column, words
 
 if TYPE_CHECKING:
-    from loopsched.reports import Line, ReportTable, Reproduction, Summary
+    from loopsched.published import Line, ReportTable, Reproduction, Summary
 
     Group = tuple[Line, ...]
 
@@ -42,7 +42,7 @@ def reproduce(report: str | None, form: Literal["table", "json", "csv"]) -> None
     listed.  Of every line: what was measured, the report's own prediction
     where it has one, computed again, and loopsched's count or estimate.
     """
-    from loopsched.reports import reproduce as reproduced
+    from loopsched.published import reproduce as reproduced
 
     if report is None:
         _list(form)
@@ -51,7 +51,7 @@ def reproduce(report: str | None, form: Literal["table", "json", "csv"]) -> None
     if form == "json":
         from dataclasses import asdict
 
-        from loopsched.results import json_text
+        from loopsched.base.rows import json_text
 
         head = {key: getattr(found, key) for key in ("name", "title", "source", "arch", "remarks")}
         sums = [asdict(one) for one in found.summary]
@@ -63,7 +63,7 @@ def reproduce(report: str | None, form: Literal["table", "json", "csv"]) -> None
 
 
 def _list(form: Literal["table", "json", "csv"]) -> None:
-    from loopsched.reports import REPORTS, title_of
+    from loopsched.published import REPORTS, title_of
 
     rows = [{"report": name, "title": title_of(name)} for name in REPORTS]
     if form == "table":

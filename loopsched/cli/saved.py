@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from loopsched.arch_file import load_arch
+from loopsched.base.errors import InputError, nearest
+from loopsched.base.rows import Row, read_rows
 from loopsched.cli.inputs import select
-from loopsched.errors import InputError, nearest
-from loopsched.notation import parse_schedule
-from loopsched.results import Row, read_rows
-from loopsched.workload import workload_digest
+from loopsched.machines.arch_file import load_arch
+from loopsched.nests.notation import parse_schedule
+from loopsched.problems.workload import workload_digest
 
 if TYPE_CHECKING:
-    from loopsched.arch import Arch
-    from loopsched.nest import Schedule
-    from loopsched.problem import Problem
-    from loopsched.workload import Workload
+    from loopsched.machines.arch import Arch
+    from loopsched.nests.nest import Schedule
+    from loopsched.problems.problem import Problem
+    from loopsched.problems.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)

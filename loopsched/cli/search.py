@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING
 
 import click
 
+from loopsched.base.errors import ConstraintError
+from loopsched.base.files import GrowingFile
+from loopsched.base.units import percent, scaled
 from loopsched.cli import options, output
 from loopsched.cli.inputs import Selection, select
 from loopsched.cli.origin import origin
 from loopsched.cli.output import Style
-from loopsched.errors import ConstraintError
-from loopsched.files import GrowingFile
-from loopsched.render import Column, words
-from loopsched.units import percent, scaled
+from loopsched.show.table import Column, words
 
 if TYPE_CHECKING:
-    from loopsched.arch import Arch
-    from loopsched.results import ResultFile, Row, RowWriter
+    from loopsched.base.rows import ResultFile, Row, RowWriter
+    from loopsched.machines.arch import Arch
     from loopsched.scheduler import Result
 
 _EPILOG = """\b
@@ -110,7 +110,7 @@ def searched(
     proof: str | None = None,
 ) -> Searched:
     """Start the search that a command's options ask for."""
-    from loopsched.arch_file import load_arch
+    from loopsched.machines.arch_file import load_arch
     from loopsched.scheduler import search_workload
 
     chosen = select(workload, layers, element_bytes)
@@ -161,10 +161,10 @@ def _with_proofs(found: Iterator[Result], path: str) -> Iterator[Result]:
 def _save_plots(found: Searched, plot: Sequence[Path], plot_bytes: Sequence[Path]) -> None:
     if not (plot or plot_bytes):
         return
-    from loopsched.plots.figure import save_plots
-    from loopsched.plots.layers import Layer
-    from loopsched.plots.roofline import plot_roofline, roofline_rows
-    from loopsched.plots.traffic import bytes_figure, bytes_rows
+    from loopsched.show.plots.figure import save_plots
+    from loopsched.show.plots.layers import Layer
+    from loopsched.show.plots.roofline import plot_roofline, roofline_rows
+    from loopsched.show.plots.traffic import bytes_figure, bytes_rows
 
     chosen, machine, results = found.chosen, found.machine, found.results
     # Fewer results than problems: it was interrupted.
@@ -212,7 +212,7 @@ def _rows(
 
 def _report(found: Searched, out: str | None, form: Style, top: int) -> None:
     """Save and print rows as they come; what there is at the end, or at Ctrl-C."""
-    from loopsched.results import ResultFile
+    from loopsched.base.rows import ResultFile
 
     kept: list[Row] = []
     try:

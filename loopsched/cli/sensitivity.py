@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from loopsched.base.units import scaled
 from loopsched.cli import options, output
 from loopsched.cli.inputs import select
 from loopsched.cli.output import Style
-from loopsched.render import Column, words
-from loopsched.units import scaled
+from loopsched.show.table import Column, words
 
 if TYPE_CHECKING:
     from loopsched.study.sensitivity import Point, Sensitivity
@@ -71,7 +71,7 @@ def sensitivity(
     takes bandwidths and capacities of levels, compute.units, compute.clock,
     compute.macs, and of GPUs gpu.l2_latency and others; a wrong key lists them.
     """
-    from loopsched.arch_file import load_arch
+    from loopsched.machines.arch_file import load_arch
     from loopsched.study.points import kernel_workload, parse_vary
     from loopsched.study.sensitivity import Sensitivity, n_steps, sensitivity_points
 
@@ -105,15 +105,15 @@ def sensitivity(
             found = Sensitivity(chosen.name, machine.name, quantity, done[0], tuple(done[1:]))
             _print(found, form, "a library's kernels" if kernels is None else workload)
             if plot and len(done) > 1:
-                from loopsched.plots.figure import save_plots
-                from loopsched.plots.tornado import tornado_figure, tornado_rows
+                from loopsched.show.plots.figure import save_plots
+                from loopsched.show.plots.tornado import tornado_figure, tornado_rows
 
                 save_plots(plot, lambda: tornado_rows(found), lambda: tornado_figure(found))
 
 
 def _print(found: Sensitivity, form: Style, whose: str) -> None:
     if form == "json":
-        from loopsched.results import json_text
+        from loopsched.base.rows import json_text
 
         click.echo(json_text({"summary": found.summary, "rows": list(found.rows)}))
     elif form == "table":

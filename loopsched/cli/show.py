@@ -11,9 +11,9 @@ from loopsched.cli import options, output
 from loopsched.cli.inputs import best_schedule, schedule_from, select, select_one
 
 if TYPE_CHECKING:
-    from loopsched.arch import Arch
-    from loopsched.nest import Schedule
-    from loopsched.problem import Problem
+    from loopsched.machines.arch import Arch
+    from loopsched.nests.nest import Schedule
+    from loopsched.problems.problem import Problem
 
 _EPILOG = """\b
 loopsched show resnet50 --layer 0                      the best schedule
@@ -40,8 +40,8 @@ def show(
     rank: int | None,
 ) -> None:
     """Show SCHEDULE, the best schedule of PROBLEM, or a result file's, as loops."""
-    from loopsched.arch_file import load_arch
     from loopsched.cli.saved import is_result_file, saved_schedules
+    from loopsched.machines.arch_file import load_arch
 
     if schedule is None and is_result_file(problem):
         found = saved_schedules(problem, layers, rank)
@@ -64,8 +64,8 @@ def _best(
 
 
 def _show(problem: Problem, schedule: Schedule, arch: Arch) -> None:
-    from loopsched.notation import render_loops
-    from loopsched.reasons import annotate
+    from loopsched.models.reasons import annotate
+    from loopsched.nests.notation import render_loops
 
     output.print_text(f"{problem.name} on {arch.name}: {schedule}")
     click.echo()

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from loopsched.base.errors import InputError
+from loopsched.base.units import format_capacity, parse_bytes, percent, scaled
 from loopsched.cli import options, output
 from loopsched.cli.inputs import schedule_from, select_one
 from loopsched.cli.output import Style
-from loopsched.errors import InputError
-from loopsched.render import Column, words
-from loopsched.units import format_capacity, parse_bytes, percent, scaled
+from loopsched.show.table import Column, words
 
 if TYPE_CHECKING:
-    from loopsched.nest import Schedule
-    from loopsched.problem import Problem
-    from loopsched.results import Row
+    from loopsched.base.rows import Row
+    from loopsched.nests.nest import Schedule
+    from loopsched.problems.problem import Problem
     from loopsched.simulator import Layout, LevelCounts
 
 _EPILOG = """\b
@@ -143,7 +143,7 @@ def simulate(
 def _simulated(
     problem: Problem, nest: Schedule, sizes: Sequence[int], arch: str | None, common: dict[str, Any]
 ) -> list[LevelCounts]:
-    from loopsched.arch_file import load_arch
+    from loopsched.machines.arch_file import load_arch
     from loopsched.simulator import simulate as replay
     from loopsched.simulator import stack_distances
 

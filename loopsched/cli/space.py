@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import click
 
+from loopsched.base.units import scaled
 from loopsched.cli import options, output
 from loopsched.cli.inputs import select
 from loopsched.cli.output import Style
-from loopsched.render import Column, words
-from loopsched.units import scaled
+from loopsched.show.table import Column, words
 
 
 @click.command()
@@ -19,8 +19,8 @@ from loopsched.units import scaled
 @options.form
 def space(workload: str, layers: tuple[str, ...], arch: str, form: Style, **given: object) -> None:
     """Count the schedules that a search of WORKLOAD chooses from."""
-    from loopsched.arch_file import load_arch
-    from loopsched.results import Row
+    from loopsched.base.rows import Row
+    from loopsched.machines.arch_file import load_arch
     from loopsched.scheduler import space_size
 
     chosen = select(workload, layers)

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from loopsched.base.errors import SweepError
+from loopsched.base.units import scaled
 from loopsched.cli import options, output
 from loopsched.cli.origin import repeatable
 from loopsched.cli.output import Style
-from loopsched.errors import SweepError
-from loopsched.render import Column, words
-from loopsched.units import scaled
+from loopsched.show.table import Column, words
 
 if TYPE_CHECKING:
-    from loopsched.results import Row
+    from loopsched.base.rows import Row
     from loopsched.sweeps.run import SweepRun
 
 _EPILOG = """\b

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from loopsched.base.units import scaled
 from loopsched.cli import options, output
 from loopsched.cli.inputs import best_schedule, schedule_from, select_one
 from loopsched.cli.output import Style
-from loopsched.render import Column
-from loopsched.units import scaled
+from loopsched.show.table import Column
 
 if TYPE_CHECKING:
     from loopsched.study.tile_map import TileMap
@@ -80,9 +80,9 @@ def tiles(
     PROBLEM is a workload with --layer, or a problem such as gemm:m=4,n=3,k=2.
     Without SCHEDULE the best one is searched.
     """
-    from loopsched.arch_file import load_arch
-    from loopsched.plots.figure import save_plots
-    from loopsched.plots.tiles import plot_tiles, tiles_rows
+    from loopsched.machines.arch_file import load_arch
+    from loopsched.show.plots.figure import save_plots
+    from loopsched.show.plots.tiles import plot_tiles, tiles_rows
     from loopsched.study.tile_map import tile_map
 
     one = select_one(problem, layers, element_bytes)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from loopsched.base.units import percent, scaled
 from loopsched.cli import options, output
 from loopsched.cli.validate_times import save_comparisons, times
-from loopsched.render import Column, words
-from loopsched.units import percent, scaled
+from loopsched.show.table import Column, words
 
 if TYPE_CHECKING:
     from loopsched.validation import Validation
@@ -79,7 +79,7 @@ def counters(
     if plot:
         save_comparisons(plot, found)
     if form == "json":
-        from loopsched.results import json_text
+        from loopsched.base.rows import json_text
 
         click.echo(json_text({"summary": dict(found.summary), "rows": list(found.rows)}))
     elif form == "csv":

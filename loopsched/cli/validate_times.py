@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from loopsched.base.units import percent, scaled
 from loopsched.cli import options, output
-from loopsched.render import Column, words
-from loopsched.units import percent, scaled
+from loopsched.show.table import Column, words
 
 if TYPE_CHECKING:
     from loopsched.validation import TimeValidation, Validation
@@ -89,7 +89,7 @@ def times(
     if plot:
         save_comparisons(plot, found)
     if form == "json":
-        from loopsched.results import json_text
+        from loopsched.base.rows import json_text
 
         click.echo(json_text({"summary": dict(found.summary), "rows": list(found.rows)}))
     elif form == "csv":
@@ -100,8 +100,8 @@ def times(
 
 def save_comparisons(targets: Sequence[Path], found: Validation | TimeValidation) -> None:
     """Write the plots of predictions over measurements."""
-    from loopsched.plots.figure import save_plots
-    from loopsched.plots.measured import comparisons, measured_figure, measured_rows
+    from loopsched.show.plots.figure import save_plots
+    from loopsched.show.plots.measured import comparisons, measured_figure, measured_rows
 
     panels = comparisons(found)
     save_plots(targets, lambda: measured_rows(panels), lambda: measured_figure(panels))

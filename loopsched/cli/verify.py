@@ -6,10 +6,10 @@ from time import perf_counter
 
 import click
 
+from loopsched.base.errors import ProofError
+from loopsched.base.units import percent, scaled
 from loopsched.cli import options, output
-from loopsched.errors import ProofError
-from loopsched.render import Column, words
-from loopsched.units import percent, scaled
+from loopsched.show.table import Column, words
 from loopsched.verify import Verdict, read_proofs, verify_proof
 
 _UNITS = {"time": "s", "dram_bytes": "B"}
@@ -36,12 +36,12 @@ def verify(file: str, arch: str | None, jobs: int) -> None:
     A proof is refused unless its boxes cover all schedules, each box holds, and the
     best schedule has the value that is claimed.
     """
-    from loopsched.pool import each_in_order
+    from loopsched.base.pool import each_in_order
 
     lines = read_proofs(file)
     machine = None
     if arch is not None:
-        from loopsched.arch_file import load_arch
+        from loopsched.machines.arch_file import load_arch
         from loopsched.scheduler.proof import plain_machine
 
         machine = plain_machine(load_arch(arch))

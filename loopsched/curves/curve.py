@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from loopsched.curves.staircase import NestBound, Staircase
-from loopsched.problem import Problem
+from loopsched.problems.problem import Problem
 
 if TYPE_CHECKING:
-    from loopsched.arch import Arch
+    from loopsched.machines.arch import Arch
     from loopsched.models.buffer import Policy
-    from loopsched.nest import Schedule
+    from loopsched.nests.nest import Schedule
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class Curve(Staircase):
     @property
     def compulsory_bytes(self) -> int:
         """What is moved however large the buffer is: every element once."""
-        from loopsched.footprint import tensor_bytes
+        from loopsched.problems.footprint import tensor_bytes
 
         return sum(tensor_bytes(self.problem, tensor) for tensor in self.problem.tensors)
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from loopsched.arch import Arch
     from loopsched.curves.staircase import Knee, Staircase
+    from loopsched.machines.arch import Arch
 
 
 def digest_row(curve: Staircase, arch: Arch) -> dict[str, Any]:

@@ -19,12 +19,12 @@ from itertools import combinations
 from math import prod
 from typing import TYPE_CHECKING
 
+from loopsched.base.errors import ProblemError
 from loopsched.curves.curve import Curve
 from loopsched.curves.staircase import NestBound, Stairs
-from loopsched.errors import ProblemError
-from loopsched.footprint import tensor_bytes
 from loopsched.models.buffer import Policy, check_policy
-from loopsched.problem import Problem
+from loopsched.problems.footprint import tensor_bytes
+from loopsched.problems.problem import Problem
 from loopsched.scheduler.body import envelopes
 from loopsched.scheduler.least import cuts_evenly, least_tables
 from loopsched.scheduler.orders import OrderClass, order_classes
@@ -113,7 +113,7 @@ class _Front(Stairs):
     def of(cls, problem: Problem, tables: Tables, policy: Policy) -> _Front:
         import numpy as np
 
-        from loopsched.curves import _front_kernels
+        from loopsched.curves import front_kernels
 
         boxes = _boxes(problem, tables, policy)
         counts = [int(count) for count in tables.n_extents]
@@ -129,7 +129,7 @@ class _Front(Stairs):
             run, slides = _arrays(problem, one)
             is_done = False
             while not is_done:
-                n_steps, seen, is_done = _front_kernels.grow_front(
+                n_steps, seen, is_done = front_kernels.grow_front(
                     front, n_steps, at * base, box, run, slides, tables.pieces, tables.n_extents,
                     radix, tables.axis_dims, tables.axis_stride, tables.axis_start, tables.total,
                     total_bound, tables.largest, largest_bound, tables.pair_first,

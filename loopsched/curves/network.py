@@ -6,18 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from loopsched.base.errors import WorkloadError
+from loopsched.base.pool import check_jobs, each_in_order
 from loopsched.curves.curve import Curve
 from loopsched.curves.front import traffic_curve
 from loopsched.curves.staircase import NestBound, Staircase, Stairs
-from loopsched.errors import WorkloadError
 from loopsched.models.buffer import check_policy
-from loopsched.pool import check_jobs, each_in_order
 
 if TYPE_CHECKING:
-    from loopsched.arch import Arch
+    from loopsched.machines.arch import Arch
     from loopsched.models.buffer import Policy
-    from loopsched.problem import Problem
-    from loopsched.workload import Workload
+    from loopsched.problems.problem import Problem
+    from loopsched.problems.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from loopsched.display import Shown
+from loopsched.base.display import Shown
 
 if TYPE_CHECKING:
-    from loopsched.arch import Arch
+    from loopsched.machines.arch import Arch
 
 # Capacities are compared over this factor; a knee saves so many more octaves before than after.
 _REACH = 4

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from loopsched.loops_text import Span, index_text
-from loopsched.nest import Schedule
-from loopsched.problem import Axis, Problem, Tensor
-from loopsched.projections import span
+from loopsched.nests.loops_text import Span, index_text
+from loopsched.nests.nest import Schedule
+from loopsched.problems.problem import Axis, Problem, Tensor
+from loopsched.problems.projections import span
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ def stored_shape(problem: Problem, tensor: Tensor) -> tuple[int, ...]:
 
     Examples
     --------
-    >>> from loopsched.builders import conv2d
+    >>> from loopsched.problems.builders import conv2d
     >>> problem = conv2d(c=3, k=8, h=9, w=7, r=3, s=3, padding=1)
     >>> stored_shape(problem, problem.tensor("input"))
     (1, 3, 9, 7)
@@ -82,7 +82,7 @@ def accesses(
     Examples
     --------
     >>> from loopsched import conv2d, parse_schedule
-    >>> from loopsched.loops_text import loop_spans
+    >>> from loopsched.nests.loops_text import loop_spans
     >>> problem = conv2d(c=1, k=1, h=9, w=9, r=3, s=1, padding=(1, 0))
     >>> schedule = parse_schedule("P:9 Q:9 R:3", problem)
     >>> words = {tensor.name: tensor.name for tensor in problem.tensors}

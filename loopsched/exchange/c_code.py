@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from loopsched.exchange.accesses import Access, Guard, accesses, stored_shape
 from loopsched.exchange.exported import Exported
 from loopsched.exchange.names import checked_name, safe_names
-from loopsched.loops_text import Span, loop_spans
-from loopsched.nest import Schedule
-from loopsched.problem import Problem
+from loopsched.nests.loops_text import Span, loop_spans
+from loopsched.nests.nest import Schedule
+from loopsched.problems.problem import Problem
 
 _KEYWORDS = frozenset(
     re.findall(

@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from loopsched.files import write_text, writing
+from loopsched.base.files import write_text, writing
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from loopsched.nest import Loop, Schedule
+from loopsched.nests.nest import Loop, Schedule
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from loopsched.arrow_rows import columns
-from loopsched.errors import InputError, MissingExtraError
-from loopsched.footprint import tensor_bytes
+from loopsched.base.arrow_rows import columns
+from loopsched.base.errors import InputError, MissingExtraError
+from loopsched.base.rows import Row
+from loopsched.models.score import Evaluation
 from loopsched.network.graph import Network
 from loopsched.network.rows import network_rows
-from loopsched.problem import Problem
-from loopsched.results import Row
+from loopsched.problems.footprint import tensor_bytes
+from loopsched.problems.problem import Problem
+from loopsched.problems.workload import Workload
 from loopsched.scheduler.result import Result
 from loopsched.scheduler.rows import evaluation_row, result_rows
 from loopsched.scheduler.tradeoffs import Tradeoff
-from loopsched.score import Evaluation
-from loopsched.workload import Workload
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable
 
-from loopsched.arguments import show
-from loopsched.errors import InputError
+from loopsched.base.arguments import show
+from loopsched.base.errors import InputError
 
 
 def checked_name(name: str, keywords: Container[str]) -> str:
@@ -21,7 +21,7 @@ def checked_name(name: str, keywords: Container[str]) -> str:
     >>> checked_name("for", ["for"])
     Traceback (most recent call last):
         ...
-    loopsched.errors.InputError: 'for' cannot name a function; a plain word is needed
+    loopsched.base.errors.InputError: 'for' cannot name a function; a plain word is needed
     """
     if not (isinstance(name, str) and name.isidentifier() and name.isascii()) or name in keywords:
         raise InputError(f"{show(name)} cannot name a function; a plain word is needed")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from keyword import kwlist
 
-from loopsched.errors import ScheduleError
+from loopsched.base.errors import ScheduleError
 from loopsched.exchange.accesses import Access, Guard, accesses, stored_shape
 from loopsched.exchange.exported import Exported
 from loopsched.exchange.names import checked_name, safe_names
-from loopsched.loops_text import loop_spans, range_text
-from loopsched.nest import Schedule
-from loopsched.problem import Problem
+from loopsched.nests.loops_text import loop_spans, range_text
+from loopsched.nests.nest import Schedule
+from loopsched.problems.problem import Problem
 
 _RESERVED = (*kwlist, "np", "range", "min", "ValueError", "array", "shape")
 # What CPython nests in one another: loops, and the test for padding.

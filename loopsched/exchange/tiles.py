@@ -6,10 +6,10 @@ import json
 import math
 from typing import Any
 
-from loopsched.arch import Arch
 from loopsched.exchange.exported import Exported
-from loopsched.nest import Loop, Schedule
-from loopsched.problem import Problem
+from loopsched.machines.arch import Arch
+from loopsched.nests.nest import Loop, Schedule
+from loopsched.problems.problem import Problem
 
 _MEANING = {
     "grid": "programs along each dimension, in the order in which program ids run, slowest first",

@@ -9,9 +9,9 @@ from loopsched.exchange.accesses import Access, Guard, accesses, stored_shape
 from loopsched.exchange.exported import Exported
 from loopsched.exchange.factors import Factor, factors, rounded
 from loopsched.exchange.names import free_name, safe_names
-from loopsched.loops_text import Span
-from loopsched.nest import Loop, Schedule
-from loopsched.problem import Problem, Tensor
+from loopsched.nests.loops_text import Span
+from loopsched.nests.nest import Loop, Schedule
+from loopsched.problems.problem import Problem, Tensor
 
 _TYPES = {8: "float64", 4: "float32", 2: "float16", 1: "int8"}
 _RESERVED = (*kwlist, "te", "sch", "block", "bind", "get_block", "getattr")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from loopsched.yaml_text import TAG
+from loopsched.base.yaml_text import TAG
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_./=-]*(?:[ ][A-Za-z0-9_./=-]+)*")
 _WORDS = frozenset(("true", "false", "yes", "no", "on", "off", "null"))

@@ -7,16 +7,16 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from loopsched.arch import Arch
-from loopsched.errors import ProblemError, ScheduleError
+from loopsched.base.errors import ProblemError, ScheduleError
 from loopsched.exchange.exported import Exported
 from loopsched.exchange.timeloop.blocks import blocks
 from loopsched.exchange.timeloop.nodes import machine_nodes
 from loopsched.exchange.yaml_out import list_to_yaml
+from loopsched.machines.arch import Arch
 from loopsched.models.machine import roles
-from loopsched.nest import Schedule
-from loopsched.problem import Axis, Problem, Tensor
-from loopsched.projections import axis_text, span
+from loopsched.nests.nest import Schedule
+from loopsched.problems.problem import Axis, Problem, Tensor
+from loopsched.problems.projections import axis_text, span
 
 _OPERANDS = {"input": "I", "weight": "W", "output": "O"}
 # ZigZag's own names, so that its mappings for convolutions and products fit.

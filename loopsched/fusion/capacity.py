@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from loopsched.arguments import Checker
-from loopsched.errors import ArchError, ScheduleError
+from loopsched.base.arguments import Checker
+from loopsched.base.errors import ArchError, ScheduleError
 
 if TYPE_CHECKING:
-    from loopsched.arch import Arch
+    from loopsched.machines.arch import Arch
 
 
 def capacity_of(capacity_bytes: int | None, arch: Arch | None) -> int:

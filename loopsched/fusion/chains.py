@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from loopsched.arguments import show
-from loopsched.errors import WorkloadError
+from loopsched.base.arguments import show
+from loopsched.base.errors import WorkloadError
 from loopsched.fusion.stages import (
     Pool,
     Stage,
@@ -17,7 +17,7 @@ from loopsched.fusion.stages import (
     why_not_fused,
 )
 from loopsched.network.window import Window
-from loopsched.problem import Problem
+from loopsched.problems.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
-from loopsched.arguments import Checker
-from loopsched.errors import EmptySpaceError, ScheduleError
+from loopsched.base.arguments import Checker
+from loopsched.base.errors import EmptySpaceError, ScheduleError
 from loopsched.fusion.capacity import capacity_of
 from loopsched.fusion.chains import Break, Chain, Link, chains_of, listed
 from loopsched.fusion.flow import sums_bytes
@@ -19,11 +19,11 @@ from loopsched.fusion.tiles import Pace, best_tile, compulsory_bytes
 from loopsched.models.buffer import traffic
 from loopsched.models.machine import data_type_of
 from loopsched.network.graph import Network
-from loopsched.problem import Problem
-from loopsched.workload import Workload
+from loopsched.problems.problem import Problem
+from loopsched.problems.workload import Workload
 
 if TYPE_CHECKING:
-    from loopsched.arch import Arch
+    from loopsched.machines.arch import Arch
 
 Objective = Literal["dram_bytes", "time"]
 OBJECTIVES: tuple[Objective, ...] = ("dram_bytes", "time")

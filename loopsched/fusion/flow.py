@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from loopsched.footprint import tensor_bytes
 from loopsched.fusion.chains import chains_of, listed
 from loopsched.fusion.stages import Pool
 from loopsched.network.graph import Network
 from loopsched.network.node import Node
-from loopsched.problem import Problem
-from loopsched.workload import Workload
+from loopsched.problems.footprint import tensor_bytes
+from loopsched.problems.problem import Problem
+from loopsched.problems.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)

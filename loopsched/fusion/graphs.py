@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from loopsched.errors import ProblemError
+from loopsched.base.errors import ProblemError
 from loopsched.fusion.chains import Break, Chain, Link, first_stage, joined, link_of
 from loopsched.fusion.stages import Stage, Windows
 from loopsched.network.graph import Network
 from loopsched.network.node import Node
-from loopsched.problem import Problem
+from loopsched.problems.problem import Problem
 
 
 def _names(text: str) -> frozenset[str]:

@@ -12,7 +12,7 @@ from loopsched.fusion.tiles import Choice
 
 if TYPE_CHECKING:
     from loopsched.fusion.single import Single
-    from loopsched.nest import Schedule
+    from loopsched.nests.nest import Schedule
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,18 +7,18 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from loopsched.arguments import Checker
-from loopsched.errors import EmptySpaceError, ScheduleError
+from loopsched.base.arguments import Checker
+from loopsched.base.errors import EmptySpaceError, ScheduleError
 from loopsched.fusion.capacity import capacity_of
 from loopsched.fusion.flow import Flow, flows_of
 from loopsched.fusion.single import least_bytes
 from loopsched.fusion.stages import Pool
 from loopsched.network.graph import Network
-from loopsched.problem import Problem
-from loopsched.workload import Workload
+from loopsched.problems.problem import Problem
+from loopsched.problems.workload import Workload
 
 if TYPE_CHECKING:
-    from loopsched.arch import Arch
+    from loopsched.machines.arch import Arch
 
 # Sets of tensors that are followed at a time; more are cut to the best ones.
 MAX_STATES = 4096

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from loopsched.models.traffic import Room
-from loopsched.nest import Schedule
-from loopsched.problem import Problem
+from loopsched.nests.nest import Schedule
+from loopsched.problems.problem import Problem
 from loopsched.scheduler.blocks import Block, compose
 from loopsched.scheduler.body import Body, best_body
 from loopsched.scheduler.tables import check_bytes
@@ -45,7 +45,7 @@ def least_bytes(
 
     Examples
     --------
-    >>> from loopsched.builders import gemm
+    >>> from loopsched.problems.builders import gemm
     >>> problem = gemm(m=64, n=64, k=64)
     >>> least_bytes(problem, 4096), least_bytes(problem, 4096, frozenset({"A", "C"}))
     (98304, 16384)
@@ -60,7 +60,7 @@ def single(problem: Problem, room_bytes: int) -> Single | None:
 
     Examples
     --------
-    >>> from loopsched.builders import gemm
+    >>> from loopsched.problems.builders import gemm
     >>> found = single(gemm(m=64, n=64, k=64), 4096)
     >>> found.dram_bytes, str(found.schedule)
     (98304, 'N:64 M:64 K:64 M:32 N:22 K:5')

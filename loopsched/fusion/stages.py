@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from loopsched.arguments import Checker
-from loopsched.errors import ProblemError
-from loopsched.footprint import tensor_bytes
+from loopsched.base.arguments import Checker
+from loopsched.base.errors import ProblemError
 from loopsched.network.window import Window
-from loopsched.problem import Axis, Problem
+from loopsched.problems.footprint import tensor_bytes
+from loopsched.problems.problem import Axis, Problem
 
 # Along the height and along the width; None: every position for itself.
 Windows = tuple[Window | None, Window | None]
@@ -112,7 +112,7 @@ def why_not_fused(problem: Problem) -> str | None:
 
     Examples
     --------
-    >>> from loopsched.builders import conv2d, gemm
+    >>> from loopsched.problems.builders import conv2d, gemm
     >>> print(why_not_fused(gemm(m=4, n=4, k=4)))
     None
     >>> why_not_fused(conv2d(c=4, k=4, p=5, q=5, r=3, s=3, pass_="backward_data"))
@@ -141,7 +141,7 @@ def stage_of(problem: Problem, image: tuple[int, int] = (1, 1)) -> Stage:
 
     Examples
     --------
-    >>> from loopsched.builders import gemm
+    >>> from loopsched.problems.builders import gemm
     >>> stage = stage_of(gemm(m=1, n=10, k=50), image=(5, 5))
     >>> stage.channels_in, stage.rows.taps, stage.macs
     (2, 5, 500)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from loopsched.base.units import binary
 from loopsched.fusion.extents import needs, sweep
 from loopsched.fusion.plan import FusedGroup, last_sizes, tile_dims
 from loopsched.fusion.rooms import sides
-from loopsched.loops_text import render_loops
-from loopsched.units import binary
+from loopsched.nests.loops_text import render_loops
 
 _INDENT = "    "
 

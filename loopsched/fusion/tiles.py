@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
-from loopsched.errors import ProblemError
+from loopsched.base.errors import ProblemError
 from loopsched.fusion.extents import needs
 from loopsched.fusion.rooms import HALOS, Halo, Sizes, Way, sides, sizes_of
 from loopsched.fusion.stages import Stage
 from loopsched.fusion.weights import Weights
-from loopsched.problem import MAX_MACS
+from loopsched.problems.problem import MAX_MACS
 from loopsched.scheduler.tables import trip_classes
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def best_tile(
 
     Examples
     --------
-    >>> from loopsched.builders import conv2d
+    >>> from loopsched.problems.builders import conv2d
     >>> from loopsched.fusion.stages import stage_of
     >>> layer = stage_of(conv2d(c=8, k=8, h=32, w=32, r=3, s=3, padding=1, element_bytes=1))
     >>> for halo in HALOS:

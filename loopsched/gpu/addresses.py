@@ -17,7 +17,7 @@ import numpy as np
 
 from loopsched.gpu.kernel import BoundLoop, Kernel
 from loopsched.gpu.views import DigitLayout, Digits
-from loopsched.problem import Tensor
+from loopsched.problems.problem import Tensor
 from loopsched.simulator.layout import placed
 
 if TYPE_CHECKING:

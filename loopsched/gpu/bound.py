@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loopsched.arch import Arch
+from loopsched.machines.arch import Arch
 
 # Data types that are computed as fp32 on the ordinary lanes, though stored smaller.
 CONVERTED = {"fp16_as_fp32": "fp32"}

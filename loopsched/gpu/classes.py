@@ -20,8 +20,8 @@ from loopsched.gpu._count_kernels import (
     fold,
 )
 from loopsched.gpu.addresses import Geometry, PlacedAxis, Wide, all_inside
-from loopsched.gpu_limits import Gpu
-from loopsched.problem import Tensor
+from loopsched.machines.gpu_limits import Gpu
+from loopsched.problems.problem import Tensor
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

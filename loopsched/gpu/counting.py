@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from loopsched.arch import Arch
-from loopsched.errors import InputError
+from loopsched.base.errors import InputError
 from loopsched.gpu.accesses import AccessCount, Op
 from loopsched.gpu.addresses import Geometry, PlacedAxis
 from loopsched.gpu.classes import (
@@ -27,8 +26,9 @@ from loopsched.gpu.integers import integer_instructions
 from loopsched.gpu.kernel import Kernel
 from loopsched.gpu.occupancy import Occupancy, occupancy
 from loopsched.gpu.traffic import Traffic, traffic_of
-from loopsched.gpu_limits import Gpu
-from loopsched.problem import Tensor
+from loopsched.machines.arch import Arch
+from loopsched.machines.gpu_limits import Gpu
+from loopsched.problems.problem import Tensor
 
 __all__ = ["MOST_ITERATIONS", "AccessCount", "Profile", "compute_depth", "profile"]
 

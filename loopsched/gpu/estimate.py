@@ -6,10 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Literal
 
-from loopsched.arch import Arch
-from loopsched.arguments import Checker, near
-from loopsched.errors import InputError
-from loopsched.footprint import tensor_bytes
+from loopsched.base.arguments import Checker, near, show
+from loopsched.base.errors import InputError
 from loopsched.gpu.bound import repeated_bound
 from loopsched.gpu.counting import Profile, profile
 from loopsched.gpu.instructions import instructions
@@ -17,6 +15,8 @@ from loopsched.gpu.kernel import Kernel
 from loopsched.gpu.kernel_calibration import kernel_calibration
 from loopsched.gpu.result import Estimate, Spread, estimate_of
 from loopsched.gpu.timing import waves
+from loopsched.machines.arch import Arch
+from loopsched.problems.footprint import tensor_bytes
 
 # L2 and DRAM move data while SMs work; the rows fitted on do not tell 2 from 8.
 OVERLAP = 4
@@ -80,9 +80,9 @@ def estimate_kernel(
     True
     """
     if caches not in ("cold", "warm"):
-        raise InputError(f"caches {caches!r}: unknown; {near(caches, ('cold', 'warm'))}")
+        raise InputError(f"caches {show(caches)}: unknown; {near(caches, ('cold', 'warm'))}")
     if clock_hz is not None and not _is_positive(clock_hz):
-        raise InputError(f"clock_hz is {clock_hz!r}; a number above zero is needed")
+        raise InputError(f"clock_hz is {show(clock_hz)}; a number above zero is needed")
     gpu = arch.kernel_limits
     calibration = kernel_calibration()
     found = profile(kernel, arch) if found is None else found
@@ -119,7 +119,7 @@ def estimate_steps(
     Parameters
     ----------
     steps : sequence of (Kernel, int)
-        As `loopsched.gpu.presets.preset` builds them.
+        As `loopsched.published.presets.preset` builds them.
     arch : Arch
     caches : {'cold', 'warm'}
         Of a kernel that is started once; one that is started again and again
@@ -134,7 +134,7 @@ def estimate_steps(
     Examples
     --------
     >>> from loopsched import load_arch
-    >>> from loopsched.gpu.presets import preset
+    >>> from loopsched.published.presets import preset
     >>> said = estimate_steps(preset("layer_unroll", batch=100), load_arch("titan_v"))
     >>> said.kernel
     '100 x unroll, 100 x multiply'

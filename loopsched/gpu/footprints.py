@@ -11,7 +11,7 @@ import numpy as np
 from loopsched.gpu._footprint_kernels import joined_rows, row_sectors, view_sectors
 from loopsched.gpu.addresses import DimGrid, Geometry, PlacedAxis, all_inside
 from loopsched.gpu.classes import sums
-from loopsched.problem import Tensor
+from loopsched.problems.problem import Tensor
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

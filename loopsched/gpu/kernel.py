@@ -12,13 +12,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from loopsched.arguments import near, show
-from loopsched.errors import InputError
+from loopsched.base.arguments import near, show
+from loopsched.base.errors import InputError
 from loopsched.gpu.reads import Read, read_from
 from loopsched.gpu.views import DigitLayout
-from loopsched.nest import Schedule
-from loopsched.notation import parse_schedule
-from loopsched.problem import Problem, Tensor
+from loopsched.nests.nest import Schedule
+from loopsched.nests.notation import parse_schedule
+from loopsched.problems.problem import Problem, Tensor
 from loopsched.simulator.layout import Layout, placed
 
 BLOCK_UNITS = ("block_x", "block_y", "block_z")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from loopsched.arguments import Checker, show
-from loopsched.errors import InputError
-from loopsched.gpu_limits import Gpu
+from loopsched.base.arguments import Checker, show
+from loopsched.base.errors import InputError
+from loopsched.machines.gpu_limits import Gpu
 
 
 @dataclass(frozen=True, slots=True)

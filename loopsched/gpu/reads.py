@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from loopsched.arguments import near, show
-from loopsched.errors import InputError
-from loopsched.nest import Schedule
+from loopsched.base.arguments import near, show
+from loopsched.base.errors import InputError
+from loopsched.nests.nest import Schedule
 
 Space = Literal["global", "l2", "readonly", "shared", "constant"]
 Via = Literal["global", "l2", "readonly"]
@@ -118,7 +118,7 @@ def read_from(text: str, schedule: Schedule) -> Read:
 
     Examples
     --------
-    >>> from loopsched.nest import Loop
+    >>> from loopsched.nests.nest import Loop
     >>> nest = Schedule((Loop("M", 8, "block_x"), Loop("K", 64), Loop("K", 8)))
     >>> read = read_from("shared@K,pitch=9", nest)
     >>> read.space, read.at, read.pitch

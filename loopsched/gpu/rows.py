@@ -30,7 +30,7 @@ def profile_row(found: Profile, launches: int = 1) -> dict[str, Any]:
     --------
     >>> from loopsched import load_arch
     >>> from loopsched.gpu.counting import profile
-    >>> from loopsched.gpu.presets import gemm_tiled
+    >>> from loopsched.published.presets import gemm_tiled
     >>> row = profile_row(profile(gemm_tiled(), load_arch("h200")))
     >>> row["load_sectors"], row["occupancy"], row["accesses"][0]["requests"]
     (8388608, 1.0, 1048576)

@@ -12,12 +12,12 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from loopsched.arch import Arch
-from loopsched.footprint import tensor_bytes
 from loopsched.gpu.counting import AccessCount, Profile
 from loopsched.gpu.instructions import Instructions
 from loopsched.gpu.kernel import Kernel
-from loopsched.gpu_limits import Gpu
+from loopsched.machines.arch import Arch
+from loopsched.machines.gpu_limits import Gpu
+from loopsched.problems.footprint import tensor_bytes
 
 # Loops of unknown trips are unrolled by so many: loads of that many iterations overlap.
 UNROLL = 4

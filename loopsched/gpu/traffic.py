@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from loopsched.arch import Arch
-from loopsched.footprint import tensor_bytes
 from loopsched.gpu._footprint_kernels import overlapped, shared_keys
 from loopsched.gpu.accesses import AccessCount
 from loopsched.gpu.addresses import Geometry
 from loopsched.gpu.footprints import Reach, axis_reach, footprint_sectors
 from loopsched.gpu.kernel import Kernel
 from loopsched.gpu.occupancy import Occupancy
-from loopsched.problem import Tensor
+from loopsched.machines.arch import Arch
+from loopsched.problems.footprint import tensor_bytes
+from loopsched.problems.problem import Tensor
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from loopsched.arguments import show
-from loopsched.errors import InputError
-from loopsched.problem import Problem, Tensor
+from loopsched.base.arguments import show
+from loopsched.base.errors import InputError
+from loopsched.problems.problem import Problem, Tensor
 
 Digits = tuple[tuple[int, int], ...]
 

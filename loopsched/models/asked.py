@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from loopsched.models.view import View
-from loopsched.problem import Tensor
+from loopsched.problems.problem import Tensor
 
 ALWAYS = 2**62
 """Further inward than any loop: what is asked for at every access."""

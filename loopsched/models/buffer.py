@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from loopsched.errors import ScheduleError, nearest
-from loopsched.footprint import tensor_bytes
+from loopsched.base.arguments import near, show
+from loopsched.base.errors import ScheduleError
 from loopsched.models.asked import ALWAYS, Asked
 from loopsched.models.places import check_held
 from loopsched.models.reuse import (
@@ -27,8 +27,9 @@ from loopsched.models.reuse import (
 )
 from loopsched.models.traffic import Bracket, Moved, Promise, Room, TensorTraffic
 from loopsched.models.view import View, view_of
-from loopsched.nest import Place, Schedule
-from loopsched.problem import Problem
+from loopsched.nests.nest import Place, Schedule
+from loopsched.problems.footprint import tensor_bytes
+from loopsched.problems.problem import Problem
 
 Policy = Literal["lru", "explicit"]
 POLICIES: tuple[Policy, ...] = ("lru", "explicit")
@@ -165,7 +166,7 @@ def traffic(
     check_policy(policy)
     for name, number in (("capacity_bytes", capacity_bytes), ("effort", effort)):
         if not isinstance(number, int) or number < 0:
-            raise ScheduleError(f"{name} is {number!r}; a whole number >= 0 is needed")
+            raise ScheduleError(f"{name} is {show(number)}; a whole number >= 0 is needed")
     view = view_of(problem, schedule.check(problem))
     room = Room.shared(capacity_bytes)
     if policy == "explicit":
@@ -195,7 +196,7 @@ def check_policy(policy: object) -> None:
         If it is neither of `POLICIES`.
     """
     if policy not in POLICIES:
-        raise ScheduleError(f"policy '{policy}' is unknown; {nearest(str(policy), POLICIES)}")
+        raise ScheduleError(f"policy '{policy}' is unknown; {near(policy, POLICIES)}")
 
 
 def explicit_traffic(

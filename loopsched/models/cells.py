@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from loopsched.footprint import reach, segments
-from loopsched.problem import Axis
+from loopsched.problems.footprint import reach, segments
+from loopsched.problems.problem import Axis
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

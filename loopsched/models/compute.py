@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from loopsched.errors import ScheduleError, nearest
-from loopsched.footprint import segment_lengths
-from loopsched.nest import Schedule
-from loopsched.problem import Problem
+from loopsched.base.errors import ScheduleError, nearest
+from loopsched.nests.nest import Schedule
+from loopsched.problems.footprint import segment_lengths
+from loopsched.problems.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,8 @@ def compute_steps(problem: Problem, schedule: Schedule, instances: Mapping[str, 
     --------
     Five items on four instances make two waves.
 
-    >>> from loopsched.builders import gemm
-    >>> from loopsched.notation import parse_schedule
+    >>> from loopsched.problems.builders import gemm
+    >>> from loopsched.nests.notation import parse_schedule
     >>> problem = gemm(m=10, n=4, k=4)
     >>> nest = parse_schedule("M:10@SM N:4 K:4 M:2", problem)
     >>> compute_steps(problem, nest, {"SM": 4})

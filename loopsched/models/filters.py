@@ -11,12 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from loopsched.levels import Level
+from loopsched.machines.levels import Level
 from loopsched.models.asked import ALWAYS, Asked
 from loopsched.models.reuse import certain_cuts, fit_cut, fit_position, run_outside
 from loopsched.models.traffic import Promise, Room
 from loopsched.models.view import View
-from loopsched.problem import Tensor
+from loopsched.problems.problem import Tensor
 
 
 def asked_of_all(view: View) -> Asked:

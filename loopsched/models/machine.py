@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from loopsched.arch import Arch
-from loopsched.levels import Level
-from loopsched.errors import ArchError
+from loopsched.base.errors import ArchError
+from loopsched.machines.arch import Arch
+from loopsched.machines.levels import Level
 from loopsched.models.traffic import Room
-from loopsched.problem import Problem, Tensor
+from loopsched.problems.problem import Problem, Tensor
 
 _ROLES = ("input", "weight", "output")
 # What to look for first, by the size of the widest input element.
@@ -23,7 +23,7 @@ def roles(problem: Problem, tensor: Tensor) -> tuple[str, str]:
 
     Examples
     --------
-    >>> from loopsched.builders import gemm
+    >>> from loopsched.problems.builders import gemm
     >>> problem = gemm(m=2, n=2, k=2)
     >>> [roles(problem, tensor)[1] for tensor in problem.tensors]
     ['input', 'weight', 'output']
@@ -84,7 +84,7 @@ def instances_inside(arch: Arch, level: Level, lanes: int = 0) -> dict[str, int]
 
     Examples
     --------
-    >>> from loopsched.arch_file import load_arch
+    >>> from loopsched.machines.arch_file import load_arch
     >>> arch = load_arch("titan_v")
     >>> instances_inside(arch, arch.level("L2"), 64), instances_inside(arch, arch.level("L1"), 64)
     ({'SM': 80, 'lane': 64}, {'lane': 64})
@@ -100,7 +100,7 @@ def nested_units(arch: Arch, lanes: int = 0) -> dict[str, int]:
 
     Examples
     --------
-    >>> from loopsched.arch_file import load_arch
+    >>> from loopsched.machines.arch_file import load_arch
     >>> nested_units(load_arch("titan_v"))
     {'SM': 80}
     """

@@ -7,14 +7,14 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from loopsched.errors import ScheduleError, nearest
+from loopsched.base.errors import ScheduleError, nearest
 from loopsched.models.machine import own_units, roles, room_of
-from loopsched.nest import PASSES, Place, Schedule
-from loopsched.problem import Problem
+from loopsched.nests.nest import PASSES, Place, Schedule
+from loopsched.problems.problem import Problem
 
 if TYPE_CHECKING:
-    from loopsched.arch import Arch
-    from loopsched.levels import Level
+    from loopsched.machines.arch import Arch
+    from loopsched.machines.levels import Level
 
 
 def placed_in(places: Iterable[Place], level: str) -> tuple[Place, ...]:

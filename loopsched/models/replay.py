@@ -26,11 +26,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from loopsched.footprint import footprint_elems, is_clipped, n_segments
 from loopsched.models import _replay_kernels as kernels
 from loopsched.models.asked import ALWAYS
 from loopsched.models.cells import MOST_ENTRIES, AxisCells, axis_cells
-from loopsched.problem import Axis, Problem, Tensor
+from loopsched.problems.footprint import footprint_elems, is_clipped, n_segments
+from loopsched.problems.problem import Axis, Problem, Tensor
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -23,11 +23,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from loopsched.footprint import axis_count, is_clipped, reach, segment_lengths, tensor_bytes
 from loopsched.models.asked import WHOLE, Asked, Item
 from loopsched.models.traffic import Room
 from loopsched.models.view import Cut, View
-from loopsched.problem import Axis, Problem, Tensor
+from loopsched.problems.footprint import (
+    axis_count,
+    is_clipped,
+    reach,
+    segment_lengths,
+    tensor_bytes,
+)
+from loopsched.problems.problem import Axis, Problem, Tensor
 
 
 def fit_cut(view: View, room: Room, copies: int = 1) -> int | None:

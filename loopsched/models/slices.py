@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from loopsched.footprint import footprint_elems
 from loopsched.models.replay import (
     Item,
     Nest,
@@ -22,13 +21,14 @@ from loopsched.models.replay import (
     pools_of,
     replay_at,
 )
+from loopsched.problems.footprint import footprint_elems
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from loopsched.models.traffic import Room
     from loopsched.models.view import View
-    from loopsched.problem import Tensor
+    from loopsched.problems.problem import Tensor
 
 
 def replay_slices(view: View, room: Room, budget: int) -> Replayed | None:

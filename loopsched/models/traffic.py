@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from loopsched.problem import Problem, Tensor
+from loopsched.problems.problem import Problem, Tensor
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from loopsched.footprint import (
+from loopsched.nests.nest import Schedule
+from loopsched.problems.footprint import (
     Extremes,
     axis_extremes,
     axis_slid,
@@ -22,8 +23,7 @@ from loopsched.footprint import (
     segment_lengths,
     segments,
 )
-from loopsched.nest import Schedule
-from loopsched.problem import Axis, Problem, Tensor
+from loopsched.problems.problem import Axis, Problem, Tensor
 
 MOST_LISTS = 16
 """Kinds of lists of items that are looked at one by one."""
@@ -96,8 +96,8 @@ class View:
 
     Examples
     --------
-    >>> from loopsched.builders import gemm
-    >>> from loopsched.notation import parse_schedule
+    >>> from loopsched.problems.builders import gemm
+    >>> from loopsched.nests.notation import parse_schedule
     >>> problem = gemm(m=8, n=8, k=4)
     >>> view = view_of(problem, parse_schedule("M:8 N:8 K:4 M:2", problem))
     >>> [(cut.dim, cut.extent) for cut in view.cuts]

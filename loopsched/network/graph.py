@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from loopsched.arguments import Checker, show
-from loopsched.errors import WorkloadError
+from loopsched.base.arguments import Checker, show
+from loopsched.base.errors import WorkloadError
 from loopsched.network.layers import layer_chains, layer_graph
 from loopsched.network.node import Node, Role, Value
-from loopsched.problem import Problem
-from loopsched.workload import Workload
+from loopsched.problems.problem import Problem
+from loopsched.problems.workload import Workload
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -63,7 +63,7 @@ class Network:
 
     Examples
     --------
-    >>> from loopsched.builders import gemm
+    >>> from loopsched.problems.builders import gemm
     >>> first, second = gemm(m=8, n=32, k=16, name="up"), gemm(m=8, n=16, k=32, name="down")
     >>> network = Network(
     ...     "feed_forward",
@@ -187,7 +187,7 @@ class Network:
 
         Examples
         --------
-        >>> from loopsched.builders import gemm
+        >>> from loopsched.problems.builders import gemm
         >>> twice = [Node(name, "Gemm", gemm(m=2, n=3, k=4), (), ()) for name in ("q", "k")]
         >>> found = Network("mine", tuple(twice), ()).workload()
         >>> found.problems[0].name, found.counts

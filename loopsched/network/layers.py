@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from loopsched.footprint import tensor_bytes
 from loopsched.network.node import Node, Value
 from loopsched.network.operators import BLIND
+from loopsched.problems.footprint import tensor_bytes
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -100,7 +100,7 @@ def layer_graph(
 
     Examples
     --------
-    >>> from loopsched.builders import gemm
+    >>> from loopsched.problems.builders import gemm
     >>> nodes = (
     ...     Node("a", "Gemm", gemm(m=2, n=3, k=4), (), ("y",), (("C", "y"),)),
     ...     Node("relu", "Relu", None, ("y",), ("z",)),

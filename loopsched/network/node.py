@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from loopsched.network.window import Window
-from loopsched.problem import Problem
+from loopsched.problems.problem import Problem
 
 Role = Literal["layer", "vector", "shape", "unsupported"]
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from loopsched.builders import batched_gemm, gemm
 from loopsched.network.onnx_view import Part, UnsayableError, View
+from loopsched.problems.builders import batched_gemm, gemm
 
 _GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from loopsched.convolution import conv2d
 from loopsched.network.onnx_read import wholes
 from loopsched.network.onnx_view import Part, UnsayableError, View
-from loopsched.problem import Problem
-from loopsched.projections import affine
+from loopsched.problems.convolution import conv2d
+from loopsched.problems.problem import Problem
+from loopsched.problems.projections import affine
 
 # Letters of the output's and the filter's axes, for three.
 _OUTER, _INNER = "OPQ", "TRS"

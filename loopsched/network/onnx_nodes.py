@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 
-from loopsched.arguments import MAX_COUNT, MAX_NAME, is_text, show
-from loopsched.errors import InputError
+from loopsched.base.arguments import MAX_COUNT, MAX_NAME, is_text, show
+from loopsched.base.errors import InputError
 from loopsched.network import onnx_composites, onnx_convolutions, onnx_products
 from loopsched.network.graph import Network
 from loopsched.network.node import Node, Role, Value
@@ -16,7 +16,7 @@ from loopsched.network.onnx_types import Known
 from loopsched.network.onnx_view import Part, UnsayableError, View
 from loopsched.network.onnx_windows import windows_of
 from loopsched.network.operators import CONTRIBUTED, role_of
-from loopsched.problem import Problem
+from loopsched.problems.problem import Problem
 
 Builder = Callable[[View], list[Part]]
 

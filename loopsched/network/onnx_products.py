@@ -6,9 +6,9 @@ import math
 from itertools import groupby
 from string import ascii_letters
 
-from loopsched.builders import batched_gemm, einsum, gemm
 from loopsched.network.onnx_view import Part, UnsayableError, View
-from loopsched.problem import Problem
+from loopsched.problems.builders import batched_gemm, einsum, gemm
+from loopsched.problems.problem import Problem
 
 _BATCH_LETTERS = "abcdefghij"
 

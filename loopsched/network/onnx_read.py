@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from loopsched.errors import MissingExtraError, WorkloadError
-from loopsched.files import named, read_bytes
+from loopsched.base.errors import MissingExtraError, WorkloadError
+from loopsched.base.files import named, read_bytes
 
 # Protocol buffers hold no more.
 _MAX_BYTES = 2**31 - 1  # more is stored with weights beside it

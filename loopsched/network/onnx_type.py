@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from loopsched.arguments import MAX_COUNT
+from loopsched.base.arguments import MAX_COUNT
 from loopsched.network.onnx_read import text
 
 # A length, a symbol, or None: nothing is said.

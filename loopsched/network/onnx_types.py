@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from loopsched.arguments import Checker, near, show
-from loopsched.errors import WorkloadError
+from loopsched.base.arguments import Checker, near, show
+from loopsched.base.errors import WorkloadError
 from loopsched.network.onnx_infer import run_inference
 from loopsched.network.onnx_operator import Flat
 from loopsched.network.onnx_type import Type, symbols, type_of

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from loopsched.arguments import show
+from loopsched.base.arguments import show
 from loopsched.network.onnx_operator import Operator
 from loopsched.network.onnx_read import wholes
 from loopsched.network.onnx_type import Type
-from loopsched.problem import Problem
+from loopsched.problems.problem import Problem
 
 # An operand that comes through these, its last two axes kept, is stored as what goes in.
 _THROUGH = frozenset(

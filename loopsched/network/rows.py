@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from loopsched.footprint import tensor_bytes
 from loopsched.network.graph import Network
 from loopsched.network.node import Node
-from loopsched.problem import Problem
-from loopsched.workload_schema import OPERATIONS
-from loopsched.workload_write import problem_fields
+from loopsched.problems.footprint import tensor_bytes
+from loopsched.problems.problem import Problem
+from loopsched.problems.workload_schema import OPERATIONS
+from loopsched.problems.workload_write import problem_fields
 
 
 def shape_text(problem: Problem) -> str:
@@ -17,7 +17,7 @@ def shape_text(problem: Problem) -> str:
 
     Examples
     --------
-    >>> from loopsched.builders import gemm
+    >>> from loopsched.problems.builders import gemm
     >>> shape_text(gemm(m=8, n=4, k=2, transpose_b=True, name="mine"))
     'm8 n4 k2 nt'
     """

@@ -7,11 +7,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from loopsched.errors import WorkloadError, nearest
+from loopsched.base.errors import WorkloadError, nearest
 from loopsched.network.text import load_workload
-from loopsched.problem import Problem
-from loopsched.workload import Workload, parse_workload
-from loopsched.workload_schema import OPERATIONS
+from loopsched.problems.problem import Problem
+from loopsched.problems.workload import Workload, parse_workload
+from loopsched.problems.workload_schema import OPERATIONS
 
 _INLINE = re.compile(rf"({'|'.join(OPERATIONS)}|[a-z0-9_]+(?=:[^/]*=)):(.*)", re.DOTALL)
 

@@ -6,10 +6,10 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 
-from loopsched.arguments import show
-from loopsched.errors import WorkloadError
+from loopsched.base.arguments import show
+from loopsched.base.errors import WorkloadError
 from loopsched.network.graph import Network
-from loopsched.workload import Workload, read_workload
+from loopsched.problems.workload import Workload, read_workload
 
 _BATCH = "batch"
 _MODEL = re.compile(r"(.+\.onnx)(?::([^/\\]*))?", re.IGNORECASE | re.DOTALL)

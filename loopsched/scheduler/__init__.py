@@ -6,8 +6,9 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from loopsched.errors import ConstraintError, nearest
-from loopsched.pool import check_jobs, each_in_order
+from loopsched.base.arguments import near, show
+from loopsched.base.errors import ConstraintError
+from loopsched.base.pool import check_jobs, each_in_order
 from loopsched.scheduler.allowed import space_of
 from loopsched.scheduler.constraints import Constraints
 from loopsched.scheduler.counting import n_schedules
@@ -25,9 +26,9 @@ from loopsched.scheduler.result import (
 from loopsched.scheduler.space import Space
 
 if TYPE_CHECKING:
-    from loopsched.arch import Arch
-    from loopsched.problem import Problem
-    from loopsched.workload import Workload
+    from loopsched.machines.arch import Arch
+    from loopsched.problems.problem import Problem
+    from loopsched.problems.workload import Workload
 
 Strategy = Literal["exact", "exhaustive", "random", "local"]
 STRATEGIES: tuple[Strategy, ...] = ("exact", "exhaustive", "random", "local")
@@ -148,9 +149,9 @@ def warm_up(*, has_scratchpads: bool = False) -> None:
 
     The part that places tiles one by one is left out where no machine has a scratchpad.
     """
-    from loopsched.arch import Arch, buffer_arch
-    from loopsched.levels import Compute, Level
-    from loopsched.builders import conv2d, gemm
+    from loopsched.machines.arch import Arch, buffer_arch
+    from loopsched.machines.levels import Compute, Level
+    from loopsched.problems.builders import conv2d, gemm
 
     levels = (
         Level("memory", "memory", None),
@@ -267,7 +268,7 @@ def space_size(problem: Problem, arch: Arch, constraints: Constraints | None = N
 
 def _check(objective: str, strategy: str, value: str, top: int) -> None:
     faults = [
-        f"{what} '{given}' is unknown; {nearest(str(given), allowed)}"
+        f"{what} '{given}' is unknown; {near(given, allowed)}"
         for what, given, allowed in (
             ("objective", objective, OBJECTIVES),
             ("strategy", strategy, STRATEGIES),
@@ -276,7 +277,7 @@ def _check(objective: str, strategy: str, value: str, top: int) -> None:
         if given not in allowed
     ]
     if not isinstance(top, int) or top < 1:
-        faults.append(f"top is {top!r}; a whole number >= 1 is needed")
+        faults.append(f"top is {show(top)}; a whole number >= 1 is needed")
     if faults:
         raise ConstraintError.joined("search", faults)
 

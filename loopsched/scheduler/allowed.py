@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
-from loopsched.arch import Arch
-from loopsched.arguments import show
-from loopsched.errors import ConstraintError, EmptySpaceError, ScheduleError, nearest
-from loopsched.nest import Loop, Schedule
-from loopsched.problem import Problem
+from loopsched.base.arguments import show
+from loopsched.base.errors import ConstraintError, EmptySpaceError, ScheduleError, nearest
+from loopsched.machines.arch import Arch
+from loopsched.nests.nest import Loop, Schedule
+from loopsched.problems.problem import Problem
 from loopsched.scheduler.blocks import Block, compose
 from loopsched.scheduler.constraints import TILES, UNBOUNDED, Constraints, bound_text
 from loopsched.scheduler.precedence import find_cycle, inside_of
@@ -262,9 +262,9 @@ def _prefix(problem: Problem, text: str) -> tuple[Loop, ...]:
     """Read the prefix; loops of one iteration, for certain, are left out."""
     if not text.strip():
         return ()
-    from loopsched.notation import _names, parse_schedule
+    from loopsched.nests.notation import names_of, parse_schedule
 
-    names = _names(problem, "loopsched")
+    names = names_of(problem, "loopsched")
     words = text.replace(",", " ").split()
     named = {names.find(word.partition(":")[0]) for word in words}
     rest = [f"{dim}:{size}" for dim, size in problem.sizes if dim not in named]
@@ -408,7 +408,7 @@ def check(space: Space) -> None:
     >>> circle = Constraints(before=(("M", "K"), ("K", "M")))
     >>> space_of(gemm(m=4, n=4, k=4), buffer_arch(capacity_bytes=64), circle)
     Traceback (most recent call last):
-    loopsched.errors.ConstraintError: constraints: orders run in a circle: M before K before M
+    loopsched.base.errors.ConstraintError: constraints: orders run in a circle: M before K before M
     """
     faults = [*_faults(space)]
     if not faults:

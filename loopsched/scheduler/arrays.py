@@ -16,9 +16,9 @@ from functools import lru_cache, partial
 from itertools import permutations, product
 from math import prod
 
-from loopsched.levels import Level
-from loopsched.nest import Schedule
-from loopsched.problem import Problem
+from loopsched.machines.levels import Level
+from loopsched.nests.nest import Schedule
+from loopsched.problems.problem import Problem
 from loopsched.scheduler.allowed import Choice
 from loopsched.scheduler.blocks import Block, compose
 from loopsched.scheduler.body import Body

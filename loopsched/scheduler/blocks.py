@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from loopsched.nest import Loop, Schedule
-from loopsched.problem import Problem
+from loopsched.nests.nest import Loop, Schedule
+from loopsched.problems.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ def compose(problem: Problem, blocks: Sequence[Block]) -> Schedule:
 
     Examples
     --------
-    >>> from loopsched.builders import gemm
+    >>> from loopsched.problems.builders import gemm
     >>> problem = gemm(m=8, n=8, k=8)
     >>> around = Block(("N", "M"), (("M", 4), ("N", 2)))
     >>> str(compose(problem, [around]))

@@ -15,7 +15,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from loopsched.models.traffic import Room
-from loopsched.problem import Problem
+from loopsched.problems.problem import Problem
 from loopsched.scheduler.effort import Watch
 from loopsched.scheduler.orders import (
     OrderClass,
@@ -106,14 +106,14 @@ def best_body(
 
     Examples
     --------
-    >>> from loopsched.builders import gemm
+    >>> from loopsched.problems.builders import gemm
     >>> found = best_body(gemm(m=64, n=64, k=64), Room.shared(4096), is_guaranteed=False)
     >>> found.bytes
     98304
     """
     import numpy as np
 
-    from loopsched.scheduler import _kernels
+    from loopsched.scheduler import kernels
 
     tables = tables or tables_for(problem)
     held = [tensor.name for tensor in room.held(problem)]
@@ -146,7 +146,7 @@ def best_body(
     state = np.array([0, -1, -1], dtype=np.int64)
     found, nodes = min(below + constant, NO_INCUMBENT), 0
     while state[0] < len(rows.actives) and nodes < most:
-        found, seen = _kernels.best_body(
+        found, seen = kernels.best_body(
             tables.pieces, tables.n_extents, tables.axis_dims, tables.axis_stride,
             tables.axis_start, tables.total, bounds[0], tables.largest, bounds[1],
             tables.pair_first, tables.pair_second, tables.is_gapless, tables.slid_first,
@@ -177,14 +177,14 @@ def envelopes(tables: Tables) -> tuple[Ints, Ints]:
     """Lower what is not monotone on an axis to what is: the sums, and the largest pieces."""
     import numpy as np
 
-    from loopsched.scheduler import _kernels
+    from loopsched.scheduler import kernels
 
     bounds = np.empty_like(tables.total), np.empty_like(tables.largest)
     for axis in range(len(tables.axis_dims)):
         first = int(tables.n_extents[tables.axis_dims[axis, 0]])
         second, start = int(tables.axis_stride[axis]), int(tables.axis_start[axis])
-        _kernels.envelope(tables.total, first, second, start, True, bounds[0])
-        _kernels.envelope(tables.largest, first, second, start, False, bounds[1])
+        kernels.envelope(tables.total, first, second, start, True, bounds[0])
+        kernels.envelope(tables.largest, first, second, start, False, bounds[1])
     return bounds
 
 

@@ -14,17 +14,17 @@ from dataclasses import dataclass, replace
 from itertools import chain, combinations, product
 from typing import TYPE_CHECKING
 
-from loopsched.errors import ConstraintError, EmptySpaceError
+from loopsched.base.errors import ConstraintError, EmptySpaceError
 from loopsched.models.places import optional_tensors, resolved
-from loopsched.nest import PASSES, Place, Schedule
+from loopsched.nests.nest import PASSES, Place, Schedule
 from loopsched.scheduler.allowed import space_of
 from loopsched.scheduler.effort import Watch
 from loopsched.scheduler.result import Certificate, Objective, Result, Scored, Value, rank
 from loopsched.scheduler.space import Space
 
 if TYPE_CHECKING:
-    from loopsched.arch import Arch
-    from loopsched.problem import Problem
+    from loopsched.machines.arch import Arch
+    from loopsched.problems.problem import Problem
     from loopsched.scheduler.constraints import Constraints
 
 Search = Callable[[Space, Watch, float], Result]

@@ -17,9 +17,9 @@ from itertools import combinations, islice
 from math import prod
 from typing import TYPE_CHECKING
 
-from loopsched.levels import Level
+from loopsched.machines.levels import Level
 from loopsched.models.machine import room_of
-from loopsched.problem import Tensor
+from loopsched.problems.problem import Tensor
 from loopsched.scheduler.allowed import (
     Allowed,
     Choice,

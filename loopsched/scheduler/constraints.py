@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal, get_args
 
-from loopsched.arguments import show
-from loopsched.errors import ConstraintError, nearest
+from loopsched.base.arguments import show
+from loopsched.base.errors import ConstraintError, nearest
 
 Tiles = Literal["all", "divisors", "powers2"]
 TILES: tuple[Tiles, ...] = get_args(Tiles)

@@ -17,7 +17,7 @@ from itertools import product
 from math import comb, factorial, prod
 from typing import TYPE_CHECKING
 
-from loopsched.errors import ConstraintError
+from loopsched.base.errors import ConstraintError
 from loopsched.scheduler.allowed import Allowed, Choice, allowed, parts
 from loopsched.scheduler.precedence import Inside, allowed_orders, n_orders
 from loopsched.scheduler.space import Space

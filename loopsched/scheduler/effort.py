@@ -14,7 +14,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
-from loopsched.errors import ConstraintError
+from loopsched.base.arguments import show
+from loopsched.base.errors import ConstraintError
 
 Reason = Literal["", "budget", "time limit", "gap", "interrupt"]
 
@@ -60,11 +61,11 @@ class Budget:
     def __post_init__(self) -> None:
         faults = []
         if self.work is not None and (not isinstance(self.work, int) or self.work < 1):
-            faults.append(f"budget is {self.work!r}; a whole number >= 1 is needed")
+            faults.append(f"budget is {show(self.work)}; a whole number >= 1 is needed")
         if self.time_s is not None and not _is_number(self.time_s, above=0.0):
-            faults.append(f"time_limit_s is {self.time_s!r}; a number of seconds > 0 is needed")
+            faults.append(f"time_limit_s is {show(self.time_s)}; a number of seconds > 0 is needed")
         if not (self.gap == 0 or _is_number(self.gap, above=0.0)):
-            faults.append(f"gap is {self.gap!r}; a fraction >= 0 is needed, such as 0.01")
+            faults.append(f"gap is {show(self.gap)}; a fraction >= 0 is needed, such as 0.01")
         if faults:
             raise ConstraintError.joined("search", faults)
 

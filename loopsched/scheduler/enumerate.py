@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from loopsched.nest import Loop, Schedule
+from loopsched.nests.nest import Loop, Schedule
 
 if TYPE_CHECKING:
     from loopsched.scheduler.space import Space

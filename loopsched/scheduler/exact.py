@@ -16,10 +16,9 @@ from itertools import islice, permutations
 from random import Random
 from typing import TypedDict
 
-from loopsched.levels import Level
+from loopsched.base.errors import ConstraintError, EmptySpaceError, LoopschedError, ScheduleError
 from loopsched.bounds.communication import communication_bound
-from loopsched.errors import ConstraintError, EmptySpaceError, LoopschedError, ScheduleError
-from loopsched.footprint import points_elems, tensor_bytes
+from loopsched.machines.levels import Level
 from loopsched.models.buffer import QUICK, promised_visits
 from loopsched.models.compute import compute_steps
 from loopsched.models.machine import (
@@ -30,10 +29,12 @@ from loopsched.models.machine import (
     room_of,
 )
 from loopsched.models.reuse import visits_bytes
+from loopsched.models.score import Evaluation, evaluate, least_bytes
 from loopsched.models.traffic import Room
 from loopsched.models.view import at_once, view_of
-from loopsched.nest import Schedule
-from loopsched.problem import Problem
+from loopsched.nests.nest import Schedule
+from loopsched.problems.footprint import points_elems, tensor_bytes
+from loopsched.problems.problem import Problem
 from loopsched.scheduler.allowed import allowed, allows, free_space
 from loopsched.scheduler.arrays import Start, array_starts
 from loopsched.scheduler.blocks import Block, compose
@@ -66,7 +67,6 @@ from loopsched.scheduler.waves import (
     one_wave,
     with_barriers,
 )
-from loopsched.score import Evaluation, evaluate, least_bytes
 
 Extents = dict[str, int]
 

@@ -72,7 +72,7 @@ def least_item_s(
     if not limits.places[units[0]].lead and any(one.lead for one in limits.places[units[0] :]):
         # Blocks with several loops of a dimension may end the prefix outside of the units.
         constraints = replace(limits.space.constraints, prefix="")
-        limits = allowed(replace(limits.space, constraints=constraints))
+        limits = allowed(replace(limits.space, constraints=constraints, prefix_at=None))
     problem, spatial = limits.problem, limits.space.spatial
     ways = [
         _ways(limits, row, size, units[0])

@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
-from loopsched.problem import Problem
+from loopsched.problems.problem import Problem
 from loopsched.scheduler.effort import Watch
 from loopsched.scheduler.least import least_tables
 from loopsched.scheduler.tables import Tables, tables_for_cuts, trip_classes
@@ -214,7 +214,7 @@ def _enumerate(
 ) -> tuple[tuple[Items, ...], int]:
     import numpy as np
 
-    from loopsched.scheduler import _kernels
+    from loopsched.scheduler import kernels
 
     size = problem.size
     split = list(options)
@@ -237,7 +237,7 @@ def _enumerate(
     waste = np.ones(len(split) + 1, dtype=np.float64)
     nodes = 0
     while state[0] >= 0 and nodes < most and not (collect and state[1] >= collect):
-        below_s, seen = _kernels.best_items(
+        below_s, seen = kernels.best_items(
             tables.pieces, tables.axis_dims, tables.axis_stride, tables.axis_start, tables.total,
             tables.tensor_axes, tables.is_indexed, tables.weight, tables.constant,
             np.array([size[dim] for dim in problem.dims], dtype=np.int64),

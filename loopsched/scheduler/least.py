@@ -24,8 +24,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from loopsched.footprint import axis_extremes, is_clipped, reach
-from loopsched.problem import Axis, Problem
+from loopsched.problems.footprint import axis_extremes, is_clipped, reach
+from loopsched.problems.problem import Axis, Problem
 from loopsched.scheduler.tables import NO_BYTES, Tables, tables_for, trip_classes
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def _pieces(tables: Tables, axis: Axis, rows: list[int]) -> Ints:
     """Bound the largest piece, and a pair along either dimension, for each choice."""
     import numpy as np
 
-    from loopsched.scheduler._kernels import least_axis_table
+    from loopsched.scheduler.kernels import least_axis_table
 
     first = np.array(tables.extents[rows[0]], dtype=np.int64)
     second = np.array(tables.extents[rows[1]] if len(rows) == 2 else (1,), dtype=np.int64)
@@ -211,7 +211,7 @@ def _tried(axis: Axis, along: int, size: Mapping[str, int], points: Ints) -> Int
     """
     import numpy as np
 
-    from loopsched.scheduler._kernels import least_sums
+    from loopsched.scheduler.kernels import least_sums
 
     (first, c1), (second, c2) = axis.terms[along], axis.terms[1 - along]
     whole, bound = size[second], -1 if axis.size is None else axis.size

@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import islice, permutations
 from typing import TYPE_CHECKING
 
-from loopsched.problem import Problem
+from loopsched.problems.problem import Problem
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -56,7 +56,7 @@ def order_classes(problem: Problem, active: tuple[str, ...]) -> tuple[OrderClass
     --------
     GEMM has three: A, B or C stays.
 
-    >>> from loopsched.builders import gemm
+    >>> from loopsched.problems.builders import gemm
     >>> [c.inward[0] for c in order_classes(gemm(m=4, n=4, k=4), ("M", "N", "K"))]
     ['M', 'N', 'K']
     """
@@ -92,7 +92,7 @@ def main_classes(tensors: Relevance, active: Sequence[str]) -> tuple[OrderClass,
 
     Examples
     --------
-    >>> from loopsched.builders import gemm
+    >>> from loopsched.problems.builders import gemm
     >>> problem = gemm(m=4, n=4, k=4)
     >>> [c.inward[0] for c in main_classes(relevance(problem), problem.dims)]
     ['N', 'M', 'K']

@@ -22,12 +22,12 @@ from functools import lru_cache
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from loopsched.footprint import is_clipped, tensor_bytes
 from loopsched.models.buffer import explicit_traffic
 from loopsched.models.traffic import Room
 from loopsched.models.view import view_of
-from loopsched.nest import Loop, Place, Schedule
-from loopsched.problem import Problem
+from loopsched.nests.nest import Loop, Place, Schedule
+from loopsched.problems.footprint import is_clipped, tensor_bytes
+from loopsched.problems.problem import Problem
 from loopsched.scheduler._placement_kernels import ONE, WHOLE, best_places
 from loopsched.scheduler.body import NO_INCUMBENT, envelopes
 from loopsched.scheduler.least import least_tables
@@ -144,7 +144,7 @@ def best_placement(
 
     Examples
     --------
-    >>> from loopsched.builders import gemm
+    >>> from loopsched.problems.builders import gemm
     >>> found = best_placement(gemm(m=512, n=512, k=512), Room.shared(64))
     >>> found.bytes, str(found.schedule("L1"))
     (314572800, 'M:512 N:512 [L1 C] K:512 [L1 A] N:4 [L1 B] M:3')
@@ -201,7 +201,7 @@ def least_placed_bytes(
 
     Examples
     --------
-    >>> from loopsched.builders import gemm
+    >>> from loopsched.problems.builders import gemm
     >>> least_placed_bytes(gemm(m=512, n=512, k=512), Room.shared(64))[0]
     314572800
     """

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import permutations
 
-from loopsched.problem import Problem
+from loopsched.problems.problem import Problem
 from loopsched.scheduler.orders import OrderClass, Relevance, order_graph
 
 # For each dimension, those whose loops must stay inside its loop.
@@ -18,7 +18,7 @@ def find_cycle(problem: Problem, before: tuple[tuple[str, str], ...]) -> tuple[s
 
     Examples
     --------
-    >>> from loopsched.builders import gemm
+    >>> from loopsched.problems.builders import gemm
     >>> find_cycle(gemm(m=4, n=4, k=4), (("M", "K"), ("K", "M")))
     ('M', 'K', 'M')
     """
@@ -36,7 +36,7 @@ def inside_of(problem: Problem, before: tuple[tuple[str, str], ...]) -> Inside:
 
     Examples
     --------
-    >>> from loopsched.builders import gemm
+    >>> from loopsched.problems.builders import gemm
     >>> found = inside_of(gemm(m=4, n=4, k=4), (("M", "K"), ("K", "N")))
     >>> {dim: sorted(inner) for dim, inner in found}
     {'M': ['K', 'N'], 'N': [], 'K': ['N']}

@@ -14,13 +14,13 @@ from fractions import Fraction
 from itertools import permutations
 from typing import Any
 
-from loopsched.arch import Arch
-from loopsched.levels import Level
-from loopsched.arch_format import arch_to_dict
-from loopsched.errors import ConstraintError
-from loopsched.nest import Loop, Schedule
-from loopsched.problem import Problem
-from loopsched.projections import projection_text
+from loopsched.base.errors import ConstraintError
+from loopsched.machines.arch import Arch
+from loopsched.machines.arch_format import arch_to_dict
+from loopsched.machines.levels import Level
+from loopsched.nests.nest import Loop, Schedule
+from loopsched.problems.problem import Problem
+from loopsched.problems.projections import projection_text
 from loopsched.scheduler.result import Result
 from loopsched.verify.bounds import Bounds
 from loopsched.verify.log import FORMAT, Box, Tree
@@ -63,7 +63,7 @@ def proof_of(result: Result, *, max_boxes: int = MAX_BOXES) -> str:
     >>> from loopsched import gemm, load_arch, search
     >>> line = proof_of(search(gemm(m=96, n=80, k=64), load_arch("titan_v")))
     >>> line[:31]
-    '{"format": "loopsched-proof-1",'
+    '{"format": "loopsched-proof-2",'
     """
     problem, arch, objective = result.problem, result.arch, result.objective
     if any(level.may_hold for level in arch.levels):

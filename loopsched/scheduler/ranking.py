@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
-from loopsched.errors import EmptySpaceError, ScheduleError
+from loopsched.base.errors import EmptySpaceError, ScheduleError
 from loopsched.models.buffer import QUICK
-from loopsched.nest import Schedule
+from loopsched.models.score import Evaluation, evaluate
+from loopsched.nests.nest import Schedule
 from loopsched.scheduler.counting import n_schedules
 from loopsched.scheduler.effort import SCORING, Watch
 from loopsched.scheduler.least import cuts_evenly
@@ -21,7 +22,6 @@ from loopsched.scheduler.result import (
     rank,
 )
 from loopsched.scheduler.space import Space
-from loopsched.score import Evaluation, evaluate
 
 Rank = tuple[float, int, int, int]
 _REMEMBERED = 65536

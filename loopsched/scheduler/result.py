@@ -6,15 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
-from loopsched.arch import Arch
-from loopsched.display import Shown
-from loopsched.errors import ConstraintError, nearest
-from loopsched.nest import Schedule
-from loopsched.problem import Problem
+from loopsched.base.display import Shown
+from loopsched.base.errors import ConstraintError, nearest
+from loopsched.machines.arch import Arch
+from loopsched.models.score import Evaluation, LevelScore
+from loopsched.nests.nest import Schedule
+from loopsched.problems.problem import Problem
 from loopsched.scheduler.counting import n_schedules
 from loopsched.scheduler.effort import Effort
 from loopsched.scheduler.space import Space
-from loopsched.score import Evaluation, LevelScore
 
 Objective = Literal["time", "dram_bytes", "energy", "edp"]
 OBJECTIVES: tuple[Objective, ...] = ("time", "dram_bytes", "energy", "edp")

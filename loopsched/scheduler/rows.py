@@ -7,12 +7,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from loopsched.results import Row
+from loopsched.base.rows import Row
 
 if TYPE_CHECKING:
+    from loopsched.models.score import Evaluation, LevelScore
     from loopsched.models.traffic import Bracket
     from loopsched.scheduler.result import Result
-    from loopsched.score import Evaluation, LevelScore
 
 
 def evaluation_row(evaluation: Evaluation, *, has_brackets: bool = True) -> Row:

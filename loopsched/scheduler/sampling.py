@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from typing import Literal
 
-from loopsched.errors import ConstraintError, nearest
+from loopsched.base.arguments import show
+from loopsched.base.errors import ConstraintError, nearest
 from loopsched.scheduler.allowed import allowed, check_not_empty, parts
 from loopsched.scheduler.climbing import climb, draws
 from loopsched.scheduler.counting import every_choice, n_schedules
@@ -72,7 +73,7 @@ def sampled_search(
     if strategy not in SAMPLINGS:
         raise ConstraintError(f"strategy '{strategy}' is unknown; {nearest(strategy, SAMPLINGS)}")
     if not isinstance(samples, int) or samples < 1:
-        raise ConstraintError(f"samples is {samples!r}; a whole number >= 1 is needed")
+        raise ConstraintError(f"samples is {show(samples)}; a whole number >= 1 is needed")
     check_not_empty(space)
     watch = watch or Watch()
     found = Ranking(space, objective, value, top, watch)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from loopsched.arch import Arch
-from loopsched.levels import Level
-from loopsched.errors import ConstraintError, nearest
+from loopsched.base.errors import ConstraintError, nearest
+from loopsched.machines.arch import Arch
+from loopsched.machines.levels import Level
 from loopsched.models.machine import roles
-from loopsched.problem import Problem
+from loopsched.problems.problem import Problem
 from loopsched.scheduler.constraints import Constraints
 
 

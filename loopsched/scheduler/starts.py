@@ -14,7 +14,7 @@ from itertools import permutations, product
 from math import isqrt, prod
 from typing import TYPE_CHECKING
 
-from loopsched.problem import Problem
+from loopsched.problems.problem import Problem
 from loopsched.scheduler.blocks import Block
 
 if TYPE_CHECKING:

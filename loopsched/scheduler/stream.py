@@ -16,10 +16,11 @@ from itertools import combinations
 from math import prod
 from typing import TYPE_CHECKING
 
-from loopsched.errors import ProblemError, ScheduleError
-from loopsched.footprint import tensor_bytes
-from loopsched.nest import Schedule
-from loopsched.problem import Problem
+from loopsched.base.arguments import show
+from loopsched.base.errors import ProblemError, ScheduleError
+from loopsched.nests.nest import Schedule
+from loopsched.problems.footprint import tensor_bytes
+from loopsched.problems.problem import Problem
 from loopsched.scheduler.blocks import Block, compose
 from loopsched.scheduler.body import class_rows
 from loopsched.scheduler.orders import OrderClass, relevance
@@ -112,7 +113,7 @@ class Stream:
 
         if not isinstance(capacity_bytes, int) or capacity_bytes < 0:
             raise ScheduleError(
-                f"capacity_bytes is {capacity_bytes!r}; a whole number >= 0 is needed"
+                f"capacity_bytes is {show(capacity_bytes)}; a whole number >= 0 is needed"
             )
         check_bytes(problem)
         self.problem, self.capacity_bytes = problem, capacity_bytes

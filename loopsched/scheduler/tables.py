@@ -14,8 +14,8 @@ from functools import lru_cache
 from itertools import product
 from typing import TYPE_CHECKING
 
-from loopsched.errors import ProblemError
-from loopsched.footprint import (
+from loopsched.base.errors import ProblemError
+from loopsched.problems.footprint import (
     axis_extremes,
     is_clipped,
     n_segments,
@@ -23,7 +23,7 @@ from loopsched.footprint import (
     segments,
     tensor_bytes,
 )
-from loopsched.problem import Axis, Problem
+from loopsched.problems.problem import Axis, Problem
 
 if TYPE_CHECKING:
     import numpy as np
@@ -183,7 +183,7 @@ def tables_for(
         for axis in tensor.axes:
             rows = [index[dim] for dim in axis.dims]
             if len(rows) > 2:
-                from loopsched.errors import ProblemError
+                from loopsched.base.errors import ProblemError
 
                 raise ProblemError(
                     f"problem '{problem.name}': an axis of '{tensor.name}' moves with "
@@ -415,7 +415,7 @@ def _axis_numbers(
 ) -> tuple[Ints, ...]:
     import numpy as np
 
-    from loopsched.scheduler._kernels import axis_table
+    from loopsched.scheduler.kernels import axis_table
 
     if axis.is_plain:
         largest = np.array(first, dtype=np.int64)

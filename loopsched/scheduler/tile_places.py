@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from itertools import product
 
-from loopsched.arch import Arch
-from loopsched.levels import Level
+from loopsched.machines.arch import Arch
+from loopsched.machines.levels import Level
 from loopsched.models.machine import instances_inside, own_units, room_of
 from loopsched.models.reuse import fit_cut, placed_visits
 from loopsched.models.view import View, view_of
-from loopsched.nest import Place, Schedule
-from loopsched.problem import Problem, Tensor
+from loopsched.nests.nest import Place, Schedule
+from loopsched.problems.problem import Problem, Tensor
 
 MOST_CHOICES = 100_000
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from loopsched.arch import Arch
-from loopsched.errors import EmptySpaceError
-from loopsched.nest import Schedule
-from loopsched.problem import Problem
+from loopsched.base.errors import EmptySpaceError
+from loopsched.machines.arch import Arch
+from loopsched.models.score import Evaluation
+from loopsched.nests.nest import Schedule
+from loopsched.problems.problem import Problem
 from loopsched.scheduler.allowed import space_of
 from loopsched.scheduler.exact import exact_search
 from loopsched.scheduler.result import Objective
-from loopsched.score import Evaluation
 
 _BOTH: tuple[Objective, ...] = ("time", "dram_bytes")
 

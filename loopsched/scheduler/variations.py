@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import pairwise
 
-from loopsched.nest import Loop, Schedule
-from loopsched.ops import drop_unit_loops
+from loopsched.nests.nest import Loop, Schedule
+from loopsched.nests.ops import drop_unit_loops
 from loopsched.scheduler.tables import trip_classes
 
 
@@ -19,7 +19,7 @@ def variations(schedule: Schedule) -> Iterator[Schedule]:
 
     Examples
     --------
-    >>> from loopsched.nest import Loop
+    >>> from loopsched.nests.nest import Loop
     >>> nest = Schedule((Loop("M", 4), Loop("K", 2), Loop("M", 2)))
     >>> [str(other) for other in variations(nest)]
     ['M:4 K:2', 'K:2 M:4', 'K:2 M:4 M:2', 'M:4 M:2 K:2']

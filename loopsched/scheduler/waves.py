@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from loopsched.models.view import at_once, ends_with_iterations
-from loopsched.nest import Loop, Schedule
-from loopsched.problem import Problem
+from loopsched.nests.nest import Loop, Schedule
+from loopsched.problems.problem import Problem
 
 # Orders of spatial loops that are looked at.
 MAX_PERMUTATIONS = 5040

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from loopsched._jit import is_enabled, jit
+from loopsched.base.jit import is_enabled, jit
 from loopsched.simulator._lru import tensor_of
 
 if TYPE_CHECKING:

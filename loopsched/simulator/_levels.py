@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from loopsched._jit import jit
+from loopsched.base.jit import jit
 from loopsched.simulator._lru import tensor_of
 
 if TYPE_CHECKING:

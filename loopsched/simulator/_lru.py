@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from loopsched._jit import jit
+from loopsched.base.jit import jit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from loopsched._jit import jit
+from loopsched.base.jit import jit
 from loopsched.simulator._lru import EVICTED, NEVER, tensor_of
 
 if TYPE_CHECKING:

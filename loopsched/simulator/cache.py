@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from loopsched.arguments import show
-from loopsched.errors import InputError
+from loopsched.base.arguments import show
+from loopsched.base.errors import InputError
 from loopsched.simulator.result import TensorCounts, in_order
 from loopsched.simulator.trace import Memory
 

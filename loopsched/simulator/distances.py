@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import gcd
 from typing import TYPE_CHECKING
 
-from loopsched.arguments import Checker
-from loopsched.errors import InputError
+from loopsched.base.arguments import Checker
+from loopsched.base.errors import InputError
 from loopsched.simulator.cache import Kept, Progress, Source, tensor_counts
 from loopsched.simulator.result import LevelCounts
 from loopsched.simulator.trace import Memory

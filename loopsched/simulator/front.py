@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Literal
 
-from loopsched.arch import Arch
-from loopsched.arguments import Checker, near, show
-from loopsched.errors import InputError
+from loopsched.base.arguments import Checker, near, show
+from loopsched.base.errors import InputError
+from loopsched.machines.arch import Arch
 from loopsched.models.places import resolved
-from loopsched.nest import Schedule
-from loopsched.problem import Problem
+from loopsched.nests.nest import Schedule
+from loopsched.problems.problem import Problem
 from loopsched.simulator import cache, tiles
 from loopsched.simulator.distances import StackDistances, measure
 from loopsched.simulator.layout import LayoutLike, layouts_of

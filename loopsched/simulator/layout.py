@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from loopsched.arguments import near, show
-from loopsched.errors import InputError
-from loopsched.problem import Axis, Problem, Tensor
+from loopsched.base.arguments import near, show
+from loopsched.base.errors import InputError
+from loopsched.problems.problem import Axis, Problem, Tensor
 
 # What the CUDA runtime promises of an allocation (CUDA C++ Programming Guide, device memory).
 ALIGN_BYTES = 256

@@ -160,8 +160,8 @@ class Simulation(_Counted):
         InputError
             If there is none; names those that exist.
         """
-        from loopsched.arguments import near, show
-        from loopsched.errors import InputError
+        from loopsched.base.arguments import near, show
+        from loopsched.base.errors import InputError
 
         for level in self.levels:
             if level.name.casefold() == str(name).casefold():

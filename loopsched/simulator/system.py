@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING
 
-from loopsched.arch import Arch
-from loopsched.levels import Level
-from loopsched.errors import ArchError
+from loopsched.base.errors import ArchError
+from loopsched.machines.arch import Arch
+from loopsched.machines.levels import Level
 from loopsched.models.compute import check_spatial
 from loopsched.models.machine import data_type_of, nested_units, own_units, room_of
-from loopsched.nest import Schedule
-from loopsched.problem import Problem
+from loopsched.nests.nest import Schedule
+from loopsched.problems.problem import Problem
 from loopsched.simulator.cache import Progress
 from loopsched.simulator.result import LevelCounts, TensorCounts, in_order
 from loopsched.simulator.trace import Memory

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from loopsched.errors import ScheduleError
-from loopsched.footprint import footprint_elems
-from loopsched.nest import Loop, Schedule
-from loopsched.problem import Problem
+from loopsched.base.errors import ScheduleError
+from loopsched.nests.nest import Loop, Schedule
+from loopsched.problems.footprint import footprint_elems
+from loopsched.problems.problem import Problem
 from loopsched.simulator import _tile_kernels as kernels
 
 if TYPE_CHECKING:

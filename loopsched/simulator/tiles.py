@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from loopsched.errors import InputError
-from loopsched.footprint import tensor_bytes
-from loopsched.nest import Schedule
-from loopsched.problem import Problem
+from loopsched.base.errors import InputError
+from loopsched.nests.nest import Schedule
+from loopsched.problems.footprint import tensor_bytes
+from loopsched.problems.problem import Problem
 from loopsched.simulator.result import LevelCounts, TensorCounts
 
 if TYPE_CHECKING:
-    from loopsched.arch import Arch
+    from loopsched.machines.arch import Arch
     from loopsched.models.traffic import Room
     from loopsched.models.view import View
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from loopsched.arguments import show
-from loopsched.errors import InputError
-from loopsched.nest import Schedule
-from loopsched.problem import Problem
+from loopsched.base.arguments import show
+from loopsched.base.errors import InputError
+from loopsched.nests.nest import Schedule
+from loopsched.problems.problem import Problem
 from loopsched.simulator.layout import Layout, Placed, placed
 
 if TYPE_CHECKING:

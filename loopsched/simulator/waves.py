@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from loopsched.nest import Schedule
+from loopsched.nests.nest import Schedule
 from loopsched.simulator.trace import CHUNK, Memory, loops_of, nest_of
 
 if TYPE_CHECKING:

@@ -11,20 +11,20 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from loopsched.arch import Arch
-from loopsched.errors import (
+from loopsched.base.arguments import near, show
+from loopsched.base.errors import (
     ArchError,
     ConstraintError,
     LoopschedError,
     ProblemError,
     ScheduleError,
-    nearest,
 )
+from loopsched.machines.arch import Arch
 from loopsched.models.buffer import QUICK
-from loopsched.nest import Schedule
-from loopsched.problem import Problem
-from loopsched.score import evaluate
-from loopsched.workload import Workload
+from loopsched.models.score import evaluate
+from loopsched.nests.nest import Schedule
+from loopsched.problems.problem import Problem
+from loopsched.problems.workload import Workload
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -151,7 +151,7 @@ def changed_machines(arch: Arch, vary: Mapping[str, Sequence[float]] | None) -> 
     for key, factors in (vary or dict.fromkeys(arch.keys, (0.5, 2.0))).items():
         name = names.get(str(key).casefold())
         if name is None:
-            faults.append(f"'{arch.name}' has no '{key}'; {nearest(str(key), arch.keys)}")
+            faults.append(f"'{arch.name}' has no '{key}'; {near(key, arch.keys)}")
             continue
         if not factors:
             faults.append(f"{name}: no factors")
@@ -161,7 +161,7 @@ def changed_machines(arch: Arch, vary: Mapping[str, Sequence[float]] | None) -> 
                 wanted.setdefault(name, {})[float(factor)] = None
             else:
                 allowed = f"from {LEAST_FACTOR:g} to {MOST_FACTOR:g}"
-                faults.append(f"{name}: factor {factor!r} is no number {allowed}")
+                faults.append(f"{name}: factor {show(factor)} is no number {allowed}")
     if sum(map(len, wanted.values())) > MOST_POINTS:
         faults.append(f"more than {MOST_POINTS} points")
     points = [Changed("", 1.0, 1.0, arch)]
@@ -421,7 +421,7 @@ def kernel_workload(text: str) -> tuple[Workload, tuple[Launches]]:
     >>> [(kernel.name, launches) for kernel, launches in kernels[0]]
     [('unroll', 100), ('multiply', 100)]
     """
-    from loopsched.gpu.presets import option_value, preset
+    from loopsched.published.presets import option_value, preset
 
     name, *settings = (part.strip() for part in text.split(","))
     options: dict[str, int | str | bool] = {}

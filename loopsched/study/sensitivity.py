@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from loopsched.arch import Arch
-from loopsched.display import Shown
-from loopsched.errors import ConstraintError, nearest
-from loopsched.pool import check_jobs
+from loopsched.base.display import Shown
+from loopsched.base.errors import ConstraintError, nearest
+from loopsched.base.pool import check_jobs
+from loopsched.machines.arch import Arch
+from loopsched.problems.workload import Workload
 from loopsched.scheduler.constraints import Constraints
 from loopsched.study.points import (
     Changed,
@@ -21,7 +22,6 @@ from loopsched.study.points import (
     count_tasks,
     layers_of,
 )
-from loopsched.workload import Workload
 
 Quantity = Literal["time", "estimate", "dram_bytes"]
 QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
@@ -232,7 +232,7 @@ def sensitivity(
         As for `search`.
     kernels : sequence of Launches or None, optional
         One for each problem: hand-written kernels, each with how often it is
-        started, as `loopsched.gpu.presets.preset` builds them, that are
+        started, as `loopsched.published.presets.preset` builds them, that are
         estimated in the place of the library's.
     progress : callable, optional
         Called with a text after each step; `n_steps` counts them.

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from loopsched.errors import ConstraintError, InputError, ScheduleError, nearest
-from loopsched.nest import Loop, Schedule
-from loopsched.pool import each_in_order
-from loopsched.score import Evaluation, evaluate
+from loopsched.base.errors import ConstraintError, InputError, ScheduleError, nearest
+from loopsched.base.pool import each_in_order
+from loopsched.models.score import Evaluation, evaluate
+from loopsched.nests.nest import Loop, Schedule
 
 if TYPE_CHECKING:
-    from loopsched.arch import Arch
-    from loopsched.problem import Problem
+    from loopsched.machines.arch import Arch
+    from loopsched.problems.problem import Problem
 
 Row = dict[str, Any]
 

@@ -9,7 +9,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 from uuid import uuid4
 
-from loopsched.errors import LoopschedError, MissingExtraError, SweepError
+from loopsched.base.errors import LoopschedError, MissingExtraError, SweepError
 from loopsched.sweeps.batches import Batches
 from loopsched.sweeps.tasks import Answer, Answers, Batch, run_batch, version_faults, versions
 

@@ -11,10 +11,10 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loopsched.arrow_rows import need_arrow
-from loopsched.errors import SweepError
-from loopsched.files import whole_file
-from loopsched.results import Row, json_text
+from loopsched.base.arrow_rows import need_arrow
+from loopsched.base.errors import SweepError
+from loopsched.base.files import whole_file
+from loopsched.base.rows import Row, json_text
 
 if TYPE_CHECKING:
     from pyarrow import Schema, Table

@@ -19,9 +19,9 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from loopsched.errors import SweepError
-from loopsched.files import named, read_text, whole_file, writing
-from loopsched.results import Row
+from loopsched.base.errors import SweepError
+from loopsched.base.files import named, read_text, whole_file, writing
+from loopsched.base.rows import Row
 from loopsched.sweeps.plan import cells, differences, n_tasks
 from loopsched.sweeps.tasks import Answer
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from loopsched.errors import LoopschedError
+from loopsched.base.errors import LoopschedError
 from loopsched.sweeps.batches import Batches
 from loopsched.sweeps.tasks import Answer, Answers, Batch, run_batch
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from loopsched.arch import Arch
-from loopsched.errors import ConstraintError, SweepError
-from loopsched.problem import Problem
-from loopsched.results import Row
+from loopsched.base.errors import ConstraintError, SweepError
+from loopsched.base.rows import Row
+from loopsched.machines.arch import Arch
+from loopsched.problems.problem import Problem
+from loopsched.problems.workload import workload_digest
 from loopsched.study.points import searched_machine
 from loopsched.sweeps.spec import Spec, number_of
-from loopsched.workload import workload_digest
 
 FORMAT = 1
 MOST_TASKS = 10_000_000

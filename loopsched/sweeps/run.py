@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from loopsched.arguments import near, show
-from loopsched.arrow_rows import need_arrow
-from loopsched.errors import LoopschedError, SweepError
-from loopsched.pool import check_jobs
-from loopsched.results import Row
+from loopsched.base.arguments import near, show
+from loopsched.base.arrow_rows import need_arrow
+from loopsched.base.errors import LoopschedError, SweepError
+from loopsched.base.pool import check_jobs
+from loopsched.base.rows import Row
+from loopsched.base.version import __version__
 from loopsched.sweeps.batches import Batches
 from loopsched.sweeps.files import arrow_table, write_results
 from loopsched.sweeps.folder import RESULTS, RunFolder, Shards, all_rows, read_manifest
@@ -21,7 +22,6 @@ from loopsched.sweeps.plan import Plan, n_tasks, plan_of
 from loopsched.sweeps.spec import read_spec
 from loopsched.sweeps.summary import machine_rows
 from loopsched.sweeps.tasks import Answer, Answers
-from loopsched.version import __version__
 
 if TYPE_CHECKING:
     from distributed import Client

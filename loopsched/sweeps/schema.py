@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loopsched.arguments import MAX_NAME
+from loopsched.base.arguments import MAX_NAME
 from loopsched.scheduler import STRATEGIES, VALUES
 from loopsched.scheduler.constraints import TILES
 from loopsched.scheduler.result import OBJECTIVES

@@ -7,15 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from loopsched.arch import Arch
-from loopsched.arguments import Checker, is_text, near, show
-from loopsched.errors import InputError, SweepError
+from loopsched.base.arguments import Checker, is_text, near, show
+from loopsched.base.errors import InputError, SweepError
+from loopsched.machines.arch import Arch
 from loopsched.network.selection import choose, select
+from loopsched.problems.workload import Workload
 from loopsched.scheduler import STRATEGIES, VALUES
 from loopsched.scheduler.constraints import Constraints
 from loopsched.scheduler.result import OBJECTIVES
 from loopsched.sweeps.vary import COMBINE, Setting, changed, read_vary, variable_keys, whole
-from loopsched.workload import Workload
 
 FIELDS = (
     "archs", "workloads", "objectives", "strategy", "value", "top", "samples", "seed",
@@ -143,8 +143,8 @@ def _contents(source: Mapping[str, Any] | str | os.PathLike[str]) -> tuple[objec
         return source, "sweep"
     if not isinstance(source, str | os.PathLike):
         raise SweepError(f"a sweep is a file or a mapping, not {show(source)}")
-    from loopsched.files import MEBIBYTE, read_text
-    from loopsched.yaml_text import parse_yaml
+    from loopsched.base.files import MEBIBYTE, read_text
+    from loopsched.base.yaml_text import parse_yaml
 
     text = read_text(source, "a sweep", most_bytes=MEBIBYTE, error=SweepError)
     try:
@@ -185,7 +185,7 @@ def _listed(check: Checker, data: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def _machines(check: Checker, entries: Sequence[Any]) -> Iterator[Machine]:
-    from loopsched.arch_file import load_arch
+    from loopsched.machines.arch_file import load_arch
 
     for i, entry in enumerate(entries):
         place = f"archs[{i}]"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from loopsched.results import Row
+from loopsched.base.rows import Row
 
 _VALUES = {"time": "time_s", "dram_bytes": "dram_bytes", "energy": "energy_pj"}
 

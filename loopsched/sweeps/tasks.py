@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from loopsched.errors import LoopschedError
-from loopsched.results import Row, json_text
+from loopsched.base.errors import LoopschedError
+from loopsched.base.rows import Row, json_text
+from loopsched.base.version import __version__
 from loopsched.scheduler import warm_up
 from loopsched.scheduler.rows import result_rows
 from loopsched.sweeps.plan import MACHINE, PROBLEM, Task
-from loopsched.version import __version__
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal
 
-from loopsched.arch import Arch
-from loopsched.arguments import Checker, near, show
-from loopsched.errors import ArchError, InputError
-from loopsched.study.points import LEAST_FACTOR, MOST_FACTOR, MOST_POINTS
-from loopsched.units import (
+from loopsched.base.arguments import Checker, near, show
+from loopsched.base.errors import ArchError, InputError
+from loopsched.base.units import (
     format_capacity,
     format_decimal,
     parse_bandwidth,
     parse_bytes,
     parse_frequency,
 )
+from loopsched.machines.arch import Arch
+from loopsched.study.points import LEAST_FACTOR, MOST_FACTOR, MOST_POINTS
 
 Combine = Literal["product", "zip"]
 COMBINE: tuple[Combine, ...] = ("product", "zip")
@@ -68,7 +68,7 @@ def read_vary(
     Examples
     --------
     >>> from loopsched import buffer_arch
-    >>> from loopsched.errors import SweepError
+    >>> from loopsched.base.errors import SweepError
     >>> check = Checker("example", SweepError)
     >>> vary = {"buffer.capacity": ["1 KiB", "2 KiB"], "compute.macs": {"factors": ["1", "2"]}}
     >>> arch = buffer_arch(capacity_bytes=64)

@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from loopsched.arch import Arch
-from loopsched.levels import Level
-from loopsched.arch_file import load_arch
-from loopsched.display import Shown
-from loopsched.errors import ArchError, InputError
-from loopsched.statistics import percentile, rank_correlation
+from loopsched.base.arguments import show
+from loopsched.base.display import Shown
+from loopsched.base.errors import ArchError, InputError
+from loopsched.base.statistics import percentile, rank_correlation
+from loopsched.machines.arch import Arch
+from loopsched.machines.arch_file import load_arch
+from loopsched.machines.levels import Level
 from loopsched.validation.counter_files import MEASURED, CounterRow, read_counters, rows_of
 from loopsched.validation.csv_files import Value, check
 from loopsched.validation.launch import Launch
@@ -96,7 +97,7 @@ def validate_counters(
     (524288, 0)
     """
     if method not in METHODS:
-        raise InputError(f"method is {method!r}; allowed are: {' '.join(METHODS)}")
+        raise InputError(f"method is {show(method)}; allowed are: {' '.join(METHODS)}")
     machine = arch if isinstance(arch, Arch) else load_arch(os.fspath(arch))
     is_file = isinstance(counters, str | os.PathLike)
     where = os.fspath(counters) if isinstance(counters, str | os.PathLike) else "rows"
@@ -145,7 +146,7 @@ def _predict(
     if launch.streams or launch.schedule is None:
         return _streamed(launch, capacity)
     if method == "simulator":
-        from loopsched.errors import ScheduleError
+        from loopsched.base.errors import ScheduleError
         from loopsched.simulator.tile_replay import reuse_profile
 
         try:
@@ -183,7 +184,7 @@ def _room(arch: Arch) -> int:
 
 
 def _evaluated(launch: Launch, arch: Arch) -> _Prediction:
-    from loopsched.score import evaluate
+    from loopsched.models.score import evaluate
 
     if launch.schedule is None:
         raise InputError("a launch without a schedule cannot be evaluated")

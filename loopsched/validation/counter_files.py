@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from loopsched.errors import InputError, nearest
-from loopsched.resources import resource_names
+from loopsched.base.errors import InputError, nearest
+from loopsched.base.resources import resource_names
 from loopsched.validation.csv_files import (
     Value,
     check,
@@ -109,7 +109,7 @@ def parse_counters(text: str, where: str = "counters") -> tuple[CounterRow, ...]
     >>> parse_counters(chr(10).join([*lines, "gemm:m=8,n=8,k=8,M:8 N:8 K:8,512"]), "my.csv")
     Traceback (most recent call last):
         ...
-    loopsched.errors.InputError: my.csv: line 3: 5 values, but 3 columns; a value with a comma ...
+    loopsched.base.errors.InputError: my.csv: line 3: 5 values, but 3 columns; a value ...
     """
     sheet = sheet_of(text, where)
     form = _form(list(sheet.names), where)

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from loopsched.errors import InputError
-from loopsched.files import read_text
-from loopsched.resources import resource_dir, resource_names
+from loopsched.base.errors import InputError
+from loopsched.base.files import read_text
+from loopsched.base.resources import resource_dir, resource_names
 
 Value = str | int | float | None
 

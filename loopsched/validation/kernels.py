@@ -9,12 +9,13 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 
-from loopsched.arch import Arch
-from loopsched.builders import gemm
-from loopsched.errors import InputError
+from loopsched.base.errors import InputError
 from loopsched.gpu.counting import profile
 from loopsched.gpu.kernel import Kernel
-from loopsched.gpu.presets import (
+from loopsched.machines.arch import Arch
+from loopsched.nests.notation import parse_schedule
+from loopsched.problems.builders import gemm
+from loopsched.published.presets import (
     direct,
     filter_coarse,
     filter_colmap,
@@ -23,7 +24,6 @@ from loopsched.gpu.presets import (
     gemm_naive,
     gemm_tiled,
 )
-from loopsched.notation import parse_schedule
 from loopsched.validation.launch import Launch, compulsory_bytes
 
 _FILTER = re.compile(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from loopsched.footprint import tensor_bytes
-from loopsched.nest import Schedule
-from loopsched.problem import Problem
+from loopsched.nests.nest import Schedule
+from loopsched.problems.footprint import tensor_bytes
+from loopsched.problems.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,12 @@ nest whose outer loops are spatial (see docs/model.md).
 
 from __future__ import annotations
 
-from loopsched.arch import Arch
-from loopsched.arch_file import load_arch
-from loopsched.builders import gemm
 from loopsched.gpu.library.order import grouped_schedule
+from loopsched.machines.arch import Arch
+from loopsched.machines.arch_file import load_arch
+from loopsched.nests.notation import parse_schedule
 from loopsched.network.selection import problem_of
-from loopsched.notation import parse_schedule
+from loopsched.problems.builders import gemm
 from loopsched.validation.counter_files import CounterRow
 from loopsched.validation.kernels import kernel_launch
 from loopsched.validation.launch import Launch, compulsory_bytes

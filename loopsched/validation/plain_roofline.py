@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from loopsched.arch import Arch
-from loopsched.footprint import tensor_bytes
 from loopsched.gpu.library.machine import CONVERTED
-from loopsched.problem import Problem
+from loopsched.machines.arch import Arch
+from loopsched.problems.footprint import tensor_bytes
+from loopsched.problems.problem import Problem
 
 
 def roofline(problem: Problem, arch: Arch, *, data_type: str = "fp32") -> float:

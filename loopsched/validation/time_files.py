@@ -7,14 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from loopsched.arguments import DATA_TYPE_BYTES
-from loopsched.builders import conv2d, gemm
-from loopsched.errors import InputError, nearest
+from loopsched.base.arguments import DATA_TYPE_BYTES
+from loopsched.base.errors import InputError, nearest
+from loopsched.base.resources import resource_names
 from loopsched.gpu.kernel import Kernel
 from loopsched.gpu.library.conv import ALGORITHMS
 from loopsched.network.selection import problem_of
-from loopsched.problem import Problem
-from loopsched.resources import resource_names
+from loopsched.problems.builders import conv2d, gemm
+from loopsched.problems.problem import Problem
 from loopsched.validation.csv_files import (
     Value,
     check,

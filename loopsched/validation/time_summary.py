@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from loopsched.base.statistics import percentile, rank_correlation
 from loopsched.gpu.result import Estimate
-from loopsched.statistics import percentile, rank_correlation
 from loopsched.validation.csv_files import Value
 from loopsched.validation.time_files import TimeRow
 

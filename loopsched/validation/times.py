@@ -7,14 +7,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from loopsched.arch import Arch
-from loopsched.arch_file import load_arch
-from loopsched.display import Shown
-from loopsched.errors import InputError, ProblemError, nearest
+from loopsched.base.arguments import near, show
+from loopsched.base.display import Shown
+from loopsched.base.errors import InputError, ProblemError, nearest
 from loopsched.gpu.library.estimates import library_estimate
 from loopsched.gpu.result import Estimate
-from loopsched.models.report003 import report003_time
-from loopsched.problem import Problem
+from loopsched.machines.arch import Arch
+from loopsched.machines.arch_file import load_arch
+from loopsched.problems.problem import Problem
+from loopsched.published.model_003 import report003_time
 from loopsched.validation.csv_files import Value, check
 from loopsched.validation.plain_roofline import roofline
 from loopsched.validation.time_files import GPUS, Tiling, TimeRow, read_times, times_of
@@ -102,8 +103,8 @@ def validate_times(
     (True, 'compute')
     """
     if algorithm not in ALGORITHM_CHOICES:
-        allowed = nearest(str(algorithm), ALGORITHM_CHOICES)
-        raise InputError(f"algorithm is {algorithm!r}; {allowed}")
+        allowed = near(algorithm, ALGORITHM_CHOICES)
+        raise InputError(f"algorithm is {show(algorithm)}; {allowed}")
     if isinstance(times, str | os.PathLike):
         name = os.fspath(times)
         rows = read_times(name)

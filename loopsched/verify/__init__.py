@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from loopsched.errors import ProofError
+from loopsched.base.errors import ProofError
 from loopsched.verify.log import Verdict, verify_proof
 from loopsched.verify.readers import read_proofs
 

@@ -9,9 +9,9 @@ from fractions import Fraction
 from functools import cache, lru_cache
 from itertools import accumulate, permutations
 
-from loopsched.arch import Arch
-from loopsched.levels import Level
-from loopsched.problem import Axis, Problem, Tensor
+from loopsched.machines.arch import Arch
+from loopsched.machines.levels import Level
+from loopsched.problems.problem import Axis, Problem, Tensor
 from loopsched.verify import readers
 from loopsched.verify.value import boundaries, on_axis, points, reach, resources
 

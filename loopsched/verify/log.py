@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from loopsched.arch import Arch
-from loopsched.arch_file import arch_from_dict
-from loopsched.errors import ProofError
-from loopsched.notation import parse_schedule
-from loopsched.problem import Problem
+from loopsched.base.errors import ProofError
+from loopsched.machines.arch import Arch
+from loopsched.machines.arch_file import arch_from_dict
+from loopsched.nests.notation import parse_schedule
+from loopsched.problems.problem import Problem
 from loopsched.verify.bounds import Bounds, Extents, Kept
 from loopsched.verify.readers import read_problem, units_of
 from loopsched.verify.value import value_of

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from loopsched.arch import Arch
-from loopsched.levels import Level
-from loopsched.errors import ArchError, ProofError, ScheduleError
-from loopsched.files import read_text
-from loopsched.nest import Schedule
-from loopsched.problem import Problem, Tensor
-from loopsched.projections import parse_projection
+from loopsched.base.errors import ArchError, ProofError, ScheduleError
+from loopsched.base.files import read_text
+from loopsched.machines.arch import Arch
+from loopsched.machines.levels import Level
+from loopsched.nests.nest import Schedule
+from loopsched.problems.problem import Problem, Tensor
+from loopsched.problems.projections import parse_projection
 
 ROLES = ("input", "weight", "output")
 DATA_TYPES = {1: ("int8", "fp8"), 2: ("fp16", "bf16"), 4: ("fp32", "tf32"), 8: ("fp64",)}

@@ -11,11 +11,11 @@ from functools import cache, lru_cache
 from itertools import product
 from operator import itemgetter
 
-from loopsched.arch import Arch
-from loopsched.levels import Level
-from loopsched.errors import ArchError, ScheduleError
-from loopsched.nest import Place, Schedule
-from loopsched.problem import Axis, Problem, Tensor
+from loopsched.base.errors import ArchError, ScheduleError
+from loopsched.machines.arch import Arch
+from loopsched.machines.levels import Level
+from loopsched.nests.nest import Place, Schedule
+from loopsched.problems.problem import Axis, Problem, Tensor
 from loopsched.verify import readers
 from loopsched.verify.readers import Capacity, Groups, Loops
 

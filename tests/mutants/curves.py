@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .mutant import In
 
-_kernels = In("curves/_front_kernels.py", "test_curve.py")
+_kernels = In("curves/front_kernels.py", "test_curve.py")
 _kernels.broken(
     "front-keeps-dominated",
     "a step that needs more room and moves more stays on the front",

@@ -88,7 +88,7 @@ _c_code.broken(
     "if loop.is_spatial:",
 )
 
-_arrow = In("arrow_rows.py", "test_exchange_frames.py")
+_arrow = In("base/arrow_rows.py", "test_exchange_frames.py")
 _arrow.broken(
     "infinite-kept",
     "what is not finite stays so in Parquet",

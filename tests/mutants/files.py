@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .mutant import In
 
-_files = In("files.py", "test_files.py")
+_files = In("base/files.py", "test_files.py")
 _files.broken(
     "pipe-blocks",
     "a pipe that nobody writes to is waited for",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .mutant import In
 
-_footprint = In("footprint.py", "test_footprint.py", "test_margins.py")
+_footprint = In("problems/footprint.py", "test_footprint.py", "test_margins.py")
 _footprint.broken(
     "reach-one-short",
     "a window reaches one position less: the halo is off by one",
@@ -72,7 +72,7 @@ _footprint.broken(
     "max(lengths_found), max(lengths_found)",
 )
 
-_nest = In("nest.py", "test_nest.py", "test_view.py")
+_nest = In("nests/nest.py", "test_nest.py", "test_view.py")
 _nest.broken(
     "last-trip-lost",
     "a loop whose step does not divide makes one iteration too few",

@@ -381,7 +381,7 @@ _compare.broken(
     "max(0, launch.written_bytes - (l2.capacity_bytes or 0))",
     "launch.written_bytes",
 )
-_statistics = In("statistics.py", "test_validation.py")
+_statistics = In("base/statistics.py", "test_validation.py")
 _statistics.broken(
     "ties-ranked-apart",
     "equal values do not share a rank",

@@ -424,7 +424,7 @@ _machine.broken(
     "found[unit] = count",
 )
 
-_score = In("score.py", "test_score.py")
+_score = In("models/score.py", "test_score.py")
 _score.broken(
     "bandwidth-of-the-level-outside",
     "a level's traffic goes at the bandwidth of the next outer one",
@@ -475,7 +475,7 @@ _score.broken(
     "both = outer.energy_pj_per_byte or 0.0",
 )
 
-_yalsa = In("models/yalsa.py", "test_yalsa.py")
+_yalsa = In("published/yalsa.py", "test_yalsa.py")
 _yalsa.broken(
     "yalsa-exact-fit",
     "Yalsa: what fills the cache exactly fits",
@@ -502,7 +502,7 @@ _float32.broken(
     "float(size >> excess)",
     "test_margins.py",
 )
-_diannao = In("models/diannao.py", "test_yalsa.py")
+_diannao = In("published/diannao.py", "test_yalsa.py")
 _diannao.broken(
     "diannao-cycles-rounded-up",
     "DianNao: a part of a cycle counts as a cycle",
@@ -515,7 +515,7 @@ _diannao.broken(
     "_NANO = 1e-9",
     "_NANO = 1.0",
 )
-_report003 = In("models/report003.py", "test_report003.py")
+_report003 = In("published/model_003.py", "test_report003.py")
 _report003.broken(
     "report003-gb",
     "report 003: GB are compared with GB, not GiB",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .mutant import In
 
-_report = In("page/report.py", "test_page.py")
+_report = In("show/page/report.py", "test_page.py")
 _report.broken(
     "page-angle-brackets",
     "a layer's name can end the element that holds the data",
@@ -24,7 +24,7 @@ _report.broken(
     '"dram_bytes": [moved[i - 1] for i in kept],',
 )
 
-_rows = In("page/rows.py", "test_page.py")
+_rows = In("show/page/rows.py", "test_page.py")
 _rows.broken(
     "page-ranks-twice",
     "rows of two searches of one layer are mixed",
@@ -40,7 +40,7 @@ _saved.broken(
     "if False:",
 )
 
-_edit = In("page/ui/edit.js", "test_page.py")
+_edit = In("show/page/ui/edit.js", "test_page.py")
 _edit.broken(
     "page-loop-takes-its-tile",
     "a loop that passes another of its dimension has the smaller tile outside",
@@ -67,7 +67,7 @@ _edit.broken(
     "",
 )
 
-_state = In("page/ui/state.js", "test_page.py")
+_state = In("show/page/ui/state.js", "test_page.py")
 _state.broken(
     "page-edits-forgotten",
     "a layer that is left loses the schedule that was made of it",
@@ -75,7 +75,7 @@ _state.broken(
     "function chooseLayer(index, text = LAYERS[index].found[0].schedule)",
 )
 
-_format = In("page/ui/format.js", "test_page.py")
+_format = In("show/page/ui/format.js", "test_page.py")
 _format.broken(
     "page-ties-upward",
     "of two neighbours equally near, the page writes the larger, the library the even one",
@@ -83,7 +83,7 @@ _format.broken(
     "/[02468]$/.test(kept) ? short : short",
 )
 
-_table = In("page/ui/table.js", "test_page.py")
+_table = In("show/page/ui/table.js", "test_page.py")
 _table.broken(
     "page-sorts-upward-only",
     "a second press of a title changes the arrow, not the order",
@@ -97,7 +97,7 @@ _table.broken(
     "return true;",
 )
 
-_levels = In("page/ui/levels.js", "test_page.py")
+_levels = In("show/page/ui/levels.js", "test_page.py")
 _levels.broken(
     "page-writes-left-out",
     "a tensor's bytes leave out what is written",

@@ -6,7 +6,7 @@ from .mutant import In
 
 _TESTS = "test_page_model.py"
 
-_integers = In("page/model/integers.js", _TESTS)
+_integers = In("show/page/model/integers.js", _TESTS)
 _integers.broken(
     "page-quotient-cut-off",
     "quotients of large whole numbers are rounded down",
@@ -14,7 +14,7 @@ _integers.broken(
     "return Number((bits >> 3n) << 3n) * 2 ** -shift;",
 )
 
-_view = In("page/model/view.js", _TESTS)
+_view = In("show/page/model/view.js", _TESTS)
 _view.broken(
     "page-outer-loops-fill-first",
     "the outermost loops fill the instances first",
@@ -22,7 +22,7 @@ _view.broken(
     "for (let i = 0; i < trips.length; i++) {\n    found[i] = Math.min(trips[i], free);",
 )
 
-_reuse = In("page/model/reuse.js", _TESTS)
+_reuse = In("show/page/model/reuse.js", _TESTS)
 _reuse.broken(
     "page-exact-fit-refused",
     "what fills a buffer exactly does not fit",
@@ -30,7 +30,7 @@ _reuse.broken(
     "return shared < room.shared;",
 )
 
-_walk = In("page/model/walk.js", _TESTS)
+_walk = In("show/page/model/walk.js", _TESTS)
 _walk.broken(
     "page-window-one-late",
     "what was touched one visit before the window is still there for certain",
@@ -38,7 +38,7 @@ _walk.broken(
     "before < 0 || before + 2 < starts[window]",
 )
 
-_buffer = In("page/model/buffer.js", _TESTS)
+_buffer = In("show/page/model/buffer.js", _TESTS)
 _buffer.broken(
     "page-waves-not-replayed",
     "waves that end within an iteration keep what the closed form promises",
@@ -46,7 +46,7 @@ _buffer.broken(
     "if (!isMerged) return visits;",
 )
 
-_compute = In("page/model/compute.js", _TESTS)
+_compute = In("show/page/model/compute.js", _TESTS)
 _compute.broken(
     "page-edge-counts-full",
     "edge items count as full ones in the least steps",
@@ -54,7 +54,7 @@ _compute.broken(
     "nFull *= BigInt(count);",
 )
 
-_notation = In("page/model/notation.js", _TESTS)
+_notation = In("show/page/model/notation.js", _TESTS)
 _notation.broken(
     "page-growth-unseen",
     "a tile as large as the one around it is said to grow",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .mutant import In
 
-_roofline = In("plots/roofline.py", "test_plots.py::TestRoofline")
+_roofline = In("show/plots/roofline.py", "test_plots.py::TestRoofline")
 _roofline.broken(
     "points-at-the-bound",
     "layers stand as high as their roof, not as their time says",
@@ -18,7 +18,7 @@ _roofline.broken(
     "at_memory = list(shown)",
 )
 
-_labels = In("plots/labels.py", "test_plots.py::TestLabels")
+_labels = In("show/plots/labels.py", "test_plots.py::TestLabels")
 _labels.broken(
     "labels-forget-each-other",
     "a label may stand over another",
@@ -26,7 +26,7 @@ _labels.broken(
     "",
 )
 
-_traffic = In("plots/traffic.py", "test_plots.py::TestBytes")
+_traffic = In("show/plots/traffic.py", "test_plots.py::TestBytes")
 _traffic.broken(
     "bars-not-stacked",
     "each tensor's bar begins at zero",
@@ -54,7 +54,7 @@ _map.broken(
     "all(now >= then for now, then in zip(_held(score), held, strict=True))",
 )
 
-_figure = In("plots/figure.py", "test_plots.py::TestFiles", "test_plots.py::TestCommands")
+_figure = In("show/plots/figure.py", "test_plots.py::TestFiles", "test_plots.py::TestCommands")
 _figure.broken(
     "last-row-lost",
     "the data of a plot lack their last row",
@@ -62,7 +62,7 @@ _figure.broken(
     "for row in rows[:-1]:\n            to.write(row)",
 )
 
-_slope = In("plots/ski_slope.py", "test_plots.py::TestSkiSlope")
+_slope = In("show/plots/ski_slope.py", "test_plots.py::TestSkiSlope")
 _slope.broken(
     "steps-before",
     "a capacity has the traffic of the next step",

@@ -65,7 +65,7 @@ _least.broken(
     "        False\n",
 )
 
-_kernels = In("scheduler/_kernels.py", "test_body.py", "test_kernels.py", "test_exact.py")
+_kernels = In("scheduler/kernels.py", "test_body.py", "test_kernels.py", "test_exact.py")
 _kernels.broken(
     "prunes-too-much",
     "branches a little worse than the best are cut off with those that are better",

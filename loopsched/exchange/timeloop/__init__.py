@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from loopsched.arch import Arch
-from loopsched.errors import ArchError, InputError, ScheduleError
+from loopsched.base.errors import ArchError, InputError, ScheduleError
+from loopsched.base.files import MEBIBYTE, read_text
+from loopsched.base.yaml_text import parse_yaml
 from loopsched.exchange.exported import Exported
 from loopsched.exchange.timeloop.blocks import Block, blocks, overfull
 from loopsched.exchange.timeloop.machines import arch_section, word_bits_of
@@ -23,12 +24,11 @@ from loopsched.exchange.timeloop.nodes import LANES, Node, machine_nodes
 from loopsched.exchange.timeloop.reading import TAGS, Read, read_arch
 from loopsched.exchange.timeloop.shapes import letters, problem_section, read_problem, written_sizes
 from loopsched.exchange.yaml_out import to_yaml
-from loopsched.files import MEBIBYTE, read_text
+from loopsched.machines.arch import Arch
 from loopsched.models.machine import data_type_of, roles
 from loopsched.models.places import resolved
-from loopsched.nest import Schedule
-from loopsched.problem import Problem
-from loopsched.yaml_text import parse_yaml
+from loopsched.nests.nest import Schedule
+from loopsched.problems.problem import Problem
 
 _SECTIONS = ("problem", "architecture", "mapping", "variables")
 

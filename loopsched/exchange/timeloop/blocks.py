@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from loopsched.errors import ScheduleError, nearest
+from loopsched.base.errors import ScheduleError, nearest
 from loopsched.exchange.factors import Factor, factors, rounded
 from loopsched.exchange.names import free_name
 from loopsched.exchange.timeloop.nodes import Node
-from loopsched.footprint import footprint_elems
 from loopsched.models.machine import roles
-from loopsched.nest import Loop, Schedule
-from loopsched.problem import Axis, Problem
+from loopsched.nests.nest import Loop, Schedule
+from loopsched.problems.footprint import footprint_elems
+from loopsched.problems.problem import Axis, Problem
 
 
 @dataclass(slots=True)

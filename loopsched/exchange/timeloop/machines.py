@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from loopsched.arch import Arch
-from loopsched.levels import Level
-from loopsched.arch_file import arch_to_dict
+from loopsched.base.yaml_text import TAG
 from loopsched.exchange.timeloop.nodes import LANES, Node
 from loopsched.exchange.timeloop.notes import NOTE, note_text
-from loopsched.yaml_text import TAG
+from loopsched.machines.arch import Arch
+from loopsched.machines.arch_file import arch_to_dict
+from loopsched.machines.levels import Level
 
 VERSION = 0.4
 # Accelergy asks for one; loopsched's machines have none.

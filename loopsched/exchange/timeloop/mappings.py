@@ -6,15 +6,15 @@ import re
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Any
 
-from loopsched.arguments import show
-from loopsched.errors import InputError, ScheduleError, nearest
+from loopsched.base.arguments import show
+from loopsched.base.errors import InputError, ScheduleError, nearest
 from loopsched.exchange.factors import Factor, from_factors
 from loopsched.exchange.timeloop.blocks import Block
 from loopsched.exchange.timeloop.notes import NOTE, note_text, read_note
 from loopsched.models.machine import roles
-from loopsched.nest import Schedule
-from loopsched.notation import parse_schedule
-from loopsched.problem import Problem
+from loopsched.nests.nest import Schedule
+from loopsched.nests.notation import parse_schedule
+from loopsched.problems.problem import Problem
 
 _FACTOR = re.compile(r"\s*([A-Za-z_]\w*?)\s*=?\s*([0-9]{1,18})(?:\s*,\s*([0-9]{1,18}))?\s*")
 _BYPASSES = ("dataspace", "datatype", "bypass")

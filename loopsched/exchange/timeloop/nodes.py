@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from loopsched.arch import Arch
-from loopsched.levels import Level
 from loopsched.exchange.names import free_name
+from loopsched.machines.arch import Arch
+from loopsched.machines.levels import Level
 
 # Marks the loops over the multiply-adds of a unit where the machine has no word for them.
 LANES = "lanes"

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from loopsched.arch import Arch
-from loopsched.levels import Compute, Level
-from loopsched.arch_file import arch_from_dict
-from loopsched.arguments import show
-from loopsched.errors import ArchError, InputError
+from loopsched.base.arguments import show
+from loopsched.base.errors import ArchError, InputError
+from loopsched.base.yaml_text import TAG
 from loopsched.exchange.timeloop.notes import read_note
-from loopsched.yaml_text import TAG
+from loopsched.machines.arch import Arch
+from loopsched.machines.arch_file import arch_from_dict
+from loopsched.machines.levels import Compute, Level
 
 TAGS = ("Component", "Container", "Hierarchical", "Parallel", "Pipelined", "Nothing")
 _STORAGE = ("dram", "sram", "regfile", "smartbuffer", "storage")

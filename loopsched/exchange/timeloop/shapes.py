@@ -6,12 +6,12 @@ import string
 from collections.abc import Mapping
 from typing import Any
 
-from loopsched.arguments import Checker, is_text, show
-from loopsched.errors import ProblemError, nearest
+from loopsched.base.arguments import Checker, is_text, show
+from loopsched.base.errors import ProblemError, nearest
 from loopsched.exchange.accesses import stored_shape
 from loopsched.exchange.timeloop.notes import NOTE, note_text, read_note
-from loopsched.problem import Problem, Tensor
-from loopsched.projections import check_spans, parse_projection, projection_text, span
+from loopsched.problems.problem import Problem, Tensor
+from loopsched.problems.projections import check_spans, parse_projection, projection_text, span
 
 VERSION = 0.4
 _STRIDED, _DILATED = ("P", "Q"), ("R", "S")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 
-from loopsched.errors import LoopschedError
+from loopsched.base.errors import LoopschedError
 
 _FILE = Path(__file__).parent / "calibration.json"
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from loopsched.arch import Arch
-from loopsched.errors import InputError, ProblemError, nearest
-from loopsched.footprint import tensor_bytes
+from loopsched.base.errors import InputError, ProblemError, nearest
 from loopsched.gpu.bound import repeated_bound
 from loopsched.gpu.library.conv_calibration import ConvCalibration, conv_calibration, conv_spread
 from loopsched.gpu.library.conv_fft import Spectrum, fft, spectrum_of
@@ -22,7 +20,9 @@ from loopsched.gpu.library.conv_winograd import (
 )
 from loopsched.gpu.library.machine import element_bytes, machine_of
 from loopsched.gpu.result import Estimate, estimate_of
-from loopsched.problem import Problem
+from loopsched.machines.arch import Arch
+from loopsched.problems.footprint import tensor_bytes
+from loopsched.problems.problem import Problem
 
 ALGORITHMS = (
     "IMPLICIT_GEMM",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 
-from loopsched.errors import LoopschedError
+from loopsched.base.errors import LoopschedError
 from loopsched.gpu.bound import CONVERTED
 from loopsched.gpu.library.calibration import Calibration
 from loopsched.gpu.library.spread import first_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from loopsched.errors import ProblemError
-from loopsched.problem import Problem
+from loopsched.base.errors import ProblemError
+from loopsched.problems.problem import Problem
 
 _PASSES = {"output": "forward", "input": "backward_data", "weight": "backward_weights"}
 # What DRAM and L2 deliver at least, in bytes: an input row is taken whole below this.

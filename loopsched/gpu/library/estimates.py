@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from loopsched.arch import Arch
-from loopsched.errors import ProblemError
+from loopsched.base.errors import ProblemError
 from loopsched.gpu.library.conv import conv_estimate
 from loopsched.gpu.library.gemm import gemm_estimate
 from loopsched.gpu.result import Estimate
-from loopsched.problem import Problem
+from loopsched.machines.arch import Arch
+from loopsched.problems.problem import Problem
 
 
 def library_estimate(

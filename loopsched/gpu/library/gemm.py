@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from loopsched.arch import Arch
-from loopsched.errors import ProblemError, nearest
-from loopsched.footprint import tensor_bytes
+from loopsched.base.errors import ProblemError, nearest
 from loopsched.gpu.bound import repeated_bound
 from loopsched.gpu.library.calibration import calibration
 from loopsched.gpu.library.machine import Machine, element_bytes, machine_of, sum_bytes
@@ -14,7 +12,9 @@ from loopsched.gpu.library.spread import product_spread
 from loopsched.gpu.library.tiles import LIBRARIES, Library
 from loopsched.gpu.library.wave import Product, tiled_time
 from loopsched.gpu.result import Estimate, estimate_of
-from loopsched.problem import Problem
+from loopsched.machines.arch import Arch
+from loopsched.problems.footprint import tensor_bytes
+from loopsched.problems.problem import Problem
 
 
 def gemm_estimate(

@@ -12,7 +12,7 @@ from loopsched.gpu.library.tiles import Tile
 from loopsched.gpu.library.wave import VECTOR_BYTES, Product, compute_time, dram_rate, l2_rate
 from loopsched.gpu.occupancy import Occupancy
 from loopsched.gpu.result import Parts
-from loopsched.problem import Problem
+from loopsched.problems.problem import Problem
 
 # Below so many rows or columns of a tile, blocks of an SM no longer run one after another.
 _NARROW = 64

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from loopsched.arch import Arch
-from loopsched.arguments import DATA_TYPE_BYTES
-from loopsched.errors import ArchError
+from loopsched.base.arguments import DATA_TYPE_BYTES
+from loopsched.base.errors import ArchError
 from loopsched.gpu.bound import CONVERTED as CONVERTED
-from loopsched.gpu_limits import Gpu
+from loopsched.machines.arch import Arch
+from loopsched.machines.gpu_limits import Gpu
 
 ELEMENT_BYTES = {**DATA_TYPE_BYTES, "fp16_simt": 2, "fp16_as_fp32": 2}
 # Bytes of a lane: two halves, or four of one byte, are multiplied by one instruction.

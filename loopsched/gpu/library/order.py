@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from loopsched.nest import Schedule
-from loopsched.notation import parse_schedule
-from loopsched.problem import Problem
+from loopsched.nests.nest import Schedule
+from loopsched.nests.notation import parse_schedule
+from loopsched.problems.problem import Problem
 
 # Lines of a set of L2; sets are chosen by a hash (docs/counters.md).
 WAYS = 20

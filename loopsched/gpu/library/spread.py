@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from loopsched.errors import LoopschedError
+from loopsched.base.errors import LoopschedError
 from loopsched.gpu.library.calibration import calibration_file
 from loopsched.gpu.result import Spread
 

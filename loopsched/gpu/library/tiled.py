@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from loopsched.arch import Arch
-from loopsched.arguments import Checker
-from loopsched.errors import ProblemError
-from loopsched.footprint import tensor_bytes
+from loopsched.base.arguments import Checker, show
+from loopsched.base.errors import ProblemError
 from loopsched.gpu.bound import repeated_bound
 from loopsched.gpu.library.conv_gemm import product_of as conv_product_of
 from loopsched.gpu.library.conv_layer import layer_of
@@ -26,7 +24,9 @@ from loopsched.gpu.library.tiles import Tile
 from loopsched.gpu.library.wave import Product, overlapped
 from loopsched.gpu.occupancy import Occupancy, occupancy
 from loopsched.gpu.result import Estimate, estimate_of
-from loopsched.problem import Problem
+from loopsched.machines.arch import Arch
+from loopsched.problems.footprint import tensor_bytes
+from loopsched.problems.problem import Problem
 
 # Registers of a thread beside its sums: addresses, fragments, counters.
 _OTHER_REGISTERS = 48
@@ -357,7 +357,9 @@ def _check(
 ) -> None:
     check = Checker("tiled kernel", ProblemError)
     if not isinstance(tile, tuple) or len(tile) != 3:
-        raise ProblemError(f"tile is {tile!r}; three whole numbers are needed, such as 128x128x32")
+        raise ProblemError(
+            f"tile is {show(tile)}; three whole numbers are needed, such as 128x128x32"
+        )
     for name, value in zip(("tile_m", "tile_n", "tile_k"), tile, strict=True):
         check.count(name, value)
     for name, value in (("group_m", group_m), ("split_k", split_k), ("stages", stages)):

@@ -12,7 +12,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from loopsched.errors import InputError
+from loopsched.base.errors import InputError
 from loopsched.gpu.library.calibration import Calibration
 from loopsched.gpu.library.machine import Machine
 from loopsched.gpu.library.tiles import SPLITS, Tile

@@ -1,0 +1,505 @@
+"""Architectures: levels that hold data, and units that compute."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from typing import Literal
+
+from loopsched.base.arguments import near, show
+from loopsched.base.display import Shown
+from loopsched.base.errors import ArchError, nearest
+from loopsched.machines.gpu_limits import GPU_KEYS, VARIABLE_KEYS, Gpu, times
+from loopsched.machines.levels import DATA_TYPES, Compute, Level
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A further number of a machine that the traffic model does not need.
+
+    Parameters
+    ----------
+    name : str
+    value : int or float
+        In ``unit``.
+    unit : str
+        Base unit: ``B``, ``B/s``, ``Hz``, ``s``, ``cycles``, ``MAC/cycle``,
+        ``FLOP/s``.
+    source : str
+
+    Examples
+    --------
+    >>> Constant("l2_latency", 193, "cycles").value
+    193
+    """
+
+    name: str
+    value: int | float
+    unit: str
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Arch(Shown):
+    """A machine: levels from the memory to the innermost, and compute units.
+
+    Parameters
+    ----------
+    name : str
+    levels : tuple of Level
+        Outermost first; the first, and only it, is the memory.
+    compute : Compute
+    title : str
+        The machine's full name.
+    constants : tuple of Constant
+        Further numbers, such as latencies.
+    notes : str
+        What a reader of results should know.
+    gpu : Gpu or None
+        What bears on kernels, where the machine is a GPU.
+
+    Raises
+    ------
+    ArchError
+        If levels and units do not fit together; all faults at once.
+
+    Examples
+    --------
+    >>> arch = buffer_arch(capacity_bytes=98304, policy="explicit")
+    >>> [level.name for level in arch.levels], arch.caches[0].kind
+    (['DRAM', 'buffer'], 'scratchpad')
+    """
+
+    name: str
+    levels: tuple[Level, ...]
+    compute: Compute
+    title: str = ""
+    constants: tuple[Constant, ...] = ()
+    notes: str = ""
+    gpu: Gpu | None = None
+
+    def __post_init__(self) -> None:
+        faults = list(arch_faults(self))
+        if faults:
+            raise ArchError.joined(f"architecture '{self.name}'", faults)
+
+    @property
+    def memory(self) -> Level:
+        """The outermost level."""
+        return self.levels[0]
+
+    @property
+    def caches(self) -> tuple[Level, ...]:
+        """All levels but the memory, outermost first."""
+        return self.levels[1:]
+
+    @property
+    def spatial_units(self) -> tuple[tuple[str, int], ...]:
+        """Words that may mark spatial loops outside the lanes, and their counts."""
+        units = {level.unit: level.instances for level in self.levels if level.unit}
+        units.setdefault(self.compute.unit, self.compute.units)
+        return tuple(units.items())
+
+    def level(self, name: str) -> Level:
+        """Find a level by its name, whatever its case.
+
+        Raises
+        ------
+        ArchError
+            If there is none; names those that exist.
+
+        Examples
+        --------
+        >>> buffer_arch(capacity_bytes=1024).level("Buffer").capacity_bytes
+        1024
+        """
+        return self.levels[self._position(name)]
+
+    def inside_bytes(self, level: Level) -> int | None:
+        """All that can hold data inside a level's outer boundary, in one instance.
+
+        None if what a unit can hold is not known.
+
+        Examples
+        --------
+        >>> from loopsched import load_arch
+        >>> titan_v = load_arch("titan_v")
+        >>> [titan_v.inside_bytes(level) for level in titan_v.caches]
+        [36175872, 393216]
+        """
+        storage = self.compute.storage_bytes
+        if storage is None:
+            return None
+        total = -(-self.compute.units // level.instances) * storage
+        for inner in self.levels[self._position(level.name) :]:
+            if inner.capacity_bytes is None and not inner.tensor_capacity_bytes:
+                return None
+            held = (inner.capacity_bytes or 0) + sum(n for _, n in inner.tensor_capacity_bytes)
+            total += -(-inner.instances // level.instances) * held
+        return total
+
+    def constant(self, name: str) -> int | float:
+        """Look up a further number of the machine, in its base unit.
+
+        Raises
+        ------
+        ArchError
+            If there is none of that name; names those that exist.
+        """
+        for constant in self.constants:
+            if constant.name == name:
+                return constant.value
+        known = [constant.name for constant in self.constants]
+        raise ArchError(f"'{self.name}' has no constant '{name}'; {nearest(name, known)}")
+
+    @property
+    def digest(self) -> str:
+        """Hash of everything that results depend on: not of titles and sources.
+
+        Examples
+        --------
+        >>> one, two = buffer_arch(capacity_bytes=1024), buffer_arch(capacity_bytes=2048)
+        >>> len(one.digest), one.digest == two.digest
+        (16, False)
+        """
+        content = asdict(self)
+        parts = [content, content["compute"], *content["levels"], *content["constants"]]
+        if self.gpu is None:
+            del content["gpu"]
+        else:
+            parts.append(content["gpu"])
+        for part in parts:
+            for key in ("title", "notes", "sources", "source"):
+                part.pop(key, None)
+        if self.compute.storage_bytes is None:
+            del content["compute"]["storage_bytes"]
+        for level in content["levels"]:
+            if not level["may_hold"]:
+                del level["may_hold"]
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def with_value(self, key: str, value: float | int) -> Arch:
+        """Replace one number.
+
+        Parameters
+        ----------
+        key : str
+            ``<level>.capacity``, ``<level>.bandwidth`` (of what the level
+            delivers *inward*, as in the files, so ``DRAM.bandwidth`` is the
+            memory's), ``compute.clock`` (moves the highest clock by the same
+            factor), ``compute.units`` or ``compute.macs`` (a factor); of a
+            GPU also ``gpu.l2_latency``, ``gpu.shared`` and others of `keys`.
+        value : int or float
+            In bytes, bytes per second, hertz.
+
+        Raises
+        ------
+        ArchError
+            If the key names nothing, or the value cannot be.
+
+        Examples
+        --------
+        >>> arch = buffer_arch(capacity_bytes=1024).with_value("buffer.capacity", 2048)
+        >>> arch.level("buffer").capacity_bytes
+        2048
+        """
+        current = self.value(key)
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
+            raise ArchError(f"'{key}' must be a number above zero, not {show(value)}")
+        _check_finite(key, value)
+        # Exactly, so that the value asked for is the value set.
+        factor = Fraction(value) / Fraction(current)
+        return self._changed(key, factor, f"{self.name}[{key}={value:g}]")
+
+    def scaled(self, key: str, factor: float) -> Arch:
+        """Multiply one number, for studies of sensitivity.
+
+        Parameters
+        ----------
+        key : str
+            As for `with_value`.
+        factor : float
+            Above 0.  Bytes and counts are rounded to whole numbers.  Scaling
+            a level's capacity scales its useful part and its buffers too;
+            scaling a bandwidth, its peak.
+
+        Returns
+        -------
+        Arch
+            Named after the original and the change.
+
+        Raises
+        ------
+        ArchError
+            If the key names nothing, or the result cannot be.
+
+        Examples
+        --------
+        >>> arch = buffer_arch(capacity_bytes=1024).scaled("dram.bandwidth", 2)
+        >>> arch.name, arch.level("buffer").bandwidth_bytes_per_s
+        ('buffer[dram.bandwidth*2]', 200000000000.0)
+        """
+        self.value(key)
+        if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not factor > 0:
+            raise ArchError(f"factor of '{key}' must be a number above zero, not {show(factor)}")
+        _check_finite(key, factor)
+        return self._changed(key, Fraction(factor), f"{self.name}[{key}*{factor:g}]")
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Keys that `scaled` and `with_value` accept."""
+        keys = [
+            f"{outer.name}.bandwidth"
+            for outer, inner in zip(self.levels, self.levels[1:], strict=False)
+            if inner.bandwidth_bytes_per_s is not None
+        ]
+        keys += [f"{level.name}.capacity" for level in self.levels if level.capacity_bytes]
+        keys += ["compute.clock", "compute.units", "compute.macs"]
+        if self.gpu is not None:
+            keys += [f"gpu.{key}" for key in VARIABLE_KEYS]
+        return tuple(keys)
+
+    @property
+    def kernel_limits(self) -> Gpu:
+        """The machine's `gpu`.
+
+        Raises
+        ------
+        ArchError
+            If the machine is no GPU.
+        """
+        if self.gpu is None:
+            raise ArchError(
+                f"'{self.name}' has no 'gpu' part, which kernels need; titan_v has one to copy"
+            )
+        return self.gpu
+
+    def _changed(self, key: str, factor: Fraction, name: str) -> Arch:
+        owner, _, field = key.casefold().partition(".")
+        if owner == "compute":
+            levels = self.levels
+            if field == "units":  # each unit brings the levels that are its own
+                levels = tuple(
+                    replace(level, instances=round(level.instances * factor))
+                    if level.unit == self.compute.unit
+                    else level
+                    for level in levels
+                )
+            compute = _scaled_compute(self.compute, field, factor)
+            return replace(self, name=name, levels=levels, compute=compute)
+        if owner == "gpu":
+            return replace(self, name=name, gpu=self.kernel_limits.scaled(field, factor))
+        # A level's inward bandwidth is kept with the next inner level.
+        position = self._position(owner) + (field == "bandwidth")
+        changed = _scaled_level(self.levels[position], field, factor)
+        levels = (*self.levels[:position], changed, *self.levels[position + 1 :])
+        return replace(self, name=name, levels=levels)
+
+    def value(self, key: str) -> float:
+        """Look up the number that a key of `keys` names.
+
+        Parameters
+        ----------
+        key : str
+            As for `with_value`, whatever its case.
+
+        Returns
+        -------
+        float
+            In bytes, bytes per second, hertz, cycles, ...; of
+            ``compute.macs``, which is a factor, 1.
+
+        Raises
+        ------
+        ArchError
+            If the key names nothing.
+
+        Examples
+        --------
+        >>> buffer_arch(capacity_bytes=1024).value("buffer.capacity")
+        1024.0
+        """
+        known = {name.casefold(): name for name in self.keys}
+        found = known.get(str(key).casefold())
+        if found is None:
+            raise ArchError(f"'{self.name}' has no '{key}'; {near(key, self.keys)}")
+        owner, _, field = found.partition(".")
+        if owner == "compute":
+            values = {"clock": self.compute.clock_hz, "units": float(self.compute.units)}
+            return values.get(field, 1.0)
+        if owner == "gpu":
+            name = next(entry.field for entry in GPU_KEYS if entry.key == field)
+            return float(getattr(self.gpu, name))
+        position = self._position(owner)
+        if field == "bandwidth":
+            return self.levels[position + 1].bandwidth_bytes_per_s or 0.0
+        return float(self.levels[position].capacity_bytes or 0)
+
+    def _position(self, name: str) -> int:
+        for position, level in enumerate(self.levels):
+            if level.name.casefold() == str(name).casefold():
+                return position
+        names = [level.name for level in self.levels]
+        raise ArchError(f"'{self.name}' has no level '{name}'; {near(name, names)}")
+
+
+def buffer_arch(
+    *,
+    capacity_bytes: int,
+    policy: Literal["lru", "explicit"] = "lru",
+    bandwidth_bytes_per_s: float = 100e9,
+    macs_per_cycle: int | float = 256,
+) -> Arch:
+    """Build a machine of one buffer under DRAM, for theory and tests.
+
+    Parameters
+    ----------
+    capacity_bytes : int, bytes
+    policy : {"lru", "explicit"}
+        A cache, or a scratchpad.
+    bandwidth_bytes_per_s : float, bytes per second
+        Between DRAM and the buffer.
+    macs_per_cycle : int or float
+        At 1 GHz, for every data type.
+
+    Raises
+    ------
+    ArchError
+        If a value cannot be.
+
+    Examples
+    --------
+    >>> buffer_arch(capacity_bytes=98304, policy="explicit").level("buffer").kind
+    'scratchpad'
+    """
+    kinds: dict[str, Literal["cache", "scratchpad"]] = {"lru": "cache", "explicit": "scratchpad"}
+    if policy not in kinds:
+        raise ArchError(f"policy {show(policy)}: unknown; {near(policy, kinds)}")
+    buffer = Level(
+        "buffer", kinds[policy], capacity_bytes, bandwidth_bytes_per_s=bandwidth_bytes_per_s
+    )
+    rates = tuple((name, macs_per_cycle) for name in DATA_TYPES)
+    return Arch(
+        "buffer",
+        (Level("DRAM", "memory", None), buffer),
+        Compute("core", 1, 1e9, 1e9, rates),
+        title=f"one buffer of {capacity_bytes:,} bytes under DRAM, {policy}",
+    )
+
+
+def _check_finite(key: str, number: float | int) -> None:
+    if not math.isfinite(number):
+        raise ArchError(f"'{key}' cannot become infinite")
+
+
+def _scaled_level(level: Level, field: str, factor: Fraction) -> Level:
+    if field == "bandwidth":
+        peak = level.peak_bandwidth_bytes_per_s
+        return replace(
+            level,
+            bandwidth_bytes_per_s=times(level.bandwidth_bytes_per_s or 0.0, factor),
+            peak_bandwidth_bytes_per_s=None if peak is None else times(peak, factor),
+        )
+    useful = level.effective_capacity_bytes
+    return replace(
+        level,
+        capacity_bytes=round((level.capacity_bytes or 0) * factor),
+        effective_capacity_bytes=None if useful is None else round(useful * factor),
+        tensor_capacity_bytes=tuple(
+            (name, round(size * factor)) for name, size in level.tensor_capacity_bytes
+        ),
+    )
+
+
+def _scaled_compute(compute: Compute, field: str, factor: Fraction) -> Compute:
+    if field == "clock":
+        return replace(
+            compute,
+            clock_hz=times(compute.clock_hz, factor),
+            max_clock_hz=times(compute.max_clock_hz, factor),
+        )
+    if field == "units":
+        return replace(compute, units=round(compute.units * factor))
+    rates = tuple((name, times(macs, factor)) for name, macs in compute.macs_per_cycle_per_unit)
+    return replace(compute, macs_per_cycle_per_unit=rates)
+
+
+def arch_faults(arch: Arch) -> Iterator[str]:
+    """Say where levels and units do not fit together."""
+    if not arch.name or not isinstance(arch.name, str):
+        yield f"name {show(arch.name)} must be text"
+    if len(arch.levels) < 2:
+        yield "levels: a machine needs a memory and at least one level below it"
+    seen: set[str] = set()
+    for position, level in enumerate(arch.levels):
+        if level.name.casefold() in seen | {"compute"}:
+            yield f"levels[{position}]: the name '{level.name}' is taken; names are unique"
+        seen.add(level.name.casefold())
+        if (level.kind == "memory") != (position == 0):
+            yield (
+                f"levels[{position}] '{level.name}' is of kind '{level.kind}'; "
+                "the outermost level, and only that, is the memory"
+            )
+    for outer, inner in zip(arch.levels, arch.levels[1:], strict=False):
+        yield from _nesting_faults(outer, inner)
+    yield from _size_faults(arch.caches)
+    yield from _unit_faults(arch)
+    names = [constant.name for constant in arch.constants]
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        yield f"constants: '{name}' appears twice"
+
+
+def _nesting_faults(outer: Level, inner: Level) -> Iterator[str]:
+    if inner.instances % outer.instances:
+        yield (
+            f"'{inner.name}' has {inner.instances} instances, not a multiple of the "
+            f"{outer.instances} of '{outer.name}' around it"
+        )
+    if inner.kind != "memory" and inner.bandwidth_bytes_per_s is None:
+        yield f"'{outer.name}' needs a bandwidth toward '{inner.name}'"
+
+
+def _size_faults(levels: tuple[Level, ...]) -> Iterator[str]:
+    """Check that a tensor's way inward leads to ever smaller levels."""
+    for position, inner in enumerate(levels):
+        for outer in reversed(levels[:position]):
+            pair = (level for level in (outer, inner) if level.holds is not None)
+            held = [{*(level.holds or ()), *level.may_hold} for level in pair]
+            if len(held) == 2 and not held[0] & held[1]:
+                continue
+            if (inner.capacity_bytes or 0) > (outer.capacity_bytes or 0):
+                yield (
+                    f"'{inner.name}' ({inner.capacity_bytes} B) is larger than '{outer.name}' "
+                    f"({outer.capacity_bytes} B) around it"
+                )
+            break
+
+
+def _unit_faults(arch: Arch) -> Iterator[str]:
+    counts: dict[str, int] = {}
+    for level in arch.levels:
+        if level.unit is None:
+            continue
+        if counts.setdefault(level.unit, level.instances) != level.instances:
+            yield (
+                f"unit '{level.unit}' counts {counts[level.unit]} and, at '{level.name}', "
+                f"{level.instances}; a word stands for one count"
+            )
+    compute, innermost = arch.compute, arch.levels[-1]
+    if compute.unit in counts and counts[compute.unit] != compute.units:
+        yield (
+            f"compute has {compute.units} units '{compute.unit}', but levels have "
+            f"{counts[compute.unit]} instances of that unit"
+        )
+    elif compute.units % innermost.instances:
+        yield (
+            f"compute has {compute.units} units, not a multiple of the {innermost.instances} "
+            f"instances of '{innermost.name}'"
+        )
+    if compute.lane_unit in counts:
+        yield f"lane_unit '{compute.lane_unit}' is already the unit of a level"

@@ -1,0 +1,343 @@
+"""Levels that hold data, and units that compute; what makes one impossible."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, TypeGuard
+
+from loopsched.base.arguments import near, show
+from loopsched.base.errors import ArchError
+from loopsched.base.units import MAX_BYTES
+
+Sources = tuple[tuple[str, str], ...]
+KINDS = ("memory", "cache", "scratchpad")
+DATA_TYPES = ("fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp16_simt")
+_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_CHOICES = (("write_policy", ("back", "through")), ("accumulate", ("level", "registers")))
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A level of the machine that holds data.
+
+    Parameters
+    ----------
+    name : str
+        A word of letters, digits and underscores.
+    kind : {"memory", "cache", "scratchpad"}
+        ``cache`` keeps what was used last (LRU); in a ``scratchpad`` the
+        schedule places tiles; ``memory`` is the outermost level.
+    capacity_bytes : int or None, bytes
+        Of one instance.  None: unbounded (the memory).
+    instances : int
+        How many the whole machine has; 1: shared by all units.
+    unit : str or None
+        Word that marks the loops run by the instances, as in ``M:1024@SM``;
+        needed when there are several.
+    bandwidth_bytes_per_s : float or None, bytes per second
+        Of this level's *outer* boundary, toward the next outer level, summed
+        over all instances, at the sustained clock.  The memory has none.
+    line_bytes : int or None, bytes
+        Line, or sector where sectors are fetched apart.
+    holds : tuple of str or None
+        Tensors or roles (``input``, ``weight``, ``output``) that may live
+        here; others pass by to the next level.  None: all.
+    may_hold : tuple of str
+        Tensors or roles that a schedule may keep here or let pass, whatever
+        ``holds`` says of all; kept unless the schedule says otherwise.
+    tensor_capacity_bytes : tuple of (str, int)
+        Roles or tensors with a buffer of their own, and its size.
+    write_policy : {"back", "through"}
+        Whether a written line waits for its eviction or goes on at once.
+    accumulate : {"level", "registers"}
+        Where partial sums of the resident tile are kept.  With registers a
+        write-through level still sees one write a residency.
+    double_buffered : bool
+        Whether half the capacity is filled while the other is used.
+    halo_reuse : bool
+        Scratchpad: whether the overlap of neighbouring tiles is kept.
+    effective_capacity_bytes : int or None, bytes
+        Useful part of the nominal capacity.  None: all of it.
+    energy_pj_per_byte : float or None, picojoules
+        Of one byte read from or written to this level.
+    sources : tuple of (str, str)
+        Where each number comes from: key of the file, document.
+    peak_bandwidth_bytes_per_s : float or None, bytes per second
+        Highest possible bandwidth of the outer boundary, for bounds: at the
+        highest clock, or a looser limit where the bandwidth was measured.
+        None: ``bandwidth_bytes_per_s``.
+
+    Raises
+    ------
+    ArchError
+        If a value cannot be; all faults at once.
+
+    Examples
+    --------
+    >>> Level("L2", "cache", 4_718_592, bandwidth_bytes_per_s=652.8e9).usable_bytes
+    4718592
+    """
+
+    name: str
+    kind: Literal["memory", "cache", "scratchpad"]
+    capacity_bytes: int | None
+    instances: int = 1
+    unit: str | None = None
+    bandwidth_bytes_per_s: float | None = None
+    line_bytes: int | None = None
+    holds: tuple[str, ...] | None = None
+    tensor_capacity_bytes: tuple[tuple[str, int], ...] = ()
+    write_policy: Literal["back", "through"] = "back"
+    accumulate: Literal["level", "registers"] = "level"
+    double_buffered: bool = False
+    halo_reuse: bool = True
+    effective_capacity_bytes: int | None = None
+    energy_pj_per_byte: float | None = None
+    sources: Sources = ()
+    peak_bandwidth_bytes_per_s: float | None = None
+    may_hold: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        faults = list(level_faults(self))
+        if faults:
+            raise ArchError.joined(f"level '{self.name}'", faults)
+
+    @property
+    def usable_bytes(self) -> int | None:
+        """Capacity of one instance that data can use; None: unbounded."""
+        if self.effective_capacity_bytes is not None:
+            return self.effective_capacity_bytes
+        return self.capacity_bytes
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether one instance serves the whole machine."""
+        return self.instances == 1
+
+    @property
+    def bound_bandwidth_bytes_per_s(self) -> float | None:
+        """Bandwidth of the outer boundary that no run can exceed."""
+        if self.peak_bandwidth_bytes_per_s is not None:
+            return self.peak_bandwidth_bytes_per_s
+        return self.bandwidth_bytes_per_s
+
+    def is_held(self, *names: str) -> bool:
+        """Whether a tensor known by any of these names or roles lives here, if none may pass.
+
+        Examples
+        --------
+        >>> Level("SB", "scratchpad", 32768, holds=("weight",)).is_held("A", "input")
+        False
+        """
+        return self.holds is None or any(name in (*self.holds, *self.may_hold) for name in names)
+
+
+@dataclass(frozen=True, slots=True)
+class Compute:
+    """The units that multiply and accumulate.
+
+    Parameters
+    ----------
+    unit : str
+        Word for one unit, such as ``SM``.
+    units : int
+        How many.
+    clock_hz : float, hertz
+        Sustained clock: what a promised time is computed with.
+    max_clock_hz : float, hertz
+        Highest clock: what a bound is computed with.
+    macs_per_cycle_per_unit : tuple of (str, int or float)
+        Multiply-accumulates a cycle for each data type.  ``fp16``, ``bf16``,
+        ``tf32``, ``fp8`` and ``int8`` mean the fastest units that take such
+        operands: tensor cores with wide accumulation where there are some,
+        else packed arithmetic, else conversion to fp32.  ``fp16_simt`` means
+        packed fp16 on the ordinary lanes.
+    lane_unit : str or None
+        Word that marks loops run by the lanes of one unit.
+    energy_pj_per_mac : float or None, picojoules
+    sources : tuple of (str, str)
+    storage_bytes : int or None
+        What one unit can hold beside its levels: registers, other buffers.
+        None: not known.
+
+    Raises
+    ------
+    ArchError
+        If a value cannot be; all faults at once.
+
+    Examples
+    --------
+    >>> Compute("SM", 80, 1.2e9, 1.455e9, (("fp32", 64),)).peak_macs_per_s("fp32")
+    7449600000000.0
+    """
+
+    unit: str
+    units: int
+    clock_hz: float
+    max_clock_hz: float
+    macs_per_cycle_per_unit: tuple[tuple[str, int | float], ...]
+    lane_unit: str | None = None
+    energy_pj_per_mac: float | None = None
+    sources: Sources = ()
+    storage_bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        faults = list(compute_faults(self))
+        if faults:
+            raise ArchError.joined("compute", faults)
+
+    @property
+    def data_types(self) -> tuple[str, ...]:
+        """Data types with a known rate."""
+        return tuple(name for name, _ in self.macs_per_cycle_per_unit)
+
+    def rate(self, data_type: str) -> int | float:
+        """Look up the multiply-accumulates a cycle of one unit.
+
+        Raises
+        ------
+        ArchError
+            If the machine has no rate for the data type; names those it has.
+
+        Examples
+        --------
+        >>> Compute("SM", 80, 1.2e9, 1.455e9, (("fp32", 64), ("fp16", 512))).rate("fp16")
+        512
+        """
+        for name, macs in self.macs_per_cycle_per_unit:
+            if name == data_type:
+                return macs
+        raise ArchError(f"no rate for data type '{data_type}'; {near(data_type, self.data_types)}")
+
+    def peak_macs_per_s(self, data_type: str) -> float:
+        """Multiply-accumulates a second of all units at the highest clock."""
+        return self.rate(data_type) * self.units * self.max_clock_hz
+
+
+def _is_count(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_BYTES
+
+
+def _is_positive(value: object) -> TypeGuard[float]:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return 0 < value < math.inf
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, str) and _WORD.fullmatch(value) is not None
+
+
+def level_faults(level: Level) -> Iterator[str]:
+    """Say what is wrong with one level taken alone."""
+    if not _is_word(level.name):
+        yield f"name {show(level.name)} must be a word of letters, digits and underscores"
+    if level.kind not in KINDS:
+        yield f"kind {show(level.kind)}: unknown; {near(level.kind, KINDS)}"
+    for field in ("capacity_bytes", "line_bytes", "effective_capacity_bytes"):
+        value = getattr(level, field)
+        if value is not None and not _is_count(value):
+            yield f"{field} must be a whole number from 1 to 2**62, not {show(value)}"
+    for field in ("bandwidth_bytes_per_s", "peak_bandwidth_bytes_per_s", "energy_pj_per_byte"):
+        value = getattr(level, field)
+        if value is not None and not _is_positive(value):
+            yield f"{field} must be above zero and finite, not {show(value)}"
+    if not _is_count(level.instances):
+        yield f"instances must be a whole number >= 1, not {show(level.instances)}"
+    elif level.instances > 1 and level.unit is None:
+        yield f"has {level.instances} instances, so it needs 'unit', the word for their loops"
+    if level.unit is not None and not _is_word(level.unit):
+        yield f"unit {show(level.unit)} must be a word of letters, digits and underscores"
+    for field, allowed in _CHOICES:
+        value = getattr(level, field)
+        if value not in allowed:
+            yield f"{field} {show(value)}: unknown; {near(value, allowed)}"
+    yield from _holding_faults(level)
+    yield from _capacity_faults(level)
+
+
+def _holding_faults(level: Level) -> Iterator[str]:
+    allowed = None if level.holds is None else (*level.holds, *level.may_hold)
+    if allowed == ():
+        yield "holds is empty: the level could hold nothing"
+    if level.kind == "memory" and level.may_hold:
+        yield "the memory holds every tensor; leave may_hold out"
+    buffers = [name for name, _ in level.tensor_capacity_bytes]
+    for name in level.may_hold:
+        if name in (level.holds or ()):
+            yield f"may_hold names '{name}', which holds says is always here; keep one"
+    for what, names in (
+        ("holds", level.holds or ()),
+        ("may_hold", level.may_hold),
+        ("tensor_capacity", tuple(buffers)),
+    ):
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            yield f"{what} names '{name}' twice"
+    for name, size in level.tensor_capacity_bytes:
+        if not _is_count(size):
+            yield f"tensor_capacity '{name}' must be a whole number >= 1, not {show(size)}"
+        elif _is_count(level.capacity_bytes) and size > level.capacity_bytes:
+            yield f"tensor_capacity '{name}' ({size} B) is above the capacity of the level"
+        if allowed is not None and name not in allowed:
+            yield f"tensor_capacity '{name}' is not among what the level holds"
+
+
+def _capacity_faults(level: Level) -> Iterator[str]:
+    if level.kind == "memory":
+        if level.instances != 1:
+            yield "the memory must have one instance"
+        for field in ("bandwidth_bytes_per_s", "peak_bandwidth_bytes_per_s"):
+            if getattr(level, field) is not None:
+                yield (
+                    f"a memory has no level around it, so no {field}; "
+                    "the outermost level, and only that, is the memory"
+                )
+        return
+    if level.capacity_bytes is None:
+        yield f"a {level.kind} needs a capacity"
+        return
+    parts = (("effective_capacity", level.effective_capacity_bytes), ("line", level.line_bytes))
+    for field, size in parts:
+        if _is_count(size) and _is_count(level.capacity_bytes) and size > level.capacity_bytes:
+            yield f"{field} ({size} B) is above the capacity ({level.capacity_bytes} B)"
+    bandwidth, peak = level.bandwidth_bytes_per_s, level.peak_bandwidth_bytes_per_s
+    if peak is not None and bandwidth is None:
+        yield "peak_bandwidth needs a bandwidth beside it"
+    elif _is_positive(peak) and _is_positive(bandwidth) and peak < bandwidth:
+        yield f"peak_bandwidth ({show(peak)} B/s) is below the bandwidth ({show(bandwidth)} B/s)"
+
+
+def compute_faults(compute: Compute) -> Iterator[str]:
+    """Say what is wrong with the compute units taken alone."""
+    for field in ("unit", "lane_unit"):
+        word = getattr(compute, field)
+        if not _is_word(word) and not (field == "lane_unit" and word is None):
+            yield f"{field} {show(word)} must be a word of letters, digits and underscores"
+    if compute.unit == compute.lane_unit:
+        yield f"unit and lane_unit are the same word '{compute.unit}'"
+    if not _is_count(compute.units):
+        yield f"units must be a whole number >= 1, not {show(compute.units)}"
+    for field in ("clock_hz", "max_clock_hz"):
+        if not _is_positive(getattr(compute, field)):
+            yield f"{field} must be above zero and finite, not {show(getattr(compute, field))}"
+    low, high = compute.clock_hz, compute.max_clock_hz
+    if _is_positive(low) and _is_positive(high) and high < low:
+        yield f"max_clock ({high:g} Hz) is below clock ({low:g} Hz)"
+    storage = compute.storage_bytes
+    if storage is not None and not _is_count(storage):
+        yield f"storage_bytes must be a whole number >= 1, not {show(storage)}"
+    if compute.energy_pj_per_mac is not None and not _is_positive(compute.energy_pj_per_mac):
+        yield f"energy_pj_per_mac must be above zero, not {show(compute.energy_pj_per_mac)}"
+    if not compute.macs_per_cycle_per_unit:
+        yield "macs is empty: name at least one data type"
+    names = list(compute.data_types)
+    for name, macs in compute.macs_per_cycle_per_unit:
+        if name not in DATA_TYPES:
+            yield f"macs: unknown data type '{name}'; {near(name, DATA_TYPES)}"
+        elif not _is_positive(macs):
+            yield f"macs of '{name}' must be above zero and finite, not {show(macs)}"
+    for name in sorted({name for name in names if names.count(name) > 1}):
+        yield f"macs names '{name}' twice"

@@ -1,0 +1,413 @@
+"""The score of a schedule on a machine: bytes, times, and what binds."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+from loopsched.base.display import Shown
+from loopsched.bounds.communication import communication_bound
+from loopsched.machines.arch import Arch
+from loopsched.machines.levels import Level
+from loopsched.models.asked import Asked
+from loopsched.models.buffer import EFFORT, Traffic, explicit_traffic, lru_traffic
+from loopsched.models.compute import compute_steps
+from loopsched.models.filters import asked_of_all, asked_through
+from loopsched.models.machine import (
+    data_type_of,
+    instances_inside,
+    nested_units,
+    own_units,
+    room_of,
+)
+from loopsched.models.places import check_places, placed_in, resolved
+from loopsched.models.traffic import Bracket, Moved, Promise, TensorTraffic
+from loopsched.models.view import View, view_of
+from loopsched.nests.nest import Schedule
+from loopsched.problems.footprint import points_elems, tensor_bytes
+from loopsched.problems.problem import Problem
+
+
+@dataclass(frozen=True)
+class LevelTraffic(Moved):
+    """Traffic across the outer boundary of one level of a machine.
+
+    Parameters
+    ----------
+    own : Traffic
+        What the level's own buffer moves.
+    inner : LevelTraffic or Accesses
+        What the next inner level, or the units themselves, ask for.
+    passing : frozenset of str
+        Tensors that do not enter the level: their traffic is the inner one's.
+    writes_through : bool
+        Whether every write of the inner level goes on outward.
+    """
+
+    own: Traffic
+    inner: LevelTraffic | Accesses
+    passing: frozenset[str]
+    writes_through: bool
+
+    @cached_property
+    def promised(self) -> dict[str, Promise]:
+        """Promised bytes of each tensor."""
+        found = {}
+        for name, inner in self.inner.promised.items():
+            found[name] = inner if name in self.passing else self.own.promised[name]
+            if self.writes_through and name not in self.passing:
+                found[name] = Promise(found[name].read_bytes, inner.write_bytes)
+        return found
+
+    @cached_property
+    def tensors(self) -> dict[str, TensorTraffic]:
+        """Bracket of each tensor's bytes."""
+        found = {}
+        for name, inner in self.inner.tensors.items():
+            found[name] = inner if name in self.passing else self.own.tensors[name]
+            if self.writes_through and name not in self.passing:
+                found[name] = TensorTraffic(name, found[name].read_bytes, inner.write_bytes)
+        return found
+
+
+@dataclass(frozen=True)
+class Accesses(Moved):
+    """What the units ask for, point by point."""
+
+    promised: dict[str, Promise]
+
+    @cached_property
+    def tensors(self) -> dict[str, TensorTraffic]:
+        """Exact brackets."""
+        return {
+            name: TensorTraffic(
+                name, Bracket.exact(part.read_bytes), Bracket.exact(part.write_bytes)
+            )
+            for name, part in self.promised.items()
+        }
+
+
+@dataclass(frozen=True)
+class LevelScore(Moved):
+    """What one level does under a schedule.
+
+    Parameters
+    ----------
+    name : str
+    outer : str
+        The level across whose inner side the bytes come.
+    capacity_bytes : int or None
+        Usable bytes of one instance.
+    working_set_bytes : int
+        Footprint of the body that fits, or of the tiles placed, in one instance.
+    fit_position : int
+        Position of the outermost loop whose whole region fits, or the innermost
+        place of a tile.
+    moved : LevelTraffic
+        Bytes across the outer boundary, all instances together.
+    time_s : float, seconds
+        Promised bytes at the sustained bandwidth.
+    time_bound_s : float, seconds
+        What no order of execution avoids, at the highest bandwidth.
+    operational_intensity : float, FLOP per byte
+        Of the promised bytes across the outer boundary.
+    utilisation : float
+        Share of the promised time in which the boundary is busy.
+    """
+
+    name: str
+    outer: str
+    capacity_bytes: int | None
+    working_set_bytes: int
+    fit_position: int
+    moved: LevelTraffic
+    time_s: float
+    time_bound_s: float
+    operational_intensity: float
+    utilisation: float
+
+    @property
+    def tensors(self) -> dict[str, TensorTraffic]:
+        """Bracket of each tensor's bytes across the outer boundary."""
+        return self.moved.tensors
+
+    @property
+    def promised(self) -> dict[str, Promise]:
+        """Promised bytes of each tensor across the outer boundary."""
+        return self.moved.promised
+
+
+@dataclass(frozen=True)
+class Evaluation(Shown):
+    """Score of a schedule: what it promises, and what no run can beat.
+
+    Parameters
+    ----------
+    time_s : float, seconds
+        Promised: the largest of compute time and of the levels' times with
+        guaranteed traffic, at sustained clock and bandwidths.
+    time_bound_s : float, seconds
+        No run of this schedule is faster: edge items not counted as full, what
+        no order of execution avoids across every boundary, highest clock and
+        bandwidths.
+    problem_bound_s : float, seconds
+        No implementation of this algorithm is faster, operands coming from
+        memory: peak rate, and the communication bound of all that is on chip.
+    least_dram_bytes : int
+        No schedule moves less through an outermost level of this size: the
+        communication bound of its usable capacity, or of all that is on chip
+        where some tensors pass the level.
+    bound_by : str
+        ``compute``, or the level whose inner side is the bottleneck.
+    compute_time_s : float, seconds
+    compute_steps : int
+        Multiply-accumulate steps of the busiest unit.
+    compute_utilisation : float
+        Useful share of the units' time, edges and partial waves counted.
+    energy_pj : float or None, picojoules
+        None where the architecture gives no energies.
+    levels : tuple of LevelScore
+        Outermost first.
+    """
+
+    time_s: float
+    time_bound_s: float
+    problem_bound_s: float
+    bound_by: str
+    compute_time_s: float
+    compute_steps: int
+    compute_utilisation: float
+    energy_pj: float | None
+    least_dram_bytes: int
+    levels: tuple[LevelScore, ...]
+
+    @property
+    def dram_read_bytes(self) -> int:
+        """Promised reads from memory."""
+        return self.levels[0].promised_read_bytes
+
+    @property
+    def dram_write_bytes(self) -> int:
+        """Promised writes to memory, the flush at the end included."""
+        return self.levels[0].promised_write_bytes
+
+    @property
+    def dram_bytes(self) -> int:
+        """Promised reads and writes of the memory."""
+        return self.levels[0].promised_bytes
+
+    @property
+    def required_dram_bandwidth_bytes_per_s(self) -> float:
+        """Memory bandwidth at which compute would not wait for memory."""
+        return self.dram_bytes / self.compute_time_s
+
+    def level(self, name: str) -> LevelScore:
+        """Find a level's score by name."""
+        return {level.name: level for level in self.levels}[name]
+
+
+def evaluate(
+    problem: Problem,
+    schedule: Schedule,
+    arch: Arch,
+    *,
+    data_type: str | None = None,
+    effort: int = EFFORT,
+) -> Evaluation:
+    """Score a schedule of a problem on a machine.
+
+    Parameters
+    ----------
+    problem : Problem
+    schedule : Schedule
+        Spatial loops are bound to units of the machine, as in ``M:1024@SM``.
+    arch : Arch
+    data_type : str, optional
+        Whose compute rate counts; by default that of the widest input.
+    effort : int
+        How many accesses of tiles may be replayed a level to narrow the
+        brackets, when they are asked for; 0: closed forms only.
+
+    Returns
+    -------
+    Evaluation
+
+    Raises
+    ------
+    ScheduleError
+        If the schedule does not suit problem and machine, or does not fit a
+        scratchpad, or its tiles do not where they are placed.
+    ArchError
+        If the machine has no rate for the data type.
+
+    Examples
+    --------
+    >>> from loopsched import gemm, load_arch, parse_schedule
+    >>> problem = gemm(m=1024, n=1024, k=1024)
+    >>> nest = parse_schedule("M:1024@SM N:1024@SM K:1024 M:128 N:64 K:8", problem)
+    >>> score = evaluate(problem, nest, load_arch("titan_v"))
+    >>> score.bound_by, score.compute_steps, score.dram_bytes
+    ('compute', 16777216, 16777216)
+    """
+    schedule, arch = resolved(problem, schedule.check(problem), arch)
+    rate = arch.compute.rate(data_type or data_type_of(problem, arch))
+    lanes = max(1, int(rate))
+    steps = compute_steps(problem, schedule, nested_units(arch, lanes))
+    has_lanes = any(loop.level == arch.compute.lane_unit for loop in schedule.loops if loop.level)
+    pace = rate / lanes if has_lanes else rate  # a unit's steps, or a lane's
+    compute_s = steps.promised / (pace * arch.compute.clock_hz)
+    compute_bound_s = steps.least / (pace * arch.compute.max_clock_hz)
+    moved = level_traffic(problem, schedule, arch, lanes, effort=effort)
+    times = [_time(level, found) for level, found in zip(arch.caches, moved, strict=True)]
+    time_s = max(compute_s, *times)
+    bound_by = "compute"
+    slowest = compute_s
+    for outer, time in zip(arch.levels, times, strict=False):
+        if time > slowest:
+            slowest, bound_by = time, outer.name
+    levels = tuple(
+        _level_score(problem, arch, outer, level, found, time_s)
+        for outer, level, found in zip(arch.levels, arch.caches, moved, strict=False)
+    )
+    side_by_side = arch.compute.units * (lanes if has_lanes else 1)
+    # Divided as the schedule's own bound is, so that rounding keeps their order.
+    peak_s = (problem.macs / side_by_side) / (pace * arch.compute.max_clock_hz)
+    return Evaluation(
+        time_s=time_s,
+        time_bound_s=max(compute_bound_s, *(level.time_bound_s for level in levels)),
+        problem_bound_s=max(peak_s, levels[0].time_bound_s),
+        bound_by=bound_by,
+        compute_time_s=compute_s,
+        compute_steps=steps.promised,
+        compute_utilisation=problem.macs / (steps.promised * side_by_side),
+        energy_pj=_energy_pj(problem, arch, moved),
+        least_dram_bytes=_least_dram_bytes(problem, arch),
+        levels=levels,
+    )
+
+
+def level_traffic(
+    problem: Problem, schedule: Schedule, arch: Arch, lanes: int = 1, *, effort: int = EFFORT
+) -> tuple[LevelTraffic, ...]:
+    """Find the traffic across the outer boundary of each level but the memory.
+
+    ``lanes`` is how many lanes of one unit work side by side.
+
+    Tensors that a level does not hold pass it by: their traffic is what the
+    next inner level, or the units themselves, ask for.
+    """
+    check_places(problem, schedule, arch)
+    inward: list[LevelTraffic] = []
+    behind: LevelTraffic | Accesses | None = None
+    asked: Asked | None = None
+    for level in reversed(arch.caches):
+        view = view_of(
+            problem,
+            schedule,
+            instances=instances_inside(arch, level, lanes),
+            own_units=own_units(arch, level),
+        )
+        asked = asked or asked_of_all(view)
+        behind = _one_level(view, level, behind or _accesses(problem), effort, asked)
+        inward.append(behind)
+        if level is not arch.caches[0]:
+            asked = asked_through(view, behind.own.room, level, asked, behind.promised)
+    return tuple(reversed(inward))
+
+
+@lru_cache(maxsize=256)
+def _accesses(problem: Problem) -> Accesses:
+    """What the units ask for, point by point, each for itself."""
+    accesses = {}
+    for tensor in problem.tensors:
+        every = points_elems(problem, tensor) * tensor.element_bytes
+        writes, reads = 0, every
+        if tensor.name == problem.output:
+            writes, reads = every, every - tensor_bytes(problem, tensor)
+        accesses[tensor.name] = Promise(reads, writes)
+    return Accesses(accesses)
+
+
+def _one_level(
+    view: View, level: Level, inner: LevelTraffic | Accesses, effort: int, asked: Asked
+) -> LevelTraffic:
+    room = room_of(view.problem, level)
+    if level.kind == "scratchpad":
+        own = explicit_traffic(
+            view,
+            room,
+            placed_in(view.schedule.places, level.name),
+            halo_reuse=level.halo_reuse,
+            double_buffered=level.double_buffered,
+        )
+    else:
+        own = lru_traffic(view, room, effort=effort, asked=asked)
+    writes_through = level.write_policy == "through" and level.accumulate == "level"
+    return LevelTraffic(own, inner, room.passing, writes_through)
+
+
+def _time(level: Level, found: LevelTraffic) -> float:
+    """Promised time of a level's outer boundary; 0 if it is unlimited."""
+    sustained = level.bandwidth_bytes_per_s
+    return found.promised_bytes / sustained if sustained else 0.0
+
+
+def _level_score(
+    problem: Problem,
+    arch: Arch,
+    outer: Level,
+    level: Level,
+    found: LevelTraffic,
+    time_s: float,
+) -> LevelScore:
+    own_time_s = _time(level, found)
+    least = least_bytes(problem, arch, level)
+    highest = level.bound_bandwidth_bytes_per_s
+    return LevelScore(
+        name=level.name,
+        outer=outer.name,
+        capacity_bytes=level.usable_bytes,
+        working_set_bytes=found.own.working_set_bytes,
+        fit_position=found.own.fit_position,
+        moved=found,
+        time_s=own_time_s,
+        time_bound_s=least / highest if highest else 0.0,
+        operational_intensity=problem.flops / found.promised_bytes
+        if found.promised_bytes
+        else math.inf,
+        utilisation=own_time_s / time_s if time_s else 0.0,
+    )
+
+
+def _least_dram_bytes(problem: Problem, arch: Arch) -> int:
+    """Bound what the modelled outermost level moves, in any order.
+
+    Tensors that pass it may stay further in, so that those levels count, too.
+    """
+    level = arch.caches[0]
+    room = level.usable_bytes
+    if level.holds is not None or room is None:
+        return least_bytes(problem, arch, level)
+    room += sum(size for _, size in level.tensor_capacity_bytes)
+    return communication_bound(problem, room).bytes
+
+
+def least_bytes(problem: Problem, arch: Arch, level: Level) -> int:
+    """Bound what crosses a level's outer boundary, whatever is kept inside."""
+    inside = arch.inside_bytes(level)
+    if inside is None:
+        return sum(tensor_bytes(problem, tensor) for tensor in problem.tensors)
+    return communication_bound(problem, inside).bytes
+
+
+def _energy_pj(problem: Problem, arch: Arch, moved: tuple[LevelTraffic, ...]) -> float | None:
+    """Energy of both sides of every boundary, and of the arithmetic."""
+    per_mac = arch.compute.energy_pj_per_mac
+    if per_mac is None or any(level.energy_pj_per_byte is None for level in arch.levels):
+        return None
+    total = problem.macs * per_mac
+    for outer, level, found in zip(arch.levels, arch.caches, moved, strict=False):
+        both = (outer.energy_pj_per_byte or 0.0) + (level.energy_pj_per_byte or 0.0)
+        total += found.promised_bytes * both
+    return total

@@ -1,0 +1,1 @@
+"""Schedules: loops in order, their notation, operations on them."""

@@ -1,0 +1,1 @@
+"""Loop nests of multiply-accumulates: iteration spaces, tensors, workload files."""

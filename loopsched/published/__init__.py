@@ -1,0 +1,66 @@
+"""The four reports that this work began with: their tables, reproduced, and ours beside.
+
+``reproduce`` is the way in; docs/reports.md says what came of it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from loopsched.base.errors import InputError, nearest
+from loopsched.published.files import printed
+from loopsched.published.result import Line, ReportTable, Reproduction, Summary
+
+__all__ = ["REPORTS", "Line", "ReportTable", "Reproduction", "Summary", "reproduce", "title_of"]
+
+REPORTS = ("seed000", "seed001", "seed002", "seed003")
+
+
+def reproduce(name: str) -> Reproduction:
+    """Reproduce the printed tables of a report, with loopsched's own answers beside.
+
+    Parameters
+    ----------
+    name : str
+        ``seed000`` to ``seed003``; also ``report_000`` and so on.
+
+    Returns
+    -------
+    Reproduction
+        Line by line what was measured, the report's own prediction where it has
+        one, computed again, and loopsched's count or estimate.
+
+    Raises
+    ------
+    InputError
+        If there is no such report.
+
+    Examples
+    --------
+    >>> found = reproduce("seed000")
+    >>> line = found.table("block").lines[0]
+    >>> line.group, line.row, line.measured, line.printed, line.is_followed
+    ('execution time', '4', '0.050335', '0.068', True)
+    """
+    module = import_module(f"loopsched.published.{_file(name)}")
+    found: Reproduction = module.reproduction()
+    return found
+
+
+def title_of(name: str) -> str:
+    """Say in a line what a report is about.
+
+    Examples
+    --------
+    >>> title_of("seed001")
+    'Four kernels that filter images (2025)'
+    """
+    title: str = printed(_file(name))["title"]
+    return title
+
+
+def _file(name: str) -> str:
+    word = name.removeprefix("report_").removeprefix("report").removeprefix("seed")
+    if f"seed{word}" not in REPORTS:
+        raise InputError(f"no report '{name}'; {nearest(name, REPORTS)}")
+    return f"report_{word}"

@@ -1,0 +1,1 @@
+"""What people see: tables, notebooks, plots, the page."""

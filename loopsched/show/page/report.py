@@ -1,0 +1,308 @@
+"""The explorer page: results of a search as one file of HTML that asks nothing of a network."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from loopsched.base.errors import InputError
+from loopsched.base.rows import Row, json_text
+from loopsched.base.version import __version__
+from loopsched.models.machine import data_type_of, nested_units
+from loopsched.nests.loops_text import render_loops
+from loopsched.nests.nest import Loop, Schedule
+from loopsched.nests.notation import parse_schedule
+from loopsched.problems.footprint import tensor_bytes
+from loopsched.scheduler.rows import totals
+from loopsched.show.page.data import MOST_EXACT, arch_data, problem_data, whole
+from loopsched.show.page.model import model_js
+from loopsched.show.page.rows import rows_by_layer
+
+if TYPE_CHECKING:
+    from loopsched.curves.curve import Curve
+    from loopsched.machines.arch import Arch
+    from loopsched.problems.problem import Problem
+
+# In the order in which they are loaded: each uses only what stands above it.
+_SCRIPTS = (
+    "format", "dom", "state", "table", "roofline", "layer", "edit", "editor", "nest", "levels",
+    "alternatives", "slope", "help", "main",
+)  # fmt: skip
+_SCORES = (
+    "time_s", "time_bound_s", "bound_by", "compute_time_s", "compute_utilisation", "dram_bytes",
+    "energy_pj",
+)  # fmt: skip
+_LEVEL_SCORES = ("promised_bytes", "working_set_bytes", "time_s")
+_MOST_STEPS = 400
+# What the page's model counts: see docs/page_model.md.
+_MOST_BYTES = 2**52 - 1
+
+
+def report_html(
+    rows: Sequence[Row],
+    problems: Mapping[int, Problem],
+    arch: Arch,
+    *,
+    curves: Mapping[int, Curve] | None = None,
+    reasons: Mapping[tuple[int, int], Sequence[str]] | None = None,
+) -> str:
+    """Make the explorer page of a search: one file, with all that it needs inside.
+
+    Parameters
+    ----------
+    rows : sequence of dict
+        What `loopsched search` saves: of every layer one row a schedule, by ``rank``.
+    problems : mapping of int to Problem
+        The problem of each ``layer`` of the rows.
+    arch : Arch
+        The machine that was searched on.
+    curves : mapping of int to Curve, optional
+        Least traffic by capacity, of some layers.
+    reasons : mapping of (int, int) to sequence of str, optional
+        By layer and rank, what makes a schedule worse than the best:
+        `loopsched.compare` finds out.
+
+    Returns
+    -------
+    str
+        HTML; the same for the same arguments.
+
+    Raises
+    ------
+    InputError
+        If there are no rows, some are not what a search saves, or a problem is
+        missing, not the one of its rows, or too large for the page to count.
+
+    Examples
+    --------
+    >>> from loopsched import gemm, load_arch, search
+    >>> from loopsched.scheduler.rows import result_rows
+    >>> problem, arch = gemm(m=64, n=64, k=64), load_arch("titan_v")
+    >>> rows = [{"layer": 0, "count": 1} | row for row in result_rows(search(problem, arch))]
+    >>> page = report_html(rows, {0: problem}, arch)
+    >>> page.startswith("<!doctype html>"), "src=" in page
+    (True, False)
+    """
+    layers = rows_by_layer(rows, len(arch.caches))
+    _check(layers, problems)
+    data = _page_data(layers, problems, arch, curves or {}, reasons or {})
+    parts = {
+        "style": _text("page.css"),
+        "model": model_js(),
+        "page": _page_js(),
+        "data": _embedded(data),
+        "title": html.escape(data["title"]),
+        "heading": html.escape(data["title"]),
+        "version": html.escape(data["version"]),
+    }
+    parts["policy"] = _policy(parts["style"], (parts["model"], parts["page"]))
+    # One pass: what is put in is not looked at again, whatever names it holds.
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _text("page.html"))
+
+
+def _check(layers: Mapping[int, list[Row]], problems: Mapping[int, Problem]) -> None:
+    """Refuse what the page, once it is open, could not score."""
+    faults = []
+    for number, rows in layers.items():
+        if number not in problems:
+            faults.append(f"layer {number}: no problem is given for it")
+            continue
+        problem = problems[number]
+        size = sum(tensor_bytes(problem, tensor) for tensor in problem.tensors)
+        if size > _MOST_BYTES or max(extent for _, extent in problem.sizes) > MOST_EXACT:
+            faults.append(f"layer {number}: problem '{problem.name}' is too large for a page")
+        faults += [fault for row in rows for fault in _misfits(problem, row)]
+    if faults:
+        raise InputError.joined("results", faults)
+
+
+def _misfits(problem: Problem, row: Row) -> tuple[str, ...]:
+    try:
+        parse_schedule(row["schedule"], problem).check_even("the page")
+    except InputError as error:
+        return tuple(f"layer {row['layer']}, rank {row['rank']}: {one}" for one in error.problems)
+    return ()
+
+
+def _text(name: str) -> str:
+    return files("loopsched.show.page").joinpath(name).read_text(encoding="utf-8")
+
+
+def _page_js() -> str:
+    parts = "\n".join(_text(f"ui/{name}.js") for name in _SCRIPTS)
+    return f"'use strict';\n(() => {{\n{parts}\n}})();\n"
+
+
+def _policy(style: str, scripts: Sequence[str]) -> str:
+    """Allow the page's own style and scripts by their hashes, and no connection at all."""
+    allowed = " ".join(f"'{_hash(script)}'" for script in scripts)
+    return (
+        f"default-src 'none'; style-src '{_hash(style)}'; script-src {allowed}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def _embedded(data: object) -> str:
+    """Write data so that nothing in them can end the element that holds them."""
+    text = json_text(data)
+    for letter in "<>&\u2028\u2029":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return text
+
+
+def _page_data(
+    layers: Mapping[int, list[Row]],
+    problems: Mapping[int, Problem],
+    arch: Arch,
+    curves: Mapping[int, Curve],
+    reasons: Mapping[tuple[int, int], Sequence[str]],
+) -> dict[str, Any]:
+    number, (first, *_) = next(iter(layers.items()))
+    workload = str(first.get("workload", problems[number].name))
+    return {
+        "title": f"{workload} on {arch.name}",
+        "workload": workload,
+        "element_bytes": first.get("element_bytes"),
+        "version": str(first.get("version", __version__)),
+        "command": str(first.get("command", "")),
+        "objective": first["objective"],
+        "strategy": str(first.get("strategy", "")),
+        "value": str(first.get("value", "high")),
+        "arch": arch_data(arch),
+        # Without both, no command can name what was searched.
+        "arch_given": str(first["arch"]) if {"arch", "workload"} <= first.keys() else None,
+        "units": list(nested_units(arch, lanes=1)),
+        "boundaries": _boundaries(arch),
+        "peaks": _peaks([problems[number] for number in layers], arch),
+        "totals": _totals(layers, problems),
+        "layers": [
+            _layer(number, found, problems[number], arch)
+            | {"curve": _steps(curves[number], arch) if number in curves else None}
+            | {"found": [_score(row, reasons.get((number, row["rank"]), ())) for row in found]}
+            for number, found in layers.items()
+        ],
+    }
+
+
+def _boundaries(arch: Arch) -> list[dict[str, Any]]:
+    return [
+        {
+            "outer": outer.name,
+            "level": level.name,
+            "capacity_bytes": level.usable_bytes,
+            "instances": level.instances,
+            "bandwidth_bytes_per_s": level.bandwidth_bytes_per_s,
+        }
+        for outer, level in zip(arch.levels, arch.caches, strict=False)
+    ]
+
+
+def _peaks(problems: Sequence[Problem], arch: Arch) -> list[dict[str, Any]]:
+    """Sustained rates of the arithmetic, one for each data type of the layers."""
+    types = dict.fromkeys(data_type_of(problem, arch) for problem in problems)
+    per_s = arch.compute.units * arch.compute.clock_hz
+    return [
+        {"data_type": name, "flops_per_s": 2 * arch.compute.rate(name) * per_s} for name in types
+    ]
+
+
+def _totals(layers: Mapping[int, list[Row]], problems: Mapping[int, Problem]) -> dict[str, Any]:
+    best = [found[0] for found in layers.values()]
+    sums = totals(best)
+    return {
+        "time_s": sums.time_s,
+        "time_bound_s": sums.time_bound_s,
+        "dram_bytes": sums.dram_bytes,
+        "least_dram_bytes": sums.least_dram_bytes,
+        "bound_by": sums.bound_by,
+        "n_proven": sums.n_proven,
+        "nodes": sums.nodes,
+        "space_size": _about(sums.space_size),
+        "flops": sum(row["count"] * problems[row["layer"]].flops for row in best),
+    }
+
+
+def _layer(number: int, rows: Sequence[Row], problem: Problem, arch: Arch) -> dict[str, Any]:
+    best = rows[0]
+    return {
+        "number": number,
+        "count": best["count"],
+        "name": problem.name,
+        "kind": problem.kind,
+        "dims": problem.sizes,
+        "problem": problem_data(problem, arch),
+        "statement": _statement(problem),
+        "output": problem.output,
+        "tensors": _tensors(problem),
+        "macs": whole(problem.macs),
+        "flops": problem.flops,
+        "proven": best["proven"],
+        "gap": best["gap"],
+        "space_size": _about(best["space_size"]),
+        "problem_bound_s": best["problem_bound_s"],
+        "least_dram_bytes": best["least_dram_bytes"],
+    }
+
+
+def _statement(problem: Problem) -> str:
+    """Write what one point computes, as the innermost line of the plainest nest."""
+    nest = Schedule.of(Loop(dim, size) for dim, size in problem.sizes)
+    return render_loops(problem, nest, width=10_000).splitlines()[-1].strip()
+
+
+def _tensors(problem: Problem) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": tensor.name,
+            "elements": whole(tensor_bytes(problem, tensor) // tensor.element_bytes),
+            "bytes": whole(tensor_bytes(problem, tensor)),
+        }
+        for tensor in problem.tensors
+    ]
+
+
+def _about(count: float) -> float:
+    """Give a count as a float; the sizes of spaces know no limit."""
+    return float(min(count, sys.float_info.max))
+
+
+def _score(row: Row, reasons: Sequence[str]) -> dict[str, Any]:
+    return {
+        "rank": row["rank"],
+        "schedule": row["schedule"],
+        **{name: row[name] for name in _SCORES},
+        "needs": row["required_dram_bandwidth_bytes_per_s"],
+        "levels": [
+            {name: level[name] for name in _LEVEL_SCORES}
+            | {"least_bytes": level["bytes"]["low"] if "bytes" in level else None}
+            for level in row["levels"]
+        ],
+        "reasons": list(reasons),
+    }
+
+
+def _steps(curve: Curve, arch: Arch) -> dict[str, Any]:
+    """Keep steps of a curve that the eye can tell apart, and those that levels are on."""
+    capacities, moved, bounds = curve.capacities_bytes, curve.dram_bytes, curve.step_bounds
+    kept = list(range(len(capacities)))
+    if len(kept) > _MOST_STEPS:
+        every = len(kept) / _MOST_STEPS
+        levels = {curve.step(level.usable_bytes or 0) or 0 for level in arch.caches}
+        kept = sorted({0, len(kept) - 1, *(int(i * every) for i in range(_MOST_STEPS)), *levels})
+    return {
+        "capacities_bytes": [capacities[i] for i in kept],
+        "dram_bytes": [moved[i] for i in kept],
+        "nest_bound_bytes": [bounds[i] for i in kept],
+        "of": len(capacities),
+        "policy": curve.policy,
+    }

@@ -1,0 +1,48 @@
+"""What plots of layers are drawn from: problems with their scores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from loopsched.models.score import Evaluation
+    from loopsched.problems.problem import Problem
+    from loopsched.scheduler.result import Result
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A problem with the score of one of its schedules.
+
+    Parameters
+    ----------
+    problem : Problem
+    evaluation : Evaluation
+    label : str
+        What stands beside its point: short, such as a layer's number.
+    count : int
+        How often a workload runs it.
+    """
+
+    problem: Problem
+    evaluation: Evaluation
+    label: str = ""
+    count: int = 1
+
+
+def layers_of(results: Sequence[Result | Layer]) -> tuple[Layer, ...]:
+    """Number the results of searches as layers; layers stay as they are.
+
+    Examples
+    --------
+    >>> from loopsched import gemm, load_arch, search
+    >>> result = search(gemm(m=8, n=8, k=8), load_arch("titan_v"))
+    >>> [(layer.label, layer.count) for layer in layers_of([result, result])]
+    [('0', 1), ('1', 1)]
+    """
+    return tuple(
+        each if isinstance(each, Layer) else Layer(each.problem, each.evaluation, str(number))
+        for number, each in enumerate(results)
+    )

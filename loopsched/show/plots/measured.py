@@ -1,0 +1,222 @@
+"""Predictions over measurements: traffic over counters, estimates over times."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from loopsched.base.units import percent
+from loopsched.show.plots import style
+from loopsched.show.plots.figure import axes_of, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from loopsched.base.rows import Row
+    from loopsched.validation import TimeValidation, Validation
+
+_COUNTERS = (
+    ("dram_read_bytes", "DRAM reads", "B"),
+    ("dram_write_bytes", "DRAM writes", "B"),
+    ("l2_read_sectors", "L2 reads", "sectors"),
+)
+_KINDS = {
+    "conv": "convolutions",
+    "gemm": "matrix products",
+    "tiled": "tiled kernels",
+    "kernel": "hand-written kernels",
+}
+_APART = "apart"
+_APART_LOOK = style.Look(style.GREY, style.GREY, "x", ":", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One prediction beside its measurement, in the unit of its comparison."""
+
+    group: str
+    measured: float
+    predicted: float
+
+    @property
+    def is_positive(self) -> bool:
+        """Whether it has a place on logarithmic axes."""
+        return self.measured > 0 and self.predicted > 0
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """Predictions of one quantity beside its measurements: one panel.
+
+    Parameters
+    ----------
+    title : str
+    unit : str
+    band : float
+        Share within which predictions count as near.
+    pairs : tuple of Pair
+    """
+
+    title: str
+    unit: str
+    band: float
+    pairs: tuple[Pair, ...]
+
+    @property
+    def groups(self) -> tuple[str, ...]:
+        """Names of the groups, in order; what is set apart comes last."""
+        names = dict.fromkeys(pair.group for pair in self.pairs)
+        return tuple(sorted(names, key=lambda name: name == _APART))
+
+
+def comparisons(found: Validation | TimeValidation) -> tuple[Comparison, ...]:
+    """Split what was validated into panels: by counter, or by kind of kernel."""
+    from loopsched.validation import TimeValidation
+
+    if isinstance(found, TimeValidation):
+        return tuple(_times(found))
+    return tuple(_counters(found))
+
+
+def _times(found: TimeValidation) -> Iterator[Comparison]:
+    for kind, title in _KINDS.items():
+        pairs = [
+            Pair(
+                _APART if one.row.apart else f"{one.gpu} {one.row.precision}",
+                1e-6 * one.row.time_us,
+                1e-6 * one.estimate_us,
+            )
+            for one in found.compared
+            if one.row.kind == kind
+        ]
+        if pairs:
+            yield Comparison(title, "s", 0.25, tuple(pairs))
+
+
+def _counters(found: Validation) -> Iterator[Comparison]:
+    for name, title, unit in _COUNTERS:
+        pairs = []
+        for row in found.rows:
+            measured, predicted = row.get(name), row[f"predicted_{name}"]
+            if isinstance(measured, int | float) and isinstance(predicted, int | float):
+                pairs.append(Pair("", float(measured), float(predicted)))
+        yield Comparison(title, unit, 0.2, tuple(pairs))
+
+
+def measured_rows(found: Sequence[Comparison]) -> list[Row]:
+    """Describe every pair of every panel.
+
+    Examples
+    --------
+    >>> measured_rows([Comparison("DRAM reads", "B", 0.2, (Pair("", 4.0, 5.0),))])
+    [{'panel': 'DRAM reads', 'group': '', 'unit': 'B', 'measured': 4.0, 'predicted': 5.0}]
+    """
+    return [
+        {
+            "panel": one.title,
+            "group": pair.group,
+            "unit": one.unit,
+            "measured": pair.measured,
+            "predicted": pair.predicted,
+        }
+        for one in found
+        for pair in one.pairs
+    ]
+
+
+def plot_measured(found: Comparison, *, ax: Axes | None = None) -> Axes:
+    """Draw predictions over measurements on logarithmic axes of one scale.
+
+    A colour and a marker for each group; its errors are in the legend.
+
+    Parameters
+    ----------
+    found : Comparison
+        One of what `comparisons` gives.
+    ax : Axes, optional
+
+    Returns
+    -------
+    Axes
+    """
+    ax = axes_of(ax, 3.4, 3.4)
+    style.dress(ax)
+    style.titled(ax, found.title, *_remarks(found))
+    style.label_x(ax, f"measured ({found.unit})")
+    style.label_y(ax, f"predicted ({found.unit})")
+    shown = [pair for pair in found.pairs if pair.is_positive]
+    if not shown:
+        style.nothing(ax, "nothing to compare")
+        return ax
+    every = [value for pair in shown for value in (pair.measured, pair.predicted)]
+    low, high = style.margins(every)
+    high *= (high / low) ** 0.25  # room for the legend
+    style.log_axis(ax.xaxis, low, high)
+    style.log_axis(ax.yaxis, low, high)
+    ax.set_aspect("equal")
+    ends = [low, high]
+    near = f"within {100 * found.band:.0f} %"
+    ax.fill_between(ends, [(1 - found.band) * end for end in ends],
+                    [(1 + found.band) * end for end in ends], color=style.PALE, linewidth=0,
+                    label=near)  # fmt: skip
+    ax.plot(ends, ends, color=style.GREY, linewidth=0.8)
+    for number, group in enumerate(found.groups):
+        _points(ax, found, group, _APART_LOOK if group == _APART else style.look(number))
+    style.legend(ax, loc="upper left", borderaxespad=0.2, handletextpad=0.4, labelspacing=0.3)
+    return ax
+
+
+def _remarks(found: Comparison) -> list[str]:
+    """Say under the title what a panel without groups shows, and what it does not."""
+    lines = []
+    if found.groups == ("",):
+        lines.append(_errors("", found.pairs))
+    hidden = sum(not pair.is_positive for pair in found.pairs)
+    if hidden:
+        # What was measured or predicted as nothing has no place on a logarithmic axis.
+        lines.append(f"{hidden} with 0: not shown")
+    return [line for line in lines if line]
+
+
+def _errors(group: str, pairs: Sequence[Pair]) -> str:
+    off = sorted(abs(pair.predicted / pair.measured - 1) for pair in pairs if pair.is_positive)
+    if not off:
+        return ""
+    median = (off[(len(off) - 1) // 2] + off[len(off) // 2]) / 2
+    mean = math.fsum(off) / len(off)
+    head = f"{group}: {len(off)}" if group else f"{len(off)} {'row' if len(off) == 1 else 'rows'}"
+    return f"{head}, off by {percent(median)} (mean {percent(mean)})"
+
+
+def _points(ax: Axes, found: Comparison, group: str, look: style.Look) -> None:
+    pairs = [pair for pair in found.pairs if pair.group == group and pair.is_positive]
+    if not pairs:
+        return
+    ax.scatter(
+        [pair.measured for pair in pairs],
+        [pair.predicted for pair in pairs],
+        s=10,
+        alpha=0.65,
+        color=look.colour,
+        marker=look.marker,
+        linewidths=0.8 if look.marker == "x" else 0,
+        label=_errors(group, pairs) if group else None,
+    )
+
+
+def measured_figure(found: Sequence[Comparison]) -> Figure:
+    """Draw all panels side by side."""
+    n = max(1, len(found))
+    figure = new_figure(
+        width=max(style.COLUMN, min(style.PAGE, 3.5 * n)), height=2.9 if n > 2 else 3.7
+    )
+    panels = figure.subplots(1, n, squeeze=False)[0]
+    for ax, one in zip(panels, found, strict=False):
+        plot_measured(one, ax=ax)
+    if not found:
+        style.dress(panels[0])
+        style.nothing(panels[0], "nothing to compare")
+    return figure

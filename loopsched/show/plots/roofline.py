@@ -1,0 +1,283 @@
+"""The roofline: performance against operational intensity, under the machine's limits.
+
+After Williams, Waterman and Patterson, "Roofline: An Insightful Visual
+Performance Model for Multicore Architectures", CACM 52(4), 2009.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from loopsched.base.units import scaled
+from loopsched.models.machine import data_type_of
+from loopsched.show.plots import style
+from loopsched.show.plots.figure import axes_of
+from loopsched.show.plots.labels import Spot, place_labels
+from loopsched.show.plots.layers import Layer, layers_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from loopsched.base.rows import Row
+    from loopsched.machines.arch import Arch
+    from loopsched.scheduler.result import Result
+
+_LEAST_AREA, _MOST_AREA = 10.0, 150.0
+# Up to so many layers, a layer is also marked at its intensities further in.
+_MOST_DETAILED = 8
+_COMPUTE = "compute"
+
+
+def roofline_rows(results: Sequence[Result | Layer], arch: Arch) -> list[Row]:
+    """Describe each layer at each boundary between levels.
+
+    Parameters
+    ----------
+    results : sequence of Result or Layer
+    arch : Arch
+
+    Returns
+    -------
+    list of dict
+        ``flops`` and ``bytes`` of one run, their ratio, ``flop_per_s`` at the
+        promised time, and ``roof_flop_per_s``: what bandwidth and units allow
+        at that intensity.
+
+    Examples
+    --------
+    >>> from loopsched import gemm, load_arch, search
+    >>> arch = load_arch("titan_v")
+    >>> row = roofline_rows([search(gemm(m=64, n=64, k=64), arch)], arch)[0]
+    >>> row["level"], row["flops"], row["bytes"], row["bound_by"]
+    ('DRAM', 524288, 49152, 'L2')
+    """
+    rows: list[Row] = []
+    for layer in layers_of(results):
+        score, problem = layer.evaluation, layer.problem
+        peak = _peak(arch, data_type_of(problem, arch))
+        for level, found in zip(arch.caches, score.levels, strict=True):
+            intensity = found.operational_intensity
+            width = level.bandwidth_bytes_per_s
+            rows.append(
+                {
+                    "label": layer.label,
+                    "problem": problem.name,
+                    "count": layer.count,
+                    "level": found.outer,
+                    "flops": problem.flops,
+                    "bytes": found.promised_bytes,
+                    "operational_intensity": intensity,
+                    "time_s": score.time_s,
+                    "flop_per_s": problem.flops / score.time_s,
+                    "roof_flop_per_s": min(peak, intensity * width) if width else peak,
+                    "bound_by": score.bound_by,
+                }
+            )
+    return rows
+
+
+def plot_roofline(results: Sequence[Result | Layer], arch: Arch, *, ax: Axes | None = None) -> Axes:
+    """Draw layers under the roofs of a machine.
+
+    Each layer is a point: its promised performance over its operational
+    intensity at the memory.  Colour and marker say what binds it; its area, its
+    share of the whole time.  Labels are written where there is room, for the
+    layers that take longest first.  Up to eight layers are also marked, small,
+    at their intensities further in.  There is a roof for each level's bandwidth
+    and for each rate of the units; those of data types that no layer has are
+    dotted.
+
+    Parameters
+    ----------
+    results : sequence of Result or Layer
+    arch : Arch
+    ax : Axes, optional
+
+    Returns
+    -------
+    Axes
+    """
+    ax = axes_of(ax)
+    layers = layers_of(results)
+    rows = roofline_rows(layers, arch)
+    title = layers[0].problem.name if len(layers) == 1 else f"{len(layers)} layers"
+    style.dress(ax, f"{title} on {arch.name}")
+    style.label_x(ax, f"operational intensity at {arch.memory.name} (FLOP/B)")
+    style.label_y(ax, "performance (FLOP/s)")
+    shown = [row for row in rows if _is_drawn(row)]
+    used = {data_type_of(layer.problem, arch) for layer in layers}
+    rates = _rates(arch)
+    _limits(ax, arch, rates, shown)
+    marks = _looks(arch)
+    at_memory = [row for row in shown if row["level"] == arch.memory.name]
+    spots = _points(ax, at_memory, marks)
+    if len(layers) <= _MOST_DETAILED:
+        _further_in(ax, shown, marks)
+    hidden = len(layers) - len(at_memory)
+    if hidden:
+        style.note(ax, f"{hidden} without traffic: not shown")
+    style.legend(ax, loc="lower right", title="bound by", title_fontsize=style.NOTE)
+    _roofs(ax, arch, rates, used, marks)
+    if len(layers) > 1:
+        place_labels(ax, spots)
+    return ax
+
+
+def _is_drawn(row: Row) -> bool:
+    intensity: float = row["operational_intensity"]
+    return 0 < intensity < math.inf
+
+
+def _peak(arch: Arch, data_type: str) -> float:
+    compute = arch.compute
+    return 2 * compute.rate(data_type) * compute.units * compute.clock_hz
+
+
+def _rates(arch: Arch) -> dict[float, list[str]]:
+    """Gather data types by their rate."""
+    found: dict[float, list[str]] = {}
+    for name in arch.compute.data_types:
+        found.setdefault(_peak(arch, name), []).append(name)
+    return found
+
+
+def _looks(arch: Arch) -> dict[str, style.Look]:
+    return style.looks([*(level.name for level in arch.levels[:-1]), _COMPUTE])
+
+
+def _limits(ax: Axes, arch: Arch, rates: dict[float, list[str]], rows: Sequence[Row]) -> None:
+    widths = [level.bandwidth_bytes_per_s for level in arch.caches if level.bandwidth_bytes_per_s]
+    ridges = [peak / width for peak in rates for width in widths]
+    x = [*ridges, *(row["operational_intensity"] for row in rows)]
+    y = [*rates, *(row["flop_per_s"] for row in rows)]
+    if not rows:
+        y.append(min(rates) / 1000)
+    low, high = min(y) / 2.5, max(y) * 2
+    # The slopes are to be seen, too: from a tenth of the lowest rate.
+    style.log_axis(ax.xaxis, min(x) / 3, max(x) * 4)
+    style.log_axis(ax.yaxis, min(low, min(rates) / 30), high)
+
+
+def _points(ax: Axes, rows: Sequence[Row], marks: dict[str, style.Look]) -> list[Spot]:
+    whole = max((row["time_s"] * row["count"] for row in rows), default=1.0)
+    area = {
+        id(row): _LEAST_AREA + (_MOST_AREA - _LEAST_AREA) * row["time_s"] * row["count"] / whole
+        if len(rows) > 1
+        else 40.0
+        for row in rows
+    }
+    counts = Counter(row["bound_by"] for row in rows)
+    for name, look in marks.items():
+        group = [row for row in rows if row["bound_by"] == name]
+        if group:
+            ax.scatter(
+                [row["operational_intensity"] for row in group],
+                [row["flop_per_s"] for row in group],
+                s=[area[id(row)] for row in group],
+                color=look.colour,
+                marker=look.marker,
+                alpha=0.7,
+                edgecolors="white",
+                linewidths=0.4,
+                label=f"{name}: {counts[name]}",
+                zorder=4,
+            )
+    longest = sorted(rows, key=lambda row: -row["time_s"] * row["count"])
+    return [
+        Spot(
+            row["operational_intensity"],
+            row["flop_per_s"],
+            math.sqrt(area[id(row)]) / 2,
+            str(row["label"]),
+        )
+        for row in longest
+    ]
+
+
+def _further_in(ax: Axes, rows: Sequence[Row], marks: dict[str, style.Look]) -> None:
+    """Mark layers at the intensities of inner boundaries, on a thin line."""
+    named = set()
+    for label in dict.fromkeys(row["label"] for row in rows):
+        own = [row for row in rows if row["label"] == label]
+        x = [row["operational_intensity"] for row in own]
+        ax.plot(x, [own[0]["flop_per_s"]] * len(x), color=style.GREY, linewidth=0.6, zorder=3)
+        for row in own[1:]:
+            look = marks[row["level"]]
+            is_first = row["level"] not in named
+            named.add(row["level"])
+            ax.plot(
+                row["operational_intensity"],
+                row["flop_per_s"],
+                marker=look.marker,
+                markersize=3,
+                markerfacecolor="white",
+                markeredgecolor=look.colour,
+                linestyle="none",
+                label=f"(intensity at {row['level']})" if is_first else None,
+                zorder=3,
+            )
+
+
+def _roofs(
+    ax: Axes,
+    arch: Arch,
+    rates: dict[float, list[str]],
+    used: set[str],
+    marks: dict[str, style.Look],
+) -> None:
+    left, right = ax.get_xlim()
+    top = max((peak for peak, names in rates.items() if used & set(names)), default=max(rates))
+    for level, cache in zip(arch.levels, arch.caches, strict=False):
+        width = cache.bandwidth_bytes_per_s
+        if width is None:
+            continue
+        ends = [left, min(right, top / width)]
+        look = marks[level.name]
+        ax.plot(ends, [width * x for x in ends], color=look.colour, linewidth=1.2,
+                linestyle=look.dash, zorder=2)  # fmt: skip
+        _along(ax, width, top, f"{level.name} {scaled(width, 'B/s')}", look.colour)
+    reach = max((cache.bandwidth_bytes_per_s or 0 for cache in arch.caches), default=0)
+    for peak, names in rates.items():
+        is_used = bool(used & set(names)) or not used
+        colour = marks[_COMPUTE].colour if is_used else style.GREY
+        start = max(left, peak / reach) if reach else left
+        ax.plot([start, right], [peak, peak], color=colour,
+                linewidth=1.2 if is_used else 0.7, zorder=2,
+                linestyle="-" if is_used else style.DASHES[2])  # fmt: skip
+        ax.annotate(
+            f"{', '.join(names)} {scaled(peak, 'FLOP/s')}",
+            (right, peak),
+            xytext=(-1, 1.5),
+            textcoords="offset points",
+            ha="right",
+            va="bottom",
+            fontsize=style.NOTE,
+            color=colour,
+        )
+
+
+def _along(ax: Axes, width: float, top: float, text: str, colour: str) -> None:
+    """Write along a slope, where it comes into the picture."""
+    root = ax.figure.figure
+    root.draw_without_rendering()
+    (left, right), low = ax.get_xlim(), ax.get_ylim()[0]
+    start = max(left, low / width)
+    end = min(right, top / width)
+    (x0, y0), (x1, y1) = ax.transData.transform([(start, width * start), (end, width * end)])
+    angle = math.degrees(math.atan2(y1 - y0, x1 - x0))
+    at = start * (end / start) ** 0.1
+    ax.annotate(
+        text,
+        (at, width * at),
+        xytext=(-2.5 * math.sin(math.radians(angle)), 2.5 * math.cos(math.radians(angle))),
+        textcoords="offset points",
+        rotation=angle,
+        rotation_mode="anchor",
+        ha="left",
+        va="bottom",
+        fontsize=style.NOTE,
+        color=colour,
+    )

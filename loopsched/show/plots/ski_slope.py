@@ -1,0 +1,221 @@
+"""The ski slope: the least DRAM traffic against the capacity of a buffer.
+
+After Huang et al., "Mind the Gap: Attainable Data Movement and Operational
+Intensity Bounds for Tensor Algorithms" (Orojenesis), ISCA 2024.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from loopsched.base.errors import InputError, nearest
+from loopsched.show.plots import style
+from loopsched.show.plots.figure import axes_of
+from loopsched.show.table import shortened
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from loopsched.base.rows import Row
+    from loopsched.curves.staircase import Staircase
+    from loopsched.machines.arch import Arch
+
+Form = Literal["traffic", "bandwidth", "intensity"]
+FORMS: tuple[Form, ...] = ("traffic", "bandwidth", "intensity")
+
+_LABELS: dict[Form, str] = {
+    "traffic": "DRAM traffic (B)",
+    "bandwidth": "DRAM bandwidth that keeps up (B/s)",
+    "intensity": "operational intensity (FLOP/B)",
+}
+# More curves than this share one look.
+_MOST_NAMED = len(style.COLOURS)
+_MOST_INSIDE = 2
+_BOUND_SAMPLES = 80
+
+
+def ski_slope_rows(curves: Sequence[Staircase], arch: Arch | None = None) -> list[Row]:
+    """Describe every step of every curve.
+
+    Parameters
+    ----------
+    curves : sequence of Curve
+    arch : Arch, optional
+        Adds the bandwidth at which its units never wait.
+
+    Returns
+    -------
+    list of dict
+        As the curves' own ``rows``, one curve after the other.
+
+    Examples
+    --------
+    >>> from loopsched import gemm, traffic_curve
+    >>> [row["dram_bytes"] for row in ski_slope_rows([traffic_curve(gemm(m=2, n=2, k=2))])][-1]
+    48
+    """
+    return [row for curve in curves for row in curve.rows(arch)]
+
+
+def plot_ski_slope(
+    curves: Sequence[Staircase],
+    *,
+    arch: Arch | None = None,
+    form: Form = "traffic",
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the least DRAM traffic at every capacity of a buffer, as a staircase.
+
+    One curve is drawn with its knees, its compulsory traffic, what no order of
+    execution avoids and, unless all of it is proven least, what no nest does
+    whose operands share one tile; several only with their names, more than
+    seven without.
+
+    Parameters
+    ----------
+    curves : sequence of Curve
+    arch : Arch, optional
+        Marks the capacities of its levels, one instance of each.
+    form : {'traffic', 'bandwidth', 'intensity'}
+        Bytes; bytes a second at which the machine's units would never wait
+        (this needs ``arch``); or operations a byte.
+    ax : Axes, optional
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    InputError
+        If the form is unknown, or needs a machine and has none.
+    """
+    if form not in FORMS:
+        raise InputError(f"form '{form}' is unknown; {nearest(str(form), FORMS)}")
+    if form == "bandwidth" and arch is None:
+        raise InputError("the form 'bandwidth' needs an arch, whose units are to be kept busy")
+    ax = axes_of(ax)
+    style.dress(ax)
+    # Above the names of levels.
+    pad = 6.0 if arch is None else 2.8 * style.NOTE
+    style.titled(ax, _title(curves), pad=pad)
+    drawn = [curve for curve in curves if curve.capacities_bytes]
+    style.label_x(ax, "capacity of the buffer (B)")
+    style.label_y(ax, _LABELS[form])
+    if not drawn:
+        style.nothing(ax, "no curve")
+        return ax
+    left, right = _span(drawn, arch)
+    heights: list[float] = []
+    for number, curve in enumerate(drawn):
+        value = _value(curve, form, arch)
+        heights += _stairs(ax, curve, value, number, len(drawn), right)
+    if len(drawn) == 1:
+        heights += _limits(ax, drawn[0], _value(drawn[0], form, arch), left, right)
+    style.capacity_axis(ax.xaxis, left, right)
+    style.log_axis(ax.yaxis, *style.margins(heights, 0.08))
+    if arch is not None:
+        _machine(ax, arch, left, right)
+    if _MOST_INSIDE < len(drawn) <= _MOST_NAMED and style.inches(ax) < style.NARROW:
+        style.legend_below(ax, 1)  # inside it would hide curves
+    elif len(drawn) <= _MOST_NAMED:
+        style.legend(ax, loc="upper left" if form == "intensity" else "upper right")
+    return ax
+
+
+def _title(curves: Sequence[Staircase]) -> str:
+    if len(curves) == 1:
+        return curves[0].name
+    return f"{len(curves)} problems" if len(curves) > _MOST_NAMED else ""
+
+
+def _span(curves: Sequence[Staircase], arch: Arch | None) -> tuple[float, float]:
+    ends = [each for curve in curves for each in (curve.capacities_bytes[0],
+            curve.capacities_bytes[-1])]  # fmt: skip
+    sizes = [] if arch is None else [level.usable_bytes or 0 for level in arch.caches]
+    return min(ends) / 1.5, max([*ends, *sizes]) * 2.0
+
+
+def _value(curve: Staircase, form: Form, arch: Arch | None) -> Callable[[float], float]:
+    """Make what turns bytes into what the vertical axis shows."""
+    if form == "intensity":
+        flops = 2 * curve.macs
+        return lambda moved: flops / moved
+    if form == "bandwidth" and arch is not None:
+        seconds = curve.compute_time_s(arch)
+        return lambda moved: moved / seconds
+    return float
+
+
+def _stairs(
+    ax: Axes,
+    curve: Staircase,
+    value: Callable[[float], float],
+    number: int,
+    n_curves: int,
+    right: float,
+) -> list[float]:
+    x = [*map(float, curve.capacities_bytes), right]
+    y = [value(moved) for moved in (*curve.dram_bytes, curve.dram_bytes[-1])]
+    if n_curves > _MOST_NAMED:
+        ax.step(x, y, where="post", color=style.COLOURS[0], linewidth=0.6, alpha=0.5)
+        return y
+    look = style.look(number)
+    best = "least traffic" if curve.n_proven == len(curve) else "least traffic found"
+    label = best if n_curves == 1 else shortened(curve.name, 32)
+    ax.step(x, y, where="post", color=look.colour, linewidth=1.3, linestyle=look.dash, label=label)
+    knees = [knee.index for knee in curve.knees]
+    ax.plot(
+        [x[i] for i in knees],
+        [y[i] for i in knees],
+        linestyle="none",
+        marker=look.marker,
+        markersize=4,
+        markerfacecolor="white",
+        markeredgecolor=look.colour,
+        label="knees" if n_curves == 1 and knees else None,
+        zorder=4,
+    )
+    return y
+
+
+def _limits(
+    ax: Axes, curve: Staircase, value: Callable[[float], float], left: float, right: float
+) -> list[float]:
+    """Draw what no schedule, and no buffer, can go below."""
+    share = (right / left) ** (1 / _BOUND_SAMPLES)
+    x = [int(left * share**i) for i in range(_BOUND_SAMPLES + 1)]
+    y = [value(curve.bound_bytes(capacity)) for capacity in x]
+    ax.plot(x, y, color=style.COLOURS[1], linewidth=1, linestyle=style.DASHES[2],
+            label="no order of execution goes beyond")  # fmt: skip
+    if curve.n_proven < len(curve):
+        bound = curve.nest_bound
+        stairs = [value(moved) for moved in (*bound.dram_bytes, bound.dram_bytes[-1])]
+        ax.step([*bound.capacities_bytes, right], stairs, where="post", color=style.COLOURS[2],
+                linewidth=0.8, label="no nest goes beyond")  # fmt: skip
+        y += stairs
+    least = value(curve.compulsory_bytes)
+    ax.axhline(least, color=style.GREY, linewidth=0.8, linestyle=style.DASHES[1],
+               label="compulsory: everything once")  # fmt: skip
+    return [*y, least]
+
+
+def _machine(ax: Axes, arch: Arch, left: float, right: float) -> None:
+    """Mark the capacity of one instance of each level."""
+    for level in arch.caches:
+        size = level.usable_bytes
+        if size is None or not left <= size <= right:
+            continue
+        ax.axvline(size, color=style.INK, linewidth=0.7, linestyle=style.DASHES[3])
+        ax.annotate(
+            f"{level.name}\n{style.binary(size)}B",
+            (size, 1.0),
+            xycoords=("data", "axes fraction"),
+            xytext=(0, 1.5),
+            textcoords="offset points",
+            ha="center",
+            va="bottom",
+            fontsize=style.NOTE,
+            color=style.INK,
+        )

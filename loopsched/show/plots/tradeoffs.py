@@ -1,0 +1,147 @@
+"""The Pareto front of time, DRAM traffic and capacity."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from loopsched.base.units import format_capacity
+from loopsched.show.plots import style
+from loopsched.show.plots.figure import axes_of
+from loopsched.show.plots.labels import Spot, place_labels
+from loopsched.show.table import shortened
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from loopsched.base.rows import Row
+    from loopsched.scheduler.tradeoffs import Tradeoff
+
+Fronts = Mapping[str, Sequence["Tradeoff"]]
+
+_MOST_NAMED = len(style.MARKERS)
+_LEAST_AREA, _MOST_AREA = 14.0, 80.0
+
+
+def pareto_rows(fronts: Fronts) -> list[Row]:
+    """Describe every point of every front.
+
+    Parameters
+    ----------
+    fronts : mapping of str to sequence of Tradeoff
+        What `loopsched.pareto` finds for each problem, by its name.
+
+    Examples
+    --------
+    >>> from loopsched import gemm, load_arch, pareto
+    >>> front = pareto(gemm(m=512, n=512, k=512), load_arch("titan_v"))
+    >>> pareto_rows({"mine": front})[0]["capacity_bytes"]
+    1179648
+    """
+    return [
+        {
+            "problem": name,
+            "capacity_bytes": point.capacity_bytes,
+            "time_s": point.time_s,
+            "dram_bytes": point.dram_bytes,
+            "bound_by": point.evaluation.bound_by,
+            "schedule": str(point.schedule),
+        }
+        for name, front in fronts.items()
+        for point in front
+    ]
+
+
+def plot_pareto(fronts: Fronts, *, ax: Axes | None = None) -> Axes:
+    """Draw time over DRAM traffic; colour and area say the capacity.
+
+    Dark and large: much capacity.  Points of one problem and one capacity are
+    joined: between them, time is traded for traffic.
+
+    Parameters
+    ----------
+    fronts : mapping of str to sequence of Tradeoff
+    ax : Axes, optional
+
+    Returns
+    -------
+    Axes
+    """
+    ax = axes_of(ax)
+    names = list(fronts)
+    title = names[0] if len(names) == 1 else f"{len(names)} problems"
+    style.dress(ax, title)
+    style.label_x(ax, "DRAM traffic (B)")
+    style.label_y(ax, "promised time (s)")
+    points = [point for front in fronts.values() for point in front]
+    if not points:
+        style.nothing(ax, "nothing fits")
+        return ax
+    style.log_axis(ax.xaxis, *style.margins([point.dram_bytes for point in points], 0.1))
+    style.log_axis(ax.yaxis, *style.margins([point.time_s for point in points], 0.1))
+    shades = _shades(points)
+    spots: list[Spot] = []
+    for number, (name, front) in enumerate(fronts.items()):
+        marker = style.MARKERS[number % _MOST_NAMED] if len(names) <= _MOST_NAMED else "o"
+        spots += _front(ax, name, front, marker, shades, is_named=1 < len(names) <= _MOST_NAMED)
+    if len(names) == 1:
+        place_labels(ax, spots)
+    else:
+        _capacities(ax, shades)
+    return ax
+
+
+def _shades(points: Sequence[Tradeoff]) -> dict[int, tuple[str, float]]:
+    """Choose a colour and an area for each capacity: light and small to dark and large."""
+    from matplotlib import colormaps
+    from matplotlib.colors import to_hex
+
+    sizes = sorted({point.capacity_bytes for point in points})
+    low, high = math.log2(sizes[0]), math.log2(sizes[-1])
+    found = {}
+    for size in sizes:
+        share = (math.log2(size) - low) / (high - low) if high > low else 1.0
+        colour = to_hex(colormaps["cividis"](0.9 - 0.85 * share))
+        found[size] = (colour, _LEAST_AREA + (_MOST_AREA - _LEAST_AREA) * share)
+    return found
+
+
+def _front(
+    ax: Axes,
+    name: str,
+    front: Sequence[Tradeoff],
+    marker: str,
+    shades: Mapping[int, tuple[str, float]],
+    *,
+    is_named: bool,
+) -> list[Spot]:
+    spots = []
+    for size, (colour, area) in shades.items():
+        same = [point for point in front if point.capacity_bytes == size]
+        if not same:
+            continue
+        x, y = [point.dram_bytes for point in same], [point.time_s for point in same]
+        ax.plot(x, y, color=style.GREY, linewidth=0.6, zorder=2)
+        ax.scatter(x, y, s=area, color=colour, marker=marker, edgecolors=style.INK,
+                   linewidths=0.4, zorder=3)  # fmt: skip
+        radius = math.sqrt(area) / 2
+        spots += [
+            Spot(point.dram_bytes, point.time_s, radius, format_capacity(size)) for point in same
+        ]
+    if is_named:
+        ax.scatter([], [], s=24, color=style.GREY, marker=marker, label=shortened(name, 28))
+    return spots
+
+
+def _capacities(ax: Axes, shades: Mapping[int, tuple[str, float]]) -> None:
+    """Say in the legend which colour is which capacity: the ends, and some between."""
+    sizes = sorted(shades, reverse=True)
+    step = max(1, -(-len(sizes) // 6))
+    for size in sizes[::step]:
+        ax.scatter([], [], s=24, color=shades[size][0], edgecolors=style.INK, linewidths=0.4,
+                   label=format_capacity(size))  # fmt: skip
+    if style.inches(ax) < style.NARROW:
+        style.legend_below(ax, 2)
+    else:
+        style.legend(ax, loc="center left", bbox_to_anchor=(1.0, 0.5))
