@@ -142,14 +142,14 @@ sizes = st.integers(1, 12)
 
 
 @given(m=sizes, n=sizes, k=sizes, capacity=st.integers(40, 400), units=st.integers(1, 4))
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_more_is_never_slower(m: int, n: int, k: int, capacity: int, units: int) -> None:
     arch = two_levels(4 * capacity, units)
     problem = Workload("w", (gemm(m=m, n=n, k=k),))
     found = sensitivity(
         problem,
         arch,
-        {key: (0.5, 2, 3) for key in arch.keys if units > 1 or key != "compute.units"},
+        {key: (0.5, 3) for key in arch.keys if units > 1 or key != "compute.units"},
     )
     for key in dict.fromkeys(point.key for point in found.points):
         ladder = [found.base, *(point for point in found.points if point.key == key)]
