@@ -186,6 +186,18 @@ def test_units_may_share_what_a_long_prefix_leaves() -> None:
     assert searched(problem, arch, ("time",), given).faults == ()
 
 
+def test_a_cache_too_small_for_all_units_may_serve_fewer() -> None:
+    """Three units ask for 9 B at once, but M is shared by two: B passes L2 once."""
+    arch = machine(
+        level("L2", "cache", 8, bandwidth_bytes_per_s=2.0, holds=("C", "A")),
+        level("L1", "cache", 7, bandwidth_bytes_per_s=3.0),
+        units=3,
+    )
+    problem = gemm(m=2, n=2, k=1, element_bytes=1)
+    assert evaluate(problem, parse_schedule("M:2@SM N:2", problem), arch).dram_bytes == 8
+    assert searched(problem, arch, ("time", "dram_bytes")).faults == ()
+
+
 def test_a_prefix_against_an_order_says_what_is_left_out() -> None:
     """With R:3 in one block and R:2 in the last, P has none left; R:2 beside R:3 is not tried."""
     problem = conv2d(n=1, c=1, k=1, h=5, w=1, r=3, s=1, stride=(2, 1), element_bytes=1)

@@ -416,8 +416,6 @@ class Searcher:
         total = 0
         for inner in self.arch.caches[self.arch.caches.index(level) + 1 :]:
             room = room_of(self.problem, inner)
-            if inner.kind == "cache" and not self._fits_at_once(inner):
-                continue
             groups = [frozenset((name,)) for name in sorted(names - room.passing)]
             if inner.kind == "cache" and groups:  # not each at a loop of its own
                 groups = [names - room.passing]
@@ -426,13 +424,23 @@ class Searcher:
                 tables = least_tables(self.problem).only(group)
                 found = self.least_body(inner, tables, room=alone)
                 if found is not None and found.is_least and is_exhaustive(self.problem):
-                    total += found.bytes
+                    least = found.bytes
+                    # Where all units at once ask for more than it holds, it passes all on.
+                    if inner.kind == "cache" and not self._fits_at_once(inner):
+                        is_last = inner is self.arch.caches[-1]
+                        least = min(least, self._asked_bytes(group, once=not is_last))
+                    total += least
                     names -= group
-        for name in sorted(names):  # a unit asks for every operand of every point
-            tensor = self.problem.tensor(name)
+        return total + self._asked_bytes(names)
+
+    def _asked_bytes(self, names: frozenset[str], *, once: bool = False) -> int:
+        """Count what units ask for: every operand of every point; or each element ``once``."""
+        total = 0
+        for tensor in map(self.problem.tensor, names):
+            least = tensor_bytes(self.problem, tensor)
             asked = points_elems(self.problem, tensor) * tensor.element_bytes
-            is_output = name == self.problem.output
-            total += asked * (1 + is_output) - is_output * tensor_bytes(self.problem, tensor)
+            is_output = tensor.name == self.problem.output
+            total += least if once else asked * (1 + is_output) - is_output * least
         return total
 
     def _n_inside(self, level: Level) -> int:
