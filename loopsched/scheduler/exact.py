@@ -163,9 +163,11 @@ class Searcher:
 
     def run(self) -> tuple[float, bool]:
         """Search; returns the lower bound and whether it is met."""
-        self._raise_floor(self._known_floor())
-        if self._is_large() and not self.is_array:
-            self._try_starts()
+        is_large = self._is_large()
+        if is_large:
+            self._raise_floor(self._known_floor())
+            if not self.is_array:
+                self._try_starts()
         self._raise_floor(self._floor())
         if self.floor >= self.rival:
             return self.floor, False
@@ -177,6 +179,8 @@ class Searcher:
             self._try_memory_first()
             self._try_starts()
         self._place_tiles(self.floor)
+        if self.best > self.floor and not is_large:
+            self._raise_floor(self._known_floor())
         best = self.best
         return min(self.floor, best), best <= self.floor
 
