@@ -495,7 +495,7 @@ def test_a_full_disk_is_told(here: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     def full(*_: object) -> NoReturn:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(folder, "_write_all", full)
+    monkeypatch.setattr(folder, "write_all", full)
     with pytest.raises(SweepError, match="cannot be written: No space left on device"):
         sweep("caches.yaml", "run")
 

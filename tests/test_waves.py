@@ -55,8 +55,8 @@ def test_a_rest_out_of_step_is_counted_by_itself() -> None:
     level = evaluate(problem, nest, arch).level("L2")
     view = level.moved.own.view
     assert not view.is_aligned
-    assert all(part.is_aligned for part, _ in view.lists())
-    assert [many for _, many in view.lists()] == [1, 1]
+    assert all(part.is_aligned for part, _ in view.lists)
+    assert [many for _, many in view.lists] == [1, 1]
     # A once for each list; B stays from wave to wave.
     assert level.moved.promised["A"].read_bytes == 2 * 96 * 4
     assert level.moved.promised["B"].read_bytes == 41 * 4
@@ -87,7 +87,7 @@ def test_lists_with_a_rest_promise_no_less_than_is_moved(seed: int) -> None:
             level = evaluate(problem, nest, arch, effort=0).level("L2")
         except InputError:
             continue
-        if level.moved.own.view.is_aligned or not level.moved.own.view.lists():
+        if level.moved.own.view.is_aligned or not level.moved.own.view.lists:
             continue
         n_mixed += 1
         seen = simulate(problem, nest, arch=arch).level("L2").bytes
@@ -99,7 +99,7 @@ def test_lists_apart_lower_no_bound() -> None:
     problem = gemm(m=100, n=37, k=6, element_bytes=1)
     nest = parse_schedule("M:100 M:60@SM N:37@SM M:20 N:8 K:6", problem)
     view = view_of(problem, nest, instances={"SM": 4})
-    assert len(view.lists()) == 2
+    assert len(view.lists) == 2
     arch = machine(4, 300, 100, (1.0, 1.0), 1.0)
     room = evaluate(problem, nest, arch).level("L2").moved.own.room
     found = lru_traffic(view, room).promised

@@ -44,6 +44,11 @@ def named(path: Place) -> str:
     return text if text.isprintable() and 0 < len(text) < 1000 else show(text)
 
 
+def _kind(mode: int) -> str:
+    """Say what stands where a file should."""
+    return "a folder" if stat.S_ISDIR(mode) else "not a regular file"
+
+
 def read_bytes(
     path: Place,
     what: str = "a file",
@@ -79,10 +84,10 @@ def read_bytes(
         # A pipe that nobody writes to would block.
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         try:
-            mode, size = (found := os.fstat(handle)).st_mode, found.st_size
-            if not stat.S_ISREG(mode):
-                kind = "a folder" if stat.S_ISDIR(mode) else "not a regular file"
-                raise error(f"{where}: is {kind}; {what} is needed")
+            found = os.fstat(handle)
+            if not stat.S_ISREG(found.st_mode):
+                raise error(f"{where}: is {_kind(found.st_mode)}; {what} is needed")
+            size = found.st_size
             with open(handle, "rb", closefd=False) as file:  # it may grow meanwhile
                 content = file.read(most_bytes + 1) if size <= most_bytes else b""
         finally:
@@ -144,8 +149,7 @@ def target_of(path: Place, error: type[InputError] = InputError) -> Path:
         target = Path(os.path.realpath(path))
         mode = target.stat().st_mode if target.exists() else stat.S_IFREG
         if not stat.S_ISREG(mode):
-            kind = "a folder" if stat.S_ISDIR(mode) else "not a regular file"
-            raise error(f"{named(path)}: cannot be written: is {kind}")
+            raise error(f"{named(path)}: cannot be written: is {_kind(mode)}")
         if not target.parent.is_dir():
             folder = named(Path(path).parent)
             raise error(f"{named(path)}: cannot be written: no such folder '{folder}'")
@@ -198,6 +202,13 @@ def write_text(path: Place, text: str, error: type[InputError] = InputError) -> 
         part.write_text(text, encoding="utf-8", errors=ESCAPED)
 
 
+def write_all(handle: int, data: bytes) -> None:
+    """Write all of some bytes, however few the system takes at a time."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(handle, view) :]
+
+
 class GrowingFile:
     """A file that grows by whole pieces, each on its way to the disk at once.
 
@@ -222,16 +233,14 @@ class GrowingFile:
             if self._handle is None:
                 flags = os.O_CREAT | os.O_TRUNC | os.O_WRONLY | os.O_CLOEXEC
                 self._handle = os.open(self.path, flags, 0o666)
-            view = memoryview(text.encode(errors=ESCAPED))
+            data = text.encode(errors=ESCAPED)
             try:
-                done = 0
-                while done < len(view):
-                    done += os.write(self._handle, view[done:])
+                write_all(self._handle, data)
             except BaseException:
                 with suppress(OSError):
                     os.ftruncate(self._handle, self._end)
                 raise
-            self._end += done
+            self._end += len(data)
 
     def close(self) -> None:
         """Close the file, if it was made."""

@@ -301,7 +301,7 @@ def _list_by_list(view: View, room: Room, asked: Asked | None) -> dict[str, int]
     held before.
     """
     total: dict[str, int] = {}
-    for part, many in view.lists():
+    for part, many in view.lists:
         found = _closed_visits(part, room, fit_cut(part, room), asked)
         for name, count in found.items():
             total[name] = total.get(name, 0) + many * count

@@ -203,6 +203,7 @@ class View:
             at = end
         return True
 
+    @cached_property
     def lists(self) -> list[tuple[View, int]]:
         """Look at each kind of list of items by itself, and count the lists like it.
 

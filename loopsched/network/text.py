@@ -70,15 +70,10 @@ def load_workload(name_or_path: str | os.PathLike[str]) -> Workload:
         the form of a file.  A path that ends in ``.onnx`` is a model, also
         with lengths, as in ``model.onnx:batch=8``: see `load_network`.
 
-    Returns
-    -------
-    Workload
-
     Raises
     ------
     WorkloadError
-        If there is no such workload, or its file is not valid: with every
-        fault, each with its layer, field, value, and what is allowed.
+        If there is none, or it is not valid; the message has every fault.
 
     Examples
     --------

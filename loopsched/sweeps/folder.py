@@ -20,7 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from loopsched.base.errors import SweepError
-from loopsched.base.files import named, read_text, whole_file, writing
+from loopsched.base.files import named, read_text, whole_file, write_all, writing
 from loopsched.base.rows import Row
 from loopsched.sweeps.plan import cells, differences, n_tasks
 from loopsched.sweeps.tasks import Answer
@@ -136,19 +136,13 @@ class Shard:
     def _append(self, data: bytes) -> None:
         if self._stream is None:  # no empty shard of a process that found nothing to do
             self._stream = self._path.open("xb", buffering=0)
-        _write_all(self._stream, data)
+        write_all(self._stream.fileno(), data)
 
     def close(self) -> None:
         """Make sure that everything is on the disk."""
         if self._stream is not None:
             with writing(self._path, SweepError), self._stream as stream:
                 os.fsync(stream.fileno())
-
-
-def _write_all(stream: BinaryIO, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[stream.write(view) :]
 
 
 def _check(task: bytes, rows: bytes) -> bytes:

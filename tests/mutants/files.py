@@ -14,8 +14,8 @@ _files.broken(
 _files.broken(
     "device-read",
     "devices are read like files",
-    "if not stat.S_ISREG(mode):\n                kind",
-    "if stat.S_ISDIR(mode):\n                kind",
+    "if not stat.S_ISREG(found.st_mode):",
+    "if stat.S_ISDIR(found.st_mode):",
 )
 _files.broken(
     "no-limit-of-size",
@@ -40,8 +40,8 @@ _files.broken(
 _files.broken(
     "device-replaced",
     "a device is replaced by a file",
-    "        if not stat.S_ISREG(mode):\n            kind",
-    "        if stat.S_ISDIR(mode):\n            kind",
+    "if not stat.S_ISREG(mode):",
+    "if stat.S_ISDIR(mode):",
 )
 _files.broken(
     "link-replaced",
