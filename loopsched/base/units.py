@@ -44,7 +44,7 @@ def _scaled(prefixes: Mapping[str, int | Fraction], unit: str) -> dict[str, Frac
     return {prefix + unit: Fraction(factor) for prefix, factor in prefixes.items()}
 
 
-# Base units: B, B/s, B/cycle, Hz, s, cycles, MAC/cycle, FLOP/s, pJ/B, pJ/MAC.
+# The base unit of a kind stands first.
 _UNITS: dict[str, dict[str, Fraction]] = {
     "bytes": _scaled(_DECIMAL | _BINARY, "B"),
     "bandwidth": _scaled(_DECIMAL | _BINARY, "B/s"),
@@ -106,6 +106,17 @@ def parse_quantity(text: object, *kinds: Kind) -> tuple[Fraction, Kind]:
     if unit in _ADVICE:
         raise InputError(f"{show(text)}: {_ADVICE[unit]}")
     raise InputError(f"{show(text)}: unknown unit '{unit}'; {nearest(unit, _allowed(kinds))}")
+
+
+def base_unit(kind: Kind) -> str:
+    """Name the unit that numbers of a kind are kept in.
+
+    Examples
+    --------
+    >>> base_unit("frequency"), base_unit("energy_per_mac")
+    ('Hz', 'pJ/MAC')
+    """
+    return next(iter(_UNITS[kind]))
 
 
 def pattern(*kinds: Kind) -> str:

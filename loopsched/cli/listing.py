@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from loopsched.base.units import format_capacity, scaled
+from loopsched.base.units import base_unit, format_capacity, scaled
 from loopsched.cli import options, output
 from loopsched.cli.output import Style
 from loopsched.machines.gpu_limits import GPU_KEYS
@@ -18,7 +18,8 @@ from loopsched.show.table import Column, words
 if TYPE_CHECKING:
     from loopsched.base.rows import Row
     from loopsched.machines.arch import Arch
-    from loopsched.machines.gpu_limits import Gpu, GpuKey
+    from loopsched.machines.gpu_limits import Gpu
+    from loopsched.machines.keys import Key
     from loopsched.machines.levels import Level
     from loopsched.problems.workload import Workload
 
@@ -143,16 +144,16 @@ def _show_arch(arch: Arch) -> None:
         )
 
 
-def _gpu_value(gpu: Gpu, entry: GpuKey) -> str:
+def _gpu_value(gpu: Gpu, entry: Key) -> str:
     value = getattr(gpu, entry.field)
-    units = {"bandwidth_per_cycle": " B/cycle", "cycles": " cycles"}
-    if entry.kind == "word":
+    if entry.kind == "choice":
         return str(value)
     if entry.kind == "bytes":
         return format_capacity(value) if value else "0"
     if entry.kind == "time":
         return scaled(value, "s")
-    return f"{value:,}{units.get(entry.kind, '')}"
+    unit = f" {base_unit(entry.kind)}" if entry.kind in ("bandwidth_per_cycle", "cycles") else ""
+    return f"{value:,}{unit}"
 
 
 def _level_cells(level: Level) -> list[str]:

@@ -8,13 +8,15 @@ import math
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
+from itertools import pairwise
 from typing import Literal
 
 from loopsched.base.arguments import near, show
 from loopsched.base.display import Shown
 from loopsched.base.errors import ArchError, nearest
-from loopsched.machines.gpu_limits import GPU_KEYS, VARIABLE_KEYS, Gpu, times
-from loopsched.machines.levels import DATA_TYPES, Compute, Level
+from loopsched.machines.gpu_limits import GPU_KEYS, Gpu
+from loopsched.machines.keys import scaled_part
+from loopsched.machines.levels import COMPUTE_KEYS, DATA_TYPES, LEVEL_KEYS, Compute, Level
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,13 +257,12 @@ class Arch(Shown):
         """Keys that `scaled` and `with_value` accept."""
         keys = [
             f"{outer.name}.bandwidth"
-            for outer, inner in zip(self.levels, self.levels[1:], strict=False)
+            for outer, inner in pairwise(self.levels)
             if inner.bandwidth_bytes_per_s is not None
         ]
         keys += [f"{level.name}.capacity" for level in self.levels if level.capacity_bytes]
-        keys += ["compute.clock", "compute.units", "compute.macs"]
-        if self.gpu is not None:
-            keys += [f"gpu.{key}" for key in VARIABLE_KEYS]
+        for part, table in (("compute", COMPUTE_KEYS), ("gpu", GPU_KEYS if self.gpu else ())):
+            keys += [f"{part}.{entry.key}" for entry in table if entry.along is not None]
         return tuple(keys)
 
     @property
@@ -290,13 +291,14 @@ class Arch(Shown):
                     else level
                     for level in levels
                 )
-            compute = _scaled_compute(self.compute, field, factor)
+            compute = scaled_part(self.compute, COMPUTE_KEYS, field, factor)
             return replace(self, name=name, levels=levels, compute=compute)
         if owner == "gpu":
-            return replace(self, name=name, gpu=self.kernel_limits.scaled(field, factor))
+            gpu = scaled_part(self.kernel_limits, GPU_KEYS, field, factor)
+            return replace(self, name=name, gpu=gpu)
         # A level's inward bandwidth is kept with the next inner level.
         position = self._position(owner) + (field == "bandwidth")
-        changed = _scaled_level(self.levels[position], field, factor)
+        changed = scaled_part(self.levels[position], LEVEL_KEYS, field, factor)
         levels = (*self.levels[:position], changed, *self.levels[position + 1 :])
         return replace(self, name=name, levels=levels)
 
@@ -397,38 +399,6 @@ def _check_finite(key: str, number: float | int) -> None:
         raise ArchError(f"'{key}' cannot become infinite")
 
 
-def _scaled_level(level: Level, field: str, factor: Fraction) -> Level:
-    if field == "bandwidth":
-        peak = level.peak_bandwidth_bytes_per_s
-        return replace(
-            level,
-            bandwidth_bytes_per_s=times(level.bandwidth_bytes_per_s or 0.0, factor),
-            peak_bandwidth_bytes_per_s=None if peak is None else times(peak, factor),
-        )
-    useful = level.effective_capacity_bytes
-    return replace(
-        level,
-        capacity_bytes=round((level.capacity_bytes or 0) * factor),
-        effective_capacity_bytes=None if useful is None else round(useful * factor),
-        tensor_capacity_bytes=tuple(
-            (name, round(size * factor)) for name, size in level.tensor_capacity_bytes
-        ),
-    )
-
-
-def _scaled_compute(compute: Compute, field: str, factor: Fraction) -> Compute:
-    if field == "clock":
-        return replace(
-            compute,
-            clock_hz=times(compute.clock_hz, factor),
-            max_clock_hz=times(compute.max_clock_hz, factor),
-        )
-    if field == "units":
-        return replace(compute, units=round(compute.units * factor))
-    rates = tuple((name, times(macs, factor)) for name, macs in compute.macs_per_cycle_per_unit)
-    return replace(compute, macs_per_cycle_per_unit=rates)
-
-
 def arch_faults(arch: Arch) -> Iterator[str]:
     """Say where levels and units do not fit together."""
     if not arch.name or not isinstance(arch.name, str):
@@ -445,7 +415,7 @@ def arch_faults(arch: Arch) -> Iterator[str]:
                 f"levels[{position}] '{level.name}' is of kind '{level.kind}'; "
                 "the outermost level, and only that, is the memory"
             )
-    for outer, inner in zip(arch.levels, arch.levels[1:], strict=False):
+    for outer, inner in pairwise(arch.levels):
         yield from _nesting_faults(outer, inner)
     yield from _size_faults(arch.caches)
     yield from _unit_faults(arch)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,29 +12,19 @@ from loopsched.base.arguments import near, show
 from loopsched.base.errors import ArchError, InputError, nearest
 from loopsched.base.files import MEBIBYTE, read_text
 from loopsched.base.resources import resource_dir, resource_names
-from loopsched.base.units import Kind, parse_quantity
+from loopsched.base.units import Kind, base_unit, parse_quantity
 from loopsched.base.yaml_text import parse_yaml
 from loopsched.machines.arch import Arch, Constant
 from loopsched.machines.arch import buffer_arch as buffer_arch
-from loopsched.machines.arch_format import COMPUTE_KEYS, CONSTANT_KINDS, LEVEL_KEYS, TOP_KEYS
+from loopsched.machines.arch_format import CONSTANT_KINDS, RATES, TOP_KEYS
 from loopsched.machines.arch_format import arch_schema as arch_schema
 from loopsched.machines.arch_format import arch_to_dict as arch_to_dict
 from loopsched.machines.gpu_limits import GPU_KEYS, Gpu
-from loopsched.machines.levels import KINDS, Compute, Level
+from loopsched.machines.keys import Key, Sources
+from loopsched.machines.levels import BOUNDARY, COMPUTE_KEYS, LEVEL_KEYS, Compute, Level
 
-_BASE_UNIT: dict[Kind, str] = {
-    "bytes": "B",
-    "bandwidth": "B/s",
-    "bandwidth_per_cycle": "B/cycle",
-    "frequency": "Hz",
-    "time": "s",
-    "cycles": "cycles",
-    "macs_per_cycle": "MAC/cycle",
-    "flop_rate": "FLOP/s",
-    "energy_per_byte": "pJ/B",
-    "energy_per_mac": "pJ/MAC",
-}
 _SUFFIXES = (".yaml", ".yml", ".json")
+_FLOATS = ("frequency", "energy_per_byte", "energy_per_mac", "time")  # others may be whole
 _MISSING = object()
 _T = TypeVar("_T")
 
@@ -131,6 +121,7 @@ class _Reader:
     """Collects faults while values are read; a faulty value reads as None."""
 
     faults: list[str] = field(default_factory=list)
+    sources: dict[str, str] = field(default_factory=dict)  # of each place
 
     def fault(self, place: str, message: str) -> None:
         self.faults.append(f"{place}: {message}" if place else message)
@@ -161,49 +152,43 @@ class _Reader:
             return data
         return ""
 
-    def flag(self, place: str, data: object, default: bool) -> bool:
-        if data is _MISSING:
-            return default
+    def flag(self, place: str, data: object) -> bool | None:
         words = {"true": True, "yes": True, "false": False, "no": False}
         if isinstance(data, bool):
             return data
         if isinstance(data, str) and data.casefold() in words:
             return words[data.casefold()]
         self.fault(place, f"must be true or false, not {show(data)}")
-        return default
+        return None
 
-    def choice(self, place: str, data: object, allowed: tuple[str, ...], default: str = "") -> Any:
-        if data is _MISSING and default:
-            return default
+    def choice(self, place: str, data: object, allowed: tuple[str, ...]) -> str | None:
         word = self.text(place, data, required=True)
         if word and word not in allowed:
             self.fault(place, f"unknown '{word}'; {nearest(word, allowed)}")
             return None
         return word or None
 
-    def sourced(self, place: str, data: object, sources: dict[str, str]) -> object:
+    def names(self, place: str, data: object) -> tuple[str, ...] | None:
+        if isinstance(data, (list, tuple)) and all(isinstance(name, str) for name in data):
+            return tuple(data)
+        self.fault(place, f"must be a list of tensors or roles, not {show(data)}")
+        return None
+
+    def sourced(self, place: str, data: object) -> object:
         """Take a number apart from its source: ``{value: .., source: ..}`` or bare."""
         if not isinstance(data, Mapping):
             return data
         found = self.mapping(place, data, ("value", "source"))
         source = self.text(f"{place}.source", found.get("source", _MISSING))
         if source:
-            sources[place.rpartition("].")[2].removeprefix("compute.")] = source
+            self.sources[place] = source
         return found.get("value", _MISSING)
 
-    def number(
-        self,
-        place: str,
-        data: object,
-        sources: dict[str, str],
-        *kinds: Kind,
-        required: bool = False,
-    ) -> tuple[int | float, Kind] | None:
+    def number(self, place: str, data: object, *kinds: Kind) -> tuple[int | float, Kind] | None:
         """Read a quantity in the base unit of its kind."""
-        value = self.sourced(place, data, sources) if data is not _MISSING else _MISSING
+        value = self.sourced(place, data)
         if value is _MISSING or value == "":
-            if required or data is not _MISSING:
-                self.fault(place, "is missing")
+            self.fault(place, "is missing")
             return None
         try:
             exact, kind = parse_quantity(value, *kinds)
@@ -212,9 +197,9 @@ class _Reader:
             self.fault(place, str(error))
             return None
 
-    def count(self, place: str, data: object, sources: dict[str, str]) -> int | None:
+    def count(self, place: str, data: object) -> int | None:
         """Read a whole number of things, which needs no unit."""
-        value = self.sourced(place, data, sources)
+        value = self.sourced(place, data)
         if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
             value = int(value)
         if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
@@ -223,9 +208,9 @@ class _Reader:
         self.fault(place, f"must be a whole number >= 1, {shown}")
         return None
 
-    def share(self, place: str, data: object, sources: dict[str, str]) -> float | None:
+    def share(self, place: str, data: object) -> float | None:
         """Read a share, from above 0 to 1, which needs no unit."""
-        value = self.sourced(place, data, sources)
+        value = self.sourced(place, data)
         try:
             number = math.nan if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
         except (TypeError, ValueError, OverflowError):
@@ -235,6 +220,54 @@ class _Reader:
         shown = "is missing" if value in (_MISSING, "") else f"not {show(value)}"
         self.fault(place, f"must be a number above 0 and at most 1, {shown}")
         return None
+
+    def values(self, place: str, data: dict[str, Any], keys: Sequence[Key]) -> dict[str, Any]:
+        """Read what a part states, as fields of its object; what may be left out is left out."""
+        found: dict[str, Any] = {}
+        for entry in keys:
+            value, where = data.get(entry.key, _MISSING), f"{place}.{entry.key}"
+            if value is _MISSING and not entry.required:
+                continue
+            if not entry.of_each:
+                found[entry.field] = self.value(where, value, entry)
+            elif value is _MISSING:
+                self.fault(where, "is missing")
+            else:
+                each = self.mapping(where, value, None).items()
+                read = ((name, self.value(f"{where}.{name}", one, entry)) for name, one in each)
+                found[entry.field] = tuple(read)
+        return found
+
+    def value(self, place: str, data: object, entry: Key) -> Any:
+        match entry.kind:
+            case "word":
+                return self.text(place, data, required=True)
+            case "choice":
+                return self.choice(place, self.sourced(place, data), entry.words)
+            case "flag":
+                return self.flag(place, data)
+            case "names":
+                return self.names(place, data)
+            case "count":
+                return self.count(place, data)
+            case "share":
+                return self.share(place, data)
+            case "rate":
+                return self.number(place, data, *RATES)
+            case kind:
+                number = self.number(place, data, kind)
+        if number is None:
+            return None
+        return float(number[0]) if kind in _FLOATS else number[0]
+
+    def sources_of(self, place: str, keys: Iterable[str] | None = None) -> Sources:
+        """List the sources of a part's numbers, or of some of them."""
+        found = (
+            (key, source)
+            for where, source in self.sources.items()
+            if (key := where.removeprefix(f"{place}.")) != where
+        )
+        return tuple((key, source) for key, source in found if keys is None or key in keys)
 
     def build(self, place: str, make: Callable[[], _T]) -> _T | None:
         """Build an object, turning its own complaints into faults of the file."""
@@ -269,15 +302,15 @@ def _read_levels(reader: _Reader, data: object, compute: Compute | None) -> tupl
         shown = "is missing" if data in (_MISSING, "") else f"not {show(data)}"
         reader.fault("levels", f"must be a list, outermost level first, {shown}")
         return ()
-    found = [
-        reader.mapping(f"levels[{index}]", entry, LEVEL_KEYS) for index, entry in enumerate(data)
-    ]
+    known = [entry.key for entry in LEVEL_KEYS]
+    found = [reader.mapping(f"levels[{index}]", entry, known) for index, entry in enumerate(data)]
     _check_order(reader, found)
     levels: list[Level | None] = []
     outer: _Boundary = _Boundary()
     for index, entry in enumerate(found):
-        level, outer = _read_level(reader, f"levels[{index}]", entry, outer, compute)
-        levels.append(level)
+        place = f"levels[{index}]"
+        levels.append(_read_level(reader, place, entry, outer))
+        outer = _read_boundary(reader, place, entry, compute)
     if outer.bandwidth is not None:
         reader.fault(
             f"levels[{len(found) - 1}].bandwidth",
@@ -313,110 +346,45 @@ class _Boundary:
 
     bandwidth: float | None = None
     peak: float | None = None
-    sources: tuple[tuple[str, str], ...] = ()
+    sources: Sources = ()
 
 
 def _read_level(
-    reader: _Reader, place: str, data: dict[str, Any], outer: _Boundary, compute: Compute | None
-) -> tuple[Level | None, _Boundary]:
+    reader: _Reader, place: str, data: dict[str, Any], outer: _Boundary
+) -> Level | None:
     before = len(reader.faults)
-    sources: dict[str, str] = {}
-    take = _taker(data)
-
-    def number(key: str, kind: Kind) -> Any:
-        found = reader.number(f"{place}.{key}", take(key), sources, kind)
-        return None if found is None else found[0]
-
-    kind = reader.choice(f"{place}.kind", take("kind"), KINDS)
-    buffers = _read_buffers(reader, f"{place}.tensor_capacity", take("tensor_capacity"), sources)
-    capacity = number("capacity", "bytes")
-    if capacity is None and "capacity" not in data and buffers:
-        capacity = sum(size for _, size in buffers)
-    instances = 1
-    if "instances" in data:
-        instances = reader.count(f"{place}.instances", data["instances"], sources) or 1
-    energy = number("energy", "energy_per_byte")
-    fields: dict[str, Any] = {
-        "instances": instances,
-        "unit": reader.text(f"{place}.unit", take("unit")) or None,
-        "line_bytes": number("line", "bytes"),
-        "holds": _read_names(reader, f"{place}.holds", take("holds")),
-        "may_hold": _read_names(reader, f"{place}.may_hold", take("may_hold")) or (),
-        "tensor_capacity_bytes": buffers,
-        "write_policy": reader.choice(
-            f"{place}.write_policy", take("write_policy"), ("back", "through"), "back"
-        ),
-        "accumulate": reader.choice(
-            f"{place}.accumulate", take("accumulate"), ("level", "registers"), "level"
-        ),
-        "double_buffered": reader.flag(f"{place}.double_buffered", take("double_buffered"), False),
-        "halo_reuse": reader.flag(f"{place}.halo_reuse", take("halo_reuse"), True),
-        "effective_capacity_bytes": number("effective_capacity", "bytes"),
-        "energy_pj_per_byte": None if energy is None else float(energy),
-    }
-    name = reader.text(f"{place}.name", take("name"), required=True)
-    boundary = _read_boundary(reader, place, data, compute)
+    own = [entry for entry in LEVEL_KEYS if entry.field and entry.key not in BOUNDARY]
+    fields = reader.values(place, data, own)
     if len(reader.faults) > before:
-        return None, boundary
+        return None
+    buffers = fields.get("tensor_capacity_bytes", ())
+    fields.setdefault("capacity_bytes", sum(size for _, size in buffers) or None)
     return reader.build(
         place,
         lambda: Level(
-            name,
-            kind,
-            capacity,
+            **fields,
             bandwidth_bytes_per_s=outer.bandwidth,
             peak_bandwidth_bytes_per_s=outer.peak,
-            sources=tuple(sources.items()) + outer.sources,
-            **fields,
+            sources=reader.sources_of(place) + outer.sources,
         ),
-    ), boundary
+    )
 
 
 def _read_boundary(
     reader: _Reader, place: str, data: dict[str, Any], compute: Compute | None
 ) -> _Boundary:
-    sources: dict[str, str] = {}
-    values: list[float | None] = []
-    per_cycle = False
+    found = reader.values(place, data, [entry for entry in LEVEL_KEYS if entry.key in BOUNDARY])
     clocks = (compute.clock_hz, compute.max_clock_hz) if compute else (1.0, 1.0)
-    for key, clock in zip(("bandwidth", "peak_bandwidth"), clocks, strict=True):
-        found = reader.number(
-            f"{place}.{key}", _taker(data)(key), sources, "bandwidth", "bandwidth_per_cycle"
-        )
-        if found is None:
-            values.append(None)
-            continue
-        value, kind = found
-        per_cycle = per_cycle or (key == "bandwidth" and kind == "bandwidth_per_cycle")
-        values.append(float(value) * clock if kind == "bandwidth_per_cycle" else float(value))
-    bandwidth, peak = values
-    if bandwidth is None and peak is not None and "bandwidth" not in data:
+    read = [found.get("bandwidth_bytes_per_s"), found.get("peak_bandwidth_bytes_per_s")]
+    bandwidth, peak = (
+        None if each is None else float(each[0]) * (clock if each[1] == RATES[1] else 1.0)
+        for each, clock in zip(read, clocks, strict=True)
+    )
+    if peak is not None and "bandwidth" not in data:
         reader.fault(f"{place}.peak_bandwidth", "needs a bandwidth beside it")
-    if per_cycle and peak is None and bandwidth is not None:
+    if read[0] is not None and read[0][1] == RATES[1] and peak is None and bandwidth is not None:
         peak = bandwidth / clocks[0] * clocks[1]
-    return _Boundary(bandwidth, peak, tuple(sources.items()))
-
-
-def _read_buffers(
-    reader: _Reader, place: str, data: object, sources: dict[str, str]
-) -> tuple[tuple[str, int], ...]:
-    if data is _MISSING:
-        return ()
-    buffers = []
-    for name, size in reader.mapping(place, data, None).items():
-        found = reader.number(f"{place}.{name}", size, sources, "bytes")
-        if found is not None:
-            buffers.append((name, int(found[0])))
-    return tuple(buffers)
-
-
-def _read_names(reader: _Reader, place: str, data: object) -> tuple[str, ...] | None:
-    if data is _MISSING:
-        return None
-    if not isinstance(data, (list, tuple)) or not all(isinstance(name, str) for name in data):
-        reader.fault(place, f"must be a list of tensors or roles, not {show(data)}")
-        return None
-    return tuple(data)
+    return _Boundary(bandwidth, peak, reader.sources_of(place, BOUNDARY))
 
 
 def _read_compute(reader: _Reader, data: object) -> Compute | None:
@@ -424,38 +392,13 @@ def _read_compute(reader: _Reader, data: object) -> Compute | None:
         reader.fault("compute", "is missing")
         return None
     before = len(reader.faults)
-    found = reader.mapping("compute", data, COMPUTE_KEYS)
-    take = _taker(found)
-    sources: dict[str, str] = {}
-    units = reader.count("compute.units", take("units"), sources)
-    clock = reader.number("compute.clock", take("clock"), sources, "frequency", required=True)
-    top = reader.number("compute.max_clock", take("max_clock"), sources, "frequency")
-    energy = reader.number("compute.energy", take("energy"), sources, "energy_per_mac")
-    storage = reader.number("compute.storage", take("storage"), sources, "bytes")
-    macs = []
-    for name, rate in reader.mapping("compute.macs", take("macs"), None).items():
-        value = reader.number(f"compute.macs.{name}", rate, sources, "macs_per_cycle")
-        if value is not None:
-            macs.append((name, value[0]))
-    unit = reader.text("compute.unit", take("unit"), required=True)
-    lane = reader.text("compute.lane_unit", take("lane_unit")) or None
-    if len(reader.faults) > before or units is None or clock is None:
+    found = reader.mapping("compute", data, [entry.key for entry in COMPUTE_KEYS])
+    fields = reader.values("compute", found, COMPUTE_KEYS)
+    if len(reader.faults) > before:
         return None
-    hertz = float(clock[0])
-    return reader.build(
-        "compute",
-        lambda: Compute(
-            unit,
-            units,
-            hertz,
-            float(top[0]) if top else hertz,
-            tuple(macs),
-            lane,
-            float(energy[0]) if energy else None,
-            tuple(sources.items()),
-            int(storage[0]) if storage else None,
-        ),
-    )
+    fields.setdefault("max_clock_hz", fields["clock_hz"])
+    sources = reader.sources_of("compute")
+    return reader.build("compute", lambda: Compute(**fields, sources=sources))
 
 
 def _read_gpu(reader: _Reader, data: object) -> Gpu | None:
@@ -463,28 +406,10 @@ def _read_gpu(reader: _Reader, data: object) -> Gpu | None:
         return None
     before = len(reader.faults)
     found = reader.mapping("gpu", data, [entry.key for entry in GPU_KEYS])
-    take = _taker(found)
-    sources: dict[str, str] = {}
-    values: dict[str, Any] = {}
-    for entry in GPU_KEYS:
-        place, value = f"gpu.{entry.key}", take(entry.key)
-        if value is _MISSING and not entry.required:
-            continue
-        if entry.kind == "count":
-            values[entry.field] = reader.count(place, value, sources)
-        elif entry.kind == "word":
-            values[entry.field] = reader.choice(
-                place, reader.sourced(place, value, sources), entry.words
-            )
-        elif entry.kind == "share":
-            values[entry.field] = reader.share(place, value, sources)
-        else:
-            number = reader.number(place, value, sources, entry.kind, required=True)
-            values[entry.field] = None if number is None else number[0]
+    fields = reader.values("gpu", found, GPU_KEYS)
     if len(reader.faults) > before:
         return None
-    named = tuple((place.removeprefix("gpu."), source) for place, source in sources.items())
-    return reader.build("", lambda: Gpu(**values, sources=named))
+    return reader.build("", lambda: Gpu(**fields, sources=reader.sources_of("gpu")))
 
 
 def _read_constants(reader: _Reader, data: object) -> tuple[Constant, ...]:
@@ -492,13 +417,9 @@ def _read_constants(reader: _Reader, data: object) -> tuple[Constant, ...]:
         return ()
     constants = []
     for name, entry in reader.mapping("constants", data, None).items():
-        sources: dict[str, str] = {}
-        found = reader.number(f"constants.{name}", entry, sources, *CONSTANT_KINDS)
+        place = f"constants.{name}"
+        found = reader.number(place, entry, *CONSTANT_KINDS)
         if found is not None:
-            source = next(iter(sources.values()), "")
-            constants.append(Constant(name, found[0], _BASE_UNIT[found[1]], source))
+            source = reader.sources.get(place, "")
+            constants.append(Constant(name, found[0], base_unit(found[1]), source))
     return tuple(constants)
-
-
-def _taker(data: dict[str, Any]) -> Callable[[str], object]:
-    return lambda key: data.get(key, _MISSING)

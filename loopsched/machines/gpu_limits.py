@@ -2,41 +2,11 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from fractions import Fraction
-from typing import Literal, NamedTuple
+from dataclasses import dataclass
+from functools import partial
 
-from loopsched.base.arguments import near, show
 from loopsched.base.errors import ArchError
-from loopsched.base.units import MAX_BYTES
-
-Sources = tuple[tuple[str, str], ...]
-
-
-def times(value: float, factor: Fraction) -> float:
-    """Multiply, rounding once: a number over another, times that other, is the number.
-
-    Examples
-    --------
-    >>> times(652.8e9, Fraction(900e9) / Fraction(652.8e9))
-    900000000000.0
-    """
-    try:
-        return float(Fraction(value) * factor)
-    except OverflowError:
-        return math.inf
-
-
-class GpuKey(NamedTuple):
-    """One number of the ``gpu`` part of an architecture file."""
-
-    key: str
-    field: str
-    kind: Literal["count", "share", "bytes", "bandwidth_per_cycle", "cycles", "time", "word"]
-    required: bool
-    words: tuple[str, ...] = ()
+from loopsched.machines.keys import Key, Sources, key_faults
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +122,7 @@ class Gpu:
     sources: Sources = ()
 
     def __post_init__(self) -> None:
-        faults = list(_faults(self))
+        faults = list(key_faults(self, GPU_KEYS))
         if faults:
             raise ArchError.joined("gpu", faults)
 
@@ -161,97 +131,45 @@ class Gpu:
         """Resident warps of an SM."""
         return self.max_threads // self.warp_threads
 
-    def scaled(self, key: str, factor: Fraction) -> Gpu:
-        """Multiply one number; counts and bytes are rounded.
 
-        More shared memory also raises what one block may ask for, and the
-        store that L1 shares with it.
-
-        Raises
-        ------
-        ArchError
-            If the result cannot be.
-        """
-        entry = next(entry for entry in GPU_KEYS if entry.key == key)
-        names = [entry.field]
-        if entry.field == "shared_bytes":
-            names += ["max_block_shared_bytes", "l1_bytes"]
-        changed: dict[str, float] = {}
-        for name in names:
-            value = getattr(self, name)
-            whole = entry.kind in ("count", "bytes")
-            changed[name] = round(value * factor) if whole else times(value, factor)
-        if entry.kind == "share":
-            changed[entry.field] = min(1.0, changed[entry.field])
-        # `replace` cannot see that each name keeps its own type.
-        return replace(self, **changed)  # type: ignore[arg-type]
-
-
+_varied = partial(Key, required=True, along=())
 GPU_KEYS = (
-    GpuKey("schedulers", "schedulers", "count", True),
-    GpuKey("threads", "max_threads", "count", True),
-    GpuKey("blocks", "max_blocks", "count", True),
-    GpuKey("block_threads", "max_block_threads", "count", False),
-    GpuKey("warp", "warp_threads", "count", False),
-    GpuKey("registers", "registers", "count", True),
-    GpuKey("thread_registers", "max_thread_registers", "count", False),
-    GpuKey("register_unit", "register_unit", "count", False),
-    GpuKey("warp_unit", "warp_unit", "count", False),
-    GpuKey("shared", "shared_bytes", "bytes", True),
-    GpuKey("block_shared", "max_block_shared_bytes", "bytes", True),
-    GpuKey("shared_unit", "shared_unit_bytes", "bytes", False),
-    GpuKey("system_shared", "system_shared_bytes", "bytes", False),
-    GpuKey("l1", "l1_bytes", "bytes", True),
-    GpuKey("constant", "constant_bytes", "bytes", False),
-    GpuKey("constant_cache", "constant_cache_bytes", "bytes", False),
-    GpuKey("banks", "banks", "count", False),
-    GpuKey("bank", "bank_bytes", "bytes", False),
-    GpuKey("sector", "sector_bytes", "bytes", False),
-    GpuKey("line", "line_bytes", "bytes", False),
-    GpuKey("int_lanes", "int_lanes", "count", True),
-    GpuKey("l1_bandwidth", "l1_bytes_per_cycle", "bandwidth_per_cycle", True),
-    GpuKey("l1_lines", "l1_lines_per_cycle", "count", False),
-    GpuKey("shared_bandwidth", "shared_bytes_per_cycle", "bandwidth_per_cycle", True),
-    GpuKey("fma_latency", "fma_latency", "cycles", True),
-    GpuKey("shared_latency", "shared_latency", "cycles", True),
-    GpuKey("l1_latency", "l1_latency", "cycles", True),
-    GpuKey("l2_latency", "l2_latency", "cycles", True),
-    GpuKey("dram_latency", "dram_latency", "cycles", True),
-    GpuKey("constant_latency", "constant_latency", "cycles", True),
-    GpuKey("constant_far_latency", "constant_far_latency", "cycles", True),
-    GpuKey("launch", "launch_s", "time", True),
-    GpuKey("dram_efficiency", "dram_efficiency", "share", True),
-    GpuKey("merged_share", "merged_share", "share", False),
-    GpuKey("l2_efficiency", "l2_efficiency", "share", False),
-    GpuKey("library", "library", "word", False, ("volta", "maxwell")),
-    GpuKey("measured_as", "measured_as", "word", False, ("none", "v100", "titan_v", "h200")),
+    Key("schedulers", "schedulers", "count", True),
+    _varied("threads", "max_threads", "count"),
+    _varied("blocks", "max_blocks", "count"),
+    Key("block_threads", "max_block_threads", "count"),
+    Key("warp", "warp_threads", "count"),
+    _varied("registers", "registers", "count"),
+    Key("thread_registers", "max_thread_registers", "count"),
+    Key("register_unit", "register_unit", "count"),
+    Key("warp_unit", "warp_unit", "count"),
+    _varied("shared", "shared_bytes", "bytes", along=("block_shared", "l1")),
+    Key("block_shared", "max_block_shared_bytes", "bytes", True),
+    Key("shared_unit", "shared_unit_bytes", "bytes"),
+    Key("system_shared", "system_shared_bytes", "bytes", least=0),
+    Key("l1", "l1_bytes", "bytes", True),
+    Key("constant", "constant_bytes", "bytes"),
+    Key("constant_cache", "constant_cache_bytes", "bytes"),
+    Key("banks", "banks", "count"),
+    Key("bank", "bank_bytes", "bytes"),
+    Key("sector", "sector_bytes", "bytes"),
+    Key("line", "line_bytes", "bytes"),
+    _varied("int_lanes", "int_lanes", "count"),
+    _varied("l1_bandwidth", "l1_bytes_per_cycle", "bandwidth_per_cycle"),
+    Key("l1_lines", "l1_lines_per_cycle", "count"),
+    _varied("shared_bandwidth", "shared_bytes_per_cycle", "bandwidth_per_cycle"),
+    _varied("fma_latency", "fma_latency", "cycles"),
+    _varied("shared_latency", "shared_latency", "cycles"),
+    _varied("l1_latency", "l1_latency", "cycles"),
+    _varied("l2_latency", "l2_latency", "cycles"),
+    _varied("dram_latency", "dram_latency", "cycles"),
+    _varied("constant_latency", "constant_latency", "cycles"),
+    _varied("constant_far_latency", "constant_far_latency", "cycles"),
+    _varied("launch", "launch_s", "time"),
+    _varied("dram_efficiency", "dram_efficiency", "share"),
+    Key("merged_share", "merged_share", "share"),
+    Key("l2_efficiency", "l2_efficiency", "share"),
+    Key("library", "library", "choice", words=("volta", "maxwell")),
+    Key("measured_as", "measured_as", "choice", words=("none", "v100", "titan_v", "h200")),
 )
-"""Keys of the file, in its order."""
-
-# What a study of sensitivity may change; the rest are rules, not sizes.
-VARIABLE_KEYS = (
-    *("threads", "blocks", "registers", "shared", "int_lanes"),
-    *("l1_bandwidth", "shared_bandwidth"),
-    *("fma_latency", "shared_latency", "l1_latency", "l2_latency", "dram_latency"),
-    *("constant_latency", "constant_far_latency", "launch", "dram_efficiency"),
-)
-
-
-def _faults(gpu: Gpu) -> Iterator[str]:
-    for entry in GPU_KEYS:
-        value = getattr(gpu, entry.field)
-        if entry.kind == "word":
-            if value not in entry.words:
-                yield f"{entry.key} {show(value)}: unknown; {near(value, entry.words)}"
-            continue
-        is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if entry.kind in ("count", "bytes"):
-            least = 0 if entry.field == "system_shared_bytes" else 1
-            if not is_number or not isinstance(value, int) or not least <= value <= MAX_BYTES:
-                yield f"{entry.key} must be a whole number >= {least}, not {show(value)}"
-        elif entry.kind == "share" and not entry.required and is_number and value == 0:
-            continue
-        elif not is_number or not 0 < value < math.inf:
-            yield f"{entry.key} must be above zero and finite, not {show(value)}"
-        elif entry.kind == "share" and value > 1:
-            yield f"{entry.key} is a share, so at most 1, not {show(value)}"
+"""Keys of the `gpu` part, in the order of files."""

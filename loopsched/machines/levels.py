@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeGuard
+from typing import Literal
 
 from loopsched.base.arguments import near, show
 from loopsched.base.errors import ArchError
-from loopsched.base.units import MAX_BYTES
+from loopsched.machines.keys import Key, Sources, is_count, is_positive, key_faults
 
-Sources = tuple[tuple[str, str], ...]
 KINDS = ("memory", "cache", "scratchpad")
 DATA_TYPES = ("fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp16_simt")
-_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-_CHOICES = (("write_policy", ("back", "through")), ("accumulate", ("level", "registers")))
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,44 +212,54 @@ class Compute:
         return self.rate(data_type) * self.units * self.max_clock_hz
 
 
-def _is_count(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_BYTES
-
-
-def _is_positive(value: object) -> TypeGuard[float]:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return False
-    return 0 < value < math.inf
-
-
-def _is_word(value: object) -> bool:
-    return isinstance(value, str) and _WORD.fullmatch(value) is not None
+LEVEL_KEYS = (
+    Key("name", "name", "word", True),
+    Key("kind", "kind", "choice", True, KINDS),
+    Key("inside", "", "word"),
+    Key("capacity", "capacity_bytes", "bytes", along=("effective_capacity", "tensor_capacity")),
+    Key("effective_capacity", "effective_capacity_bytes", "bytes"),
+    Key("tensor_capacity", "tensor_capacity_bytes", "bytes", of_each=True),
+    Key("line", "line_bytes", "bytes"),
+    Key("instances", "instances", "count"),
+    Key("unit", "unit", "word"),
+    Key("bandwidth", "bandwidth_bytes_per_s", "rate", along=("peak_bandwidth",)),
+    Key("peak_bandwidth", "peak_bandwidth_bytes_per_s", "rate"),
+    Key("holds", "holds", "names"),
+    Key("may_hold", "may_hold", "names"),
+    Key("write_policy", "write_policy", "choice", words=("back", "through")),
+    Key("accumulate", "accumulate", "choice", words=("level", "registers")),
+    Key("double_buffered", "double_buffered", "flag"),
+    Key("halo_reuse", "halo_reuse", "flag"),
+    Key("energy", "energy_pj_per_byte", "energy_per_byte"),
+)
+"""Keys of a level, in the order of files."""
+BOUNDARY = ("bandwidth", "peak_bandwidth")  # kept with the next inner level
+COMPUTE_KEYS = (
+    Key("unit", "unit", "word", True),
+    Key("units", "units", "count", True, along=()),
+    Key("clock", "clock_hz", "frequency", True, along=("max_clock",)),
+    Key("max_clock", "max_clock_hz", "frequency"),
+    Key(
+        "macs",
+        "macs_per_cycle_per_unit",
+        "macs_per_cycle",
+        True,
+        DATA_TYPES,
+        of_each=True,
+        along=(),
+    ),
+    Key("lane_unit", "lane_unit", "word"),
+    Key("energy", "energy_pj_per_mac", "energy_per_mac"),
+    Key("storage", "storage_bytes", "bytes"),
+)
+"""Keys of the compute units, in the order of files."""
 
 
 def level_faults(level: Level) -> Iterator[str]:
     """Say what is wrong with one level taken alone."""
-    if not _is_word(level.name):
-        yield f"name {show(level.name)} must be a word of letters, digits and underscores"
-    if level.kind not in KINDS:
-        yield f"kind {show(level.kind)}: unknown; {near(level.kind, KINDS)}"
-    for field in ("capacity_bytes", "line_bytes", "effective_capacity_bytes"):
-        value = getattr(level, field)
-        if value is not None and not _is_count(value):
-            yield f"{field} must be a whole number from 1 to 2**62, not {show(value)}"
-    for field in ("bandwidth_bytes_per_s", "peak_bandwidth_bytes_per_s", "energy_pj_per_byte"):
-        value = getattr(level, field)
-        if value is not None and not _is_positive(value):
-            yield f"{field} must be above zero and finite, not {show(value)}"
-    if not _is_count(level.instances):
-        yield f"instances must be a whole number >= 1, not {show(level.instances)}"
-    elif level.instances > 1 and level.unit is None:
+    yield from key_faults(level, LEVEL_KEYS)
+    if is_count(level.instances) and level.instances > 1 and level.unit is None:
         yield f"has {level.instances} instances, so it needs 'unit', the word for their loops"
-    if level.unit is not None and not _is_word(level.unit):
-        yield f"unit {show(level.unit)} must be a word of letters, digits and underscores"
-    for field, allowed in _CHOICES:
-        value = getattr(level, field)
-        if value not in allowed:
-            yield f"{field} {show(value)}: unknown; {near(value, allowed)}"
     yield from _holding_faults(level)
     yield from _capacity_faults(level)
 
@@ -265,21 +270,11 @@ def _holding_faults(level: Level) -> Iterator[str]:
         yield "holds is empty: the level could hold nothing"
     if level.kind == "memory" and level.may_hold:
         yield "the memory holds every tensor; leave may_hold out"
-    buffers = [name for name, _ in level.tensor_capacity_bytes]
     for name in level.may_hold:
         if name in (level.holds or ()):
             yield f"may_hold names '{name}', which holds says is always here; keep one"
-    for what, names in (
-        ("holds", level.holds or ()),
-        ("may_hold", level.may_hold),
-        ("tensor_capacity", tuple(buffers)),
-    ):
-        for name in sorted({name for name in names if names.count(name) > 1}):
-            yield f"{what} names '{name}' twice"
     for name, size in level.tensor_capacity_bytes:
-        if not _is_count(size):
-            yield f"tensor_capacity '{name}' must be a whole number >= 1, not {show(size)}"
-        elif _is_count(level.capacity_bytes) and size > level.capacity_bytes:
+        if is_count(size) and is_count(level.capacity_bytes) and size > level.capacity_bytes:
             yield f"tensor_capacity '{name}' ({size} B) is above the capacity of the level"
         if allowed is not None and name not in allowed:
             yield f"tensor_capacity '{name}' is not among what the level holds"
@@ -301,43 +296,22 @@ def _capacity_faults(level: Level) -> Iterator[str]:
         return
     parts = (("effective_capacity", level.effective_capacity_bytes), ("line", level.line_bytes))
     for field, size in parts:
-        if _is_count(size) and _is_count(level.capacity_bytes) and size > level.capacity_bytes:
+        if is_count(size) and is_count(level.capacity_bytes) and size > level.capacity_bytes:
             yield f"{field} ({size} B) is above the capacity ({level.capacity_bytes} B)"
     bandwidth, peak = level.bandwidth_bytes_per_s, level.peak_bandwidth_bytes_per_s
     if peak is not None and bandwidth is None:
         yield "peak_bandwidth needs a bandwidth beside it"
-    elif _is_positive(peak) and _is_positive(bandwidth) and peak < bandwidth:
+    elif is_positive(peak) and is_positive(bandwidth) and peak < bandwidth:
         yield f"peak_bandwidth ({show(peak)} B/s) is below the bandwidth ({show(bandwidth)} B/s)"
 
 
 def compute_faults(compute: Compute) -> Iterator[str]:
     """Say what is wrong with the compute units taken alone."""
-    for field in ("unit", "lane_unit"):
-        word = getattr(compute, field)
-        if not _is_word(word) and not (field == "lane_unit" and word is None):
-            yield f"{field} {show(word)} must be a word of letters, digits and underscores"
+    yield from key_faults(compute, COMPUTE_KEYS)
     if compute.unit == compute.lane_unit:
         yield f"unit and lane_unit are the same word '{compute.unit}'"
-    if not _is_count(compute.units):
-        yield f"units must be a whole number >= 1, not {show(compute.units)}"
-    for field in ("clock_hz", "max_clock_hz"):
-        if not _is_positive(getattr(compute, field)):
-            yield f"{field} must be above zero and finite, not {show(getattr(compute, field))}"
     low, high = compute.clock_hz, compute.max_clock_hz
-    if _is_positive(low) and _is_positive(high) and high < low:
+    if is_positive(low) and is_positive(high) and high < low:
         yield f"max_clock ({high:g} Hz) is below clock ({low:g} Hz)"
-    storage = compute.storage_bytes
-    if storage is not None and not _is_count(storage):
-        yield f"storage_bytes must be a whole number >= 1, not {show(storage)}"
-    if compute.energy_pj_per_mac is not None and not _is_positive(compute.energy_pj_per_mac):
-        yield f"energy_pj_per_mac must be above zero, not {show(compute.energy_pj_per_mac)}"
     if not compute.macs_per_cycle_per_unit:
         yield "macs is empty: name at least one data type"
-    names = list(compute.data_types)
-    for name, macs in compute.macs_per_cycle_per_unit:
-        if name not in DATA_TYPES:
-            yield f"macs: unknown data type '{name}'; {near(name, DATA_TYPES)}"
-        elif not _is_positive(macs):
-            yield f"macs of '{name}' must be above zero and finite, not {show(macs)}"
-    for name in sorted({name for name in names if names.count(name) > 1}):
-        yield f"macs names '{name}' twice"
