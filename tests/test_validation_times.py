@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from loopsched.base.errors import InputError, ProblemError
 from loopsched.gpu.library.conv_layer import layer_of
+from loopsched.gpu.library.tiled import Tiling
 from loopsched.gpu.result import Estimate
 from loopsched.machines.arch_file import load_arch
 from loopsched.problems.builders import conv2d, gemm
@@ -22,7 +23,6 @@ from loopsched.validation.csv_files import Value
 from loopsched.validation.plain_roofline import roofline
 from loopsched.validation.time_files import (
     GPUS,
-    Tiling,
     parse_times,
     read_times,
     shipped_times,

@@ -9,13 +9,12 @@ import click
 
 from loopsched.base.units import binary, format_capacity, parse_bytes, percent, scaled
 from loopsched.cli import options, output
-from loopsched.cli.inputs import schedule_from, select, select_one
+from loopsched.cli.inputs import Inputs
 from loopsched.cli.output import Style
 from loopsched.show.table import Column, words
 
 if TYPE_CHECKING:
     from loopsched.base.rows import Row
-    from loopsched.machines.arch import Arch
     from loopsched.models.score import Evaluation, LevelScore
     from loopsched.nests.nest import Place, Schedule
     from loopsched.problems.problem import Problem
@@ -36,27 +35,21 @@ _YALSA_CAPACITIES = tuple(16 << doublings for doublings in range(20))
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("problem")
-@click.argument("schedule", required=False)
-@options.layers
-@options.element_bytes
-@options.arch
+@options.inputs("problem", schedule=False)
 @click.option(
     "--capacity", metavar="SIZE", help="One buffer of this size under DRAM instead of a machine."
 )
-@click.option(
+@options.choice(
     "--policy",
-    type=click.Choice(["lru", "explicit"]),
+    of=["lru", "explicit"],
     default="lru",
-    show_default=True,
-    help="With --capacity: a cache, or a scratchpad.",
+    meaning="With --capacity: a cache, or a scratchpad.",
 )
-@click.option(
+@options.choice(
     "--model",
-    type=click.Choice(["reuse", "yalsa", "report003"]),
+    of=["reuse", "yalsa", "report003"],
     default="reuse",
-    show_default=True,
-    help="Yalsa's prints that program's tables; report 003's needs no schedule.",
+    meaning="Yalsa's prints that program's tables; report 003's needs no schedule.",
 )
 @click.option(
     "--effort",
@@ -64,19 +57,13 @@ _YALSA_CAPACITIES = tuple(16 << doublings for doublings in range(20))
     metavar="N",
     help="Accesses of tiles to follow for 'at least' and 'at most'; 0: closed forms.",
 )
-@options.dialect
 @options.form
 def analyze(
-    problem: str,
-    schedule: str | None,
-    layers: tuple[str, ...],
-    element_bytes: int | None,
-    arch: str,
+    inputs: Inputs,
     capacity: str | None,
     policy: Policy,
     model: str,
     effort: int | None,
-    dialect: str,
     form: Style,
 ) -> None:
     """Score SCHEDULE, a text or @FILE, of PROBLEM.
@@ -84,34 +71,28 @@ def analyze(
     PROBLEM is a workload with --layer, or a problem such as gemm:m=4,n=3,k=2.
     """
     if model == "report003":
-        _report003(select(problem, layers, element_bytes).workload.problems, form)
+        _report003(inputs.chosen.workload.problems, form)
         return
-    if schedule is None:
+    if inputs.schedule_text is None:
         raise click.UsageError(f"the model '{model}' needs a SCHEDULE")
-    one = select_one(problem, layers, element_bytes)
-    nest = schedule_from(schedule, one, dialect)
+    one, nest = inputs.problem, inputs.schedule
     if model == "yalsa":
         _yalsa(one, nest, form)
         return
+    from loopsched.machines.arch import buffer_arch
     from loopsched.models.buffer import EFFORT
     from loopsched.models.score import evaluate
     from loopsched.scheduler.rows import evaluation_row
 
-    machine = _machine(arch, capacity, policy)
+    machine = inputs.machine
+    if capacity is not None:
+        machine = buffer_arch(capacity_bytes=parse_bytes(capacity), policy=policy)
     score = evaluate(one, nest, machine, effort=EFFORT if effort is None else effort)
     if form == "table":
         show_score(one, nest, machine.name, score)
     else:
         head: Row = {"problem": one.name, "arch": machine.name, "schedule": str(nest)}
         output.print_rows([{**head, **evaluation_row(score)}], form)
-
-
-def _machine(arch: str, capacity: str | None, policy: Policy) -> Arch:
-    from loopsched.machines.arch_file import buffer_arch, load_arch
-
-    if capacity is None:
-        return load_arch(arch)
-    return buffer_arch(capacity_bytes=parse_bytes(capacity), policy=policy)
 
 
 _LEVELS = (

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
 from loopsched.base.units import percent, scaled
 from loopsched.cli import options, output
-from loopsched.cli.inputs import best_schedule, schedule_from, select_one
+from loopsched.cli.inputs import Inputs
 from loopsched.cli.output import Style
 from loopsched.show.table import Column, words
 
@@ -18,37 +19,20 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("problem")
-@click.argument("schedule")
+@options.inputs("problem", schedule=True)
 @click.argument("other", required=False)
-@options.layers
-@options.element_bytes
-@options.arch
-@options.dialect
 @options.form
-def compare(
-    problem: str,
-    schedule: str,
-    other: str | None,
-    layers: tuple[str, ...],
-    element_bytes: int | None,
-    arch: str,
-    dialect: str,
-    form: Style,
-) -> None:
+def compare(inputs: Inputs, other: str | None, form: Style) -> None:
     """Explain why SCHEDULE of PROBLEM is worse than OTHER, or than the best.
 
     Which tensor is fetched again by which loop, and which level overflows.
     """
     from loopsched.base.rows import Row
-    from loopsched.machines.arch_file import load_arch
     from loopsched.models.reasons import compare as compare_schedules
     from loopsched.scheduler.rows import evaluation_row
 
-    one = select_one(problem, layers, element_bytes)
-    machine = load_arch(arch)
-    mine = schedule_from(schedule, one, dialect)
-    theirs = schedule_from(other, one, dialect) if other else best_schedule(one, machine)
+    one, machine, mine = inputs.problem, inputs.machine, inputs.schedule
+    theirs = replace(inputs, schedule_text=other).schedule
     found = compare_schedules(one, mine, theirs, machine)
     if form != "table":
         pairs = ((mine, found.first, found.reasons), (theirs, found.second, ()))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,13 +10,13 @@ import click
 
 from loopsched.base.units import binary, format_capacity, percent, scaled
 from loopsched.cli import options, output
-from loopsched.cli.inputs import Selection, select
+from loopsched.cli.inputs import Inputs
 from loopsched.cli.origin import origin
 from loopsched.cli.output import Style
 from loopsched.show.table import Column, words
 
 if TYPE_CHECKING:
-    from loopsched.base.rows import ResultFile, Row, RowWriter
+    from loopsched.base.rows import Row
     from loopsched.curves.curve import Curve
     from loopsched.curves.staircase import Staircase
     from loopsched.machines.arch import Arch
@@ -46,35 +45,27 @@ _MOST_KNEES = 3
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("workload")
-@options.layers
-@options.element_bytes
-@options.arch
-@click.option(
+@options.inputs()
+@options.choice(
     "--policy",
-    type=click.Choice(["explicit", "lru"]),
+    of=["explicit", "lru"],
     default="explicit",
-    show_default=True,
-    help="A scratchpad into which tiles are placed, or what an LRU cache promises.",
+    meaning="A scratchpad into which tiles are placed, or what an LRU cache promises.",
 )
 @click.option("--network", is_flag=True, help="One curve: the sum of all layers, with counts.")
 @click.option("--points", is_flag=True, help="Every step of the curves instead of a digest.")
-@click.option(
+@options.choice(
     "--show",
-    type=click.Choice(_SHOWN),
+    of=_SHOWN,
     default="traffic",
-    show_default=True,
-    help="What tables and plots show against capacity.",
+    meaning="What tables and plots show against capacity.",
 )
 @options.jobs()
 @options.out
 @options.plot("the ski slope")
 @options.form
 def curve(
-    workload: str,
-    layers: tuple[str, ...],
-    element_bytes: int | None,
-    arch: str,
+    inputs: Inputs,
     policy: Policy,
     network: bool,
     points: bool,
@@ -93,16 +84,14 @@ def curve(
     """
     from loopsched.curves import front_kernels
     from loopsched.curves.network import workload_curves
-    from loopsched.machines.arch_file import load_arch
     from loopsched.models.machine import data_type_of
 
-    chosen = select(workload, layers, element_bytes)
-    machine = load_arch(arch)
+    chosen, machine = inputs.chosen, inputs.machine
     for problem in chosen.workload.problems:
         data_type_of(problem, machine)  # refuses what the machine has no rate for
     output.announce_compilation(front_kernels.grow_front, "the search of curves")
-    report = _Report(chosen, machine, network, points, show, form, _BUFFERS[policy])
-    source = {"policy": policy, **origin(workload, arch, machine, element_bytes)}
+    report = _Report(inputs, network, points, show, form, _BUFFERS[policy])
+    source = {"policy": policy, **origin(inputs)}
     found = workload_curves(chosen.workload, policy=policy, jobs=jobs)
     try:
         report.run(found, source, out)
@@ -116,8 +105,7 @@ class _Report:
 
     def __init__(
         self,
-        chosen: Selection,
-        machine: Arch,
+        inputs: Inputs,
         network: bool,
         points: bool,
         show: Form,
@@ -125,7 +113,7 @@ class _Report:
         buffer: str,
     ) -> None:
         self.buffer = buffer
-        self.chosen, self.machine, self.is_network = chosen, machine, network
+        self.chosen, self.machine, self.is_network = inputs.chosen, inputs.machine, network
         self.has_points, self.show, self.form = points, show, form
         self.curves: list[Curve] = []
         self.drawn: Sequence[Staircase] = [] if network else self.curves
@@ -133,20 +121,12 @@ class _Report:
 
     def run(self, found: Iterator[Curve], source: Row, out: str | None) -> None:
         """Take the curves, and write what is asked for."""
-        from loopsched.base.rows import ResultFile
-
+        progress = output.Progress(len(self.chosen.numbers))
         try:
-            with ExitStack() as stack:
-                writers: list[RowWriter | ResultFile] = []
-                if out:
-                    writers.append(stack.enter_context(ResultFile(out)))
-                if self.form != "table":
-                    writers.append(stack.enter_context(output.rows_writer(self.form)))
-                progress = stack.enter_context(output.Progress(len(self.chosen.numbers)))
+            with output.rows_into(out, self.form) as write, progress:
                 for rows in self._rows(found, progress):
                     for row in rows:
-                        for writer in writers:
-                            writer.write(row | source)
+                        write(row | source)
                     self.rows += rows
         finally:
             if self.form == "table" and self.rows:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from loopsched.cli import options, page_file
-from loopsched.cli.inputs import select
+from loopsched.cli.inputs import Inputs
 from loopsched.cli.search import Searched, searched
 
 if TYPE_CHECKING:
@@ -28,10 +28,7 @@ _FEW = 30
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("workload")
-@options.layers
-@options.element_bytes
-@options.arch
+@options.inputs()
 @options.goal_in_full
 @options.constraints
 @click.option(
@@ -53,10 +50,7 @@ _FEW = 30
 )
 @click.option("--no-open", is_flag=True, help="Write the page, but open no browser.")
 def explore(
-    workload: str,
-    layers: tuple[str, ...],
-    element_bytes: int | None,
-    arch: str,
+    inputs: Inputs,
     top: int | None,
     jobs: int,
     curves: bool,
@@ -69,12 +63,10 @@ def explore(
 
     WORKLOAD is a name, a file, or a problem such as gemm:m=4,n=3,k=2.
     """
-    path = None if target is None else page_file.target_of(target, workload)
+    path = None if target is None else page_file.target_of(target, inputs.text)
     if top is None:
-        top = 3 if len(select(workload, layers, element_bytes).numbers) <= _FEW else 1
-    found = searched(
-        workload, layers, element_bytes, arch, top=top, jobs=jobs, given=given, has_brackets=True
-    )
+        top = 3 if len(inputs.chosen.numbers) <= _FEW else 1
+    found = searched(inputs, given, top=top, jobs=jobs, has_brackets=True)
     rows: list[Row] = []
     is_whole = False
     try:

@@ -12,7 +12,7 @@ import click
 from loopsched.base.errors import InputError
 from loopsched.base.files import write_text
 from loopsched.cli import options
-from loopsched.cli.inputs import best_schedule, schedule_from, select, select_one
+from loopsched.cli.inputs import Inputs
 
 if TYPE_CHECKING:
     from loopsched.exchange.exported import Exported
@@ -29,8 +29,7 @@ loopsched export results.jsonl --to zigzag -o dir           saved by a search
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("problem")
-@click.argument("schedule", required=False)
+@options.inputs("problem", schedule=False)
 @click.option(
     "--to", "form", type=click.Choice(_FORMS), required=True, help="For what to write it."
 )
@@ -47,35 +46,17 @@ loopsched export results.jsonl --to zigzag -o dir           saved by a search
     help="Timeloop: partial tiles as P=7,3, for timeloop-model; else dimensions are enlarged.",
 )
 @click.option("--name", default="compute", show_default=True, help="Of the function in code.")
-@options.layers
-@options.element_bytes
-@options.arch
-@options.dialect
-@click.option("--rank", type=click.IntRange(1), help="Of a result file: only this rank.")
+@options.rank
 def export(
-    problem: str,
-    schedule: str | None,
+    inputs: Inputs,
     form: str,
     target: str | None,
     residual: bool,
     name: str,
-    layers: tuple[str, ...],
-    element_bytes: int | None,
-    arch: str,
-    dialect: str,
     rank: int | None,
 ) -> None:
     """Write SCHEDULE, the best schedule of PROBLEM, or a result file's, for other tools."""
-    from loopsched.cli.saved import is_result_file, saved_schedules
-    from loopsched.machines.arch_file import load_arch
-
-    if schedule is None and is_result_file(problem):
-        found = list(saved_schedules(problem, layers, rank))
-    elif schedule is None:
-        found = list(_best(problem, layers, element_bytes, load_arch(arch)))
-    else:
-        one = select_one(problem, layers, element_bytes)
-        found = [(one, schedule_from(schedule, one, dialect), load_arch(arch))]
+    found = list(inputs.schedules(rank))
     if form == "zigzag":
         from loopsched.exchange.zigzag import to_zigzag
 
@@ -89,13 +70,6 @@ def export(
     _deliver(made, target)
     for sentence in _notes(made):
         click.echo(f"note: {sentence}", err=True)
-
-
-def _best(
-    problem: str, layers: tuple[str, ...], element_bytes: int | None, arch: Arch
-) -> Iterator[tuple[Problem, Schedule, Arch]]:
-    for one in select(problem, layers, element_bytes).workload.problems:
-        yield one, best_schedule(one, arch), arch
 
 
 def _exported(

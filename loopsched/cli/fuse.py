@@ -67,20 +67,18 @@ _COLUMNS = (
     metavar="BYTES",
     help="Room on chip, such as 4MiB; by default what the machine has next to its memory.",
 )
-@click.option(
+@options.choice(
     "--objective",
     "-o",
-    type=click.Choice(["dram_bytes", "time"]),
+    of=["dram_bytes", "time"],
     default="dram_bytes",
-    show_default=True,
-    help="What to make small; time: the bound by arithmetic and bandwidth of each group.",
+    meaning="What to make small; time: the bound by arithmetic and bandwidth of each group.",
 )
-@click.option(
+@options.choice(
     "--halos",
-    type=click.Choice(["both", "recompute", "retain"]),
+    of=["both", "recompute", "retain"],
     default="both",
-    show_default=True,
-    help="Where tiles overlap: make values again, keep them, or whichever is better.",
+    meaning="Where tiles overlap: make values again, keep them, or whichever is better.",
 )
 @click.option(
     "--max-layers", type=click.IntRange(1), metavar="N", help="The most layers of a group."

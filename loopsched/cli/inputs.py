@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +18,67 @@ from loopsched.problems.problem import Problem
 if TYPE_CHECKING:
     from loopsched.machines.arch import Arch
     from loopsched.nests.nest import Schedule
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a command line names, loaded when it is asked for.
+
+    Parameters
+    ----------
+    text : str
+        A WORKLOAD or PROBLEM.
+    layers : sequence of str
+    element_bytes : int, optional
+    arch : str
+        As the command line has it.
+    schedule_text : str, optional
+        A schedule, or ``@FILE``.
+    dialect : str
+    """
+
+    text: str
+    layers: tuple[str, ...] = ()
+    element_bytes: int | None = None
+    arch: str = ""
+    schedule_text: str | None = None
+    dialect: str = "loopsched"
+
+    @cached_property
+    def chosen(self) -> Selection:
+        """The problems of the workload that are meant."""
+        return select(self.text, self.layers, self.element_bytes)
+
+    @cached_property
+    def problem(self) -> Problem:
+        """The one problem that is meant."""
+        return select_one(self.text, self.layers, self.element_bytes)
+
+    @cached_property
+    def machine(self) -> Arch:
+        """The machine."""
+        from loopsched.machines.arch_file import load_arch
+
+        return load_arch(self.arch)
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """The schedule that is given, else the best one."""
+        if self.schedule_text is None:
+            return best_schedule(self.problem, self.machine)
+        return schedule_from(self.schedule_text, self.problem, self.dialect)
+
+    def schedules(self, rank: int | None) -> Iterator[tuple[Problem, Schedule, Arch]]:
+        """Go through what is given: one schedule, a result file's, or each problem's best."""
+        from loopsched.cli.saved import is_result_file, saved_schedules
+
+        if self.schedule_text is not None:
+            yield self.problem, self.schedule, self.machine
+        elif is_result_file(self.text):
+            yield from saved_schedules(self.text, self.layers, rank)
+        else:
+            for one in self.chosen.workload.problems:
+                yield one, best_schedule(one, self.machine), self.machine
 
 
 def schedule_from(text: str, problem: Problem, dialect: str = "loopsched") -> Schedule:

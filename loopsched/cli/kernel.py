@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -12,7 +12,7 @@ from loopsched.base.errors import InputError
 from loopsched.base.units import binary, percent, scaled
 from loopsched.cli import options, output
 from loopsched.cli.estimates import estimate_lines
-from loopsched.cli.inputs import schedule_from, select_one
+from loopsched.cli.inputs import Inputs
 from loopsched.cli.kernel_library import library
 from loopsched.cli.kernel_tiled import tiled
 from loopsched.cli.output import Style
@@ -79,10 +79,7 @@ def preset(
 
 
 @kernel.command(epilog=_MAPPED_EPILOG)
-@click.argument("problem")
-@click.argument("schedule")
-@options.layers
-@options.element_bytes
+@options.inputs("problem", schedule=True)
 @click.option(
     "--read",
     "reads",
@@ -98,41 +95,32 @@ def preset(
     metavar="TENSOR=AXES",
     help="Order of axes in memory: 'input=NHWC', 'A=M K:4100'; may be repeated.",
 )
-@click.option(
+@options.choice(
     "--guard",
-    type=click.Choice(["thread", "load"]),
+    of=["thread", "load"],
     default="thread",
-    show_default=True,
-    help="Threads outside the output do nothing, or compute along.",
+    meaning="Threads outside the output do nothing, or compute along.",
+)
+@options.choice(
+    "--padding",
+    of=["skip", "zero"],
+    default="skip",
+    meaning="Points in the padding are skipped, or multiply by zero.",
 )
 @click.option(
-    "--padding",
-    type=click.Choice(["skip", "zero"]),
-    default="skip",
-    show_default=True,
-    help="Points in the padding are skipped, or multiply by zero.",
+    "--registers", type=click.IntRange(1), metavar="N", help="Of a thread; estimated if not given."
 )
-@click.option("--registers", type=click.IntRange(1), help="Of a thread; estimated if not given.")
-@click.option("--unrolled", is_flag=True, help="The loops of a thread are unrolled.")
+@click.option("--unrolled", "is_unrolled", is_flag=True, help="The loops of a thread are unrolled.")
 @click.option("--double-buffered", is_flag=True, help="Tiles are filled while others are used.")
 @_caches
-@options.arch
 @options.form
 def mapped(
-    problem: str,
-    schedule: str,
-    layers: tuple[str, ...],
-    element_bytes: int | None,
+    inputs: Inputs,
     reads: tuple[str, ...],
     layouts: tuple[str, ...],
-    guard: Literal["thread", "load"],
-    padding: Literal["skip", "zero"],
-    registers: int | None,
-    unrolled: bool,
-    double_buffered: bool,
     caches: Caches,
-    arch: str,
     form: Style,
+    **given: Any,
 ) -> None:
     """Describe SCHEDULE of PROBLEM as a kernel.
 
@@ -140,21 +128,15 @@ def mapped(
     the block; each thread runs the others.
     """
     from loopsched.gpu.kernel import Kernel
-    from loopsched.machines.arch_file import load_arch
 
-    one = select_one(problem, layers, element_bytes)
     built = Kernel.of(
-        one,
-        schedule_from(schedule, one),
+        inputs.problem,
+        inputs.schedule,
         reads=_pairs(reads, "--read", "input=shared@C"),
         layouts=_pairs(layouts, "--layout", "input=NHWC"),
-        guard=guard,
-        padding=padding,
-        registers=registers,
-        is_unrolled=unrolled,
-        double_buffered=double_buffered,
+        **given,
     )
-    _report(((built, 1),), load_arch(arch), caches, form)
+    _report(((built, 1),), inputs.machine, caches, form)
 
 
 def _pairs(given: Sequence[str], option: str, example: str) -> dict[str, str]:

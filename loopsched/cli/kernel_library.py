@@ -9,8 +9,8 @@ import click
 from loopsched.base.units import scaled
 from loopsched.cli import options, output
 from loopsched.cli.estimates import estimate_lines
-from loopsched.cli.inputs import select
 from loopsched.cli.output import Style
+from loopsched.network.selection import select
 from loopsched.show.table import Column, words
 
 if TYPE_CHECKING:
@@ -44,14 +44,7 @@ _COLUMNS = (
     help="Of convolutions, in DeepBench's words, such as IMPLICIT_GEMM; by default the fastest "
     "of those that libraries take.",
 )
-@click.option(
-    "--type",
-    "data_type",
-    default="fp32",
-    show_default=True,
-    metavar="TYPE",
-    help="fp32, tf32, fp16, int8, ...: what the machine has a rate for.",
-)
+@options.data_type
 @options.arch
 @options.form
 def library(

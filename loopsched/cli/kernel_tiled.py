@@ -35,43 +35,14 @@ loopsched kernel tiled conv2d:n=16,c=64,k=64,h=56,w=56,r=3,s=3,padding=1 --tile 
     metavar="MxNxK",
     help="Rows and columns of the output of a block, terms of the sum a step.",
 )
+@options.count("--group-m", 1, "Rows of tiles launched together, the row changing first.")
+@options.count("--split-k", 1, "Blocks that share each sum.")
+@options.count("--stages", 3, "Steps that shared memory has room for.")
+@options.count("--threads", 256, "Threads of a block.")
 @click.option(
-    "--group-m",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="Rows of tiles launched together, the row changing first.",
+    "--registers", type=click.IntRange(1), metavar="N", help="Of a thread; guessed if not given."
 )
-@click.option(
-    "--split-k",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="Blocks that share each sum.",
-)
-@click.option(
-    "--stages",
-    type=click.IntRange(min=1),
-    default=3,
-    show_default=True,
-    help="Steps that shared memory has room for.",
-)
-@click.option(
-    "--threads",
-    type=click.IntRange(min=1),
-    default=256,
-    show_default=True,
-    help="Threads of a block.",
-)
-@click.option("--registers", type=click.IntRange(min=1), help="Of a thread; guessed if not given.")
-@click.option(
-    "--type",
-    "data_type",
-    default="fp32",
-    show_default=True,
-    metavar="TYPE",
-    help="fp32, tf32, fp16, int8, ...: what the machine has a rate for.",
-)
+@options.data_type
 @click.option("--replay", is_flag=True, help="Replay every tile through L2: slower, closer.")
 @options.layers
 @options.arch
@@ -79,16 +50,12 @@ loopsched kernel tiled conv2d:n=16,c=64,k=64,h=56,w=56,r=3,s=3,padding=1 --tile 
 def tiled(
     problem: str,
     tile: str,
-    group_m: int,
-    split_k: int,
-    stages: int,
-    threads: int,
-    registers: int | None,
     data_type: str,
     replay: bool,
     layers: tuple[str, ...],
     arch: str,
     form: Style,
+    **counts: int | None,
 ) -> None:
     """Describe a tiled kernel of your own: resources, traffic, bound, estimate.
 
@@ -99,35 +66,14 @@ def tiled(
     from loopsched.gpu.library.tiled import tiled_conv, tiled_gemm
     from loopsched.machines.arch_file import load_arch
 
-    shape = _tile(tile)
+    tiling = {"tile": _tile(tile), **counts}
     one, machine = select_one(problem, layers), load_arch(arch)
     if one.kind == "conv2d":
         if replay:
             raise click.UsageError("--replay is for matrix products only")
-        found = tiled_conv(
-            one,
-            machine,
-            tile=shape,
-            group_m=group_m,
-            split_k=split_k,
-            stages=stages,
-            threads=threads,
-            data_type=data_type,
-            registers=registers,
-        )
+        found = tiled_conv(one, machine, data_type=data_type, **tiling)
     else:
-        found = tiled_gemm(
-            one,
-            machine,
-            tile=shape,
-            group_m=group_m,
-            split_k=split_k,
-            stages=stages,
-            threads=threads,
-            data_type=data_type,
-            registers=registers,
-            replay=replay,
-        )
+        found = tiled_gemm(one, machine, data_type=data_type, replay=replay, **tiling)
     if form == "table":
         _show(found)
     else:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from loopsched.base.errors import InputError
+from loopsched.cli.inputs import Inputs
 from loopsched.cli.output import Style
 
 if TYPE_CHECKING:
@@ -82,14 +83,51 @@ proof = click.option(
     help="Write the proof of each problem's bound, one a line; 'loopsched verify' checks it.",
 )
 
-form = click.option(
+
+def choice(
+    *names: str, of: Sequence[str], default: str, meaning: str
+) -> Callable[[Command], Command]:
+    """Make an option of some words, one of them taken by default."""
+    return click.option(
+        *names, type=click.Choice(of), default=default, show_default=True, help=meaning
+    )
+
+
+def count(name: str, default: int, meaning: str) -> Callable[[Command], Command]:
+    """Make an option of a whole number above zero."""
+    return click.option(
+        name,
+        type=click.IntRange(1),
+        default=default,
+        show_default=True,
+        metavar="N",
+        help=meaning,
+    )
+
+
+rank = click.option("--rank", type=click.IntRange(1), help="Of a result file: only this rank.")
+data_type = click.option(
+    "--type",
+    "data_type",
+    default="fp32",
+    show_default=True,
+    metavar="TYPE",
+    help="fp32, tf32, fp16, int8, ...: what the machine has a rate for.",
+)
+form = choice(
     "--format",
     "form",
-    type=click.Choice(get_args(Style)),
+    of=get_args(Style),
     default="table",
-    show_default=True,
-    help="A table for people, or rows for programs.",
+    meaning="A table for people, or rows for programs.",
 )
+
+
+def summed_form(meaning: str) -> Callable[[Command], Command]:
+    """Make the form of a result that has a summary and rows."""
+    return choice("--format", "form", of=["table", "json", "csv"], default="table", meaning=meaning)
+
+
 arch = click.option(
     "--arch",
     "-a",
@@ -137,21 +175,6 @@ def layers(command: Command) -> Command:
     return _layer(model(command))
 
 
-element_bytes = click.option(
-    "--element-bytes",
-    type=click.IntRange(1, 1024),
-    metavar="N",
-    help="Size of an element of every tensor, whatever the workload says.",
-)
-dialect = click.option(
-    "--dialect",
-    type=click.Choice(["loopsched", "yalsa"]),
-    default="loopsched",
-    show_default=True,
-    help="Letters of the schedule's dimensions.",
-)
-
-
 def _together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
     """Make one decorator of several options, shown in this order."""
 
@@ -161,36 +184,81 @@ def _together(*options: Callable[[Command], Command]) -> Callable[[Command], Com
     return decorate
 
 
+def inputs(
+    argument: str = "workload", *, schedule: bool | None = None, has_arch: bool = True
+) -> Callable[[Command], Command]:
+    """Make the arguments and options that name a command's `Inputs`, which it gets.
+
+    Parameters
+    ----------
+    argument : str
+        ``workload`` or ``problem``.
+    schedule : bool, optional
+        Whether there must be a SCHEDULE.  None: there is none.
+    has_arch : bool
+        Whether there is the ordinary option for a machine.
+    """
+    parts: list[Callable[[Command], Command]] = [click.argument(argument)]
+    taken = ["layers", "element_bytes"]
+    if schedule is not None:
+        metavar = "SCHEDULE" if schedule else "[SCHEDULE]"
+        parts.append(click.argument("schedule_text", metavar=metavar, required=schedule))
+        taken += ["schedule_text", "dialect"]
+    parts += [layers, element_bytes]
+    if has_arch:
+        parts.append(arch)
+        taken.append("arch")
+    if schedule is not None:
+        parts.append(dialect)
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def called(**given: Any) -> Any:
+            named = {name: given.pop(name) for name in taken}
+            return command(inputs=Inputs(given.pop(argument), **named), **given)
+
+        return _together(*parts)(called)
+
+    return decorate
+
+
+element_bytes = click.option(
+    "--element-bytes",
+    type=click.IntRange(1, 1024),
+    metavar="N",
+    help="Size of an element of every tensor, whatever the workload says.",
+)
+dialect = choice(
+    "--dialect",
+    of=["loopsched", "yalsa"],
+    default="loopsched",
+    meaning="Letters of the schedule's dimensions.",
+)
+
+
 _OBJECTIVES = ("time", "dram_bytes", "energy", "edp")
 _STRATEGIES = ("exact", "exhaustive", "random", "local")
 _VALUES = ("high", "point", "low")
 
 
 def _objective(*names: str) -> Callable[[Command], Command]:
-    return click.option(
-        *names,
-        type=click.Choice(_OBJECTIVES),
-        default="time",
-        show_default=True,
-        help="What to make small; edp: energy times time.",
-    )
+    meaning = "What to make small; edp: energy times time."
+    return choice(*names, of=_OBJECTIVES, default="time", meaning=meaning)
 
 
 _HOW = (
-    click.option(
+    choice(
         "--strategy",
         "-s",
-        type=click.Choice(_STRATEGIES),
+        of=_STRATEGIES,
         default="exact",
-        show_default=True,
-        help="Only exact and exhaustive prove that nothing is better.",
+        meaning="Only exact and exhaustive prove that nothing is better.",
     ),
-    click.option(
+    choice(
         "--value",
-        type=click.Choice(_VALUES),
+        of=_VALUES,
         default="high",
-        show_default=True,
-        help="Traffic to go by: promised, likely or least.",
+        meaning="Traffic to go by: promised, likely or least.",
     ),
     click.option("--seed", type=int, default=0, show_default=True, help="Of random and local."),
     click.option(
@@ -235,12 +303,11 @@ def goal_of(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 constraints = _together(
-    click.option(
+    choice(
         "--tiles",
-        type=click.Choice(["all", "divisors", "powers2"]),
+        of=["all", "divisors", "powers2"],
         default="all",
-        show_default=True,
-        help="Tile sizes to try.",
+        meaning="Tile sizes to try.",
     ),
     click.option(
         "--fix",

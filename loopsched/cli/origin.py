@@ -9,31 +9,22 @@ from typing import TYPE_CHECKING
 import click
 
 from loopsched.base.version import __version__
-from loopsched.cli.inputs import select
+from loopsched.cli.inputs import Inputs, select
 
 if TYPE_CHECKING:
     from loopsched.base.rows import Row
-    from loopsched.machines.arch import Arch
 
 
-def origin(workload: str, arch: str, machine: Arch, element_bytes: int | None) -> Row:
-    """Collect a command's inputs, their digests, the version and the command itself.
-
-    Parameters
-    ----------
-    workload, arch : str
-        As the command line gives them.
-    machine : Arch
-    element_bytes : int, optional
-    """
+def origin(inputs: Inputs) -> Row:
+    """Collect a command's inputs, their digests, the version and the command itself."""
     from loopsched.problems.workload import workload_digest
 
     return {
-        "arch": arch,
-        "arch_digest": machine.digest,
-        "workload": workload,
-        "workload_digest": workload_digest(select(workload, (), element_bytes).workload),
-        "element_bytes": element_bytes,
+        "arch": inputs.arch,
+        "arch_digest": inputs.machine.digest,
+        "workload": inputs.text,
+        "workload_digest": workload_digest(select(inputs.text, (), inputs.element_bytes).workload),
+        "element_bytes": inputs.element_bytes,
         "version": __version__,
         "command": repeatable(click.get_current_context().obj),
     }

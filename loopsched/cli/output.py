@@ -6,13 +6,14 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Literal
 
 import click
 
 from loopsched.base.jit import is_kept
-from loopsched.base.rows import Format, Row, RowWriter
+from loopsched.base.rows import Format, ResultFile, Row, RowWriter
 from loopsched.base.units import percent
 from loopsched.show.table import Column, table, wrapped
 
@@ -39,16 +40,34 @@ def styled(text: str, **style: bool) -> str:
     return text if is_plain() else click.style(text, **style)
 
 
-def rows_writer(form: Format) -> RowWriter:
-    """Open standard output for rows."""
-    return RowWriter(sys.stdout, form)
+@contextmanager
+def rows_into(out: str | None, form: Style) -> Iterator[Callable[[Row], None]]:
+    """Open what takes rows: the file ``--out``, and standard output unless a table is wanted.
+
+    Yields
+    ------
+    callable
+        Writes one row.
+    """
+    with ExitStack() as stack:
+        writers: list[RowWriter | ResultFile] = []
+        if out:
+            writers.append(stack.enter_context(ResultFile(out)))
+        if form != "table":
+            writers.append(stack.enter_context(RowWriter(sys.stdout, form)))
+
+        def write(row: Row) -> None:
+            for writer in writers:
+                writer.write(row)
+
+        yield write
 
 
 def print_rows(rows: Iterable[Row], form: Format) -> None:
     """Print rows for programs, each as soon as it is known."""
-    with rows_writer(form) as writer:
+    with rows_into(None, form) as write:
         for row in rows:
-            writer.write(row)
+            write(row)
 
 
 def print_table(

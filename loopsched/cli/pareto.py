@@ -11,7 +11,7 @@ import click
 from loopsched.base.errors import EmptySpaceError
 from loopsched.base.units import format_capacity, parse_bytes, scaled
 from loopsched.cli import options, output
-from loopsched.cli.inputs import select
+from loopsched.cli.inputs import Inputs
 from loopsched.cli.output import Style
 from loopsched.show.table import Column, words
 
@@ -29,10 +29,7 @@ loopsched pareto my.json -c '4 MiB' -c '1 MiB' --format csv
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("workload")
-@options.layers
-@options.element_bytes
-@options.arch
+@options.inputs()
 @click.option(
     "--capacity",
     "-c",
@@ -46,10 +43,7 @@ loopsched pareto my.json -c '4 MiB' -c '1 MiB' --format csv
 @options.plot("the fronts")
 @options.form
 def pareto(
-    workload: str,
-    layers: tuple[str, ...],
-    element_bytes: int | None,
-    arch: str,
+    inputs: Inputs,
     capacities: Sequence[str],
     jobs: int,
     plot: tuple[Path, ...],
@@ -61,10 +55,8 @@ def pareto(
     capacity the fastest schedule and the one that moves least are searched.
     """
     from loopsched.base.pool import each_in_order
-    from loopsched.machines.arch_file import load_arch
 
-    chosen = select(workload, layers, element_bytes)
-    machine = load_arch(arch)
+    chosen, machine = inputs.chosen, inputs.machine
     sizes = [parse_bytes(text) for text in capacities] or None
     output.announce_compilation()
     problems = chosen.workload.problems

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from loopsched.cli import output
+from loopsched.cli import options, output
 from loopsched.show.table import Column, words
 
 if TYPE_CHECKING:
@@ -27,13 +27,8 @@ _WIDE = 100
 
 @click.command(epilog=_EPILOG)
 @click.argument("report", required=False)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json", "csv"]),
-    default="table",
-    show_default=True,
-    help="Tables for people, or {name, title, .., summary, rows}, or rows, for programs.",
+@options.summed_form(
+    "Tables for people, or {name, title, .., summary, rows}, or rows, for programs."
 )
 def reproduce(report: str | None, form: Literal["table", "json", "csv"]) -> None:
     """Reproduce the printed tables of a report, with ours beside.

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from loopsched.base.errors import InputError, nearest
 from loopsched.base.rows import Row, read_rows
-from loopsched.cli.inputs import select
 from loopsched.machines.arch_file import load_arch
 from loopsched.nests.notation import parse_schedule
+from loopsched.network.selection import select
 from loopsched.problems.workload import workload_digest
 
 if TYPE_CHECKING:

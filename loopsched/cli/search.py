@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,13 +14,13 @@ from loopsched.base.errors import ConstraintError
 from loopsched.base.files import GrowingFile
 from loopsched.base.units import percent, scaled
 from loopsched.cli import options, output
-from loopsched.cli.inputs import Selection, select
+from loopsched.cli.inputs import Inputs, Selection
 from loopsched.cli.origin import origin
 from loopsched.cli.output import Style
 from loopsched.show.table import Column, words
 
 if TYPE_CHECKING:
-    from loopsched.base.rows import ResultFile, Row, RowWriter
+    from loopsched.base.rows import Row
     from loopsched.machines.arch import Arch
     from loopsched.scheduler import Result
 
@@ -34,10 +34,7 @@ loopsched search alexnet --plot roofline.svg     a picture of all layers
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("workload")
-@options.layers
-@options.element_bytes
-@options.arch
+@options.inputs()
 @options.goal
 @options.constraints
 @click.option(
@@ -50,10 +47,7 @@ loopsched search alexnet --plot roofline.svg     a picture of all layers
 @options.plot("bytes per level and tensor", "--plot-bytes")
 @options.form
 def search(
-    workload: str,
-    layers: tuple[str, ...],
-    element_bytes: int | None,
-    arch: str,
+    inputs: Inputs,
     top: int,
     jobs: int,
     out: str | None,
@@ -68,17 +62,7 @@ def search(
     WORKLOAD is a name, a file, or a problem such as gemm:m=4,n=3,k=2.
     """
     is_kept = out is not None or form != "table"  # a table alone shows no brackets
-    found = searched(
-        workload,
-        layers,
-        element_bytes,
-        arch,
-        top=top,
-        jobs=jobs,
-        given=given,
-        has_brackets=is_kept,
-        proof=proof,
-    )
+    found = searched(inputs, given, top=top, jobs=jobs, has_brackets=is_kept, proof=proof)
     try:
         _report(found, out, form, top)
     finally:  # also what an interruption leaves
@@ -98,23 +82,18 @@ class Searched:
 
 
 def searched(
-    workload: str,
-    layers: Sequence[str],
-    element_bytes: int | None,
-    arch: str,
+    inputs: Inputs,
+    given: Mapping[str, object],
     *,
     top: int,
     jobs: int,
-    given: Mapping[str, object],
     has_brackets: bool,
     proof: str | None = None,
 ) -> Searched:
     """Start the search that a command's options ask for."""
-    from loopsched.machines.arch_file import load_arch
     from loopsched.scheduler import search_workload
 
-    chosen = select(workload, layers, element_bytes)
-    machine = load_arch(arch)
+    chosen, machine = inputs.chosen, inputs.machine
     goal = options.goal_of(given)
     if goal["strategy"] == "exact":
         output.announce_compilation()
@@ -128,13 +107,13 @@ def searched(
         constraints=options.constraints_of(given),
         **goal,
     )
-    origin = _origin(workload, arch, machine, element_bytes, goal)
+    source = {name: goal[name] for name in ("strategy", "value", "seed")} | origin(inputs)
     results: list[Result] = []
     if proof is not None:
         if goal["value"] != "high":
             raise ConstraintError("--proof: only promised values have proofs; use --value high")
         found = _with_proofs(found, proof)
-    rows = _rows(_kept(found, results), chosen, origin, has_brackets=has_brackets)
+    rows = _rows(_kept(found, results), chosen, source, has_brackets=has_brackets)
     return Searched(chosen, machine, rows, results, progress)
 
 
@@ -182,24 +161,8 @@ def _save_plots(found: Searched, plot: Sequence[Path], plot_bytes: Sequence[Path
     save_plots(plot_bytes, lambda: bytes_rows(layers), lambda: bytes_figure(layers))
 
 
-def _origin(
-    workload: str,
-    arch: str,
-    machine: Arch,
-    element_bytes: int | None,
-    goal: Mapping[str, object],
-) -> Row:
-    """Collect what a row needs so that it can be trusted and repeated."""
-    return {
-        "strategy": goal["strategy"],
-        "value": goal["value"],
-        "seed": goal["seed"],
-        **origin(workload, arch, machine, element_bytes),
-    }
-
-
 def _rows(
-    results: Iterator[Result], chosen: Selection, origin: Row, *, has_brackets: bool
+    results: Iterator[Result], chosen: Selection, source: Row, *, has_brackets: bool
 ) -> Iterator[list[Row]]:
     from loopsched.scheduler.rows import result_rows
 
@@ -207,26 +170,17 @@ def _rows(
     for number, count, result in zip(chosen.numbers, counts, results, strict=True):
         place: Row = {"layer": number, "count": count}
         rows = result_rows(result, has_brackets=has_brackets)
-        yield [place | row | origin for row in rows]
+        yield [place | row | source for row in rows]
 
 
 def _report(found: Searched, out: str | None, form: Style, top: int) -> None:
     """Save and print rows as they come; what there is at the end, or at Ctrl-C."""
-    from loopsched.base.rows import ResultFile
-
     kept: list[Row] = []
     try:
-        with ExitStack() as stack:
-            writers: list[RowWriter | ResultFile] = []
-            if out:
-                writers.append(stack.enter_context(ResultFile(out)))
-            if form != "table":
-                writers.append(stack.enter_context(output.rows_writer(form)))
-            progress = stack.enter_context(found.progress)
+        with output.rows_into(out, form) as write, found.progress as progress:
             for rows in found.rows:
                 for row in rows:
-                    for writer in writers:
-                        writer.write(row)
+                    write(row)
                 kept += rows
                 progress.step(rows[0]["problem"])
     finally:

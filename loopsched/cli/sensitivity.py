@@ -10,7 +10,7 @@ import click
 
 from loopsched.base.units import scaled
 from loopsched.cli import options, output
-from loopsched.cli.inputs import select
+from loopsched.cli.inputs import Inputs
 from loopsched.cli.output import Style
 from loopsched.show.table import Column, words
 
@@ -26,10 +26,7 @@ _KERNEL = "kernel:"
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("workload")
-@options.layers
-@options.element_bytes
-@options.arch
+@options.inputs()
 @click.option(
     "--vary",
     "-v",
@@ -39,13 +36,12 @@ _KERNEL = "kernel:"
     help="Multiply a number of the machine, as in dram.bandwidth=0.5,1,2; may be repeated. "
     "By default every number, by 0.5 and 2.",
 )
-@click.option(
+@options.choice(
     "--quantity",
     "-q",
-    type=click.Choice(["time", "estimate", "dram_bytes"]),
+    of=["time", "estimate", "dram_bytes"],
     default="time",
-    show_default=True,
-    help="Rank by the best schedules' promised time, by the expected time of a library's "
+    meaning="Rank by the best schedules' promised time, by the expected time of a library's "
     "kernels (on which latencies act), or by least DRAM traffic (and search for that).",
 )
 @options.constraints
@@ -53,10 +49,7 @@ _KERNEL = "kernel:"
 @options.plot("a tornado")
 @options.form
 def sensitivity(
-    workload: str,
-    layers: tuple[str, ...],
-    element_bytes: int | None,
-    arch: str,
+    inputs: Inputs,
     vary: Sequence[str],
     quantity: Literal["time", "estimate", "dram_bytes"],
     jobs: int,
@@ -71,18 +64,17 @@ def sensitivity(
     takes bandwidths and capacities of levels, compute.units, compute.clock,
     compute.macs, and of GPUs gpu.l2_latency and others; a wrong key lists them.
     """
-    from loopsched.machines.arch_file import load_arch
     from loopsched.study.points import kernel_workload, parse_vary
     from loopsched.study.sensitivity import Sensitivity, n_steps, sensitivity_points
 
     kernels = None
-    if workload.startswith(_KERNEL):
-        if layers or element_bytes is not None:
+    if inputs.text.startswith(_KERNEL):
+        if inputs.layers or inputs.element_bytes is not None:
             raise click.UsageError("--layer and --element-bytes are not for kernels of the reports")
-        chosen, kernels = kernel_workload(workload.removeprefix(_KERNEL))
+        chosen, kernels = kernel_workload(inputs.text.removeprefix(_KERNEL))
     else:
-        chosen = select(workload, layers, element_bytes).workload
-    machine = load_arch(arch)
+        chosen = inputs.chosen.workload
+    machine = inputs.machine
     wanted: Mapping[str, Sequence[float]] | None = parse_vary(vary) or None
     steps = n_steps(chosen, machine, wanted, kernels)
     output.announce_compilation()
@@ -103,7 +95,7 @@ def sensitivity(
     finally:  # also what an interruption leaves
         if done:
             found = Sensitivity(chosen.name, machine.name, quantity, done[0], tuple(done[1:]))
-            _print(found, form, "a library's kernels" if kernels is None else workload)
+            _print(found, form, "a library's kernels" if kernels is None else inputs.text)
             if plot and len(done) > 1:
                 from loopsched.show.plots.figure import save_plots
                 from loopsched.show.plots.tornado import tornado_figure, tornado_rows

@@ -12,7 +12,7 @@ import click
 from loopsched.base.errors import InputError
 from loopsched.base.units import format_capacity, parse_bytes, percent, scaled
 from loopsched.cli import options, output
-from loopsched.cli.inputs import schedule_from, select_one
+from loopsched.cli.inputs import Inputs
 from loopsched.cli.output import Style
 from loopsched.show.table import Column, words
 
@@ -37,10 +37,7 @@ _PATIENCE_S = 60
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("problem")
-@click.argument("schedule")
-@options.layers
-@options.element_bytes
+@options.inputs("problem", schedule=True, has_arch=False)
 @click.option(
     "--capacity",
     "-c",
@@ -52,19 +49,17 @@ _PATIENCE_S = 60
 @click.option("--arch", "-a", metavar="NAME|FILE", help="All caches of a machine instead.")
 @click.option("--line", metavar="SIZE", help="Move lines of this size instead of elements.")
 @click.option("--ways", type=int, metavar="N", help="Lines a set; without: fully associative.")
-@click.option(
+@options.choice(
     "--policy",
-    type=click.Choice(["lru", "random", "belady"]),
+    of=["lru", "random", "belady"],
     default="lru",
-    show_default=True,
-    help="Who is evicted; belady: what is used again latest.",
+    meaning="Who is evicted; belady: what is used again latest.",
 )
-@click.option(
+@options.choice(
     "--write-policy",
-    type=click.Choice(["back", "through"]),
+    of=["back", "through"],
     default="back",
-    show_default=True,
-    help="With --capacity: whether writes wait for the eviction.",
+    meaning="With --capacity: whether writes wait for the eviction.",
 )
 @click.option(
     "--layout",
@@ -80,31 +75,25 @@ _PATIENCE_S = 60
     metavar="[UNIT=]N",
     help="With --capacity: items of spatial loops that share the cache in lock-step.",
 )
-@click.option(
+@options.choice(
     "--granularity",
     "-g",
-    type=click.Choice(["element", "tile"]),
+    of=["element", "tile"],
     default="element",
-    show_default=True,
-    help="tile: whole tiles move at a time, which is fast.",
+    meaning="tile: whole tiles move at a time, which is fast.",
 )
-@click.option(
+@options.choice(
     "--sees",
-    type=click.Choice(["misses", "all"]),
+    of=["misses", "all"],
     default="misses",
-    show_default=True,
-    help="With --arch: what outer levels see; all: as analyze has it.",
+    meaning="With --arch: what outer levels see; all: as analyze has it.",
 )
 @click.option("--warm", is_flag=True, help="With --arch: private caches outlive an item.")
 @click.option("--no-flush", is_flag=True, help="Leave out what is dirty at the end.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of random victims.")
-@options.dialect
 @options.form
 def simulate(
-    problem: str,
-    schedule: str,
-    layers: tuple[str, ...],
-    element_bytes: int | None,
+    inputs: Inputs,
     capacities: tuple[str, ...],
     arch: str | None,
     line: str | None,
@@ -112,7 +101,6 @@ def simulate(
     align: str,
     instances: tuple[str, ...],
     no_flush: bool,
-    dialect: str,
     form: Style,
     **given: Any,
 ) -> None:
@@ -122,8 +110,7 @@ def simulate(
     """
     if bool(capacities) == (arch is not None):
         raise click.UsageError("give --capacity (once or more), or --arch")
-    one = select_one(problem, layers, element_bytes)
-    nest = schedule_from(schedule, one, dialect)
+    one, nest = inputs.problem, inputs.schedule
     common = given | {
         "line_bytes": None if line is None else parse_bytes(line),
         "layouts": _layouts(layouts, align),

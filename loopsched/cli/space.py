@@ -6,8 +6,8 @@ import click
 
 from loopsched.base.units import scaled
 from loopsched.cli import options, output
-from loopsched.cli.inputs import select
 from loopsched.cli.output import Style
+from loopsched.network.selection import select
 from loopsched.show.table import Column, words
 
 

@@ -10,7 +10,7 @@ import click
 
 from loopsched.base.units import scaled
 from loopsched.cli import options, output
-from loopsched.cli.inputs import best_schedule, schedule_from, select_one
+from loopsched.cli.inputs import Inputs
 from loopsched.cli.output import Style
 from loopsched.show.table import Column
 
@@ -29,11 +29,7 @@ _MOST_COLUMNS, _MOST_ROWS = 12, 16
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("problem")
-@click.argument("schedule", required=False)
-@options.layers
-@options.element_bytes
-@options.arch
+@options.inputs("problem", schedule=False)
 @click.option(
     "--dims",
     "pair",
@@ -41,13 +37,12 @@ _MOST_COLUMNS, _MOST_ROWS = 12, 16
     help="Dimensions whose tiles change, such as M,N (their innermost loops), or M:128,N with "
     "the extent of a loop of the schedule. By default the two largest that are tiled.",
 )
-@click.option(
+@options.choice(
     "--quantity",
     "-q",
-    type=click.Choice(list(_FIELDS)),
+    of=list(_FIELDS),
     default="time",
-    show_default=True,
-    help="What to show: promised time or DRAM traffic.",
+    meaning="What to show: promised time or DRAM traffic.",
 )
 @click.option(
     "--steps",
@@ -58,20 +53,14 @@ _MOST_COLUMNS, _MOST_ROWS = 12, 16
     help="Most sizes a dimension.",
 )
 @options.jobs("Score N rows of the map at a time.")
-@options.dialect
 @options.plot("the heat map")
 @options.form
 def tiles(
-    problem: str,
-    schedule: str | None,
-    layers: tuple[str, ...],
-    element_bytes: int | None,
-    arch: str,
+    inputs: Inputs,
     pair: str | None,
     quantity: Literal["time", "dram_bytes"],
     steps: int,
     jobs: int,
-    dialect: str,
     plot: tuple[Path, ...],
     form: Style,
 ) -> None:
@@ -80,18 +69,14 @@ def tiles(
     PROBLEM is a workload with --layer, or a problem such as gemm:m=4,n=3,k=2.
     Without SCHEDULE the best one is searched.
     """
-    from loopsched.machines.arch_file import load_arch
     from loopsched.show.plots.figure import save_plots
     from loopsched.show.plots.tiles import plot_tiles, tiles_rows
     from loopsched.study.tile_map import tile_map
 
-    one = select_one(problem, layers, element_bytes)
-    machine = load_arch(arch)
-    if schedule is None:
+    one, machine = inputs.problem, inputs.machine
+    if inputs.schedule_text is None:
         output.announce_compilation()
-        nest = best_schedule(one, machine)
-    else:
-        nest = schedule_from(schedule, one, dialect)
+    nest = inputs.schedule
     chosen = [dim.strip() for dim in pair.split(",")] if pair else []
     # Rows are as many as the first dimension has sizes, `steps` at most.
     with output.Progress(steps) as progress:

@@ -41,22 +41,14 @@ validate.add_command(times)
     metavar="NAME|FILE",
     help="Machine that was measured: see 'loopsched archs'.",
 )
-@click.option(
+@options.choice(
     "--with",
     "method",
-    type=click.Choice(["simulator", "evaluate"]),
+    of=["simulator", "evaluate"],
     default="simulator",
-    show_default=True,
-    help="Replay tiles through L2, or take the traffic that 'analyze' calls likely.",
+    meaning="Replay tiles through L2, or take the traffic that 'analyze' calls likely.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json", "csv"]),
-    default="table",
-    show_default=True,
-    help="A table for people, or {summary, rows}, or rows, for programs.",
-)
+@options.summed_form("A table for people, or {summary, rows}, or rows, for programs.")
 @options.plot("predicted over measured")
 def counters(
     file: str,

@@ -30,12 +30,11 @@ loopsched validate times mine.csv --arch v100 --format json
     metavar="NAME|FILE",
     help="Machine that was measured; by default, what the column 'gpu' says.",
 )
-@click.option(
+@options.choice(
     "--algorithm",
-    type=click.Choice(["known", "any"]),
+    of=["known", "any"],
     default="known",
-    show_default=True,
-    help="Of convolutions: the column 'algo', or what the library would choose.",
+    meaning="Of convolutions: the column 'algo', or what the library would choose.",
 )
 @click.option(
     "--where",
@@ -53,14 +52,7 @@ loopsched validate times mine.csv --arch v100 --format json
     metavar="N",
     help="List the N rows that are furthest off.",
 )
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json", "csv"]),
-    default="table",
-    show_default=True,
-    help="Tables for people, or {summary, rows}, or rows, for programs.",
-)
+@options.summed_form("Tables for people, or {summary, rows}, or rows, for programs.")
 @options.plot("estimate over measured")
 def times(
     file: str,

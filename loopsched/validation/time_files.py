@@ -12,6 +12,7 @@ from loopsched.base.errors import InputError, nearest
 from loopsched.base.resources import resource_names
 from loopsched.gpu.kernel import Kernel
 from loopsched.gpu.library.conv import ALGORITHMS
+from loopsched.gpu.library.tiled import Tiling
 from loopsched.network.selection import problem_of
 from loopsched.problems.builders import conv2d, gemm
 from loopsched.problems.problem import Problem
@@ -72,27 +73,6 @@ _LONGEST_US = 1e12
 _REPORT_COLUMN, _REPORT_GPU = "seed003_printed_us", "TitanV"
 # Oddities that make a row's time, or what it is of, doubtful; the others are remarks.
 _APART = ("kernel-size block", "unusable")
-
-
-@dataclass(frozen=True, slots=True)
-class Tiling:
-    """How a kernel of one's own cuts a product.
-
-    Parameters
-    ----------
-    tile : tuple of int
-        Rows, columns and terms of the sum that a block works on at a time.
-    group_m, split_k, stages, threads : int
-    registers : int or None
-        Of a thread; None: not known.
-    """
-
-    tile: tuple[int, int, int]
-    group_m: int = 1
-    split_k: int = 1
-    stages: int = 3
-    threads: int = 256
-    registers: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal, get_args
 
 from loopsched.base.arguments import near, show
 from loopsched.base.display import Shown
 from loopsched.base.errors import InputError, ProblemError, nearest
 from loopsched.gpu.library.estimates import library_estimate
+from loopsched.gpu.library.tiled import Tiling, tiled_gemm
 from loopsched.gpu.result import Estimate
 from loopsched.machines.arch import Arch
 from loopsched.machines.arch_file import load_arch
@@ -18,7 +19,7 @@ from loopsched.problems.problem import Problem
 from loopsched.published.model_003 import report003_time
 from loopsched.validation.csv_files import Value, check
 from loopsched.validation.plain_roofline import roofline
-from loopsched.validation.time_files import GPUS, Tiling, TimeRow, read_times, times_of
+from loopsched.validation.time_files import GPUS, TimeRow, read_times, times_of
 from loopsched.validation.time_summary import Compared, summary_of
 
 Algorithm = Literal["known", "any"]
@@ -138,19 +139,7 @@ def tiled_estimate(problem: Problem, arch: Arch, tiling: Tiling, data_type: str)
     >>> said.time_bound_s < said.time_s
     True
     """
-    from loopsched.gpu.library.tiled import tiled_gemm
-
-    return tiled_gemm(
-        problem,
-        arch,
-        tile=tiling.tile,
-        group_m=tiling.group_m,
-        split_k=tiling.split_k,
-        stages=tiling.stages,
-        threads=tiling.threads,
-        registers=tiling.registers,
-        data_type=data_type,
-    ).estimate
+    return tiled_gemm(problem, arch, data_type=data_type, **asdict(tiling)).estimate
 
 
 def _estimate(row: TimeRow, arch: Arch, algorithm: str | None) -> Estimate:

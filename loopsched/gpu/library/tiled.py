@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 from loopsched.base.arguments import Checker, show
 from loopsched.base.errors import ProblemError
@@ -25,6 +26,7 @@ from loopsched.gpu.library.wave import Product, overlapped
 from loopsched.gpu.occupancy import Occupancy, occupancy
 from loopsched.gpu.result import Estimate, estimate_of
 from loopsched.machines.arch import Arch
+from loopsched.machines.gpu_limits import Gpu
 from loopsched.problems.footprint import tensor_bytes
 from loopsched.problems.problem import Problem
 
@@ -32,6 +34,60 @@ from loopsched.problems.problem import Problem
 _OTHER_REGISTERS = 48
 # Vectors need rows that begin a multiple of so many elements apart.
 _ALIGNMENT = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Tiling:
+    """How a kernel of your own cuts a product.
+
+    Parameters
+    ----------
+    tile : tuple of int
+        Rows and columns of the output that a block computes, and terms of the
+        sums that it takes a step.
+    group_m : int
+        Rows of tiles that are launched together, the row changing first; 1:
+        row by row.
+    split_k : int
+        Blocks that share each sum; a second kernel adds their parts.
+    stages : int
+        Steps whose operands shared memory holds.
+    threads : int
+        Of a block.
+    registers : int or None
+        Of a thread; None: guessed from its share of the sums.
+
+    Raises
+    ------
+    ProblemError
+        If a value cannot be; all faults at once.
+
+    Examples
+    --------
+    >>> Tiling((128, 64, 8), threads=128).stages
+    3
+    """
+
+    tile: tuple[int, int, int] = (128, 128, 32)
+    group_m: int = 1
+    split_k: int = 1
+    stages: int = 3
+    threads: int = 256
+    registers: int | None = None
+
+    def __post_init__(self) -> None:
+        check = Checker("tiled kernel", ProblemError)
+        if not isinstance(self.tile, tuple) or len(self.tile) != 3:
+            raise ProblemError(
+                f"tile is {show(self.tile)}; three whole numbers are needed, such as 128x128x32"
+            )
+        for name, value in zip(("tile_m", "tile_n", "tile_k"), self.tile, strict=True):
+            check.count(name, value)
+        for name in ("group_m", "split_k", "stages", "threads"):
+            check.count(name, getattr(self, name))
+        if self.registers is not None:
+            check.count("registers", self.registers)
+        check.finish()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,17 +165,7 @@ class TiledKernel:
 
 
 def tiled_gemm(
-    problem: Problem,
-    arch: Arch,
-    *,
-    tile: tuple[int, int, int] = (128, 128, 32),
-    group_m: int = 1,
-    split_k: int = 1,
-    stages: int = 3,
-    threads: int = 256,
-    data_type: str = "fp32",
-    registers: int | None = None,
-    replay: bool = False,
+    problem: Problem, arch: Arch, *, data_type: str = "fp32", replay: bool = False, **tiling: Any
 ) -> TiledKernel:
     """Describe a CUTLASS-, Triton- or hand-written tiled matrix product.
 
@@ -128,26 +174,15 @@ def tiled_gemm(
     problem : Problem
         A `gemm` or `batched_gemm`.
     arch : Arch
-    tile : tuple of int
-        Rows and columns of the output that a block computes, and terms of the
-        sums that it takes a step.
-    group_m : int
-        Rows of tiles that are launched together, the row changing first; 1:
-        row by row.
-    split_k : int
-        Blocks that share each sum; a second kernel adds their parts.
-    stages : int
-        Steps whose operands shared memory holds.
-    threads : int
-        Of a block.
     data_type : str
         ``fp32``, ``tf32``, ``fp16``, ``bf16``, ``int8``, ...: as the
         architecture has rates.
-    registers : int, optional
-        Of a thread; by default guessed from its share of the sums.
     replay : bool
         Replay all tiles of one product, sums not split, through L2 instead of
         the closed form: slower, seconds for large products, and closer.
+    **tiling
+        ``tile``, ``group_m``, ``split_k``, ``stages``, ``threads``,
+        ``registers``: see `Tiling`.
 
     Returns
     -------
@@ -176,62 +211,36 @@ def tiled_gemm(
     (2, 3.2)
     >>> 10e-3 < found.estimate.time_s < 16e-3  # measured: 13.3 ms
     True
+
+    See Also
+    --------
+    tiled_conv : the same for convolutions.
     """
     product = product_of(problem, data_type)
-    return _tiled(
-        problem,
-        product,
-        arch,
-        touched_bytes=product.a_bytes + product.b_bytes + product.c_bytes,
-        tile=tile,
-        group_m=group_m,
-        split_k=split_k,
-        stages=stages,
-        threads=threads,
-        data_type=data_type,
-        registers=registers,
-        replay=replay,
-    )
+    touched = product.a_bytes + product.b_bytes + product.c_bytes
+    cut = Tiling(**tiling)
+    if replay:
+        _check_replay(problem, cut.split_k)
+    return _tiled(problem, product, touched, arch, cut, data_type, replay)
 
 
 def tiled_conv(
-    problem: Problem,
-    arch: Arch,
-    *,
-    tile: tuple[int, int, int] = (128, 128, 32),
-    group_m: int = 1,
-    split_k: int = 1,
-    stages: int = 3,
-    threads: int = 256,
-    data_type: str = "fp32",
-    registers: int | None = None,
+    problem: Problem, arch: Arch, *, data_type: str = "fp32", **tiling: Any
 ) -> TiledKernel:
     """Describe a tiled convolution, run as a matrix product without unrolling memory.
 
     Rows of the product are output pixels of all images, columns output
-    channels, sums run over input channels and the filter.  Parameters are
-    those of `tiled_gemm`; there is no replay.
+    channels, sums run over input channels and the filter.  Parameters and
+    errors are those of `tiled_gemm`; there is no replay.
 
     Parameters
     ----------
     problem : Problem
         A forward `conv2d` without groups.
     arch : Arch
-    tile, group_m, split_k, stages, threads, data_type, registers
-        As for `tiled_gemm`.
-
-    Returns
-    -------
-    TiledKernel
-
-    Raises
-    ------
-    ProblemError
-        If the problem is of another kind, or a parameter cannot be.
-    InputError
-        If no block fits on an SM, with every resource that it exceeds.
-    ArchError
-        If the architecture is no GPU or lacks the data type.
+    data_type : str
+    **tiling
+        See `Tiling`.
 
     Examples
     --------
@@ -242,20 +251,7 @@ def tiled_conv(
     ((392, 1, 1, 1), True)
     """
     product, touched = _conv_product(problem, data_type)
-    return _tiled(
-        problem,
-        product,
-        arch,
-        touched_bytes=touched,
-        tile=tile,
-        group_m=group_m,
-        split_k=split_k,
-        stages=stages,
-        threads=threads,
-        data_type=data_type,
-        registers=registers,
-        replay=False,
-    )
+    return _tiled(problem, product, touched, arch, Tiling(**tiling), data_type, replay=False)
 
 
 def _conv_product(problem: Problem, data_type: str) -> tuple[Product, int]:
@@ -281,36 +277,27 @@ def _conv_product(problem: Problem, data_type: str) -> tuple[Product, int]:
 def _tiled(
     problem: Problem,
     product: Product,
-    arch: Arch,
-    *,
     touched_bytes: int,
-    tile: tuple[int, int, int],
-    group_m: int,
-    split_k: int,
-    stages: int,
-    threads: int,
+    arch: Arch,
+    tiling: Tiling,
     data_type: str,
-    registers: int | None,
     replay: bool,
 ) -> TiledKernel:
-    _check(tile, group_m, split_k, stages, threads, registers, product)
+    if tiling.split_k > product.k:
+        raise ProblemError(f"split_k is {tiling.split_k}; sums have only {product.k} terms")
     machine = machine_of(arch, data_type)
-    sums = math.ceil(tile[0] * tile[1] / threads)
-    guess = min(machine.gpu.max_thread_registers, sums + _OTHER_REGISTERS)
-    shape = Tile(*tile, threads, registers or guess, *_micro(tile, threads), stages)
+    shape = _shape(tiling, machine.gpu)
     shared = shape.shared_bytes(product.element_bytes)
-    in_vectors = _in_vectors(problem, product)
     launch = Launch(
         replace(product, reads_output=False),
         machine,
         shape,
-        occupancy(machine.gpu, threads, shape.registers, shared),
-        group_m,
-        split_k,
-        *in_vectors,
+        occupancy(machine.gpu, shape.threads, shape.registers, shared),
+        tiling.group_m,
+        tiling.split_k,
+        *_in_vectors(problem, product),
     )
     if replay:
-        _check_replay(problem, split_k)
         operands, source = replayed_bytes(launch, stored_as(problem, data_type)), "replay"
     else:
         operands, source = operand_bytes(launch), "closed form"
@@ -321,11 +308,11 @@ def _tiled(
         problem=problem.name,
         arch=arch.name,
         data_type=data_type,
-        tile=tile,
+        tile=tiling.tile,
         grid=launch.grid,
-        threads=threads,
+        threads=shape.threads,
         registers=shape.registers,
-        registers_given=registers is not None,
+        registers_given=tiling.registers is not None,
         shared_bytes=shared,
         occupancy=launch.occupancy,
         waves=launch.waves,
@@ -340,36 +327,17 @@ def _tiled(
             overlapped(*together) + launches,
             repeated_bound(product.macs, touched_bytes, arch, data_type)[0],
             parts,
-            f"{shape} group {group_m} split {split_k} stages {stages}",
+            f"{shape} group {tiling.group_m} split {tiling.split_k} stages {tiling.stages}",
             own_spread(machine.gpu.measured_as, data_type),
         ),
     )
 
 
-def _check(
-    tile: tuple[int, int, int],
-    group_m: int,
-    split_k: int,
-    stages: int,
-    threads: int,
-    registers: int | None,
-    product: Product,
-) -> None:
-    check = Checker("tiled kernel", ProblemError)
-    if not isinstance(tile, tuple) or len(tile) != 3:
-        raise ProblemError(
-            f"tile is {show(tile)}; three whole numbers are needed, such as 128x128x32"
-        )
-    for name, value in zip(("tile_m", "tile_n", "tile_k"), tile, strict=True):
-        check.count(name, value)
-    for name, value in (("group_m", group_m), ("split_k", split_k), ("stages", stages)):
-        check.count(name, value)
-    check.count("threads", threads)
-    if registers is not None:
-        check.count("registers", registers)
-    check.finish()
-    if split_k > product.k:
-        raise ProblemError(f"split_k is {split_k}; sums have only {product.k} terms")
+def _shape(tiling: Tiling, gpu: Gpu) -> Tile:
+    tile, threads = tiling.tile, tiling.threads
+    sums = math.ceil(tile[0] * tile[1] / threads)
+    guess = min(gpu.max_thread_registers, sums + _OTHER_REGISTERS)
+    return Tile(*tile, threads, tiling.registers or guess, *_micro(tile, threads), tiling.stages)
 
 
 def _micro(tile: tuple[int, int, int], threads: int) -> tuple[int, int]:
