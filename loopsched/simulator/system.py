@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from loopsched.simulator._levels import Caches
+
     Ints = NDArray[np.int64]
     Ids = NDArray[np.int32]
 
@@ -101,20 +103,7 @@ class _Caches:
 
     level: Level
     n_own_runs: int
-    is_through: bool
-    n_parts: int
-    caches_of: Ids
-    capacities: Ints
-    bits: int
-    margin: int
-    instance_of: Ids
-    nodes: Ids
-    buckets: Ids
-    lists: Ints
-    seen: NDArray[np.uint8]
-    counts: Ints
-    out: Ids
-    state: Ints
+    tables: Caches
 
     @classmethod
     def of(
@@ -144,26 +133,27 @@ class _Caches:
         else:
             n_buckets = 1 << bits
         margin = max(memory.unit_bytes) // least + 4
-        found = cls(
-            level=level,
-            n_own_runs=n_own_runs,
-            is_through=level.write_policy == "through" and level.accumulate == "level",
-            n_parts=len(capacities),
+        tables = _levels.Caches(
+            instance_of=instance_of,
             caches_of=np.array(caches_of, dtype=np.int32),
+            n_parts=len(capacities),
+            is_through=level.write_policy == "through" and level.accumulate == "level",
             capacities=np.array(capacities, dtype=np.int64),
             bits=bits,
-            margin=margin,
-            instance_of=instance_of,
+            bounds=np.array(memory.bounds, dtype=np.int64),
+            elements=np.array([each.tensor.element_bytes for each in memory.tensors], np.int64),
+            units=np.array(memory.unit_bytes, dtype=np.int64),
             nodes=np.empty((n_caches, n_nodes, 5), dtype=np.int32),
             buckets=np.empty((n_caches, n_buckets), dtype=np.int32),
             lists=np.zeros((n_caches, 4), dtype=np.int64),
             seen=np.zeros(n_ids, dtype=np.uint8),
             counts=np.zeros((len(memory.tensors), 5), dtype=np.int64),
+            margin=margin,
             out=np.empty((max(_REQUESTS, 4 * margin), 3), dtype=np.int32),
             state=np.zeros(1, dtype=np.int64),
         )
-        _levels.clear(found.nodes, found.buckets, found.lists)
-        return found
+        _levels.clear(tables.nodes, tables.buckets, tables.lists)
+        return cls(level, n_own_runs, tables)
 
 
 class System:
@@ -213,11 +203,6 @@ class System:
             many = prod(many for many, _ in digits)
             self.levels.append(_Caches.of(memory, level, instance_of.astype(np.int32), many, n_own))
             behind = places
-        self._units = np.array(memory.unit_bytes, dtype=np.int64)
-        self._elements = np.array(
-            [each.tensor.element_bytes for each in memory.tensors], dtype=np.int64
-        )
-        self._bounds = np.array(memory.bounds, dtype=np.int64)
 
     def run(self, *, flush: bool = True, progress: Progress | None = None) -> None:
         """Replay the schedule; ``flush`` writes back what is dirty at the end."""
@@ -259,50 +244,19 @@ class System:
 
         if depth == len(self.levels):
             return
-        own = self.levels[depth]
+        own = self.levels[depth].tables
         at = 0
         while at < n:
-            at = _levels.level(
-                requests,
-                at,
-                n,
-                own.instance_of,
-                own.caches_of,
-                own.n_parts,
-                own.is_through,
-                own.capacities,
-                own.bits,
-                self._bounds,
-                self._elements,
-                self._units,
-                own.nodes,
-                own.buckets,
-                own.lists,
-                own.seen,
-                own.counts,
-                own.margin,
-                own.out,
-                own.state,
-            )
+            at = _levels.level(requests, at, n, own)
             if not self.sees_all:
                 self._pass(depth + 1, own.out, int(own.state[0]))
 
     def _flush(self, depth: int) -> None:
         from loopsched.simulator import _levels
 
-        own = self.levels[depth]
+        own = self.levels[depth].tables
         while True:
-            n = _levels.flush(
-                own.n_parts,
-                own.bits,
-                self._bounds,
-                self._units,
-                own.nodes,
-                own.buckets,
-                own.lists,
-                own.counts,
-                own.out,
-            )
+            n = _levels.flush(own)
             if not self.sees_all:
                 self._pass(depth + 1, own.out, n)
             if n < len(own.out):
@@ -329,7 +283,7 @@ class System:
 
     def _tensors(self, own: _Caches) -> dict[str, TensorCounts]:
         found = []
-        for name, row in zip(self.memory.names, own.counts.tolist(), strict=True):
+        for name, row in zip(self.memory.names, own.tables.counts.tolist(), strict=True):
             accesses, misses, backs, read, written = row
             found.append(TensorCounts(name, accesses, misses, backs, read, written))
         return in_order([tensor.name for tensor in self.memory.problem.tensors], found)
@@ -338,8 +292,8 @@ class System:
         self, own: _Caches, name: str, each: TensorCounts, behind: TensorCounts
     ) -> TensorCounts:
         """Where a level passes on what the next inner one asks for, count that."""
-        if own.caches_of[self.memory.names.index(name)] < 0:
+        if own.tables.caches_of[self.memory.names.index(name)] < 0:
             return replace(each, read_bytes=behind.read_bytes, write_bytes=behind.write_bytes)
-        if own.is_through:
+        if own.tables.is_through:
             return replace(each, write_bytes=behind.write_bytes)
         return each
