@@ -159,27 +159,26 @@ _levels = In("simulator/_levels.py", "test_simulator_system.py")
 _levels.broken(
     "dirty-evictions-lost",
     "what is evicted is not written back",
-    "        counts[t, WRITE_BYTES] += units[t]\n        out[n_out, 0], out[n_out, 1], "
-    "out[n_out, 2] = one, instance, WRITE + LINE\n        n_out += 1\n    return n_out",
-    "        counts[t, WRITE_BYTES] += units[t]\n    return n_out",
+    "        return send(own, n_out, one, instance, WRITE + LINE)\n    return n_out",
+    "    return n_out",
 )
 _levels.broken(
     "levels-evict-when-full",
     "a level that is exactly full evicts",
-    "while lists[c, USED] > capacities[part]:",
-    "while lists[c, USED] > max(capacities[part] - 1, 0):",
+    "while lists[c, USED] > own.capacities[part]:",
+    "while lists[c, USED] > max(own.capacities[part] - 1, 0):",
 )
 _levels.broken(
     "hits-stay-clean",
     "what is written while it is held is not dirty",
-    "                if not is_through:\n                    nodes[c, node, DIRTY] = 1\n",
+    "            if asked != READ and not is_through:\n                nodes[c, node, DIRTY] = 1\n",
     "",
 )
 _levels.broken(
     "write-through-waits",
     "a level that writes through sends nothing outward",
-    "        if is_through and asked != READ:\n            counts[t, WRITE_BYTES] += size\n",
-    "        if is_through and asked == READ:\n            counts[t, WRITE_BYTES] += size\n",
+    "            if is_through:\n                counts[t, WRITE_BYTES] += size\n",
+    "            if not is_through:\n                counts[t, WRITE_BYTES] += size\n",
 )
 _distances = In("simulator/_distances.py", "test_simulator.py")
 _distances.broken(
