@@ -213,3 +213,23 @@ def test_a_manifest_of_countless_problems_is_refused(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text('{"n_problems": 1000000000000, "archs": ["a"]}')
     with pytest.raises(InputError, match="not written by a sweep"):
         read_manifest(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["report", "loop.jsonl"],
+        ["search", "gemm:m=4,n=3,k=2", "--out", "loop.jsonl"],
+        ["explore", "loop.jsonl", "--no-open", "-o", "page.html"],
+    ],
+)
+def test_a_circle_of_links_is_one_message(
+    words: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "loop.jsonl").symlink_to("loop.jsonl")
+    assert "loop.jsonl" in call(capsys, *words, status=3)
+    assert [path.name for path in tmp_path.iterdir()] == ["loop.jsonl"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce, wraps
 from pathlib import Path
@@ -21,10 +22,11 @@ Command = Callable[..., Any]
 
 def _claim(path: Path, context: click.Context) -> Path:
     """Note that a command will write a file; no other option may name it, too."""
-    taken: set[Path] = context.meta.setdefault("loopsched.base.files", set())
-    if path.resolve() in taken:
+    taken: set[str] = context.meta.setdefault("loopsched.base.files", set())
+    place = os.path.realpath(path)  # a circle of links has one, too
+    if place in taken:
         raise InputError(f"{path}: would be written twice; give each option a file of its own")
-    taken.add(path.resolve())
+    taken.add(place)
     return path
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -41,7 +42,7 @@ def target_of(path: str, source: str) -> Path:
         raise InputError(f"{target}: cannot be written: no folder '{target.parent}'")
     if target.is_dir():
         raise InputError(f"{target}: cannot be written: it is a folder")
-    if target.resolve() == Path(source).resolve():
+    if os.path.realpath(target) == os.path.realpath(source):
         raise InputError(f"{target}: cannot be written: the page is made of it")
     return target
 

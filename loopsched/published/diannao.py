@@ -1,9 +1,9 @@
-"""Yalsa's DianNao: execution time and FLOP rate, with and without its unit slip.
+"""Yalsa's DianNao: execution time and FLOP rate.
 
 `diannao_time` and `diannao_flops` are the original's, bit for bit.  Two things
 in them are slips.  The original divides cycles by a frequency of 1, meaning
 GHz, and calls the result seconds, so its times are nanoseconds and its FLOPs
-are GFLOP/s; `diannao_time_s` and `diannao_flops_per_s` mend that.  And its
+are GFLOP/s.  And its
 examples put the first array (the image) in the synapse buffer and the weights
 in the small neuron buffer; name ``tensors`` to place them as DianNao does.
 """
@@ -22,8 +22,6 @@ from loopsched.published.yalsa import bandwidth_table, volume_table, yalsa_scrat
 
 _FLOPS_PER_ITERATION = 2
 _BYTES_PER_GIB = 1 << 30
-_NANO = 1e-9
-_PER_NANO = 1e9
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,50 +142,6 @@ def diannao_flops(
     if time == 0:
         return math.inf
     return single(single(problem.macs * _FLOPS_PER_ITERATION) / time)
-
-
-def diannao_time_s(
-    problem: Problem,
-    schedule: Schedule,
-    *,
-    machine: DianNao | None = None,
-    tensors: tuple[str, str, str] | None = None,
-) -> float:
-    """Compute the execution time in seconds: `diannao_time`, its unit mended.
-
-    Examples
-    --------
-    >>> from loopsched.problems.builders import gemm
-    >>> from loopsched.nests.notation import parse_schedule
-    >>> problem = gemm(m=64, n=256, k=256)
-    >>> schedule = parse_schedule("M:64 K:256 N:256 M:32 K:32 N:32", problem)
-    >>> f"{diannao_time_s(problem, schedule):.3e}"
-    '4.044e-05'
-    """
-    return diannao_time(problem, schedule, machine=machine, tensors=tensors) * _NANO
-
-
-def diannao_flops_per_s(
-    problem: Problem,
-    schedule: Schedule,
-    *,
-    machine: DianNao | None = None,
-    tensors: tuple[str, str, str] | None = None,
-) -> float:
-    """Compute the FLOP rate in FLOP/s: `diannao_flops`, its unit mended.
-
-    Examples
-    --------
-    With the weights in the synapse buffer, the peak is reached.
-
-    >>> from loopsched.problems.builders import gemm
-    >>> from loopsched.nests.notation import parse_schedule
-    >>> problem = gemm(m=64, n=256, k=256)
-    >>> schedule = parse_schedule("M:64 K:256 N:256 M:32 K:32 N:32", problem)
-    >>> diannao_flops_per_s(problem, schedule, tensors=("B", "A", "C"))
-    512000000000.0
-    """
-    return diannao_flops(problem, schedule, machine=machine, tensors=tensors) * _PER_NANO
 
 
 def yalsa_report(problem: Problem, schedule: Schedule, *, title: str) -> str:
