@@ -151,6 +151,7 @@ def test_more_is_never_slower(m: int, n: int, k: int, capacity: int, units: int)
         arch,
         {key: (0.5, 3) for key in arch.keys if units > 1 or key != "compute.units"},
     )
+    assert all(layer.proven for layer in found.base.layers)
     for key in dict.fromkeys(point.key for point in found.points):
         ladder = [found.base, *(point for point in found.points if point.key == key)]
         ladder.sort(key=lambda point: point.ratio)
