@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from loopsched.base.errors import WorkloadError
 from loopsched.base.units import binary, percent, scaled
 from loopsched.cli import options, output
+from loopsched.cli.inputs import Inputs
 from loopsched.cli.output import Style
-from loopsched.network.selection import choose, select
+from loopsched.network.selection import choose
 from loopsched.problems.workload import Workload
 from loopsched.show.table import Column, words
 
@@ -51,16 +52,13 @@ _COLUMNS = (
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("workload")
-@options.layers
+@options.inputs()
 @click.option(
     "--layers",
     "span",
     metavar="A:B",
     help="Only these problems, by number: from A to before B; either may be left out.",
 )
-@options.element_bytes
-@options.arch
 @click.option(
     "--capacity",
     "-c",
@@ -95,19 +93,14 @@ _COLUMNS = (
 @click.option("--loops", is_flag=True, help="Show every group as loops.")
 @options.form
 def fuse(
-    workload: str,
-    layers: tuple[str, ...],
+    inputs: Inputs,
     span: str | None,
-    element_bytes: int | None,
-    arch: str,
     capacity: str | None,
-    objective: str,
-    halos: str,
-    max_layers: int | None,
-    keeps_tensors: bool,
     no_pooling: bool,
+    keeps_tensors: bool,
     loops: bool,
     form: Style,
+    **given: Any,
 ) -> None:
     """Find the consecutive layers of WORKLOAD to run together, tile by tile.
 
@@ -119,16 +112,16 @@ def fuse(
     from loopsched.base.units import parse_bytes
     from loopsched.fusion import fuse as find
     from loopsched.fusion import residency
-    from loopsched.machines.arch_file import load_arch
 
-    if keeps_tensors and (objective != "dram_bytes" or halos != "both" or max_layers or loops):
+    is_grouped = given != {"objective": "dram_bytes", "halos": "both", "max_layers": None}
+    if keeps_tensors and (is_grouped or loops):
         raise click.UsageError(
             "--objective, --halos, --max-layers and --loops are of groups; --residency has none"
         )
     output.announce_compilation()
-    machine = load_arch(arch)
+    machine = inputs.machine
     room = None if capacity is None else parse_bytes(capacity)
-    chosen = _given(workload, layers, span, element_bytes)
+    chosen = _given(inputs, span)
     if keeps_tensors:
         kept = residency(chosen, room, arch=machine, assume_pooling=not no_pooling)
         if form != "table":
@@ -137,15 +130,9 @@ def fuse(
         print_residency(kept, machine.name)
         _say_edges(chosen, bool(kept.tensors))
         return
-    plan = find(
-        chosen,
-        room,
-        arch=machine,
-        objective=objective,  # type: ignore[arg-type]
-        halos=["recompute", "retain"] if halos == "both" else [halos],  # type: ignore[list-item]
-        max_layers=max_layers,
-        assume_pooling=not no_pooling,
-    )
+    halos = ["recompute", "retain"] if given["halos"] == "both" else [given["halos"]]
+    given |= {"halos": halos, "assume_pooling": not no_pooling}
+    plan = find(chosen, room, arch=machine, **given)
     if form != "table":
         output.print_rows(plan.rows(), form)
         return
@@ -160,27 +147,25 @@ def _say_edges(chosen: object, has_chains: bool) -> None:
         )
 
 
-def _given(
-    text: str, layers: Sequence[str], span: str | None, element_bytes: int | None
-) -> Workload | Network | tuple[Problem, ...]:
+def _given(inputs: Inputs, span: str | None) -> Workload | Network | tuple[Problem, ...]:
     """Load a model as a network, anything else as a list; or only some layers, in a row."""
     from loopsched.network.text import is_model, load_network
 
-    if is_model(text):
+    if is_model(inputs.text):
         from loopsched.network.parts import part_of, with_element_bytes
 
-        network = load_network(text)
-        if element_bytes is not None:
-            network = with_element_bytes(network, element_bytes)
-        if span is None and not layers:
+        network = load_network(inputs.text)
+        if inputs.element_bytes is not None:
+            network = with_element_bytes(network, inputs.element_bytes)
+        if span is None and not inputs.layers:
             return network
         problems = [node.problem.renamed(node.name) for node in network.layers if node.problem]
-        chosen = choose(Workload(network.name, tuple(problems)), layers).workload
+        chosen = choose(Workload(network.name, tuple(problems)), inputs.layers).workload
         first, stop = _span(span, len(chosen.problems))
         return part_of(network, {problem.name for problem in chosen.problems[first:stop]})
-    chosen = select(text, layers, element_bytes).workload
+    chosen = inputs.chosen.workload
     first, stop = _span(span, len(chosen.problems))
-    return chosen.problems[first:stop] if layers or span is not None else chosen
+    return chosen.problems[first:stop] if inputs.layers or span is not None else chosen
 
 
 def _span(text: str | None, many: int) -> tuple[int, int]:
