@@ -43,7 +43,7 @@ from loopsched.scheduler.climbing import climb, climb_from
 from loopsched.scheduler.counting import n_schedules
 from loopsched.scheduler.effort import COUNTING, SCORING, Budget, Watch
 from loopsched.scheduler.enumerate import schedules
-from loopsched.scheduler.items import Items, Pace, best_items, refined_items
+from loopsched.scheduler.items import Items, Pace, best_items, refined_items, unlike_first
 from loopsched.scheduler.least import cut_below, extents_from, least_tables
 from loopsched.scheduler.placement import best_placement, least_placed_bytes
 from loopsched.scheduler.ranking import Ranking, is_whole
@@ -790,7 +790,7 @@ class Searcher:
             self.nodes += nodes
             if len(rest) >= MAX_OPEN or nodes >= MAX_ITEM_NODES:
                 break
-            for chosen in rest:
+            for chosen in unlike_first(rest):
                 if chosen.extents + chosen.listed in settled or chosen.least_s >= self.best:
                     continue
                 settled.add(chosen.extents + chosen.listed)

@@ -16,7 +16,8 @@ moves as much or more into the items.  What it may save is memory traffic.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -118,6 +119,25 @@ def best_items(
     return _enumerate(
         problem, options, tables, where, pace, below_s, collect, watch or Watch(), most
     )
+
+
+def unlike_first(found: Sequence[Items]) -> list[Items]:
+    """Order items by their bounds; of equal ones, those cut alike but along one dimension last.
+
+    Examples
+    --------
+    >>> cuts = [(1, 80), (1, 81), (2, 40), (2, 41)]
+    >>> items = [Items((), (), 1.0, (("N", n), ("M", m))) for n, m in cuts]
+    >>> [tuple(dict(each.pieces).values()) for each in unlike_first(items)]
+    [(1, 80), (2, 40), (1, 81), (2, 41)]
+    """
+    alike: Counter[tuple[float, tuple[tuple[str, int], ...]]] = Counter()
+    ranked = []
+    for items in found:
+        kind = (items.least_s, items.pieces[:-1])
+        ranked.append((items.least_s, alike[kind], items))
+        alike[kind] += 1
+    return [items for _, _, items in sorted(ranked, key=lambda one: one[:2])]
 
 
 def refined_items(
