@@ -17,8 +17,9 @@ from loopsched.models.view import view_of
 from loopsched.problems.problem import Problem
 from loopsched.scheduler import space_of
 from loopsched.scheduler.blocks import compose
-from loopsched.scheduler.exact import Searcher
 from loopsched.scheduler.items import Items
+from loopsched.scheduler.level_bounds import LevelBounds
+from loopsched.scheduler.piece_bounds import PieceBounds
 from loopsched.scheduler.starts import wave_blocks
 from loopsched.simulator import simulate
 
@@ -139,9 +140,8 @@ def test_the_last_of_the_items_may_be_shorter() -> None:
     arch = machine(6, 176, 61, (1.0, 2.0), 0.09014423076923077)
     nest = parse_schedule("M:4@SM N:9@SM N:4 M:2 K:10 M:2 N:2", problem)
     time_s = evaluate(problem, nest, arch).time_s
-    searcher = Searcher(space_of(problem, arch), "time", "high")
-    searcher.best = time_s * 1.0001
-    assert searcher._wave_floor(Items((), (), 0.0, tuple(pieces.items()))) <= time_s
+    bounds = PieceBounds(LevelBounds(space_of(problem, arch), "high"))
+    assert bounds.wave_s(Items((), (), 0.0, tuple(pieces.items())), time_s * 1.0001) <= time_s
 
 
 @pytest.mark.parametrize(
