@@ -36,7 +36,7 @@ from loopsched.scheduler.effort import Budget, Watch
 from loopsched.scheduler.exact import distinct_orders, free_bound
 from loopsched.scheduler.item_bounds import least_item_s
 from loopsched.scheduler.least import least_tables
-from loopsched.scheduler.level_bounds import LevelBounds, kept
+from loopsched.scheduler.level_bounds import LevelBounds, keeps_of
 from loopsched.scheduler.orders import OrderClass, Relevance, relevance
 from loopsched.scheduler.precedence import allowed_classes
 from loopsched.scheduler.ranking import Ranking
@@ -234,11 +234,10 @@ class Builder:
         body = best_body(
             self.problem,
             room_of(self.problem, level),
+            keeps_of(level, is_guaranteed=self.found.value == "high"),
             tables=tables.with_whole_sweeps() if is_cache else tables,
-            is_guaranteed=is_cache and self.found.value == "high",
             rows=rows,
             watch=self.found.watch,
-            **kept(level),
         )
         self.nodes += body.nodes if body else 0
         return body

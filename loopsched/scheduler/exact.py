@@ -31,13 +31,13 @@ from loopsched.nests.nest import Schedule
 from loopsched.scheduler.allowed import allowed, allows, free_space
 from loopsched.scheduler.arrays import Start, array_starts
 from loopsched.scheduler.blocks import Block, compose
-from loopsched.scheduler.body import NO_INCUMBENT, best_body
+from loopsched.scheduler.body import NO_INCUMBENT, Keeps, best_body
 from loopsched.scheduler.climbing import climb, climb_from
 from loopsched.scheduler.counting import n_schedules
 from loopsched.scheduler.effort import COUNTING, SCORING, Budget, Watch
 from loopsched.scheduler.enumerate import schedules
 from loopsched.scheduler.items import Items, Pace, best_items, unlike_first
-from loopsched.scheduler.level_bounds import MAX_BODY_NODES, LevelBounds, kept
+from loopsched.scheduler.level_bounds import MAX_BODY_NODES, LevelBounds, keeps_of
 from loopsched.scheduler.piece_bounds import PieceBounds
 from loopsched.scheduler.placement import best_placement
 from loopsched.scheduler.ranking import Ranking, is_whole
@@ -160,11 +160,6 @@ class Searcher:
         """Note a lower bound that holds for every schedule of the space."""
         self.floor = max(self.floor, floor)
         self.watch.settle(self.best, self.floor)
-
-    @property
-    def has_scratchpads(self) -> bool:
-        """Whether tiles can be placed one by one: more schedules than are ever listed."""
-        return any(level.kind == "scratchpad" for level in self.arch.caches)
 
     def run_all(self, space: Space, floor: float) -> bool:
         """Score every schedule of a small space; returns whether that was all."""
@@ -308,15 +303,15 @@ class Searcher:
         Where only the time is least already, that may save bytes.
         """
         is_bytes = self.objective == "dram_bytes"
-        if not self.has_scratchpads or (is_bytes and self.best <= floor):
+        if not self.arch.has_scratchpads or (is_bytes and self.best <= floor):
             return
         level = self.arch.caches[0]
         if level.kind == "scratchpad" and (self.unit is None or is_bytes):
             found = best_placement(
                 self.problem,
                 room_of(self.problem, level),
+                keeps_of(level),
                 below=int(self.best) if is_bytes and self.found else NO_INCUMBENT,
-                **kept(level),
             )
             if found is not None:
                 self.bounds.nodes += found.nodes
@@ -615,8 +610,8 @@ class Searcher:
         body = best_body(
             self.problem,
             room_of(self.problem, level),
+            Keeps(level.kind == "cache"),
             tables=tables_for(self.problem, self._chains([cut]), tuple(candidates)),
-            is_guaranteed=level.kind == "cache",
             watch=self.watch,
             most=MAX_BODY_NODES,
         )
@@ -635,8 +630,8 @@ class Searcher:
         body = best_body(
             self.problem,
             room_of(self.problem, self.shared[0]),
+            Keeps(self.value == "high"),
             tables=tables_for(self.problem, candidates=candidates),
-            is_guaranteed=self.value == "high",
             watch=self.watch,
             most=MAX_BODY_NODES,
         )

@@ -116,9 +116,7 @@ def best_items(
     for dim, cuts in options.items():
         place = {extent: at for at, extent in enumerate(candidates[problem.dims.index(dim)])}
         where[dim] = tuple(place[cut.extent] for cut in cuts)
-    return _enumerate(
-        problem, options, tables, where, pace, below_s, collect, watch or Watch(), most
-    )
+    return _enumerate(options, tables, where, pace, below_s, collect, watch or Watch(), most)
 
 
 def unlike_first(found: Sequence[Items]) -> list[Items]:
@@ -167,9 +165,7 @@ def refined_items(
         {dim: tuple((cut.listed, cut.extent) for cut in cuts) for dim, cuts in options.items()},
     )
     where = {dim: tuple(range(len(cuts))) for dim, cuts in options.items()}
-    found, nodes = _enumerate(
-        problem, options, tables, where, pace, below_s, 0, watch or Watch(), 2**62
-    )
+    found, nodes = _enumerate(options, tables, where, pace, below_s, 0, watch or Watch(), 2**62)
     return (found[0].least_s if found else None), nodes
 
 
@@ -222,7 +218,6 @@ def _cuts_into(size: int, pieces: int) -> tuple[_Cut, ...]:
 
 
 def _enumerate(
-    problem: Problem,
     options: Mapping[str, tuple[_Cut, ...]],
     tables: Tables,
     where: Mapping[str, tuple[int, ...]],
@@ -236,7 +231,7 @@ def _enumerate(
 
     from loopsched.scheduler import kernels
 
-    size = problem.size
+    problem, size = tables.problem, tables.problem.size
     split = list(options)
     row = {dim: at for at, dim in enumerate(problem.dims)}
     width = max([len(found) for found in options.values()], default=1)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import TypedDict
 
 from loopsched.base.errors import EmptySpaceError
 from loopsched.bounds.communication import communication_bound
@@ -17,7 +16,7 @@ from loopsched.models.machine import data_type_of, nested_units, room_of
 from loopsched.models.score import least_bytes
 from loopsched.models.traffic import Room
 from loopsched.problems.footprint import points_elems, tensor_bytes
-from loopsched.scheduler.body import NO_INCUMBENT, Body, best_body
+from loopsched.scheduler.body import NO_INCUMBENT, Body, Keeps, best_body
 from loopsched.scheduler.effort import Watch
 from loopsched.scheduler.least import least_tables
 from loopsched.scheduler.placement import least_placed_bytes
@@ -29,20 +28,11 @@ from loopsched.scheduler.tables import Tables, is_exhaustive, tables_for
 MAX_BODY_NODES = 2**22
 
 
-class Kept(TypedDict):
-    """What of a level bears on its bodies, beside its capacity."""
-
-    halo_reuse: bool
-    copies: int
-
-
-def kept(level: Level) -> Kept:
-    """What `best_body` is told of a level's halos and copies."""
-    is_cache = level.kind == "cache"
-    return {
-        "halo_reuse": is_cache or level.halo_reuse,
-        "copies": 2 if level.double_buffered and not is_cache else 1,
-    }
+def keeps_of(level: Level, *, is_guaranteed: bool = False) -> Keeps:
+    """How a level keeps what bodies leave; a scratchpad guarantees nothing by itself."""
+    if level.kind == "cache":
+        return Keeps(is_guaranteed)
+    return Keeps(False, level.halo_reuse, 2 if level.double_buffered else 1)
 
 
 def passes_writes(level: Level) -> bool:
@@ -114,13 +104,12 @@ class LevelBounds:
         return found
 
     def _best(self, level: Level, room: Room, tables: Tables) -> Body | None:
-        is_guaranteed = self._is_guaranteed(level)
-        if level.kind == "cache" and not is_guaranteed:
+        keeps = keeps_of(level, is_guaranteed=self.value == "high")
+        if level.kind == "cache" and not keeps.is_guaranteed:
             tables = tables.with_whole_sweeps()
         return best_body(
-            self.problem, room, tables=tables, is_guaranteed=is_guaranteed, watch=self.watch,
-            most=MAX_BODY_NODES, **kept(level),
-        )  # fmt: skip
+            self.problem, room, keeps, tables=tables, watch=self.watch, most=MAX_BODY_NODES
+        )
 
     def least_body(
         self,
@@ -135,20 +124,17 @@ class LevelBounds:
         if passes_writes(level):  # it reads at its visits, and writes at least once
             weight = tables.weight.clip(max=tables.element_bytes)
             tables = replace(tables, weight=weight, constant=0)
+        # Items end a run of loops early, and a shorter run has a smaller reuse window.
+        is_guaranteed = self.value == "high" and (not self.units or level.is_shared)
         found = best_body(
-            self.problem, room or room_of(self.problem, level), tables=tables, below=below,
-            # Items end a run of loops early, and a shorter run has a smaller reuse window.
-            is_guaranteed=self._is_guaranteed(level) and (not self.units or level.is_shared),
-            watch=self.watch, most=MAX_BODY_NODES, **kept(level),
+            self.problem, room or room_of(self.problem, level),
+            keeps_of(level, is_guaranteed=is_guaranteed),
+            tables=tables, below=below, watch=self.watch, most=MAX_BODY_NODES,
         )  # fmt: skip
         if found is None and below == NO_INCUMBENT:
             found = self._single_points(level)
         self.nodes += found.nodes if found else 0
         return found
-
-    def _is_guaranteed(self, level: Level) -> bool:
-        """Whether only guaranteed reuse counts."""
-        return level.kind == "cache" and self.value == "high"
 
     def _single_points(self, level: Level) -> Body:
         if level.kind == "scratchpad" and is_exhaustive(self.problem):
@@ -265,9 +251,9 @@ class LevelBounds:
             self.placed[level.name], nodes = least_placed_bytes(
                 self.problem,
                 room_of(self.problem, level),
+                keeps_of(level),
                 below=even,
                 passes_writes=passes_writes(level),
-                **kept(level),
             )
             self.nodes += nodes
         return self.placed[level.name]

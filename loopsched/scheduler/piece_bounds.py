@@ -13,7 +13,7 @@ from loopsched.machines.levels import Level
 from loopsched.models.machine import room_of
 from loopsched.problems.footprint import tensor_bytes
 from loopsched.problems.problem import Problem
-from loopsched.scheduler.body import best_body
+from loopsched.scheduler.body import PLACED, best_body
 from loopsched.scheduler.items import Items, Pace, refined_items
 from loopsched.scheduler.least import cut_below, extents_from, least_tables
 from loopsched.scheduler.level_bounds import MAX_BODY_NODES, LevelBounds, passes_writes
@@ -126,7 +126,7 @@ class PieceBounds:
                 middle = (first + last) // 2
                 tables = cut_below(item, dim, known[middle], room.shared_bytes)
                 body = best_body(
-                    item, room, tables=tables, below=below, is_guaranteed=False,
+                    item, room, PLACED, tables=tables, below=below,
                     watch=self.levels.watch, most=MAX_BODY_NODES,
                 )  # fmt: skip
                 self.levels.nodes += body.nodes if body else 0
