@@ -15,7 +15,7 @@ from loopsched.models.traffic import Room
 from loopsched.nests.nest import Loop, Schedule
 from loopsched.problems.builders import PASSES
 from loopsched.problems.problem import Axis, Problem, Tensor
-from loopsched.scheduler.body import best_body
+from loopsched.scheduler.body import PLACED, Keeps, best_body
 from loopsched.scheduler.tables import tables_for
 
 
@@ -55,7 +55,7 @@ def test_nothing_in_two_blocks_moves_less(policy: str) -> None:
             except ScheduleError:
                 continue
             moved.append(found.promised_bytes)
-        body = best_body(problem, Room.shared(capacity), is_guaranteed=policy == "lru")
+        body = best_body(problem, Room.shared(capacity), Keeps(policy == "lru"))
         if body is None:  # not one point fits; a cache then misses on every access
             assert policy == "lru" or not moved
         else:
@@ -76,10 +76,10 @@ def test_no_walk_of_tiles_with_gaps_loads_less() -> None:
         capacity = rng.randint(4, 16)
         walks = [oracle.explicit(problem, nest, capacity) for nest in _two_blocks(problem)]
         moved = [walk.total for walk in walks if walk is not None]
-        body = best_body(problem, Room.shared(capacity), is_guaranteed=False)
+        body = best_body(problem, Room.shared(capacity), PLACED)
         assert (body.bytes if body else None) == min(moved, default=None)
         tables = tables_for(problem).with_whole_sweeps()
-        whole = best_body(problem, Room.shared(capacity), tables=tables, is_guaranteed=False)
+        whole = best_body(problem, Room.shared(capacity), PLACED, tables=tables)
         n_gaps += bool(body and whole and whole.bytes < body.bytes)
     assert n_gaps
 

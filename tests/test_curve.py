@@ -38,7 +38,7 @@ from loopsched.models.buffer import Policy, traffic
 from loopsched.models.traffic import Room
 from loopsched.problems.problem import Axis, Problem, Tensor
 from loopsched.problems.workload import Workload
-from loopsched.scheduler.body import best_body
+from loopsched.scheduler.body import PLACED, best_body
 from loopsched.scheduler.stream import Stream
 
 from curve_oracle import every_step, staircase  # isort: skip
@@ -198,7 +198,7 @@ def test_search_proves_the_same_on_deepbench() -> None:
         ratio = 1.2 * curve.useful_capacity_bytes / curve.least_capacity_bytes
         for _ in range(3):
             capacity = int(curve.least_capacity_bytes * ratio ** rng.random())
-            body = best_body(problem, Room.shared(capacity), is_guaranteed=False)
+            body = best_body(problem, Room.shared(capacity), PLACED)
             assert body is not None
             assert body.bytes == curve.at(capacity), (problem.name, capacity)
             arch = buffer_arch(capacity_bytes=capacity, policy="explicit")

@@ -77,14 +77,10 @@ def test_the_search_finds_the_least_of_every_space() -> None:
             assert found.value <= smallest * (1 + 1e-12)
             assert found.lower_bound <= found.value
             assert found.proven or found.listed
-            if cuts_evenly(problem) and not has_scratchpads(arch):
+            if cuts_evenly(problem) and not arch.has_scratchpads:
                 assert found.value == pytest.approx(smallest, rel=1e-12)
             if found.proven:
                 assert found.gap == 0
-
-
-def has_scratchpads(arch: Arch) -> bool:
-    return any(level.kind == "scratchpad" for level in arch.caches)
 
 
 def test_bounds_hold_without_scoring_the_space(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,7 +95,7 @@ def test_bounds_hold_without_scoring_the_space(monkeypatch: pytest.MonkeyPatch) 
             assert found is not None
             smallest = getattr(least, objective)[value]
             assert found.lower_bound <= smallest * (1 + 1e-12)
-            if has_scratchpads(arch):
+            if arch.has_scratchpads:
                 assert found.value <= smallest * (1 + 1e-12) or not found.proven
                 continue
             assert found.value >= smallest * (1 - 1e-12)

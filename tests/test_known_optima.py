@@ -13,7 +13,7 @@ import pytest
 import loopsched
 from loopsched.models.traffic import Room
 from loopsched.problems.problem import Problem
-from loopsched.scheduler.body import best_body
+from loopsched.scheduler.body import PLACED, best_body
 
 GEMMS = [
     ((1760, 128, 1760), 98_304, 22_302_720),
@@ -54,7 +54,7 @@ def test_search_is_never_worse(problem: Problem, capacity: int, known: int) -> N
     assert result.certificate.proven
     assert result.evaluation.dram_bytes <= known
     if problem.kind == "gemm" or problem.size["R"] * problem.size["S"] == 1:
-        body = best_body(problem, Room.shared(capacity), is_guaranteed=False)
+        body = best_body(problem, Room.shared(capacity), PLACED)
         assert body is not None
         assert body.bytes == known  # nothing else there to tile, if all tiles share a place
     walked = loopsched.traffic(problem, result.schedule, capacity_bytes=capacity, policy="explicit")

@@ -22,7 +22,7 @@ from loopsched.problems.problem import Problem
 from loopsched.problems.projections import affine
 from loopsched.scheduler import Constraints, placement
 from loopsched.scheduler.allowed import allows, space_of
-from loopsched.scheduler.body import best_body
+from loopsched.scheduler.body import PLACED, Keeps, best_body
 from loopsched.scheduler.placement import best_placement, least_placed_bytes
 from loopsched.scheduler.result import OBJECTIVES, Objective
 from tests import placement_oracle
@@ -50,7 +50,7 @@ def test_products_that_another_mapper_places(
     assert result.evaluation.dram_bytes == known
     assert result.certificate.proven
     assert result.certificate.lower_bound == known
-    body = best_body(problem, Room.shared(capacity), is_guaranteed=False)
+    body = best_body(problem, Room.shared(capacity), PLACED)
     assert body is not None
     assert body.bytes == even
     assert result.certificate.nodes < 10_000
@@ -155,10 +155,10 @@ def test_brute_force_over_nests_and_places(kind: str, seed: int) -> None:
     problem, cuts = random_case(rng, kind)
     copies, halo_reuse = rng.choice([1, 1, 2]), rng.random() < 0.8
     room = random_room(rng, problem, copies)
-    options = {"halo_reuse": halo_reuse, "copies": copies}
-    brute = placement_oracle.best(problem, room, cuts, **options)
-    found = best_placement(problem, room, **options)
-    bound, _ = least_placed_bytes(problem, room, **options)
+    keeps = Keeps(False, halo_reuse, copies)
+    brute = placement_oracle.best(problem, room, cuts, halo_reuse=halo_reuse, copies=copies)
+    found = best_placement(problem, room, keeps)
+    bound, _ = least_placed_bytes(problem, room, keeps)
     assert brute is not None
     assert found is not None
     assert bound <= brute[0], f"{brute[1]} moves less than the bound"

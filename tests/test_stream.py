@@ -20,7 +20,7 @@ from loopsched.models.traffic import Room
 from loopsched.nests.nest import Loop, Schedule
 from loopsched.problems.builders import conv2d, gemm
 from loopsched.problems.problem import Problem
-from loopsched.scheduler.body import best_body
+from loopsched.scheduler.body import PLACED, best_body
 from loopsched.scheduler.stream import Stream, score_bodies
 
 from strategies import convs, gemms, images  # isort: skip
@@ -64,7 +64,7 @@ def test_counts_and_best(problem: Problem, capacity: int) -> None:
     assert scores.bytes == min(found.values(), default=None)
     if scores.schedule is not None:
         assert model_bytes(problem, scores.schedule, capacity) == scores.bytes
-        best = best_body(problem, Room.shared(capacity), is_guaranteed=False)
+        best = best_body(problem, Room.shared(capacity), PLACED)
         assert best is not None
         assert best.bytes == scores.bytes
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 
 import pytest
 
 from loopsched import gemm, load_arch, parse_schedule, search
-from loopsched.base.errors import InputError
+from loopsched.base.errors import InputError, ScheduleError
 from loopsched.machines.arch import Arch
 from loopsched.machines.levels import Compute, Level
 from loopsched.models.buffer import lru_traffic
@@ -15,8 +16,11 @@ from loopsched.models.score import evaluate
 from loopsched.models.view import view_of
 from loopsched.problems.problem import Problem
 from loopsched.scheduler import space_of
-from loopsched.scheduler.exact import Searcher
+from loopsched.scheduler.blocks import compose
 from loopsched.scheduler.items import Items
+from loopsched.scheduler.level_bounds import LevelBounds
+from loopsched.scheduler.piece_bounds import PieceBounds
+from loopsched.scheduler.starts import wave_blocks
 from loopsched.simulator import simulate
 
 
@@ -107,15 +111,37 @@ def test_lists_apart_lower_no_bound() -> None:
     assert all(found[name].read_bytes + found[name].write_bytes >= n for name, n in own.items())
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_groups_of_items_end_with_waves_and_promise_no_less_than_is_moved(seed: int) -> None:
+    rng = random.Random(seed)
+    n_groups = 0
+    while n_groups < 30:
+        units, tile = rng.choice([4, 6]), {"M": rng.randint(1, 3), "N": rng.randint(1, 3)}
+        listed = {dim: extent * rng.choice([4, 6, 8]) for dim, extent in tile.items()}
+        size = {dim: extent + rng.randint(0, tile[dim] - 1) for dim, extent in listed.items()}
+        problem = gemm(m=size["M"], n=size["N"], k=rng.randint(1, 4), element_bytes=1)
+        arch = drawn(rng, problem, units)
+        for blocks, _ in wave_blocks(problem, tile, "SM", units, listed):
+            if [block.unit for block in blocks] != [None, "SM", "SM"]:
+                continue
+            nest = compose(problem, blocks)
+            with suppress(ScheduleError):
+                level = evaluate(problem, nest, arch, effort=0).level("L2")
+                n_groups += 1
+                full = level.moved.own.view.lists[:1] or [(level.moved.own.view, 1)]
+                assert all(part.is_aligned for part, _ in full), nest
+                seen = simulate(problem, nest, arch=arch).level("L2").bytes
+                assert seen <= level.moved.promised_bytes, (nest, arch)
+
+
 def test_the_last_of_the_items_may_be_shorter() -> None:
     """Items of 4, 4 and 1 columns have fewer pieces than three thirds of all columns."""
     problem, pieces = gemm(m=4, n=9, k=10), {"M": 2, "N": 3}
     arch = machine(6, 176, 61, (1.0, 2.0), 0.09014423076923077)
     nest = parse_schedule("M:4@SM N:9@SM N:4 M:2 K:10 M:2 N:2", problem)
     time_s = evaluate(problem, nest, arch).time_s
-    searcher = Searcher(space_of(problem, arch), "time", "high")
-    searcher.best = time_s * 1.0001
-    assert searcher._wave_floor(Items((), (), 0.0, tuple(pieces.items()))) <= time_s
+    bounds = PieceBounds(LevelBounds(space_of(problem, arch), "high"))
+    assert bounds.wave_s(Items((), (), 0.0, tuple(pieces.items())), time_s * 1.0001) <= time_s
 
 
 @pytest.mark.parametrize(
@@ -125,6 +151,8 @@ def test_the_last_of_the_items_may_be_shorter() -> None:
         (4352, 4096, 65_536),
         (257, 10_240, 2560),  # one wave: sums of 80 whole items are more than L2 holds
         (1024, 16_384, 768),
+        (24_832, 12_289, 256),  # both dimensions leave a rest: only groups of items end evenly
+        (12_544, 256, 256),  # items that are cut along M alone read B twice from memory
     ],
 )
 def test_products_that_stayed_open_are_proven(m: int, n: int, k: int) -> None:

@@ -49,7 +49,7 @@ def main() -> None:
     from loopsched.machines.levels import Compute, Level
     from loopsched.models.traffic import Room
     from loopsched.problems.problem import Problem
-    from loopsched.scheduler.body import best_body
+    from loopsched.scheduler.body import PLACED, best_body
 
     levels = [
         Level("DRAM", "memory", None),
@@ -63,7 +63,7 @@ def main() -> None:
 
     def solve(problem: Problem) -> Any:
         if options.kernel:
-            return best_body(problem, Room.shared(options.capacity), is_guaranteed=False)
+            return best_body(problem, Room.shared(options.capacity), PLACED)
         return loopsched.search(problem, machine, objective="dram_bytes")
 
     for sizes in WARM_UP:

@@ -9,7 +9,7 @@ from loopsched.models.traffic import Room
 from loopsched.nests.nest import Schedule
 from loopsched.problems.problem import Problem
 from loopsched.scheduler.blocks import Block, compose
-from loopsched.scheduler.body import Body, best_body
+from loopsched.scheduler.body import PLACED, Body, best_body
 from loopsched.scheduler.tables import check_bytes
 
 
@@ -81,4 +81,4 @@ def _body(problem: Problem, room_bytes: int, resident: frozenset[str]) -> Body |
     if resident >= everything:
         return Body(0, tuple(problem.sizes), (), 0)
     room = Room(room_bytes, (), resident)
-    return best_body(problem, room, is_guaranteed=False)
+    return best_body(problem, room, PLACED)

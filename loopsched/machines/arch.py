@@ -100,6 +100,11 @@ class Arch(Shown):
         return self.levels[1:]
 
     @property
+    def has_scratchpads(self) -> bool:
+        """Whether some level's tiles are placed, and may be one by one."""
+        return any(level.kind == "scratchpad" for level in self.caches)
+
+    @property
     def spatial_units(self) -> tuple[tuple[str, int], ...]:
         """Words that may mark spatial loops outside the lanes, and their counts."""
         units = {level.unit: level.instances for level in self.levels if level.unit}

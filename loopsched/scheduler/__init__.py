@@ -108,7 +108,7 @@ def search(
     _check(objective, strategy, value, top)
     allowed = Budget(budget, time_limit_s, gap)
     if allowed.time_s is not None:
-        warm_up(has_scratchpads=any(level.kind == "scratchpad" for level in arch.caches))
+        warm_up(has_scratchpads=arch.has_scratchpads)
     space = space_of(problem, arch, constraints)
     is_exact = strategy == "exact"
     watch = Watch(allowed.of_exact() if is_exact else allowed, report)

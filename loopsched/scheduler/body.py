@@ -67,14 +67,33 @@ class Body:
     is_least: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class Keeps:
+    """How a buffer keeps what bodies leave in it.
+
+    Parameters
+    ----------
+    is_guaranteed : bool
+        Whether the guaranteed traffic of a cache counts; otherwise that of a scratchpad
+        (with `Tables.with_whole_sweeps`, what a cache brings in if all that could stay does).
+    halo_reuse, copies
+        Scratchpads only: whether halos stay; 2 if double-buffered.
+    """
+
+    is_guaranteed: bool = True
+    halo_reuse: bool = True
+    copies: int = 1
+
+
+GUARANTEED, PLACED = Keeps(), Keeps(is_guaranteed=False)
+
+
 def best_body(
     problem: Problem,
     room: Room,
+    keeps: Keeps = GUARANTEED,
     *,
     tables: Tables | None = None,
-    is_guaranteed: bool = True,
-    halo_reuse: bool = True,
-    copies: int = 1,
     below: int = NO_INCUMBENT,
     rows: ClassRows | None = None,
     watch: Watch | None = None,
@@ -86,14 +105,9 @@ def best_body(
     ----------
     problem : Problem
     room : Room
+    keeps : Keeps
     tables : Tables, optional
         Those of `tables_for`, if outer loops or candidates are fixed.
-    is_guaranteed : bool
-        Score with the guaranteed traffic of a cache; otherwise that of a
-        scratchpad (with `Tables.with_whole_sweeps`, what a cache brings in if
-        all that could stay does).
-    halo_reuse, copies
-        Scratchpads only: whether halos stay; 2 if double-buffered.
     below : int, bytes
         Look only for something better.
     rows : ClassRows, optional
@@ -107,39 +121,60 @@ def best_body(
     Examples
     --------
     >>> from loopsched.problems.builders import gemm
-    >>> found = best_body(gemm(m=64, n=64, k=64), Room.shared(4096), is_guaranteed=False)
+    >>> found = best_body(gemm(m=64, n=64, k=64), Room.shared(4096), PLACED)
     >>> found.bytes
     98304
     """
+    tables = tables or tables_for(problem)
+    rows = rows or _class_rows(
+        relevance(problem),
+        problem.dims,
+        tuple(int(n) > 1 for n in tables.n_extents),
+        keeps.halo_reuse,
+    )
+    watch = watch or Watch()
+    near = None
+    if math.prod(sorted(tables.n_extents.tolist())[-3:]) > MANY_BODIES:
+        few = thinned(tables, FEW_EXTENTS)  # first something to hold the rest to
+        near = best_body(
+            problem, room, keeps, tables=few, below=below, rows=rows, watch=watch, most=most
+        )
+        below = near.bytes if near is not None and near.is_least else below
+    found = _searched(tables, room, keeps, rows, below, watch, most)
+    if found.order is None and near is not None and near.is_least:
+        return replace(near, nodes=found.nodes + near.nodes, is_least=found.is_least)
+    if found.order is None:
+        ones = tuple((dim, 1) for dim in problem.dims)
+        return None if found.is_least else Body(0, ones, problem.dims[::-1], found.nodes, False)
+    inward = (*found.order.inward, *(d for d in found.active if d not in found.order.inward))
+    extents = tuple(zip(problem.dims, found.extents, strict=True))
+    return Body(found.bytes, extents, inward, found.nodes, found.is_least)
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What the kernel found: the order class, None if nothing; dims that are cut; extents."""
+
+    bytes: int
+    order: OrderClass | None
+    active: tuple[str, ...]
+    extents: tuple[int, ...]
+    nodes: int
+    is_least: bool
+
+
+def _searched(
+    tables: Tables, room: Room, keeps: Keeps, rows: ClassRows, below: int, watch: Watch, most: int
+) -> _Found:
+    """Search all order classes and extents, in slices that are charged to the watch."""
     import numpy as np
 
     from loopsched.scheduler import kernels
 
-    tables = tables or tables_for(problem)
-    held = [tensor.name for tensor in room.held(problem)]
-    constant = tables.constant if problem.output in held else 0
-    own_bytes = dict(room.own_bytes)
-    own = np.array(
-        [
-            own_bytes.get(tensor.name, -1 if tensor.name in held else -2)
-            for tensor in problem.tensors
-        ],
-        dtype=np.int64,
-    )
+    problem = tables.problem
+    own = own_room(problem, room)
     weight = np.where(own == -2, 0, tables.weight)
-    rows = rows or _class_rows(
-        relevance(problem), problem.dims, tuple(int(n) > 1 for n in tables.n_extents), halo_reuse
-    )
-    watch = watch or Watch()
-    near = None
-    if (
-        math.prod(sorted(tables.n_extents.tolist())[-3:]) > MANY_BODIES
-    ):  # first something to hold the rest to
-        near = best_body(
-            problem, room, tables=thinned(tables, FEW_EXTENTS), is_guaranteed=is_guaranteed,
-            halo_reuse=halo_reuse, copies=copies, below=below, rows=rows, watch=watch, most=most,
-        )  # fmt: skip
-        below = near.bytes if near is not None and near.is_least else below
+    constant = 0 if problem.output in room.passing else tables.constant
     bounds = envelopes(tables)
     index = np.zeros(len(problem.sizes), dtype=np.int64)
     places = np.zeros((3, len(problem.sizes)), dtype=np.int64)
@@ -152,25 +187,25 @@ def best_body(
             tables.pair_first, tables.pair_second, tables.is_gapless, tables.slid_first,
             tables.slid_second, tables.tensor_axes,
             tables.is_indexed, weight, tables.element_bytes, rows.actives, rows.runs,
-            rows.slides, room.shared_bytes, own, copies, is_guaranteed, rows.least, found,
-            index, state, places, watch.slice(most - nodes),
+            rows.slides, room.shared_bytes, own, keeps.copies, keeps.is_guaranteed, rows.least,
+            found, index, state, places, watch.slice(most - nodes),
         )  # fmt: skip
         nodes += int(seen)
         watch.spend(int(seen))
-    is_least = state[0] >= len(rows.actives) and rows.is_complete
+    is_least = bool(state[0] >= len(rows.actives) and rows.is_complete)
     chosen = int(state[2])
-    if chosen < 0 and near is not None and near.is_least:
-        return replace(near, nodes=nodes + near.nodes, is_least=is_least)
-    if chosen < 0:
-        ones = tuple((dim, 1) for dim in problem.dims)
-        return None if is_least else Body(0, ones, problem.dims[::-1], nodes, is_least)
-    extents = tuple(
-        (dim, tables.extents[row][int(index[row])]) for row, dim in enumerate(problem.dims)
-    )
-    order = rows.classes[chosen]
-    active = [problem.dims[d] for d in rows.actives[chosen] if d >= 0]
-    inward = (*order.inward, *(dim for dim in active if dim not in order.inward))
-    return Body(int(found) - constant, extents, inward, nodes, is_least)
+    order = rows.classes[chosen] if chosen >= 0 else None
+    active = tuple(problem.dims[d] for d in rows.actives[chosen] if d >= 0) if order else ()
+    extents = tuple(each[int(at)] for each, at in zip(tables.extents, index, strict=True))
+    return _Found(int(found) - constant, order, active, extents, nodes, is_least)
+
+
+def own_room(problem: Problem, room: Room) -> Ints:
+    """Room of each tensor's own; -1: it shares the room of others, -2: it passes."""
+    import numpy as np
+
+    own = dict(room.own_bytes) | dict.fromkeys(room.passing, -2)
+    return np.array([own.get(tensor.name, -1) for tensor in problem.tensors], dtype=np.int64)
 
 
 def envelopes(tables: Tables) -> tuple[Ints, Ints]:
@@ -250,4 +285,4 @@ def class_rows(
     return ClassRows(tuple(order for _, order in chosen), actives, runs, slides)
 
 
-__all__ = ["NO_INCUMBENT", "Body", "best_body", "order_classes"]
+__all__ = ["NO_INCUMBENT", "Body", "Keeps", "best_body", "order_classes"]

@@ -33,9 +33,10 @@ from loopsched.scheduler.body import Body, ClassRows, best_body, class_rows
 from loopsched.scheduler.climbing import climb_from
 from loopsched.scheduler.counting import every_choice, n_schedules
 from loopsched.scheduler.effort import Budget, Watch
-from loopsched.scheduler.exact import Searcher, distinct_orders, free_bound
+from loopsched.scheduler.exact import distinct_orders, free_bound
 from loopsched.scheduler.item_bounds import least_item_s
 from loopsched.scheduler.least import least_tables
+from loopsched.scheduler.level_bounds import LevelBounds, keeps_of
 from loopsched.scheduler.orders import OrderClass, Relevance, relevance
 from loopsched.scheduler.precedence import allowed_classes
 from loopsched.scheduler.ranking import Ranking
@@ -146,8 +147,8 @@ class Builder:
         space = limits.space
         self.limits, self.found = limits, found
         self.problem, self.arch = space.problem, space.arch
-        self.searcher = Searcher(space, found.objective, found.value, found.watch)
-        self.counts = {slot.unit: count for slot, count in self.searcher.units}
+        self.bounds = LevelBounds(space, found.value, found.watch)
+        self.counts = {slot.unit: count for slot, count in self.bounds.units}
         self.row = {dim: at for at, dim in enumerate(self.problem.dims)}
         self.nodes = 0
         self.best: Choice | None = None
@@ -176,14 +177,14 @@ class Builder:
         """Bound the objective by the least steps and traffic with the extents that are left."""
         steps_s = 0.0
         if self.found.objective == "time":
-            inner = self.searcher.private[0] if self.searcher.private else None
+            inner = self.bounds.private[0] if self.bounds.private else None
             bandwidth = (
                 inner.bandwidth_bytes_per_s if inner and self.found.value == "high" else None
             )
             steps_s = least_item_s(
                 self.limits,
-                self.searcher.instances,
-                self.searcher.rate,
+                self.bounds.instances,
+                self.bounds.rate,
                 bandwidth or float("inf"),
             )
         return max(steps_s, self._traffic_floor())
@@ -191,17 +192,16 @@ class Builder:
     def _traffic_floor(self) -> float:
         if self.limits.space.constraints.tiles == "all" or self.found.value != "high":
             return 0.0
-        searcher = self.searcher
         for level in self.arch.caches:
             tables = self._least_tables(level)
             if tables is None:
                 return 0.0
-            body = searcher.least_body(level, tables)
+            body = self.bounds.least_body(level, tables)
             is_least = body is not None and body.is_least and is_exhaustive(self.problem)
-            searcher.least[level.name] = body.bytes if body and is_least else 0
-        floor = searcher._floor()
+            self.bounds.least[level.name] = body.bytes if body and is_least else 0
+        floor = self.bounds.floor(self.found.objective)
         if self.found.objective == "time":
-            floor = max(floor, *(searcher._level_s(level) for level in self.arch.caches))
+            floor = max(floor, *(self.bounds.level_s(level) for level in self.arch.caches))
         return floor
 
     def _least_tables(self, level: Level) -> Tables | None:
@@ -213,7 +213,7 @@ class Builder:
                 known |= {
                     extent * many
                     for extent in tuple(known)
-                    for many in range(1, min(self.searcher.instances, size // extent) + 1)
+                    for many in range(1, min(self.bounds.instances, size // extent) + 1)
                 }
             known = set(_by_trips(size, sorted(known)))
             if len(known) > MAX_CANDIDATES:
@@ -234,10 +234,8 @@ class Builder:
         body = best_body(
             self.problem,
             room_of(self.problem, level),
+            keeps_of(level, is_guaranteed=self.found.value == "high"),
             tables=tables.with_whole_sweeps() if is_cache else tables,
-            is_guaranteed=is_cache and self.found.value == "high",
-            halo_reuse=is_cache or level.halo_reuse,
-            copies=2 if level.double_buffered and not is_cache else 1,
             rows=rows,
             watch=self.found.watch,
         )
@@ -385,9 +383,9 @@ class Builder:
         n_items = np.prod(pieces, axis=0)
         n_lists = prod(-(-size // now[dim]) for dim, size in self.problem.sizes)
         waves = np.ceil(n_items / self.counts[self.limits.places[at].unit]) * n_lists
-        seconds = waves * np.prod(list(item.values()), axis=0) / self.searcher.rate
+        seconds = waves * np.prod(list(item.values()), axis=0) / self.bounds.rate
         moved = n_items * n_lists * sum(_bytes(t, item) for t in self.problem.tensors)
-        inner = self.searcher.private[0] if self.searcher.private else None
+        inner = self.bounds.private[0] if self.bounds.private else None
         bandwidth = (inner.bandwidth_bytes_per_s if inner else None) or float("inf")
         score = np.maximum(seconds, moved / bandwidth)
         ranked = np.lexsort((moved, score))[:MAX_ITEMS]

@@ -1,8 +1,8 @@
 """Exact search: bounds from each resource alone, joined until they meet.
 
 Every resource gives a bound that holds for all schedules of the space: the
-least traffic across each boundary (`body`), and the least time of any cut into
-work items (`items`).  Schedules are built to reach the bounds; where the best
+least traffic across each boundary (`level_bounds`), and the least time of any cut into
+work items (`items`, `piece_bounds`).  Schedules are built to reach the bounds; where the best
 one does, it is optimal, and the certificate says so.
 """
 
@@ -14,38 +14,32 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice, permutations
 from random import Random
-from typing import TypedDict
 
 from loopsched.base.errors import ConstraintError, EmptySpaceError, LoopschedError, ScheduleError
-from loopsched.bounds.communication import communication_bound
-from loopsched.machines.levels import Level
 from loopsched.models.buffer import QUICK, promised_visits
 from loopsched.models.compute import compute_steps
 from loopsched.models.machine import (
-    data_type_of,
     instances_inside,
     nested_units,
     own_units,
     room_of,
 )
 from loopsched.models.reuse import visits_bytes
-from loopsched.models.score import Evaluation, evaluate, least_bytes
-from loopsched.models.traffic import Room
+from loopsched.models.score import Evaluation, evaluate
 from loopsched.models.view import at_once, view_of
 from loopsched.nests.nest import Schedule
-from loopsched.problems.footprint import points_elems, tensor_bytes
-from loopsched.problems.problem import Problem
 from loopsched.scheduler.allowed import allowed, allows, free_space
 from loopsched.scheduler.arrays import Start, array_starts
 from loopsched.scheduler.blocks import Block, compose
-from loopsched.scheduler.body import NO_INCUMBENT, Body, best_body
+from loopsched.scheduler.body import NO_INCUMBENT, Keeps, best_body
 from loopsched.scheduler.climbing import climb, climb_from
 from loopsched.scheduler.counting import n_schedules
 from loopsched.scheduler.effort import COUNTING, SCORING, Budget, Watch
 from loopsched.scheduler.enumerate import schedules
-from loopsched.scheduler.items import Items, Pace, best_items, refined_items
-from loopsched.scheduler.least import cut_below, extents_from, least_tables
-from loopsched.scheduler.placement import best_placement, least_placed_bytes
+from loopsched.scheduler.items import Items, Pace, best_items, unlike_first
+from loopsched.scheduler.level_bounds import MAX_BODY_NODES, LevelBounds, keeps_of
+from loopsched.scheduler.piece_bounds import PieceBounds
+from loopsched.scheduler.placement import best_placement
 from loopsched.scheduler.ranking import Ranking, is_whole
 from loopsched.scheduler.result import (
     Certificate,
@@ -58,32 +52,21 @@ from loopsched.scheduler.result import (
 )
 from loopsched.scheduler.space import Space
 from loopsched.scheduler.starts import Rough, starts, wave_blocks
-from loopsched.scheduler.tables import Tables, is_exhaustive, multiples, tables_for, trip_classes
+from loopsched.scheduler.tables import is_exhaustive, multiples, tables_for, trip_classes
 from loopsched.scheduler.tile_places import with_best_places
 from loopsched.scheduler.variations import variations
 from loopsched.scheduler.waves import (
     aligned_orders,
-    least_s_of_lists,
-    one_wave,
     with_barriers,
 )
 
 Extents = dict[str, int]
-
-
-class Kept(TypedDict):
-    """What of a level bears on its bodies, beside its capacity."""
-
-    halo_reuse: bool
-    copies: int
-
 
 # Ways to cut items that are looked at one by one before the gap is left open.
 MAX_OPEN = 8192
 # Where bounds are not met: spaces that are listed, nests of them that are scored.
 MAX_LISTED = 32768
 MAX_SCORED = 8192
-MAX_REFINED = 64
 MAX_TRIED = 24
 # Machines with units in units: schedules that are built, climbs from the best of them while
 # the value is not near the bound, and schedules that a climb scores.
@@ -92,8 +75,7 @@ MAX_CLIMBS = 10
 MAX_POLISH = 200
 MAX_CLIMBED = 2**20
 NEAR = 1.01
-# Nodes of one body, or of one list of items, before the best so far is taken.
-MAX_BODY_NODES = 2**22
+# Nodes of one list of items before the best so far is taken.
 MAX_ITEM_NODES = 2**22
 # Orders of spatial loops that are listed, and that are tried.
 MAX_PERMUTATIONS = 5040
@@ -134,7 +116,6 @@ class Searcher:
     objective: Objective
     value: Value
     watch: Watch = field(default_factory=Watch)
-    nodes: int = 0
     floor: float = 0.0
     rival: float = float("inf")
     has_started: bool = False
@@ -142,33 +123,20 @@ class Searcher:
 
     def __post_init__(self) -> None:
         self.problem, self.arch = self.space.problem, self.space.arch
-        arch = self.arch
-        self.rate = float(
-            arch.compute.rate(data_type_of(self.problem, arch)) * arch.compute.clock_hz
-        )
-        counts = nested_units(arch)
-        self.units = tuple((s, counts[s.unit]) for s in self.space.slots if s.unit is not None)
-        self.instances = math.prod(count for _, count in self.units)
-        self.spatial = self.space.spatial
-        # Where units are nested or share sums, schedules are built by other rules (`arrays`).
-        sums = set(self.spatial) - set(self.problem.parallel_dims)
-        self.is_array = len(self.units) > 1 or bool(sums)
-        self.unit = self.units[0][0].unit if self.units and not self.is_array else None
-        self.shared = tuple(level for level in arch.caches if level.is_shared)
-        self.private = tuple(level for level in arch.caches if not level.is_shared)
-        self.least: dict[str, int] = {}
-        self.placed: dict[str, int] = {}
+        self.bounds = bounds = LevelBounds(self.space, self.value, self.watch)
+        self.rate, self.units, self.instances = bounds.rate, bounds.units, bounds.instances
+        self.spatial, self.is_array, self.unit = bounds.spatial, bounds.is_array, bounds.unit
+        self.shared, self.private = bounds.shared, bounds.private
         self.best = float("inf")
-        self.private_floors: dict[tuple[tuple[str, int], ...], float | None] = {}
 
     def run(self) -> tuple[float, bool]:
         """Search; returns the lower bound and whether it is met."""
         is_large = self._is_large()
         if is_large:
-            self._raise_floor(self._known_floor())
+            self._raise_floor(self.bounds.known_floor(self.objective))
             if not self.is_array:
                 self._try_starts()
-        self._raise_floor(self._floor())
+        self._raise_floor(self.bounds.floor(self.objective))
         if self.floor >= self.rival:
             return self.floor, False
         if self.is_array:
@@ -180,7 +148,7 @@ class Searcher:
             self._try_starts()
         self._place_tiles(self.floor)
         if self.best > self.floor and not is_large:
-            self._raise_floor(self._known_floor())
+            self._raise_floor(self.bounds.known_floor(self.objective))
         best = self.best
         return min(self.floor, best), best <= self.floor
 
@@ -193,11 +161,6 @@ class Searcher:
         self.floor = max(self.floor, floor)
         self.watch.settle(self.best, self.floor)
 
-    @property
-    def has_scratchpads(self) -> bool:
-        """Whether tiles can be placed one by one: more schedules than are ever listed."""
-        return any(level.kind == "scratchpad" for level in self.arch.caches)
-
     def run_all(self, space: Space, floor: float) -> bool:
         """Score every schedule of a small space; returns whether that was all."""
         nests = list(schedules(space))
@@ -208,7 +171,7 @@ class Searcher:
         if len(nests) > MAX_SCORED:
             return False
         for nest in nests:
-            self.nodes += 1
+            self.bounds.nodes += 1
             self.consider(nest)
             if self._worth(nest) <= floor:
                 break
@@ -302,230 +265,14 @@ class Searcher:
         steps = compute_steps(self.problem, schedule, nested_units(self.arch)).promised
         return steps > time_s * self.rate * (1 + 1e-12)
 
-    # Bounds -----------------------------------------------------------------
-
-    def body(
-        self,
-        level: Level,
-        chains: tuple[tuple[int, ...], ...] | None = None,
-        share_bytes: int | None = None,
-    ) -> Body:
-        """Find the best body of a level, inside outer extents if given."""
-        room = room_of(self.problem, level)
-        if share_bytes is not None:
-            room = replace(room, shared_bytes=min(room.shared_bytes, share_bytes))
-        found = self._best(level, room, tables_for(self.problem, chains))
-        if found is None and share_bytes is not None:
-            return self.body(level, chains)
-        if found is None:
-            found = self._single_points(level)
-        self.nodes += found.nodes
-        return found
-
-    def best_inside(self, level: Level, tables: Tables) -> Body | None:
-        """Find the best body of a level among given extents; None if none fits."""
-        found = self._best(level, room_of(self.problem, level), tables)
-        self.nodes += found.nodes if found else 0
-        return found
-
-    def _best(self, level: Level, room: Room, tables: Tables) -> Body | None:
-        is_guaranteed = self._is_guaranteed(level)
-        if level.kind == "cache" and not is_guaranteed:
-            tables = tables.with_whole_sweeps()
-        return best_body(
-            self.problem, room, tables=tables, is_guaranteed=is_guaranteed, watch=self.watch,
-            most=MAX_BODY_NODES, **_kept(level),
-        )  # fmt: skip
-
-    def least_body(
-        self,
-        level: Level,
-        tables: Tables | None = None,
-        *,
-        below: int = NO_INCUMBENT,
-        room: Room | None = None,
-    ) -> Body | None:
-        """Bound what any schedule moves into a level; None if not below ``below``."""
-        tables = tables or least_tables(self.problem)
-        if _passes_writes(level):  # it reads at its visits, and writes at least once
-            weight = tables.weight.clip(max=tables.element_bytes)
-            tables = replace(tables, weight=weight, constant=0)
-        found = best_body(
-            self.problem, room or room_of(self.problem, level), tables=tables, below=below,
-            # Items end a run of loops early, and a shorter run has a smaller reuse window.
-            is_guaranteed=self._is_guaranteed(level) and (not self.units or level.is_shared),
-            watch=self.watch, most=MAX_BODY_NODES, **_kept(level),
-        )  # fmt: skip
-        if found is None and below == NO_INCUMBENT:
-            found = self._single_points(level)
-        self.nodes += found.nodes if found else 0
-        return found
-
-    def _is_guaranteed(self, level: Level) -> bool:
-        """Whether only guaranteed reuse counts."""
-        return level.kind == "cache" and self.value == "high"
-
-    def _single_points(self, level: Level) -> Body:
-        if level.kind == "scratchpad" and is_exhaustive(self.problem):
-            raise EmptySpaceError(
-                f"problem '{self.problem.name}': nothing fits, the operands of one point need "
-                f"more than level '{level.name}' holds ({level.usable_bytes} B)"
-            )
-        ones = tuple((dim, 1) for dim in self.problem.dims)
-        inward = tuple(d for d, n in self.problem.sizes if n > 1)
-        return Body(self._unfitting_bytes(level), ones, inward, 0)
-
-    def _unfitting_bytes(self, level: Level) -> int:
-        """Bound the traffic of a cache that cannot hold what its instances need at once.
-
-        Nothing is kept from step to step; but in a step, instances share what
-        their points have in common.
-        """
-        held = {tensor.name for tensor in room_of(self.problem, level).held(self.problem)}
-        size, total = self.problem.size, 0
-        for tensor in self.problem.tensors:
-            if tensor.name not in held:
-                continue
-            once = tensor_bytes(self.problem, tensor)
-            alone = {axis.dims[0] for axis in tensor.axes if len(axis.dims) == 1}
-            sharing = math.prod(size[dim] for dim in self.spatial if dim not in alone)
-            at_once = min(self._n_inside(level), sharing)
-            steps = -(-self.problem.macs // at_once) * tensor.element_bytes
-            moved = once if any(axis.size is not None for axis in tensor.axes) else max(once, steps)
-            total += moved
-            if tensor.name == self.problem.output and not _passes_writes(level):
-                total += moved - once
-        return total
-
-    def _bound_bytes(self, level: Level) -> int:
-        """Bound what crosses a level's outer boundary."""
-        room = room_of(self.problem, level)
-        if self.value != "high":  # only the promise has a closed form
-            return sum(tensor_bytes(self.problem, tensor) for tensor in self.problem.tensors)
-        if level.name not in self.least:
-            found = self.least_body(level)
-            is_least = found is not None and found.is_least and is_exhaustive(self.problem)
-            self.least[level.name] = found.bytes if found and is_least else self._known_bytes(level)
-        least = self.least[level.name]
-        if level.kind == "scratchpad":
-            least = self._placed_bytes(level, least)
-        if level.kind == "cache" and not self._fits_at_once(level):
-            least = min(least, self._unfitting_bytes(level))
-        if room.passing:
-            least += self._passing_bytes(level, room.passing)
-        return max(least, least_bytes(self.problem, self.arch, level))
-
-    def _passing_bytes(self, level: Level, names: frozenset[str]) -> int:
-        """Bound what passes a level by: what the levels inside, or the units, ask for."""
-        total = 0
-        for inner in self.arch.caches[self.arch.caches.index(level) + 1 :]:
-            room = room_of(self.problem, inner)
-            groups = [frozenset((name,)) for name in sorted(names - room.passing)]
-            if inner.kind == "cache" and groups:  # not each at a loop of its own
-                groups = [names - room.passing]
-            for group in groups:
-                alone = room if inner.kind == "cache" else room.only(group, self.problem)
-                tables = least_tables(self.problem).only(group)
-                found = self.least_body(inner, tables, room=alone)
-                if found is not None and found.is_least and is_exhaustive(self.problem):
-                    least = found.bytes
-                    # Where all units at once ask for more than it holds, it passes all on.
-                    if inner.kind == "cache" and not self._fits_at_once(inner):
-                        is_last = inner is self.arch.caches[-1]
-                        least = min(least, self._asked_bytes(group, once=not is_last))
-                    total += least
-                    names -= group
-        return total + self._asked_bytes(names)
-
-    def _asked_bytes(self, names: frozenset[str], *, once: bool = False) -> int:
-        """Count what units ask for: every operand of every point; or each element ``once``."""
-        total = 0
-        for tensor in map(self.problem.tensor, names):
-            least = tensor_bytes(self.problem, tensor)
-            asked = points_elems(self.problem, tensor) * tensor.element_bytes
-            is_output = tensor.name == self.problem.output
-            total += least if once else asked * (1 + is_output) - is_output * least
-        return total
-
-    def _n_inside(self, level: Level) -> int:
-        """Count the units inside one instance of a level."""
-        return max(1, self.instances // level.instances)
-
-    def _known_bytes(self, level: Level) -> int:
-        """Bound a level's traffic by what no order of execution avoids."""
-        room = room_of(self.problem, level)
-        least = sum(tensor_bytes(self.problem, tensor) for tensor in room.held(self.problem))
-        is_one = not room.own_bytes and not room.passing and self._fits_at_once(level)
-        if is_one and self.value == "high" and not _passes_writes(level):
-            least = max(least, communication_bound(self.problem, room.shared_bytes).bytes)
-        return least
-
-    def _known_floor(self) -> float:
-        """Bound the objective in no time: by the arithmetic and by what no order avoids."""
-        if self.objective == "dram_bytes":
-            return self._known_bytes(self.arch.caches[0])
-        time_s = self._compute_s()
-        energy = self.problem.macs * (self.arch.compute.energy_pj_per_mac or 0.0)
-        for outer, level in zip(self.arch.levels, self.arch.caches, strict=False):
-            least = self._known_bytes(level)
-            both = (outer.energy_pj_per_byte or 0.0) + (level.energy_pj_per_byte or 0.0)
-            energy += least * both
-            if level.bandwidth_bytes_per_s:
-                time_s = max(time_s, least / level.bandwidth_bytes_per_s)
-        return {"time": time_s, "energy": energy, "edp": energy * time_s}[self.objective]
-
-    def _placed_bytes(self, level: Level, even: int) -> int:
-        """Bound the traffic of a scratchpad, wherever tiles are placed."""
-        if level.name not in self.placed:
-            self.placed[level.name], nodes = least_placed_bytes(
-                self.problem,
-                room_of(self.problem, level),
-                below=even,
-                passes_writes=_passes_writes(level),
-                **_kept(level),
-            )
-            self.nodes += nodes
-        return self.placed[level.name]
-
-    def _fits_at_once(self, level: Level) -> bool:
-        """Whether a level holds one point of each unit inside, whatever the points."""
-        room, many = room_of(self.problem, level), self._n_inside(level)
-        return room.fits({t.name: many * t.element_bytes for t in room.held(self.problem)})
-
-    def _level_s(self, level: Level) -> float:
-        if not level.bandwidth_bytes_per_s:
-            return 0.0
-        return self._bound_bytes(level) / level.bandwidth_bytes_per_s
-
-    def _compute_s(self) -> float:
-        return -(-self.problem.macs // self.instances) / self.rate
-
-    def _energy_floor(self) -> float:
-        total = self.problem.macs * (self.arch.compute.energy_pj_per_mac or 0.0)
-        for outer, level in zip(self.arch.levels, self.arch.caches, strict=False):
-            both = (outer.energy_pj_per_byte or 0.0) + (level.energy_pj_per_byte or 0.0)
-            total += self._bound_bytes(level) * both
-        return total
-
-    def _time_floor(self) -> float:
-        """Bound time; inner levels' traffic only where it may matter."""
-        known = self.shared if self.unit else self.arch.caches
-        return max([self._compute_s(), *(self._level_s(level) for level in known)])
-
-    def _floor(self) -> float:
-        if self.objective == "dram_bytes":
-            return self._bound_bytes(self.arch.caches[0])
-        if self.objective == "time":
-            return self._time_floor()
-        energy = self._energy_floor()
-        return energy if self.objective == "energy" else energy * self._time_floor()
-
     # Schedules ---------------------------------------------------------------
 
     def _spread_units(self, floor: float) -> float:
         """Build spreads over nested units, then climb from the best, and from others."""
         starts: list[tuple[float, Start]] = []
-        for start in islice(array_starts(self.space, self.units, self.best_inside), MAX_SPREADS):
+        for start in islice(
+            array_starts(self.space, self.units, self.bounds.best_inside), MAX_SPREADS
+        ):
             self._score(start.schedule)
             starts.append((self._worth(start.schedule), start))
             if self.best <= floor:
@@ -544,7 +291,7 @@ class Searcher:
             if found.least > floor * NEAR:
                 climb(found, Random(0), found.n_scored + 2 * MAX_POLISH)
         finally:  # also where the budget ends it
-            self.nodes += found.n_scored
+            self.bounds.nodes += found.n_scored
             for _, _, schedule, evaluation in found.best:
                 self.found[schedule] = evaluation
                 self.best = min(self.best, found.least)
@@ -556,18 +303,18 @@ class Searcher:
         Where only the time is least already, that may save bytes.
         """
         is_bytes = self.objective == "dram_bytes"
-        if not self.has_scratchpads or (is_bytes and self.best <= floor):
+        if not self.arch.has_scratchpads or (is_bytes and self.best <= floor):
             return
         level = self.arch.caches[0]
         if level.kind == "scratchpad" and (self.unit is None or is_bytes):
             found = best_placement(
                 self.problem,
                 room_of(self.problem, level),
+                keeps_of(level),
                 below=int(self.best) if is_bytes and self.found else NO_INCUMBENT,
-                **_kept(level),
             )
             if found is not None:
-                self.nodes += found.nodes
+                self.bounds.nodes += found.nodes
                 self._score(found.schedule(level.name))
         if is_bytes and self.best <= floor:
             return
@@ -579,7 +326,7 @@ class Searcher:
         blocks: list[Block] = []
         chains: list[Extents] = []
         for level in self.shared:
-            body = self.body(level, self._chains(chains))
+            body = self.bounds.body(level, self._chains(chains))
             blocks.append(Block(tuple(reversed(body.inward)), body.extents))
             chains.append(dict(body.extents))
         if not self.unit:
@@ -601,7 +348,7 @@ class Searcher:
         items, nodes = best_items(
             part, self.spatial, self._pace(0.0), watch=self.watch, most=MAX_ITEM_NODES
         )
-        self.nodes += nodes
+        self.bounds.nodes += nodes
         return items
 
     def _pace(self, floor_s: float) -> Pace:
@@ -658,7 +405,7 @@ class Searcher:
         for share in shares:
             chains, blocks = list(outer), []
             for level in self.private:
-                body = self.body(level, self._chains(chains), share)
+                body = self.bounds.body(level, self._chains(chains), share)
                 blocks.append(Block(tuple(reversed(body.inward)), body.extents))
                 chains.append(dict(body.extents))
             if blocks not in found:
@@ -686,7 +433,7 @@ class Searcher:
         items, nodes = best_items(
             self.problem, self.spatial, pace, watch=self.watch, most=MAX_ITEM_NODES
         )
-        self.nodes += nodes
+        self.bounds.nodes += nodes
         is_least = nodes < MAX_ITEM_NODES and is_exhaustive(self.problem)
         least = items[0].least_s if is_least else floor
         self._raise_floor(least)
@@ -774,12 +521,14 @@ class Searcher:
         """Exclude every other cut into items, or build it; bound what is left."""
         if self.private:  # cheap, and often the end of it
             pace = replace(
-                pace, floor_s=max(pace.floor_s, *(self._level_s(level) for level in self.private))
+                pace,
+                floor_s=max(pace.floor_s, *(self.bounds.level_s(level) for level in self.private)),
             )
             if self.best <= pace.floor_s:
                 return self.best
         self._raise_floor(min(self.best, pace.floor_s))
         settled: set[tuple[tuple[str, int], ...]] = set()
+        pieces = PieceBounds(self.bounds)
         reached, tried, unsettled = least, 0, float("inf")
         for widening in WIDENINGS:
             limit = min(self.best, least * widening)
@@ -787,18 +536,14 @@ class Searcher:
                 self.problem, self.spatial, pace, below_s=limit, collect=MAX_OPEN,
                 watch=self.watch, most=MAX_ITEM_NODES,
             )  # fmt: skip
-            self.nodes += nodes
+            self.bounds.nodes += nodes
             if len(rest) >= MAX_OPEN or nodes >= MAX_ITEM_NODES:
                 break
-            for chosen in rest:
+            for chosen in unlike_first(rest):
                 if chosen.extents + chosen.listed in settled or chosen.least_s >= self.best:
                     continue
                 settled.add(chosen.extents + chosen.listed)
-                floor = max(chosen.least_s, self._private_floor(chosen))
-                if floor < self.best:
-                    floor = max(floor, self._wave_floor(chosen))
-                if floor < self.best:
-                    floor = max(floor, self._refined_floor(chosen, pace))
+                floor = pieces.least_s(chosen, pace, self.best)
                 if floor < self.best and tried < MAX_TRIED:
                     tried += 1
                     self._from_items(chosen)
@@ -813,114 +558,6 @@ class Searcher:
             if reached >= self.best:
                 break
         return min(unsettled, max(reached, least), self.best)
-
-    def _private_floor(self, items: Items) -> float:
-        """Bound the inner traffic of all schedules with as many pieces."""
-        level = self.private[0] if self.private else None
-        if level is None or not level.bandwidth_bytes_per_s or self.value != "high":
-            return 0.0
-        if not self._fits_at_once(level) or _passes_writes(level) or level.kind == "scratchpad":
-            return self._level_s(level)
-        pieces = tuple(sorted(items.pieces))
-        if pieces not in self.private_floors:
-            self.private_floors[pieces] = self._least_private_s(level, pieces)
-        least = self.private_floors[pieces]
-        return self.best if least is None else least
-
-    def _least_private_s(self, level: Level, pieces: tuple[tuple[str, int], ...]) -> float | None:
-        """Seconds of the least inner traffic with so many pieces; None: not below the best."""
-        bandwidth = level.bandwidth_bytes_per_s or float("inf")
-        tables = least_tables(self.problem, pieces=dict(pieces))
-        found = self.least_body(level, tables, below=int(self.best * bandwidth) + 1)
-        if found is None:
-            return None
-        return found.bytes / bandwidth if found.is_least else self._level_s(level)
-
-    def _wave_floor(self, items: Items) -> float:
-        """Bound the time of all schedules with as many pieces, if these are one wave.
-
-        A body of the shared level that holds, of the output, all that some body of an
-        instance's own level does is no shorter along the output's dimensions than the shortest
-        body with which the own level is fast enough.  Any other is inside one of these, whose
-        sums leave it before the next: they come in again for all that is summed outside.
-        """
-        pieces = dict(items.pieces)
-        part = one_wave(self.problem, pieces, int(self.best * self.rate * (1 + 1e-12)))
-        n_items = math.prod(pieces.values())
-        if part is None or n_items > self.instances or self.value != "high":
-            return 0.0
-        shortest = self._shortest_bodies(replace(self.problem, sizes=part.sizes), n_items)
-        sums = self._bytes_of_cut_sums(shortest)
-        summed = {dim: 1 for dim in shortest if dim not in self.problem.output_tensor.dims}
-        least = 0.0
-        for level in self.shared:
-            bandwidth, room = level.bandwidth_bytes_per_s, room_of(self.problem, level)
-            if bandwidth and self._is_plain_cache(level):
-                below = int(min(self.best * bandwidth, sums)) + 1
-                body = best_body(
-                    part, room, tables=extents_from(part, shortest | summed), below=below,
-                    watch=self.watch, most=MAX_BODY_NODES,
-                )  # fmt: skip
-                self.nodes += body.nodes if body else 0
-                moved = min(below, sums) if body is None else body.bytes * body.is_least
-                least = max(least, moved / bandwidth)
-        return min(least, least_s_of_lists(pieces, self.problem.macs, self.rate))
-
-    def _is_plain_cache(self, level: Level) -> bool:
-        """Whether a level is a cache of all tensors, of one point of each unit at least."""
-        room = room_of(self.problem, level)
-        is_plain = level.kind == "cache" and not _passes_writes(level)
-        return is_plain and not room.passing and not room.own_bytes and self._fits_at_once(level)
-
-    def _shortest_bodies(self, item: Problem, n_items: int) -> Extents:
-        """Find how short bodies of the instances' own level may be; {}: it has none like that."""
-        level = self.private[0] if self.private else None
-        if level is None or not (level.bandwidth_bytes_per_s and self._is_plain_cache(level)):
-            return {}
-        below = int(self.best * level.bandwidth_bytes_per_s) // n_items + 1
-        room = room_of(item, level)
-        found: Extents = item.size
-        for dim, size in item.sizes:
-            known = trip_classes((size,))
-            first, last = 1, len(known)
-            while first < last:  # those before `first` are long enough, from `last` on too short
-                middle = (first + last) // 2
-                tables = cut_below(item, dim, known[middle], room.shared_bytes)
-                body = best_body(
-                    item, room, tables=tables, below=below, is_guaranteed=False,
-                    watch=self.watch, most=MAX_BODY_NODES,
-                )  # fmt: skip
-                self.nodes += body.nodes if body else 0
-                if body is None:
-                    last = middle
-                else:
-                    found[dim], first = known[middle], middle + 1
-        return found
-
-    def _bytes_of_cut_sums(self, shortest: Extents) -> float:
-        """Bound what a shared cache brings in, if its bodies cut sums of those inside."""
-        if not shortest:
-            return float("inf")  # there are none inside
-        output, capacity = self.problem.output_tensor, self.private[0].usable_bytes or 0
-        times = 1
-        for dim, size in self.problem.sizes:
-            if dim not in output.dims:
-                taken = [0, 0]  # by what the dimension does not index, and by one step along it
-                for tensor in self.problem.tensors:
-                    others = (shortest[other] for other in tensor.dims if other != dim)
-                    taken[dim in tensor.dims] += tensor.element_bytes * math.prod(others)
-                times *= -(-size // max(1, (capacity - taken[0]) // taken[1]))
-        whole = sum(tensor_bytes(self.problem, tensor) for tensor in self.problem.tensors)
-        return whole + (2 * times - 2) * tensor_bytes(self.problem, output)
-
-    def _refined_floor(self, items: Items, pace: Pace) -> float:
-        """Bound all schedules with as many pieces by looking at each way to cut."""
-        size = self.problem.size
-        if any(size[dim] > MAX_REFINED for dim, many in items.pieces if many > 1):
-            return 0.0
-        least, nodes = refined_items(self.problem, items, pace, below_s=self.best, watch=self.watch)
-        self.nodes += nodes
-        return self.best if least is None else least
 
     def _from_items(self, items: Items) -> None:
         size = self.problem.size
@@ -973,8 +610,8 @@ class Searcher:
         body = best_body(
             self.problem,
             room_of(self.problem, level),
+            Keeps(level.kind == "cache"),
             tables=tables_for(self.problem, self._chains([cut]), tuple(candidates)),
-            is_guaranteed=level.kind == "cache",
             watch=self.watch,
             most=MAX_BODY_NODES,
         )
@@ -993,31 +630,17 @@ class Searcher:
         body = best_body(
             self.problem,
             room_of(self.problem, self.shared[0]),
+            Keeps(self.value == "high"),
             tables=tables_for(self.problem, candidates=candidates),
-            is_guaranteed=self.value == "high",
             watch=self.watch,
             most=MAX_BODY_NODES,
         )
         if body is None:
             return
-        self.nodes += body.nodes
+        self.bounds.nodes += body.nodes
         region = dict(body.extents)
         inside = {dim: min(extent, region[dim]) for dim, extent in cut.items()}
         self._spread([Block(tuple(reversed(body.inward)), body.extents)], [region], inside)
-
-
-def _kept(level: Level) -> Kept:
-    """What `best_body` is told of a level's halos and copies."""
-    is_cache = level.kind == "cache"
-    return {
-        "halo_reuse": is_cache or level.halo_reuse,
-        "copies": 2 if level.double_buffered and not is_cache else 1,
-    }
-
-
-def _passes_writes(level: Level) -> bool:
-    """Whether a level writes what the level inside it writes, however much it keeps."""
-    return level.write_policy == "through" and level.accumulate == "level"
 
 
 def distinct_orders(trips: Extents, instances: int) -> Iterator[tuple[str, ...]]:
@@ -1040,7 +663,7 @@ def distinct_orders(trips: Extents, instances: int) -> Iterator[tuple[str, ...]]
 
 def quick_bound(space: Space, objective: Objective, value: Value) -> float:
     """Bound the objective of every schedule of a space, in no time."""
-    return Searcher(space, objective, value)._known_floor()
+    return LevelBounds(space, value).known_floor(objective)
 
 
 def exact_search(
@@ -1073,7 +696,7 @@ def exact_search(
     return Result(
         space.problem, space.arch, objective, "exact", schedule, evaluation,
         Certificate(
-            proven, best if proven else searcher.floor, best, searcher.nodes, space, listed,
+            proven, best if proven else searcher.floor, best, searcher.bounds.nodes, space, listed,
             watch.effort(),
         ),
         tuple(Scored(s, e) for s, e in behind[: top - 1]),

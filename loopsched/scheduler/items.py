@@ -16,7 +16,8 @@ moves as much or more into the items.  What it may save is memory traffic.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -115,9 +116,26 @@ def best_items(
     for dim, cuts in options.items():
         place = {extent: at for at, extent in enumerate(candidates[problem.dims.index(dim)])}
         where[dim] = tuple(place[cut.extent] for cut in cuts)
-    return _enumerate(
-        problem, options, tables, where, pace, below_s, collect, watch or Watch(), most
-    )
+    return _enumerate(options, tables, where, pace, below_s, collect, watch or Watch(), most)
+
+
+def unlike_first(found: Sequence[Items]) -> list[Items]:
+    """Order items by their bounds; of equal ones, those cut alike but along one dimension last.
+
+    Examples
+    --------
+    >>> cuts = [(1, 80), (1, 81), (2, 40), (2, 41)]
+    >>> items = [Items((), (), 1.0, (("N", n), ("M", m))) for n, m in cuts]
+    >>> [tuple(dict(each.pieces).values()) for each in unlike_first(items)]
+    [(1, 80), (2, 40), (1, 81), (2, 41)]
+    """
+    alike: Counter[tuple[float, tuple[tuple[str, int], ...]]] = Counter()
+    ranked = []
+    for items in found:
+        kind = (items.least_s, items.pieces[:-1])
+        ranked.append((items.least_s, alike[kind], items))
+        alike[kind] += 1
+    return [items for _, _, items in sorted(ranked, key=lambda one: one[:2])]
 
 
 def refined_items(
@@ -147,9 +165,7 @@ def refined_items(
         {dim: tuple((cut.listed, cut.extent) for cut in cuts) for dim, cuts in options.items()},
     )
     where = {dim: tuple(range(len(cuts))) for dim, cuts in options.items()}
-    found, nodes = _enumerate(
-        problem, options, tables, where, pace, below_s, 0, watch or Watch(), 2**62
-    )
+    found, nodes = _enumerate(options, tables, where, pace, below_s, 0, watch or Watch(), 2**62)
     return (found[0].least_s if found else None), nodes
 
 
@@ -202,7 +218,6 @@ def _cuts_into(size: int, pieces: int) -> tuple[_Cut, ...]:
 
 
 def _enumerate(
-    problem: Problem,
     options: Mapping[str, tuple[_Cut, ...]],
     tables: Tables,
     where: Mapping[str, tuple[int, ...]],
@@ -216,7 +231,7 @@ def _enumerate(
 
     from loopsched.scheduler import kernels
 
-    size = problem.size
+    problem, size = tables.problem, tables.problem.size
     split = list(options)
     row = {dim: at for at, dim in enumerate(problem.dims)}
     width = max([len(found) for found in options.values()], default=1)

@@ -149,13 +149,18 @@ def cuts_evenly(problem: Problem) -> bool:
     False
     """
     size = problem.size
-    return not any(
-        is_clipped(axis, size)
-        or (axis.is_compound and any(coefficient > 1 for _, coefficient in axis.terms))
+    return all(
+        lies_evenly(axis, size)
         for tensor in problem.tensors
         for axis in tensor.axes
         if any(size[dim] > 3 for dim in axis.dims)  # three are cut to two and one, or to ones
     )
+
+
+def lies_evenly(axis: Axis, size: Mapping[str, int]) -> bool:
+    """Whether what pieces touch on an axis depends on their lengths, not on where they lie."""
+    has_gaps = axis.is_compound and any(coefficient > 1 for _, coefficient in axis.terms)
+    return not has_gaps and not is_clipped(axis, size)
 
 
 def _pieces(tables: Tables, axis: Axis, rows: list[int]) -> Ints:

@@ -29,8 +29,8 @@ from loopsched.nests.nest import Loop, Place, Schedule
 from loopsched.problems.footprint import is_clipped, tensor_bytes
 from loopsched.problems.problem import Problem
 from loopsched.scheduler._placement_kernels import ONE, WHOLE, best_places
-from loopsched.scheduler.body import NO_INCUMBENT, envelopes
-from loopsched.scheduler.least import least_tables
+from loopsched.scheduler.body import NO_INCUMBENT, PLACED, Keeps, envelopes, own_room
+from loopsched.scheduler.least import least_tables, lies_evenly
 from loopsched.scheduler.tables import Tables, tables_for
 
 if TYPE_CHECKING:
@@ -117,9 +117,8 @@ class Form:
 def best_placement(
     problem: Problem,
     room: Room,
+    keeps: Keeps = PLACED,
     *,
-    halo_reuse: bool = True,
-    copies: int = 1,
     below: int = NO_INCUMBENT,
 ) -> Placement | None:
     """Find the nest and the places that move the fewest bytes; None if none is below ``below``.
@@ -129,10 +128,8 @@ def best_placement(
     problem : Problem
     room : Room
         Of the scratchpad.
-    halo_reuse : bool
-        Whether halos stay.
-    copies : int
-        2 if double-buffered.
+    keeps : Keeps
+        Whether halos stay, and twice what is held.
     below : int, bytes
         Look only for something better, such as than the best body of all tiles.
 
@@ -153,15 +150,15 @@ def best_placement(
     if len(room.held(problem)) > MOST_TENSORS:
         return None
     tables = tables_for(problem)
-    forms = _forms_of(problem, room, operands, halo_reuse)
-    found = _search(tables, room, forms, operands, copies, below, is_bound=False)
+    forms = _forms_of(problem, room, operands, keeps.halo_reuse)
+    found = _search(tables, room, forms, operands, keeps.copies, below, is_bound=False)
     if found.form is None:
         return None
     loops, positions = _nest(problem, tables, found.form, found.chosen)
     made = Placement(found.bytes, loops, positions, found.nodes)
     moved = explicit_traffic(
         view_of(problem, made.schedule("L1")), room, made.schedule("L1").places,
-        halo_reuse=halo_reuse, double_buffered=copies > 1,
+        halo_reuse=keeps.halo_reuse, double_buffered=keeps.copies > 1,
     ).promised_bytes  # fmt: skip
     return replace(made, bytes=moved) if moved < below else None
 
@@ -169,9 +166,8 @@ def best_placement(
 def least_placed_bytes(
     problem: Problem,
     room: Room,
+    keeps: Keeps = PLACED,
     *,
-    halo_reuse: bool = True,
-    copies: int = 1,
     below: int = NO_INCUMBENT,
     passes_writes: bool = False,
 ) -> tuple[int, int]:
@@ -215,18 +211,9 @@ def least_placed_bytes(
     if passes_writes:  # it reads at its visits, and writes at least once
         tables = replace(tables, weight=tables.element_bytes, constant=0)
     operands = _operands(problem)
-    forms = _forms_of(problem, room, operands, halo_reuse)
-    found = _search(tables, room, forms, operands, copies, below, is_bound=True)
+    forms = _forms_of(problem, room, operands, keeps.halo_reuse)
+    found = _search(tables, room, forms, operands, keeps.copies, below, is_bound=True)
     return max(min(found.bytes, found.left_out, below), min(once, below)), found.nodes
-
-
-def _is_even(problem: Problem) -> bool:
-    """Whether what tiles touch depends on how many pieces there are, not on where they lie."""
-    return not any(
-        is_clipped(axis, problem.size) or (axis.is_compound and any(c > 1 for _, c in axis.terms))
-        for tensor in problem.tensors
-        for axis in tensor.axes
-    )
 
 
 def _is_tabulated(problem: Problem) -> bool:
@@ -366,27 +353,22 @@ def _search(
     import numpy as np
 
     problem = tables.problem
-    own_bytes = dict(room.own_bytes)
-    own = np.array(
-        [
-            -2 if t.name in room.passing else own_bytes.get(t.name, -1)
-            for t in problem.tensors
-        ],
-        dtype=np.int64,
-    )  # fmt: skip
+    own = own_room(problem, room)
     constant = tables.constant if problem.output not in room.passing else 0
     codes = _codes(forms, operands, problem.dims)
     bounds = envelopes(tables)
     extents = np.ones_like(tables.pieces)
     for row, choices in enumerate(tables.extents):
         extents[row, : len(choices)] = choices
+    axes = [axis for tensor in problem.tensors for axis in tensor.axes]
+    is_even = all(lies_evenly(axis, problem.size) for axis in axes)
     best = np.zeros(codes[1].shape[1], dtype=np.int64)
     found, form, nodes, left_out = best_places(
         *codes, extents, np.array([size for _, size in problem.sizes], dtype=np.int64),
         tables.n_extents, tables.pieces, tables.axis_dims, tables.axis_stride, tables.axis_start,
         tables.total, bounds[0], tables.largest, bounds[1], tables.tensor_axes, tables.is_indexed,
         np.where(own == -2, 0, tables.weight), copies * tables.element_bytes, room.shared_bytes,
-        own, is_bound, _is_even(problem), min(below + constant, NO_INCUMBENT), MOST_NODES, best,
+        own, is_bound, is_even, min(below + constant, NO_INCUMBENT), MOST_NODES, best,
     )  # fmt: skip
     chosen = None if form < 0 else forms[form]
     picked = tuple(int(best[v]) for v in range(len(chosen.variables))) if chosen else ()

@@ -130,8 +130,7 @@ def is_whole(space: Space) -> bool:
     loop from the extent that it wants; and tiles of scratchpads may be placed
     one by one.
     """
-    placed = any(level.kind == "scratchpad" for level in space.arch.caches)
-    if space.spatial or placed or not cuts_evenly(space.problem):
+    if space.spatial or space.arch.has_scratchpads or not cuts_evenly(space.problem):
         return False
     return space.constraints.is_free or (n_schedules(space) == 1 and _is_full(space))
 

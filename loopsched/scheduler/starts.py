@@ -175,7 +175,8 @@ def wave_blocks(
     """List the ways to take tiles in waves that end with whole iterations.
 
     A temporal block around lists of tiles, so that the innermost spatial loop of
-    a list has as many iterations as divide the instances.
+    a list has as many iterations as divide the instances; or, where whole groups of so
+    many make up a list, another spatial loop around them, which leaves lists as they are.
 
     Parameters
     ----------
@@ -204,34 +205,38 @@ def wave_blocks(
     ... ]
     >>> found[0], found[4]
     ('N:64 M:64@SM M:8 N:8 K:8', 'M:64 N:64 M:16@SM N:16@SM M:8 N:8 K:8')
+    >>> [nest for nest in found if nest.count("@") == 3][:2]
+    ['N:64@SM M:64@SM N:16@SM M:8 N:8 K:8', 'N:64@SM M:64@SM N:32@SM M:8 N:8 K:8']
     """
     size = problem.size
     inside = {dim: min(cut.get(dim, size[dim]), size[dim]) for dim in problem.dims}
     trips = {dim: -(-size[dim] // inside[dim]) for dim in problem.dims if inside[dim] < size[dim]}
-    around = {**size, **(listed or {})}
+    around = {dim: (listed or {}).get(dim, size[dim]) for dim in trips}
     ranked = sorted(trips, key=lambda dim: -trips[dim])[:3]
     pairs = list(permutations(ranked, 2)) if len(ranked) > 1 else [(dim, dim) for dim in ranked]
     for (outer, inner), across in product(pairs, _divisors(instances)):
-        others = [dim for dim in trips if dim not in (outer, inner)]
-        side = inside[inner] * across
+        side, down = inside[inner] * across, instances // across
         if side > around[inner] and across > 1 and side - around[inner] >= inside[inner]:
             continue
-        down = instances // across
-        for rows in dict.fromkeys((0, down)):
-            region = dict(around)
-            region[inner] = min(side, around[inner])
-            if rows and outer != inner:
-                region[outer] = min(inside[outer] * rows, around[outer])
-            extents = tuple((dim, region[dim]) for dim in trips if region[dim] < size[dim])
-            lists = Block(tuple(dim for dim, _ in extents), extents)
-            order = (*others, outer, inner) if outer != inner else (*others, inner)
-            spread = Block(order, tuple((dim, inside[dim]) for dim in trips), unit)
-            wave = dict(inside)
-            wave[inner] = region[inner]
-            if outer != inner:
-                wave[outer] = min(inside[outer] * down, around[outer])
-            moved = sum(
-                int(_bytes(problem, at, wave)) for at in range(len(problem.tensors))
-            ) * prod(-(-size[dim] // wave[dim]) for dim in trips)
-            for turned in dict.fromkeys((lists.order, lists.order[::-1])):
+        row = {inner: min(side, around[inner])}
+        wave = row if outer == inner else {outer: min(inside[outer] * down, around[outer]), **row}
+        moved = sum(
+            int(_bytes(problem, at, inside | wave)) for at in range(len(problem.tensors))
+        ) * prod(-(-size[dim] // (inside | wave)[dim]) for dim in trips)
+        order = (*(dim for dim in trips if dim not in wave), *wave)
+        spread = Block(order, tuple((dim, inside[dim]) for dim in trips), unit)
+        for region in (row, wave):
+            extents = _extents(size, around | region)
+            names = tuple(dim for dim, _ in extents)
+            for turned in dict.fromkeys((names, names[::-1])):
                 yield [Block(turned, extents), spread], moved
+        n_outer, n_inner = (-(-around[dim] // inside[dim]) for dim in (outer, inner))
+        if outer != inner and 1 < across < n_inner and n_inner % across == n_outer % down == 0:
+            extents = _extents(size, around)
+            group = Block((inner,), ((inner, side),), unit)
+            yield [Block(tuple(dim for dim, _ in extents), extents), group, spread], moved
+
+
+def _extents(size: Extents, region: Extents) -> tuple[tuple[str, int], ...]:
+    """Extents of a region, where it is less than the whole."""
+    return tuple((dim, region[dim]) for dim in region if region[dim] < size[dim])

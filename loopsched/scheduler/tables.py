@@ -8,7 +8,7 @@ depend on one dimension or one axis only; they are tabulated here.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
@@ -168,61 +168,37 @@ def tables_for(
             _candidates(problem, dim, pieces)
             for dim, pieces in zip(problem.dims, outer, strict=True)
         )
-    width = max(len(extents) for extents in candidates)
-    pieces = np.zeros((len(candidates), width), dtype=np.int64)
-    for row, (extents, known) in enumerate(zip(candidates, lengths, strict=True)):
-        each = np.array(extents, dtype=np.int64)
-        pieces[row, : len(extents)] = sum(
-            many * -(-length // each) for length, many in known.items()
-        )
-    index = {dim: row for row, dim in enumerate(problem.dims)}
-    axis_dims, strides, starts, offsets = [], [], [], [0]
-    flat: list[list[Ints]] = []
-    at = 0
-    for tensor in problem.tensors:
-        for axis in tensor.axes:
-            rows = [index[dim] for dim in axis.dims]
-            if len(rows) > 2:
-                from loopsched.base.errors import ProblemError
-
-                raise ProblemError(
-                    f"problem '{problem.name}': an axis of '{tensor.name}' moves with "
-                    f"{len(rows)} dims; the search handles at most 2"
-                )
-            second = rows[1] if len(rows) == 2 else -1
-            parts = _axis_numbers(
+    axis_dims, flat = [], []
+    for rows, axis in _axes_by_row(problem):
+        first, second = rows[0], rows[1] if len(rows) == 2 else -1
+        axis_dims.append((first, second))
+        flat.append(
+            _axis_numbers(
                 axis,
-                outer[rows[0]],
-                sum(length * many for length, many in lengths[rows[0]].items()),
-                candidates[rows[0]],
+                outer[first],
+                sum(length * many for length, many in lengths[first].items()),
+                candidates[first],
                 outer[second] if second >= 0 else ((0, 1),),
                 candidates[second] if second >= 0 else (1,),
             )
-            axis_dims.append((rows[0], second))
-            strides.append(len(candidates[second]) if second >= 0 else 1)
-            starts.append(at)
-            at += len(parts[0])
-            flat.append(list(parts))
-        offsets.append(len(axis_dims))
+        )
     none = np.zeros(0, dtype=np.int64)  # scalars have no axes
-    numbers = [np.concatenate([none, *(parts[k] for parts in flat)]) for k in range(7)]
-    output = problem.output_tensor
+    numbers = {
+        name: np.concatenate([none, *(parts[at] for parts in flat)])
+        for at, name in enumerate(_NUMBERS)
+    }
     return Tables(
         problem=problem,
         extents=candidates,
-        pieces=pieces,
+        pieces=_counted(candidates, lengths),
         n_extents=np.array([len(extents) for extents in candidates], dtype=np.int64),
         axis_dims=np.array(axis_dims, dtype=np.int64).reshape(-1, 2),
-        axis_stride=np.array(strides, dtype=np.int64),
-        axis_start=np.array(starts, dtype=np.int64),
-        total=numbers[0],
-        largest=numbers[1],
-        pair_first=numbers[2],
-        pair_second=numbers[3],
-        is_gapless=numbers[4],
-        slid_first=numbers[5],
-        slid_second=numbers[6],
-        tensor_axes=np.array(offsets, dtype=np.int64),
+        axis_stride=np.array(
+            [len(candidates[second]) if second >= 0 else 1 for _, second in axis_dims],
+            dtype=np.int64,
+        ),
+        axis_start=np.cumsum([0, *(len(parts[0]) for parts in flat)], dtype=np.int64)[:-1],
+        tensor_axes=np.cumsum([0, *(len(t.axes) for t in problem.tensors)], dtype=np.int64),
         is_indexed=np.array(
             [[t.is_indexed_by(dim) for dim in problem.dims] for t in problem.tensors],
             dtype=np.int64,
@@ -232,8 +208,43 @@ def tables_for(
             dtype=np.int64,
         ),
         element_bytes=np.array([t.element_bytes for t in problem.tensors], dtype=np.int64),
-        constant=tensor_bytes(problem, output),
+        constant=tensor_bytes(problem, problem.output_tensor),
+        **numbers,
     )
+
+
+# What `_axis_numbers` returns, in its order.
+_NUMBERS = (
+    "total", "largest", "pair_first", "pair_second", "is_gapless", "slid_first", "slid_second",
+)  # fmt: skip
+
+
+def _counted(candidates: tuple[tuple[int, ...], ...], lengths: Sequence[Mapping[int, int]]) -> Ints:
+    """Count the pieces into which each extent cuts a dimension's segments."""
+    import numpy as np
+
+    width = max(len(extents) for extents in candidates)
+    pieces = np.zeros((len(candidates), width), dtype=np.int64)
+    for row, (extents, known) in enumerate(zip(candidates, lengths, strict=True)):
+        each = np.array(extents, dtype=np.int64)
+        pieces[row, : len(extents)] = sum(
+            many * -(-length // each) for length, many in known.items()
+        )
+    return pieces
+
+
+def _axes_by_row(problem: Problem) -> Iterator[tuple[list[int], Axis]]:
+    """List all axes, tensor by tensor, with the rows of the dimensions that move along each."""
+    index = {dim: row for row, dim in enumerate(problem.dims)}
+    for tensor in problem.tensors:
+        for axis in tensor.axes:
+            rows = [index[dim] for dim in axis.dims]
+            if len(rows) > 2:
+                raise ProblemError(
+                    f"problem '{problem.name}': an axis of '{tensor.name}' moves with "
+                    f"{len(rows)} dims; the search handles at most 2"
+                )
+            yield rows, axis
 
 
 @lru_cache(maxsize=4096)

@@ -168,19 +168,20 @@ _exact.broken(
     "return min(self.floor, best), best <= self.floor",
     "return min(self.floor, best), best <= 1.1 * self.floor",
 )
-_exact.broken(
+_bounds = In("scheduler/level_bounds.py", "test_exact.py")
+_bounds.broken(
     "floor-too-high",
     "the bound on compute time is that of one instance less",
     "return -(-self.problem.macs // self.instances) / self.rate",
     "return -(-self.problem.macs // max(1, self.instances - 1)) / self.rate",
 )
-_exact.broken(
+_bounds.broken(
     "own-level-as-guaranteed",
     "the bound for an instance's own level counts guaranteed reuse only",
-    "is_guaranteed=self._is_guaranteed(level) and (not self.units or level.is_shared),",
-    "is_guaranteed=self._is_guaranteed(level),",
+    'is_guaranteed = self.value == "high" and (not self.units or level.is_shared)',
+    'is_guaranteed = self.value == "high"',
 )
-_exact.broken(
+_bounds.broken(
     "nothing-shared-at-once",
     "where one point of each instance does not fit, nothing is shared in a step",
     "at_once = min(self._n_inside(level), sharing)",
@@ -225,7 +226,7 @@ _waves.broken(
 SEARCHING = tuple(
     mutant
     for file in (
-        _orders, _tables, _kernels, _items, _item_bounds, _placement, _body, _exact,
+        _orders, _tables, _kernels, _items, _item_bounds, _placement, _body, _exact, _bounds,
         _counting, _stream, _waves,
     )
     for mutant in file.mutants
