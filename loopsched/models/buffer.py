@@ -7,7 +7,6 @@ the bracket.  That is done when somebody asks for it: a search does not.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -424,7 +423,5 @@ def _each_alone(view: View, room: Room, asked: Asked | None) -> dict[str, int]:
     Between two uses of an element by one instance, the others go through steps
     like its own, so an n-th of the room that is enough for one is enough for all.
     """
-    units = frozenset(loop.level for loop in view.inner_loops if loop.level is not None)
-    alone = view_of(view.problem, view.schedule, own_units=units | view.own_units)
-    n = math.prod(max(1, view.instances.get(unit, 1)) for unit in units)
+    alone, n = view.one_of_those_inside()
     return promised_visits(alone, room.divided(n), asked=asked)

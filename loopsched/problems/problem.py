@@ -40,11 +40,11 @@ class Axis:
     terms: tuple[tuple[str, int], ...]
     offset: int = 0
     size: int | None = None
+    dims: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    """Names of the dimensions that move along this axis."""
 
-    @property
-    def dims(self) -> tuple[str, ...]:
-        """Names of the dimensions that move along this axis."""
-        return tuple([name for name, _ in self.terms])  # quicker than from a generator
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "dims", tuple(name for name, _ in self.terms))
 
     @property
     def is_compound(self) -> bool:
@@ -74,11 +74,12 @@ class Tensor:
     name: str
     axes: tuple[Axis, ...]
     element_bytes: int = 4
+    dims: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    """Dimensions that index the tensor, in storage order."""
 
-    @property
-    def dims(self) -> tuple[str, ...]:
-        """Dimensions that index the tensor, in storage order."""
-        return tuple(dict.fromkeys(name for axis in self.axes for name in axis.dims))
+    def __post_init__(self) -> None:
+        dims = dict.fromkeys(name for axis in self.axes for name in axis.dims)
+        object.__setattr__(self, "dims", tuple(dims))
 
     def is_indexed_by(self, dim: str) -> bool:
         """Whether ``dim`` is relevant, that is, moves over the tensor."""

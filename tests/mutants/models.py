@@ -65,14 +65,14 @@ _reuse.broken(
 _reuse.broken(
     "pair-is-one-piece",
     "two neighbouring pieces touch what one does",
-    "extents[dim] = min(many * extents[dim], around)",
-    "extents[dim] = min(extents[dim], around)",
+    "extents[dim] = both = min(many * extents[dim], around)",
+    "extents[dim] = both = min(extents[dim], around)",
 )
 _reuse.broken(
     "pair-without-copies",
     "of pairs side by side only one takes room",
-    "axis_count(replace(axis, size=None), {}, extents) * view.n_copies(axis, upto)",
-    "axis_count(replace(axis, size=None), {}, extents)",
+    "    both *= view.n_copies(axis, upto)\n",
+    "",
 )
 _reuse.broken(
     "run-without-room",
