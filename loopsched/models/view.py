@@ -188,11 +188,9 @@ class View:
             trips = []
             for loop in self.inner_loops[at:end]:
                 trips.append({-(-length // loop.extent) for length in lengths[loop.dim]})
-                lengths[loop.dim] = {
-                    piece
-                    for length in lengths[loop.dim]
-                    for piece in segment_lengths(length, (loop.extent,))
-                }
+                whole = [loop.extent] if max(lengths[loop.dim]) >= loop.extent else []
+                rests = (length % loop.extent for length in lengths[loop.dim])
+                lengths[loop.dim] = {*whole, *(rest for rest in rests if rest)}
             n = self.instances.get(first.level or "", 1)
             if first.group is not None:
                 # Lists side by side, of different lengths, fall out of step.

@@ -42,19 +42,18 @@ class Axis:
     size: int | None = None
     dims: tuple[str, ...] = field(init=False, repr=False, compare=False)
     """Names of the dimensions that move along this axis."""
+    is_plain: bool = field(init=False, repr=False, compare=False)
+    """Whether one dimension maps one to one to stored positions."""
 
     def __post_init__(self) -> None:
+        is_plain = len(self.terms) == 1 and self.offset == 0 and self.size is None
         object.__setattr__(self, "dims", tuple(name for name, _ in self.terms))
+        object.__setattr__(self, "is_plain", is_plain)
 
     @property
     def is_compound(self) -> bool:
         """Whether more than one dimension moves along this axis."""
         return len(self.terms) > 1
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether one dimension maps one to one to stored positions."""
-        return len(self.terms) == 1 and self.offset == 0 and self.size is None
 
 
 @dataclass(frozen=True, slots=True)
