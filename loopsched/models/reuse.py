@@ -100,7 +100,7 @@ def _new_run_outside(view: View, tensor: Tensor, upto: int, start: int) -> Run:
         cut = view.cuts[upto - 1]
         if not cut.is_parallel:
             if cut.dim in indexed:
-                slides = any(a.is_compound and cut.dim in a.dims for a in tensor.axes)
+                slides = cut.dim in view.sliding[tensor.name]
                 return Run(tuple(inner), upto, cut if slides else None)
             inner.append(cut)
         upto -= 1

@@ -132,6 +132,14 @@ class View:
         return {tensor.name: frozenset(tensor.dims) for tensor in self.problem.tensors}
 
     @cached_property
+    def sliding(self) -> dict[str, frozenset[str]]:
+        """Dimensions along which the window of each tensor slides, by its name."""
+        return {
+            tensor.name: frozenset(d for a in tensor.axes if a.is_compound for d in a.dims)
+            for tensor in self.problem.tensors
+        }
+
+    @cached_property
     def _by_dim(self) -> dict[str, tuple[Cut, ...]]:
         """Cuts of each dimension, outermost first."""
         return {dim: tuple(cut for cut in self.cuts if cut.dim == dim) for dim in self.sizes}

@@ -42,18 +42,16 @@ class Axis:
     size: int | None = None
     dims: tuple[str, ...] = field(init=False, repr=False, compare=False)
     """Names of the dimensions that move along this axis."""
+    is_compound: bool = field(init=False, repr=False, compare=False)
+    """Whether more than one dimension moves along this axis."""
     is_plain: bool = field(init=False, repr=False, compare=False)
     """Whether one dimension maps one to one to stored positions."""
 
     def __post_init__(self) -> None:
         is_plain = len(self.terms) == 1 and self.offset == 0 and self.size is None
         object.__setattr__(self, "dims", tuple(name for name, _ in self.terms))
+        object.__setattr__(self, "is_compound", len(self.terms) > 1)
         object.__setattr__(self, "is_plain", is_plain)
-
-    @property
-    def is_compound(self) -> bool:
-        """Whether more than one dimension moves along this axis."""
-        return len(self.terms) > 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,16 +120,14 @@ class Problem:
     output: str
     kind: str = "affine"
     attributes: tuple[tuple[str, object], ...] = field(default=())
+    dims: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    """Dimension names in the problem's order."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "dims", tuple(name for name, _ in self.sizes))
         faults = list(_faults(self))
         if faults:
             raise ProblemError.joined(f"problem '{self.name}'", faults)
-
-    @property
-    def dims(self) -> tuple[str, ...]:
-        """Dimension names in the problem's order."""
-        return tuple(name for name, _ in self.sizes)
 
     @property
     def size(self) -> dict[str, int]:
