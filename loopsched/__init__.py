@@ -19,6 +19,7 @@ from loopsched.base.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from loopsched.base.errors import ArchError as ArchError
+    from loopsched.base.errors import CapacityError as CapacityError
     from loopsched.base.errors import ConstraintError as ConstraintError
     from loopsched.base.errors import EmptySpaceError as EmptySpaceError
     from loopsched.base.errors import InputError as InputError
@@ -72,6 +73,8 @@ if TYPE_CHECKING:
     from loopsched.machines.arch_file import load_arch as load_arch
     from loopsched.machines.levels import Level as Level
     from loopsched.models.buffer import traffic as traffic
+    from loopsched.models.many import Figures as Figures
+    from loopsched.models.many import evaluate_many as evaluate_many
     from loopsched.models.reasons import compare as compare
     from loopsched.models.reasons import explain as explain
     from loopsched.models.score import Evaluation as Evaluation
@@ -157,6 +160,7 @@ _EXPORTS = {
     "curves.network": ("NetworkCurve", "network_curve", "workload_curves"),
     "base.errors": (
         "ArchError",
+        "CapacityError",
         "ConstraintError",
         "EmptySpaceError",
         "InputError",
@@ -208,6 +212,7 @@ _EXPORTS = {
     "show.plots.tradeoffs": ("plot_pareto",),
     "show.plots.traffic": ("plot_bytes",),
     "problems.problem": ("Axis", "Problem", "Tensor"),
+    "models.many": ("Figures", "evaluate_many"),
     "models.reasons": ("compare", "explain"),
     "published": ("Reproduction", "reproduce"),
     "scheduler": ("Result", "search", "search_workload", "space_size"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import random
 from itertools import groupby
 
 import oracle
@@ -29,14 +30,20 @@ from loopsched.models.traffic import Room
 from loopsched.models.view import View, ends_with_iterations, view_of
 from loopsched.nests.nest import Schedule
 from loopsched.nests.notation import parse_schedule
-from loopsched.problems.builders import affine, gemm
-from loopsched.problems.footprint import axis_count, axis_extremes, n_segments, segments
+from loopsched.problems.builders import affine, conv2d, gemm
+from loopsched.problems.footprint import (
+    axis_count,
+    axis_extremes,
+    n_segments,
+    segments,
+    tensor_bytes,
+)
 from loopsched.problems.problem import Axis, Problem, Tensor
 from loopsched.scheduler import Constraints, space_of
 from loopsched.scheduler.allowed import allowed
 from loopsched.scheduler.body import best_body
 from loopsched.scheduler.item_bounds import least_item_s
-from loopsched.scheduler.items import Pace, best_items
+from loopsched.scheduler.items import Items, Pace, best_items, refined_items
 from loopsched.scheduler.waves import with_barriers
 from loopsched.simulator import simulate
 from loopsched.validation import validate_counters
@@ -291,6 +298,49 @@ def test_the_best_items_of_all(bytes_per_step: int) -> None:
         scores.append(max(steps, 4 * (m * columns + n * rows + m * n) / bytes_per_step))
     found, _ = best_items(problem, ("M", "N"), Pace(instances, 1.0, bytes_per_step))
     assert found[0].least_s == min(scores)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_items_of_windows_are_bounded_whatever_their_cuts(seed: int) -> None:
+    """All lists of items of a convolution, for each number of pieces; padding makes cuts differ."""
+    rng = random.Random(seed)
+    padding = tuple(rng.randint(0, 2) for _ in range(4)) if seed else (2, 2, 0, 1)
+    problem = conv2d(
+        c=rng.randint(1, 2), k=2, h=4, w=3 if seed < 6 else 5, r=3, s=2, padding=padding,
+        stride=rng.choice((1, 1, 2)) if seed else 1,
+    )  # fmt: skip
+    size, dims = problem.size, ("K", "P", "Q")
+    pace = Pace(3, 1.0, 8.0)
+    least: dict[tuple[tuple[str, int], ...], float] = {}
+    for chosen in itertools.product(*(cuts_of(size[dim]) for dim in dims)):
+        cut = dict(zip(dims, chosen, strict=True))
+        nest = " ".join(
+            [f"{dim}:{n}" for dim, n in problem.sizes]
+            + [f"{dim}:{listed}@SM" for dim, (listed, _) in cut.items()]
+            + [f"{dim}:{extent}" for dim, (_, extent) in cut.items()]
+        )
+        steps = compute_steps(problem, parse_schedule(nest, problem), {"SM": 3}).promised
+        score = max(float(steps), bytes_into_items(problem, cut) / 8.0)
+        pieces = tuple((dim, n_segments(size[dim], cut[dim])) for dim in dims if size[dim] > 1)
+        least[pieces] = min(score, least.get(pieces, score))
+    found, _ = best_items(problem, dims, pace)
+    assert found[0].least_s <= min(least.values())
+    for pieces, score in least.items():
+        items = Items((), (), 0.0, tuple(sorted(pieces, key=lambda pair: size[pair[0]])))
+        assert refined_items(problem, items, pace, below_s=score + 0.5)[0] == score
+
+
+def bytes_into_items(problem: Problem, cut: dict[str, tuple[int, int]]) -> int:
+    size, total = problem.size, -tensor_bytes(problem, problem.output_tensor)
+    for tensor in problem.tensors:
+        moved = tensor.element_bytes * (1 + (tensor.name == problem.output))
+        for axis in tensor.axes:
+            chains = tuple(cut.get(dim, ()) for dim in axis.dims)
+            moved *= axis_extremes(axis, tuple(size[dim] for dim in axis.dims), chains).total
+        for dim in set(size) - set(tensor.dims):
+            moved *= n_segments(size[dim], cut.get(dim, ()))
+        total += moved
+    return total
 
 
 def cuts_of(size: int) -> list[tuple[int, int]]:

@@ -62,6 +62,10 @@ class ScheduleError(InputError):
     """A schedule that does not fit its problem, or cannot be parsed."""
 
 
+class CapacityError(ScheduleError):
+    """A schedule whose tiles do not fit where it holds them."""
+
+
 class ConstraintError(InputError):
     """A search constraint that names what does not exist."""
 

@@ -62,6 +62,16 @@ def _say(message: str) -> None:
     logging.getLogger("loopsched").warning("%s; they are compiled again each time", message)
 
 
+def _prepare(target_context: Any) -> None:
+    """Set up what kept kernels call; what compiling needs besides takes as long as a search."""
+    try:
+        from numba.core.runtime.nrt import rtsys
+
+        rtsys.initialize(target_context)
+    except Exception:  # another numba: all that it knows of
+        target_context.refresh()
+
+
 @lru_cache(maxsize=1)
 def _cache_type() -> Any:
     from numba.core.caching import FunctionCache
@@ -73,7 +83,8 @@ def _cache_type() -> Any:
 
         def load_overload(self, sig: Any, target_context: Any) -> Any:
             try:
-                return super().load_overload(sig, target_context)
+                _prepare(target_context)
+                return self._load_overload(sig, target_context)
             except Exception:  # unpickling broken bytes may raise anything
                 self._forget()
                 return None

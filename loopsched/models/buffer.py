@@ -7,14 +7,13 @@ the bracket.  That is done when somebody asks for it: a search does not.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
 from loopsched.base.arguments import near, show
-from loopsched.base.errors import ScheduleError
+from loopsched.base.errors import CapacityError, ScheduleError
 from loopsched.models.asked import ALWAYS, Asked
 from loopsched.models.places import check_held
 from loopsched.models.reuse import (
@@ -217,7 +216,7 @@ def explicit_traffic(
 
     Raises
     ------
-    ScheduleError
+    CapacityError
         If not even the data of one point fits, or the tiles do not fit where
         they are placed.
     """
@@ -230,7 +229,7 @@ def explicit_traffic(
     else:
         found = fit_cut(view, room, copies)
         if found is None:
-            raise ScheduleError("not even the operands of one point fit into the scratchpad")
+            raise CapacityError("not even the operands of one point fit into the scratchpad")
         fit, upto = found, {tensor.name: found for tensor in tensors}
     visits = {t.name: placed_visits(view, t, upto[t.name], slides=halo_reuse) for t in tensors}
     held = sum(view.footprint_bytes(tensor, upto[tensor.name]) for tensor in tensors)
@@ -258,7 +257,7 @@ def _check_fits(view: View, room: Room, upto: Mapping[str, int], level: str, cop
             f"{room.shared_bytes} B"
         )
     twice = " (double buffered: every tile counts twice)" if copies > 1 else ""
-    raise ScheduleError.joined(f"level '{level}'{twice}", faults)
+    raise CapacityError.joined(f"level '{level}'{twice}", faults)
 
 
 def lru_traffic(
@@ -424,7 +423,5 @@ def _each_alone(view: View, room: Room, asked: Asked | None) -> dict[str, int]:
     Between two uses of an element by one instance, the others go through steps
     like its own, so an n-th of the room that is enough for one is enough for all.
     """
-    units = frozenset(loop.level for loop in view.inner_loops if loop.level is not None)
-    alone = view_of(view.problem, view.schedule, own_units=units | view.own_units)
-    n = math.prod(max(1, view.instances.get(unit, 1)) for unit in units)
+    alone, n = view.one_of_those_inside()
     return promised_visits(alone, room.divided(n), asked=asked)

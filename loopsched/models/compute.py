@@ -107,14 +107,19 @@ def _split(lists: Lists, dim: int, step: int) -> Lists:
 def _run(lists: Lists, items: Mapping[int, tuple[int, ...]], instances: int) -> Lists:
     """Adjacent spatial loops: one list of items, run ``instances`` at a time."""
     found: Lists = {}
+    known: dict[tuple[int, int], tuple[int, int, int]] = {}  # largest item, all, such as that
     for lengths, (promised, least) in lists.items():
         key = list(lengths)
         n_items, n_full = 1, 1
         for dim, extents in items.items():
-            pieces = segment_lengths(lengths[dim], extents)
-            key[dim] = max(pieces)
-            n_items *= sum(pieces.values())
-            n_full *= pieces[key[dim]]
+            cut = (dim, lengths[dim])
+            if cut not in known:
+                pieces = segment_lengths(lengths[dim], extents)
+                largest = max(pieces)
+                known[cut] = largest, sum(pieces.values()), pieces[largest]
+            key[dim], many, full = known[cut]
+            n_items *= many
+            n_full *= full
         waves, full_waves = -(-n_items // instances), -(-n_full // instances)
         before = found.get(tuple(key), (0, 0))
         found[tuple(key)] = (before[0] + promised * waves, before[1] + least * full_waves)

@@ -126,11 +126,10 @@ def replay(
     Replayed or None
         None if not even the outermost bodies can be followed.
     """
-    items = items_of(view)
-    if items is None:
+    nest = _nest_of(view)
+    if nest is None:
         return None
-    nest = Nest(view, items)
-    pools = pools_of(view.problem, room)
+    items, pools = nest.items, pools_of(view.problem, room)
     found: Replayed | None = None
     spent = 0
     for depth in nest.depths():
@@ -144,13 +143,24 @@ def replay(
             break
         if found is not None and cost < 2 * spent and depth < nest.deepest:
             continue  # hardly finer than the last
-        one = replay_at(nest, items, depth, pools, budget, is_point=enough is None)
+        key = ("replay", depth, room, budget, enough is None)
+        if key not in view.known:  # what a cache is asked for only says which depths count
+            view.known[key] = replay_at(nest, items, depth, pools, budget, is_point=enough is None)
+        one: Replayed | None = view.known[key]
         if one is None:
             break
         spent = cost
         found = one if found is None else narrower(found, one)
         if found.is_closed() or (enough and found.high and is_within(found.high, enough)):
             break
+    return found
+
+
+def _nest_of(view: View) -> Nest | None:
+    if "nest" not in view.known:
+        items = items_of(view)
+        view.known["nest"] = None if items is None else Nest(view, items)
+    found: Nest | None = view.known["nest"]
     return found
 
 

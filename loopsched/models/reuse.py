@@ -86,13 +86,21 @@ class Run:
 
 def run_outside(view: View, tensor: Tensor, upto: int, start: int = 0) -> Run:
     """Find the run of cuts outside a body that do not index a tensor, from loop ``start`` on."""
+    key = ("run", tensor.name, upto, start)
+    found: Run | None = view.known.get(key)
+    if found is None:
+        found = view.known[key] = _new_run_outside(view, tensor, upto, start)
+    return found
+
+
+def _new_run_outside(view: View, tensor: Tensor, upto: int, start: int) -> Run:
     inner: list[Cut] = []
     indexed = view.indexed[tensor.name]
     while upto > view.boundary and view.cuts[upto - 1].position >= start:
         cut = view.cuts[upto - 1]
         if not cut.is_parallel:
             if cut.dim in indexed:
-                slides = any(a.is_compound and cut.dim in a.dims for a in tensor.axes)
+                slides = cut.dim in view.sliding[tensor.name]
                 return Run(tuple(inner), upto, cut if slides else None)
             inner.append(cut)
         upto -= 1
@@ -145,9 +153,10 @@ def guaranteed_visits(
 
 def _guaranteed_at(view: View, room: Room, tensor: Tensor, upto: int, item: Item) -> int:
     key = ("guaranteed", tensor.name, upto, room.shared_bytes, room.own_bytes, item)
-    if key not in view.known:
-        view.known[key] = _new_guaranteed_at(view, room, tensor, upto, item)
-    return view.known[key]
+    found: int | None = view.known.get(key)
+    if found is None:
+        found = view.known[key] = _new_guaranteed_at(view, room, tensor, upto, item)
+    return found
 
 
 def _new_guaranteed_at(view: View, room: Room, tensor: Tensor, upto: int, item: Item) -> int:
@@ -262,13 +271,15 @@ def _pair_bytes(view: View, tensor: Tensor, upto: int, between: tuple[Cut, ...],
 
 def _pair_on_axis(view: View, axis: Axis, upto: int, dim: str, many: int) -> int:
     """Bound what neighbouring pieces of a dimension touch on an axis."""
-    one = view.axis_extremes(axis, upto).largest
+    one = view.largest(axis, upto)
     if dim not in axis.dims:
         return one
     extents = view.extents(upto)
-    around = min((cut.extent for cut in view.chain(dim, upto - 1)), default=view.sizes[dim])
-    extents[dim] = min(many * extents[dim], around)
-    both = axis_count(replace(axis, size=None), {}, extents) * view.n_copies(axis, upto)
+    around = min([cut.extent for cut in view.chain(dim, upto - 1)], default=view.sizes[dim])
+    extents[dim] = both = min(many * extents[dim], around)
+    if not axis.is_plain:
+        both = axis_count(replace(axis, size=None), {}, extents)
+    both *= view.n_copies(axis, upto)
     return min(many * one, both, axis.size or both)
 
 
@@ -291,7 +302,10 @@ def certain_cuts(view: View, room: Room, tensor: Tensor) -> Iterator[int]:
     own = {_moving(view, axis)[0] for axis in tensor.axes if len(_moving(view, axis)) == 1}
     for upto in range(view.boundary, len(view.cuts)):
         if view.cuts[upto].dim in own:
-            others = _least_between(view, room, upto)
+            key = ("between", upto, room.own_bytes, room.passing)
+            if key not in view.known:
+                view.known[key] = _least_between(view, room, upto)
+            others = view.known[key]
             if others is not None and others + tensor.element_bytes > room.shared_bytes:
                 yield upto
 
@@ -314,7 +328,11 @@ def _least_between(view: View, room: Room, upto: int) -> int | None:
 
 def _least_on_axis(view: View, axis: Axis, cut: Cut, upto: int, shortest: int) -> int:
     if cut.dim not in axis.dims:
+        if axis.is_plain:
+            return _shortest(view, axis.dims[0], upto)
         return view.axis_extremes(axis, upto).smallest
+    if axis.is_plain:
+        return shortest - cut.extent
     if is_clipped(axis, view.sizes):
         return 0
     if len(_moving(view, axis)) == 1:
@@ -331,5 +349,9 @@ def _moving(view: View, axis: Axis) -> tuple[str, ...]:
 
 
 def _shortest(view: View, dim: str, upto: int) -> int:
-    extents = tuple(cut.extent for cut in view.chain(dim, upto))
-    return min(segment_lengths(view.problem.size[dim], extents))
+    extents = tuple([cut.extent for cut in view.chain(dim, upto)])
+    key = ("shortest", dim, extents)
+    found: int | None = view.known.get(key)
+    if found is None:
+        found = view.known[key] = min(segment_lengths(view.sizes[dim], extents))
+    return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 from loopsched.base.display import Shown
 from loopsched.bounds.communication import communication_bound
@@ -12,7 +13,7 @@ from loopsched.machines.arch import Arch
 from loopsched.machines.levels import Level
 from loopsched.models.asked import Asked
 from loopsched.models.buffer import EFFORT, Traffic, explicit_traffic, lru_traffic
-from loopsched.models.compute import compute_steps
+from loopsched.models.compute import Steps, compute_steps
 from loopsched.models.filters import asked_of_all, asked_through
 from loopsched.models.machine import (
     data_type_of,
@@ -237,7 +238,7 @@ def evaluate(
     ------
     ScheduleError
         If the schedule does not suit problem and machine, or does not fit a
-        scratchpad, or its tiles do not where they are placed.
+        scratchpad (`CapacityError`), or its tiles do not where they are placed.
     ArchError
         If the machine has no rate for the data type.
 
@@ -250,40 +251,85 @@ def evaluate(
     >>> score.bound_by, score.compute_steps, score.dram_bytes
     ('compute', 16777216, 16777216)
     """
-    schedule, arch = resolved(problem, schedule.check(problem), arch)
     rate = arch.compute.rate(data_type or data_type_of(problem, arch))
-    lanes = max(1, int(rate))
-    steps = compute_steps(problem, schedule, nested_units(arch, lanes))
-    has_lanes = any(loop.level == arch.compute.lane_unit for loop in schedule.loops if loop.level)
-    pace = rate / lanes if has_lanes else rate  # a unit's steps, or a lane's
-    compute_s = steps.promised / (pace * arch.compute.clock_hz)
-    compute_bound_s = steps.least / (pace * arch.compute.max_clock_hz)
-    moved = level_traffic(problem, schedule, arch, lanes, effort=effort)
-    times = [_time(level, found) for level, found in zip(arch.caches, moved, strict=True)]
-    time_s = max(compute_s, *times)
+    arch, found = promised(problem, schedule, arch, rate, effort=effort)
+    compute_s, time_s = found.compute_s, found.time_s
+    compute_bound_s = found.steps.least / (found.pace * arch.compute.max_clock_hz)
     bound_by = "compute"
     slowest = compute_s
-    for outer, time in zip(arch.levels, times, strict=False):
+    for outer, time in zip(arch.levels, found.level_s, strict=False):
         if time > slowest:
             slowest, bound_by = time, outer.name
     levels = tuple(
-        _level_score(problem, arch, outer, level, found, time_s)
-        for outer, level, found in zip(arch.levels, arch.caches, moved, strict=False)
+        _level_score(problem, arch, outer, level, moved, time_s)
+        for outer, level, moved in zip(arch.levels, arch.caches, found.moved, strict=False)
     )
-    side_by_side = arch.compute.units * (lanes if has_lanes else 1)
     # Divided as the schedule's own bound is, so that rounding keeps their order.
-    peak_s = (problem.macs / side_by_side) / (pace * arch.compute.max_clock_hz)
+    peak_s = (problem.macs / found.side_by_side) / (found.pace * arch.compute.max_clock_hz)
     return Evaluation(
         time_s=time_s,
         time_bound_s=max(compute_bound_s, *(level.time_bound_s for level in levels)),
         problem_bound_s=max(peak_s, levels[0].time_bound_s),
         bound_by=bound_by,
         compute_time_s=compute_s,
-        compute_steps=steps.promised,
-        compute_utilisation=problem.macs / (steps.promised * side_by_side),
-        energy_pj=_energy_pj(problem, arch, moved),
+        compute_steps=found.steps.promised,
+        compute_utilisation=problem.macs / (found.steps.promised * found.side_by_side),
+        energy_pj=_energy_pj(problem, arch, found.moved),
         least_dram_bytes=_least_dram_bytes(problem, arch),
         levels=levels,
+    )
+
+
+class Promised(NamedTuple):
+    """What a schedule promises.
+
+    Parameters
+    ----------
+    steps : Steps
+    pace : float
+        Steps a cycle of one unit, or of one lane.
+    side_by_side : int
+        Units, or lanes, that work at a time.
+    compute_s : float, seconds
+    moved : tuple of LevelTraffic
+        Of each level but the memory, outermost first.
+    level_s : tuple of float, seconds
+        How long each of them takes.
+    """
+
+    steps: Steps
+    pace: float
+    side_by_side: int
+    compute_s: float
+    moved: tuple[LevelTraffic, ...]
+    level_s: tuple[float, ...]
+
+    @property
+    def time_s(self) -> float:
+        """What the slowest of all takes."""
+        return max(self.compute_s, *self.level_s)
+
+
+def promised(
+    problem: Problem, schedule: Schedule, arch: Arch, rate: float, *, effort: int = EFFORT
+) -> tuple[Arch, Promised]:
+    """Find what a schedule promises, and the machine whose levels hold what it has them hold.
+
+    ``rate`` is the steps a cycle of one unit.
+    """
+    schedule, arch = resolved(problem, schedule.check(problem), arch)
+    lanes = max(1, int(rate))
+    steps = compute_steps(problem, schedule, nested_units(arch, lanes))
+    has_lanes = any(loop.level == arch.compute.lane_unit for loop in schedule.loops if loop.level)
+    pace = rate / lanes if has_lanes else rate
+    moved = level_traffic(problem, schedule, arch, lanes, effort=effort)
+    return arch, Promised(
+        steps=steps,
+        pace=pace,
+        side_by_side=arch.compute.units * (lanes if has_lanes else 1),
+        compute_s=steps.promised / (pace * arch.compute.clock_hz),
+        moved=moved,
+        level_s=tuple(map(_time, arch.caches, moved)),
     )
 
 

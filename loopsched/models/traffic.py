@@ -139,10 +139,14 @@ class Room:
 
     def held(self, problem: Problem) -> tuple[Tensor, ...]:
         """Tensors that enter the buffer."""
+        if not self.passing:
+            return problem.tensors
         return tuple(tensor for tensor in problem.tensors if tensor.name not in self.passing)
 
     def fits(self, needs: Mapping[str, int]) -> bool:
         """Whether these bytes a tensor fit together."""
+        if not self.own_bytes:
+            return sum(needs.values()) <= self.shared_bytes
         own = dict(self.own_bytes)
         if any(need > own[name] for name, need in needs.items() if name in own):
             return False

@@ -13,6 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any, NamedTuple
 
 from loopsched.nests.nest import Schedule
 from loopsched.problems.footprint import (
@@ -113,7 +114,7 @@ class View:
     instances: Mapping[str, int] = field(compare=False)
     own_units: frozenset[str] = field(compare=False)
     n_sliced: int = field(default=0, compare=False)
-    known: dict[object, int] = field(default_factory=dict, compare=False, repr=False)
+    known: dict[object, Any] = field(default_factory=dict, compare=False, repr=False)
     _axes: dict[object, Extremes] = field(default_factory=dict, compare=False, repr=False)
 
     def __getstate__(self) -> dict[str, object]:
@@ -129,6 +130,14 @@ class View:
     def indexed(self) -> dict[str, frozenset[str]]:
         """Dimensions that index each tensor, by its name."""
         return {tensor.name: frozenset(tensor.dims) for tensor in self.problem.tensors}
+
+    @cached_property
+    def sliding(self) -> dict[str, frozenset[str]]:
+        """Dimensions along which the window of each tensor slides, by its name."""
+        return {
+            tensor.name: frozenset(d for a in tensor.axes if a.is_compound for d in a.dims)
+            for tensor in self.problem.tensors
+        }
 
     @cached_property
     def _by_dim(self) -> dict[str, tuple[Cut, ...]]:
@@ -187,11 +196,9 @@ class View:
             trips = []
             for loop in self.inner_loops[at:end]:
                 trips.append({-(-length // loop.extent) for length in lengths[loop.dim]})
-                lengths[loop.dim] = {
-                    piece
-                    for length in lengths[loop.dim]
-                    for piece in segment_lengths(length, (loop.extent,))
-                }
+                whole = [loop.extent] if max(lengths[loop.dim]) >= loop.extent else []
+                rests = (length % loop.extent for length in lengths[loop.dim])
+                lengths[loop.dim] = {*whole, *(rest for rest in rests if rest)}
             n = self.instances.get(first.level or "", 1)
             if first.group is not None:
                 # Lists side by side, of different lengths, fall out of step.
@@ -229,6 +236,16 @@ class View:
             found.append((one, math.prod(many for _, many in lengths)))
         return found
 
+    def one_of_those_inside(self) -> tuple[View, int]:
+        """Look at what one of the instances inside works on, and count them."""
+        if "one" not in self.known:
+            units = frozenset(loop.level for loop in self.inner_loops if loop.level is not None)
+            alone = view_of(self.problem, self.schedule, own_units=units | self.own_units)
+            many = math.prod(max(1, self.instances.get(unit, 1)) for unit in units)
+            self.known["one"] = alone, many
+        found: tuple[View, int] = self.known["one"]
+        return found
+
     def item_pieces(self, dim: str, *, is_placed: bool) -> dict[tuple[int, int], int]:
         """Pieces of a dimension that items work on: start and length, and how many.
 
@@ -250,9 +267,29 @@ class View:
     def n_pieces(self, dim: str, upto: int) -> int:
         """Count the pieces of a dimension that are visited one after the other."""
         key = (dim, self._depth[upto][dim])
-        if key not in self.known:
-            self.known[key] = _n_pieces(self.sizes[dim], self.chain(dim, upto))
-        return self.known[key]
+        found: int | None = self.known.get(key)
+        if found is None:
+            found = self.known[key] = _n_pieces(self.sizes[dim], self.chain(dim, upto))
+        return found
+
+    @cached_property
+    def _whole(self) -> dict[str, tuple[_Chain, ...]]:
+        """Cuts of each dimension for every number of them, less last ones that run at once."""
+        return {dim: _whole_chains(self.sizes[dim], cuts) for dim, cuts in self._by_dim.items()}
+
+    def _whole_at(self, dim: str, upto: int) -> _Chain:
+        return self._whole[dim][self._depth[upto][dim]]
+
+    @cached_property
+    def _last(self) -> dict[str, tuple[int, ...]]:
+        """For every number of cuts, up to the last of them along a dimension of each tensor."""
+        found = {}
+        for tensor in self.problem.tensors:
+            dims, last = tensor.dims, [0]
+            for number, cut in enumerate(self.cuts, 1):
+                last.append(number if cut.dim in dims else last[-1])
+            found[tensor.name] = tuple(last)
+        return found
 
     def axis_extremes(self, axis: Axis, upto: int) -> Extremes:
         """Total, largest and smallest count on an axis over all pieces.
@@ -261,37 +298,29 @@ class View:
         further, what they share is counted for each (an upper bound).
         """
         depth = self._depth[upto]
-        key = (id(axis), *(depth[dim] for dim, _ in axis.terms))
-        if key not in self._axes:
-            self._axes[key] = self._new_extremes(axis, upto)
-        return self._axes[key]
+        key = (id(axis), *[depth[dim] for dim in axis.dims])
+        found = self._axes.get(key)
+        if found is None:
+            sizes = tuple([self.sizes[dim] for dim in axis.dims])
+            chains = tuple([self._whole[dim][depth[dim]].extents for dim in axis.dims])
+            one = axis_extremes(axis, sizes, chains)
+            largest = one.largest * self.n_copies(axis, upto)
+            found = self._axes[key] = Extremes(one.total, largest, one.smallest)
+        return found
 
-    def _new_extremes(self, axis: Axis, upto: int) -> Extremes:
-        sizes, chains = [], []
-        for dim, _ in axis.terms:
-            sizes.append(self.sizes[dim])
-            chains.append(tuple(cut.extent for cut in self._split_chain(dim, upto)))
-        found = axis_extremes(axis, tuple(sizes), tuple(chains))
-        copies = self.n_copies(axis, upto)
-        return Extremes(found.total, found.largest * copies, found.smallest)
+    def largest(self, axis: Axis, upto: int) -> int:
+        """Largest count on an axis, as `axis_extremes` has it."""
+        if not axis.is_plain:
+            return self.axis_extremes(axis, upto).largest
+        chain = self._whole_at(axis.dims[0], upto)
+        return chain.longest * chain.copies
 
     def n_copies(self, axis: Axis, upto: int) -> int:
         """Count the parallel pieces of an axis that are cut further, and so counted apart."""
         copies = 1
-        for dim, _ in axis.terms:
-            length = self.sizes[dim]
-            for cut in self._split_chain(dim, upto):
-                if cut.is_parallel:
-                    copies *= -(-length // cut.extent)
-                length = min(length, cut.extent)
+        for dim in axis.dims:
+            copies *= self._whole_at(dim, upto).copies
         return copies
-
-    def _split_chain(self, dim: str, upto: int) -> tuple[Cut, ...]:
-        """Cuts of a dimension, less the last ones if all their pieces are present at once."""
-        chain = self.chain(dim, upto)
-        while chain and chain[-1].is_parallel:
-            chain = chain[:-1]
-        return chain
 
     def visits_elems(self, tensor: Tensor, upto: int, apart: str | None = None) -> int:
         """Sum the footprints of all visits to the region inside ``upto`` cuts.
@@ -299,14 +328,17 @@ class View:
         Parallel pieces of the dimension ``apart`` are counted each for itself.
         """
         key = ("visits", tensor.name, upto, apart)
-        if key not in self.known:
-            indexed = self.indexed[tensor.name]
-            visits = math.prod(self._total(axis, upto, apart) for axis in tensor.axes)
+        visits: int | None = self.known.get(key)
+        if visits is None:
+            visits = 1
+            for axis in tensor.axes:
+                visits *= self._total(axis, upto, apart)
+            indexed, depth = self.indexed[tensor.name], self._depth[upto]
             for dim in self.sizes:
-                if dim not in indexed:
+                if depth[dim] and dim not in indexed:
                     visits *= self.n_pieces(dim, upto)
             self.known[key] = visits
-        return self.known[key]
+        return visits
 
     def slid_elems(self, tensor: Tensor, upto: int) -> int:
         """Sum what each visit to the region inside ``upto`` cuts adds to the one before.
@@ -314,43 +346,77 @@ class View:
         The last of these cuts slides the tensor's window; instances keep their own halos.
         """
         key = ("slid", tensor.name, upto)
-        if key not in self.known:
+        found: int | None = self.known.get(key)
+        if found is None:
             dim = self.cuts[upto - 1].dim
             (axis,) = (axis for axis in tensor.axes if dim in axis.dims)
-            chains = tuple(
-                tuple(cut.extent for cut in self._split_chain(name, upto)) for name in axis.dims
-            )
+            chains = tuple(self._whole_at(name, upto).extents for name in axis.dims)
             sizes = tuple(self.sizes[name] for name in axis.dims)
             slid = axis_slid(axis, sizes, chains, axis.dims.index(dim))
             whole = self.axis_extremes(axis, upto).total
-            self.known[key] = self.visits_elems(tensor, upto) * slid // whole if whole else 0
-        return self.known[key]
+            found = self.visits_elems(tensor, upto) * slid // whole if whole else 0
+            self.known[key] = found
+        return found
 
     def _total(self, axis: Axis, upto: int, apart: str | None) -> int:
+        if axis.is_plain:
+            return self.sizes[axis.dims[0]]
         if apart is None or apart not in axis.dims:
             return self.axis_extremes(axis, upto).total
-        chains = [
-            self.chain(dim, upto) if dim == apart else self._split_chain(dim, upto)
-            for dim in axis.dims
-        ]
         sizes = tuple(self.sizes[dim] for dim in axis.dims)
-        extents = tuple(tuple(cut.extent for cut in chain) for chain in chains)
+        extents = tuple(
+            tuple(cut.extent for cut in self.chain(dim, upto))
+            if dim == apart
+            else self._whole_at(dim, upto).extents
+            for dim in axis.dims
+        )
         return axis_extremes(axis, sizes, extents).total
 
     def footprint_bytes(self, tensor: Tensor, upto: int) -> int:
         """Footprint of a tensor in the largest region inside ``upto`` cuts."""
-        key = (tensor.name, upto, "footprint")
-        if key not in self.known:
-            elems = math.prod(self.axis_extremes(axis, upto).largest for axis in tensor.axes)
-            self.known[key] = elems * tensor.element_bytes
-        return self.known[key]
+        key = (tensor.name, self._last[tensor.name][upto], "footprint")
+        found: int | None = self.known.get(key)
+        if found is None:
+            found = tensor.element_bytes
+            for axis in tensor.axes:
+                found *= self.largest(axis, upto)
+            self.known[key] = found
+        return found
 
     def extents(self, upto: int) -> dict[str, int]:
         """Extent of a full region inside ``upto`` cuts, whole parallel pieces together."""
-        return {
-            dim: min((cut.extent for cut in self._split_chain(dim, upto)), default=size)
-            for dim, size in self.sizes.items()
-        }
+        return {dim: self._whole_at(dim, upto).longest for dim in self.sizes}
+
+
+class _Chain(NamedTuple):
+    """Cuts of one dimension, one in the other.
+
+    Parameters
+    ----------
+    extents : tuple of int
+    longest : int
+        The longest piece.
+    copies : int
+        How many of them run at once, cut further.
+    """
+
+    extents: tuple[int, ...]
+    longest: int
+    copies: int
+
+
+def _whole_chains(size: int, cuts: Sequence[Cut]) -> tuple[_Chain, ...]:
+    """For every number of cuts of a dimension, those up to the last one that is sequential."""
+    found = [_Chain((), size, 1)]
+    extents: tuple[int, ...] = ()
+    length, copies = size, 1
+    for cut in cuts:
+        extents = (*extents, cut.extent)
+        if cut.is_parallel:
+            copies *= -(-length // cut.extent)
+        length = min(length, cut.extent)
+        found.append(found[-1] if cut.is_parallel else _Chain(extents, length, copies))
+    return tuple(found)
 
 
 def ends_with_iterations(trips: Sequence[set[int]], instances: int) -> bool:

@@ -243,8 +243,9 @@ def _faults(loops: Sequence[Loop]) -> Iterable[str]:
         if not isinstance(loop, Loop):
             yield f"{show(loop)} is not a Loop; write Loop('K', 64)"
             continue
-        words = {"dim": loop.dim} | ({} if loop.level is None else {"level": loop.level})
-        for what, word in words.items():
+        for what, word in (("dim", loop.dim), ("level", loop.level)):
+            if word is None and what == "level":
+                continue
             if not isinstance(word, str) or not word.isidentifier():
                 yield f"{what} {show(word)} of a loop is not a plain word (letters, digits, _)"
         if not isinstance(loop.dim, str):

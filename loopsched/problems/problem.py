@@ -40,21 +40,18 @@ class Axis:
     terms: tuple[tuple[str, int], ...]
     offset: int = 0
     size: int | None = None
+    dims: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    """Names of the dimensions that move along this axis."""
+    is_compound: bool = field(init=False, repr=False, compare=False)
+    """Whether more than one dimension moves along this axis."""
+    is_plain: bool = field(init=False, repr=False, compare=False)
+    """Whether one dimension maps one to one to stored positions."""
 
-    @property
-    def dims(self) -> tuple[str, ...]:
-        """Names of the dimensions that move along this axis."""
-        return tuple([name for name, _ in self.terms])  # quicker than from a generator
-
-    @property
-    def is_compound(self) -> bool:
-        """Whether more than one dimension moves along this axis."""
-        return len(self.terms) > 1
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether one dimension maps one to one to stored positions."""
-        return len(self.terms) == 1 and self.offset == 0 and self.size is None
+    def __post_init__(self) -> None:
+        is_plain = len(self.terms) == 1 and self.offset == 0 and self.size is None
+        object.__setattr__(self, "dims", tuple(name for name, _ in self.terms))
+        object.__setattr__(self, "is_compound", len(self.terms) > 1)
+        object.__setattr__(self, "is_plain", is_plain)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +71,12 @@ class Tensor:
     name: str
     axes: tuple[Axis, ...]
     element_bytes: int = 4
+    dims: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    """Dimensions that index the tensor, in storage order."""
 
-    @property
-    def dims(self) -> tuple[str, ...]:
-        """Dimensions that index the tensor, in storage order."""
-        return tuple(dict.fromkeys(name for axis in self.axes for name in axis.dims))
+    def __post_init__(self) -> None:
+        dims = dict.fromkeys(name for axis in self.axes for name in axis.dims)
+        object.__setattr__(self, "dims", tuple(dims))
 
     def is_indexed_by(self, dim: str) -> bool:
         """Whether ``dim`` is relevant, that is, moves over the tensor."""
@@ -122,16 +120,14 @@ class Problem:
     output: str
     kind: str = "affine"
     attributes: tuple[tuple[str, object], ...] = field(default=())
+    dims: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    """Dimension names in the problem's order."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "dims", tuple(name for name, _ in self.sizes))
         faults = list(_faults(self))
         if faults:
             raise ProblemError.joined(f"problem '{self.name}'", faults)
-
-    @property
-    def dims(self) -> tuple[str, ...]:
-        """Dimension names in the problem's order."""
-        return tuple(name for name, _ in self.sizes)
 
     @property
     def size(self) -> dict[str, int]:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from loopsched.base.arguments import Checker, is_text, near, show
@@ -14,7 +14,7 @@ from loopsched.base.display import Shown
 from loopsched.base.errors import ProblemError, WorkloadError
 from loopsched.base.files import named, read_text
 from loopsched.base.resources import resource_dir, resource_names
-from loopsched.problems.problem import Problem
+from loopsched.problems.problem import Problem, Tensor
 from loopsched.problems.workload_schema import LAYERS, OPERATIONS, TOP, Field
 from loopsched.problems.workload_schema import workload_schema as workload_schema
 
@@ -198,11 +198,16 @@ def workload_digest(workload: Workload) -> str:
     (16, False)
     """
     content = [
-        [problem.name, problem.sizes, [astuple(tensor) for tensor in problem.tensors]]
+        [problem.name, problem.sizes, [_numbers(tensor) for tensor in problem.tensors]]
         + [problem.output, count]
         for problem, count in zip(workload.problems, workload.counts, strict=True)
     ]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+
+
+def _numbers(tensor: Tensor) -> list[object]:
+    axes = [[axis.terms, axis.offset, axis.size] for axis in tensor.axes]
+    return [tensor.name, axes, tensor.element_bytes]
 
 
 class _Layer:

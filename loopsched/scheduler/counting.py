@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
 from math import comb, factorial, prod
+from operator import mul
 from typing import TYPE_CHECKING
 
 from loopsched.base.errors import ConstraintError
@@ -443,13 +444,10 @@ def _count(sizes: tuple[tuple[int, tuple[bool, ...]], ...], n_slots: int) -> int
         packed = grown
     width = bits // 8
     raw = packed.to_bytes(width * base**places, "little")
-    total = 0
-    for at in range(base**places):
-        many = int.from_bytes(raw[at * width : (at + 1) * width], "little")
-        if many:
-            orders, rest = 1, at
-            for _ in range(places):
-                orders *= factorial(rest % base)
-                rest //= base
-            total += many * orders
-    return total
+    orders = [factorial(loops) for loops in range(base)]
+    counts = [int.from_bytes(raw[at : at + width], "little") for at in range(0, len(raw), width)]
+    while len(counts) > 1:  # block by block: each number of loops has so many orders
+        counts = [
+            sum(map(mul, counts[at : at + base], orders)) for at in range(0, len(counts), base)
+        ]
+    return counts[0]

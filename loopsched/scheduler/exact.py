@@ -16,6 +16,7 @@ from itertools import islice, permutations
 from random import Random
 
 from loopsched.base.errors import ConstraintError, EmptySpaceError, LoopschedError, ScheduleError
+from loopsched.machines.levels import Level
 from loopsched.models.buffer import QUICK, promised_visits
 from loopsched.models.compute import compute_steps
 from loopsched.models.machine import (
@@ -28,6 +29,7 @@ from loopsched.models.reuse import visits_bytes
 from loopsched.models.score import Evaluation, evaluate
 from loopsched.models.view import at_once, view_of
 from loopsched.nests.nest import Schedule
+from loopsched.problems.footprint import tensor_bytes
 from loopsched.scheduler.allowed import allowed, allows, free_space
 from loopsched.scheduler.arrays import Start, array_starts
 from loopsched.scheduler.blocks import Block, compose
@@ -386,8 +388,7 @@ class Searcher:
             ]
             if len(made) > 1:
                 self.watch.spend(COUNTING * len(made))
-                made.sort(key=lambda schedule: (self._memory_bytes(schedule), str(schedule)))
-            self.consider(made[0])
+            self.consider(self._least_of(made))
 
     def _inside(self, outer: list[Extents]) -> list[list[Block]]:
         """Build the loops inside an item: each level's best body in the last one's.
@@ -412,10 +413,22 @@ class Searcher:
                 found.append(blocks)
         return found
 
-    def _memory_bytes(self, schedule: Schedule) -> int:
-        if not self.shared:
-            return 0
-        level = self.shared[0]
+    def _least_of(self, made: list[Schedule]) -> Schedule:
+        """Choose the schedule that moves least from memory, by its text among equals."""
+        if len(made) == 1 or not self.shared:
+            return min(made, key=str)
+        held = room_of(self.problem, self.shared[0]).held(self.problem)
+        once = sum(tensor_bytes(self.problem, tensor) for tensor in held)
+        best: tuple[int, Schedule] | None = None
+        for schedule in sorted(made, key=str):
+            moved = self._memory_bytes(schedule, self.shared[0])
+            if best is None or moved < best[0]:
+                best = moved, schedule
+            if best[0] <= once:  # no other moves less
+                break
+        return best[1] if best else made[0]
+
+    def _memory_bytes(self, schedule: Schedule, level: Level) -> int:
         view = view_of(
             self.problem, schedule, instances=instances_inside(self.arch, level),
             own_units=own_units(self.arch, level),

@@ -164,7 +164,7 @@ def refined_items(
         problem,
         {dim: tuple((cut.listed, cut.extent) for cut in cuts) for dim, cuts in options.items()},
     )
-    where = {dim: tuple(range(len(cuts))) for dim, cuts in options.items()}
+    where = {dim: tuple(range(1, 1 + len(cuts))) for dim, cuts in options.items()}
     found, nodes = _enumerate(options, tables, where, pace, below_s, 0, watch or Watch(), 2**62)
     return (found[0].least_s if found else None), nodes
 
@@ -229,7 +229,7 @@ def _enumerate(
 ) -> tuple[tuple[Items, ...], int]:
     import numpy as np
 
-    from loopsched.scheduler import kernels
+    from loopsched.scheduler import _item_kernels as kernels
 
     problem, size = tables.problem, tables.problem.size
     split = list(options)
@@ -238,10 +238,10 @@ def _enumerate(
     lists = np.ones((len(row), width, 5), dtype=np.int64)
     table_at = np.zeros((len(row), width), dtype=np.int64)
     n_options = np.zeros(len(row), dtype=np.int64)
-    for dim, cuts in options.items():
-        n_options[row[dim]] = len(cuts)
-        lists[row[dim], : len(cuts)] = [cut.lists for cut in cuts]
-        table_at[row[dim], : len(cuts)] = where[dim]
+    for dim, known in options.items():
+        n_options[row[dim]] = len(known)
+        lists[row[dim], : len(known)] = [cut.lists for cut in known]
+        table_at[row[dim], : len(known)] = where[dim]
     leaves = np.zeros((max(1, collect), max(1, len(split))), dtype=np.int64)
     leaf_s = np.full(len(leaves), np.inf)
     reduction = problem.macs
@@ -249,18 +249,22 @@ def _enumerate(
         reduction //= size[dim]
     state = np.full(2 + max(1, len(split)), -1, dtype=np.int64)
     state[:2] = 0
-    waste = np.ones(len(split) + 1, dtype=np.float64)
+    sums = kernels.Sums(
+        tables.pieces, tables.axis_dims, tables.axis_stride, tables.axis_start, tables.total,
+        tables.tensor_axes, tables.is_indexed, tables.weight, tables.constant,
+    )  # fmt: skip
+    cuts = kernels.Cuts(
+        np.array([size[dim] for dim in problem.dims], dtype=np.int64),
+        np.array([row[dim] for dim in split], dtype=np.int64),
+        n_options, table_at, lists, reduction, problem.macs,
+    )  # fmt: skip
+    speed = kernels.Speed(pace.instances, pace.macs_per_s, pace.inner_bytes_per_s, pace.floor_s)
+    kept = kernels.Kept(leaves, leaf_s, state, np.ones(len(split) + 1, dtype=np.float64))
     nodes = 0
     while state[0] >= 0 and nodes < most and not (collect and state[1] >= collect):
         below_s, seen = kernels.best_items(
-            tables.pieces, tables.axis_dims, tables.axis_stride, tables.axis_start, tables.total,
-            tables.tensor_axes, tables.is_indexed, tables.weight, tables.constant,
-            np.array([size[dim] for dim in problem.dims], dtype=np.int64),
-            np.array([row[dim] for dim in split], dtype=np.int64), n_options, table_at, lists,
-            pace.instances, reduction, problem.macs, pace.macs_per_s, pace.inner_bytes_per_s,
-            pace.floor_s, below_s, collect > 0, leaves, leaf_s, state, waste,
-            watch.slice(most - nodes),
-        )  # fmt: skip
+            sums, cuts, speed, kept, below_s, collect > 0, watch.slice(most - nodes)
+        )
         nodes += int(seen)
         watch.spend(int(seen))
     found = []

@@ -384,7 +384,7 @@ def window_pair(
 
 
 @jit
-def _moved(weight: int, repeats: int, elems: int) -> int:
+def moved(weight: int, repeats: int, elems: int) -> int:
     """Multiply; what is more than kernels count to becomes less, but still more than all else."""
     if float(weight) * float(repeats) * float(elems) >= 2.0**58:
         return 2**58
@@ -477,7 +477,7 @@ def best_body(
             bound = 0
             for t in range(n_tensors):
                 skip = slide_dims[c, t]
-                bound += _moved(
+                bound += moved(
                     weight[t],
                     times_repeated(bound_at, t, runs[c, t], pieces, is_indexed),
                     on_axes(
@@ -549,7 +549,7 @@ def best_body(
                     bound_at[e] = low
                 bound = 0
                 for t in range(n_tensors):
-                    bound += _moved(
+                    bound += moved(
                         weight[t],
                         times_repeated(bound_at, t, runs[c, t], pieces, is_indexed),
                         on_axes(
@@ -630,7 +630,7 @@ def best_body(
                             )
                         if not _fits(window, capacity, own):
                             run = empty
-                cost += _moved(
+                cost += moved(
                     weight[t],
                     times_repeated(index, t, run, pieces, is_indexed),
                     slid_on_axes(
@@ -655,125 +655,3 @@ def best_body(
         state[1] = -1
     state[0] = actives.shape[0]
     return incumbent, nodes
-
-
-@jit
-def best_items(
-    pieces: Ints,
-    axis_dims: Ints,
-    axis_stride: Ints,
-    axis_start: Ints,
-    total: Ints,
-    tensor_axes: Ints,
-    is_indexed: Ints,
-    weight: Ints,
-    constant: int,
-    sizes: Ints,
-    split: Ints,
-    n_options: Ints,
-    table_at: Ints,
-    lists: Ints,
-    instances: int,
-    reduction: int,
-    macs: int,
-    rate: float,
-    inner_bandwidth: float,
-    floor_s: float,
-    limit_s: float,
-    is_collecting: bool,
-    leaves: Ints,
-    leaf_s: NDArray[np.float64],
-    state: Ints,
-    waste: NDArray[np.float64],
-    limit: int,
-) -> tuple[float, int]:
-    """Enumerate the ways to cut the parallel dimensions into work items.
-
-    Option ``o`` of dimension d makes lists of ``lists[d, o]``: how many full
-    lists, items in each, extent of an item, items in the rest's list (0: no
-    rest), extent of an item there.  Its numbers are at ``table_at[d, o]``.  A
-    leaf's score is the largest of its compute time, the time that its items'
-    own data need to get in, and ``floor_s``.  Keeps the best leaf below
-    ``limit_s``, or collects all.  Returns ``limit_s`` and the nodes.  Comes back
-    after ``limit`` nodes, or when ``leaves`` are full; called again with the
-    same ``state`` (depth, -1: done; number kept; options of the split
-    dimensions) and ``waste``, it goes on.
-    """
-    n_split = len(split)
-    index = np.zeros(pieces.shape[0], dtype=np.int64)
-    option = state[2:]
-    for j in range(n_split):
-        if option[j] >= 0:
-            index[split[j]] = table_at[split[j], option[j]]
-    nodes = 0
-    k, kept = state[0], state[1]
-    while k >= 0:
-        if nodes >= limit or (is_collecting and kept >= leaves.shape[0]):
-            state[0], state[1] = k, kept
-            return limit_s, nodes
-        if n_split:
-            d = split[k]
-            option[k] += 1
-            if option[k] >= n_options[d]:
-                option[k] = -1
-                index[d] = 0
-                k -= 1
-                continue
-            index[d] = table_at[d, option[k]]
-            now = lists[d, option[k]]
-            charged = now[0] * now[1] * now[2] + now[3] * now[4]
-            waste[k + 1] = waste[k] * (charged / sizes[d])
-        nodes += 1
-        compute_s = macs / instances * waste[k + 1 if n_split else 0] / rate
-        if compute_s * (1.0 - 1e-12) >= limit_s:
-            if n_split == 0:
-                break
-            continue
-        moved = -constant
-        for t in range(len(weight)):
-            repeats = 1
-            for e in range(pieces.shape[0]):
-                if is_indexed[t, e] == 0:
-                    repeats *= pieces[e, index[e]]
-            moved += _moved(
-                weight[t],
-                repeats,
-                on_axes(total, index, t, -1, tensor_axes, axis_dims, axis_stride, axis_start),
-            )
-        inner_s = moved / inner_bandwidth
-        if inner_s >= limit_s:
-            if n_split == 0:
-                break
-            continue
-        if k < n_split - 1:
-            k += 1
-            option[k] = -1
-            continue
-        steps = 0
-        nodes += (n_split << n_split) >> 7  # what each combination of lists costs, if many
-        for shape in range(1 << n_split):
-            items, length, many = 1, reduction, 1
-            for j in range(n_split):
-                now = lists[split[j], option[j]]
-                if (shape >> j) & 1:
-                    items *= now[3]
-                    length *= now[4]
-                else:
-                    items *= now[1]
-                    length *= now[2]
-                    many *= now[0]
-            if items:
-                steps += many * -(-items // instances) * length
-        score = max(steps / rate, inner_s, floor_s)
-        if score < limit_s:
-            if not is_collecting:
-                limit_s = score
-                kept = 0
-            if kept < leaves.shape[0]:
-                leaves[kept, :n_split] = option[:n_split]
-                leaf_s[kept] = score
-            kept += 1
-        if n_split == 0:
-            break
-    state[0], state[1] = -1, min(kept, leaves.shape[0])
-    return limit_s, nodes

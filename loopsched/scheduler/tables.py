@@ -41,6 +41,9 @@ MAX_CUTS = 2**10
 # Pieces between outer loops of which the place is looked at.
 MAX_OUTER = 2**12
 
+# Choices on an axis whose numbers are kept for the next problem with such an axis.
+MAX_KEPT = 2048
+
 # More than kernels count to, and so what they take for no answer yet.
 NO_BYTES = 2**62
 
@@ -424,31 +427,47 @@ def _axis_numbers(
     outer_second: tuple[tuple[int, int], ...],
     second: tuple[int, ...],
 ) -> tuple[Ints, ...]:
+    step = axis.terms[1][1] if axis.is_compound else 1
+    of_axis = (axis.terms[0][1], step, axis.offset, axis.size, axis.is_plain, size_first)
+    count = _known_numbers if len(first) * len(second) <= MAX_KEPT else _new_numbers
+    return count(of_axis, outer_first, first, outer_second, second)
+
+
+def _new_numbers(
+    of_axis: tuple[int, int, int, int | None, bool, int],
+    outer_first: tuple[tuple[int, int], ...],
+    first: tuple[int, ...],
+    outer_second: tuple[tuple[int, int], ...],
+    second: tuple[int, ...],
+) -> tuple[Ints, ...]:
     import numpy as np
 
     from loopsched.scheduler.kernels import axis_table
 
-    if axis.is_plain:
+    c1, c2, offset, size, is_plain, size_first = of_axis
+    if is_plain:
         largest = np.array(first, dtype=np.int64)
         pair = np.minimum(2 * largest, largest[0])
         ones = np.ones_like(largest)
         total = np.full_like(largest, size_first)
         return total, largest, pair, pair, ones, total, total
-    shape = (7, len(first) * len(second))
-    numbers = np.zeros(shape, dtype=np.int64)
-    terms = axis.terms
+    numbers = np.zeros((7, len(first) * len(second)), dtype=np.int64)
     axis_table(
         np.array(outer_first, dtype=np.int64),
         np.array(first, dtype=np.int64),
-        terms[0][1],
+        c1,
         np.array(outer_second, dtype=np.int64),
         np.array(second, dtype=np.int64),
-        terms[1][1] if len(terms) > 1 else 1,
-        axis.offset,
-        -1 if axis.size is None else axis.size,
+        c2,
+        offset,
+        -1 if size is None else size,
         numbers,
     )
     return tuple(numbers)
+
+
+# Axes that differ by their names only are alike, and layers of a network have many of those.
+_known_numbers = lru_cache(maxsize=512)(_new_numbers)
 
 
 def thinned(tables: Tables, most: int) -> Tables:
@@ -500,20 +519,33 @@ def tables_for_cuts(problem: Problem, cuts: Mapping[str, tuple[tuple[int, int], 
     problem : Problem
     cuts : mapping of str to tuple of (listed, extent)
         For each dimension, the choices: extent of a list, extent of an item.
+
+    Returns
+    -------
+    Tables
+        Choice 0 of each dimension is the least of all: of one that is not made yet.
     """
+    import numpy as np
+
     size = problem.size
     choices = tuple(cuts.get(dim, ((size[dim], size[dim]),)) for dim in problem.dims)
-    tables = tables_for(problem, candidates=tuple((1,) * len(found) for found in choices))
+    tables = tables_for(problem, candidates=tuple((1,) * (1 + len(found)) for found in choices))
     pieces = tables.pieces.copy()
     for row, (dim, found) in enumerate(zip(problem.dims, choices, strict=True)):
-        pieces[row, : len(found)] = [n_segments(size[dim], chain) for chain in found]
+        counts = [n_segments(size[dim], chain) for chain in found]
+        pieces[row, : 1 + len(found)] = [min(counts), *counts]
     total = tables.total.copy()
     axes = [axis for tensor in problem.tensors for axis in tensor.axes]
     for at, axis in enumerate(axes):
         rows = [int(row) for row in tables.axis_dims[at] if row >= 0]
         sizes = tuple(size[dim] for dim in axis.dims)
-        total[int(tables.axis_start[at]) :][: math.prod(len(choices[row]) for row in rows)] = [
-            axis_extremes(axis, sizes, chains).total
-            for chains in product(*(choices[row] for row in rows))
-        ]
+        sums = np.array(
+            [
+                axis_extremes(axis, sizes, chains).total
+                for chains in product(*(choices[row] for row in rows))
+            ]
+        ).reshape([len(choices[row]) for row in rows])
+        for along in range(len(rows)):
+            sums = np.concatenate((sums.min(axis=along, keepdims=True), sums), axis=along)
+        total[int(tables.axis_start[at]) :][: sums.size] = sums.ravel()
     return replace(tables, pieces=pieces, total=total)

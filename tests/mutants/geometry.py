@@ -152,8 +152,8 @@ _view.broken(
 _view.broken(
     "copies-lost",
     "of pieces present side by side only one takes room",
-    "found.largest * copies",
-    "found.largest",
+    "else _Chain(extents, length, copies)",
+    "else _Chain(extents, length, 1)",
 )
 _view.broken(
     "boundary-one-late",

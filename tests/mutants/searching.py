@@ -103,27 +103,38 @@ _kernels.broken(
     "                            low = middle + 1\n",
     "                            low = middle + 2\n",
 )
-_kernels.broken(
+_item_kernels = In("scheduler/_item_kernels.py", "test_margins.py")
+_item_kernels.broken(
     "items-partial-wave-free",
     "the bound on items forgets the wave that is not full",
-    "steps += many * -(-items // instances) * length",
-    "steps += many * max(1, items // instances) * length",
-    "test_margins.py",
+    "steps += -(-parts[part, 0] // instances) * parts[part, 1]",
+    "steps += max(1, parts[part, 0] // instances) * parts[part, 1]",
 )
-_kernels.broken(
+_item_kernels.broken(
     "items-data-free",
     "the output's first visits count as reads in the bound on items",
-    "        moved = -constant\n",
-    "        moved = 0\n",
-    "test_margins.py",
+    "    found, first = -sums.constant, 0\n",
+    "    found, first = 0, 0\n",
 )
-
+_item_kernels.broken(
+    "items-without-rest",
+    "the bound on items forgets the list of the rest",
+    "        if lists[3]:\n",
+    "        if lists[3] > lists[1]:\n",
+)
 _items = In("scheduler/items.py", "test_margins.py")
 _items.broken(
     "no-list-for-the-rest",
     "items are never cut so that the rest has a list of its own",
     "found += [_Cut(size, size - size % e, e) for e in floors if size % e]",
     "found += []",
+)
+_tables_of_cuts = In("scheduler/tables.py", "test_margins.py")
+_tables_of_cuts.broken(
+    "first-cut-for-all",
+    "a bound on items takes a dimension that is not cut yet for cut the first way",
+    "(sums.min(axis=along, keepdims=True), sums), axis=along",
+    "(sums.take([0], axis=along), sums), axis=along",
 )
 _item_bounds = In("scheduler/item_bounds.py", "test_margins.py")
 _item_bounds.broken(
@@ -226,8 +237,8 @@ _waves.broken(
 SEARCHING = tuple(
     mutant
     for file in (
-        _orders, _tables, _kernels, _items, _item_bounds, _placement, _body, _exact, _bounds,
-        _counting, _stream, _waves,
+        _orders, _tables, _kernels, _item_kernels, _items, _tables_of_cuts, _item_bounds,
+        _placement, _body, _exact, _bounds, _counting, _stream, _waves,
     )
     for mutant in file.mutants
 )  # fmt: skip
