@@ -6,10 +6,14 @@ import os
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from loopsched.base.arguments import show
 from loopsched.base.errors import ConstraintError, InputError, LoopschedError
+
+if TYPE_CHECKING:
+    from concurrent.futures import ProcessPoolExecutor
 
 T = TypeVar("T")
 
@@ -54,14 +58,17 @@ def each_in_order(
             yield function(*each)
         return
     import multiprocessing
+    import multiprocessing.resource_tracker
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
     context = multiprocessing.get_context("spawn")
     many = min(jobs, len(arguments))
+    multiprocessing.resource_tracker.ensure_running()  # it would make this process hear again
     with ProcessPoolExecutor(many, mp_context=context, initializer=begin_process) as pool:
         try:
-            waiting = [pool.submit(_call, function, each) for each in arguments]
+            with _deaf():  # processes begin so, too, and hear once they can answer
+                waiting = [pool.submit(_call, function, each) for each in arguments]
         except OSError as error:
             raise LoopschedError(f"{many} processes cannot be started: {error.strerror}") from None
         is_interrupted = False
@@ -72,6 +79,7 @@ def each_in_order(
                 except KeyboardInterrupt:  # of this process, then of the call
                     waiting = [f for f in waiting[is_interrupted:] if not f.cancel()]
                     is_interrupted = True
+                    _interrupt(pool)
                 except BrokenProcessPool:
                     if not is_interrupted:
                         raise LoopschedError(
@@ -89,6 +97,23 @@ def each_in_order(
             raise KeyboardInterrupt
 
 
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Let interrupts wait."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _interrupt(pool: ProcessPoolExecutor) -> None:
+    """Let the processes of a pool hear an interrupt that only this one may have heard."""
+    for pid in list(pool._processes or ()):
+        with suppress(OSError):
+            os.kill(pid, signal.SIGINT)
+
+
 class _Interrupts:
     """What a process of the pool has heard: an interrupt ends a call, not the process."""
 
@@ -99,6 +124,7 @@ class _Interrupts:
 def begin_process() -> None:
     """Begin a process of a pool: it hears interrupts, and ends when its parent is gone."""
     signal.signal(signal.SIGINT, _heard)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     end_with_parent()
 
 
@@ -119,8 +145,8 @@ def end_with_parent() -> None:
 
 
 def _heard(*_: object) -> None:
-    _Interrupts.has_come = True
-    if _Interrupts.is_busy:
+    is_first, _Interrupts.has_come = not _Interrupts.has_come, True
+    if _Interrupts.is_busy and is_first:
         raise KeyboardInterrupt
 
 
