@@ -23,8 +23,8 @@ from loopsched.problems.problem import Problem
 from loopsched.problems.projections import projection_text
 from loopsched.scheduler.result import Result
 from loopsched.verify.bounds import Bounds
-from loopsched.verify.log import FORMAT, Box, Tree
-from loopsched.verify.readers import groups_of, own_units, units_of
+from loopsched.verify.log import Box, Tree
+from loopsched.verify.readers import FORMAT, groups_of, own_units, units_of
 from loopsched.verify.value import value_of, view_of
 
 MAX_BOXES = 150_000
