@@ -23,7 +23,7 @@ from loopsched.scheduler.proof import proof_of
 from loopsched.verify import verify_proof
 from loopsched.verify.bounds import Bounds, totals
 from loopsched.verify.readers import Capacity, groups_of
-from loopsched.verify.value import cached, points, value_of, view_of
+from loopsched.verify.value import cached, followed, points, tiles_of, value_of, view_of, walk
 
 CHECKER = Path(loopsched.__file__).parent / "verify"
 ALLOWED = {"base", "problems", "machines", "nests", "verify"}
@@ -155,9 +155,29 @@ def uneven_nest(rng: random.Random, problem: Problem) -> Schedule:
     )
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_no_cache_that_is_followed_brings_in_more(seed: int) -> None:
-    """Instances share a cache; it is followed access by access, waves running on."""
+def follow(problem: Problem, schedule: Schedule, n: int, capacity: int) -> bool:
+    """Follow n instances that share a cache: it brings in no more than is said; is that much?"""
+    groups = groups_of(schedule, {"SM": n})
+    found = cached(problem, groups, {"SM": n}, Capacity(capacity, {}, frozenset()))
+    lru = oracle.Lru(problem, capacity)
+    for items in oracle.item_lists(problem, schedule, "SM"):
+        for wave in oracle.waves(items, n):
+            lru.run(oracle.lock_step(wave))
+    lru.flush()
+    for t in problem.tensors:
+        moved = lru.moved.writes if t.name == problem.output else lru.moved.reads
+        assert moved[t.name] <= found[t.name] * t.element_bytes, (str(schedule), n, capacity)
+    is_even = view_of(problem, groups, {"SM": n}).is_even
+    return not is_even and found != points(problem, problem.tensors)
+
+
+@pytest.mark.parametrize("most", [0, 1000])
+@pytest.mark.parametrize("seed", range(12))
+def test_no_cache_that_is_followed_brings_in_more(
+    seed: int, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Waves run on; lists of so many items are followed, and no less is said than is promised."""
+    monkeypatch.setattr("loopsched.verify.value.MOST_ITEMS", most)
     rng = random.Random(seed)
     useful = 0
     for _ in range(40):
@@ -165,20 +185,33 @@ def test_no_cache_that_is_followed_brings_in_more(seed: int) -> None:
         schedule = uneven_nest(rng, problem)
         if not any(loop.is_spatial for loop in schedule.loops):
             continue
-        groups = groups_of(schedule, {"SM": n})
         capacity = rng.randint(3, max(4, sum(oracle.compulsory(problem).values())))
-        found = cached(problem, groups, {"SM": n}, Capacity(capacity, {}, frozenset()))
-        followed = oracle.Lru(problem, capacity)
-        for items in oracle.item_lists(problem, schedule, "SM"):
-            for wave in oracle.waves(items, n):
-                followed.run(oracle.lock_step(wave))
-        followed.flush()
-        is_even = view_of(problem, groups, {"SM": n}).is_even
-        for t in problem.tensors:
-            moved = followed.moved.writes if t.name == problem.output else followed.moved.reads
-            assert moved[t.name] <= found[t.name] * t.element_bytes, (str(schedule), n, capacity)
-            useful += not is_even and found[t.name] < points(problem, t)
+        useful += follow(problem, schedule, n, capacity)
+        arch = machine(("cache", capacity, 1.0), units=n)
+        promised = loopsched.evaluate(problem, schedule, arch, effort=0).dram_bytes
+        assert value_of(problem, schedule, arch, "dram_bytes") >= promised, (str(schedule), n)
     assert useful
+
+
+def test_tiles_of_a_wave_take_room_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("loopsched.verify.value.MOST_ITEMS", 0)
+    problem = conv2d(c=2, k=3, h=5, w=1, r=3, s=1, padding=(2, 0), dilation=(2, 1), element_bytes=1)
+    schedule = loopsched.parse_schedule("K:3@SM C:2@SM R:3@SM P:5", problem)
+    follow(problem, schedule, 5, 11)
+
+
+def test_what_the_latest_waves_touched_stays() -> None:
+    """Three waves of two tiles touch 14, 18 and 14 elements; two of them 24, all three 26."""
+    problem = gemm(m=2, n=3, k=4, element_bytes=1)
+    items, held = walk(problem, (("M", 1), ("N", 1))), list(problem.tensors)
+    tiles = {t.name: tiles_of(t, items) for t in held}
+
+    def counts(capacity: int) -> list[int]:
+        found = followed(held, tiles, 2, Capacity(capacity, {}, frozenset()))
+        return [found[t.name] for t in held] if found else []
+
+    assert [counts(capacity) for capacity in (17, 18, 23)] == [[], [16, 24, 6], [16, 24, 6]]
+    assert [counts(capacity) for capacity in (24, 25, 26)] == [[8, 16, 6], [8, 16, 6], [8, 12, 6]]
 
 
 # ---- logs that were changed

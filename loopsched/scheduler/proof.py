@@ -22,9 +22,9 @@ from loopsched.nests.nest import Loop, Schedule
 from loopsched.problems.problem import Problem
 from loopsched.problems.projections import projection_text
 from loopsched.scheduler.result import Result
-from loopsched.verify.bounds import Bounds
-from loopsched.verify.log import FORMAT, Box, Tree
-from loopsched.verify.readers import groups_of, own_units, units_of
+from loopsched.verify.bounds import Bounds, Extents
+from loopsched.verify.log import Box, Tree
+from loopsched.verify.readers import FORMAT, groups_of, own_units, units_of
 from loopsched.verify.value import value_of, view_of
 
 MAX_BOXES = 150_000
@@ -178,8 +178,13 @@ def highest(bounds: Bounds, objective: str, goal: Fraction, max_boxes: int) -> t
     root = bounds.value(objective, 0, 0)
     if root >= goal:
         return goal, "D"
-    found = Growth(Tree(bounds, objective, goal), root, max_boxes)
-    found.grow()
+    grown = []
+    for keeps in (True, False):  # where bodies do not close a box, what items say of it may do
+        grown.append(Growth(Tree(bounds, objective, goal), root, max_boxes, keeps))
+        grown[-1].grow()
+        if grown[-1].tree.bound >= goal or "O" not in grown[-1].words:
+            break
+    found = max(grown, key=lambda each: each.tree.bound)
     return found.tree.bound, " ".join(found.words) if found.tree.bound > root else "D"
 
 
@@ -190,13 +195,14 @@ class Growth:
     tree: Tree
     least: Fraction
     max_boxes: int
+    can_keep: bool = True
     words: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         bounds = self.bounds = self.tree.bounds
         self.aim()
         self.can_list = 0 < len(bounds.spatial) < 6 and bounds.items > 0 and self.steps is not None
-        self.can_keep = bounds.has_bodies and self.moved is not None
+        self.can_keep &= bounds.has_bodies and self.moved is not None
         self.can_keep &= bounds.items > 0 or not own_units(bounds.arch, bounds.level)
         self.can_keep &= sum(n > 1 for n in bounds.sizes) <= 8  # whose orders can be listed
 
@@ -210,7 +216,7 @@ class Growth:
     def grow(self) -> None:
         """Take boxes apart until all are closed, or there are too many."""
         todo, bodies = [self.tree.root], 0
-        while todo and self.tree.bound > self.least:
+        while todo:
             box = todo.pop()
             is_body = box[2] is not None
             bodies += is_body
@@ -221,21 +227,29 @@ class Growth:
                 else:
                     word = self.item_split(box)
                     word = word or ("O" if self.can_keep and bodies < MAX_BODIES else "")
-            word = word or self.lower(box)
+            if not word:
+                word = self.lower(box)
+                if self.tree.bound <= self.least:
+                    break
             self.words.append(word)
             todo += self.tree.split(box, word)
 
     def leaf(self, box: Box) -> str:
         """Find the leaf that closes a box, if one does."""
         low, high, kept, around = box
+        if kept is None and self.can_list and self.are_long(low, high):  # sooner said than bytes
+            return "S"
         moved = self.bounds.moved(high, high if kept is None else around, kept)
         if self.moved is not None and moved >= self.moved:
             return "D"
-        if kept is not None:
-            return "" if self.bounds.capacity.fits(self.bounds.footprints(low)) else "C"
-        if self.can_list and self.steps is not None:
-            return "S" if all(n >= self.steps for n in self.bounds.steps(low, high)) else ""
-        return ""
+        if kept is None or self.bounds.capacity.fits(self.bounds.footprints(low)):
+            return ""
+        return "C"
+
+    def are_long(self, low: Extents, high: Extents) -> bool:
+        """Whether items of a box take the steps that are aimed at, in whatever lists."""
+        least = self.steps
+        return least is not None and all(n >= least for n in self.bounds.steps(low, high))
 
     def lower(self, box: Box) -> str:
         """Lower the bound to what holds in a box; returns the leaf that says so."""
@@ -256,7 +270,7 @@ class Growth:
         for at in self.bounds.spatial if self.can_list else ():  # the shortest first
             extent = middle(self.bounds.sizes[at], box[0][at], box[1][at])
             if extent:
-                return f"{self.bounds.problem.dims[at]}<={extent}"
+                return f"{self.tree.dims[at]}<={extent}"
         return ""
 
     def body_split(self, box: Box) -> str:
@@ -271,7 +285,7 @@ class Growth:
                 moved = self.bounds.moved(tuple(left), around, kept)
                 score = moved * sum(self.bounds.footprints(tuple(right)).values())
                 if score > best:
-                    chosen, best = f"{self.bounds.problem.dims[at]}<={extent}", score
+                    chosen, best = f"{self.tree.dims[at]}<={extent}", score
         return chosen
 
 

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache, lru_cache
-from itertools import accumulate, permutations
+from itertools import accumulate, pairwise, permutations
 
 from loopsched.machines.arch import Arch
 from loopsched.machines.levels import Level
 from loopsched.problems.problem import Axis, Problem, Tensor
 from loopsched.verify import readers
-from loopsched.verify.value import boundaries, on_axis, points, reach, resources
+from loopsched.verify.readers import Spatial
+from loopsched.verify.value import boundaries, on_axis, points, resources, stored
 
 Extents = tuple[int, ...]  # one of each dimension, in the problem's order
 Kept = tuple[tuple[frozenset[int], int], ...]  # each tensor's run, and what slides it or -1
@@ -26,14 +27,10 @@ def totals(axis: Axis, sizes: Extents) -> Callable[[Extents], int]:
 
     It is that of the whole and, along any one term, of the least overlaps of neighbours.
     """
-    sums = []
-    for at, (_, c) in enumerate(axis.terms if axis.is_compound else ()):
-        marks = reach(axis.terms, (*sizes[:at], 1, *sizes[at + 1 :]))
-        width = marks.bit_length() if marks.bit_count() == marks.bit_length() else 0
-        low, high = axis.offset, axis.offset + c * sizes[at] + width
-        low, high = (low, high) if axis.size is None else (0, axis.size)
-        starts = range(axis.offset + c, axis.offset + c * sizes[at], c)  # of all but the first
-        shared = [max(0, min(high, x - c + width) - max(low, x)) for x in starts]
+    spans, sums = tuple((0, n) for n in sizes), []
+    for at, n in enumerate(sizes if axis.is_compound else ()):
+        marks = (stored(axis, (*spans[:at], (x, 1), *spans[at + 1 :])) for x in range(n))
+        shared = [(one & other).bit_count() for one, other in pairwise(marks)]
         sums.append(list(accumulate(sorted(shared), initial=0)))
     whole = touched(axis, sizes)
     return cache(lambda n: whole + max((x[n[i] - 1] for i, x in enumerate(sums)), default=0))
@@ -75,9 +72,7 @@ class Bounds:
         Dimensions that the loops of each unit may have.
     """
 
-    def __init__(
-        self, problem: Problem, arch: Arch, level: Level, spatial: dict[str, tuple[str, ...]]
-    ) -> None:
+    def __init__(self, problem: Problem, arch: Arch, level: Level, spatial: Spatial) -> None:
         self.problem, self.arch, self.level = problem, arch, level
         self.sizes: Extents = tuple(n for _, n in problem.sizes)
         units, own = readers.units_of(arch), readers.own_units(arch, level)
@@ -106,7 +101,7 @@ class Bounds:
         every = [readers.capacity_of(problem, each).held(problem) for each in arch.caches]
         brought = [{t.name: once[t.name] for t in held} for held in every]
         if len(readers.own_units(arch, arch.caches[-1])) == len(units) and not lane:
-            once = {t.name: points(problem, t) for t in problem.tensors}  # none share an access
+            once = points(problem, problem.tensors)  # none share an access
         self.least, self.at = boundaries(problem, arch, once, brought), arch.caches.index(level)
         self.weights = {t.name: t.element_bytes for t in self.held}
         if problem.output in self.weights and not readers.passes_writes(level):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -13,13 +11,10 @@ from loopsched.machines.arch import Arch
 from loopsched.machines.arch_file import arch_from_dict
 from loopsched.nests.notation import parse_schedule
 from loopsched.problems.problem import Problem
+from loopsched.verify import readers
 from loopsched.verify.bounds import Bounds, Extents, Kept
-from loopsched.verify.readers import read_problem, units_of
 from loopsched.verify.value import value_of
 
-FORMAT = "loopsched-proof-2"
-KEYS = {"problem", "machine", "objective", "spatial", "schedule", "best", "bound", "level", "tree"}
-SPLIT = re.compile(r"([^\W\d]\w*)<=([0-9]{1,18})")
 UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 Box = tuple[Extents, Extents, Kept | None, Extents]  # of items; or of bodies inside such items
 
@@ -49,7 +44,7 @@ class Verdict:
     problem: Problem
     arch: Arch
     objective: str
-    spatial: dict[str, tuple[str, ...]]
+    spatial: readers.Spatial
     schedule: str
     best: Fraction
     bound: Fraction
@@ -71,21 +66,20 @@ def verify_proof(text: str) -> Verdict:
         If it proves nothing, or less than it says; with the place.
     """
     try:
-        return _verified(json.loads(text))
-    except ProofError:
-        raise
+        return _verified(readers.read_line(text))
     except UNREADABLE as error:
-        raise ProofError(f"cannot be read: {error}") from None
+        is_said = isinstance(error, ProofError)
+        raise error if is_said else ProofError(f"cannot be read: {error}") from None
 
 
-def _verified(data: Any) -> Verdict:
-    if not isinstance(data, dict) or data.keys() != KEYS | {"format"} or data["format"] != FORMAT:
-        raise ProofError(f"not a proof of format {FORMAT}: it has {', '.join(sorted(KEYS))}")
-    problem, arch = read_problem(data["problem"]), arch_from_dict(data["machine"])
+def _verified(data: dict[str, Any]) -> Verdict:
+    problem, arch = readers.read_problem(data["problem"]), arch_from_dict(data["machine"])
     best, bound, objective = Fraction(data["best"]), Fraction(data["bound"]), data["objective"]
     spatial = {unit: tuple(dims) for unit, dims in data["spatial"].items()}
     schedule, level = parse_schedule(data["schedule"], problem), arch.level(data["level"])
-    if set(spatial) != set(units_of(arch)) or not set().union(*spatial.values()) <= {*problem.dims}:
+    if set(spatial) != set(readers.units_of(arch)) or not set().union(*spatial.values()) <= {
+        *problem.dims
+    }:
         raise ProofError("'spatial' must list dimensions for each unit of the machine")
     for loop in schedule.loops:
         if loop.level and loop.dim not in spatial.get(loop.level, ()):
@@ -114,13 +108,13 @@ class Tree:
 
     def __init__(self, bounds: Bounds, objective: str, bound: Fraction) -> None:
         self.bounds, self.objective, self.bound = bounds, objective, bound
-        self.ones = (1,) * len(bounds.sizes)
+        self.ones, self.dims = (1,) * len(bounds.sizes), bounds.problem.dims
         self.root: Box = (self.ones, bounds.sizes, None, bounds.sizes)
         self.enough: dict[str, int] = {}  # steps and bytes that are known to reach the bound
 
     def check(self, words: list[str]) -> int:
         """Check that the boxes cover everything and that each leaf holds; returns their number."""
-        todo, boxes = [self.root], 0
+        todo = [self.root]
         for at, word in enumerate(words):
             where = f"tree, word {at} '{word}'"
             if not todo:
@@ -130,43 +124,39 @@ class Tree:
             todo += inside
             if not inside and not self.holds(box, word):
                 raise ProofError(f"{where}: does not hold in the box {box[0]} to {box[1]}")
-            boxes += not inside
         if todo:
             raise ProofError(f"tree: ends with {len(todo)} boxes open")
-        return boxes
+        return sum(word in ("C", "D", "S") for word in words)
 
     def split(self, box: Box, word: str, where: str = "") -> list[Box]:
         """Take a box apart, the first part last; leaves have no parts."""
         low, high, kept, around = box
         if word == "O" and kept is None and self.bounds.has_bodies:
             return [(self.ones, high, each, high) for each in reversed(self.bounds.classes())]
-        found = SPLIT.fullmatch(word)
+        found = readers.SPLIT.fullmatch(word)
         if not found:
             return []
-        dims, extent = self.bounds.problem.dims, int(found[2])
-        at = dims.index(found[1]) if found[1] in dims else -1
+        extent = int(found[2])
+        at = self.dims.index(found[1]) if found[1] in self.dims else -1
         if at < 0 or not low[at] <= extent < high[at]:
             raise ProofError(f"{where}: does not split the box")
-        above, below = (
-            (*low[:at], extent + 1, *low[at + 1 :]),
-            (*high[:at], extent, *high[at + 1 :]),
-        )
+        above = (*low[:at], extent + 1, *low[at + 1 :])
+        below = (*high[:at], extent, *high[at + 1 :])
         return [(above, high, kept, around), (low, below, kept, around)]
 
     def holds(self, box: Box, leaf: str) -> bool:
         """Check one leaf."""
         low, high, kept, around = box
-        steps = moved = 0
         if leaf == "C":  # no body fits
             return kept is not None and not self.bounds.capacity.fits(self.bounds.footprints(low))
         if leaf == "S" and kept is None and self.bounds.items:
-            steps = min(self.bounds.steps(low, high))
+            more = min(self.bounds.steps(low, high)), 0
         elif leaf == "D":
-            moved = self.bounds.moved(high, high if kept is None else around, kept)
+            more = 0, self.bounds.moved(high, high if kept is None else around, kept)
         else:
             return False
-        if leaf not in self.enough or steps + moved < self.enough[leaf]:
-            if self.bounds.value(self.objective, steps, moved) < self.bound:
+        if leaf not in self.enough or sum(more) < self.enough[leaf]:
+            if self.bounds.value(self.objective, *more) < self.bound:
                 return False
-            self.enough[leaf] = steps + moved
+            self.enough[leaf] = sum(more)
         return True

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -15,8 +17,12 @@ from loopsched.nests.nest import Schedule
 from loopsched.problems.problem import Problem, Tensor
 from loopsched.problems.projections import parse_projection
 
+FORMAT = "loopsched-proof-2"
+KEYS = {"problem", "machine", "objective", "spatial", "schedule", "best", "bound", "level", "tree"}
+SPLIT = re.compile(r"([^\W\d]\w*)<=([0-9]{1,18})")
 ROLES = ("input", "weight", "output")
 DATA_TYPES = {1: ("int8", "fp8"), 2: ("fp16", "bf16"), 4: ("fp32", "tf32"), 8: ("fp64",)}
+Spatial = dict[str, tuple[str, ...]]  # dimensions that the loops of each unit may have
 Loops = tuple[tuple[str, int], ...]  # dimension and step
 Groups = tuple[tuple[str | None, Loops], ...]
 
@@ -116,6 +122,14 @@ def read_problem(data: dict[str, Any]) -> Problem:
         Tensor(name, parse_projection(axes), size) for name, axes, size in data["tensors"]
     )
     return Problem(data["name"], tuple((d, n) for d, n in data["sizes"]), tensors, data["output"])
+
+
+def read_line(text: str) -> dict[str, Any]:
+    """Read a proof, as far as it is one."""
+    data = json.loads(text)
+    if not isinstance(data, dict) or data.keys() != KEYS | {"format"} or data["format"] != FORMAT:
+        raise ProofError(f"not a proof of format {FORMAT}: it has {', '.join(sorted(KEYS))}")
+    return data
 
 
 def read_proofs(path: str | os.PathLike[str]) -> list[str]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Callable
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cache, lru_cache
+from functools import cache, lru_cache, reduce
 from itertools import product
-from operator import itemgetter
+from operator import or_
 
 from loopsched.base.errors import ArchError, ScheduleError
 from loopsched.machines.arch import Arch
@@ -22,7 +22,10 @@ from loopsched.verify.readers import Capacity, Groups, Loops
 Chain = tuple[int, ...]  # extents along a dimension, outermost first
 Chains = tuple[Chain, ...]
 Region = dict[str, tuple[int, int]]  # start and length along each dimension
+Span = tuple[tuple[int, int], ...]  # start and length along each dimension of an axis
+Tiles = list[tuple[Span, ...]]  # of a tensor: a span on each axis
 Counts = dict[str, int]  # of each tensor
+MOST_ITEMS = 100_000  # of a list that is followed
 Moved = dict[str, tuple[int, int]]  # bytes of each tensor, read and written
 
 
@@ -31,10 +34,8 @@ def reach(terms: Loops, lengths: Chain) -> int:
     """Mark, as bits, the sums of 0, c, .., c * (n - 1) over the terms of an axis."""
     marks = 1
     for (_, c), length in zip(terms, lengths, strict=True):
-        n = 1
-        while n < length:
-            step = min(n, length - n)
-            marks, n = marks | marks << (c * step), n + step
+        for n in (1 << i for i in range((length - 1).bit_length())):
+            marks |= marks << c * min(n, length - n)
     return marks
 
 
@@ -47,6 +48,29 @@ def pieces(size: int, chain: Chain) -> tuple[tuple[int, int], ...]:
     return tuple(found)
 
 
+def stored(axis: Axis, span: Span) -> int:
+    """Mark, as bits, the stored positions of an axis that a span touches."""
+    marks = reach(axis.terms, tuple([n for _, n in span]))
+    first = sum(c * x for (_, c), (x, _) in zip(axis.terms, span, strict=True))
+    if axis.size is None:
+        return marks << first
+    return marks << first + max(0, axis.offset) >> max(0, -axis.offset) & (1 << axis.size) - 1
+
+
+def parts_of(axis: Axis, spans: set[Span]) -> dict[Span, Span]:
+    """Take what spans touch on an axis apart; a span has all of a part, or nothing.
+
+    A part is a number that no other one has, and how many stored positions it is.
+    """
+    if len(axis.terms) == 1 and axis.size is None:
+        return {span: span for span in spans}
+    marks = {span: stored(axis, span) for span in spans}
+    parts = [reduce(or_, marks.values())]
+    for each in marks.values():
+        parts = [x for part in parts for x in (part & each, part & ~each) if x]
+    return {span: tuple([(x, x.bit_count()) for x in parts if x & marks[span]]) for span in spans}
+
+
 @lru_cache(maxsize=65536)
 def on_axis(axis: Axis, sizes: Chain, chains: Chains, slide: int = -1) -> tuple[int, int]:
     """Return the sum and the largest of an axis' stored positions over all pieces.
@@ -55,25 +79,15 @@ def on_axis(axis: Axis, sizes: Chain, chains: Chains, slide: int = -1) -> tuple[
     """
     if len(axis.terms) == 1 and axis.size is None:
         return sizes[0], min((sizes[0], *chains[0]))
-    met: Counter[tuple[int, Chain, bool]] = Counter()
-    sweeps = {x for x, _ in pieces(sizes[slide], chains[slide][:-1])}
+    counts, sweeps = [], {x for x, _ in pieces(sizes[slide], chains[slide][:-1])}
     for each in product(*map(pieces, sizes, chains)):
-        first = axis.offset + sum(c * x for (_, c), (x, _) in zip(axis.terms, each, strict=True))
-        follows = slide >= 0 and each[slide][0] not in sweeps
-        met[first, tuple(n for _, n in each), follows] += 1
-    total = largest = 0
-    for (first, lengths, follows), many in met.items():
-        marks = reach(axis.terms, lengths)
-        if follows:
+        marks = stored(axis, each)
+        if slide >= 0 and each[slide][0] not in sweeps:
             extent = chains[slide][-1]
-            before = reach(axis.terms, (*lengths[:slide], extent, *lengths[slide + 1 :]))
-            marks &= ~(before >> axis.terms[slide][1] * extent)
-        if axis.size is not None:
-            marks = marks >> -first if first < 0 else marks << first
-            marks &= (1 << axis.size) - 1
-        total += marks.bit_count() * many
-        largest = max(largest, marks.bit_count())
-    return total, largest
+            before = (*each[:slide], (each[slide][0] - extent, extent), *each[slide + 1 :])
+            marks &= ~stored(axis, before)
+        counts.append(marks.bit_count())
+    return sum(counts), max(counts)
 
 
 def count_steps(problem: Problem, groups: Groups, units: dict[str, int]) -> int:
@@ -110,8 +124,7 @@ def in_turn(length: int, chain: list[Cut]) -> int:
     if not chain:
         return 1
     parts = Counter(n for _, n in pieces(length, (chain[0].extent,)))
-    if chain[0].is_parallel:
-        return in_turn(max(parts), chain[1:])
+    parts = Counter([max(parts)]) if chain[0].is_parallel else parts
     return sum(many * in_turn(n, chain[1:]) for n, many in parts.items())
 
 
@@ -200,81 +213,113 @@ def view_of(problem: Problem, groups: Groups, inside: dict[str, int]) -> View:
             free, items = free // many if many == trip else 1, items * trip
             turns = [Cut(dim, step * many, False, at), *turns] if many < trip else turns
             sides = [Cut(dim, step, True, at), *sides] if many > 1 else sides
-        cuts, place, together = (
-            cuts + turns + sides,
-            place + len(loops),
-            together * (n if spans else 1),
-        )
+        cuts, place = cuts + turns + sides, place + len(loops)
+        together *= n if spans else 1
         start = len(cuts) if unit and unit not in inside else start
     return View(problem, tuple(cuts), start, is_even)
 
 
 def walk(problem: Problem, loops: Loops) -> list[Region]:
     """Take a problem apart, loop by loop."""
-    regions: list[Region] = [{dim: (0, size) for dim, size in problem.sizes}]
+    found: list[Region] = [{dim: (0, size) for dim, size in problem.sizes}]
     for dim, step in loops:
-        starts = [(each, x) for each in regions for x in range(each[dim][0], sum(each[dim]), step)]
-        regions = [{**each, dim: (x, min(step, sum(each[dim]) - x))} for each, x in starts]
-    return regions
+        parts = ((each, part) for each in found for part in pieces(each[dim][1], (step,)))
+        found = [{**each, dim: (each[dim][0] + x, n)} for each, (x, n) in parts]
+    return found
+
+
+def changed(problem: Problem, sizes: dict[str, int], change: Callable[[Axis], Axis]) -> Problem:
+    """Return a problem of other sizes, each axis changed."""
+    tensors = (replace(t, axes=tuple(map(change, t.axes))) for t in problem.tensors)
+    return replace(problem, sizes=tuple(sizes.items()), tensors=tuple(tensors))
 
 
 def piece_of(problem: Problem, region: Region) -> Problem:
     """Return a region as a problem of its own."""
-    tensors = []
-    for t in problem.tensors:
-        ahead = [sum(c * region[d][0] for d, c in a.terms) if a.size else 0 for a in t.axes]
-        moved = (replace(a, offset=a.offset + n) for a, n in zip(t.axes, ahead, strict=True))
-        tensors.append(replace(t, axes=tuple(moved)))
-    sizes = tuple((dim, n) for dim, (_, n) in region.items())
-    return replace(problem, sizes=sizes, tensors=tuple(tensors))
+
+    def moved(axis: Axis) -> Axis:
+        ahead = sum(c * region[dim][0] for dim, c in axis.terms) if axis.size else 0
+        return replace(axis, offset=axis.offset + ahead)
+
+    return changed(problem, {dim: n for dim, (_, n) in region.items()}, moved)
 
 
-def cheapest(
-    view: View, capacity: Capacity, most: Counts, times: Counts, uneven: set[str]
-) -> Counts:
+def cheapest(view: View, room: Capacity, most: Counts, times: Counts, uneven: set[str]) -> Counts:
     """Count what a cache brings in at the best depth; nothing if no body fits.
 
     Of each tensor, ``most`` tiles are present at once and ``times`` are brought in.  Nothing
     stays while the body moves along ``uneven`` dimensions.
     """
     held = [t for t in view.problem.tensors if t.name in most]
-    ways: list[tuple[int, Counts]] = []
+    twice, ways = [*held, *(t for t in held if t.name == view.problem.output)], list[Counts]()
     for upto in range(view.start, len(view.cuts) + 1):
         sizes = {t.name: most[t.name] * view.footprint(t, upto) for t in held}
 
         def stays(moving: set[str], sizes: Counts = sizes) -> bool:
             two = {t.name: sizes[t.name] * (2 - moving.isdisjoint(t.dims)) for t in held}
-            return moving.isdisjoint(uneven) and capacity.fits(two)
+            return moving.isdisjoint(uneven) and room.fits(two)
 
         if stays(set()):
-            counts = {t.name: times[t.name] * view.kept(t, upto, stays) for t in held}
-            twice = [*held, *(t for t in held if t.name == view.problem.output)]
-            ways.append((sum(t.element_bytes * counts[t.name] for t in twice), counts))
-    return min(ways, key=itemgetter(0))[1] if ways else {}
+            ways.append({t.name: times[t.name] * view.kept(t, upto, stays) for t in held})
+    return min(ways, key=lambda x: sum(t.element_bytes * x[t.name] for t in twice), default={})
 
 
-def in_waves(view: View, groups: Groups, inside: dict[str, int], capacity: Capacity) -> Counts:
-    """Follow a list wave by wave: each brings in every tile that it has once.
+def tiles_of(tensor: Tensor, items: list[Region]) -> Tiles:
+    """List the tile of a tensor that each item has."""
+    axes = [axis.dims for axis in tensor.axes]
+    return [tuple([tuple([item[dim] for dim in dims]) for dims in axes]) for item in items]
 
-    All tiles count as the largest, and without padding.
+
+def followed(held: list[Tensor], tiles: dict[str, Tiles], n: int, room: Capacity) -> Counts:
+    """Count what a cache brings in by waves of n items; nothing if one does not fit.
+
+    A wave finds what those before it touched, back to where all that is touched since still fits.
+    Tiles fall into cells: a part of each axis.
     """
-    problem, n = view.problem, inside[groups[0][0] or ""]
-    items = walk(problem, groups[0][1])
+    cells, numbers = dict[tuple[str, tuple[Span, ...]], list[int]](), dict[tuple[str, Span], int]()
+    for t in held:
+        parts = [parts_of(a, {tile[i] for tile in tiles[t.name]}) for i, a in enumerate(t.axes)]
+        for tile in set(tiles[t.name]):
+            found = product(*map(dict.__getitem__, parts, tile))
+            cells[t.name, tile] = [numbers.setdefault((t.name, x), len(numbers)) for x in found]
+    known = [(name, math.prod([elements for _, elements in x])) for name, x in numbers]
+    there, size, moved, gone = OrderedDict[int, int](), Counter[str](), Counter[str](), -1
+    for now, i in enumerate(range(0, len(tiles[held[0].name]), n)):
+        touched = [cells[t.name, tile] for t in held for tile in set(tiles[t.name][i : i + n])]
+        before = {cell: there.pop(cell, -1) for cell in set().union(*touched)}
+        there.update(dict.fromkeys(before, now))  # the wave that touched them last
+        for cell, last in before.items():
+            size[known[cell][0]] += known[cell][1] * (last < 0)
+        while not room.fits({t.name: t.element_bytes * size[t.name] for t in held}):
+            cell, gone = there.popitem(last=False)
+            size[known[cell][0]] -= known[cell][1]
+        if gone == now:
+            return {}
+        for cell, last in before.items():
+            moved[known[cell][0]] += known[cell][1] * (last <= gone)
+    return moved
+
+
+def in_waves(problem: Problem, groups: Groups, inside: dict[str, int], room: Capacity) -> Counts:
+    """Bound what a list of items brings in.
+
+    Where whole items of a wave do not fit, each wave brings in every tile that it has once, and
+    all tiles count as the largest, and without padding.
+    """
+    n, items, held = inside[groups[0][0] or ""], walk(problem, groups[0][1]), room.held(problem)
+    tiles = {t.name: tiles_of(t, items) for t in held}
+    found = followed(held, tiles, n, room) if len(items) <= MOST_ITEMS else {}
     lengths = {dim: {item[dim][1] for item in items} for dim in problem.dims}
-    most, total = Counter[str](), Counter[str]()
-    for t in capacity.held(problem):
-        for i in range(0, len(items), n):
-            tiles = len({tuple([item[dim] for dim in t.dims]) for item in items[i : i + n]})
-            most[t.name], total[t.name] = max(most[t.name], tiles), total[t.name] + tiles
-    tensors = []
-    for t in problem.tensors:
-        tensors.append(replace(t, axes=tuple(replace(axis, size=None) for axis in t.axes)))
-    longest = tuple((dim, max(each)) for dim, each in lengths.items())
-    largest = replace(problem, sizes=longest, tensors=tuple(tensors))
+    longest = {dim: max(each) for dim, each in lengths.items()}
+    largest = changed(problem, longest, lambda axis: replace(axis, size=None))
     item = view_of(largest, groups[1:], inside)
-    uneven = {dim for dim, each in lengths.items() if len(each) > 1}
-    is_plain = not any(cut.is_parallel for cut in item.cuts)
-    return cheapest(item, capacity, most, total, uneven) if is_plain else {}
+    if not found and not any(cut.is_parallel for cut in item.cuts):
+        waves = [slice(i, i + n) for i in range(0, len(items), n)]
+        many = {t.name: [len(set(tiles[t.name][wave])) for wave in waves] for t in held}
+        most, total = ({name: f(each) for name, each in many.items()} for f in (max, sum))
+        uneven = {dim for dim, each in lengths.items() if len(each) > 1}
+        found = cheapest(item, room, most, total, uneven)
+    return found or points(problem, held)
 
 
 def cached(problem: Problem, groups: Groups, inside: dict[str, int], capacity: Capacity) -> Counts:
@@ -283,26 +328,24 @@ def cached(problem: Problem, groups: Groups, inside: dict[str, int], capacity: C
     Where waves do not end evenly, each list is a problem of its own.
     """
     view, held = view_of(problem, groups, inside), capacity.held(problem)
+    ones = {t.name: 1 for t in held}
+    found = cheapest(view, capacity, ones, ones, set())
+    is_whole = capacity.fits({t.name: view.footprint(t, view.start) for t in held})
+    if not found or view.is_even or is_whole:
+        return found or points(problem, held)
     at = next((i for i, (unit, _) in enumerate(groups) if unit in inside), 0)
-    found: Counts = {}
-    if view.is_even or capacity.fits({t.name: view.footprint(t, view.start) for t in held}):
-        ones = {t.name: 1 for t in held}
-        found = cheapest(view, capacity, ones, ones, set())
-    elif at == 0:
-        found = in_waves(view, groups, inside, capacity)
-    else:
-        outside = tuple(loop for _, loops in groups[:at] for loop in loops)
-        pieces = Counter(piece_of(problem, region) for region in walk(problem, outside))
-        for piece, many in pieces.items():
-            for name, n in cached(piece, groups[at:], inside, capacity).items():
-                found[name] = found.get(name, 0) + n * many
-    return found or {t.name: points(problem, t) for t in held}  # nothing stays
+    outside = tuple(loop for _, loops in groups[:at] for loop in loops)
+    listed = Counter[str]()
+    for piece, many in Counter(piece_of(problem, x) for x in walk(problem, outside)).items():
+        counts = (cached if at else in_waves)(piece, groups[at:], inside, capacity)
+        listed.update({name: n * many for name, n in counts.items()})
+    return {name: max(n, listed[name]) for name, n in found.items()}
 
 
-def points(problem: Problem, tensor: Tensor) -> int:
-    """Count a tensor's elements point by point."""
-    cuts = tuple(Cut(dim, 1, False, 0) for dim in problem.dims)
-    return View(problem, cuts).visits(tensor, len(cuts))
+def points(problem: Problem, tensors: Iterable[Tensor]) -> Counts:
+    """Count the elements of tensors point by point: nothing stays."""
+    view = View(problem, tuple(Cut(dim, 1, False, 0) for dim in problem.dims))
+    return {t.name: view.visits(t, len(view.cuts)) for t in tensors}
 
 
 def tiled(view: View, level: Level, capacity: Capacity, places: list[Place]) -> Counts:
@@ -335,9 +378,8 @@ def boundaries(problem: Problem, arch: Arch, asked: Counts, brought: list[Counts
         for t in problem.tensors:
             if t.name in counts:
                 n, is_output = counts[t.name] * t.element_bytes, t.name == problem.output
-                writes = (
-                    moved[t.name][1] if level and readers.passes_writes(level) else n * is_output
-                )
+                passes = level and readers.passes_writes(level)
+                writes = moved[t.name][1] if passes else n * is_output
                 moved[t.name] = (n - once * t.element_bytes * is_output, writes)
         found = [dict(moved), *found]
     return found[:-1]
@@ -353,10 +395,8 @@ def value_of(problem: Problem, schedule: Schedule, arch: Arch, objective: str) -
         inside = {unit: n for unit, n in units.items() if unit not in own}
         view = view_of(problem, groups, inside)
         places = [place for place in schedule.places if place.level == level.name]
-        if level.kind == "cache":
-            brought.append(cached(problem, groups, inside, capacity))
-        else:
-            brought.append(tiled(view, level, capacity, places))
+        counts = cached(problem, groups, inside, capacity) if level.kind == "cache" else None
+        brought.append(tiled(view, level, capacity, places) if counts is None else counts)
     asked = {t.name: view.visits(t, len(view.cuts)) for t in problem.tensors}
     level_bytes = [sum(map(sum, x.values())) for x in boundaries(problem, arch, asked, brought)]
     seconds = count_steps(problem, groups, units) / readers.rate_of(problem, arch)
