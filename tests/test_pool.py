@@ -87,7 +87,7 @@ def is_alive(pid: int) -> bool:
     return True
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_no_process_outlives_its_parent(how: signal.Signals, tmp_path: Path) -> None:
     script, pids = tmp_path / "parent.py", tmp_path / "pids"
     script.write_text(PARENT)
@@ -103,7 +103,7 @@ def test_no_process_outlives_its_parent(how: signal.Signals, tmp_path: Path) -> 
         assert time.monotonic() < deadline
         time.sleep(0.05)
     parent.send_signal(how)
-    parent.wait()
+    parent.wait(timeout=30)  # the calls take a minute
     workers = [int(name) for name in os.listdir(pids)]
     deadline = time.monotonic() + 30
     while any(map(is_alive, workers)):
