@@ -234,11 +234,19 @@ _waves.broken(
     "return Schedule((*before, *inside,",
 )
 
+_starts = In("scheduler/starts.py", "test_waves.py")
+_starts.broken(
+    "groups-out-of-step",
+    "items are taken in groups whose waves end within a row",
+    "n_inner % across == n_outer % down == 0:",
+    "n_inner % across == 0:",
+)
+
 SEARCHING = tuple(
     mutant
     for file in (
         _orders, _tables, _kernels, _item_kernels, _items, _tables_of_cuts, _item_bounds,
-        _placement, _body, _exact, _bounds, _counting, _stream, _waves,
+        _placement, _body, _exact, _bounds, _counting, _stream, _waves, _starts,
     )
     for mutant in file.mutants
 )  # fmt: skip
