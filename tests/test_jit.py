@@ -83,3 +83,35 @@ def test_a_full_disk_keeps_no_kernel(tmp_path: Path) -> None:
     _, said = compiled(tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "kept"))
     assert said.count("\n") == 1
     assert "No space left on device" in said
+
+
+ARRAYS = """
+import numpy as np
+from loopsched.base.jit import jit
+
+@jit
+def filled(value):
+    return np.full(3, value).sum()
+
+assert filled(2) == 6
+print(sum(filled.stats.cache_hits.values()))
+"""
+
+
+def test_a_kept_kernel_runs_beside_one_that_is_compiled(tmp_path: Path) -> None:
+    """What compiling needs is set up late: after a kernel that was kept has run."""
+    kept = str(tmp_path / "kept")
+    (tmp_path / "kernel.py").write_text(
+        ARRAYS + "import os\nassert 'MORE' not in os.environ or filled(2.5) == 7.5\n"
+    )
+    assert compiled(tmp_path, NUMBA_CACHE_DIR=kept) == (0, "")
+    assert compiled(tmp_path, NUMBA_CACHE_DIR=kept, MORE="1") == (1, "")
+
+
+def test_a_numba_without_that_set_up_loads_kernels_too(tmp_path: Path) -> None:
+    (tmp_path / "kernel.py").write_text(
+        "from numba.core.runtime import nrt\nused = nrt.rtsys\ndel nrt.rtsys\n" + ARRAYS
+    )
+    kept = str(tmp_path / "kept")
+    assert compiled(tmp_path, NUMBA_CACHE_DIR=kept) == (0, "")
+    assert compiled(tmp_path, NUMBA_CACHE_DIR=kept) == (1, "")

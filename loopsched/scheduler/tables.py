@@ -141,6 +141,7 @@ class Tables:
         return replace(self, slid_first=slid[0], slid_second=slid[1])
 
 
+@lru_cache(maxsize=4)  # a search asks for the same several times
 def tables_for(
     problem: Problem,
     chains: tuple[tuple[int, ...], ...] | None = None,
