@@ -98,11 +98,16 @@ def n_steps(instances: int, first: int, many: int, parts: Ints) -> int:
 
 
 @jit
-def own_axes(sums: Sums, is_split: Ints, fixed: Ints, axes: Ints, ends: Ints) -> None:
-    """Find for each tensor the axes that split dimensions move on, and what the others are."""
+def own_axes(sums: Sums, split: Ints) -> tuple[Ints, Ints, Ints]:
+    """Find what axes without a split dimension are for each tensor, the others, and their ends."""
+    fixed = np.ones(len(sums.weight), dtype=np.int64)
+    axes = np.zeros(len(sums.axis_start), dtype=np.int64)
+    ends = np.zeros(len(sums.weight), dtype=np.int64)
+    is_split = np.zeros(sums.pieces.shape[0], dtype=np.int64)
+    for d in split:
+        is_split[d] = 1
     found = 0
     for t in range(len(sums.weight)):
-        fixed[t] = 1
         for a in range(sums.tensor_axes[t], sums.tensor_axes[t + 1]):
             d1, d2 = sums.axis_dims[a, 0], sums.axis_dims[a, 1]
             if is_split[d1] or (d2 >= 0 and is_split[d2]):
@@ -111,6 +116,7 @@ def own_axes(sums: Sums, is_split: Ints, fixed: Ints, axes: Ints, ends: Ints) ->
             else:
                 fixed[t] *= sums.total[sums.axis_start[a]]
         ends[t] = found
+    return fixed, axes, ends
 
 
 @jit
@@ -130,6 +136,32 @@ def bytes_moved(sums: Sums, split: Ints, index: Ints, fixed: Ints, axes: Ints, e
         found += moved(sums.weight[t], repeats, elems)
         first = ends[t]
     return found
+
+
+@jit
+def takes_next(cuts: Cuts, k: int, option: Ints, index: Ints, waste: Floats) -> bool:
+    """Cut a dimension the next way; return whether there is one."""
+    d = cuts.split[k]
+    option[k] += 1
+    if option[k] >= cuts.n_options[d]:
+        option[k] = -1
+        index[d] = 0
+        return False
+    index[d] = cuts.table_at[d, option[k]]
+    now = cuts.lists[d, option[k]]
+    charged = now[0] * now[1] * now[2] + now[3] * now[4]
+    waste[k + 1] = waste[k] * (charged / cuts.sizes[d])
+    return True
+
+
+@jit
+def keep(kept: Kept, n_kept: int, option: Ints, score: float) -> int:
+    """Keep a leaf, if there is room; return how many there are."""
+    if n_kept < kept.leaves.shape[0]:
+        n_split = len(option)
+        kept.leaves[n_kept, :n_split] = option
+        kept.leaf_s[n_kept] = score
+    return n_kept + 1
 
 
 @jit
@@ -153,38 +185,24 @@ def best_items(
     split, n_split, state, waste = cuts.split, len(cuts.split), kept.state, kept.waste
     n_leaves = kept.leaves.shape[0]
     index = np.zeros(len(cuts.sizes), dtype=np.int64)
-    is_split = np.zeros(len(cuts.sizes), dtype=np.int64)
     many = np.ones(n_split + 1, dtype=np.int64)
     parts = np.zeros((2 << n_split, 2), dtype=np.int64)
     parts[1, 0], parts[1, 1] = 1, cuts.reduction
     option, k, n_kept = state[2:], state[0], state[1]
     for j in range(n_split):
-        is_split[split[j]] = 1
         if option[j] >= 0:
             index[split[j]] = cuts.table_at[split[j], option[j]]
         if j < k:
             with_lists(cuts, j, option[j], many, parts)
-    fixed = np.ones(len(sums.weight), dtype=np.int64)
-    ends = np.zeros(len(sums.weight), dtype=np.int64)
-    axes = np.zeros(len(sums.axis_start), dtype=np.int64)
-    own_axes(sums, is_split, fixed, axes, ends)
+    fixed, axes, ends = own_axes(sums, split)
     nodes = 0
     while k >= 0:
         if nodes >= limit or (is_collecting and n_kept >= n_leaves):
             state[0], state[1] = k, n_kept
             return limit_s, nodes
-        if n_split:
-            d = split[k]
-            option[k] += 1
-            if option[k] >= cuts.n_options[d]:
-                option[k] = -1
-                index[d] = 0
-                k -= 1
-                continue
-            index[d] = cuts.table_at[d, option[k]]
-            now = cuts.lists[d, option[k]]
-            charged = now[0] * now[1] * now[2] + now[3] * now[4]
-            waste[k + 1] = waste[k] * (charged / cuts.sizes[d])
+        if n_split and not takes_next(cuts, k, option, index, waste):
+            k -= 1
+            continue
         nodes += 1
         compute_s = cuts.macs / speed.instances * waste[k + 1 if n_split else 0] / speed.rate
         is_late = compute_s * (1.0 - 1e-12) >= limit_s
@@ -209,10 +227,7 @@ def best_items(
             if not is_collecting:
                 limit_s = score
                 n_kept = 0
-            if n_kept < n_leaves:
-                kept.leaves[n_kept, :n_split] = option[:n_split]
-                kept.leaf_s[n_kept] = score
-            n_kept += 1
+            n_kept = keep(kept, n_kept, option[:n_split], score)
         if n_split == 0:
             break
     state[0], state[1] = -1, min(n_kept, n_leaves)
