@@ -138,7 +138,7 @@ class Tree:
     def split(self, box: Box, word: str, where: str = "") -> list[Box]:
         """Take a box apart, the first part last; leaves have no parts."""
         low, high, kept, around = box
-        if word == "O" and kept is None and self.bounds.has_bodies:
+        if word == "O" and kept is None:
             return [(self.ones, high, each, high) for each in reversed(self.bounds.classes())]
         found = SPLIT.fullmatch(word)
         if not found:
@@ -147,22 +147,20 @@ class Tree:
         at = dims.index(found[1]) if found[1] in dims else -1
         if at < 0 or not low[at] <= extent < high[at]:
             raise ProofError(f"{where}: does not split the box")
-        above, below = (
-            (*low[:at], extent + 1, *low[at + 1 :]),
-            (*high[:at], extent, *high[at + 1 :]),
-        )
-        return [(above, high, kept, around), (low, below, kept, around)]
+        above, below = list(low), list(high)
+        above[at], below[at] = extent + 1, extent
+        return [(tuple(above), high, kept, around), (low, tuple(below), kept, around)]
 
     def holds(self, box: Box, leaf: str) -> bool:
         """Check one leaf."""
         low, high, kept, around = box
         steps = moved = 0
         if leaf == "C":  # no body fits
-            return kept is not None and not self.bounds.capacity.fits(self.bounds.footprints(low))
+            return kept is not None and not self.bounds.can_be(low, kept)
         if leaf == "S" and kept is None and self.bounds.items:
             steps = min(self.bounds.steps(low, high))
         elif leaf == "D":
-            moved = self.bounds.moved(high, high if kept is None else around, kept)
+            moved = self.bounds.moved(low, high, high if kept is None else around, kept)
         else:
             return False
         if leaf not in self.enough or steps + moved < self.enough[leaf]:

@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from itertools import product
 from operator import itemgetter
 
-from loopsched.base.errors import ArchError, ScheduleError
+from loopsched.base.errors import ScheduleError
 from loopsched.machines.arch import Arch
 from loopsched.machines.levels import Level
 from loopsched.nests.nest import Place, Schedule
@@ -20,7 +20,6 @@ from loopsched.verify import readers
 from loopsched.verify.readers import Capacity, Groups, Loops
 
 Chain = tuple[int, ...]  # extents along a dimension, outermost first
-Chains = tuple[Chain, ...]
 Region = dict[str, tuple[int, int]]  # start and length along each dimension
 Counts = dict[str, int]  # of each tensor
 Moved = dict[str, tuple[int, int]]  # bytes of each tensor, read and written
@@ -48,7 +47,9 @@ def pieces(size: int, chain: Chain) -> tuple[tuple[int, int], ...]:
 
 
 @lru_cache(maxsize=65536)
-def on_axis(axis: Axis, sizes: Chain, chains: Chains, slide: int = -1) -> tuple[int, int]:
+def on_axis(
+    axis: Axis, sizes: Chain, chains: tuple[Chain, ...], slide: int = -1
+) -> tuple[int, int]:
     """Return the sum and the largest of an axis' stored positions over all pieces.
 
     Along the term ``slide``, a piece counts only what the one before it did not touch.
@@ -200,11 +201,8 @@ def view_of(problem: Problem, groups: Groups, inside: dict[str, int]) -> View:
             free, items = free // many if many == trip else 1, items * trip
             turns = [Cut(dim, step * many, False, at), *turns] if many < trip else turns
             sides = [Cut(dim, step, True, at), *sides] if many > 1 else sides
-        cuts, place, together = (
-            cuts + turns + sides,
-            place + len(loops),
-            together * (n if spans else 1),
-        )
+        cuts, place = cuts + turns + sides, place + len(loops)
+        together *= n if spans else 1
         start = len(cuts) if unit and unit not in inside else start
     return View(problem, tuple(cuts), start, is_even)
 
@@ -335,9 +333,8 @@ def boundaries(problem: Problem, arch: Arch, asked: Counts, brought: list[Counts
         for t in problem.tensors:
             if t.name in counts:
                 n, is_output = counts[t.name] * t.element_bytes, t.name == problem.output
-                writes = (
-                    moved[t.name][1] if level and readers.passes_writes(level) else n * is_output
-                )
+                is_passed = level is not None and readers.passes_writes(level)
+                writes = moved[t.name][1] if is_passed else n * is_output
                 moved[t.name] = (n - once * t.element_bytes * is_output, writes)
         found = [dict(moved), *found]
     return found[:-1]
@@ -351,13 +348,12 @@ def value_of(problem: Problem, schedule: Schedule, arch: Arch, objective: str) -
     for level in arch.caches:
         own, capacity = readers.own_units(arch, level), readers.capacity_of(problem, level)
         inside = {unit: n for unit, n in units.items() if unit not in own}
-        view = view_of(problem, groups, inside)
         places = [place for place in schedule.places if place.level == level.name]
         if level.kind == "cache":
             brought.append(cached(problem, groups, inside, capacity))
         else:
-            brought.append(tiled(view, level, capacity, places))
-    asked = {t.name: view.visits(t, len(view.cuts)) for t in problem.tensors}
+            brought.append(tiled(view_of(problem, groups, inside), level, capacity, places))
+    asked = {t.name: points(problem, t) for t in problem.tensors}
     level_bytes = [sum(map(sum, x.values())) for x in boundaries(problem, arch, asked, brought)]
     seconds = count_steps(problem, groups, units) / readers.rate_of(problem, arch)
     return resources(problem, arch, objective, seconds, level_bytes)
@@ -371,9 +367,6 @@ def resources(
     time = max([steps, *(n / Fraction(r) for r, n in zip(rates, level_bytes, strict=True) if r)])
     if objective in ("time", "dram_bytes"):
         return time if objective == "time" else Fraction(level_bytes[0])
-    given = [arch.compute.energy_pj_per_mac, *(level.energy_pj_per_byte for level in arch.levels)]
-    if None in given:
-        raise ArchError(f"'{arch.name}' does not give an energy for every level and the arithmetic")
-    mac, *each = [Fraction(energy or 0) for energy in given]
+    mac, *each = readers.energies_of(arch)
     moved = [n * (a + b) for n, a, b in zip(level_bytes, each, each[1:], strict=False)]
     return (problem.macs * mac + sum(moved)) * {"energy": Fraction(1), "edp": time}[objective]

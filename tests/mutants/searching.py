@@ -222,6 +222,7 @@ _waves.broken(
     "return Schedule((*before, *inside,",
 )
 
+LEAST = tuple(_least.mutants)
 SEARCHING = tuple(
     mutant
     for file in (
