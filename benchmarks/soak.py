@@ -26,7 +26,10 @@ sys.path.insert(0, str(HERE.parent / "tests"))
 from fuzz_checks import FAMILIES, Outcome, can_place, draw, run  # noqa: E402
 
 FUSION = HERE / "soak_fusion.py"
-KINDS = ("false bound", "false proof", "promise", "bracket", "curve", "value", "refused", "error")
+KINDS = (
+    *("false bound", "false proof", "promise", "bracket", "curve", "value", "log", "refused"),
+    "error",
+)
 Case = tuple[str, int, int]
 
 

@@ -5,6 +5,8 @@ that what `benchmarks/soak.py` reports can be pasted after
 ``from fuzz_checks import *``.  A check returns what was claimed and every fault:
 
 * ``searched``: the search against brute force over all nests (`oracle_space`);
+* ``logged``: that a search called proven has a log that says the same, and that any log is
+  accepted and says no more;
 * ``placed_apart``: the same where each tensor is kept at a loop of its own;
 * ``curved``: a curve of one buffer against all nests at every capacity;
 * ``promised``: the figures of one schedule against the simulated machine;
@@ -63,6 +65,7 @@ from loopsched.models.traffic import Room
 from loopsched.models.view import View, view_of
 from loopsched.nests.nest import Place
 from loopsched.scheduler import constrained, exact
+from loopsched.verify import verify_proof
 
 __all__ = [
     "Arch",
@@ -74,6 +77,7 @@ __all__ = [
     "conv2d",
     "curved",
     "gemm",
+    "logged",
     "placed_apart",
     "promised",
     "searched",
@@ -92,7 +96,7 @@ class Fault:
     ----------
     kind : str
         ``false bound``, ``false proof``, ``promise``, ``bracket``, ``curve``,
-        ``value``, ``refused`` or ``error``.
+        ``value``, ``log``, ``refused`` or ``error``.
     detail : str
     is_inside : bool
         Of a bound or proof: whether a schedule with one block a level, each
@@ -274,6 +278,47 @@ def _less(one: float, other: float) -> bool:
 
 def _differ(one: float, other: float) -> bool:
     return _less(one, other) or _less(other, one)
+
+
+# Logs ---------------------------------------------------------------------------
+
+
+def logged(
+    problem: Problem,
+    arch: Arch,
+    objectives: Sequence[str] = ("time",),
+    given: Constraints | None = None,
+    *,
+    is_listed: bool = False,
+) -> Outcome:
+    """Write the logs of searches and have them checked: what is proven, they have to prove.
+
+    What they prove is held against every nest, constraints or not.
+    """
+    claims = proven = 0
+    faults = []
+    nests = all_nests(problem, units_of(problem, arch))
+    table = scored(problem, arch, list(map(Schedule, nests)))
+    for one in objectives:
+        try:
+            with nullcontext() if is_listed else bounds_alone():
+                result = search(problem, arch, objective=one, constraints=given)  # type: ignore[arg-type]
+            certificate = result.certificate
+            claims, proven = claims + 1, proven + certificate.proven
+            verdict = verify_proof(result.proof)
+        except (ConstraintError, EmptySpaceError) as error:
+            if "promised" in str(error):  # more than the checker's rule knows of
+                faults += [Fault("log", f"{one}: {error}")] * certificate.proven
+            continue
+        best, told = float(verdict.best), f"{verdict.bound} to {verdict.best}"
+        true = least(table, one)
+        if true and _less(true.values[one], float(verdict.bound)):
+            faults.append(Fault("false bound", f"{one}: '{true.schedule}'; the log {told}"))
+        if certificate.proven and (not verdict.proven or _differ(best, certificate.value)):
+            faults.append(Fault("log", f"{one}: proven {certificate.value:g}; its log {told}"))
+        if _less(certificate.value, float(verdict.bound)) or _less(best, certificate.value):
+            faults.append(Fault("log", f"{one}: found {certificate.value:g}; its log {told}"))
+    return Outcome(claims, proven, tuple(faults))
 
 
 # Curves -------------------------------------------------------------------------
@@ -547,6 +592,11 @@ def _explicit(rng: Random) -> str:
     return f"walked({text}, {str(nest)!r}, {body_bytes(rng, problem)}{halos})"
 
 
+def _log(rng: Random) -> str:
+    draw_line = rng.choice([_single, _shared, _private, _nested, _constrained, _writes, _holds])
+    return draw_line(rng).replace("searched(", "logged(", 1)
+
+
 def random_nest(rng: Random, problem: Problem, arch: Arch | None) -> Schedule:
     """Draw any nest of a machine."""
     loops: list[tuple[str, int]] = []
@@ -587,6 +637,7 @@ FAMILIES: dict[str, Callable[[Random], str]] = {
     "promises": _promises,
     "explicit": _explicit,
     "mixed": _mixed,
+    "log": _log,
 }
 
 

@@ -27,6 +27,7 @@ CASES = {
     "single": 36, "shared": 12, "private": 15, "nested": 16, "constraints": 20, "writes": 15,
     "holds": 15, "may_hold": 6,
     "placement": 10, "curves": 20, "promises": 130, "explicit": 300, "mixed": 150,
+    "log": 140,
 }  # fmt: skip
 KNOWN: dict[str, str] = {}
 
@@ -52,6 +53,18 @@ def test_a_case_is_drawn_again_from_its_seed() -> None:
         if family != "placement":
             assert draw(family, 3, 5) == draw(family, 3, 5)
             assert draw(family, 3, 5) != draw(family, 4, 5)
+
+
+def test_orders_that_do_not_fit_a_scratchpad_are_no_witness() -> None:
+    rates = "(('fp32', 1), ('fp16', 1), ('int8', 1))"
+    line = (
+        "logged(gemm(m=1, n=3, k=2, element_bytes=1), Arch('m', (Level('DRAM', 'memory', None, "
+        "energy_pj_per_byte=1.0), Level('L2', 'cache', 6, bandwidth_bytes_per_s=3.0, "
+        "energy_pj_per_byte=1.0), Level('L1', 'scratchpad', 5, bandwidth_bytes_per_s=1e6, "
+        f"energy_pj_per_byte=20.0)), Compute('PE', 3, 1.0, 1.0, {rates}, "
+        "energy_pj_per_mac=50.0)), ('energy', 'edp'))"
+    )
+    assert run(line).faults == ()
 
 
 def test_what_raises_is_a_fault() -> None:

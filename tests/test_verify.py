@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 import json
 import random
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -60,6 +62,13 @@ def problems(rng: random.Random) -> Problem:
             )  # fmt: skip
         except LoopschedError:
             continue
+
+
+def scalars(rng: random.Random) -> Problem:
+    """Make a tiny problem with tensors that no dimension indexes."""
+    sizes = {"P": rng.randint(2, 7), "K": rng.randint(1, 4)}
+    tensors = {"x": "P K", "w": rng.choice(("", "P", "K")), "y": rng.choice(("", "", "P"))}
+    return loopsched.affine(sizes, tensors, element_bytes=1)
 
 
 def nest(rng: random.Random, problem: Problem, units: int, spatial: tuple[str, ...]) -> Schedule:
@@ -173,8 +182,12 @@ def follow(problem: Problem, schedule: Schedule, n: int, capacity: int) -> bool:
 
 @pytest.mark.parametrize("most", [0, 1000])
 @pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("problems", [problems, scalars])
 def test_no_cache_that_is_followed_brings_in_more(
-    seed: int, most: int, monkeypatch: pytest.MonkeyPatch
+    problems: Callable[[random.Random], Problem],
+    seed: int,
+    most: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Waves run on; lists of so many items are followed, and no less is said than is promised."""
     monkeypatch.setattr("loopsched.verify.value.MOST_ITEMS", most)
@@ -190,7 +203,28 @@ def test_no_cache_that_is_followed_brings_in_more(
         arch = machine(("cache", capacity, 1.0), units=n)
         promised = loopsched.evaluate(problem, schedule, arch, effort=0).dram_bytes
         assert value_of(problem, schedule, arch, "dram_bytes") >= promised, (str(schedule), n)
-    assert useful
+    assert useful or problems is scalars  # lists of few items mostly end evenly
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_tensors_without_dimensions_have_logs(seed: int) -> None:
+    rng = random.Random(seed)
+    problem, arch = scalars(rng), machines(rng)
+    for objective in ("time", "dram_bytes"):
+        with suppress(loopsched.EmptySpaceError):
+            result = loopsched.search(problem, arch, objective=objective)
+            verdict = verify_proof(proof_of(result))
+            assert float(verdict.bound) <= result.certificate.value <= float(verdict.best)
+            assert verdict.proven or not result.certificate.proven
+
+
+def test_what_passes_all_levels_is_asked_for_by_each_unit() -> None:
+    problem = gemm(m=4, n=2, k=1, element_bytes={"A": 2, "B": 4, "C": 2})
+    arch = machine(("cache", 27, 1.0), units=3)
+    arch = replace(arch, levels=(arch.memory, replace(arch.caches[0], holds=("B",))))
+    schedule = loopsched.parse_schedule("M:4@SM N:2@SM", problem)
+    told = loopsched.evaluate(problem, schedule, arch).dram_bytes
+    assert told == value_of(problem, schedule, arch, "dram_bytes") == 40
 
 
 def test_tiles_of_a_wave_take_room_together(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -444,7 +478,7 @@ def code_lines(path: Path) -> int:
 
 def test_the_checker_is_short_enough_to_read() -> None:
     lines = {path.stem: code_lines(path) for path in CHECKER.glob("*.py")}
-    assert lines.pop("readers") <= 80  # of files, problems, notation and machines
+    assert lines.pop("readers") <= 90  # of files, problems, notation and machines
     assert sum(lines.values()) <= 500
 
 

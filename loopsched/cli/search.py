@@ -231,6 +231,8 @@ def _print(rows: Sequence[Row], n_problems: int, machine: str, top: int) -> None
         f"Bound by: {bound}. Proven best: {proven}, among {scaled(sums.space_size)} schedules "
         f"({scaled(sums.nodes)} nodes visited)."
     )
+    if many := sum(not row["proven"] and row["gap"] == 0 for row in best):
+        output.print_text(f"At their bound, but no log can say so: {many}.")
     for reason, what in _REASONS.items():
         if many := sum(row["stopped"] == reason for row in best):
             output.print_text(f"Not searched to the end: {many}, {what}.")

@@ -132,15 +132,16 @@ def search(
         )  # fmt: skip
 
     from loopsched.scheduler.choices import has_choice, search_choices
+    from loopsched.scheduler.proof import settled
 
     if not has_choice(problem, arch):
-        return one(space, watch)
+        return settled(one(space, watch))
     from loopsched.scheduler.exact import quick_bound
 
-    return search_choices(
+    return settled(search_choices(
         space, one, lambda choice: quick_bound(choice, objective, value), objective=objective,
         value=value, top=top, watch=watch, is_exact=is_exact,
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
 @cache

@@ -9,19 +9,21 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import permutations
 from typing import Any
 
-from loopsched.base.errors import ConstraintError
+from loopsched.base.errors import ConstraintError, ScheduleError
 from loopsched.machines.arch import Arch
 from loopsched.machines.arch_format import arch_to_dict
 from loopsched.machines.levels import Level
+from loopsched.models.places import resolved
 from loopsched.nests.nest import Loop, Schedule
 from loopsched.problems.problem import Problem
 from loopsched.problems.projections import projection_text
-from loopsched.scheduler.result import Result
+from loopsched.scheduler.result import Result, objective_value
 from loopsched.verify.bounds import Bounds, Extents
 from loopsched.verify.log import Box, Tree
 from loopsched.verify.readers import FORMAT, groups_of, own_units, units_of
@@ -32,6 +34,12 @@ MAX_BOXES = 150_000
 
 MAX_BODIES = 2_000
 """Boxes of bodies in one tree, which take longer."""
+
+MAX_TRIED = 2**16
+"""Points of a problem that is called proven only if its log was tried."""
+
+MAX_QUICK = 2_000
+"""Boxes of a tree that is tried for a larger problem."""
 
 MAX_ORDERS = 12
 """Orders of items that are tried, those whose waves end evenly first."""
@@ -65,37 +73,70 @@ def proof_of(result: Result, *, max_boxes: int = MAX_BOXES) -> str:
     >>> line[:31]
     '{"format": "loopsched-proof-2",'
     """
-    problem, arch, objective = result.problem, result.arch, result.objective
+    problem, arch, certificate = result.problem, result.arch, result.certificate
     if any(level.may_hold for level in arch.levels):
         raise ConstraintError(
             f"'{arch.name}' leaves a choice of what its levels hold (may_hold); a proof speaks of "
             "one machine: write a machine without may_hold"
         )
     schedule, best = witness_of(result)
-    if float(best) < result.certificate.value * (1 - 1e-9):
+    if float(best) < certificate.value * (1 - 1e-9):
         raise ConstraintError(
-            f"problem '{problem.name}': the search's value {result.certificate.value!r} is not "
+            f"problem '{problem.name}': the search's value {certificate.value!r} is not "
             f"the promised one, {float(best)!r}; only promised values have proofs"
         )
-    spatial = spatial_of(result)
-    level = level_of(arch, objective)
-    bounds = Bounds(problem, arch, level, {unit: tuple(dims) for unit, dims in spatial.items()})
-    least = Fraction(result.certificate.lower_bound)
-    is_met = result.certificate.proven and best <= least * Fraction(1 + 1e-9)
-    bound, tree = highest(bounds, objective, best if is_met else min(best, least), max_boxes)
+    least = Fraction(certificate.lower_bound)
+    is_met = best <= least * Fraction(1 + 1e-9)
+    found = highest_of_all(result, best if is_met else min(best, least), max_boxes)
     line = {
         "format": FORMAT,
         "problem": problem_data(problem),
         "machine": machine_data(arch),
-        "objective": objective,
-        "spatial": spatial,
+        "objective": result.objective,
+        "spatial": spatial_of(result),
         "schedule": str(schedule),
         "best": str(best),
-        "bound": str(bound),
-        "level": level.name,
-        "tree": tree,
+        "bound": str(found[0]),
+        "level": found[2],
+        "tree": found[1],
     }
     return json.dumps(line)
+
+
+def settled(result: Result) -> Result:
+    """Call a result proven only where a log closes, of each machine where there is a choice.
+
+    That is tried where the problem is small, or the claim may rest on bodies of several levels.
+    """
+    certificate, problem = result.certificate, result.problem
+    is_small = problem.macs <= MAX_TRIED
+    if not certificate.proven or not (is_small or levels_of(result)[0].is_shared):
+        return result
+    schedule, machine = resolved(problem, result.schedule, result.arch)
+    best = witness_of(replace(result, schedule=schedule, arch=keeping_all(machine)))[1]
+    goal = best if is_small else min(best, Fraction(certificate.value))
+    why = ""
+    if objective_value(result.evaluation, result.objective) != certificate.value:
+        why = "only promised values have logs"
+    elif is_small and best > Fraction(certificate.value) * Fraction(1 + 1e-9):
+        why = f"a log takes the schedule to be worth {float(best)!r}, by a coarser rule"
+    for part in (certificate.space.choices or (certificate.space,)) if not why else ():
+        one = replace(
+            result, arch=keeping_all(part.arch), certificate=replace(certificate, space=part)
+        )
+        bound = highest_of_all(one, goal, MAX_BOXES if is_small else MAX_QUICK)[0]
+        if bound < goal * Fraction(1 - 1e-9 * (not is_small)):
+            why = f"the bound of a log is {float(bound)!r}, by coarser rules"
+    return replace(result, certificate=certificate.without_log(why)) if why else result
+
+
+def keeping_all(arch: Arch) -> Arch:
+    """Build the machine whose levels hold all that they may."""
+    levels = []
+    for level in arch.levels:
+        held = None if level.holds is None else (*level.holds, *level.may_hold)
+        levels.append(replace(level, holds=held, may_hold=()))
+    return replace(arch, levels=tuple(levels))
 
 
 def witness_of(result: Result) -> tuple[Schedule, Fraction]:
@@ -127,9 +168,10 @@ def witness_of(result: Result) -> tuple[Schedule, Fraction]:
     for order in orders[:MAX_ORDERS]:
         if float(best) <= limit:
             break
-        value = value_of(problem, nest(order), result.arch, result.objective)
-        if value < best:
-            chosen, best = nest(order), value
+        with suppress(ScheduleError):  # does not fit a scratchpad in this order
+            value = value_of(problem, nest(order), result.arch, result.objective)
+            if value < best:
+                chosen, best = nest(order), value
     return chosen, best
 
 
@@ -161,16 +203,37 @@ def spatial_of(result: Result) -> dict[str, list[str]]:
     All dimensions where the bounds do not depend on it: the statement is stronger then.
     """
     units = units_of(result.arch)
-    allowed = {slot.unit: list(slot.dims) for slot in result.certificate.space.slots if slot.unit}
     if sum(count > 1 for count in units.values()) != 1:
         return {unit: list(result.problem.dims) for unit in units}
+    allowed = {slot.unit: list(slot.dims) for slot in result.certificate.space.slots if slot.unit}
     return {unit: allowed.get(unit, list(result.problem.dims)) for unit in units}
 
 
-def level_of(arch: Arch, objective: str) -> Level:
-    """Choose the level whose items and bodies the tree takes apart."""
-    private = [level for level in arch.caches if own_units(arch, level)]
-    return private[0] if objective == "time" and private else arch.caches[0]
+def levels_of(result: Result) -> list[Level]:
+    """List the levels whose items and bodies a tree may take apart, the most promising first."""
+    levels = result.arch.caches
+    if result.objective == "dram_bytes":
+        return [levels[0]]
+    if result.objective != "time":
+        return [*levels]
+    around = zip(result.arch.levels, levels, strict=False)
+    late = [each for outer, each in around if outer.name == result.evaluation.bound_by]
+    private = [each for each in levels if own_units(result.arch, each)]
+    return list(dict.fromkeys([*late, *private, *levels]))
+
+
+def highest_of_all(result: Result, goal: Fraction, max_boxes: int) -> tuple[Fraction, str, str]:
+    """Find the highest bound, its tree and the tree's level; others if the first falls short."""
+    spatial = {unit: tuple(dims) for unit, dims in spatial_of(result).items()}
+    best, tree, name = Fraction(-1), "", ""
+    for level in levels_of(result):
+        bounds = Bounds(result.problem, result.arch, level, spatial)
+        found, words = highest(bounds, result.objective, goal, max_boxes)
+        if found > best:
+            best, tree, name = found, words, level.name
+        if best >= goal or result.certificate.gap:
+            break
+    return best, tree, name
 
 
 def highest(bounds: Bounds, objective: str, goal: Fraction, max_boxes: int) -> tuple[Fraction, str]:
@@ -202,7 +265,7 @@ class Growth:
         bounds = self.bounds = self.tree.bounds
         self.aim()
         self.can_list = 0 < len(bounds.spatial) < 6 and bounds.items > 0 and self.steps is not None
-        self.can_keep &= bounds.has_bodies and self.moved is not None
+        self.can_keep &= self.moved is not None
         self.can_keep &= bounds.items > 0 or not own_units(bounds.arch, bounds.level)
         self.can_keep &= sum(n > 1 for n in bounds.sizes) <= 8  # whose orders can be listed
 
@@ -239,12 +302,10 @@ class Growth:
         low, high, kept, around = box
         if kept is None and self.can_list and self.are_long(low, high):  # sooner said than bytes
             return "S"
-        moved = self.bounds.moved(high, high if kept is None else around, kept)
+        moved = self.bounds.moved(low, high, high if kept is None else around, kept)
         if self.moved is not None and moved >= self.moved:
             return "D"
-        if kept is None or self.bounds.capacity.fits(self.bounds.footprints(low)):
-            return ""
-        return "C"
+        return "" if kept is None or self.bounds.can_be(low, kept) else "C"
 
     def are_long(self, low: Extents, high: Extents) -> bool:
         """Whether items of a box take the steps that are aimed at, in whatever lists."""
@@ -254,7 +315,7 @@ class Growth:
     def lower(self, box: Box) -> str:
         """Lower the bound to what holds in a box; returns the leaf that says so."""
         low, high, kept, around = box
-        moved = self.bounds.moved(high, high if kept is None else around, kept)
+        moved = self.bounds.moved(low, high, high if kept is None else around, kept)
         found = {"D": self.bounds.value(self.tree.objective, 0, moved)}
         if self.can_list and kept is None:
             steps = min(self.bounds.steps(low, high))
@@ -282,7 +343,7 @@ class Growth:
                 extent = middle(size, low[at], high[at]) or (low[at] + high[at]) // 2
                 left, right = list(high), list(low)
                 left[at], right[at] = extent, extent + 1
-                moved = self.bounds.moved(tuple(left), around, kept)
+                moved = self.bounds.moved(low, tuple(left), around, kept)
                 score = moved * sum(self.bounds.footprints(tuple(right)).values())
                 if score > best:
                     chosen, best = f"{self.tree.dims[at]}<={extent}", score

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from loopsched.base.display import Shown
@@ -30,7 +30,8 @@ class Certificate:
     ----------
     proven : bool
         No schedule that the machine can run, within the constraints, has a smaller
-        value of the objective, however many loops of a dimension it has.
+        value of the objective, however many loops of a dimension it has; and a log
+        that says so could be written (docs/proofs.md).
     lower_bound : float
         In the objective's unit: no schedule of the space is below it.
     value : float
@@ -48,6 +49,8 @@ class Certificate:
         Whether no schedule with the same value moves fewer DRAM bytes, takes
         fewer steps or has less inner traffic (in this order); otherwise the
         best of those that were scored is returned.
+    unlogged : str
+        Why a value that meets the bound is not ``proven``: what no log can say.
     """
 
     proven: bool
@@ -58,6 +61,7 @@ class Certificate:
     listed: bool = False
     effort: Effort = field(default_factory=Effort)
     ties_proven: bool = False
+    unlogged: str = ""
 
     @property
     def space_size(self) -> int:
@@ -70,6 +74,10 @@ class Certificate:
         if self.proven or self.value == self.lower_bound:
             return 0.0
         return self.value / self.lower_bound - 1 if self.lower_bound > 0 else float("inf")
+
+    def without_log(self, why: str) -> Certificate:
+        """Take back what no log can say."""
+        return replace(self, proven=False, unlogged=why)
 
 
 @dataclass(frozen=True, slots=True)

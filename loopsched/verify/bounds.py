@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache, lru_cache
-from itertools import accumulate, pairwise, permutations
+from itertools import accumulate, combinations, pairwise, permutations
 
 from loopsched.machines.arch import Arch
 from loopsched.machines.levels import Level
@@ -76,20 +76,19 @@ class Bounds:
         self.problem, self.arch, self.level = problem, arch, level
         self.sizes: Extents = tuple(n for _, n in problem.sizes)
         units, own = readers.units_of(arch), readers.own_units(arch, level)
-        rate, lane = readers.rate_of(problem, arch), arch.compute.lane_unit
+        rate, lanes = readers.rate_of(problem, arch), readers.lanes_of(problem, arch)
         inside = math.prod(n for unit, n in units.items() if unit not in own)
         self.item_rate, self.all_rate = rate * inside, rate * math.prod(units.values())
+        self.inside = inside * lanes
         many = [unit for unit in units if unit in own and units[unit] > 1]
         listed = spatial[many[0]] if len(many) == 1 else ()
         cut = [at for at, (dim, n) in enumerate(problem.sizes) if dim in listed and n > 1]
         self.spatial = sorted(cut, key=lambda at: self.sizes[at])
         self.items = units[many[0]] if self.spatial else 0  # 0: steps are not bounded
         self.others = math.prod(n for at, n in enumerate(self.sizes) if at not in self.spatial)
-        inside *= max(1, int(rate / Fraction(arch.compute.clock_hz))) if lane else 1
-        self.is_shared = inside > 1
         self.capacity, self.copies = readers.capacity_of(problem, level), 1 + level.double_buffered
         self.held = self.capacity.held(problem)
-        single = {t.name: t.element_bytes * inside for t in self.held}
+        single = {t.name: t.element_bytes * self.inside for t in self.held}
         self.has_bodies = level.kind == "scratchpad" or self.capacity.fits(single)
         self.sums = {}
         for t in problem.tensors:
@@ -97,15 +96,13 @@ class Bounds:
             dims = [tuple(map(problem.dims.index, a.dims)) for a in t.axes]
             others = [at for at, dim in enumerate(problem.dims) if dim not in t.dims]
             self.sums[t.name] = others, list(zip(sums, dims, strict=True))
-        once = {t.name: self.brought(t, [1] * len(self.sizes)) for t in problem.tensors}
         every = [readers.capacity_of(problem, each).held(problem) for each in arch.caches]
+        once = {t.name: self.brought(t, [1] * len(self.sizes)) for t in problem.tensors}
         brought = [{t.name: once[t.name] for t in held} for held in every]
-        if len(readers.own_units(arch, arch.caches[-1])) == len(units) and not lane:
-            once = points(problem, problem.tensors)  # none share an access
-        self.least, self.at = boundaries(problem, arch, once, brought), arch.caches.index(level)
-        self.weights = {t.name: t.element_bytes for t in self.held}
-        if problem.output in self.weights and not readers.passes_writes(level):
-            self.weights[problem.output] *= 2
+        asked = points(problem, problem.tensors)
+        self.least, self.at = boundaries(problem, arch, asked, brought), arch.caches.index(level)
+        both = "" if readers.passes_writes(level) else problem.output
+        self.weights = {t.name: t.element_bytes * (1 + (t.name == both)) for t in self.held}
         least = sum(n * brought[self.at][name] for name, n in self.weights.items())
         self.fixed = sum(map(sum, self.least[self.at].values())) - least
 
@@ -122,17 +119,35 @@ class Bounds:
         seconds = max(self.problem.macs / self.all_rate, steps / self.item_rate)
         return resources(self.problem, self.arch, objective, seconds, level_bytes)
 
-    def moved(self, most: Extents, around: Extents, kept: Kept | None) -> int:
-        """Bound what crosses the level's boundary: bodies and items of at most these extents."""
+    def moved(self, least: Extents, most: Extents, around: Extents, kept: Kept | None) -> int:
+        """Bound what crosses the level's boundary: bodies between extents, in items ``around``."""
         outer = [-(-n // item) for n, item in zip(self.sizes, around, strict=True)]
         inner = [-(-n // e) for n, e in zip(self.sizes, map(min, most, around), strict=True)]
         found = self.fixed
         for i, t in enumerate(self.held):
-            pieces = inner.copy()
-            for at in (*kept[i][0], kept[i][1]) if kept else ():
-                pieces[at] = outer[at] if at >= 0 else pieces[at]
-            found += self.weights[t.name] * self.brought(t, pieces)
+            along = {*kept[i][0], kept[i][1]} - {-1} if kept else set()
+            ways = self.reused(least, [at for at in sorted(along) if inner[at] > outer[at]])
+            pieces = [[outer[i] if i in way else n for i, n in enumerate(inner)] for way in ways]
+            found += self.weights[t.name] * min(self.brought(t, each) for each in pieces)
         return found
+
+    def reused(self, least: Extents, along: list[int]) -> list[tuple[int, ...]]:
+        """List the dimensions along which bodies of these extents or more may leave a tensor."""
+        if self.level.kind == "scratchpad" or self.stays(least, tuple(along)):
+            return [tuple(along)]
+        some = (each for n in range(len(along)) for each in combinations(along, n))
+        return [each for each in some if self.stays(least, each)] or [()]
+
+    def can_be(self, least: Extents, kept: Kept) -> bool:
+        """Whether bodies may be so long: they fit, or are single points side by side."""
+        return self.stays(least, ()) if kept else math.prod(least) <= self.inside
+
+    def stays(self, least: Extents, along: tuple[int, ...]) -> bool:
+        """Whether bodies of these extents or more may fit, with the next along dimensions."""
+        sizes = self.footprints(tuple([n + (along == (at,)) for at, n in enumerate(least)]))
+        moving = {self.problem.dims[at] for at in along if len(along) > 1}
+        two = {t.name: sizes[t.name] * (2 - moving.isdisjoint(t.dims)) for t in self.held}
+        return self.capacity.fits(two)
 
     def footprints(self, least: Extents) -> dict[str, int]:
         """Bound the bytes of each tensor that the largest body touches, copies included.
@@ -146,8 +161,8 @@ class Bounds:
             for axis in t.axes:
                 region = tuple(least[self.problem.dims.index(dim)] for dim in axis.dims)
                 whole = tuple(self.problem.size[dim] for dim in axis.dims)
-                free = replace(axis, size=None) if self.is_shared else axis
-                outside = touched(free, whole) - touched(axis, whole) if self.is_shared else 0
+                free = replace(axis, size=None) if self.inside > 1 else axis
+                outside = touched(free, whole) - touched(axis, whole)
                 found[t.name] *= max(0, touched(free, region) - outside)
         return found
 
@@ -160,7 +175,10 @@ class Bounds:
                 yield sum(steps) * self.others
 
     def classes(self) -> list[Kept]:
-        """List what loops around a body can leave in place, less what is never better."""
+        """List what loops around a body can leave in place, less what is never better.
+
+        Last nothing, of single points, where a cache may not hold one of each unit.
+        """
         slides, place = self.level.kind == "cache" or self.level.halo_reuse, self.problem.dims.index
         found: set[Kept] = set()
         for order in permutations(at for at, n in enumerate(self.sizes) if n > 1):
@@ -177,4 +195,5 @@ class Bounds:
             return one != other and all(a <= b and s in (-1, r) for (a, s), (b, r) in pairs)
 
         best = [one for one in found if not any(is_within(one, other) for other in found)]
-        return sorted(best, key=lambda each: [(sorted(run), slide) for run, slide in each])
+        best.sort(key=lambda each: [(sorted(run), slide) for run, slide in each])
+        return best + [()] * (not self.has_bodies)

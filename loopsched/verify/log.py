@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from loopsched.base.errors import ProofError
 from loopsched.machines.arch import Arch
@@ -19,8 +18,7 @@ UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ArithmeticErro
 Box = tuple[Extents, Extents, Kept | None, Extents]  # of items; or of bodies inside such items
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
+class Verdict(NamedTuple):
     """What an accepted log proves.
 
     Parameters
@@ -77,9 +75,8 @@ def _verified(data: dict[str, Any]) -> Verdict:
     best, bound, objective = Fraction(data["best"]), Fraction(data["bound"]), data["objective"]
     spatial = {unit: tuple(dims) for unit, dims in data["spatial"].items()}
     schedule, level = parse_schedule(data["schedule"], problem), arch.level(data["level"])
-    if set(spatial) != set(readers.units_of(arch)) or not set().union(*spatial.values()) <= {
-        *problem.dims
-    }:
+    named = set().union(*spatial.values())
+    if set(spatial) != set(readers.units_of(arch)) or not named <= {*problem.dims}:
         raise ProofError("'spatial' must list dimensions for each unit of the machine")
     for loop in schedule.loops:
         if loop.level and loop.dim not in spatial.get(loop.level, ()):
@@ -131,13 +128,12 @@ class Tree:
     def split(self, box: Box, word: str, where: str = "") -> list[Box]:
         """Take a box apart, the first part last; leaves have no parts."""
         low, high, kept, around = box
-        if word == "O" and kept is None and self.bounds.has_bodies:
+        if word == "O" and kept is None:
             return [(self.ones, high, each, high) for each in reversed(self.bounds.classes())]
         found = readers.SPLIT.fullmatch(word)
         if not found:
             return []
-        extent = int(found[2])
-        at = self.dims.index(found[1]) if found[1] in self.dims else -1
+        at, extent = self.dims.index(found[1]) if found[1] in self.dims else -1, int(found[2])
         if at < 0 or not low[at] <= extent < high[at]:
             raise ProofError(f"{where}: does not split the box")
         above = (*low[:at], extent + 1, *low[at + 1 :])
@@ -148,11 +144,11 @@ class Tree:
         """Check one leaf."""
         low, high, kept, around = box
         if leaf == "C":  # no body fits
-            return kept is not None and not self.bounds.capacity.fits(self.bounds.footprints(low))
+            return kept is not None and not self.bounds.can_be(low, kept)
         if leaf == "S" and kept is None and self.bounds.items:
             more = min(self.bounds.steps(low, high)), 0
         elif leaf == "D":
-            more = 0, self.bounds.moved(high, high if kept is None else around, kept)
+            more = 0, self.bounds.moved(low, high, high if kept is None else around, kept)
         else:
             return False
         if leaf not in self.enough or sum(more) < self.enough[leaf]:

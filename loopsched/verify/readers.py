@@ -102,6 +102,20 @@ def rate_of(problem: Problem, arch: Arch) -> Fraction:
     return Fraction(known[name]) * Fraction(arch.compute.clock_hz)
 
 
+def lanes_of(problem: Problem, arch: Arch) -> int:
+    """Count the lanes of a unit that a schedule may name."""
+    lanes = rate_of(problem, arch) / Fraction(arch.compute.clock_hz)
+    return max(1, int(lanes)) if arch.compute.lane_unit else 1
+
+
+def energies_of(arch: Arch) -> list[Fraction]:
+    """Return the energies of the arithmetic and of a byte at each level."""
+    given = [arch.compute.energy_pj_per_mac, *(level.energy_pj_per_byte for level in arch.levels)]
+    if None in given:
+        raise ArchError(f"'{arch.name}' does not give an energy for every level and the arithmetic")
+    return [Fraction(energy or 0) for energy in given]
+
+
 def groups_of(schedule: Schedule, units: dict[str, int]) -> Groups:
     """Join adjacent spatial loops of a unit into one list of items; loops with their steps."""
     found: list[tuple[str | None, Loops]] = []

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cache, lru_cache, reduce
 from itertools import product
 from operator import or_
+from typing import NamedTuple
 
-from loopsched.base.errors import ArchError, ScheduleError
+from loopsched.base.errors import ScheduleError
 from loopsched.machines.arch import Arch
 from loopsched.machines.levels import Level
 from loopsched.nests.nest import Place, Schedule
@@ -109,8 +110,7 @@ def count_steps(problem: Problem, groups: Groups, units: dict[str, int]) -> int:
     return steps(tuple(problem.size.values()), groups)
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(NamedTuple):
     """A loop as one level sees it: pieces of ``extent``, in turn or side by side."""
 
     dim: str
@@ -128,8 +128,7 @@ def in_turn(length: int, chain: list[Cut]) -> int:
     return sum(many * in_turn(n, chain[1:]) for n, many in parts.items())
 
 
-@dataclass(frozen=True)
-class View:
+class View(NamedTuple):
     """A schedule as one level sees it: its cuts; those before ``start`` hand out items."""
 
     problem: Problem
@@ -311,8 +310,7 @@ def in_waves(problem: Problem, groups: Groups, inside: dict[str, int], room: Cap
     found = followed(held, tiles, n, room) if len(items) <= MOST_ITEMS else {}
     lengths = {dim: {item[dim][1] for item in items} for dim in problem.dims}
     longest = {dim: max(each) for dim, each in lengths.items()}
-    largest = changed(problem, longest, lambda axis: replace(axis, size=None))
-    item = view_of(largest, groups[1:], inside)
+    item = view_of(changed(problem, longest, lambda a: replace(a, size=None)), groups[1:], inside)
     if not found and not any(cut.is_parallel for cut in item.cuts):
         waves = [slice(i, i + n) for i in range(0, len(items), n)]
         many = {t.name: [len(set(tiles[t.name][wave])) for wave in waves] for t in held}
@@ -372,8 +370,7 @@ def boundaries(problem: Problem, arch: Arch, asked: Counts, brought: list[Counts
     ``asked``: elements that the arithmetic asks for; ``brought``: what each level brings in.
     """
     once = View(problem, ()).visits(problem.output_tensor, 0)
-    moved: Moved = {}
-    found: list[Moved] = []
+    moved, found = Moved(), list[Moved]()
     for level, counts in [(None, asked), *reversed([*zip(arch.caches, brought, strict=True)])]:
         for t in problem.tensors:
             if t.name in counts:
@@ -393,11 +390,11 @@ def value_of(problem: Problem, schedule: Schedule, arch: Arch, objective: str) -
     for level in arch.caches:
         own, capacity = readers.own_units(arch, level), readers.capacity_of(problem, level)
         inside = {unit: n for unit, n in units.items() if unit not in own}
-        view = view_of(problem, groups, inside)
         places = [place for place in schedule.places if place.level == level.name]
+        view = view_of(problem, groups, inside)
         counts = cached(problem, groups, inside, capacity) if level.kind == "cache" else None
         brought.append(tiled(view, level, capacity, places) if counts is None else counts)
-    asked = {t.name: view.visits(t, len(view.cuts)) for t in problem.tensors}
+    asked = points(problem, problem.tensors)
     level_bytes = [sum(map(sum, x.values())) for x in boundaries(problem, arch, asked, brought)]
     seconds = count_steps(problem, groups, units) / readers.rate_of(problem, arch)
     return resources(problem, arch, objective, seconds, level_bytes)
@@ -411,9 +408,6 @@ def resources(
     time = max([steps, *(n / Fraction(r) for r, n in zip(rates, level_bytes, strict=True) if r)])
     if objective in ("time", "dram_bytes"):
         return time if objective == "time" else Fraction(level_bytes[0])
-    given = [arch.compute.energy_pj_per_mac, *(level.energy_pj_per_byte for level in arch.levels)]
-    if None in given:
-        raise ArchError(f"'{arch.name}' does not give an energy for every level and the arithmetic")
-    mac, *each = [Fraction(energy or 0) for energy in given]
+    mac, *each = readers.energies_of(arch)
     moved = [n * (a + b) for n, a, b in zip(level_bytes, each, each[1:], strict=False)]
     return (problem.macs * mac + sum(moved)) * {"energy": Fraction(1), "edp": time}[objective]

@@ -144,7 +144,7 @@ def run(mutants: Sequence[Mutant], jobs: int) -> list[Outcome]:
         tests = sorted({test for mutant in mutants for test in mutant.tests})
         if Tree(pristine, pristine).test(tests):
             raise SystemExit("the tests fail without any mutant")
-        _say(f"{len(tests)} selections of tests pass in {time.perf_counter() - begin:.0f} s")
+        say(f"{len(tests)} selections of tests pass in {time.perf_counter() - begin:.0f} s")
         free: SimpleQueue[Tree] = SimpleQueue()
         for job in range(jobs):
             free.put(Tree(shutil.copytree(pristine, Path(scratch) / f"job{job}"), pristine))
@@ -155,7 +155,7 @@ def run(mutants: Sequence[Mutant], jobs: int) -> list[Outcome]:
                 found = judged(mutant, tree)
             finally:
                 free.put(tree)
-            _say(f"{found.verdict:9} {found.seconds:6.1f} s  {mutant.name:34} {found.by}")
+            say(f"{found.verdict:9} {found.seconds:6.1f} s  {mutant.name:34} {found.by}")
             return found
 
         with ThreadPoolExecutor(jobs) as pool:
@@ -183,7 +183,7 @@ def listing(mutants: Sequence[Mutant]) -> str:
     return "\n".join(lines)
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
@@ -202,13 +202,13 @@ def main() -> int:
     if not chosen:
         parser.error("no such mutant")
     if given.list:
-        _say(listing(chosen))
+        say(listing(chosen))
         return 0
     begin = time.perf_counter()
     outcomes = run(chosen, max(1, given.jobs))
-    _say(table(outcomes))
+    say(table(outcomes))
     missed = [one.mutant.name for one in outcomes if one.verdict != CAUGHT]
-    _say(
+    say(
         f"{len(outcomes) - len(missed)} of {len(outcomes)} caught "
         f"in {time.perf_counter() - begin:.0f} s" + (f"; not: {' '.join(missed)}" if missed else "")
     )

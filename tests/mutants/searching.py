@@ -61,8 +61,8 @@ _least.broken(
 _least.broken(
     "padding-cuts-evenly",
     "a second loop is taken for useless near padding",
-    "        is_clipped(axis, size)\n",
-    "        False\n",
+    "return not has_gaps and not is_clipped(axis, size)",
+    "return not has_gaps",
 )
 
 _kernels = In("scheduler/kernels.py", "test_body.py", "test_kernels.py", "test_exact.py")
@@ -245,8 +245,9 @@ _starts.broken(
 SEARCHING = tuple(
     mutant
     for file in (
-        _orders, _tables, _kernels, _item_kernels, _items, _tables_of_cuts, _item_bounds,
+        _orders, _tables, _least, _kernels, _item_kernels, _items, _tables_of_cuts, _item_bounds,
         _placement, _body, _exact, _bounds, _counting, _stream, _waves, _starts,
     )
     for mutant in file.mutants
 )  # fmt: skip
+LEAST = tuple(_least.mutants)
