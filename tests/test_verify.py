@@ -21,7 +21,7 @@ from loopsched import Arch, Axis, Level, Loop, Problem, Schedule, Tensor, conv2d
 from loopsched.base.errors import LoopschedError, ProofError
 from loopsched.cli import run
 from loopsched.machines.levels import Compute
-from loopsched.scheduler.proof import proof_of
+from loopsched.scheduler.proof import closes, proof_of
 from loopsched.verify import verify_proof
 from loopsched.verify.bounds import Bounds, totals
 from loopsched.verify.readers import Capacity, groups_of
@@ -216,6 +216,27 @@ def test_tensors_without_dimensions_have_logs(seed: int) -> None:
             verdict = verify_proof(proof_of(result))
             assert float(verdict.bound) <= result.certificate.value <= float(verdict.best)
             assert verdict.proven or not result.certificate.proven
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_where_logs_are_known_to_close_they_close(seed: int) -> None:
+    """There no log is tried: one buffer, plain products or windows that lie evenly."""
+    rng = random.Random(seed)
+    policy = rng.choice(("lru", "explicit"))
+    arch = loopsched.buffer_arch(capacity_bytes=rng.randint(12, 3000), policy=policy)
+    width = rng.choice((1, 2, 4))
+    if policy == "lru" or seed % 2:
+        m, n, k = (rng.randint(1, 40) for _ in "mnk")
+        problem = gemm(m=m, n=n, k=k, element_bytes=width)
+    else:
+        sizes = {name: rng.randint(1, 9) for name in "nckhw"}
+        filters = {"r": rng.randint(1, min(3, sizes["h"])), "s": rng.randint(1, min(2, sizes["w"]))}
+        problem = conv2d(**sizes, **filters, element_bytes=width)
+    result = loopsched.search(problem, arch, objective=rng.choice(("time", "dram_bytes")))
+    assert closes(result)
+    verdict = verify_proof(proof_of(result))
+    assert verdict.proven == result.certificate.proven
+    assert float(verdict.bound) == pytest.approx(result.certificate.lower_bound, rel=1e-9)
 
 
 def test_what_passes_all_levels_is_asked_for_by_each_unit() -> None:

@@ -23,6 +23,7 @@ from loopsched.models.places import resolved
 from loopsched.nests.nest import Loop, Schedule
 from loopsched.problems.problem import Problem
 from loopsched.problems.projections import projection_text
+from loopsched.scheduler.least import lies_evenly
 from loopsched.scheduler.result import Result, objective_value
 from loopsched.verify.bounds import Bounds, Extents
 from loopsched.verify.log import Box, Tree
@@ -110,13 +111,16 @@ def settled(result: Result) -> Result:
     """
     certificate, problem = result.certificate, result.problem
     is_small = problem.macs <= MAX_TRIED
-    if not certificate.proven or not (is_small or levels_of(result)[0].is_shared):
+    is_promised = objective_value(result.evaluation, result.objective) == certificate.value
+    if not certificate.proven or (is_promised and closes(result)):
+        return result
+    if not (is_small or levels_of(result)[0].is_shared):
         return result
     schedule, machine = resolved(problem, result.schedule, result.arch)
     best = witness_of(replace(result, schedule=schedule, arch=keeping_all(machine)))[1]
     goal = best if is_small else min(best, Fraction(certificate.value))
     why = ""
-    if objective_value(result.evaluation, result.objective) != certificate.value:
+    if not is_promised:
         why = "only promised values have logs"
     elif is_small and best > Fraction(certificate.value) * Fraction(1 + 1e-9):
         why = f"a log takes the schedule to be worth {float(best)!r}, by a coarser rule"
@@ -128,6 +132,25 @@ def settled(result: Result) -> Result:
         if bound < goal * Fraction(1 - 1e-9 * (not is_small)):
             why = f"the bound of a log is {float(bound)!r}, by coarser rules"
     return replace(result, certificate=certificate.without_log(why)) if why else result
+
+
+def closes(result: Result) -> bool:
+    """Whether it is known that a log closes: one buffer for one unit, and whole windows at most.
+
+    Whatever cuts a problem, pieces then touch as much as their lengths say, in the search and in
+    its log.  In a cache, windows may keep what a log does not see.
+    """
+    problem, (level, *inside) = result.problem, result.arch.caches
+    space, compute = result.certificate.space, result.arch.compute
+    is_plain = level.holds is None and not (level.may_hold or level.tensor_capacity_bytes)
+    is_plain &= level.write_policy == "back" and level.halo_reuse and not level.double_buffered
+    is_one = not inside and compute.units == 1 and compute.lane_unit is None
+    if not (is_plain and is_one and space.constraints.is_free):
+        return False
+    axes = [axis for tensor in problem.tensors for axis in tensor.axes]
+    is_even = all(lies_evenly(axis, problem.size) for axis in axes)
+    is_even &= level.kind == "scratchpad" or not any(axis.is_compound for axis in axes)
+    return is_even and result.objective in ("time", "dram_bytes")
 
 
 def keeping_all(arch: Arch) -> Arch:
