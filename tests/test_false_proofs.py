@@ -356,3 +356,15 @@ def test_items_handed_out_one_by_one() -> None:
     nest = parse_schedule("P:3 P:1@SM R:2", problem)
     assert evaluate(problem, nest, arch).dram_bytes == 28
     assert searched(problem, arch, ("dram_bytes",)).faults == ()
+
+
+def test_units_share_what_passes_a_cache_too_small_for_all() -> None:
+    """Two units ask for one weight at once: 5 B, where each by itself would take 6."""
+    problem = conv2d(n=1, c=1, k=1, h=2, w=1, r=1, s=1, element_bytes=1)
+    arch = machine(
+        level("L2", "scratchpad", 5, holds=("input",)),
+        Level("L1", "cache", 3, bandwidth_bytes_per_s=1e6),
+        units=2,
+    )
+    assert evaluate(problem, parse_schedule("P:2@SM", problem), arch).dram_bytes == 5
+    assert searched(problem, arch, ("time", "dram_bytes")).faults == ()

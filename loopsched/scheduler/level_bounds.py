@@ -200,10 +200,11 @@ class LevelBounds:
                 found = self.least_body(inner, tables, room=alone)
                 if found is not None and found.is_least and is_exhaustive(self.problem):
                     least = found.bytes
-                    # Where all units at once ask for more than it holds, it passes all on.
+                    # Where all units at once ask for more than it holds, it passes all on; what
+                    # several of them ask for at once, they share.
                     if inner.kind == "cache" and not self.fits_at_once(inner):
-                        is_last = inner is self.arch.caches[-1]
-                        least = min(least, self._asked_bytes(group, once=not is_last))
+                        is_alone = inner is self.arch.caches[-1] and self._n_inside(inner) == 1
+                        least = min(least, self._asked_bytes(group, once=not is_alone))
                     total += least
                     names -= group
         return total + self._asked_bytes(names)

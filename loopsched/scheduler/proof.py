@@ -31,16 +31,14 @@ from loopsched.verify.readers import FORMAT, groups_of, own_units, units_of
 from loopsched.verify.value import value_of, view_of
 
 MAX_BOXES = 150_000
+MAX_ITEMS = 4_000_000  # some hundred bytes each
 """Boxes of one tree; what stays open then lowers the bound that is claimed."""
 
 MAX_BODIES = 2_000
-"""Boxes of bodies in one tree, which take longer."""
+"""Boxes of bodies in one tree, which take longer, where items may close what bodies do not."""
 
 MAX_TRIED = 2**16
 """Points of a problem that is called proven only if its log was tried."""
-
-MAX_QUICK = 2_000
-"""Boxes of a tree that is tried for a larger problem."""
 
 MAX_ORDERS = 12
 """Orders of items that are tried, those whose waves end evenly first."""
@@ -65,7 +63,8 @@ def proof_of(result: Result, *, max_boxes: int = MAX_BOXES) -> str:
     Raises
     ------
     ConstraintError
-        If the result's value is not the promised one, or the machine leaves a choice.
+        If the result's value is not the promised one, the machine leaves a choice, or
+        the schedule has too many items to list.
 
     Examples
     --------
@@ -79,6 +78,11 @@ def proof_of(result: Result, *, max_boxes: int = MAX_BOXES) -> str:
         raise ConstraintError(
             f"'{arch.name}' leaves a choice of what its levels hold (may_hold); a proof speaks of "
             "one machine: write a machine without may_hold"
+        )
+    n_items = items_of(result.schedule)
+    if n_items > MAX_ITEMS:
+        raise ConstraintError(
+            f"problem '{problem.name}': a log lists items, and {n_items:,} are too many"
         )
     schedule, best = witness_of(result)
     if float(best) < certificate.value * (1 - 1e-9):
@@ -107,29 +111,25 @@ def proof_of(result: Result, *, max_boxes: int = MAX_BOXES) -> str:
 def settled(result: Result) -> Result:
     """Call a result proven only where a log closes, of each machine where there is a choice.
 
-    That is tried where the problem is small, or the claim may rest on bodies of several levels.
+    That is tried where the problem is small; of others it is taken on trust (docs/proofs.md).
     """
     certificate, problem = result.certificate, result.problem
-    is_small = problem.macs <= MAX_TRIED
     is_promised = objective_value(result.evaluation, result.objective) == certificate.value
-    if not certificate.proven or (is_promised and closes(result)):
-        return result
-    if not (is_small or levels_of(result)[0].is_shared):
+    if not certificate.proven or problem.macs > MAX_TRIED or (is_promised and closes(result)):
         return result
     schedule, machine = resolved(problem, result.schedule, result.arch)
-    best = witness_of(replace(result, schedule=schedule, arch=keeping_all(machine)))[1]
-    goal = best if is_small else min(best, Fraction(certificate.value))
+    goal = witness_of(replace(result, schedule=schedule, arch=keeping_all(machine)))[1]
     why = ""
     if not is_promised:
         why = "only promised values have logs"
-    elif is_small and best > Fraction(certificate.value) * Fraction(1 + 1e-9):
-        why = f"a log takes the schedule to be worth {float(best)!r}, by a coarser rule"
+    elif goal > Fraction(certificate.value) * Fraction(1 + 1e-9):
+        why = f"a log takes the schedule to be worth {float(goal)!r}, by a coarser rule"
     for part in (certificate.space.choices or (certificate.space,)) if not why else ():
         one = replace(
             result, arch=keeping_all(part.arch), certificate=replace(certificate, space=part)
         )
-        bound = highest_of_all(one, goal, MAX_BOXES if is_small else MAX_QUICK)[0]
-        if bound < goal * Fraction(1 - 1e-9 * (not is_small)):
+        bound = highest_of_all(one, goal, MAX_BOXES)[0]
+        if bound < goal:
             why = f"the bound of a log is {float(bound)!r}, by coarser rules"
     return replace(result, certificate=certificate.without_log(why)) if why else result
 
@@ -160,6 +160,12 @@ def keeping_all(arch: Arch) -> Arch:
         held = None if level.holds is None else (*level.holds, *level.may_hold)
         levels.append(replace(level, holds=held, may_hold=()))
     return replace(arch, levels=tuple(levels))
+
+
+def items_of(schedule: Schedule) -> int:
+    """Count the items that loops hand out to units, and what is in turn around them."""
+    shared = [at for at, loop in enumerate(schedule.loops) if loop.is_spatial]
+    return math.prod(schedule.trips[: 1 + max(shared, default=-1)])
 
 
 def witness_of(result: Result) -> tuple[Schedule, Fraction]:
@@ -302,6 +308,7 @@ class Growth:
     def grow(self) -> None:
         """Take boxes apart until all are closed, or there are too many."""
         todo, bodies = [self.tree.root], 0
+        most = MAX_BODIES if self.can_list else 2 * self.max_boxes
         while todo:
             box = todo.pop()
             is_body = box[2] is not None
@@ -309,10 +316,10 @@ class Growth:
             word = self.leaf(box)
             if not word and len(self.words) < 2 * self.max_boxes:
                 if is_body:
-                    word = self.body_split(box) if bodies < MAX_BODIES else ""
+                    word = self.body_split(box) if bodies < most else ""
                 else:
                     word = self.item_split(box)
-                    word = word or ("O" if self.can_keep and bodies < MAX_BODIES else "")
+                    word = word or ("O" if self.can_keep and bodies < most else "")
             if not word:
                 word = self.lower(box)
                 if self.tree.bound <= self.least:

@@ -123,8 +123,8 @@ def in_turn(length: int, chain: list[Cut]) -> int:
     """Count the pieces of a dimension that come one after the other."""
     if not chain:
         return 1
-    parts = Counter(n for _, n in pieces(length, (chain[0].extent,)))
-    parts = Counter([max(parts)]) if chain[0].is_parallel else parts
+    n, rest = divmod(length, step := chain[0].extent)
+    parts = {min(length, step): 1} if chain[0].is_parallel else {step: n, rest: rest > 0}
     return sum(many * in_turn(n, chain[1:]) for n, many in parts.items())
 
 
