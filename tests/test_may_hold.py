@@ -256,7 +256,7 @@ def test_timeloop_is_told_what_passes() -> None:
 
 
 def test_a_tensor_that_shares_its_word_is_not_told_apart() -> None:
-    problem: Problem = gemm(m=4, n=4, k=4)
+    problem: Problem = gemm(m=4, n=4, k=4, element_bytes=1)
     names = {"A": "x", "B": "input", "C": "y"}
     odd = replace(
         problem,

@@ -82,8 +82,8 @@ def evaluate_many(
     >>> text = "M:1024@SM N:1024@SM K:1024 M:128 N:{} K:8"
     >>> nests = [parse_schedule(text.format(n), problem) for n in (32, 64, 128)]
     >>> found = evaluate_many(problem, nests, load_arch("titan_v"))
-    >>> nests[found.time_s.argmin()].loops[4].extent, found.level_bytes["L1"].tolist()
-    (64, [171966464, 104857600, 71303168])
+    >>> nests[found.dram_bytes.argmin()].loops[4].extent, found.level_bytes["L1"].tolist()
+    (128, [171966464, 104857600, 71303168])
     """
     import numpy as np
 
