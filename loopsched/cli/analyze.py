@@ -84,9 +84,11 @@ def analyze(
     from loopsched.models.score import evaluate
     from loopsched.scheduler.rows import evaluation_row
 
-    machine = inputs.machine
-    if capacity is not None:
-        machine = buffer_arch(capacity_bytes=parse_bytes(capacity), policy=policy)
+    machine = (
+        inputs.machine
+        if capacity is None
+        else buffer_arch(capacity_bytes=parse_bytes(capacity), policy=policy)
+    )
     score = evaluate(one, nest, machine, effort=EFFORT if effort is None else effort)
     if form == "table":
         show_score(one, nest, machine.name, score)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import click
 
 from loopsched.base.units import percent, scaled
 from loopsched.cli import options, output
-from loopsched.cli.inputs import Inputs
+from loopsched.cli.inputs import Inputs, best_schedule, schedule_from
 from loopsched.cli.output import Style
 from loopsched.show.table import Column, words
 
@@ -32,7 +31,7 @@ def compare(inputs: Inputs, other: str | None, form: Style) -> None:
     from loopsched.scheduler.rows import evaluation_row
 
     one, machine, mine = inputs.problem, inputs.machine, inputs.schedule
-    theirs = replace(inputs, schedule_text=other).schedule
+    theirs = schedule_from(other, one, inputs.dialect) if other else best_schedule(one, machine)
     found = compare_schedules(one, mine, theirs, machine)
     if form != "table":
         pairs = ((mine, found.first, found.reasons), (theirs, found.second, ()))

@@ -16,6 +16,7 @@ from loopsched.gpu.kernel_calibration import kernel_calibration
 from loopsched.gpu.result import Estimate, Spread, estimate_of
 from loopsched.gpu.timing import waves
 from loopsched.machines.arch import Arch
+from loopsched.machines.keys import is_positive
 from loopsched.problems.footprint import tensor_bytes
 
 # L2 and DRAM move data while SMs work; the rows fitted on do not tell 2 from 8.
@@ -81,7 +82,7 @@ def estimate_kernel(
     """
     if caches not in ("cold", "warm"):
         raise InputError(f"caches {show(caches)}: unknown; {near(caches, ('cold', 'warm'))}")
-    if clock_hz is not None and not _is_positive(clock_hz):
+    if clock_hz is not None and not is_positive(clock_hz):
         raise InputError(f"clock_hz is {show(clock_hz)}; a number above zero is needed")
     gpu = arch.kernel_limits
     calibration = kernel_calibration()
@@ -214,11 +215,6 @@ def _beyond(kernel: Kernel, found: Profile, arch: Arch, caches: Caches) -> tuple
 def _beside(*seconds: float) -> float:
     """Join what goes on side by side: the longest counts, others where they come near it."""
     return float(sum(one**OVERLAP for one in seconds) ** (1 / OVERLAP))
-
-
-def _is_positive(value: object) -> bool:
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    return is_number and 0 < value < math.inf  # type: ignore[operator]
 
 
 def _data_bytes(kernel: Kernel) -> int:

@@ -7,14 +7,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Literal, NamedTuple, TypeGuard, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, TypeGuard, TypeVar
 
 from loopsched.base.arguments import near, show
 from loopsched.base.units import MAX_BYTES, Kind
 
 Sources = tuple[tuple[str, str], ...]
 Plain = Literal["word", "choice", "flag", "names", "count", "share", "rate"]
-QUANTITIES: tuple[Kind, ...] = get_args(Kind)
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
 _Part = TypeVar("_Part", bound=Any)
 

@@ -31,8 +31,10 @@ from loopsched.verify.readers import FORMAT, groups_of, own_units, units_of
 from loopsched.verify.value import value_of, view_of
 
 MAX_BOXES = 150_000
-MAX_ITEMS = 4_000_000  # some hundred bytes each
 """Boxes of one tree; what stays open then lowers the bound that is claimed."""
+
+MAX_ITEMS = 4_000_000
+"""Items of a schedule that a log may name; each takes some hundred bytes."""
 
 MAX_BODIES = 2_000
 """Boxes of bodies in one tree, which take longer, where items may close what bodies do not."""
