@@ -2,13 +2,16 @@
 
 Run ``python benchmarks/bench_open.py`` for products of matrices from small to 2^20 a side
 on four GPUs, each beside 500 tilings by hand (`tests/tilings.py`), and
-``python benchmarks/bench_open.py SHAPES.csv`` for the rows of a file with columns ``m``,
-``n`` and ``k``, and ``batch`` if it has them, without tilings.  Times are CPU times,
-compilation not included.
+``python benchmarks/bench_open.py FILE...`` for workloads and for tables, without tilings.  A
+table (``.csv``) has columns ``m``, ``n`` and ``k``, and ``batch`` if it likes, or those of a
+convolution (``n``, ``c``, ``h``, ``w``, ``k``, ``r``, ``s``, ``groups``, ``stride_h`` ..).
+``--bytes`` is the size of an element, ``--most`` thins a long list out.  Each problem that stays
+open is a line of its own.  Times are CPU times, compilation not included.
 """
 
 from __future__ import annotations
 
+import argparse
 import csv
 import sys
 import time
@@ -18,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
 from tilings import best_tiling
 
-from loopsched import batched_gemm, gemm, load_arch, search
+from loopsched import batched_gemm, conv2d, gemm, load_arch, load_workload, search
 from loopsched.problems.problem import Problem
 from loopsched.scheduler import warm_up
 
@@ -34,19 +37,37 @@ def products() -> list[Problem]:
     return [gemm(m=m, n=n, k=k, element_bytes=size) for m, n, k in shapes for size in (4, 2)]
 
 
-def of_file(path: str) -> list[Problem]:
-    """Products that a file lists."""
-    found = []
-    with open(path, encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            m, n, k = (int(row[name]) for name in "mnk")
-            many = int(row.get("batch") or 1)
-            for size in (4, 2):
-                if many == 1:
-                    found.append(gemm(m=m, n=n, k=k, element_bytes=size))
-                else:
-                    found.append(batched_gemm(batch=many, m=m, n=n, k=k, element_bytes=size))
-    return list(dict.fromkeys(found))
+def of_row(row: dict[str, int], size: int) -> Problem:
+    """The product or the convolution of a row, with elements of so many bytes."""
+    if "c" in row:
+        pairs = {
+            name: (row[f"{name}_h"], row[f"{name}_w"]) for name in ("stride", "padding", "dilation")
+        }
+        sizes = {name: row[name] for name in ("n", "c", "h", "w", "k", "r", "s", "groups")}
+        return conv2d(**sizes, **pairs, element_bytes=size)
+    m, n, k = (row[name] for name in "mnk")
+    many = row.get("batch", 1)
+    if many == 1:
+        return gemm(m=m, n=n, k=k, element_bytes=size)
+    return batched_gemm(batch=many, m=m, n=n, k=k, element_bytes=size)
+
+
+def of_file(path: str, size: int, most: int | None) -> list[Problem]:
+    """Problems that a table or a workload lists, without repetitions, evenly thinned out."""
+    if path.endswith(".csv"):
+        with open(path, encoding="utf-8", newline="") as file:
+            rows = [
+                {name: int(cell) for name, cell in row.items() if cell.isdigit()}
+                for row in csv.DictReader(file)
+            ]
+        found = list(dict.fromkeys(of_row(row, size) for row in rows))
+    else:
+        listed = load_workload(path).problems
+        sized = (p.with_element_bytes({t.name: size for t in p.tensors}) for p in listed)
+        found = list(dict.fromkeys(sized))
+    if most is None or most >= len(found):
+        return found
+    return found[:: len(found) // most][:most]
 
 
 def compare(problems: list[Problem], machine: str, *, is_by_hand: bool) -> str:
@@ -58,6 +79,8 @@ def compare(problems: list[Problem], machine: str, *, is_by_hand: bool) -> str:
         found = search(problem, arch).certificate
         seconds.append(time.process_time() - begin)
         proven += found.proven
+        if not found.proven:
+            print(f"  open: {problem.name} {dict(problem.dims)}, gap {found.gap:.4%}", flush=True)
         gap = max(gap, found.gap)
         if is_by_hand:
             ratio = max(ratio, found.value / best_tiling(problem, arch)[0])
@@ -70,11 +93,18 @@ def compare(problems: list[Problem], machine: str, *, is_by_hand: bool) -> str:
 
 def main() -> None:
     """Print a line for each machine."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("files", nargs="*")
+    parser.add_argument("--bytes", type=int, default=2)
+    parser.add_argument("--most", type=int)
+    parser.add_argument("--machines", default=",".join(MACHINES))
+    given = parser.parse_args()
     warm_up()
-    given = sys.argv[1:]
-    problems = [each for path in given for each in of_file(path)] if given else products()
-    for machine in MACHINES:
-        print(compare(problems, machine, is_by_hand=not given), flush=True)
+    sets = [(path, of_file(path, given.bytes, given.most)) for path in given.files]
+    for path, problems in sets or [("", products())]:
+        for machine in given.machines.split(","):
+            text = compare(problems, machine, is_by_hand=not path)
+            print(f"{Path(path).name} {text}".lstrip(), flush=True)
 
 
 if __name__ == "__main__":
