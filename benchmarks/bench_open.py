@@ -80,7 +80,7 @@ def compare(problems: list[Problem], machine: str, *, is_by_hand: bool) -> str:
         seconds.append(time.process_time() - begin)
         proven += found.proven
         if not found.proven:
-            print(f"  open: {problem.name} {dict(problem.dims)}, gap {found.gap:.4%}", flush=True)
+            print(f"  open: {problem.name} {dict(problem.sizes)}, gap {found.gap:.4%}", flush=True)
         gap = max(gap, found.gap)
         if is_by_hand:
             ratio = max(ratio, found.value / best_tiling(problem, arch)[0])

@@ -152,14 +152,17 @@ def claims_of(lines: Sequence[str], mutant: Mutant | None) -> list[Claim]:
 
 def drawn(cases: int, seed: int) -> list[str]:
     """Draw cases that a log settles, but not at its root, shipped problems first."""
-    from fuzz_cases import machine, spelled
+    from fuzz_cases import machine, problem_text, spelled
 
     import loopsched
 
     found, rng = [*SHIPPED], Random(f"claims {seed}")
     while len(found) < cases + len(SHIPPED):
         size = {name: rng.randint(2, 12) for name in "mnk"}
-        if rng.random() < 0.5:
+        kind = rng.choice(("any", "any", "gemm", "conv"))
+        if kind == "any":
+            text = problem_text(rng, most_macs=300)
+        elif kind == "gemm":
             text = f"gemm(**{size}, element_bytes={rng.choice((1, 2))})"
         else:
             text = (
@@ -168,8 +171,7 @@ def drawn(cases: int, seed: int) -> list[str]:
                 f"stride={rng.randint(1, 2)}, element_bytes=1)"
             )
         problem: Any = given(f"searched({text}, None, ())")[0]
-        arch = machine(rng, problem, n_shared=1, n_own=rng.choice((0, 1)),
-                       units=rng.choice((1, 3)), kinds=('cache',))  # fmt: skip
+        arch = machine(rng, problem, n_shared=1, n_own=rng.choice((0, 1)), units=rng.choice((1, 3)))
         for objective in ("dram_bytes", "time"):
             line = f"searched({text}, {spelled(arch)}, ({objective!r},))"
             try:
