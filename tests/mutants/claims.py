@@ -20,7 +20,7 @@ import importlib.util
 import multiprocessing
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -50,17 +50,18 @@ class Claim:
     schedule: str
     value: float
     bound: float
-    logged: tuple[float, float] | None
+    logged: tuple[str, float, float] | None
 
-    def faults(self, worth: float, least: float) -> dict[str, bool]:
+    def faults(self, worth: Callable[[str], float], least: float) -> dict[str, bool]:
         """Name what is claimed falsely, and whether the log refuses it.
 
-        ``worth`` is the schedule's true value; no nest is below ``least``.
+        ``worth`` tells a schedule's true value; no nest is below ``least``.  A log may name
+        another order of the same loops.
         """
-        best, bound = self.logged or (float("inf"), 0.0)
+        schedule, best, bound = self.logged or (self.schedule, float("inf"), 0.0)
         found = {}
-        if self.value < worth * (1 - NEAR):
-            found["value"] = best >= worth * (1 - NEAR)
+        if self.value < worth(self.schedule) * (1 - NEAR):
+            found["value"] = best >= worth(schedule) * (1 - NEAR)
         if self.bound > least * (1 + NEAR):
             found["bound"] = bound <= least * (1 + NEAR)
         return found
@@ -132,7 +133,7 @@ def claims_of(lines: Sequence[str], mutant: Mutant | None) -> list[Claim]:
         certificate, logged = result.certificate, None
         try:
             verdict = loopsched.verify_proof(result.proof)
-            logged = float(verdict.best), float(verdict.bound)
+            logged = verdict.schedule, float(verdict.best), float(verdict.bound)
         except Exception:  # refused
             logged = None
         bound = certificate.value if certificate.proven else certificate.lower_bound
@@ -201,14 +202,19 @@ class Truth:
                 found[line, one] = search(problem, arch, objective=one).certificate.value
         return cls(found)
 
-    def worth(self, claim: Claim) -> float:
-        """Score a claim's schedule; one that the machine cannot run has no value."""
+    def faults(self, claim: Claim) -> dict[str, bool]:
+        """Name what is false of a claim, and whether its log refuses it."""
+        least = self.least[claim.line, claim.objective]
+        return claim.faults(partial(self.worth, claim), least)
+
+    def worth(self, claim: Claim, schedule: str) -> float:
+        """Score a schedule of a claim; one that the machine cannot run has no value."""
         from oracle_space import scored
 
         from loopsched import parse_schedule
 
         problem, arch, _ = given(claim.line)
-        found = scored(problem, arch, [parse_schedule(claim.schedule, problem)])
+        found = scored(problem, arch, [parse_schedule(schedule, problem)])
         return found[0].values[claim.objective] if found else float("inf")
 
 
@@ -249,8 +255,7 @@ def counted(mutants: Sequence[Mutant], lines: Sequence[str], jobs: int) -> Itera
         for mutant, claims in zip(
             mutants, pool.imap(partial(claims_of, lines), mutants, chunksize=1), strict=True
         ):
-            faults = [(one, one.faults(truth.worth(one), truth.least[one.line, one.objective]))
-                      for one in claims]  # fmt: skip
+            faults = [(one, truth.faults(one)) for one in claims]
             proven = tuple(one for one, each in faults if not all(each.values()))
             yield Count(mutant, len(claims), sum(len(x) for _, x in faults), proven)
 
