@@ -86,12 +86,12 @@ def proof_of(result: Result, *, max_boxes: int = MAX_BOXES) -> str:
         raise ConstraintError(
             f"problem '{problem.name}': a log lists items, and {n_items:,} are too many"
         )
-    schedule, best = witness_of(result)
-    if float(best) < certificate.value * (1 - 1e-9):
+    if not is_promised(result):
         raise ConstraintError(
             f"problem '{problem.name}': the search's value {certificate.value!r} is not "
-            f"the promised one, {float(best)!r}; only promised values have proofs"
+            "the promised one; only promised values have proofs"
         )
+    schedule, best = witness_of(result)
     least = Fraction(certificate.lower_bound)
     is_met = best <= least * Fraction(1 + 1e-9)
     found = highest_of_all(result, best if is_met else min(best, least), max_boxes)
@@ -116,13 +116,13 @@ def settled(result: Result) -> Result:
     That is tried where the problem is small; of others it is taken on trust (docs/proofs.md).
     """
     certificate, problem = result.certificate, result.problem
-    is_promised = objective_value(result.evaluation, result.objective) == certificate.value
-    if not certificate.proven or problem.macs > MAX_TRIED or (is_promised and closes(result)):
+    can_log = is_promised(result)
+    if not certificate.proven or problem.macs > MAX_TRIED or (can_log and closes(result)):
         return result
     schedule, machine = resolved(problem, result.schedule, result.arch)
     goal = witness_of(replace(result, schedule=schedule, arch=keeping_all(machine)))[1]
     why = ""
-    if not is_promised:
+    if not can_log:
         why = "only promised values have logs"
     elif goal > Fraction(certificate.value) * Fraction(1 + 1e-9):
         why = f"a log takes the schedule to be worth {float(goal)!r}, by a coarser rule"
@@ -134,6 +134,11 @@ def settled(result: Result) -> Result:
         if bound < goal:
             why = f"the bound of a log is {float(bound)!r}, by coarser rules"
     return replace(result, certificate=certificate.without_log(why)) if why else result
+
+
+def is_promised(result: Result) -> bool:
+    """Whether a search was for least promised cost, which is what logs speak of."""
+    return objective_value(result.evaluation, result.objective) == result.certificate.value
 
 
 def closes(result: Result) -> bool:

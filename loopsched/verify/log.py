@@ -73,11 +73,8 @@ def verify_proof(text: str) -> Verdict:
 def _verified(data: dict[str, Any]) -> Verdict:
     problem, arch = readers.read_problem(data["problem"]), arch_from_dict(data["machine"])
     best, bound, objective = Fraction(data["best"]), Fraction(data["bound"]), data["objective"]
-    spatial = {unit: tuple(dims) for unit, dims in data["spatial"].items()}
+    spatial = readers.read_spatial(data["spatial"], problem, arch)
     schedule, level = parse_schedule(data["schedule"], problem), arch.level(data["level"])
-    named = set().union(*spatial.values())
-    if set(spatial) != set(readers.units_of(arch)) or not named <= {*problem.dims}:
-        raise ProofError("'spatial' must list dimensions for each unit of the machine")
     for loop in schedule.loops:
         if loop.level and loop.dim not in spatial.get(loop.level, ()):
             raise ProofError(f"schedule: {loop} is outside the space that 'spatial' states")

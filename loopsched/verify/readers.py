@@ -85,9 +85,9 @@ def own_units(arch: Arch, level: Level) -> set[str]:
     return {unit for unit, count in arch.spatial_units if count <= most}
 
 
-def passes_writes(level: Level) -> bool:
-    """Whether a level writes what the level inside it writes."""
-    return level.write_policy == "through" and level.accumulate == "level"
+def passes_writes(level: Level | None) -> bool:
+    """Whether a level writes what the level inside it writes; arithmetic does not."""
+    return level is not None and level.write_policy == "through" and level.accumulate == "level"
 
 
 def rate_of(problem: Problem, arch: Arch) -> Fraction:
@@ -136,6 +136,15 @@ def read_problem(data: dict[str, Any]) -> Problem:
         Tensor(name, parse_projection(axes), size) for name, axes, size in data["tensors"]
     )
     return Problem(data["name"], tuple((d, n) for d, n in data["sizes"]), tensors, data["output"])
+
+
+def read_spatial(data: dict[str, list[str]], problem: Problem, arch: Arch) -> Spatial:
+    """Read which dimensions the loops of each unit of a machine may have."""
+    spatial = {unit: tuple(dims) for unit, dims in data.items()}
+    named = set().union(*spatial.values())
+    if set(spatial) != set(units_of(arch)) or not named <= {*problem.dims}:
+        raise ProofError("'spatial' must list dimensions for each unit of the machine")
+    return spatial
 
 
 def read_line(text: str) -> dict[str, Any]:

@@ -312,8 +312,7 @@ def in_waves(problem: Problem, groups: Groups, inside: dict[str, int], room: Cap
     longest = {dim: max(each) for dim, each in lengths.items()}
     item = view_of(changed(problem, longest, lambda a: replace(a, size=None)), groups[1:], inside)
     if not found and not any(cut.is_parallel for cut in item.cuts):
-        waves = [slice(i, i + n) for i in range(0, len(items), n)]
-        many = {t.name: [len(set(tiles[t.name][wave])) for wave in waves] for t in held}
+        many = {t: [len(set(x[i : i + n])) for i in range(0, len(x), n)] for t, x in tiles.items()}
         most, total = ({name: f(each) for name, each in many.items()} for f in (max, sum))
         uneven = {dim for dim, each in lengths.items() if len(each) > 1}
         found = cheapest(item, room, most, total, uneven)
@@ -375,8 +374,7 @@ def boundaries(problem: Problem, arch: Arch, asked: Counts, brought: list[Counts
         for t in problem.tensors:
             if t.name in counts:
                 n, is_output = counts[t.name] * t.element_bytes, t.name == problem.output
-                passes = level and readers.passes_writes(level)
-                writes = moved[t.name][1] if passes else n * is_output
+                writes = moved[t.name][1] if readers.passes_writes(level) else n * is_output
                 moved[t.name] = (n - once * t.element_bytes * is_output, writes)
         found = [dict(moved), *found]
     return found[:-1]
@@ -384,17 +382,22 @@ def boundaries(problem: Problem, arch: Arch, asked: Counts, brought: list[Counts
 
 def value_of(problem: Problem, schedule: Schedule, arch: Arch, objective: str) -> Fraction:
     """Return the value of a schedule, exactly."""
-    schedule.check(problem)
-    units, brought = readers.units_of(arch), []
+    units, brought, whole = readers.units_of(arch), list[Counts](), 0
     groups = readers.groups_of(schedule, units)
-    for level in arch.caches:
+    asked = seen = points(problem, problem.tensors)  # by the arithmetic, by the level inside
+    for level in reversed(arch.caches):
         own, capacity = readers.own_units(arch, level), readers.capacity_of(problem, level)
         inside = {unit: n for unit, n in units.items() if unit not in own}
-        places = [place for place in schedule.places if place.level == level.name]
-        view = view_of(problem, groups, inside)
-        counts = cached(problem, groups, inside, capacity) if level.kind == "cache" else None
-        brought.append(tiled(view, level, capacity, places) if counts is None else counts)
-    asked = points(problem, problem.tensors)
+        if level.kind == "cache":
+            found = cached(problem, groups, inside, capacity)
+            if brought:  # items are asked for anew, as what is inside starts cold
+                items = cached(problem, groups[:whole], inside, capacity)
+                found = {name: max(n, min(items[name], seen[name])) for name, n in found.items()}
+        else:
+            places = [place for place in schedule.places if place.level == level.name]
+            found = tiled(view_of(problem, groups, inside), level, capacity, places)
+        brought, seen = [found, *brought], seen | found
+        whole = max((i for i, (unit, _) in enumerate(groups, 1) if unit in own), default=0)
     level_bytes = [sum(map(sum, x.values())) for x in boundaries(problem, arch, asked, brought)]
     seconds = count_steps(problem, groups, units) / readers.rate_of(problem, arch)
     return resources(problem, arch, objective, seconds, level_bytes)
