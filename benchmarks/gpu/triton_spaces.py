@@ -1,0 +1,412 @@
+"""Time every configuration of three Triton kernels on the GPU at hand.
+
+Run ``python triton_spaces.py OUT.csv KIND:TYPE..`` on a machine with torch and Triton, such as
+``gemm:fp16 attn:fp16 conv:fp16 gemm:bf16``.  Rows are appended problem by problem, so that what
+was measured stays when the time is up (``--seconds``).  Kernels are compiled by all cores first.
+
+Each repetition writes 256 MB before it, so that L2 holds nothing of the operands; a time is the
+median of ``REPEATS`` repetitions between events, in microseconds.  ``gemm``: C[M,N] = A[M,K]
+B[K,N], row-major (fp8: B is stored as N x K), blocks in groups of ``group_m`` rows of tiles.
+``attn``: B x H x S x D x causal, forward, one block ``block_m`` queries of a head, keys in steps
+of ``block_n``.  ``conv``: N x H x W x C x K x R x S x stride x padding, NHWC, weights (R S C, K),
+implicit product, k in steps of ``block_k`` channels of a filter position.  Sums are fp32.
+``library`` is torch.  Every kernel is held against the library before it is timed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import itertools
+import math
+import multiprocessing
+import statistics
+import time
+from collections.abc import Callable, Iterator
+
+import torch
+import torch.nn.functional as functional
+import triton
+import triton.language as tl
+
+REPEATS = 11
+SHARED = 232_448
+COLUMNS = (
+    "gpu", "data_type", "kind", "problem", "block_m", "block_n", "block_k", "stages", "warps",
+    "group_m", "registers", "spills", "shared_bytes", "time_us",
+)  # fmt: skip
+TYPES = {
+    "fp16": torch.float16, "bf16": torch.bfloat16, "tf32": torch.float32,
+    "fp8": torch.float8_e4m3fn,
+}  # fmt: skip
+Config = tuple[int, int, int, int, int, int]
+
+GEMM = (
+    "16x14336x4096", "32x4096x14336", "64x2560x2560", "128x6144x4096", "256x1024x8192",
+    "256x256x8192", "512x28672x4096", "1024x1024x1024", "1024x4096x4096", "1536x6144x1536",
+    "2048x2048x2048", "2048x32000x4096", "3136x256x2304", "4096x4096x4096", "5120x5120x1280",
+    "8192x3584x3584", "12544x128x576", "16384x1024x4096",
+    "16x4096x4096", "64x4096x11008", "128x1280x8192", "512x6144x4096", "1024x50304x768",
+    "2048x768x3072", "4096x11008x4096", "8192x1280x8192", "512x512x16384", "1760x7120x1760",
+    "6272x512x1152", "8192x8192x8192",
+)  # fmt: skip
+FEW = (*GEMM[:6], "1024x1024x1024", "1536x6144x1536", "2048x2048x2048", "4096x4096x4096",
+       "3136x256x2304", "8192x3584x3584", "16384x1024x4096", "2048x32000x4096")  # fmt: skip
+ATTENTION = (
+    "8x16x2048x64x0", "2x32x8192x128x0", "8x16x2048x64x1", "4x32x2048x128x1", "1x16x16384x64x1",
+    "16x12x1024x64x0", "1x8x4096x128x0", "64x16x256x64x0",
+    "4x32x4096x128x0", "16x16x1024x64x0", "1x32x16384x128x1", "32x12x512x64x0",
+)  # fmt: skip
+CONVOLUTION = (
+    "32x28x28x128x128x3x3x1x1", "32x7x7x512x512x3x3x1x1", "32x56x56x64x256x1x1x1x0",
+    "32x14x14x1024x256x1x1x1x0", "8x112x112x64x128x3x3x2x1", "16x28x28x256x512x1x1x2x0",
+    "1x56x56x64x64x3x3x1x1", "64x14x14x256x256x3x3x1x1", "32x14x14x512x512x1x1x1x0",
+    "32x27x27x64x192x5x5x1x2",
+    "32x56x56x64x64x3x3x1x1", "32x14x14x256x256x3x3x1x1", "32x56x56x256x64x1x1x1x0",
+    "32x28x28x512x1024x1x1x2x0",
+)  # fmt: skip
+
+
+@triton.jit(do_not_specialize=["m"])
+def gemm_kernel(
+    a, b, c, m, n, k, bk_stride, bn_stride,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
+):  # fmt: skip
+    """Compute a tile of C; rows of tiles in groups, so that neighbours share operands."""
+    block = tl.program_id(0)
+    rows, columns = tl.cdiv(m, BM), tl.cdiv(n, BN)
+    first = block // (GROUP * columns) * GROUP
+    high = min(rows - first, GROUP)
+    at_m = first + block % (GROUP * columns) % high
+    at_n = block % (GROUP * columns) // high
+    om = (at_m * BM + tl.arange(0, BM)) % m
+    on = (at_n * BN + tl.arange(0, BN)) % n
+    ok = tl.arange(0, BK)
+    pa = a + om[:, None] * k + ok[None, :]
+    pb = b + ok[:, None] * bk_stride + on[None, :] * bn_stride
+    sums = tl.zeros((BM, BN), dtype=tl.float32)
+    for step in range(tl.cdiv(k, BK)):
+        left = k - step * BK
+        x = tl.load(pa, mask=ok[None, :] < left, other=0.0)
+        y = tl.load(pb, mask=ok[:, None] < left, other=0.0)
+        sums = tl.dot(x, y, sums)
+        pa += BK
+        pb += BK * bk_stride
+    om = at_m * BM + tl.arange(0, BM)
+    on = at_n * BN + tl.arange(0, BN)
+    tl.store(
+        c + om[:, None] * n + on[None, :],
+        sums.to(c.dtype.element_ty),
+        mask=(om[:, None] < m) & (on[None, :] < n),
+    )
+
+
+@triton.jit
+def attention_kernel(
+    q, k, v, o, scale, length,
+    D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr,
+):  # fmt: skip
+    """Attend from a block of queries of one head to all keys, or to those before them."""
+    start, head = tl.program_id(0) * BM, tl.program_id(1).to(tl.int64) * length * D
+    om, on, od = start + tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, D)
+    x = tl.load(q + head + om[:, None] * D + od[None, :], mask=om[:, None] < length, other=0.0)
+    most = tl.full((BM,), float("-inf"), dtype=tl.float32)
+    total = tl.zeros((BM,), dtype=tl.float32)
+    sums = tl.zeros((BM, D), dtype=tl.float32)
+    end = tl.minimum(start + BM, length) if CAUSAL else length
+    for at in range(0, end, BN):
+        here = at + on
+        y = tl.load(
+            k + head + here[None, :] * D + od[:, None], mask=here[None, :] < length, other=0.0
+        )
+        s = tl.dot(x, y) * scale
+        keep = here[None, :] < length
+        if CAUSAL:
+            keep = keep & (om[:, None] >= here[None, :])
+        s = tl.where(keep, s, float("-inf"))
+        now = tl.maximum(most, tl.max(s, 1))
+        p = tl.math.exp2(s - now[:, None])
+        shrink = tl.math.exp2(most - now)
+        total = total * shrink + tl.sum(p, 1)
+        z = tl.load(
+            v + head + here[:, None] * D + od[None, :], mask=here[:, None] < length, other=0.0
+        )
+        sums = tl.dot(p.to(z.dtype), z, sums * shrink[:, None])
+        most = now
+    tl.store(
+        o + head + om[:, None] * D + od[None, :],
+        (sums / total[:, None]).to(o.dtype.element_ty),
+        mask=om[:, None] < length,
+    )
+
+
+@triton.jit(do_not_specialize=["h", "w", "p", "q", "stride", "padding"])
+def conv_kernel(
+    x, f, y, n, h, w, c, k, p, q, stride, padding,
+    R: tl.constexpr, S: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    GROUP: tl.constexpr,
+):  # fmt: skip
+    """Compute outputs of a block of pixels and channels, filter position by position."""
+    block = tl.program_id(0)
+    pixels = n * p * q
+    rows, columns = tl.cdiv(pixels, BM), tl.cdiv(k, BN)
+    first = block // (GROUP * columns) * GROUP
+    high = min(rows - first, GROUP)
+    at_m = first + block % (GROUP * columns) % high
+    at_n = block % (GROUP * columns) // high
+    om = at_m * BM + tl.arange(0, BM)
+    on = at_n * BN + tl.arange(0, BN)
+    ok = tl.arange(0, BK)
+    image, row, column = om // (p * q), om // q % p * stride - padding, om % q * stride - padding
+    sums = tl.zeros((BM, BN), dtype=tl.float32)
+    for r in range(R):
+        for s in range(S):
+            ih, iw = row + r, column + s
+            inside = (om < pixels) & (ih >= 0) & (ih < h) & (iw >= 0) & (iw < w)
+            px = x + ((image * h + ih) * w + iw)[:, None] * c + ok[None, :]
+            pf = f + ((r * S + s) * c + ok)[:, None] * k + on[None, :]
+            for step in range(tl.cdiv(c, BK)):
+                left = c - step * BK
+                a = tl.load(px, mask=inside[:, None] & (ok[None, :] < left), other=0.0)
+                b = tl.load(pf, mask=(ok[:, None] < left) & (on[None, :] < k), other=0.0)
+                sums = tl.dot(a, b, sums)
+                px += BK
+                pf += BK * k
+    tl.store(
+        y + om[:, None] * k + on[None, :],
+        sums.to(y.dtype.element_ty),
+        mask=(om[:, None] < pixels) & (on[None, :] < k),
+    )
+
+
+class Gemm:
+    """Products of a type."""
+
+    def __init__(self, problem: str, kind: str) -> None:
+        self.m, self.n, self.k = (int(one) for one in problem.split("x"))
+        store, out = TYPES[kind], {"fp8": torch.float16}.get(kind, TYPES[kind])
+        a = torch.randn(self.m, self.k, device="cuda") / math.sqrt(self.k)
+        b = torch.randn(self.k, self.n, device="cuda")
+        self.a, self.is_turned = a.to(store), kind == "fp8"
+        self.b = (b.t().contiguous() if self.is_turned else b).to(store)
+        self.c = torch.full((self.m, self.n), float("nan"), device="cuda", dtype=out)
+
+    def library(self) -> torch.Tensor:
+        if self.is_turned:
+            one = torch.ones((), device="cuda")
+            return torch._scaled_mm(self.a, self.b.t(), one, one, out_dtype=torch.float16)
+        return self.a @ self.b
+
+    def configs(self) -> Iterator[Config]:
+        size = self.a.element_size()
+        for bm, bn, bk, stages, warps, group in itertools.product(
+            (16, 32, 64, 128, 256), (32, 64, 128, 256), (32, 64, 128), (2, 3, 4, 5), (4, 8), (8, 1)
+        ):
+            fits = (bm + bn) * bk * stages * size <= SHARED
+            few = 4096 <= bm * bn <= 32_768 if warps == 8 else bm * bn <= 16_384
+            if fits and few and (group == 8 or self.m >= 8 * bm):
+                yield bm, bn, bk, stages, warps, group
+
+    def launch(self, config: Config) -> object:
+        bm, bn, bk, stages, warps, group = config
+        strides = (1, self.k) if self.is_turned else (self.n, 1)
+        grid = (triton.cdiv(self.m, bm) * triton.cdiv(self.n, bn),)
+        return gemm_kernel[grid](
+            self.a, self.b, self.c, self.m, self.n, self.k, *strides, bm, bn, bk, group,
+            num_stages=stages, num_warps=warps,
+        )  # fmt: skip
+
+    def result(self) -> torch.Tensor:
+        return self.c
+
+
+class Attention:
+    """Attention of a type."""
+
+    def __init__(self, problem: str, kind: str) -> None:
+        batch, heads, self.length, self.d, self.causal = (int(one) for one in problem.split("x"))
+        shape = (batch, heads, self.length, self.d)
+        self.q, self.k, self.v = (
+            torch.randn(shape, device="cuda").to(TYPES[kind]) for _ in range(3)
+        )
+        self.o = torch.full_like(self.q, float("nan"))
+
+    def library(self) -> torch.Tensor:
+        return functional.scaled_dot_product_attention(
+            self.q, self.k, self.v, is_causal=bool(self.causal)
+        )
+
+    def configs(self) -> Iterator[Config]:
+        for bm, bn, stages, warps in itertools.product((64, 128), (32, 64, 128), (2, 3, 4), (4, 8)):
+            if (2 * bn * stages + bm) * self.d * 2 <= SHARED:
+                yield bm, bn, 0, stages, warps, 8
+
+    def launch(self, config: Config) -> object:
+        bm, bn, _, stages, warps, _ = config
+        batch, heads = self.q.shape[:2]
+        return attention_kernel[(triton.cdiv(self.length, bm), batch * heads)](
+            self.q, self.k, self.v, self.o, math.log2(math.e) / math.sqrt(self.d), self.length,
+            self.d, bm, bn, self.causal, num_stages=stages, num_warps=warps,
+        )  # fmt: skip
+
+    def result(self) -> torch.Tensor:
+        return self.o
+
+
+class Convolution:
+    """Convolutions of a type."""
+
+    def __init__(self, problem: str, kind: str) -> None:
+        sizes = [int(one) for one in problem.split("x")]
+        self.n, self.h, self.w, self.c, self.k, self.r, self.s, self.stride, self.pad = sizes
+        self.p = (self.h + 2 * self.pad - self.r) // self.stride + 1
+        self.q = (self.w + 2 * self.pad - self.s) // self.stride + 1
+        self.x = torch.randn(self.n, self.h, self.w, self.c, device="cuda").to(TYPES[kind])
+        f = torch.randn(self.r, self.s, self.c, self.k, device="cuda")
+        self.f = (f / math.sqrt(self.r * self.s * self.c)).to(TYPES[kind])
+        self.y = torch.full(
+            (self.n, self.p, self.q, self.k), float("nan"), device="cuda", dtype=TYPES[kind]
+        )
+        self.images = self.x.permute(0, 3, 1, 2)
+        self.filters = self.f.permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last)
+
+    def library(self) -> torch.Tensor:
+        found = functional.conv2d(self.images, self.filters, stride=self.stride, padding=self.pad)
+        return found.permute(0, 2, 3, 1)
+
+    def configs(self) -> Iterator[Config]:
+        for bm, bn, bk, stages, warps in itertools.product(
+            (32, 64, 128, 256), (32, 64, 128, 256), (32, 64), (2, 3, 4), (4, 8)
+        ):
+            if 4096 <= bm * bn <= 32_768 if warps == 8 else bm * bn <= 16_384:
+                yield bm, bn, bk, stages, warps, 8
+
+    def launch(self, config: Config) -> object:
+        bm, bn, bk, stages, warps, group = config
+        grid = (triton.cdiv(self.n * self.p * self.q, bm) * triton.cdiv(self.k, bn),)
+        return conv_kernel[grid](
+            self.x, self.f, self.y, self.n, self.h, self.w, self.c, self.k, self.p, self.q,
+            self.stride, self.pad, self.r, self.s, bm, bn, bk, group,
+            num_stages=stages, num_warps=warps,
+        )  # fmt: skip
+
+    def result(self) -> torch.Tensor:
+        return self.y
+
+
+KINDS = {"gemm": (Gemm, GEMM), "attn": (Attention, ATTENTION), "conv": (Convolution, CONVOLUTION)}
+
+
+def compiled(work: tuple[str, str, str, list[Config]]) -> None:
+    """Compile configurations of a problem in a process of its own, into the cache on disk."""
+    kind, data_type, problem, configs = work
+    one = KINDS[kind][0](problem, data_type)
+    for config in configs:
+        try:
+            one.launch(config)
+        except Exception:  # said again when it is timed
+            continue
+    torch.cuda.synchronize()
+
+
+def compile_all(kind: str, data_type: str, cores: int) -> None:
+    """Compile what any of the problems needs, once: kernels differ by few of a problem's sizes."""
+    samples = {"gemm": ["2048x768x3072"], "attn": [], "conv": []}[kind]
+    if kind == "attn":
+        samples = ["1x1x256x64x0", "1x1x256x128x0", "1x1x256x64x1", "1x1x256x128x1"]
+    if kind == "conv":
+        samples = ["1x14x14x64x64x3x3x1x1", "16x14x14x64x64x3x3x1x1", "16x14x14x64x64x1x1x1x0",
+                   "16x14x14x64x64x5x5x1x2"]  # fmt: skip
+    work = []
+    for problem in samples:
+        configs = list(KINDS[kind][0](problem, data_type).configs())
+        work += [(kind, data_type, problem, configs[at::cores]) for at in range(cores)]
+    with multiprocessing.get_context("spawn").Pool(cores) as pool:
+        pool.map(compiled, work, chunksize=1)
+
+
+def timed(run: Callable[[], object], scratch: torch.Tensor) -> float:
+    """Return the median time of cold runs in microseconds."""
+    times: list[float] = []
+    repeats = REPEATS
+    while len(times) < repeats:
+        events = []
+        for _ in range(min(repeats - len(times), 4)):
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            scratch.zero_()
+            begin.record()
+            run()
+            end.record()
+            events.append((begin, end))
+        torch.cuda.synchronize()
+        times += [1e3 * begin.elapsed_time(end) for begin, end in events]
+        if times[0] > 2000:
+            repeats = 4
+    return statistics.median(times)
+
+
+def rows_of(kind: str, data_type: str, problem: str, scratch: torch.Tensor) -> Iterator[dict]:
+    """Time the library and every configuration of a problem."""
+    one = KINDS[kind][0](problem, data_type)
+    shared = {"data_type": data_type, "kind": kind, "problem": problem}
+    shared["gpu"] = torch.cuda.get_device_name()
+    wanted = one.library()
+    one.library()
+    yield shared | {"block_m": "library", "time_us": f"{timed(one.library, scratch):.3f}"}
+    names = ("block_m", "block_n", "block_k", "stages", "warps", "group_m")
+    for config in one.configs():
+        row: dict[str, object] = shared | dict(zip(names, config, strict=True))
+        try:
+            kernel = one.launch(config)
+            row |= {"registers": kernel.n_regs, "spills": kernel.n_spills}
+            row["shared_bytes"] = kernel.metadata.shared
+            one.result().fill_(float("nan"))
+            one.launch(config)
+            found = one.result().float()
+            error = ((found - wanted.float()).norm() / wanted.float().norm()).item()
+            if not error < 0.02:
+                print("WRONG", kind, data_type, problem, config, error, flush=True)
+                continue
+            row["time_us"] = f"{timed(lambda c=config: one.launch(c), scratch):.3f}"
+        except Exception as error:
+            print("did not run", kind, data_type, problem, config, str(error)[:80], flush=True)
+            row["time_us"] = ""
+        yield row
+
+
+def main() -> None:
+    """Measure what is asked for, until the time is up."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("out")
+    parser.add_argument("what", nargs="+")
+    parser.add_argument("--seconds", type=float, default=560)
+    parser.add_argument("--cores", type=int, default=16)
+    parser.add_argument("--first", type=int, help="only so many problems of each")
+    given = parser.parse_args()
+    start = time.monotonic()
+    torch.backends.cuda.matmul.allow_tf32 = True
+    torch.backends.cudnn.benchmark = True
+    torch.manual_seed(0)
+    scratch = torch.empty(256_000_000, dtype=torch.int8, device="cuda")
+    with open(given.out, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS)
+        writer.writeheader()
+        for what in given.what:
+            kind, data_type = what.split(":")
+            compile_all(kind, data_type, given.cores)
+            print(what, "compiled", f"{time.monotonic() - start:.0f} s", flush=True)
+            problems = KINDS[kind][1]
+            if kind == "gemm" and data_type != "fp16":
+                problems = FEW
+            for problem in problems[: given.first]:
+                if time.monotonic() - start > given.seconds:
+                    print("time is up before", what, problem, flush=True)
+                    return
+                writer.writerows(rows_of(kind, data_type, problem, scratch))
+                file.flush()
+                torch.cuda.empty_cache()
+                print(what, problem, f"{time.monotonic() - start:.0f} s", flush=True)
+
+
+if __name__ == "__main__":
+    main()
