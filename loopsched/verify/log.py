@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import chain
 from typing import Any, NamedTuple
 
 from loopsched.base.errors import ProofError
@@ -75,8 +76,7 @@ def _verified(data: dict[str, Any]) -> Verdict:
     best, bound, objective = Fraction(data["best"]), Fraction(data["bound"]), data["objective"]
     spatial = {unit: tuple(dims) for unit, dims in data["spatial"].items()}
     schedule, level = parse_schedule(data["schedule"], problem), arch.level(data["level"])
-    named = set().union(*spatial.values())
-    if set(spatial) != set(readers.units_of(arch)) or not named <= {*problem.dims}:
+    if {*spatial} != {*readers.units_of(arch)} or {*chain(*spatial.values())} - {*problem.dims}:
         raise ProofError("'spatial' must list dimensions for each unit of the machine")
     for loop in schedule.loops:
         if loop.level and loop.dim not in spatial.get(loop.level, ()):
