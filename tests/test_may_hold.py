@@ -255,6 +255,17 @@ def test_timeloop_is_told_what_passes() -> None:
     assert again.arch.level("L2").holds == ("B", "C")
 
 
+def test_tensors_that_stay_may_share_a_word() -> None:
+    names = {"A": "output", "B": "input", "C": "weight"}  # what is read is an input, both of it
+    tensors = tuple(replace(one, name=names[one.name]) for one in GEMM.tensors)
+    odd = replace(GEMM, tensors=tensors, output="weight")
+    arch = machine("cache", may_hold=("output",))
+    loops = "M:16 N:12 K:8 N:3 M:2"
+    found = evaluate(odd, parse_schedule(f"[L1 -weight] {loops}", odd), arch)
+    told = evaluate(odd, parse_schedule(loops, odd), holding(arch, "L1", "input"))
+    assert found.levels == told.levels
+
+
 def test_a_tensor_that_shares_its_word_is_not_told_apart() -> None:
     problem: Problem = gemm(m=4, n=4, k=4, element_bytes=1)
     names = {"A": "x", "B": "input", "C": "y"}

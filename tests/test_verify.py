@@ -283,6 +283,25 @@ def test_what_passes_all_levels_is_asked_for_by_each_unit() -> None:
     assert told == value_of(problem, schedule, arch, "dram_bytes") == 40
 
 
+@pytest.mark.parametrize(("capacity", "least"), [(12, 36), (13, 21)])
+@pytest.mark.parametrize("nest", ["P:8 P:2 R:3", "P:8 R:3 P:2"])
+def test_neighbours_count_what_they_share_once(nest: str, capacity: int, least: int) -> None:
+    """Two bodies touch 6 + 3 + 4 elements; twice a body would be 8 + 3 + 4."""
+    problem = loopsched.affine({"P": 8, "R": 3}, {"x": "P+R", "w": "R", "y": "P"}, element_bytes=1)
+    schedule, arch = loopsched.parse_schedule(nest, problem), machine(("cache", capacity, 1.0))
+    told = loopsched.evaluate(problem, schedule, arch).dram_bytes
+    assert value_of(problem, schedule, arch, "dram_bytes") == told <= least
+
+
+def test_pieces_in_a_row_are_no_longer_than_what_is_around() -> None:
+    problem = gemm(m=6, n=4, k=2, element_bytes=1)
+    schedule = loopsched.parse_schedule("M:6 N:4 M:3 K:2 M:2", problem)
+    for capacity in range(4, 40):
+        arch = machine(("cache", capacity, 1.0))
+        told = loopsched.evaluate(problem, schedule, arch).dram_bytes
+        assert value_of(problem, schedule, arch, "dram_bytes") == told
+
+
 def test_tiles_of_a_wave_take_room_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("loopsched.verify.value.MOST_ITEMS", 0)
     problem = conv2d(c=2, k=3, h=5, w=1, r=3, s=1, padding=(2, 0), dilation=(2, 1), element_bytes=1)

@@ -101,14 +101,12 @@ def _keeping(problem: Problem, level: Level, passing: Sequence[Place]) -> Level:
                 "give the tensors other names"
             )
     buffers = dict(level.tensor_capacity_bytes)
-    sizes = (
-        (word, [buffers[w] for w in words[name] if w in buffers]) for name, word in held.items()
-    )
+    sizes = {word: [buffers[w] for w in words[name] if w in buffers] for name, word in held.items()}
     return replace(
         level,
-        holds=tuple(held.values()) or ("nothing",),
+        holds=tuple(dict.fromkeys(held.values())) or ("nothing",),
         may_hold=(),
-        tensor_capacity_bytes=tuple((word, found[0]) for word, found in sizes if found),
+        tensor_capacity_bytes=tuple((word, found[0]) for word, found in sizes.items() if found),
     )
 
 

@@ -76,19 +76,19 @@ def parts_of(axis: Axis, spans: set[Span]) -> dict[Span, Span]:
 def on_axis(axis: Axis, sizes: Chain, chains: Chains, slide: int = -1) -> tuple[int, int]:
     """Return the sum and the largest of an axis' stored positions over all pieces.
 
-    Along the term ``slide``, a piece counts only what the one before it did not touch.
+    Along the term ``slide``, a piece counts only what the one before it did not touch; the
+    largest is what both of them touch.
     """
     if len(axis.terms) == 1 and axis.size is None:
-        return sizes[0], min((sizes[0], *chains[0]))
-    counts, sweeps = [], {x for x, _ in pieces(sizes[slide], chains[slide][:-1])}
+        return sizes[0], min(sizes[0], *chains[0][:-1], (chains[0] or sizes)[-1] << (slide == 0))
+    fresh, most, sweeps = 0, 0, {x for x, _ in pieces(sizes[slide], chains[slide][:-1])}
     for each in product(*map(pieces, sizes, chains)):
-        marks = stored(axis, each)
+        marks, known = stored(axis, each), 0
         if slide >= 0 and each[slide][0] not in sweeps:
-            extent = chains[slide][-1]
-            before = (*each[:slide], (each[slide][0] - extent, extent), *each[slide + 1 :])
-            marks &= ~stored(axis, before)
-        counts.append(marks.bit_count())
-    return sum(counts), max(counts)
+            n = chains[slide][-1]
+            known = stored(axis, (*each[:slide], (each[slide][0] - n, n), *each[slide + 1 :]))
+        fresh, most = fresh + (marks & ~known).bit_count(), max(most, (marks | known).bit_count())
+    return fresh, most
 
 
 def count_steps(problem: Problem, groups: Groups, units: dict[str, int]) -> int:
@@ -144,7 +144,10 @@ class View(NamedTuple):
         return found
 
     def on(self, axis: Axis, upto: int, slide: str | None = None) -> tuple[int, int]:
-        """Return sum and largest over the pieces, those side by side together."""
+        """Return sum and largest over the pieces, those side by side together.
+
+        Along a slide, a piece counts what the one before did not touch, and the largest both.
+        """
         sizes, copies = tuple(self.problem.size[dim] for dim in axis.dims), 1
         chains = [self.chain(dim, upto) for dim in axis.dims]
         for length, chain in zip(sizes, chains, strict=True):
@@ -152,8 +155,10 @@ class View(NamedTuple):
                 copies *= -(-length // cut.extent) if cut.is_parallel else 1
                 length = min(length, cut.extent)
         at = axis.dims.index(slide) if slide in axis.dims else -1
-        total, largest = on_axis(axis, sizes, tuple(tuple(c.extent for c in x) for x in chains), at)
-        return total, largest * copies
+        ends = tuple(tuple(cut.extent for cut in chain) for chain in chains)
+        (total, _), (_, one) = (on_axis(axis, sizes, ends, x) for x in (at, -1))
+        both = copies * (on_axis(replace(axis, size=None), sizes, ends, at)[1] if at >= 0 else one)
+        return total, both if at < 0 else min(2 * one * copies, both, axis.size or both)
 
     def visits(self, tensor: Tensor, upto: int, slide: str | None = None) -> int:
         """Sum the elements of a tensor over all visits of the body inside ``upto`` cuts."""
@@ -161,31 +166,31 @@ class View(NamedTuple):
         repeats = math.prod(in_turn(self.problem.size[d], self.chain(d, upto)) for d in others)
         return repeats * math.prod(self.on(axis, upto, slide)[0] for axis in tensor.axes)
 
-    def footprint(self, tensor: Tensor, upto: int) -> int:
-        """Return the most bytes of a tensor that a body touches."""
-        return tensor.element_bytes * math.prod(self.on(axis, upto)[1] for axis in tensor.axes)
+    def footprint(self, tensor: Tensor, upto: int, slide: str | None = None) -> int:
+        """Return the most bytes of a tensor that a body touches, or with the one before it."""
+        return tensor.element_bytes * math.prod(self.on(a, upto, slide)[1] for a in tensor.axes)
 
-    def run(self, tensor: Tensor, upto: int) -> tuple[set[str], int, Axis | None]:
+    def run(self, tensor: Tensor, upto: int) -> tuple[list[Cut], int, str | None]:
         """Find the cuts around a body that leave a tensor, how many are left, what slides it."""
-        moving: set[str] = set()
+        moving: list[Cut] = []
         for at in range(upto, self.start, -1):
             cut = self.cuts[at - 1]
             if not cut.is_parallel and cut.dim in tensor.dims:
                 (axis,) = (axis for axis in tensor.axes if cut.dim in axis.dims)
-                return moving, at, axis if axis.is_compound else None
-            moving |= set() if cut.is_parallel else {cut.dim}
+                return moving, at, cut.dim if axis.is_compound else None
+            moving += [] if cut.is_parallel else [cut]
         return moving, self.start, None
 
-    def kept(self, tensor: Tensor, upto: int, stays: Callable[[set[str]], bool]) -> int:
-        """Count what a cache brings in, by what stays while it goes along some dimensions."""
-        moving, stop, axis = self.run(tensor, upto)
-        if axis:
-            dim = self.cuts[stop - 1].dim
-            chains = {d: [c.extent for c in self.chain(d, upto)] for d in axis.dims}
-            body = tuple(min([self.problem.size[d], *chain]) for d, chain in chains.items())
-            marks = reach(axis.terms, body)
-            if marks.bit_count() == marks.bit_length() and stays(moving | {dim}):
-                return self.visits(tensor, stop, dim)
+    def kept(self, tensor: Tensor, upto: int, stays: Callable[[list[Cut]], bool]) -> int:
+        """Count what a cache brings in, by what stays while it goes along some cuts."""
+        moving, stop, slide = self.run(tensor, upto)
+        if slide:
+            (axis,) = (axis for axis in tensor.axes if slide in axis.dims)
+            whole = self.problem.size
+            ends = ([whole[d], *(c.extent for c in self.chain(d, upto))] for d in axis.dims)
+            marks = reach(axis.terms, tuple(map(min, ends)))
+            if marks.bit_count() == marks.bit_length() and stays([*moving, self.cuts[stop - 1]]):
+                return self.visits(tensor, stop, slide)
         return self.visits(tensor, stop if stays(moving) else upto)
 
 
@@ -254,19 +259,21 @@ def cheapest(view: View, room: Capacity, most: Counts, times: Counts, uneven: se
     for upto in range(view.start, len(view.cuts) + 1):
         sizes = {t.name: most[t.name] * view.footprint(t, upto) for t in held}
 
-        def stays(moving: set[str], sizes: Counts = sizes) -> bool:
+        def stays(along: list[Cut], upto: int = upto, sizes: Counts = sizes) -> bool:
+            moving = {cut.dim for cut in along}
             two = {t.name: sizes[t.name] * (2 - moving.isdisjoint(t.dims)) for t in held}
+            if upto and along == [view.cuts[upto - 1]]:  # from one body to the next
+                two = {t.name: most[t.name] * view.footprint(t, upto, along[0].dim) for t in held}
             return moving.isdisjoint(uneven) and room.fits(two)
 
-        if stays(set()):
+        if stays([]):
             ways.append({t.name: times[t.name] * view.kept(t, upto, stays) for t in held})
     return min(ways, key=lambda x: sum(t.element_bytes * x[t.name] for t in twice), default={})
 
 
 def tiles_of(tensor: Tensor, items: list[Region]) -> Tiles:
     """List the tile of a tensor that each item has."""
-    axes = [axis.dims for axis in tensor.axes]
-    return [tuple([tuple([item[dim] for dim in dims]) for dims in axes]) for item in items]
+    return [tuple([tuple([item[d] for d in a.dims]) for a in tensor.axes]) for item in items]
 
 
 def followed(held: list[Tensor], tiles: dict[str, Tiles], n: int, room: Capacity) -> Counts:
@@ -356,9 +363,8 @@ def tiled(view: View, level: Level, capacity: Capacity, places: list[Place]) -> 
         if capacity.fits(sizes):
             found = {}
             for t in held:
-                _, stop, axis = view.run(t, upto[t.name])
-                slides = axis is not None and level.halo_reuse
-                found[t.name] = view.visits(t, stop, view.cuts[stop - 1].dim if slides else None)
+                _, stop, slide = view.run(t, upto[t.name])
+                found[t.name] = view.visits(t, stop, slide if level.halo_reuse else None)
             return found
     raise ScheduleError(f"level '{level.name}': tiles do not fit")
 
@@ -388,14 +394,12 @@ def value_of(problem: Problem, schedule: Schedule, arch: Arch, objective: str) -
     for level in reversed(arch.caches):
         own, capacity = readers.own_units(arch, level), readers.capacity_of(problem, level)
         inside = {unit: n for unit, n in units.items() if unit not in own}
-        if level.kind == "cache":
-            found = cached(problem, groups, inside, capacity)
-            if brought:  # items are asked for anew, as what is inside starts cold
-                items = cached(problem, groups[:whole], inside, capacity)
-                found = {name: max(n, min(items[name], seen[name])) for name, n in found.items()}
-        else:
-            places = [place for place in schedule.places if place.level == level.name]
-            found = tiled(view_of(problem, groups, inside), level, capacity, places)
+        places = [place for place in schedule.places if place.level == level.name]
+        found = cached(problem, groups, inside, capacity) if level.kind == "cache" else {}
+        if brought and found:  # items are asked for anew, as what is inside starts cold
+            items = cached(problem, groups[:whole], inside, capacity)
+            found = {name: max(n, min(items[name], seen[name])) for name, n in found.items()}
+        found = found or tiled(view_of(problem, groups, inside), level, capacity, places)
         brought, seen = [found, *brought], seen | found
         whole = max((i for i, (unit, _) in enumerate(groups, 1) if unit in own), default=0)
     level_bytes = [sum(map(sum, x.values())) for x in boundaries(problem, arch, asked, brought)]

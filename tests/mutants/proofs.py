@@ -80,6 +80,14 @@ _value.broken(
     "listed[name]",
 )
 
+_value.broken(
+    "proof-neighbours-are-one",
+    "two bodies in a row touch what one does",
+    "(marks | known).bit_count()",
+    "marks.bit_count()",
+    "test_verify.py::test_neighbours_count_what_they_share_once",
+)
+
 _log = In("verify/log.py", _SAID)
 _log.broken(
     "proof-value-unchecked",
