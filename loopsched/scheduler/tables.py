@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -117,6 +117,21 @@ class Tables:
     element_bytes: Ints
     constant: int
 
+    @cached_property
+    def envelopes(self) -> tuple[Ints, Ints]:
+        """The sums, and the largest pieces, lowered to what is monotone on an axis."""
+        import numpy as np
+
+        from loopsched.scheduler import kernels
+
+        bounds = np.empty_like(self.total), np.empty_like(self.largest)
+        for axis in range(len(self.axis_dims)):
+            first = int(self.n_extents[self.axis_dims[axis, 0]])
+            second, start = int(self.axis_stride[axis]), int(self.axis_start[axis])
+            kernels.envelope(self.total, first, second, start, True, bounds[0])
+            kernels.envelope(self.largest, first, second, start, False, bounds[1])
+        return bounds
+
     def only(self, names: frozenset[str]) -> Tables:
         """Count the bytes of some tensors alone."""
         counted = [tensor.name in names for tensor in self.problem.tensors]
@@ -130,6 +145,8 @@ class Tables:
         """
         import numpy as np
 
+        if has_plain_axes(self.problem):
+            return self
         slid = self.slid_first.copy(), self.slid_second.copy()
         for axis, (first, second) in enumerate(self.axis_dims):
             rows, columns = int(self.n_extents[first]), int(self.axis_stride[axis])
@@ -141,7 +158,6 @@ class Tables:
         return replace(self, slid_first=slid[0], slid_second=slid[1])
 
 
-@lru_cache(maxsize=4)  # a search asks for the same several times
 def tables_for(
     problem: Problem,
     chains: tuple[tuple[int, ...], ...] | None = None,
@@ -158,6 +174,15 @@ def tables_for(
         Extents to choose from, each dimension, largest first and starting with
         the uncut extent; by default every extent that is not dominated.
     """
+    return _tables_for(problem, chains, candidates)
+
+
+@lru_cache(maxsize=4)  # a search asks for the same several times
+def _tables_for(
+    problem: Problem,
+    chains: tuple[tuple[int, ...], ...] | None,
+    candidates: tuple[tuple[int, ...], ...] | None,
+) -> Tables:
     import numpy as np
 
     chains = chains or tuple(() for _ in problem.dims)
@@ -369,6 +394,11 @@ def _candidates(problem: Problem, dim: str, outer: tuple[tuple[int, int], ...]) 
     if not uneven:
         return classes
     return _with_uneven(problem, dim, outer, classes, tuple(uneven))
+
+
+def has_plain_axes(problem: Problem) -> bool:
+    """Whether pieces of a length touch as much wherever they lie, and share nothing."""
+    return all(axis.is_plain for tensor in problem.tensors for axis in tensor.axes)
 
 
 def _axes_of(problem: Problem, dim: str) -> list[Axis]:
