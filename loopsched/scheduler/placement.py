@@ -155,8 +155,9 @@ def best_placement(
         return None
     loops, positions = _nest(problem, tables, found.form, found.chosen)
     made = Placement(found.bytes, loops, positions, found.nodes)
+    nest = made.schedule("L1")
     moved = explicit_traffic(
-        view_of(problem, made.schedule("L1")), room, made.schedule("L1").places,
+        view_of(problem, nest), room, nest.places,
         halo_reuse=keeps.halo_reuse, double_buffered=keeps.copies > 1,
     ).promised_bytes  # fmt: skip
     return replace(made, bytes=moved) if moved < below else None
@@ -363,14 +364,11 @@ def _search(
     own = own_room(problem, room)
     constant = tables.constant if problem.output not in room.passing else 0
     bounds = tables.envelopes
-    extents = np.ones_like(tables.pieces)
-    for row, choices in enumerate(tables.extents):
-        extents[row, : len(choices)] = choices
     axes = [axis for tensor in problem.tensors for axis in tensor.axes]
     is_even = all(lies_evenly(axis, problem.size) for axis in axes)
     best = np.zeros(forms.codes[1].shape[1], dtype=np.int64)
     found, form, nodes, left_out = best_places(
-        *forms.codes, extents, np.array([size for _, size in problem.sizes], dtype=np.int64),
+        *forms.codes, tables.lengths, np.array([size for _, size in problem.sizes], dtype=np.int64),
         tables.n_extents, tables.pieces, tables.axis_dims, tables.axis_stride, tables.axis_start,
         tables.total, bounds[0], tables.largest, bounds[1], tables.tensor_axes, tables.is_indexed,
         np.where(own == -2, 0, tables.weight), copies * tables.element_bytes, room.shared_bytes,

@@ -8,10 +8,10 @@ depend on one dimension or one axis only; they are tabulated here.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import product
+from itertools import accumulate, product
 from typing import TYPE_CHECKING
 
 from loopsched.base.errors import ProblemError
@@ -132,6 +132,16 @@ class Tables:
             kernels.envelope(self.largest, first, second, start, False, bounds[1])
         return bounds
 
+    @cached_property
+    def lengths(self) -> Ints:
+        """The extents, a row a dimension."""
+        import numpy as np
+
+        rows = np.ones(self.pieces.shape, dtype=np.int64)
+        for row, extents in enumerate(self.extents):
+            rows[row, : len(extents)] = extents
+        return rows
+
     def only(self, names: frozenset[str]) -> Tables:
         """Count the bytes of some tensors alone."""
         counted = [tensor.name in names for tensor in self.problem.tensors]
@@ -226,8 +236,8 @@ def _tables_for(
             [len(candidates[second]) if second >= 0 else 1 for _, second in axis_dims],
             dtype=np.int64,
         ),
-        axis_start=np.cumsum([0, *(len(parts[0]) for parts in flat)], dtype=np.int64)[:-1],
-        tensor_axes=np.cumsum([0, *(len(t.axes) for t in problem.tensors)], dtype=np.int64),
+        axis_start=_starts(len(parts[0]) for parts in flat)[:-1],
+        tensor_axes=_starts(len(tensor.axes) for tensor in problem.tensors),
         is_indexed=np.array(
             [[t.is_indexed_by(dim) for dim in problem.dims] for t in problem.tensors],
             dtype=np.int64,
@@ -246,6 +256,13 @@ def _tables_for(
 _NUMBERS = (
     "total", "largest", "pair_first", "pair_second", "is_gapless", "slid_first", "slid_second",
 )  # fmt: skip
+
+
+def _starts(lengths: Iterable[int]) -> Ints:
+    """Say where parts of these lengths start, one behind the other, and where the last ends."""
+    import numpy as np
+
+    return np.array([0, *accumulate(lengths)], dtype=np.int64)
 
 
 def _counted(candidates: tuple[tuple[int, ...], ...], lengths: Sequence[Mapping[int, int]]) -> Ints:
@@ -479,8 +496,8 @@ def _new_numbers(
     if is_plain:
         largest = np.array(first, dtype=np.int64)
         pair = np.minimum(2 * largest, largest[0])
-        ones = np.ones_like(largest)
-        total = np.full_like(largest, size_first)
+        ones = np.ones(len(first), dtype=np.int64)
+        total = size_first * ones
         return total, largest, pair, pair, ones, total, total
     numbers = np.zeros((7, len(first) * len(second)), dtype=np.int64)
     axis_table(

@@ -100,8 +100,8 @@ _kernels.broken(
 _kernels.broken(
     "rooms-too-small-for-the-rest",
     "of extents not yet chosen, the largest that fits is passed over",
-    "                            low = middle + 1\n",
-    "                            low = middle + 2\n",
+    "                            low = middle + 1\n                            middle += step\n",
+    "                            low = middle + 2\n                            middle += step\n",
 )
 _item_kernels = In("scheduler/_item_kernels.py", "test_margins.py")
 _item_kernels.broken(
