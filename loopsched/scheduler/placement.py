@@ -297,22 +297,25 @@ def _orders(
 
 def _form(operands: Sequence[Operand], groups: tuple[Group, ...], ranks: Mapping[str, int]) -> Form:
     """Find which extents are left to choose: those that some tensor pays for, and not twice."""
+    indexed, free = [], []  # by a tensor of each group; at no tensor's cost
+    for group in groups:
+        those = [operands[t] for t in group.tensors]
+        indexed.append(frozenset().union(*(one.indexed for one in those)))
+        sliding = frozenset().union(*(one.sliding for one in those))
+        free.append(frozenset.intersection(*(one.indexed for one in those)) - sliding)
     cuts: list[dict[str, int]] = [{} for _ in groups]
     variables: list[tuple[str, int]] = []
+    depth: dict[int, int] = {}
     for dim in ranks:
-        pays = [
-            any(dim not in operands[t].indexed or dim in operands[t].sliding for t in group.tensors)
-            for group in groups
-        ]
         next_cut: int | None = None
         paid = False  # whether somebody pays between this cut and the next one further in
         for at in reversed(range(len(groups))):
-            group = groups[at]
-            if not any(dim in operands[t].indexed for t in group.tensors):
-                paid = paid or pays[at]
+            pays = dim not in free[at]
+            if dim not in indexed[at]:
+                paid = paid or pays
                 continue
-            is_slide = group.slide == dim
-            paid = paid or (pays[at] and not is_slide)
+            is_slide = groups[at].slide == dim
+            paid = paid or (pays and not is_slide)
             if next_cut is None:
                 code = len(variables) if paid else ONE
             else:
@@ -321,12 +324,10 @@ def _form(operands: Sequence[Operand], groups: tuple[Group, ...], ranks: Mapping
                 variables.append((dim, -1))
                 if next_cut is not None and next_cut >= 0:
                     variables[next_cut] = (dim, code)
+            depth[code] = at
             cuts[at][dim] = next_cut = code
-            paid = pays[at] and is_slide
+            paid = pays and is_slide
     # Outermost cuts first, and of them those with the fewest choices: most is cut off early.
-    depth = [
-        min(at for at, cut in enumerate(cuts) if v in cut.values()) for v in range(len(variables))
-    ]
     order = sorted(range(len(variables)), key=lambda v: (depth[v], ranks[variables[v][0]], -v))
     rank = {v: at for at, v in enumerate(order)}
     inside: list[tuple[int, ...]] = []

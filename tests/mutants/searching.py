@@ -154,7 +154,7 @@ _placement.broken(
 _placement.broken(
     "cuts-merged-though-paid",
     "two cuts of a dimension are one though a tensor between them pays",
-    "paid = paid or pays[at]\n                continue",
+    "paid = paid or pays\n                continue",
     "continue",
 )
 
