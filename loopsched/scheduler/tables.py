@@ -556,6 +556,8 @@ def thinned(tables: Tables, most: int) -> Tables:
         pair_first=tables.pair_first[chosen],
         pair_second=tables.pair_second[chosen],
         is_gapless=tables.is_gapless[chosen],
+        slid_first=tables.slid_first[chosen],
+        slid_second=tables.slid_second[chosen],
     )
 
 
