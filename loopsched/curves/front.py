@@ -25,7 +25,6 @@ from loopsched.curves.staircase import NestBound, Stairs
 from loopsched.models.buffer import Policy, check_policy
 from loopsched.problems.footprint import tensor_bytes
 from loopsched.problems.problem import Problem
-from loopsched.scheduler.body import envelopes
 from loopsched.scheduler.least import cuts_evenly, least_tables
 from loopsched.scheduler.orders import OrderClass, order_classes
 from loopsched.scheduler.tables import NO_BYTES, Tables, check_bytes, tables_for
@@ -120,7 +119,7 @@ class _Front(Stairs):
         base = prod(counts)
         _check(problem, base * len(boxes))
         radix = np.array([prod(counts[at + 1 :]) for at in range(len(counts))], dtype=np.int64)
-        total_bound, largest_bound = envelopes(tables)
+        total_bound, largest_bound = tables.envelopes
         logs = np.zeros(tables.pieces.shape, dtype=np.float64)
         for row, extents in enumerate(tables.extents):
             logs[row, : len(extents)] = np.log2(extents)

@@ -50,6 +50,8 @@ def room_of(problem: Problem, level: Level) -> Room:
         If the level is unbounded.
     """
     usable = level.usable_bytes
+    if level.holds is None and not level.tensor_capacity_bytes and usable is not None:
+        return Room(usable)
     own: list[tuple[str, int]] = []
     passing = set()
     buffers = dict(level.tensor_capacity_bytes)

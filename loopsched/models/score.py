@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
@@ -155,10 +155,6 @@ class Evaluation(Shown):
     problem_bound_s : float, seconds
         No implementation of this algorithm is faster, operands coming from
         memory: peak rate, and the communication bound of all that is on chip.
-    least_dram_bytes : int
-        No schedule moves less through an outermost level of this size: the
-        communication bound of its usable capacity, or of all that is on chip
-        where some tensors pass the level.
     bound_by : str
         ``compute``, or the level whose inner side is the bottleneck.
     compute_time_s : float, seconds
@@ -180,8 +176,17 @@ class Evaluation(Shown):
     compute_steps: int
     compute_utilisation: float
     energy_pj: float | None
-    least_dram_bytes: int
     levels: tuple[LevelScore, ...]
+    _of: tuple[Problem, Arch] = field(repr=False, compare=False)
+
+    @cached_property
+    def least_dram_bytes(self) -> int:
+        """No schedule moves less through an outermost level of this size.
+
+        The communication bound of its usable capacity, or of all that is on chip where some
+        tensors pass the level; found when it is asked for.
+        """
+        return _least_dram_bytes(*self._of)
 
     @property
     def dram_read_bytes(self) -> int:
@@ -275,8 +280,8 @@ def evaluate(
         compute_steps=found.steps.promised,
         compute_utilisation=problem.macs / (found.steps.promised * found.side_by_side),
         energy_pj=_energy_pj(problem, arch, found.moved),
-        least_dram_bytes=_least_dram_bytes(problem, arch),
         levels=levels,
+        _of=(problem, arch),
     )
 
 

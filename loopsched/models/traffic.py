@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple, Protocol
 
 from loopsched.problems.problem import Problem, Tensor
@@ -109,7 +110,7 @@ class Moved:
         """Promised writes of all tensors."""
         return sum(part.write_bytes for part in self.promised.values())
 
-    @property
+    @cached_property
     def promised_bytes(self: _Parts) -> int:
         """Promised reads and writes of all tensors."""
         return sum(part.bytes for part in self.promised.values())

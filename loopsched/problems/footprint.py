@@ -75,6 +75,8 @@ def axis_count(axis: Axis, start: Mapping[str, int], extent: Mapping[str, int]) 
     >>> axis_count(rows, {"P": 3}, {"P": 2, "R": 3})
     4
     """
+    if axis.is_plain:
+        return max(1, extent.get(axis.dims[0], 1))
     # Only dimensions that move widen the reach: one alone needs no bit set, however long it is.
     moving = tuple((c, extent[dim]) for dim, c in axis.terms if extent.get(dim, 1) > 1)
     if axis.size is None:

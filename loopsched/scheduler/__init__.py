@@ -239,7 +239,9 @@ def search_workload(
 
 
 def _search_one(problem: Problem, arch: Arch, options: Mapping[str, Any]) -> Result:
-    return search(problem, arch, **options)
+    result = search(problem, arch, **options)
+    _ = result.evaluation.least_dram_bytes  # here, that is in as many processes as search
+    return result
 
 
 def _check_constraints(workload: Workload, arch: Arch, constraints: Constraints) -> None:

@@ -175,7 +175,7 @@ def _searched(
     own = own_room(problem, room)
     weight = np.where(own == -2, 0, tables.weight)
     constant = 0 if problem.output in room.passing else tables.constant
-    bounds = envelopes(tables)
+    bounds = tables.envelopes
     index = np.zeros(len(problem.sizes), dtype=np.int64)
     places = np.zeros((3, len(problem.sizes)), dtype=np.int64)
     state = np.array([0, -1, -1], dtype=np.int64)
@@ -206,21 +206,6 @@ def own_room(problem: Problem, room: Room) -> Ints:
 
     own = dict(room.own_bytes) | dict.fromkeys(room.passing, -2)
     return np.array([own.get(tensor.name, -1) for tensor in problem.tensors], dtype=np.int64)
-
-
-def envelopes(tables: Tables) -> tuple[Ints, Ints]:
-    """Lower what is not monotone on an axis to what is: the sums, and the largest pieces."""
-    import numpy as np
-
-    from loopsched.scheduler import kernels
-
-    bounds = np.empty_like(tables.total), np.empty_like(tables.largest)
-    for axis in range(len(tables.axis_dims)):
-        first = int(tables.n_extents[tables.axis_dims[axis, 0]])
-        second, start = int(tables.axis_stride[axis]), int(tables.axis_start[axis])
-        kernels.envelope(tables.total, first, second, start, True, bounds[0])
-        kernels.envelope(tables.largest, first, second, start, False, bounds[1])
-    return bounds
 
 
 @dataclass(frozen=True)

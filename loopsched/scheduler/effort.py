@@ -148,6 +148,10 @@ class Watch:
         if self._end is not None and time.monotonic() >= self._end:
             self.end("time limit")
 
+    def can_spend(self, work: int) -> bool:
+        """Whether work may be charged and leaves some."""
+        return self.budget.work is None or self.spent + work < self.budget.work
+
     def settle(self, best: float, bound: float) -> None:
         """Tell how far the search is; ends it if that is near enough."""
         if self.budget.gap and best <= bound * (1 + self.budget.gap):

@@ -235,6 +235,13 @@ class Searcher:
             key=lambda pair: (rank(pair[1], self.objective, self.value), str(pair[0])),
         )
 
+    def first(self) -> tuple[Schedule, Evaluation]:
+        """Find the best of the schedules found: the first of `ranked`."""
+        ranks = [rank(each, self.objective, self.value) for each in self.found.values()]
+        least = min(ranks)
+        best = [pair for pair, at in zip(self.found.items(), ranks, strict=True) if at == least]
+        return best[0] if len(best) == 1 else min(best, key=lambda pair: str(pair[0]))
+
     def distinct(self) -> list[tuple[Schedule, Evaluation]]:
         """List the schedules found, best first, one for each score."""
         first: dict[object, tuple[Schedule, Evaluation]] = {}
@@ -519,7 +526,7 @@ class Searcher:
         """Move to better schedules one step away, while there are any."""
         here, left = None, MAX_POLISHED
         while self.found and left > 0 and self.best > self.floor:
-            best = self.ranked()[0][0]
+            best = self.first()[0]
             if best == here:
                 return
             here = best
@@ -698,14 +705,16 @@ def exact_search(
             listed = searcher.run_all(space, searcher.floor)
     if not searcher.found:  # ended before anything was scored
         searcher.plain()
-    schedule, evaluation = searcher.ranked()[0]
+    schedule, evaluation = searcher.first()
     if top > 1 and not watch.is_over:
         with watch.stopping():
             searcher.look_around(space, top)
     best = objective_value(evaluation, objective, value)
     proven = proven or best <= searcher.floor or (listed and is_whole(space))
-    last = rank(evaluation, objective, value)
-    behind = [pair for pair in searcher.distinct() if rank(pair[1], objective, value) > last]
+    behind = []
+    if top > 1:
+        last = rank(evaluation, objective, value)
+        behind = [pair for pair in searcher.distinct() if rank(pair[1], objective, value) > last]
     return Result(
         space.problem, space.arch, objective, "exact", schedule, evaluation,
         Certificate(

@@ -441,6 +441,7 @@ def best_body(
     needs = np.zeros(n_tensors, dtype=np.int64)
     window = np.zeros(n_tensors, dtype=np.int64)
     empty = np.zeros(n_dims, dtype=np.int64)
+    hints = np.zeros((n_dims, n_dims), dtype=np.int64)  # what fitted in the node before
     nodes = 0
     for c in range(state[0], actives.shape[0]):
         depth_of = 0
@@ -519,12 +520,14 @@ def best_body(
                     break
                 continue
             if not leaf:
-                # The largest extents of the rest that leave room, one by one.
+                # The largest extents of the rest that leave room, one by one: near those before.
                 for j in range(k + 1, depth_of):
                     e = actives[c, j]
-                    low, high = least, n_extents[e] - 1
+                    low, high, step = least, n_extents[e] - 1, 1
+                    middle = hints[k, j] - 1
                     while low < high:
-                        middle = (low + high) // 2
+                        if middle < low or middle >= high:
+                            middle = (low + high) // 2
                         small_at[e] = middle
                         for t in range(n_tensors):
                             needs[t] = (
@@ -543,8 +546,12 @@ def best_body(
                             )
                         if _fits(needs, capacity, own):
                             high = middle
+                            middle -= step
                         else:
                             low = middle + 1
+                            middle += step
+                        step *= 2
+                    hints[k, j] = low
                     small_at[e] = n_extents[e] - 1
                     bound_at[e] = low
                 bound = 0

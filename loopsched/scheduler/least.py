@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 from loopsched.problems.footprint import axis_extremes, is_clipped, reach
 from loopsched.problems.problem import Axis, Problem
-from loopsched.scheduler.tables import NO_BYTES, Tables, tables_for, trip_classes
+from loopsched.scheduler.tables import NO_BYTES, Tables, has_plain_axes, tables_for, trip_classes
 
 if TYPE_CHECKING:
     import numpy as np
@@ -75,6 +75,8 @@ def least_tables(
     >>> tables.largest[rows : rows + 2].tolist()
     [3, 1]
     """
+    if has_plain_axes(problem) and pieces is None:
+        return tables_for(problem, candidates=candidates)
     if candidates is None:
         most = {dim: -(-size // (pieces or {}).get(dim, 1)) for dim, size in problem.sizes}
         candidates = tuple(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from loopsched.base.errors import EmptySpaceError
 from loopsched.bounds.communication import communication_bound
@@ -78,6 +79,12 @@ class LevelBounds:
         self.private = tuple(level for level in arch.caches if not level.is_shared)
         self.least: dict[str, int] = {}
         self.placed: dict[str, int] = {}
+        self._known: dict[tuple[Room, Keeps], tuple[Body | None, int]] = {}
+
+    @cached_property
+    def tables(self) -> Tables:
+        """What no way of cutting the problem goes below."""
+        return least_tables(self.problem)
 
     def body(
         self,
@@ -107,9 +114,25 @@ class LevelBounds:
         keeps = keeps_of(level, is_guaranteed=self.value == "high")
         if level.kind == "cache" and not keeps.is_guaranteed:
             tables = tables.with_whole_sweeps()
-        return best_body(
-            self.problem, room, keeps, tables=tables, watch=self.watch, most=MAX_BODY_NODES
-        )
+        return self._body_of(tables, room, keeps)
+
+    def _body_of(
+        self, tables: Tables, room: Room, keeps: Keeps, below: int = NO_INCUMBENT
+    ) -> Body | None:
+        """Find the best body; what is asked again of the whole problem costs its work, not time."""
+        is_whole = self.value == "high" and below == NO_INCUMBENT and tables is self.tables
+        known = self._known.get((room, keeps)) if is_whole else None
+        if known is not None and self.watch.can_spend(known[1]):
+            self.watch.spend(known[1])
+            return known[0]
+        before = self.watch.spent
+        found = best_body(
+            self.problem, room, keeps, tables=tables, below=below, watch=self.watch,
+            most=MAX_BODY_NODES,
+        )  # fmt: skip
+        if is_whole:
+            self._known[room, keeps] = found, self.watch.spent - before
+        return found
 
     def least_body(
         self,
@@ -120,17 +143,14 @@ class LevelBounds:
         room: Room | None = None,
     ) -> Body | None:
         """Bound what any schedule moves into a level; None if not below ``below``."""
-        tables = tables or least_tables(self.problem)
+        tables = tables or self.tables
         if passes_writes(level):  # it reads at its visits, and writes at least once
             weight = tables.weight.clip(max=tables.element_bytes)
             tables = replace(tables, weight=weight, constant=0)
         # Items end a run of loops early, and a shorter run has a smaller reuse window.
         is_guaranteed = self.value == "high" and (not self.units or level.is_shared)
-        found = best_body(
-            self.problem, room or room_of(self.problem, level),
-            keeps_of(level, is_guaranteed=is_guaranteed),
-            tables=tables, below=below, watch=self.watch, most=MAX_BODY_NODES,
-        )  # fmt: skip
+        keeps = keeps_of(level, is_guaranteed=is_guaranteed)
+        found = self._body_of(tables, room or room_of(self.problem, level), keeps, below)
         if found is None and below == NO_INCUMBENT:
             found = self._single_points(level)
         self.nodes += found.nodes if found else 0
@@ -196,7 +216,7 @@ class LevelBounds:
                 groups = [names - room.passing]
             for group in groups:
                 alone = room if inner.kind == "cache" else room.only(group, self.problem)
-                tables = least_tables(self.problem).only(group)
+                tables = self.tables.only(group)
                 found = self.least_body(inner, tables, room=alone)
                 if found is not None and found.is_least and is_exhaustive(self.problem):
                     least = found.bytes

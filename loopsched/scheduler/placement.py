@@ -29,7 +29,7 @@ from loopsched.nests.nest import Loop, Place, Schedule
 from loopsched.problems.footprint import is_clipped, tensor_bytes
 from loopsched.problems.problem import Problem
 from loopsched.scheduler._placement_kernels import ONE, WHOLE, best_places
-from loopsched.scheduler.body import NO_INCUMBENT, PLACED, Keeps, envelopes, own_room
+from loopsched.scheduler.body import NO_INCUMBENT, PLACED, Keeps, own_room
 from loopsched.scheduler.least import least_tables, lies_evenly
 from loopsched.scheduler.tables import Tables, tables_for
 
@@ -146,18 +146,18 @@ def best_placement(
     >>> found.bytes, str(found.schedule("L1"))
     (314572800, 'M:512 N:512 [L1 C] K:512 [L1 A] N:4 [L1 B] M:3')
     """
-    operands = _operands(problem)
     if len(room.held(problem)) > MOST_TENSORS:
         return None
     tables = tables_for(problem)
-    forms = _forms_of(problem, room, operands, keeps.halo_reuse)
-    found = _search(tables, room, forms, operands, keeps.copies, below, is_bound=False)
+    forms = _forms_of(problem, room, keeps.halo_reuse)
+    found = _search(tables, room, forms, keeps.copies, below, is_bound=False)
     if found.form is None:
         return None
     loops, positions = _nest(problem, tables, found.form, found.chosen)
     made = Placement(found.bytes, loops, positions, found.nodes)
+    nest = made.schedule("L1")
     moved = explicit_traffic(
-        view_of(problem, made.schedule("L1")), room, made.schedule("L1").places,
+        view_of(problem, nest), room, nest.places,
         halo_reuse=keeps.halo_reuse, double_buffered=keeps.copies > 1,
     ).promised_bytes  # fmt: skip
     return replace(made, bytes=moved) if moved < below else None
@@ -210,9 +210,8 @@ def least_placed_bytes(
         tables = least_tables(problem)
     if passes_writes:  # it reads at its visits, and writes at least once
         tables = replace(tables, weight=tables.element_bytes, constant=0)
-    operands = _operands(problem)
-    forms = _forms_of(problem, room, operands, keeps.halo_reuse)
-    found = _search(tables, room, forms, operands, keeps.copies, below, is_bound=True)
+    forms = _forms_of(problem, room, keeps.halo_reuse)
+    found = _search(tables, room, forms, keeps.copies, below, is_bound=True)
     return max(min(found.bytes, found.left_out, below), min(once, below)), found.nodes
 
 
@@ -239,30 +238,40 @@ def _operands(problem: Problem) -> tuple[Operand, ...]:
     return tuple(found)
 
 
-def _forms_of(
-    problem: Problem, room: Room, operands: tuple[Operand, ...], halo_reuse: bool
-) -> tuple[Form, ...]:
+@dataclass(frozen=True)
+class _Forms:
+    """The forms of a kind of problem, and the arrays in which the kernel reads them."""
+
+    forms: tuple[Form, ...]
+    codes: tuple[Ints, Ints, Ints, Ints]
+
+
+def _forms_of(problem: Problem, room: Room, halo_reuse: bool) -> _Forms:
     held = tuple(at for at, t in enumerate(problem.tensors) if t.name not in room.passing)
-    return _forms(operands, held, problem.sizes, halo_reuse)
+    order = sorted({size for _, size in problem.sizes})
+    ranks = tuple((dim, order.index(size)) for dim, size in problem.sizes)
+    return _forms(_operands(problem), held, ranks, halo_reuse)
 
 
 @lru_cache(maxsize=1024)
 def _forms(
     operands: tuple[Operand, ...],
     held: tuple[int, ...],
-    sizes: tuple[tuple[str, int], ...],
+    ranks: tuple[tuple[str, int], ...],
     halo_reuse: bool,
-) -> tuple[Form, ...]:
-    dims = tuple(dim for dim, _ in sizes)
+) -> _Forms:
+    """List the forms of all problems whose dimensions are in the same order by size."""
+    dims = tuple(dim for dim, _ in ranks)
     found: dict[tuple[object, ...], Form] = {}
     for groups in _orders(operands, held, dims, halo_reuse):
-        form = _form(operands, groups, dict(sizes))
+        form = _form(operands, groups, dict(ranks))
         key = tuple(
             sorted((t, form.inside[at], form.outside(at, operands[t], dims))
             for at, group in enumerate(groups) for t in group.tensors)
         )  # fmt: skip
         found.setdefault(key, form)
-    return tuple(found.values())
+    forms = tuple(found.values())
+    return _Forms(forms, _codes(forms, operands, dims))
 
 
 def _orders(
@@ -286,24 +295,27 @@ def _orders(
                     yield (Group(chosen, slide), *inner)
 
 
-def _form(operands: Sequence[Operand], groups: tuple[Group, ...], sizes: Mapping[str, int]) -> Form:
+def _form(operands: Sequence[Operand], groups: tuple[Group, ...], ranks: Mapping[str, int]) -> Form:
     """Find which extents are left to choose: those that some tensor pays for, and not twice."""
+    indexed, free = [], []  # by a tensor of each group; at no tensor's cost
+    for group in groups:
+        those = [operands[t] for t in group.tensors]
+        indexed.append(frozenset().union(*(one.indexed for one in those)))
+        sliding = frozenset().union(*(one.sliding for one in those))
+        free.append(frozenset.intersection(*(one.indexed for one in those)) - sliding)
     cuts: list[dict[str, int]] = [{} for _ in groups]
     variables: list[tuple[str, int]] = []
-    for dim in sizes:
-        pays = [
-            any(dim not in operands[t].indexed or dim in operands[t].sliding for t in group.tensors)
-            for group in groups
-        ]
+    depth: dict[int, int] = {}
+    for dim in ranks:
         next_cut: int | None = None
         paid = False  # whether somebody pays between this cut and the next one further in
         for at in reversed(range(len(groups))):
-            group = groups[at]
-            if not any(dim in operands[t].indexed for t in group.tensors):
-                paid = paid or pays[at]
+            pays = dim not in free[at]
+            if dim not in indexed[at]:
+                paid = paid or pays
                 continue
-            is_slide = group.slide == dim
-            paid = paid or (pays[at] and not is_slide)
+            is_slide = groups[at].slide == dim
+            paid = paid or (pays and not is_slide)
             if next_cut is None:
                 code = len(variables) if paid else ONE
             else:
@@ -312,19 +324,17 @@ def _form(operands: Sequence[Operand], groups: tuple[Group, ...], sizes: Mapping
                 variables.append((dim, -1))
                 if next_cut is not None and next_cut >= 0:
                     variables[next_cut] = (dim, code)
+            depth[code] = at
             cuts[at][dim] = next_cut = code
-            paid = pays[at] and is_slide
+            paid = pays and is_slide
     # Outermost cuts first, and of them those with the fewest choices: most is cut off early.
-    depth = [
-        min(at for at, cut in enumerate(cuts) if v in cut.values()) for v in range(len(variables))
-    ]
-    order = sorted(range(len(variables)), key=lambda v: (depth[v], sizes[variables[v][0]], -v))
+    order = sorted(range(len(variables)), key=lambda v: (depth[v], ranks[variables[v][0]], -v))
     rank = {v: at for at, v in enumerate(order)}
     inside: list[tuple[int, ...]] = []
-    now = dict.fromkeys(sizes, WHOLE)
+    now = dict.fromkeys(ranks, WHOLE)
     for cut in cuts:
         now |= {dim: rank[code] if code >= 0 else code for dim, code in cut.items()}
-        inside.append(tuple(now[dim] for dim in sizes))
+        inside.append(tuple(now[dim] for dim in ranks))
     chosen = tuple(
         (variables[v][0], rank[variables[v][1]] if variables[v][1] >= 0 else -1) for v in order
     )
@@ -343,8 +353,7 @@ class _Found:
 def _search(
     tables: Tables,
     room: Room,
-    forms: tuple[Form, ...],
-    operands: tuple[Operand, ...],
+    forms: _Forms,
     copies: int,
     below: int,
     *,
@@ -355,22 +364,18 @@ def _search(
     problem = tables.problem
     own = own_room(problem, room)
     constant = tables.constant if problem.output not in room.passing else 0
-    codes = _codes(forms, operands, problem.dims)
-    bounds = envelopes(tables)
-    extents = np.ones_like(tables.pieces)
-    for row, choices in enumerate(tables.extents):
-        extents[row, : len(choices)] = choices
+    bounds = tables.envelopes
     axes = [axis for tensor in problem.tensors for axis in tensor.axes]
     is_even = all(lies_evenly(axis, problem.size) for axis in axes)
-    best = np.zeros(codes[1].shape[1], dtype=np.int64)
+    best = np.zeros(forms.codes[1].shape[1], dtype=np.int64)
     found, form, nodes, left_out = best_places(
-        *codes, extents, np.array([size for _, size in problem.sizes], dtype=np.int64),
+        *forms.codes, tables.lengths, np.array([size for _, size in problem.sizes], dtype=np.int64),
         tables.n_extents, tables.pieces, tables.axis_dims, tables.axis_stride, tables.axis_start,
         tables.total, bounds[0], tables.largest, bounds[1], tables.tensor_axes, tables.is_indexed,
         np.where(own == -2, 0, tables.weight), copies * tables.element_bytes, room.shared_bytes,
         own, is_bound, is_even, min(below + constant, NO_INCUMBENT), MOST_NODES, best,
     )  # fmt: skip
-    chosen = None if form < 0 else forms[form]
+    chosen = None if form < 0 else forms.forms[form]
     picked = tuple(int(best[v]) for v in range(len(chosen.variables))) if chosen else ()
     return _Found(int(found) - constant, chosen, picked, int(nodes), int(left_out) - constant)
 

@@ -8,10 +8,10 @@ depend on one dimension or one axis only; they are tabulated here.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
-from itertools import product
+from functools import cached_property, lru_cache
+from itertools import accumulate, product
 from typing import TYPE_CHECKING
 
 from loopsched.base.errors import ProblemError
@@ -117,6 +117,31 @@ class Tables:
     element_bytes: Ints
     constant: int
 
+    @cached_property
+    def envelopes(self) -> tuple[Ints, Ints]:
+        """The sums, and the largest pieces, lowered to what is monotone on an axis."""
+        import numpy as np
+
+        from loopsched.scheduler import kernels
+
+        bounds = np.empty_like(self.total), np.empty_like(self.largest)
+        for axis in range(len(self.axis_dims)):
+            first = int(self.n_extents[self.axis_dims[axis, 0]])
+            second, start = int(self.axis_stride[axis]), int(self.axis_start[axis])
+            kernels.envelope(self.total, first, second, start, True, bounds[0])
+            kernels.envelope(self.largest, first, second, start, False, bounds[1])
+        return bounds
+
+    @cached_property
+    def lengths(self) -> Ints:
+        """The extents, a row a dimension."""
+        import numpy as np
+
+        rows = np.ones(self.pieces.shape, dtype=np.int64)
+        for row, extents in enumerate(self.extents):
+            rows[row, : len(extents)] = extents
+        return rows
+
     def only(self, names: frozenset[str]) -> Tables:
         """Count the bytes of some tensors alone."""
         counted = [tensor.name in names for tensor in self.problem.tensors]
@@ -130,6 +155,8 @@ class Tables:
         """
         import numpy as np
 
+        if has_plain_axes(self.problem):
+            return self
         slid = self.slid_first.copy(), self.slid_second.copy()
         for axis, (first, second) in enumerate(self.axis_dims):
             rows, columns = int(self.n_extents[first]), int(self.axis_stride[axis])
@@ -141,7 +168,6 @@ class Tables:
         return replace(self, slid_first=slid[0], slid_second=slid[1])
 
 
-@lru_cache(maxsize=4)  # a search asks for the same several times
 def tables_for(
     problem: Problem,
     chains: tuple[tuple[int, ...], ...] | None = None,
@@ -158,6 +184,15 @@ def tables_for(
         Extents to choose from, each dimension, largest first and starting with
         the uncut extent; by default every extent that is not dominated.
     """
+    return _tables_for(problem, chains, candidates)
+
+
+@lru_cache(maxsize=4)  # a search asks for the same several times
+def _tables_for(
+    problem: Problem,
+    chains: tuple[tuple[int, ...], ...] | None,
+    candidates: tuple[tuple[int, ...], ...] | None,
+) -> Tables:
     import numpy as np
 
     chains = chains or tuple(() for _ in problem.dims)
@@ -201,8 +236,8 @@ def tables_for(
             [len(candidates[second]) if second >= 0 else 1 for _, second in axis_dims],
             dtype=np.int64,
         ),
-        axis_start=np.cumsum([0, *(len(parts[0]) for parts in flat)], dtype=np.int64)[:-1],
-        tensor_axes=np.cumsum([0, *(len(t.axes) for t in problem.tensors)], dtype=np.int64),
+        axis_start=_starts(len(parts[0]) for parts in flat)[:-1],
+        tensor_axes=_starts(len(tensor.axes) for tensor in problem.tensors),
         is_indexed=np.array(
             [[t.is_indexed_by(dim) for dim in problem.dims] for t in problem.tensors],
             dtype=np.int64,
@@ -221,6 +256,13 @@ def tables_for(
 _NUMBERS = (
     "total", "largest", "pair_first", "pair_second", "is_gapless", "slid_first", "slid_second",
 )  # fmt: skip
+
+
+def _starts(lengths: Iterable[int]) -> Ints:
+    """Say where parts of these lengths start, one behind the other, and where the last ends."""
+    import numpy as np
+
+    return np.array([0, *accumulate(lengths)], dtype=np.int64)
 
 
 def _counted(candidates: tuple[tuple[int, ...], ...], lengths: Sequence[Mapping[int, int]]) -> Ints:
@@ -371,6 +413,11 @@ def _candidates(problem: Problem, dim: str, outer: tuple[tuple[int, int], ...]) 
     return _with_uneven(problem, dim, outer, classes, tuple(uneven))
 
 
+def has_plain_axes(problem: Problem) -> bool:
+    """Whether pieces of a length touch as much wherever they lie, and share nothing."""
+    return all(axis.is_plain for tensor in problem.tensors for axis in tensor.axes)
+
+
 def _axes_of(problem: Problem, dim: str) -> list[Axis]:
     return [axis for tensor in problem.tensors for axis in tensor.axes if dim in axis.dims]
 
@@ -449,8 +496,8 @@ def _new_numbers(
     if is_plain:
         largest = np.array(first, dtype=np.int64)
         pair = np.minimum(2 * largest, largest[0])
-        ones = np.ones_like(largest)
-        total = np.full_like(largest, size_first)
+        ones = np.ones(len(first), dtype=np.int64)
+        total = size_first * ones
         return total, largest, pair, pair, ones, total, total
     numbers = np.zeros((7, len(first) * len(second)), dtype=np.int64)
     axis_table(
@@ -509,6 +556,8 @@ def thinned(tables: Tables, most: int) -> Tables:
         pair_first=tables.pair_first[chosen],
         pair_second=tables.pair_second[chosen],
         is_gapless=tables.is_gapless[chosen],
+        slid_first=tables.slid_first[chosen],
+        slid_second=tables.slid_second[chosen],
     )
 
 

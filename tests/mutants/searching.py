@@ -100,8 +100,8 @@ _kernels.broken(
 _kernels.broken(
     "rooms-too-small-for-the-rest",
     "of extents not yet chosen, the largest that fits is passed over",
-    "                            low = middle + 1\n",
-    "                            low = middle + 2\n",
+    "                            low = middle + 1\n                            middle += step\n",
+    "                            low = middle + 2\n                            middle += step\n",
 )
 _item_kernels = In("scheduler/_item_kernels.py", "test_margins.py")
 _item_kernels.broken(
@@ -154,7 +154,7 @@ _placement.broken(
 _placement.broken(
     "cuts-merged-though-paid",
     "two cuts of a dimension are one though a tensor between them pays",
-    "paid = paid or pays[at]\n                continue",
+    "paid = paid or pays\n                continue",
     "continue",
 )
 
