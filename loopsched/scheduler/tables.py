@@ -504,11 +504,7 @@ def thinned(tables: Tables, most: int) -> Tables:
             dtype=np.int64,
         ),
         axis_start=np.array(starts, dtype=np.int64),
-        total=tables.total[chosen],
-        largest=tables.largest[chosen],
-        pair_first=tables.pair_first[chosen],
-        pair_second=tables.pair_second[chosen],
-        is_gapless=tables.is_gapless[chosen],
+        **{name: getattr(tables, name)[chosen] for name in _NUMBERS},
     )
 
 
