@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from loopsched.scheduler.kernels import Numbers
+
     Ints = NDArray[np.int64]
 
 
@@ -122,6 +124,33 @@ class Tables:
         counted = [tensor.name in names for tensor in self.problem.tensors]
         constant = self.constant if self.problem.output in names else 0
         return replace(self, weight=self.weight * counted, constant=constant)
+
+    def numbers(self) -> Numbers:
+        """Hand them to kernels; sums and largest pieces lowered to what is monotone, too."""
+        import numpy as np
+
+        from loopsched.scheduler import kernels
+
+        rows = (
+            self.total, self.total, self.largest, self.largest, self.is_gapless,
+            self.pair_first, self.pair_second, self.slid_first, self.slid_second,
+        )  # fmt: skip
+        tables = np.stack(rows)
+        axes = np.column_stack((self.axis_dims, self.axis_stride, self.axis_start))
+        for first, _, columns, start in axes.tolist():
+            count = int(self.n_extents[first])
+            kernels.envelope(tables, kernels.TOTAL, count, columns, start, True)
+            kernels.envelope(tables, kernels.LARGEST, count, columns, start, False)
+        return kernels.Numbers(
+            self.pieces,
+            self.n_extents,
+            axes,
+            tables,
+            self.tensor_axes,
+            self.is_indexed,
+            self.weight,
+            self.element_bytes,
+        )
 
     def with_whole_sweeps(self) -> Tables:
         """Let a window that slides keep all that its sweep has touched, not the last tile alone.
@@ -443,7 +472,7 @@ def _new_numbers(
 ) -> tuple[Ints, ...]:
     import numpy as np
 
-    from loopsched.scheduler.kernels import axis_table
+    from loopsched.scheduler.kernels import Line, axis_table
 
     c1, c2, offset, size, is_plain, size_first = of_axis
     if is_plain:
@@ -454,14 +483,11 @@ def _new_numbers(
         return total, largest, pair, pair, ones, total, total
     numbers = np.zeros((7, len(first) * len(second)), dtype=np.int64)
     axis_table(
+        Line(c1, c2, offset, -1 if size is None else size),
         np.array(outer_first, dtype=np.int64),
         np.array(first, dtype=np.int64),
-        c1,
         np.array(outer_second, dtype=np.int64),
         np.array(second, dtype=np.int64),
-        c2,
-        offset,
-        -1 if size is None else size,
         numbers,
     )
     return tuple(numbers)
