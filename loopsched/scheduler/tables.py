@@ -205,16 +205,9 @@ def tables_for(
     for rows, axis in _axes_by_row(problem):
         first, second = rows[0], rows[1] if len(rows) == 2 else -1
         axis_dims.append((first, second))
-        flat.append(
-            _axis_numbers(
-                axis,
-                outer[first],
-                sum(length * many for length, many in lengths[first].items()),
-                candidates[first],
-                outer[second] if second >= 0 else ((0, 1),),
-                candidates[second] if second >= 0 else (1,),
-            )
-        )
+        size = sum(length * many for length, many in lengths[first].items())
+        along = (outer[second], candidates[second]) if second >= 0 else (((0, 1),), (1,))
+        flat.append(_axis_numbers(axis, outer[first], size, candidates[first], *along))
     none = np.zeros(0, dtype=np.int64)  # scalars have no axes
     numbers = {
         name: np.concatenate([none, *(parts[at] for parts in flat)])
