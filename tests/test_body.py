@@ -15,8 +15,7 @@ from loopsched.models.traffic import Room
 from loopsched.nests.nest import Loop, Schedule
 from loopsched.problems.builders import PASSES
 from loopsched.problems.problem import Axis, Problem, Tensor
-from loopsched.scheduler import body
-from loopsched.scheduler.body import PLACED, Keeps, best_body
+from loopsched.scheduler.body import GUARANTEED, PLACED, Keeps, best_body
 from loopsched.scheduler.tables import tables_for
 
 
@@ -85,24 +84,21 @@ def test_no_walk_of_tiles_with_gaps_loads_less() -> None:
     assert n_gaps
 
 
-def test_what_is_found_first_among_few_extents_is_no_better(
+def test_a_body_found_among_few_extents_first_moves_what_it_says(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Tables of few extents say the same of them, halos between tiles included."""
-    rng = Random(3)
-    for _ in range(30):
-        problem = loopsched.conv2d(
-            c=rng.randint(1, 6), k=rng.randint(1, 8), h=rng.randint(6, 26), w=rng.randint(6, 26),
-            r=rng.randint(1, 3), s=rng.randint(1, 3), stride=rng.randint(1, 2),
-            padding=rng.randint(0, 1),
-        )  # fmt: skip
-        room, keeps = Room.shared(rng.choice((60, 200, 800, 3000))), Keeps(rng.random() < 0.5)
-        every = best_body(problem, room, keeps)
-        with monkeypatch.context() as patched:
-            patched.setattr(body, "MANY_BODIES", 27)
-            patched.setattr(body, "FEW_EXTENTS", 3)
-            found = best_body(problem, room, keeps)
-        assert (found and found.bytes) == (every and every.bytes)
+    """What a window keeps as it slides was looked up at wrong places."""
+    for height, stride, padding in product((9, 14), (1, 2), (0, 1)):
+        layer = loopsched.conv2d(
+            n=1, c=2, k=2, h=height, w=height, r=3, s=3, stride=stride, padding=padding
+        )
+        for room, keeps in product((Room.shared(40), Room.shared(200)), (PLACED, GUARANTEED)):
+            at_once = best_body(layer, room, keeps)
+            with monkeypatch.context() as few:
+                few.setattr("loopsched.scheduler.body.MANY_BODIES", 30)
+                few.setattr("loopsched.scheduler.body.FEW_EXTENTS", 3)
+                after_few = best_body(layer, room, keeps)
+            assert (at_once and at_once.bytes) == (after_few and after_few.bytes)
 
 
 def test_a_larger_tile_may_touch_less_where_windows_have_gaps() -> None:

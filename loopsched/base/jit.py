@@ -39,6 +39,20 @@ def jit(function: F) -> F:
     return cast(F, compiled)
 
 
+def step(function: F) -> F:
+    """Compile a step of a kernel into each kernel that calls it: nothing is handed over.
+
+    It cannot be called from Python.
+    """
+    if not is_enabled():
+        return function
+    import numba
+
+    njit: Any = numba.njit
+    inlined = {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return cast(F, njit(nogil=True, **inlined)(function))
+
+
 def is_kept(kernel: Any) -> bool:
     """Whether a kernel need not be compiled: it was, since its file changed, or never is.
 

@@ -119,23 +119,18 @@ class _Front(Stairs):
         base = prod(counts)
         _check(problem, base * len(boxes))
         radix = np.array([prod(counts[at + 1 :]) for at in range(len(counts))], dtype=np.int64)
-        total_bound, largest_bound = tables.envelopes
         logs = np.zeros(tables.pieces.shape, dtype=np.float64)
         for row, extents in enumerate(tables.extents):
             logs[row, : len(extents)] = np.log2(extents)
+        numbers = tables.numbers
         front, n_steps, nodes = np.zeros((3, _FIRST_ROOM), dtype=np.int64), 0, 0
         for at, (one, box) in enumerate(boxes):
-            run, slides = _arrays(problem, one)
+            choices = front_kernels.Choices(box, *_arrays(problem, one), radix, at * base, logs)
             is_done = False
             while not is_done:
                 n_steps, seen, is_done = front_kernels.grow_front(
-                    front, n_steps, at * base, box, run, slides, tables.pieces, tables.n_extents,
-                    radix, tables.axis_dims, tables.axis_stride, tables.axis_start, tables.total,
-                    total_bound, tables.largest, largest_bound, tables.pair_first,
-                    tables.pair_second, tables.is_gapless, tables.slid_first, tables.slid_second,
-                    tables.tensor_axes, tables.is_indexed, tables.weight, tables.element_bytes,
-                    logs, policy == "lru",
-                )  # fmt: skip
+                    numbers, choices, front, n_steps, policy == "lru"
+                )
                 nodes += int(seen)
                 if not is_done:  # again with more room: what is found remains
                     front = np.concatenate((front, np.zeros_like(front)), axis=1)

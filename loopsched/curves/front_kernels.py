@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from loopsched.base.jit import jit
-from loopsched.scheduler.kernels import on_axes, slid_on_axes, times_repeated, window_pair
+from loopsched.base.jit import jit, step
+from loopsched.scheduler.kernels import (
+    LARGEST,
+    LARGEST_BOUND,
+    SLID,
+    TOTAL,
+    TOTAL_BOUND,
+    Numbers,
+    is_solid,
+    on_axes,
+    times_repeated,
+    window_pair,
+    with_along,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,7 +30,22 @@ if TYPE_CHECKING:
 NEVER = 2**62
 
 
-@jit
+class Choices(NamedTuple):
+    """Choices of extents under one class of orders.
+
+    ``box`` holds the first and the last choice of each dimension; ``radix`` and ``code``
+    number them, the class included; ``logs[d]`` are the logarithms of the extents.
+    """
+
+    box: Ints
+    run: Ints
+    slides: Ints
+    radix: Ints
+    code: int
+    logs: Floats
+
+
+@step
 def _n_within(front: Ints, n_steps: int, capacity: int) -> int:
     """Count the steps that need at most a capacity."""
     low, high = 0, n_steps
@@ -31,7 +58,7 @@ def _n_within(front: Ints, n_steps: int, capacity: int) -> int:
     return low
 
 
-@jit
+@step
 def _add(front: Ints, n_steps: int, within: int, capacity: int, moved: int, code: int) -> int:
     """Add a step that no other dominates; ``within`` others need at most its capacity."""
     first = within
@@ -53,7 +80,7 @@ def _add(front: Ints, n_steps: int, within: int, capacity: int, moved: int, code
     return n_steps + shift
 
 
-@jit
+@step
 def _widest(low: Ints, high: Ints, logs: Floats) -> int:
     """Find the dimension whose extents spread most over a box; -1 if it is one choice."""
     found, most = -1, -1.0
@@ -65,7 +92,7 @@ def _widest(low: Ints, high: Ints, logs: Floats) -> int:
     return found
 
 
-@jit
+@step
 def _middle(low: int, high: int, logs: Floats, d: int) -> int:
     """Find the last choice of the upper half, by the logarithm of the extents."""
     middle = 0.5 * (logs[d, low] + logs[d, high])
@@ -75,78 +102,60 @@ def _middle(low: int, high: int, logs: Floats, d: int) -> int:
     return cut
 
 
-@jit
+@step
+def _corner(
+    n: Numbers, of: Choices, low: Ints, high: Ints, is_one: bool, needs: Ints
+) -> tuple[int, int]:
+    """Bound the room and the traffic of the choices between two.
+
+    The largest extents have the least traffic, the smallest need the least room.
+    """
+    room, moved = 0, 0
+    visits_of, room_of = (TOTAL, LARGEST) if is_one else (TOTAL_BOUND, LARGEST_BOUND)
+    for t in range(len(n.weight)):
+        needs[t] = n.element_bytes[t] * on_axes(n, room_of, high, t, -1)
+        visits = times_repeated(n, low, t, of.run[t]) * on_axes(n, visits_of, low, t, of.slides[t])
+        moved += n.weight[t] * visits
+        room += needs[t]
+    return room, moved
+
+
+@step
+def _loaded(n: Numbers, of: Choices, index: Ints) -> int:
+    """Count the bytes that a scratchpad loads."""
+    loaded = 0
+    for t in range(len(n.weight)):
+        visits = with_along(n, TOTAL, SLID, index, t, of.slides[t])
+        loaded += n.weight[t] * times_repeated(n, index, t, of.run[t]) * visits
+    return loaded
+
+
+@step
 def _windows(
-    index: Ints,
-    run: Ints,
-    slides: Ints,
-    needs: Ints,
-    body: int,
-    pieces: Ints,
-    axis_dims: Ints,
-    axis_stride: Ints,
-    axis_start: Ints,
-    total: Ints,
-    largest: Ints,
-    pair_first: Ints,
-    pair_second: Ints,
-    is_gapless: Ints,
-    tensor_axes: Ints,
-    is_indexed: Ints,
-    weight: Ints,
-    element_bytes: Ints,
-    rooms: Ints,
-    costs: Ints,
+    n: Numbers, of: Choices, index: Ints, needs: Ints, body: int, rooms: Ints, costs: Ints
 ) -> None:
     """Find what a cache needs to keep a tensor's halo, its run, or nothing, and what it moves.
 
     ``rooms[t, k]`` and ``costs[t, k]`` for k = 0, 1, 2; ``NEVER`` where a window has gaps.
     """
-    empty = np.zeros_like(run[0])
-    for t in range(len(weight)):
-        slide = slides[t]
+    empty = np.zeros_like(of.run[0])
+    for t in range(len(n.weight)):
+        slide = of.slides[t]
         for k in range(3):
             kept = slide if k == 0 else -1
-            outside = empty if k == 2 else run[t]
-            rooms[t, k] = body
+            outside = empty if k == 2 else of.run[t]
+            window = 0
             if k < 2:
-                window = 0
-                for b in range(len(weight)):
-                    window += window_pair(
-                        needs,
-                        index,
-                        b,
-                        outside,
-                        kept,
-                        tensor_axes,
-                        axis_dims,
-                        axis_stride,
-                        axis_start,
-                        largest,
-                        pair_first,
-                        pair_second,
-                        is_indexed,
-                        element_bytes,
-                        pieces,
-                    )
-                rooms[t, k] = max(body, window)
-            costs[t, k] = (
-                weight[t]
-                * times_repeated(index, t, outside, pieces, is_indexed)
-                * on_axes(total, index, t, kept, tensor_axes, axis_dims, axis_stride, axis_start)
-            )
-        if slide >= 0:
-            for a in range(tensor_axes[t], tensor_axes[t + 1]):
-                first, second = axis_dims[a, 0], axis_dims[a, 1]
-                if slide in (first, second):
-                    at = axis_start[a] + index[first] * axis_stride[a]
-                    if second >= 0:
-                        at += index[second]
-                    if is_gapless[at] == 0:
-                        rooms[t, 0] = NEVER
+                for b in range(len(n.weight)):
+                    window += window_pair(n, needs, index, b, outside, kept)
+            rooms[t, k] = max(body, window)
+            visits = on_axes(n, TOTAL, index, t, kept)
+            costs[t, k] = n.weight[t] * times_repeated(n, index, t, outside) * visits
+        if slide >= 0 and not is_solid(n, index, t, slide):
+            rooms[t, 0] = NEVER
 
 
-@jit
+@step
 def _promised(rooms: Ints, costs: Ints, room: int) -> int:
     """Bytes that a cache of that room promises to move at most."""
     moved = 0
@@ -158,35 +167,18 @@ def _promised(rooms: Ints, costs: Ints, room: int) -> int:
     return moved
 
 
+@step
+def _add_better(front: Ints, n_steps: int, capacity: int, moved: int, code: int) -> int:
+    """Add a step, if none that needs as little moves as little."""
+    within = _n_within(front, n_steps, capacity)
+    if within and front[1, within - 1] <= moved:
+        return n_steps
+    return _add(front, n_steps, within, capacity, moved, code)
+
+
 @jit
 def grow_front(
-    front: Ints,
-    n_steps: int,
-    class_code: int,
-    box: Ints,
-    run: Ints,
-    slides: Ints,
-    pieces: Ints,
-    n_extents: Ints,
-    radix: Ints,
-    axis_dims: Ints,
-    axis_stride: Ints,
-    axis_start: Ints,
-    total: Ints,
-    total_bound: Ints,
-    largest: Ints,
-    largest_bound: Ints,
-    pair_first: Ints,
-    pair_second: Ints,
-    is_gapless: Ints,
-    slid_first: Ints,
-    slid_second: Ints,
-    tensor_axes: Ints,
-    is_indexed: Ints,
-    weight: Ints,
-    element_bytes: Ints,
-    logs: Floats,
-    is_guaranteed: bool,
+    n: Numbers, of: Choices, front: Ints, n_steps: int, is_guaranteed: bool
 ) -> tuple[int, int, bool]:
     """Add to a front the choices of extents in a box under one class of orders.
 
@@ -197,12 +189,12 @@ def grow_front(
     boxes seen, and whether all is done: if not, ``front`` is full.  (Numbers only: an
     array handed back may meet an interruption.)
     """
-    n_dims, n_tensors = len(n_extents), len(weight)
+    n_dims, n_tensors = len(n.n_extents), len(n.weight)
     needs = np.zeros(n_tensors, dtype=np.int64)
     rooms = np.zeros((n_tensors, 3), dtype=np.int64)
     costs = np.zeros((n_tensors, 3), dtype=np.int64)
-    boxes = np.zeros((2 + n_extents.sum(), 2, n_dims), dtype=np.int64)
-    boxes[0] = box
+    boxes = np.zeros((2 + n.n_extents.sum(), 2, n_dims), dtype=np.int64)
+    boxes[0] = of.box
     low, high = np.zeros(n_dims, dtype=np.int64), np.zeros(n_dims, dtype=np.int64)
     n_boxes, seen = 1, 0
     while n_boxes:
@@ -210,98 +202,28 @@ def grow_front(
         seen += 1
         low[:] = boxes[n_boxes, 0]
         high[:] = boxes[n_boxes, 1]
-        wide = _widest(low, high, logs)
-        room, moved = 0, 0
-        visits_of, room_of = (total_bound, largest_bound) if wide >= 0 else (total, largest)
-        for t in range(n_tensors):
-            # The largest extents have the least traffic, the smallest need the least room.
-            # (Millions of times: written out, not called.)
-            visits, body = weight[t], element_bytes[t]
-            for a in range(tensor_axes[t], tensor_axes[t + 1]):
-                first, second = axis_dims[a, 0], axis_dims[a, 1]
-                start, stride = axis_start[a], axis_stride[a]
-                visited, held = start, start + high[first] * stride
-                if first != slides[t]:
-                    visited += low[first] * stride
-                if second >= 0:
-                    held += high[second]
-                    if second != slides[t]:
-                        visited += low[second]
-                visits *= visits_of[visited]
-                body *= room_of[held]
-            for d in range(n_dims):
-                if is_indexed[t, d] == 0 and run[t, d] == 0:
-                    visits *= pieces[d, low[d]]
-            moved += visits
-            needs[t] = body
-            room += body
+        wide = _widest(low, high, of.logs)
+        room, moved = _corner(n, of, low, high, wide < 0, needs)
         within = _n_within(front, n_steps, room)
         if within and front[1, within - 1] <= moved:
             continue
-        if wide < 0:
-            if n_steps + 3 * n_tensors > front.shape[1]:
-                return n_steps, seen, False
-            code = class_code
-            for d in range(n_dims):
-                code += low[d] * radix[d]
-            if not is_guaranteed:
-                moved = 0  # the sums so far are of whole sweeps: no more than what is loaded
-                for t in range(n_tensors):
-                    moved += (
-                        weight[t]
-                        * times_repeated(low, t, run[t], pieces, is_indexed)
-                        * slid_on_axes(
-                            total,
-                            slid_first,
-                            slid_second,
-                            low,
-                            t,
-                            slides[t],
-                            tensor_axes,
-                            axis_dims,
-                            axis_stride,
-                            axis_start,
-                        )
-                    )
-                if within == 0 or front[1, within - 1] > moved:
-                    n_steps = _add(front, n_steps, within, room, moved, code)
-                continue
-            _windows(
-                low,
-                run,
-                slides,
-                needs,
-                room,
-                pieces,
-                axis_dims,
-                axis_stride,
-                axis_start,
-                total,
-                largest,
-                pair_first,
-                pair_second,
-                is_gapless,
-                tensor_axes,
-                is_indexed,
-                weight,
-                element_bytes,
-                rooms,
-                costs,
-            )
-            for t in range(n_tensors):
-                for k in range(3):
-                    if rooms[t, k] < NEVER:
-                        promised = _promised(rooms, costs, rooms[t, k])
-                        within = _n_within(front, n_steps, rooms[t, k])
-                        if within == 0 or front[1, within - 1] > promised:
-                            n_steps = _add(front, n_steps, within, rooms[t, k], promised, code)
+        if wide >= 0:
+            cut = _middle(low[wide], high[wide], of.logs, wide)
+            boxes[n_boxes + 1] = boxes[n_boxes]
+            boxes[n_boxes, 0, wide] = cut + 1
+            boxes[n_boxes + 1, 1, wide] = cut
+            n_boxes += 2
             continue
-        cut = _middle(low[wide], high[wide], logs, wide)
-        boxes[n_boxes, 0] = low
-        boxes[n_boxes, 1] = high
-        boxes[n_boxes, 0, wide] = cut + 1
-        boxes[n_boxes + 1, 0] = low
-        boxes[n_boxes + 1, 1] = high
-        boxes[n_boxes + 1, 1, wide] = cut
-        n_boxes += 2
+        if n_steps + 3 * n_tensors > front.shape[1]:
+            return n_steps, seen, False
+        code = of.code + (low * of.radix).sum()
+        if not is_guaranteed:  # the sums so far are of whole sweeps: no more than what is loaded
+            n_steps = _add_better(front, n_steps, room, _loaded(n, of, low), code)
+            continue
+        _windows(n, of, low, needs, room, rooms, costs)
+        for need in rooms.ravel():
+            capacity = int(need)
+            if capacity < NEVER:
+                promised = _promised(rooms, costs, capacity)
+                n_steps = _add_better(front, n_steps, capacity, promised, code)
     return n_steps, seen, True

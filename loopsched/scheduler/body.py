@@ -173,23 +173,18 @@ def _searched(
 
     problem = tables.problem
     own = own_room(problem, room)
-    weight = np.where(own == -2, 0, tables.weight)
     constant = 0 if problem.output in room.passing else tables.constant
-    bounds = tables.envelopes
-    index = np.zeros(len(problem.sizes), dtype=np.int64)
-    places = np.zeros((3, len(problem.sizes)), dtype=np.int64)
+    numbers = tables.numbers._replace(weight=np.where(own == -2, 0, tables.weight))
+    orders = kernels.Orders(rows.actives, rows.runs, rows.slides, rows.least)
+    buffer = kernels.Buffer(room.shared_bytes, own, keeps.copies, keeps.is_guaranteed)
+    of_dims, of_tensors = np.zeros((4, len(problem.sizes)), int), np.zeros((2, len(own)), int)
+    partial, index = kernels.Partial(*of_dims[:3], *of_tensors), of_dims[3]
     state = np.array([0, -1, -1], dtype=np.int64)
     found, nodes = min(below + constant, NO_INCUMBENT), 0
     while state[0] < len(rows.actives) and nodes < most:
         found, seen = kernels.best_body(
-            tables.pieces, tables.n_extents, tables.axis_dims, tables.axis_stride,
-            tables.axis_start, tables.total, bounds[0], tables.largest, bounds[1],
-            tables.pair_first, tables.pair_second, tables.is_gapless, tables.slid_first,
-            tables.slid_second, tables.tensor_axes,
-            tables.is_indexed, weight, tables.element_bytes, rows.actives, rows.runs,
-            rows.slides, room.shared_bytes, own, keeps.copies, keeps.is_guaranteed, rows.least,
-            found, index, state, places, watch.slice(most - nodes),
-        )  # fmt: skip
+            numbers, orders, buffer, partial, state, index, found, watch.slice(most - nodes)
+        )
         nodes += int(seen)
         watch.spend(int(seen))
     is_least = bool(state[0] >= len(rows.actives) and rows.is_complete)

@@ -270,13 +270,15 @@ def _enumerate(
     found = []
     for at in range(int(state[1])):
         chosen = {dim: options[dim][int(leaves[at, k])] for k, dim in enumerate(split)}
-        found.append(
-            Items(
-                tuple((dim, cut.extent) for dim, cut in chosen.items()),
-                tuple((dim, cut.listed) for dim, cut in chosen.items() if cut.listed < size[dim]),
-                float(leaf_s[at]),
-                tuple((dim, cut.n_pieces) for dim, cut in chosen.items()),
-            )
-        )
+        found.append(_items_of(chosen, float(leaf_s[at])))
     found.sort(key=lambda items: items.least_s)
     return tuple(found), nodes
+
+
+def _items_of(chosen: Mapping[str, _Cut], least_s: float) -> Items:
+    return Items(
+        tuple((dim, cut.extent) for dim, cut in chosen.items()),
+        tuple((dim, cut.listed) for dim, cut in chosen.items() if cut.listed < cut.size),
+        least_s,
+        tuple((dim, cut.n_pieces) for dim, cut in chosen.items()),
+    )

@@ -5,11 +5,11 @@ All numbers are exact 64-bit integers; callers check that they cannot overflow.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from loopsched.base.jit import jit
+from loopsched.base.jit import jit, step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,7 +17,86 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
-@jit
+# Rows of `Numbers.tables`; behind each of the sums and the largest pieces, the same lowered to what
+# is monotone; behind what is along an axis' first dimension, the same along its second.
+TOTAL, TOTAL_BOUND, LARGEST, LARGEST_BOUND, IS_GAPLESS = range(5)
+PAIR, SLID = 5, 7
+# Columns of `Numbers.axes`.
+FIRST, SECOND, STRIDE, START = range(4)
+
+
+class Numbers(NamedTuple):
+    """What kernels know of a problem: see `loopsched.scheduler.tables.Tables`.
+
+    Few arrays, as each costs every compiled function a handful of arguments.
+    """
+
+    pieces: Ints
+    n_extents: Ints
+    axes: Ints
+    tables: Ints
+    tensor_axes: Ints
+    is_indexed: Ints
+    weight: Ints
+    element_bytes: Ints
+
+
+class Orders(NamedTuple):
+    """Classes of orders.
+
+    ``actives[c, k]`` lists the dimensions of class ``c`` that may be cut (-1 ends it), to
+    candidates from number ``least``; ``runs[c, t, d]`` marks the run of tensor t,
+    ``slides[c, t]`` its slide.
+    """
+
+    actives: Ints
+    runs: Ints
+    slides: Ints
+    least: int
+
+
+class Buffer(NamedTuple):
+    """What a buffer holds.
+
+    ``own[t]`` is the room of tensor t alone; -1 where it shares ``capacity``, -2 where it passes.
+    """
+
+    capacity: int
+    own: Ints
+    copies: int
+    is_guaranteed: bool
+
+
+class Partial(NamedTuple):
+    """A choice that is made in part.
+
+    ``chosen`` holds the candidates' numbers; ``loose`` the largest extents that are still
+    possible, ``tight`` the smallest; ``needs`` and ``window`` are for the bytes of each tensor.
+    """
+
+    chosen: Ints
+    loose: Ints
+    tight: Ints
+    needs: Ints
+    window: Ints
+
+
+class Line(NamedTuple):
+    """An axis ``c1*i + c2*j + offset`` clipped to ``[0, size)``; -1: not clipped."""
+
+    c1: int
+    c2: int
+    offset: int
+    size: int
+
+
+@step
+def _new_marks(line: Line, n1: int, n2: int) -> Ints:
+    """Make marks for positions that are counted one by one, and behind them the last stamp."""
+    return np.zeros(line.c1 * n1 + line.c2 * n2 + 2, dtype=np.int64)
+
+
+@step
 def _stretch_count(first: int, width: int, size: int) -> int:
     """Count the positions of an unbroken stretch that are stored."""
     if size < 0:
@@ -26,42 +105,35 @@ def _stretch_count(first: int, width: int, size: int) -> int:
 
 
 @jit
-def _gappy_count(
-    first: int, c1: int, n1: int, c2: int, n2: int, size: int, marks: Ints, stamp: int
-) -> int:
+def _count(line: Line, first: int, n1: int, n2: int, marks: Ints) -> int:
+    """Count the stored positions of ``first + c1*i + c2*j``."""
+    c1, c2, _, size = line
+    if _is_unbroken(c1, n1, c2, n2):
+        return _stretch_count(first, c1 * (n1 - 1) + c2 * (n2 - 1) + 1, size)
+    marks[-1] += 1
     count = 0
     for i in range(n1):
         for j in range(n2):
             at = c1 * i + c2 * j
             if size >= 0 and not 0 <= first + at < size:
                 continue
-            if marks[at] != stamp:
-                marks[at] = stamp
+            if marks[at] != marks[-1]:
+                marks[at] = marks[-1]
                 count += 1
     return count
 
 
 @jit
-def _added(
-    first: int,
-    c1: int,
-    n1: int,
-    c2: int,
-    n2: int,
-    before: int,
-    step: int,
-    size: int,
-    marks: Ints,
-    stamp: int,
-) -> int:
-    """Count what a piece adds to the one ``step`` positions before it, of ``before`` instead of n1.
-
-    ``marks`` gets two stamps, this one and the one before.
-    """
+def _added(line: Line, first: int, n1: int, n2: int, before: int, marks: Ints) -> int:
+    """Count what a piece adds to the one ``before`` it, so long along the first dimension."""
+    c1, c2, _, size = line
+    step = c1 * before
     if _is_unbroken(c1, n1, c2, n2) and _is_unbroken(c1, before, c2, n2):
         end = first + c1 * (n1 - 1) + c2 * (n2 - 1) + 1
         begin = max(first, first - step + c1 * (before - 1) + c2 * (n2 - 1) + 1)
         return _stretch_count(begin, max(0, end - begin), size)
+    marks[-1] += 2
+    stamp = marks[-1]
     for i in range(before):
         for j in range(n2):
             marks[c1 * i + c2 * j] = stamp - 1
@@ -78,146 +150,107 @@ def _added(
 
 
 @jit
+def _pieces_of(outer: Ints, extent: int) -> Ints:
+    """Cut stretches: where each piece begins, its length, whether another is before it."""
+    many = 0
+    for p in range(outer.shape[0]):
+        many += -(-outer[p, 1] // extent)
+    pieces = np.zeros((many, 3), dtype=np.int64)
+    at = 0
+    for p in range(outer.shape[0]):
+        for x in range(0, outer[p, 1], extent):
+            pieces[at, 0], pieces[at, 1] = outer[p, 0] + x, min(extent, outer[p, 1] - x)
+            pieces[at, 2] = x > 0
+            at += 1
+    return pieces
+
+
+@jit
 def axis_table(
-    outer1: Ints,
-    extents1: Ints,
-    c1: int,
-    outer2: Ints,
-    extents2: Ints,
-    c2: int,
-    offset: int,
-    size: int,
-    out: Ints,
+    line: Line, outer1: Ints, extents1: Ints, outer2: Ints, extents2: Ints, out: Ints
 ) -> None:
-    """Tabulate an axis ``c1*i + c2*j + offset`` clipped to ``[0, size)``.
+    """Tabulate an axis.
 
     ``out`` gets seven rows: the sum over all pieces, the largest piece, bounds
     for a pair of pieces along either dimension, whether a piece is unbroken, the
     sum of what pieces add to the ones before them along either dimension.
-    ``size`` is -1 where nothing is clipped.
     """
-    longest1 = outer1[:, 1].max()
-    longest2 = outer2[:, 1].max()
-    marks = np.zeros(c1 * (2 * longest1) + c2 * (2 * longest2) + 1, dtype=np.int64)
-    stamp = 0
+    longest1, longest2 = outer1[:, 1].max(), outer2[:, 1].max()
+    marks = _new_marks(line, 2 * longest1, 2 * longest2)
+    turned = Line(line.c2, line.c1, line.offset, line.size)
+    unclipped = Line(line.c1, line.c2, 0, -1)
     for a in range(len(extents1)):
+        pieces1 = _pieces_of(outer1, extents1[a])
         for b in range(len(extents2)):
             e1, e2 = extents1[a], extents2[b]
             at = a * len(extents2) + b
-            total, largest, slid1, slid2 = 0, 0, 0, 0
-            for p in range(outer1.shape[0]):
-                x = outer1[p, 0]
-                while x < outer1[p, 0] + outer1[p, 1]:
-                    n1 = min(e1, outer1[p, 0] + outer1[p, 1] - x)
-                    for q in range(outer2.shape[0]):
-                        y = outer2[q, 0]
-                        while y < outer2[q, 0] + outer2[q, 1]:
-                            n2 = min(e2, outer2[q, 0] + outer2[q, 1] - y)
-                            first = c1 * x + c2 * y + offset
-                            width = c1 * (n1 - 1) + c2 * (n2 - 1) + 1
-                            if _is_unbroken(c1, n1, c2, n2):
-                                count = _stretch_count(first, width, size)
-                            else:
-                                stamp += 1
-                                count = _gappy_count(first, c1, n1, c2, n2, size, marks, stamp)
-                            total += count
-                            largest = max(largest, count)
-                            new1, new2 = count, count
-                            if x > outer1[p, 0]:
-                                stamp += 2
-                                new1 = _added(
-                                    first, c1, n1, c2, n2, e1, c1 * e1, size, marks, stamp
-                                )
-                            if y > outer2[q, 0]:
-                                stamp += 2
-                                new2 = _added(
-                                    first, c2, n2, c1, n1, e2, c2 * e2, size, marks, stamp
-                                )
-                            slid1 += new1
-                            slid2 += new2
-                            y += e2
-                    x += e1
-            out[0, at] = total
+            largest = 0
+            pieces2 = _pieces_of(outer2, e2)
+            for p in range(len(pieces1)):
+                for q in range(len(pieces2)):
+                    n1, n2 = pieces1[p, 1], pieces2[q, 1]
+                    first = line.c1 * pieces1[p, 0] + line.c2 * pieces2[q, 0] + line.offset
+                    count = _count(line, first, n1, n2, marks)
+                    largest = max(largest, count)
+                    out[0, at] += count
+                    out[5, at] += _added(line, first, n1, n2, e1, marks) if pieces1[p, 2] else count
+                    out[6, at] += (
+                        _added(turned, first, n2, n1, e2, marks) if pieces2[q, 2] else count
+                    )
             out[1, at] = largest
             for along in range(2):
                 d1 = min(2 * e1, longest1) if along == 0 else e1
                 d2 = min(2 * e2, longest2) if along == 1 else e2
-                if _is_unbroken(c1, d1, c2, d2):
-                    both = c1 * (d1 - 1) + c2 * (d2 - 1) + 1
-                else:
-                    stamp += 1
-                    both = _gappy_count(0, c1, d1, c2, d2, -1, marks, stamp)
-                if size >= 0:
-                    both = min(both, size)
+                both = _count(unclipped, 0, d1, d2, marks)
+                if line.size >= 0:
+                    both = min(both, line.size)
                 out[2 + along, at] = min(both, 2 * largest)
-            out[4, at] = 1 if _is_unbroken(c1, e1, c2, e2) else 0
-            out[5, at], out[6, at] = slid1, slid2
+            out[4, at] = 1 if _is_unbroken(line.c1, e1, line.c2, e2) else 0
 
 
 @jit
-def _count(
-    first: int, c1: int, n1: int, c2: int, n2: int, size: int, marks: Ints, stamp: int
-) -> int:
-    """Count the stored positions of ``first + c1*i + c2*j``."""
-    if _is_unbroken(c1, n1, c2, n2):
-        return _stretch_count(first, c1 * (n1 - 1) + c2 * (n2 - 1) + 1, size)
-    return _gappy_count(first, c1, n1, c2, n2, size, marks, stamp)
-
-
-@jit
-def least_axis_table(
-    extents1: Ints, c1: int, extents2: Ints, c2: int, offset: int, size: int, out: Ints
-) -> None:
+def least_axis_table(line: Line, extents1: Ints, extents2: Ints, out: Ints) -> None:
     """Bound the pieces of an axis from below, however unevenly it is cut.
 
     ``out`` gets three rows: the largest piece, and a pair of pieces along
-    either dimension.  The first extents are those of the whole dimensions;
-    ``size`` is -1 where nothing is clipped.
+    either dimension.  The first extents are those of the whole dimensions.
     """
     whole1, whole2 = extents1[0], extents2[0]
-    marks = np.zeros(c1 * (whole1 + 1) + c2 * (whole2 + 1) + 1, dtype=np.int64)
-    stamp = 0
+    marks = _new_marks(line, whole1 + 1, whole2 + 1)
+    unclipped = Line(line.c1, line.c2, 0, -1)
     for a in range(len(extents1)):
         for b in range(len(extents2)):
             n1, n2 = extents1[a], extents2[b]
             at = a * len(extents2) + b
-            one = 0
-            for place in range(3):  # the first piece; one around the middle of either dimension
-                first, m1, m2 = offset, n1, n2
-                if place == 1:
-                    first, m1 = offset + c1 * (whole1 // 2), 1
-                elif place == 2:
-                    first, m2 = offset + c2 * (whole2 // 2), 1
-                stamp += 1
-                one = max(one, _count(first, c1, m1, c2, m2, size, marks, stamp))
+            # The first piece; one around the middle of either dimension.
+            one = max(
+                _count(line, line.offset, n1, n2, marks),
+                _count(line, line.offset + line.c1 * (whole1 // 2), 1, n2, marks),
+                _count(line, line.offset + line.c2 * (whole2 // 2), n1, 1, marks),
+            )
             out[0, at] = one
             for along in range(2):
                 d1 = min(n1 + 1, whole1) if along == 0 else n1
                 d2 = min(n2 + 1, whole2) if along == 1 else n2
-                stamp += 1
-                both = _count(0, c1, d1, c2, d2, -1, marks, stamp)
-                if size >= 0:
-                    both = min(both, size)
+                both = _count(unclipped, 0, d1, d2, marks)
+                if line.size >= 0:
+                    both = min(both, line.size)
                 out[1 + along, at] = max(one, min(both, 2 * one))
 
 
 @jit
-def least_sums(
-    c1: int, whole1: int, c2: int, whole2: int, offset: int, size: int, points: Ints, out: Ints
-) -> None:
+def least_sums(line: Line, whole1: int, whole2: int, points: Ints, out: Ints) -> None:
     """Bound the sum on an axis over all ways to cut its second dimension.
 
     ``out[i, e]`` receives the least sum over pieces of at most ``e`` of which
     the first is ``e`` long, if ``points[i]`` windows of the first dimension
-    meet with no padding beside (`c2` is 1, or there are none).
+    meet with no padding beside (``c2`` is 1, or there are none).
     """
-    marks = np.zeros(c1 * whole1 + c2 * whole2 + 1, dtype=np.int64)
+    marks = _new_marks(line, whole1, whole2)
     union = np.zeros((whole2, whole2 + 1), dtype=np.int64)
-    stamp = 0
     for y in range(whole2):
         for n in range(1, whole2 - y + 1):
-            stamp += 1
-            union[y, n] = _count(offset + c2 * y, c1, whole1, c2, n, size, marks, stamp)
+            union[y, n] = _count(line, line.offset + line.c2 * y, whole1, n, marks)
     least = np.zeros(whole2 + 1, dtype=np.int64)
     for i in range(len(points)):
         for e in range(1, whole2 + 1):
@@ -227,13 +260,13 @@ def least_sums(
                     y = end - n
                     if (y < e and y != 0) or (y == 0 and n != e):
                         continue  # the first piece is whole
-                    both = points[i] * max(0, n - c1)
+                    both = points[i] * max(0, n - line.c1)
                     best = min(best, (least[y] if y else 0) + union[y, n] + both)
                 least[end] = best
             out[i, e] = least[whole2]
 
 
-@jit
+@step
 def _is_unbroken(c1: int, n1: int, c2: int, n2: int) -> bool:
     """Whether ``c1*i + c2*j`` takes every value between its ends."""
     if n1 == 1 and n2 == 1:
@@ -248,142 +281,108 @@ def _is_unbroken(c1: int, n1: int, c2: int, n2: int) -> bool:
 
 
 @jit
-def envelope(flat: Ints, rows: int, columns: int, start: int, is_forward: bool, out: Ints) -> None:
-    """Replace each number by the least of those behind it, or before it, both ways."""
+def envelope(tables: Ints, row: int, rows: int, columns: int, start: int, is_forward: bool) -> None:
+    """Put into the next table the least of the numbers behind each, or before it, both ways."""
     step = -1 if is_forward else 1
     for at_i in range(rows):
         i = rows - 1 - at_i if is_forward else at_i
         for at_j in range(columns):
             j = columns - 1 - at_j if is_forward else at_j
-            least = flat[start + i * columns + j]
+            at = start + i * columns + j
+            least = tables[row, at]
             if at_i:
-                least = min(least, out[start + (i - step) * columns + j])
+                least = min(least, tables[row + 1, at - step * columns])
             if at_j:
-                least = min(least, out[start + i * columns + j - step])
-            out[start + i * columns + j] = least
+                least = min(least, tables[row + 1, at - step])
+            tables[row + 1, at] = least
 
 
-@jit
-def on_axes(
-    table: Ints,
-    index: Ints,
-    t: int,
-    skip: int,
-    tensor_axes: Ints,
-    axis_dims: Ints,
-    axis_stride: Ints,
-    axis_start: Ints,
-) -> int:
+@step
+def on_axes(n: Numbers, row: int, index: Ints, t: int, skip: int) -> int:
     """Multiply a table over the axes of a tensor; dimension ``skip`` stays whole."""
     product = 1
-    for a in range(tensor_axes[t], tensor_axes[t + 1]):
-        d1, d2 = axis_dims[a, 0], axis_dims[a, 1]
-        at = axis_start[a]
-        if d1 != skip:
-            at += index[d1] * axis_stride[a]
-        if d2 >= 0 and d2 != skip:
-            at += index[d2]
-        product *= table[at]
+    for a in range(n.tensor_axes[t], n.tensor_axes[t + 1]):
+        first, second, at = n.axes[a, FIRST], n.axes[a, SECOND], n.axes[a, START]
+        if first != skip:
+            at += index[first] * n.axes[a, STRIDE]
+        if second >= 0 and second != skip:
+            at += index[second]
+        product *= n.tables[row, at]
     return product
 
 
-@jit
-def slid_on_axes(
-    total: Ints,
-    slid_first: Ints,
-    slid_second: Ints,
-    index: Ints,
-    t: int,
-    slide: int,
-    tensor_axes: Ints,
-    axis_dims: Ints,
-    axis_stride: Ints,
-    axis_start: Ints,
-) -> int:
-    """Multiply the sums over the axes of a tensor whose window slides along a dimension."""
+@step
+def with_along(n: Numbers, row: int, other: int, index: Ints, t: int, along: int) -> int:
+    """Multiply a table over the axes of a tensor; another one where a dimension moves along."""
     product = 1
-    for a in range(tensor_axes[t], tensor_axes[t + 1]):
-        d1, d2 = axis_dims[a, 0], axis_dims[a, 1]
-        at = axis_start[a] + index[d1] * axis_stride[a]
-        if d2 >= 0:
-            at += index[d2]
-        if slide >= 0 and d1 == slide:
-            product *= slid_first[at]
-        elif slide >= 0 and d2 == slide:
-            product *= slid_second[at]
+    for a in range(n.tensor_axes[t], n.tensor_axes[t + 1]):
+        first, second = n.axes[a, FIRST], n.axes[a, SECOND]
+        at = n.axes[a, START] + index[first] * n.axes[a, STRIDE]
+        if second >= 0:
+            at += index[second]
+        if along >= 0 and first == along:
+            product *= n.tables[other, at]
+        elif along >= 0 and second == along:
+            product *= n.tables[other + 1, at]
         else:
-            product *= total[at]
+            product *= n.tables[row, at]
     return product
 
 
-@jit
-def times_repeated(index: Ints, t: int, run: Ints, pieces: Ints, is_indexed: Ints) -> int:
+@step
+def times_repeated(n: Numbers, index: Ints, t: int, run: Ints) -> int:
     """Count how often a tensor's pieces come again: along what does not index it."""
     product = 1
-    for d in range(pieces.shape[0]):
-        if is_indexed[t, d] == 0:
-            product *= pieces[d, 0 if run[d] else index[d]]
+    for d in range(n.pieces.shape[0]):
+        if n.is_indexed[t, d] == 0:
+            product *= n.pieces[d, 0 if run[d] else index[d]]
     return product
 
 
-@jit
-def _fits(needs: Ints, capacity: int, own: Ints) -> bool:
+@step
+def fits(buffer: Buffer, needs: Ints) -> bool:
+    """Whether what tensors need leaves each its room."""
     shared = 0
     for t in range(len(needs)):
-        if own[t] >= 0:
-            if needs[t] > own[t]:
+        if buffer.own[t] >= 0:
+            if needs[t] > buffer.own[t]:
                 return False
-        elif own[t] == -1:
+        elif buffer.own[t] == -1:
             shared += needs[t]
-    return shared <= capacity
+    return shared <= buffer.capacity
 
 
-@jit
-def window_pair(
-    one: Ints,
-    index: Ints,
-    b: int,
-    run: Ints,
-    slide: int,
-    tensor_axes: Ints,
-    axis_dims: Ints,
-    axis_stride: Ints,
-    axis_start: Ints,
-    largest: Ints,
-    pair_first: Ints,
-    pair_second: Ints,
-    is_indexed: Ints,
-    element_bytes: Ints,
-    pieces: Ints,
-) -> int:
+@step
+def window_pair(n: Numbers, one: Ints, index: Ints, b: int, run: Ints, slide: int) -> int:
     """Bound what two consecutive bodies touch of tensor ``b``."""
     between, touching, only = 0, 0, -1
     for d in range(len(run)):
-        if (run[d] or d == slide) and pieces[d, index[d]] > pieces[d, 0]:
+        if (run[d] or d == slide) and n.pieces[d, index[d]] > n.pieces[d, 0]:
             between += 1
             only = d
-            if is_indexed[b, d]:
+            if n.is_indexed[b, d]:
                 touching += 1
     if touching == 0:
         return int(one[b])
     if between > 1:
         return int(2 * one[b])
-    product = element_bytes[b]
-    for a in range(tensor_axes[b], tensor_axes[b + 1]):
-        d1, d2 = axis_dims[a, 0], axis_dims[a, 1]
-        at = axis_start[a] + index[d1] * axis_stride[a]
-        if d2 >= 0:
-            at += index[d2]
-        if d1 == only:
-            product *= pair_first[at]
-        elif d2 == only:
-            product *= pair_second[at]
-        else:
-            product *= largest[at]
-    return int(min(product, 2 * one[b]))
+    pair = with_along(n, LARGEST, PAIR, index, b, only)
+    return int(min(n.element_bytes[b] * pair, 2 * one[b]))
 
 
-@jit
+@step
+def is_solid(n: Numbers, index: Ints, t: int, slide: int) -> bool:
+    """Whether a tensor's pieces have no gaps on the axes along which its window slides."""
+    ones = 1
+    for a in range(n.tensor_axes[t], n.tensor_axes[t + 1]):
+        first, second = n.axes[a, FIRST], n.axes[a, SECOND]
+        if slide in (first, second):
+            at = n.axes[a, START] + index[first] * n.axes[a, STRIDE]
+            ones *= n.tables[IS_GAPLESS, at + (index[second] if second >= 0 else 0)]
+    return ones != 0
+
+
+@step
 def moved(weight: int, repeats: int, elems: int) -> int:
     """Multiply; what is more than kernels count to becomes less, but still more than all else."""
     if float(weight) * float(repeats) * float(elems) >= 2.0**58:
@@ -391,274 +390,160 @@ def moved(weight: int, repeats: int, elems: int) -> int:
     return weight * repeats * elems
 
 
+@step
+def _least(n: Numbers, index: Ints, runs: Ints, slides: Ints) -> int:
+    """Bound what bodies of at most such extents move."""
+    least = 0
+    for t in range(len(n.weight)):
+        elems = on_axes(n, TOTAL_BOUND, index, t, slides[t])
+        least += moved(n.weight[t], times_repeated(n, index, t, runs[t]), elems)
+    return least
+
+
+@step
+def _has_room(n: Numbers, buffer: Buffer, row: int, index: Ints, needs: Ints) -> bool:
+    """Find what each tensor needs, and whether all fit."""
+    for t in range(len(needs)):
+        needs[t] = buffer.copies * n.element_bytes[t] * on_axes(n, row, index, t, -1)
+    return fits(buffer, needs)
+
+
+@step
+def _widen(
+    n: Numbers, buffer: Buffer, rest: Ints, least: int, partial: Partial, hints: Ints
+) -> None:
+    """Find the largest extents of the rest that leave room, each beside the smallest others.
+
+    They are looked for near ``hints``, those of the node before.
+    """
+    for e in rest:
+        low, high = least, n.n_extents[e] - 1
+        middle, further = hints[e] - 1, 1
+        while low < high:
+            if middle < low or middle >= high:
+                middle = (low + high) // 2
+            partial.tight[e] = middle
+            if _has_room(n, buffer, LARGEST_BOUND, partial.tight, partial.needs):
+                high = middle
+                middle -= further
+            else:
+                low = middle + 1
+                middle += further
+            further *= 2
+        hints[e] = low
+        partial.tight[e] = n.n_extents[e] - 1
+        partial.loose[e] = low
+
+
+@step
+def _has_window(n: Numbers, buffer: Buffer, partial: Partial, run: Ints, slide: int) -> bool:
+    """Whether two consecutive bodies fit, so that a cache keeps what they share."""
+    for b in range(len(n.weight)):
+        partial.window[b] = window_pair(n, partial.needs, partial.chosen, b, run, slide)
+    return fits(buffer, partial.window)
+
+
+@step
+def _cost(
+    n: Numbers, buffer: Buffer, partial: Partial, runs: Ints, slides: Ints, empty: Ints
+) -> int:
+    """Count the bytes that a body moves."""
+    cost, index = 0, partial.chosen
+    for t in range(len(n.weight)):
+        slide, run = slides[t], runs[t]
+        if buffer.is_guaranteed:
+            if slide >= 0 and not (
+                is_solid(n, index, t, slide) and _has_window(n, buffer, partial, run, slide)
+            ):
+                slide = -1
+            if slide < 0 and run.any() and not _has_window(n, buffer, partial, run, -1):
+                run = empty
+        elems = with_along(n, TOTAL, SLID, index, t, slide)
+        cost += moved(n.weight[t], times_repeated(n, index, t, run), elems)
+    return cost
+
+
+@step
+def _leave_open(n: Numbers, partial: Partial, d: int, least: int) -> None:
+    """Take back the choice of a dimension's extent."""
+    partial.loose[d] = least
+    partial.tight[d] = n.n_extents[d] - 1
+
+
+@step
+def _take_next(n: Numbers, partial: Partial, d: int) -> bool:
+    """Cut a dimension the next way; return whether there is one."""
+    partial.chosen[d] += 1
+    if partial.chosen[d] >= n.n_extents[d]:
+        return False
+    partial.loose[d] = partial.tight[d] = partial.chosen[d]
+    return True
+
+
 @jit
 def best_body(
-    pieces: Ints,
-    n_extents: Ints,
-    axis_dims: Ints,
-    axis_stride: Ints,
-    axis_start: Ints,
-    total: Ints,
-    total_bound: Ints,
-    largest: Ints,
-    largest_bound: Ints,
-    pair_first: Ints,
-    pair_second: Ints,
-    is_gapless: Ints,
-    slid_first: Ints,
-    slid_second: Ints,
-    tensor_axes: Ints,
-    is_indexed: Ints,
-    weight: Ints,
-    element_bytes: Ints,
-    actives: Ints,
-    runs: Ints,
-    slide_dims: Ints,
-    capacity: int,
-    own: Ints,
-    copies: int,
-    is_guaranteed: bool,
-    least: int,
-    incumbent: int,
-    best_index: Ints,
+    n: Numbers,
+    orders: Orders,
+    buffer: Buffer,
+    partial: Partial,
     state: Ints,
-    places: Ints,
+    best_index: Ints,
+    incumbent: int,
     limit: int,
 ) -> tuple[int, int]:
     """Find the body and the order class that move the fewest bytes.
 
-    ``actives[c, k]`` lists the dimensions of class ``c`` that may be cut (-1
-    ends it), to candidates from number ``least``; ``runs[c, t, d]`` marks the
-    run of tensor t; ``slide_dims[c, t]`` its slide.  Returns the bytes
-    (``incumbent`` if none is better) and nodes; ``best_index`` receives the
-    candidates' numbers, ``state`` the class to go on with, the depth in it (-1:
-    at its beginning) and the best class (-1: none).  Comes back after ``limit``
-    nodes; called again with the same ``state`` and ``places``, it goes on.
+    Returns the bytes (``incumbent`` if none is better) and nodes; ``best_index``
+    receives the candidates' numbers, ``state`` the class to go on with, the depth in
+    it (-1: at its beginning) and the best class (-1: none).  Comes back after
+    ``limit`` nodes; called again with the same ``state`` and ``partial``, it goes on.
     """
-    n_dims = pieces.shape[0]
-    n_tensors = len(weight)
-    index, bound_at, small_at = places[0], places[1], places[2]
-    needs = np.zeros(n_tensors, dtype=np.int64)
-    window = np.zeros(n_tensors, dtype=np.int64)
-    empty = np.zeros(n_dims, dtype=np.int64)
-    hints = np.zeros((n_dims, n_dims), dtype=np.int64)  # what fitted in the node before
+    index, loose, least = partial.chosen, partial.loose, orders.least
+    empty = np.zeros(len(index), dtype=np.int64)
+    hints = np.zeros((len(index), len(index)), dtype=np.int64)
     nodes = 0
-    for c in range(state[0], actives.shape[0]):
-        depth_of = 0
-        while depth_of < n_dims and actives[c, depth_of] >= 0:
-            depth_of += 1
+    for c in range(state[0], orders.actives.shape[0]):
+        active = orders.actives[c][orders.actives[c] >= 0]
+        runs, slides = orders.runs[c], orders.slides[c]
         k = state[1]
         if k < 0:
-            index[:] = 0
-            bound_at[:] = 0
-            small_at[:] = 0
-            for j in range(depth_of):
-                d = actives[c, j]
-                bound_at[d] = least
-                small_at[d] = n_extents[d] - 1
+            index[:] = loose[:] = partial.tight[:] = 0
+            for d in active:
+                _leave_open(n, partial, d, least)
+            index[active[:1]] = least - 1
             k = 0
-            if depth_of:
-                index[actives[c, 0]] = least - 1
         while k >= 0:
             if nodes >= limit:
                 state[0], state[1] = c, k
                 return incumbent, nodes
-            leaf = k >= depth_of - 1
-            if depth_of:
-                d = actives[c, k]
-                index[d] += 1
-                if index[d] >= n_extents[d]:
-                    bound_at[d] = least
-                    small_at[d] = n_extents[d] - 1
-                    k -= 1
-                    continue
-                bound_at[d] = index[d]
-                small_at[d] = index[d]
-            nodes += 1
-            bound = 0
-            for t in range(n_tensors):
-                skip = slide_dims[c, t]
-                bound += moved(
-                    weight[t],
-                    times_repeated(bound_at, t, runs[c, t], pieces, is_indexed),
-                    on_axes(
-                        total_bound,
-                        bound_at,
-                        t,
-                        skip,
-                        tensor_axes,
-                        axis_dims,
-                        axis_stride,
-                        axis_start,
-                    ),
-                )
-            if bound >= incumbent:
-                if depth_of == 0:
-                    break
-                bound_at[d] = least
-                small_at[d] = n_extents[d] - 1
+            if len(active) and not _take_next(n, partial, active[k]):
+                _leave_open(n, partial, active[k], least)
                 k -= 1
                 continue
-            for t in range(n_tensors):
-                needs[t] = (
-                    copies
-                    * element_bytes[t]
-                    * on_axes(
-                        largest if leaf else largest_bound,
-                        small_at,
-                        t,
-                        -1,
-                        tensor_axes,
-                        axis_dims,
-                        axis_stride,
-                        axis_start,
-                    )
-                )
-            fits = _fits(needs, capacity, own)
-            if not fits:
-                if depth_of == 0:
-                    break
+            nodes += 1
+            is_leaf = k >= len(active) - 1
+            if _least(n, loose, runs, slides) >= incumbent:
+                if len(active):
+                    _leave_open(n, partial, active[k], least)
+                k -= 1
                 continue
-            if not leaf:
-                # The largest extents of the rest that leave room, one by one: near those before.
-                for j in range(k + 1, depth_of):
-                    e = actives[c, j]
-                    low, high, step = least, n_extents[e] - 1, 1
-                    middle = hints[k, j] - 1
-                    while low < high:
-                        if middle < low or middle >= high:
-                            middle = (low + high) // 2
-                        small_at[e] = middle
-                        for t in range(n_tensors):
-                            needs[t] = (
-                                copies
-                                * element_bytes[t]
-                                * on_axes(
-                                    largest_bound,
-                                    small_at,
-                                    t,
-                                    -1,
-                                    tensor_axes,
-                                    axis_dims,
-                                    axis_stride,
-                                    axis_start,
-                                )
-                            )
-                        if _fits(needs, capacity, own):
-                            high = middle
-                            middle -= step
-                        else:
-                            low = middle + 1
-                            middle += step
-                        step *= 2
-                    hints[k, j] = low
-                    small_at[e] = n_extents[e] - 1
-                    bound_at[e] = low
-                bound = 0
-                for t in range(n_tensors):
-                    bound += moved(
-                        weight[t],
-                        times_repeated(bound_at, t, runs[c, t], pieces, is_indexed),
-                        on_axes(
-                            total_bound,
-                            bound_at,
-                            t,
-                            slide_dims[c, t],
-                            tensor_axes,
-                            axis_dims,
-                            axis_stride,
-                            axis_start,
-                        ),
-                    )
-                first = bound_at[actives[c, k + 1]]
-                for j in range(k + 1, depth_of):
-                    bound_at[actives[c, j]] = least
-                if bound < incumbent:
-                    k += 1
-                    index[actives[c, k]] = first - 1
-                continue
-            cost = 0
-            for t in range(n_tensors):
-                slide = slide_dims[c, t]
-                run = runs[c, t]
-                if is_guaranteed:
-                    ok = True
-                    if slide >= 0:
-                        for a in range(tensor_axes[t], tensor_axes[t + 1]):
-                            d1, d2 = axis_dims[a, 0], axis_dims[a, 1]
-                            if d1 == slide or d2 == slide:
-                                at = axis_start[a] + index[d1] * axis_stride[a]
-                                if d2 >= 0:
-                                    at += index[d2]
-                                ok = ok and is_gapless[at] == 1
-                        if ok:
-                            for b in range(n_tensors):
-                                window[b] = window_pair(
-                                    needs,
-                                    index,
-                                    b,
-                                    run,
-                                    slide,
-                                    tensor_axes,
-                                    axis_dims,
-                                    axis_stride,
-                                    axis_start,
-                                    largest,
-                                    pair_first,
-                                    pair_second,
-                                    is_indexed,
-                                    element_bytes,
-                                    pieces,
-                                )
-                            ok = _fits(window, capacity, own)
-                        if not ok:
-                            slide = -1
-                    has_run = False
-                    for e in range(n_dims):
-                        has_run = has_run or run[e] != 0
-                    if slide < 0 and has_run:
-                        for b in range(n_tensors):
-                            window[b] = window_pair(
-                                needs,
-                                index,
-                                b,
-                                run,
-                                -1,
-                                tensor_axes,
-                                axis_dims,
-                                axis_stride,
-                                axis_start,
-                                largest,
-                                pair_first,
-                                pair_second,
-                                is_indexed,
-                                element_bytes,
-                                pieces,
-                            )
-                        if not _fits(window, capacity, own):
-                            run = empty
-                cost += moved(
-                    weight[t],
-                    times_repeated(index, t, run, pieces, is_indexed),
-                    slid_on_axes(
-                        total,
-                        slid_first,
-                        slid_second,
-                        index,
-                        t,
-                        slide,
-                        tensor_axes,
-                        axis_dims,
-                        axis_stride,
-                        axis_start,
-                    ),
-                )
-            if cost < incumbent:
-                incumbent = cost
-                state[2] = c
-                best_index[:] = index
-            if depth_of == 0:
+            row = LARGEST if is_leaf else LARGEST_BOUND
+            if _has_room(n, buffer, row, partial.tight, partial.needs):
+                if not is_leaf:
+                    _widen(n, buffer, active[k + 1 :], least, partial, hints[k])
+                    first, bound = loose[active[k + 1]], _least(n, loose, runs, slides)
+                    loose[active[k + 1 :]] = least
+                    if bound < incumbent:
+                        k += 1
+                        index[active[k]] = first - 1
+                    continue
+                cost = _cost(n, buffer, partial, runs, slides, empty)
+                if cost < incumbent:
+                    incumbent = cost
+                    state[2] = c
+                    best_index[:] = index
+            if len(active) == 0:
                 break
         state[1] = -1
-    state[0] = actives.shape[0]
+    state[0] = orders.actives.shape[0]
     return incumbent, nodes

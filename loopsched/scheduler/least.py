@@ -169,14 +169,14 @@ def _pieces(tables: Tables, axis: Axis, rows: list[int]) -> Ints:
     """Bound the largest piece, and a pair along either dimension, for each choice."""
     import numpy as np
 
-    from loopsched.scheduler.kernels import least_axis_table
+    from loopsched.scheduler.kernels import Line, least_axis_table
 
     first = np.array(tables.extents[rows[0]], dtype=np.int64)
     second = np.array(tables.extents[rows[1]] if len(rows) == 2 else (1,), dtype=np.int64)
     least = np.zeros((3, len(first) * len(second)), dtype=np.int64)
     c1, c2 = axis.terms[0][1], axis.terms[1][1] if len(rows) == 2 else 1
     size = -1 if axis.size is None else axis.size
-    least_axis_table(first, c1, second, c2, axis.offset, size, least)
+    least_axis_table(Line(c1, c2, axis.offset, size), first, second, least)
     return least
 
 
@@ -218,12 +218,12 @@ def _tried(axis: Axis, along: int, size: Mapping[str, int], points: Ints) -> Int
     """
     import numpy as np
 
-    from loopsched.scheduler.kernels import least_sums
+    from loopsched.scheduler.kernels import Line, least_sums
 
     (first, c1), (second, c2) = axis.terms[along], axis.terms[1 - along]
     whole, bound = size[second], -1 if axis.size is None else axis.size
     sums = np.zeros((len(points), whole + 1), dtype=np.int64)
-    least_sums(c1, size[first], c2, whole, axis.offset, bound, points, sums)
+    least_sums(Line(c1, c2, axis.offset, bound), size[first], whole, points, sums)
     found = np.full((len(points), whole), NO_BYTES, dtype=np.int64)
     for extent in range(1, whole + 1):
         cuts = -(-whole // extent) - 1

@@ -28,8 +28,9 @@ from loopsched.models.view import view_of
 from loopsched.nests.nest import Loop, Place, Schedule
 from loopsched.problems.footprint import is_clipped, tensor_bytes
 from loopsched.problems.problem import Problem
-from loopsched.scheduler._placement_kernels import ONE, WHOLE, best_places
+from loopsched.scheduler._placement_kernels import ONE, WHOLE, Asked, Forms, best_places
 from loopsched.scheduler.body import NO_INCUMBENT, PLACED, Keeps, own_room
+from loopsched.scheduler.kernels import Buffer
 from loopsched.scheduler.least import least_tables, lies_evenly
 from loopsched.scheduler.tables import Tables, tables_for
 
@@ -364,17 +365,19 @@ def _search(
     problem = tables.problem
     own = own_room(problem, room)
     constant = tables.constant if problem.output not in room.passing else 0
-    bounds = tables.envelopes
     axes = [axis for tensor in problem.tensors for axis in tensor.axes]
     is_even = all(lies_evenly(axis, problem.size) for axis in axes)
-    best = np.zeros(forms.codes[1].shape[1], dtype=np.int64)
+    sizes = np.array([size for _, size in problem.sizes], dtype=np.int64)
+    codes = Forms(*forms.codes, tables.lengths, sizes)
+    best = np.zeros(codes.variables.shape[1], dtype=np.int64)
     found, form, nodes, left_out = best_places(
-        *forms.codes, tables.lengths, np.array([size for _, size in problem.sizes], dtype=np.int64),
-        tables.n_extents, tables.pieces, tables.axis_dims, tables.axis_stride, tables.axis_start,
-        tables.total, bounds[0], tables.largest, bounds[1], tables.tensor_axes, tables.is_indexed,
-        np.where(own == -2, 0, tables.weight), copies * tables.element_bytes, room.shared_bytes,
-        own, is_bound, is_even, min(below + constant, NO_INCUMBENT), MOST_NODES, best,
-    )  # fmt: skip
+        tables.numbers._replace(weight=np.where(own == -2, 0, tables.weight)),
+        codes,
+        Buffer(room.shared_bytes, own, copies, False),
+        Asked(is_bound, is_even, MOST_NODES),
+        min(below + constant, NO_INCUMBENT),
+        best,
+    )
     chosen = None if form < 0 else forms.forms[form]
     picked = tuple(int(best[v]) for v in range(len(chosen.variables))) if chosen else ()
     return _Found(int(found) - constant, chosen, picked, int(nodes), int(left_out) - constant)

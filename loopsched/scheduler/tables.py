@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from loopsched.scheduler.kernels import Numbers
+
     Ints = NDArray[np.int64]
 
 
@@ -118,21 +120,6 @@ class Tables:
     constant: int
 
     @cached_property
-    def envelopes(self) -> tuple[Ints, Ints]:
-        """The sums, and the largest pieces, lowered to what is monotone on an axis."""
-        import numpy as np
-
-        from loopsched.scheduler import kernels
-
-        bounds = np.empty_like(self.total), np.empty_like(self.largest)
-        for axis in range(len(self.axis_dims)):
-            first = int(self.n_extents[self.axis_dims[axis, 0]])
-            second, start = int(self.axis_stride[axis]), int(self.axis_start[axis])
-            kernels.envelope(self.total, first, second, start, True, bounds[0])
-            kernels.envelope(self.largest, first, second, start, False, bounds[1])
-        return bounds
-
-    @cached_property
     def lengths(self) -> Ints:
         """The extents, a row a dimension."""
         import numpy as np
@@ -147,6 +134,34 @@ class Tables:
         counted = [tensor.name in names for tensor in self.problem.tensors]
         constant = self.constant if self.problem.output in names else 0
         return replace(self, weight=self.weight * counted, constant=constant)
+
+    @cached_property
+    def numbers(self) -> Numbers:
+        """What kernels are handed; sums and largest pieces lowered to what is monotone, too."""
+        import numpy as np
+
+        from loopsched.scheduler import kernels
+
+        rows = (
+            self.total, self.total, self.largest, self.largest, self.is_gapless,
+            self.pair_first, self.pair_second, self.slid_first, self.slid_second,
+        )  # fmt: skip
+        tables = np.stack(rows)
+        axes = np.column_stack((self.axis_dims, self.axis_stride, self.axis_start))
+        for first, _, columns, start in axes.tolist():
+            count = int(self.n_extents[first])
+            kernels.envelope(tables, kernels.TOTAL, count, columns, start, True)
+            kernels.envelope(tables, kernels.LARGEST, count, columns, start, False)
+        return kernels.Numbers(
+            self.pieces,
+            self.n_extents,
+            axes,
+            tables,
+            self.tensor_axes,
+            self.is_indexed,
+            self.weight,
+            self.element_bytes,
+        )
 
     def with_whole_sweeps(self) -> Tables:
         """Let a window that slides keep all that its sweep has touched, not the last tile alone.
@@ -211,16 +226,9 @@ def _tables_for(
     for rows, axis in _axes_by_row(problem):
         first, second = rows[0], rows[1] if len(rows) == 2 else -1
         axis_dims.append((first, second))
-        flat.append(
-            _axis_numbers(
-                axis,
-                outer[first],
-                sum(length * many for length, many in lengths[first].items()),
-                candidates[first],
-                outer[second] if second >= 0 else ((0, 1),),
-                candidates[second] if second >= 0 else (1,),
-            )
-        )
+        size = sum(length * many for length, many in lengths[first].items())
+        along = (outer[second], candidates[second]) if second >= 0 else (((0, 1),), (1,))
+        flat.append(_axis_numbers(axis, outer[first], size, candidates[first], *along))
     none = np.zeros(0, dtype=np.int64)  # scalars have no axes
     numbers = {
         name: np.concatenate([none, *(parts[at] for parts in flat)])
@@ -490,7 +498,7 @@ def _new_numbers(
 ) -> tuple[Ints, ...]:
     import numpy as np
 
-    from loopsched.scheduler.kernels import axis_table
+    from loopsched.scheduler.kernels import Line, axis_table
 
     c1, c2, offset, size, is_plain, size_first = of_axis
     if is_plain:
@@ -501,14 +509,11 @@ def _new_numbers(
         return total, largest, pair, pair, ones, total, total
     numbers = np.zeros((7, len(first) * len(second)), dtype=np.int64)
     axis_table(
+        Line(c1, c2, offset, -1 if size is None else size),
         np.array(outer_first, dtype=np.int64),
         np.array(first, dtype=np.int64),
-        c1,
         np.array(outer_second, dtype=np.int64),
         np.array(second, dtype=np.int64),
-        c2,
-        offset,
-        -1 if size is None else size,
         numbers,
     )
     return tuple(numbers)
@@ -551,13 +556,7 @@ def thinned(tables: Tables, most: int) -> Tables:
             dtype=np.int64,
         ),
         axis_start=np.array(starts, dtype=np.int64),
-        total=tables.total[chosen],
-        largest=tables.largest[chosen],
-        pair_first=tables.pair_first[chosen],
-        pair_second=tables.pair_second[chosen],
-        is_gapless=tables.is_gapless[chosen],
-        slid_first=tables.slid_first[chosen],
-        slid_second=tables.slid_second[chosen],
+        **{name: getattr(tables, name)[chosen] for name in _NUMBERS},
     )
 
 

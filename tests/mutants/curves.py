@@ -20,8 +20,8 @@ _kernels.broken(
 _kernels.broken(
     "box-corner-exact",
     "the corner of a box takes the traffic of its smallest extents",
-    "visits *= pieces[d, low[d]]",
-    "visits *= pieces[d, high[d]]",
+    "times_repeated(n, low, t, of.run[t]) * on_axes(n, visits_of",
+    "times_repeated(n, high, t, of.run[t]) * on_axes(n, visits_of",
 )
 _kernels.broken(
     "cache-window-is-body",
