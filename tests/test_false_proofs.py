@@ -157,6 +157,22 @@ def test_bounds_on_a_block_leave_all_bodies_inside() -> None:
     assert searched(problem, caches(44), ("time", "dram_bytes"), given).faults == ()
 
 
+def test_items_cut_twice_share_less_than_any_cut_once() -> None:
+    """Five rows of items that meet at 3, 6, 7 and 10, where both sides are padding.
+
+    No list of one extent, nor two of them, has five pieces of three positions or less.
+    """
+    problem = affine(
+        {"P": 11, "R": 3, "C": 2000}, {"x": "C P+R-9<1", "y": "P"}, element_bytes={"x": 4, "y": 1}
+    )
+    own = level("L1", "cache", 9000, instances=5, unit="SM")
+    arch = machine(level("L2", "cache", 40000, bandwidth_bytes_per_s=1e6), own, units=5)
+    arch = replace(arch, compute=replace(arch.compute, clock_hz=1.5, max_clock_hz=1.5))
+    nest = parse_schedule("P:11@SM P:7@SM P:3 R:3 C:2000", problem)
+    found = search(problem, arch).certificate  # too many points for its log to be tried
+    assert found.lower_bound <= evaluate(problem, nest, arch).time_s == 12000
+
+
 def test_nothing_shared_is_one_item() -> None:
     """P has to be cut outside the units; with no loop of theirs L1 holds on to what it has."""
     problem = conv2d(n=1, c=4, k=1, h=1, w=1, r=1, s=1, padding=(1, 0, 0, 0), element_bytes=1)

@@ -43,7 +43,7 @@ from loopsched.scheduler import Constraints, space_of
 from loopsched.scheduler.allowed import allowed
 from loopsched.scheduler.body import best_body
 from loopsched.scheduler.item_bounds import least_item_s
-from loopsched.scheduler.items import Items, Pace, best_items, refined_items
+from loopsched.scheduler.items import Pace, best_items
 from loopsched.scheduler.waves import with_barriers
 from loopsched.simulator import simulate
 from loopsched.validation import validate_counters
@@ -302,7 +302,7 @@ def test_the_best_items_of_all(bytes_per_step: int) -> None:
 
 @pytest.mark.parametrize("seed", range(12))
 def test_items_of_windows_are_bounded_whatever_their_cuts(seed: int) -> None:
-    """All lists of items of a convolution, for each number of pieces; padding makes cuts differ."""
+    """All lists of items of a convolution; padding makes cuts differ."""
     rng = random.Random(seed)
     padding = tuple(rng.randint(0, 2) for _ in range(4)) if seed else (2, 2, 0, 1)
     problem = conv2d(
@@ -311,7 +311,7 @@ def test_items_of_windows_are_bounded_whatever_their_cuts(seed: int) -> None:
     )  # fmt: skip
     size, dims = problem.size, ("K", "P", "Q")
     pace = Pace(3, 1.0, 8.0)
-    least: dict[tuple[tuple[str, int], ...], float] = {}
+    scores = []
     for chosen in itertools.product(*(cuts_of(size[dim]) for dim in dims)):
         cut = dict(zip(dims, chosen, strict=True))
         nest = " ".join(
@@ -320,14 +320,9 @@ def test_items_of_windows_are_bounded_whatever_their_cuts(seed: int) -> None:
             + [f"{dim}:{extent}" for dim, (_, extent) in cut.items()]
         )
         steps = compute_steps(problem, parse_schedule(nest, problem), {"SM": 3}).promised
-        score = max(float(steps), bytes_into_items(problem, cut) / 8.0)
-        pieces = tuple((dim, n_segments(size[dim], cut[dim])) for dim in dims if size[dim] > 1)
-        least[pieces] = min(score, least.get(pieces, score))
+        scores.append(max(float(steps), bytes_into_items(problem, cut) / 8.0))
     found, _ = best_items(problem, dims, pace)
-    assert found[0].least_s <= min(least.values())
-    for pieces, score in least.items():
-        items = Items((), (), 0.0, tuple(sorted(pieces, key=lambda pair: size[pair[0]])))
-        assert refined_items(problem, items, pace, below_s=score + 0.5)[0] == score
+    assert found[0].least_s <= min(scores)
 
 
 def bytes_into_items(problem: Problem, cut: dict[str, tuple[int, int]]) -> int:

@@ -12,6 +12,7 @@ from loopsched.base.errors import InputError, ScheduleError
 from loopsched.machines.arch import Arch
 from loopsched.machines.levels import Compute, Level
 from loopsched.models.buffer import lru_traffic
+from loopsched.models.compute import compute_steps
 from loopsched.models.score import evaluate
 from loopsched.models.view import view_of
 from loopsched.problems.problem import Problem
@@ -21,6 +22,7 @@ from loopsched.scheduler.items import Items
 from loopsched.scheduler.level_bounds import LevelBounds
 from loopsched.scheduler.piece_bounds import PieceBounds
 from loopsched.scheduler.starts import wave_blocks
+from loopsched.scheduler.waves import least_s_of_lists
 from loopsched.simulator import simulate
 
 
@@ -142,6 +144,14 @@ def test_the_last_of_the_items_may_be_shorter() -> None:
     time_s = evaluate(problem, nest, arch).time_s
     bounds = PieceBounds(LevelBounds(space_of(problem, arch), "high"))
     assert bounds.wave_s(Items((), (), 0.0, tuple(pieces.items())), time_s * 1.0001) <= time_s
+
+
+def test_a_list_beside_may_be_of_one_row() -> None:
+    """Sixteen rows in items of 4: lists of 15 and of 1 have five pieces, and take a fourth more."""
+    problem = gemm(m=16, n=4, k=1)
+    nest = parse_schedule("M:16 M:15@SM N:4@SM M:4 N:2", problem)
+    steps = compute_steps(problem, nest, {"SM": 8}).promised
+    assert least_s_of_lists(problem, {"M": 4, "N": 2}, 1.0) == steps == 10
 
 
 @pytest.mark.parametrize(

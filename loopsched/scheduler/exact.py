@@ -563,7 +563,7 @@ class Searcher:
                 if chosen.extents + chosen.listed in settled or chosen.least_s >= self.best:
                     continue
                 settled.add(chosen.extents + chosen.listed)
-                floor = pieces.least_s(chosen, pace, self.best)
+                floor = pieces.least_s(chosen, self.best)
                 if floor < self.best and tried < MAX_TRIED:
                     tried += 1
                     self._from_items(chosen)

@@ -19,12 +19,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 from loopsched.problems.problem import Problem
 from loopsched.scheduler.effort import Watch
 from loopsched.scheduler.least import least_tables
-from loopsched.scheduler.tables import Tables, tables_for_cuts, trip_classes
+from loopsched.scheduler.tables import Tables, trip_classes
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,37 +137,6 @@ def unlike_first(found: Sequence[Items]) -> list[Items]:
     return [items for _, _, items in sorted(ranked, key=lambda one: one[:2])]
 
 
-def refined_items(
-    problem: Problem, items: Items, pace: Pace, *, below_s: float, watch: Watch | None = None
-) -> tuple[float | None, int]:
-    """Bound the time of all ways to cut a problem into as many pieces, one by one.
-
-    Parameters
-    ----------
-    problem : Problem
-    items : Items
-        Whose numbers of pieces are kept.
-    pace : Pace
-    below_s : float, seconds
-    watch : Watch, optional
-        What the work is charged to.
-
-    Returns
-    -------
-    least_s, nodes : float or None, int
-        The least bound; None if none is below ``below_s``.
-    """
-    size = problem.size
-    options = {dim: _cuts_into(size[dim], many) for dim, many in items.pieces}
-    tables = tables_for_cuts(
-        problem,
-        {dim: tuple((cut.listed, cut.extent) for cut in cuts) for dim, cuts in options.items()},
-    )
-    where = {dim: tuple(range(1, 1 + len(cuts))) for dim, cuts in options.items()}
-    found, nodes = _enumerate(options, tables, where, pace, below_s, 0, watch or Watch(), 2**62)
-    return (found[0].least_s if found else None), nodes
-
-
 @dataclass(frozen=True, slots=True)
 class _Cut:
     """Lists of ``listed`` along a dimension, cut into items of ``extent``."""
@@ -208,13 +176,6 @@ def _best_cuts(size: int) -> tuple[_Cut, ...]:
     found = [_Cut(size, size, extent) for extent in extents]
     found += [_Cut(size, size - size % e, e) for e in floors if size % e]
     return tuple(sorted(found, key=lambda cut: (-cut.extent, -cut.listed)))
-
-
-@lru_cache(maxsize=4096)
-def _cuts_into(size: int, pieces: int) -> tuple[_Cut, ...]:
-    """List all cuts of a dimension into so many pieces."""
-    every = (_Cut(size, t, e) for t in range(1, size + 1) for e in range(1, t + 1))
-    return tuple(cut for cut in every if cut.n_pieces == pieces)
 
 
 def _enumerate(

@@ -14,7 +14,7 @@ from loopsched.models.machine import room_of
 from loopsched.problems.footprint import tensor_bytes
 from loopsched.problems.problem import Problem
 from loopsched.scheduler.body import PLACED, best_body
-from loopsched.scheduler.items import Items, Pace, refined_items
+from loopsched.scheduler.items import Items
 from loopsched.scheduler.least import cut_below, extents_from, least_tables
 from loopsched.scheduler.level_bounds import MAX_BODY_NODES, LevelBounds, passes_writes
 from loopsched.scheduler.tables import trip_classes
@@ -22,9 +22,6 @@ from loopsched.scheduler.waves import least_s_of_lists, one_wave
 
 Extents = dict[str, int]
 Pieces = tuple[tuple[str, int], ...]
-
-# Longest dimension of which all ways to cut it into so many pieces are looked at.
-MAX_REFINED = 64
 
 
 @dataclass
@@ -44,13 +41,14 @@ class PieceBounds:
         """What is cut."""
         return self.levels.problem
 
-    def least_s(self, items: Items, pace: Pace, below_s: float) -> float:
-        """Bound the time of all schedules with as many pieces; from ``below_s`` on, no further."""
+    def least_s(self, items: Items, below_s: float) -> float:
+        """Bound the time of all schedules whose largest items cut a problem into as many pieces.
+
+        They may have more, of which some are shorter.  From ``below_s`` on, no further.
+        """
         floor = max(items.least_s, self._private_s(items, below_s))
         if floor < below_s:
             floor = max(floor, self.wave_s(items, below_s))
-        if floor < below_s:
-            floor = max(floor, self._refined_s(items, pace, below_s))
         return floor
 
     def _private_s(self, items: Items, below_s: float) -> float:
@@ -109,7 +107,7 @@ class PieceBounds:
                 self.levels.nodes += body.nodes if body else 0
                 moved = min(below, sums) if body is None else body.bytes * body.is_least
                 least = max(least, moved / bandwidth)
-        return min(least, least_s_of_lists(pieces, self.problem.macs, self.levels.rate))
+        return min(least, least_s_of_lists(self.problem, pieces, self.levels.rate))
 
     def _shortest_bodies(self, item: Problem, n_items: int, below_s: float) -> Extents:
         """Find how short bodies of the instances' own level may be; {}: it has none like that."""
@@ -151,14 +149,3 @@ class PieceBounds:
                 times *= -(-size // max(1, (capacity - taken[0]) // taken[1]))
         whole = sum(tensor_bytes(self.problem, tensor) for tensor in self.problem.tensors)
         return whole + (2 * times - 2) * tensor_bytes(self.problem, output)
-
-    def _refined_s(self, items: Items, pace: Pace, below_s: float) -> float:
-        """Bound all schedules with as many pieces by looking at each way to cut."""
-        size = self.problem.size
-        if any(size[dim] > MAX_REFINED for dim, many in items.pieces if many > 1):
-            return 0.0
-        least, nodes = refined_items(
-            self.problem, items, pace, below_s=below_s, watch=self.levels.watch
-        )
-        self.levels.nodes += nodes
-        return below_s if least is None else least

@@ -11,14 +11,12 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from itertools import accumulate, product
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from loopsched.base.errors import ProblemError
 from loopsched.problems.footprint import (
-    axis_extremes,
     is_clipped,
-    n_segments,
     segment_lengths,
     segments,
     tensor_bytes,
@@ -558,43 +556,3 @@ def thinned(tables: Tables, most: int) -> Tables:
         axis_start=np.array(starts, dtype=np.int64),
         **{name: getattr(tables, name)[chosen] for name in _NUMBERS},
     )
-
-
-def tables_for_cuts(problem: Problem, cuts: Mapping[str, tuple[tuple[int, int], ...]]) -> Tables:
-    """Tabulate given ways to list and cut some dimensions; the rest stays whole.
-
-    Parameters
-    ----------
-    problem : Problem
-    cuts : mapping of str to tuple of (listed, extent)
-        For each dimension, the choices: extent of a list, extent of an item.
-
-    Returns
-    -------
-    Tables
-        Choice 0 of each dimension is the least of all: of one that is not made yet.
-    """
-    import numpy as np
-
-    size = problem.size
-    choices = tuple(cuts.get(dim, ((size[dim], size[dim]),)) for dim in problem.dims)
-    tables = tables_for(problem, candidates=tuple((1,) * (1 + len(found)) for found in choices))
-    pieces = tables.pieces.copy()
-    for row, (dim, found) in enumerate(zip(problem.dims, choices, strict=True)):
-        counts = [n_segments(size[dim], chain) for chain in found]
-        pieces[row, : 1 + len(found)] = [min(counts), *counts]
-    total = tables.total.copy()
-    axes = [axis for tensor in problem.tensors for axis in tensor.axes]
-    for at, axis in enumerate(axes):
-        rows = [int(row) for row in tables.axis_dims[at] if row >= 0]
-        sizes = tuple(size[dim] for dim in axis.dims)
-        sums = np.array(
-            [
-                axis_extremes(axis, sizes, chains).total
-                for chains in product(*(choices[row] for row in rows))
-            ]
-        ).reshape([len(choices[row]) for row in rows])
-        for along in range(len(rows)):
-            sums = np.concatenate((sums.min(axis=along, keepdims=True), sums), axis=along)
-        total[int(tables.axis_start[at]) :][: sums.size] = sums.ravel()
-    return replace(tables, pieces=pieces, total=total)

@@ -148,17 +148,20 @@ def one_wave(problem: Problem, pieces: Mapping[str, int], steps: int) -> Problem
     return replace(problem, sizes=tuple(sizes)).with_element_bytes(widths)
 
 
-def least_s_of_lists(pieces: Mapping[str, int], macs: int, macs_per_s: float) -> float:
-    """Bound the time if so many items are more than one list, each list at most a wave.
+def least_s_of_lists(problem: Problem, pieces: Mapping[str, int], macs_per_s: float) -> float:
+    """Bound the time of more lists than one, where equal items as long as the largest are so many.
 
-    One list has at most ``n - 1`` of the ``n`` items of some dimension.  Items of a list take
-    as long as its largest, so that lists take at least as long as if all were as full.
+    Beside the list with the largest item there is one of a position or more.
 
     Examples
     --------
-    >>> least_s_of_lists({"M": 4, "N": 5}, 1600, 1.0)
-    100.0
+    Sixteen rows in items of 4: lists of 15 and of 1 take one row longer than one list.
+
+    >>> from loopsched import gemm
+    >>> least_s_of_lists(gemm(m=16, n=10, k=8), {"M": 4, "N": 5}, 1.0)
+    80.0
     """
-    longest = max(pieces.values(), default=1)
-    at_once = math.prod(pieces.values()) // longest * (longest - 1)
-    return macs / (at_once * macs_per_s) if at_once else float("inf")
+    item = {dim: -(-size // pieces.get(dim, 1)) for dim, size in problem.sizes}
+    points = math.prod(item.values())
+    cut = [item[dim] for dim, many in pieces.items() if many > 1]
+    return (points + points // max(cut)) / macs_per_s if cut else float("inf")

@@ -129,12 +129,12 @@ _items.broken(
     "found += [_Cut(size, size - size % e, e) for e in floors if size % e]",
     "found += []",
 )
-_tables_of_cuts = In("scheduler/tables.py", "test_margins.py")
-_tables_of_cuts.broken(
-    "first-cut-for-all",
-    "a bound on items takes a dimension that is not cut yet for cut the first way",
-    "(sums.min(axis=along, keepdims=True), sums), axis=along",
-    "(sums.take([0], axis=along), sums), axis=along",
+_lists = In("scheduler/waves.py", "test_waves.py")
+_lists.broken(
+    "lists-as-full-as-one",
+    "more lists than one take as long as if all were as full as the fullest can be",
+    "(points + points // max(cut)) / macs_per_s",
+    "(points + points // min(cut)) / macs_per_s",
 )
 _item_bounds = In("scheduler/item_bounds.py", "test_margins.py")
 _item_bounds.broken(
@@ -245,7 +245,7 @@ _starts.broken(
 SEARCHING = tuple(
     mutant
     for file in (
-        _orders, _tables, _least, _kernels, _item_kernels, _items, _tables_of_cuts, _item_bounds,
+        _orders, _tables, _least, _kernels, _item_kernels, _items, _lists, _item_bounds,
         _placement, _body, _exact, _bounds, _counting, _stream, _waves, _starts,
     )
     for mutant in file.mutants
