@@ -111,6 +111,8 @@ class Stream:
     ) -> None:
         import numpy as np
 
+        from loopsched.scheduler import _stream_kernels as kernels
+
         if not isinstance(capacity_bytes, int) or capacity_bytes < 0:
             raise ScheduleError(
                 f"capacity_bytes is {show(capacity_bytes)}; a whole number >= 0 is needed"
@@ -121,22 +123,24 @@ class Stream:
         tables = self.tables
         self.classes, self.rows = _classes(problem, tables)
         one = np.ones(1, dtype=np.int64)
-        self._values = np.concatenate(
+        values = np.concatenate(
             (tables.total, tables.slid_first, tables.slid_second, tables.pieces.ravel(), one)
         )
-        self._sizes = np.ones_like(self._values)
-        self._sizes[: len(tables.largest)] = tables.largest
-        self._is_monotone = _is_monotone(tables)
+        sizes = np.ones_like(values)
+        sizes[: len(tables.largest)] = tables.largest
         width = tables.pieces.shape[1]
-        self._pieces_at = 3 * len(tables.total) + width * np.arange(
-            len(problem.dims), dtype=np.int64
-        )
+        pieces_at = 3 * len(tables.total) + width * np.arange(len(problem.dims), dtype=np.int64)
         counts = [int(count) for count in tables.n_extents]
         radix = [prod(counts[at + 1 :]) for at in range(len(counts))]
         self._base = prod(counts)
         if self._base * (len(self.classes) + 1) >= NO_BYTES:
             raise ProblemError(f"problem '{problem.name}': too many bodies to number")
         self._radix = np.array(radix, dtype=np.int64)
+        self._numbers = tables.numbers()
+        self._space = kernels.Space(
+            self._radix, values, sizes, pieces_at, len(tables.total), tables.constant,
+            capacity_bytes, _is_monotone(tables),
+        )  # fmt: skip
 
     @property
     def n_choices(self) -> int:
@@ -241,7 +245,7 @@ class Stream:
     ) -> tuple[int, bool]:
         import numpy as np
 
-        from loopsched.scheduler import _stream_kernels
+        from loopsched.scheduler import _stream_kernels as kernels
 
         tables = self.tables
         active = [int(d) for d in self.rows.actives[at] if d >= 0]
@@ -249,13 +253,9 @@ class Stream:
         fast = max(active, key=lambda d: int(tables.n_extents[d]))
         inner = self.problem.dims.index(self.classes[at].inward[0])
         slow = np.array([d for d in active if d != fast], dtype=np.int64)
-        written, is_done = _stream_kernels.score_class(
-            index, slow, fast, inner, self.rows.runs[at], self.rows.slides[at], tables.n_extents,
-            self._radix, tables.axis_dims, tables.axis_stride, tables.axis_start,
-            tables.tensor_axes, tables.is_indexed, tables.weight, tables.element_bytes,
-            self._values, self._sizes, self._pieces_at, len(tables.total), tables.constant,
-            self.capacity_bytes, self._is_monotone, best, counts, bins, out, codes,
-        )  # fmt: skip
+        order = kernels.Class(slow, fast, inner, self.rows.runs[at], self.rows.slides[at])
+        found = kernels.Found(best, counts, bins, out, codes)
+        written, is_done = kernels.score_class(self._numbers, self._space, order, index, found)
         return int(written), bool(is_done)
 
 

@@ -223,8 +223,8 @@ _stream = In("scheduler/_stream_kernels.py", "test_stream.py")
 _stream.broken(
     "stream-runs-forgotten",
     "the stream of scores takes no tensor to stay through a run",
-    "if is_indexed[t, d] == 0 and run[t, d] == 0:",
-    "if is_indexed[t, d] == 0:",
+    "if n.is_indexed[t, d] == 0 and of.run[t, d] == 0:",
+    "if n.is_indexed[t, d] == 0:",
 )
 _waves = In("scheduler/waves.py", "test_margins.py", "test_replay.py")
 _waves.broken(
