@@ -136,7 +136,7 @@ class Stream:
         if self._base * (len(self.classes) + 1) >= NO_BYTES:
             raise ProblemError(f"problem '{problem.name}': too many bodies to number")
         self._radix = np.array(radix, dtype=np.int64)
-        self._numbers = tables.numbers()
+        self._numbers = tables.numbers
         self._space = kernels.Space(
             self._radix, values, sizes, pieces_at, len(tables.total), tables.constant,
             capacity_bytes, _is_monotone(tables),
