@@ -480,6 +480,18 @@ def _take_next(n: Numbers, partial: Partial, d: int) -> bool:
     return True
 
 
+@step
+def _n_active(orders: Orders, c: int) -> int:
+    """Count the dimensions that a class cuts.
+
+    (Not by comparing arrays: a kernel that does so takes 0.3 s longer to load.)
+    """
+    many = 0
+    while orders.actives[c, many] >= 0:
+        many += 1
+    return many
+
+
 @jit
 def best_body(
     n: Numbers,
@@ -503,7 +515,7 @@ def best_body(
     hints = np.zeros((len(index), len(index)), dtype=np.int64)
     nodes = 0
     for c in range(state[0], orders.actives.shape[0]):
-        active = orders.actives[c][orders.actives[c] >= 0]
+        active = orders.actives[c, : _n_active(orders, c)]
         runs, slides = orders.runs[c], orders.slides[c]
         k = state[1]
         if k < 0:
