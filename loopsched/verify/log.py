@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from loopsched.base.errors import ProofError
 from loopsched.machines.arch import Arch
 from loopsched.machines.arch_file import arch_from_dict
-from loopsched.nests.notation import parse_schedule
 from loopsched.problems.problem import Problem
 from loopsched.verify import readers
 from loopsched.verify.bounds import Bounds, Extents, Kept
@@ -74,10 +73,8 @@ def _verified(data: dict[str, Any]) -> Verdict:
     problem, arch = readers.read_problem(data["problem"]), arch_from_dict(data["machine"])
     best, bound, objective = Fraction(data["best"]), Fraction(data["bound"]), data["objective"]
     spatial = readers.read_spatial(data["spatial"], problem, arch)
-    schedule, level = parse_schedule(data["schedule"], problem), arch.level(data["level"])
-    for loop in schedule.loops:
-        if loop.level and loop.dim not in spatial.get(loop.level, ()):
-            raise ProofError(f"schedule: {loop} is outside the space that 'spatial' states")
+    schedule = readers.read_schedule(data["schedule"], problem, spatial)
+    level = arch.level(data["level"])
     value = value_of(problem, schedule, arch, objective)
     if value != best:
         raise ProofError(f"the schedule's value is {value}, not {best}")
