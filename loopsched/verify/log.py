@@ -79,7 +79,7 @@ def _verified(data: dict[str, Any]) -> Verdict:
     if set(spatial) != set(readers.units_of(arch)) or not named <= {*problem.dims}:
         raise ProofError("'spatial' must list dimensions for each unit of the machine")
     for loop in schedule.loops:
-        if loop.level and loop.dim not in spatial.get(loop.level, ()):
+        if loop.unit and loop.dim not in spatial.get(loop.unit, ()):
             raise ProofError(f"schedule: {loop} is outside the space that 'spatial' states")
     value = value_of(problem, schedule, arch, objective)
     if value != best:

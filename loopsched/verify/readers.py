@@ -120,10 +120,10 @@ def groups_of(schedule: Schedule, units: dict[str, int]) -> Groups:
     """Join adjacent spatial loops of a unit into one list of items; loops with their steps."""
     found: list[tuple[str | None, Loops]] = []
     for loop, step in zip(schedule.loops, schedule.listed_steps, strict=True):
-        if loop.level and found and found[-1][0] == loop.level:
-            found[-1] = (loop.level, (*found[-1][1], (loop.dim, step)))
+        if loop.unit and found and found[-1][0] == loop.unit:
+            found[-1] = (loop.unit, (*found[-1][1], (loop.dim, step)))
         else:
-            found.append((loop.level, ((loop.dim, step),)))
+            found.append((loop.unit, ((loop.dim, step),)))
     runs = [unit for unit, _ in found if unit]
     if runs != [unit for unit in units if unit in runs]:
         raise ScheduleError(f"spatial loops run by {runs}; the machine has {list(units)}")
