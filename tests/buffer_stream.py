@@ -16,7 +16,7 @@ from itertools import combinations
 from math import prod
 from typing import TYPE_CHECKING
 
-from loopsched.base.arguments import show
+from loopsched.base.arguments import is_count, show
 from loopsched.base.errors import ProblemError, ScheduleError
 from loopsched.nests.nest import Schedule
 from loopsched.problems.footprint import tensor_bytes
@@ -111,7 +111,7 @@ class Stream:
     ) -> None:
         import numpy as np
 
-        if not isinstance(capacity_bytes, int) or capacity_bytes < 0:
+        if not is_count(capacity_bytes, 0):
             raise ScheduleError(
                 f"capacity_bytes is {show(capacity_bytes)}; a whole number >= 0 is needed"
             )
@@ -239,9 +239,8 @@ class Stream:
     def _score(
         self, at: int, index: Ints, best: Ints, counts: Ints, bins: Ints, out: Ints, codes: Ints
     ) -> tuple[int, bool]:
+        import buffer_stream_kernels
         import numpy as np
-
-        from loopsched.scheduler import _stream_kernels
 
         tables = self.tables
         active = [int(d) for d in self.rows.actives[at] if d >= 0]
@@ -249,7 +248,7 @@ class Stream:
         fast = max(active, key=lambda d: int(tables.n_extents[d]))
         inner = self.problem.dims.index(self.classes[at].inward[0])
         slow = np.array([d for d in active if d != fast], dtype=np.int64)
-        written, is_done = _stream_kernels.score_class(
+        written, is_done = buffer_stream_kernels.score_class(
             index, slow, fast, inner, self.rows.runs[at], self.rows.slides[at], tables.n_extents,
             self._radix, tables.axis_dims, tables.axis_stride, tables.axis_start,
             tables.tensor_axes, tables.is_indexed, tables.weight, tables.element_bytes,
