@@ -46,7 +46,7 @@ def plot_target(path: str | os.PathLike[str]) -> Path:
     >>> plot_target("no_such_folder/errors.svg")
     Traceback (most recent call last):
         ...
-    loopsched.base.errors.InputError: no_such_folder/errors.svg: cannot be written: no such folder
+    loopsched.base.errors.InputError: no_such_folder/errors.svg: cannot be written: no such ...
     """
     target = Path(path)
     suffix = target.suffix.lower()
