@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 from hypothesis import given
@@ -52,6 +53,21 @@ def test_details_stand_below_their_row() -> None:
         " 2 s",
         "    M:1",
     ]
+
+
+def test_html_escapes_cells_and_sets_details_below() -> None:
+    found = Table([words("a"), Column("b")], [["<x>", "1"], ["y", "2"]], ["1 < 2", "&"]).html()
+    cells = re.findall(r"<td([^>]*)>([^<]*)</td>", found)
+    assert [text for _, text in cells] == ["&lt;x&gt;", "1", "1 &lt; 2", "y", "2", "&amp;"]
+    assert ["colspan" in look for look, _ in cells] == [False, False, True] * 2
+
+
+def test_html_shows_a_hundred_rows() -> None:
+    found = Table([words("a")], [[str(row)] for row in range(103)]).html()
+    assert "<td" in found
+    assert '<td colspan="1">and 3 more</td>' in found
+    assert ">99<" in found
+    assert ">100<" not in found
 
 
 def test_a_table_without_rows_is_its_head() -> None:
