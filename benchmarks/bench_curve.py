@@ -17,8 +17,10 @@ from __future__ import annotations
 
 import os
 import statistics
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
@@ -26,7 +28,9 @@ from loopsched import gemm, load_workload, traffic_curve, workload_curves
 from loopsched.models.traffic import Room
 from loopsched.problems.problem import Problem
 from loopsched.scheduler.body import PLACED, best_body
-from loopsched.scheduler.stream import Stream
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+from buffer_stream import Stream
 
 WORKLOADS = ("deepbench_conv", "deepbench_gemm")
 PRODUCT = gemm(m=4096, n=4096, k=4096)

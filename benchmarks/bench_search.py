@@ -13,10 +13,9 @@ from pathlib import Path
 from loopsched import Constraints, buffer_arch, gemm, load_arch, load_workload, search
 from loopsched.problems.problem import Problem
 from loopsched.scheduler import Strategy
-from loopsched.scheduler.stream import Stream
 
 sys.path.insert(0, str(Path(__file__).parent))
-from bench_stream import LAYER, cpu_s, numpy_run
+from bench_stream import LAYER, Stream, cpu_s, numpy_run
 
 ONE_BUFFER: dict[str, tuple[Problem, int]] = {
     "gemm 4096^3, 4.5 MiB": (gemm(m=4096, n=4096, k=4096), 4_718_592),

@@ -10,14 +10,18 @@ largest region that fits, each scored with its own extents and order.
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 
 from loopsched import conv2d, gemm
 from loopsched.problems.problem import Problem
-from loopsched.scheduler.stream import Stream
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
+from buffer_stream import Stream
 
 LAYER = conv2d(n=16, c=64, k=64, h=224, w=224, r=3, s=3, padding=1)
 CASES: dict[str, tuple[Problem, int]] = {

@@ -26,7 +26,7 @@ from typing import Any
 
 import psutil
 
-from loopsched import __version__, load_run, sweep
+from loopsched import Goal, __version__, load_run, sweep
 from loopsched.sweeps.plan import Task, plan_of
 from loopsched.sweeps.spec import read_spec
 from loopsched.sweeps.tasks import Batch, run_batch, versions, warm_up
@@ -59,7 +59,7 @@ def repeated(folder: Path) -> int:
 
 
 def _one(task: Task) -> str:
-    [answer] = run_batch(Batch((task,), {}, versions()))
+    [answer] = run_batch(Batch((task,), Goal(), versions()))
     return answer.rows
 
 

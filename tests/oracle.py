@@ -153,7 +153,7 @@ def simulate_private(
     problem: Problem, schedule: Schedule, capacity_bytes: int, units: Sequence[str]
 ) -> Moved:
     """A cache of each instance of some units: each work item starts and ends cold."""
-    last = max((i for i, loop in enumerate(schedule.loops) if loop.level in units), default=-1)
+    last = max((i for i, loop in enumerate(schedule.loops) if loop.unit in units), default=-1)
     cache = Lru(problem, capacity_bytes)
     for _, item in groupby(walk(problem, schedule), key=lambda step: step[0][: last + 1]):
         cache.run(point for _, point in item)
@@ -259,7 +259,7 @@ def item_lists(problem: Problem, schedule: Schedule, unit: str) -> list[list[Ite
 
     Each iteration of the loops outside the spatial ones is a list of its own.
     """
-    at = [i for i, loop in enumerate(schedule.loops) if loop.level == unit]
+    at = [i for i, loop in enumerate(schedule.loops) if loop.unit == unit]
     first, inside = at[0], at[-1] + 1
     return [
         [
@@ -279,7 +279,7 @@ def joined(schedule: Schedule) -> Schedule:
         for end in range(at + 1, len(loops)):
             run = loops[at : end + 1]
             if not all(
-                loop.level and (loop.dim, loop.level) == (run[0].dim, run[0].level) for loop in run
+                loop.unit and (loop.dim, loop.unit) == (run[0].dim, run[0].unit) for loop in run
             ):
                 break
             if all(step % steps[end] == 0 for step in steps[at:end]):
@@ -335,9 +335,9 @@ def units_in_lock_step(
         if i == len(loops):
             return [((), (), point) for _, point in part]
         end = i + 1
-        while loops[i].level and end < len(loops) and loops[end].level == loops[i].level:
+        while loops[i].unit and end < len(loops) and loops[end].unit == loops[i].unit:
             end += 1
-        n = instances[str(loops[i].level)] if loops[i].level else 0
+        n = instances[str(loops[i].unit)] if loops[i].unit else 0
         found = []
         for number, (_, group) in enumerate(groupby(part, key=lambda step: step[0][i:end])):
             now, who = ((number // n,), (number % n,)) if n else ((number,), ())
@@ -381,10 +381,10 @@ def assign(problem: Problem, schedule: Schedule, instances: Mapping[str, int]) -
                 sum(t.greedy for t in of_trips),
             )
         end = i
-        while end < len(loops) and loops[end].level == loops[i].level:
+        while end < len(loops) and loops[end].unit == loops[i].unit:
             end += 1
         items = [time(end, list(g)) for _, g in groupby(part, key=lambda s: s[0][i:end])]
-        n = instances[str(loops[i].level)]
+        n = instances[str(loops[i].unit)]
         n_waves = -(-len(items) // n)
         rounds, greedy = [0] * n, [0] * n
         for number, item in enumerate(items):

@@ -194,7 +194,7 @@ def assignments(
         return
     for end in range(len(nest) + 1):
         part = nest[:end]
-        if any(loop.level != blocks[0][1] for loop in part):
+        if any(loop.unit != blocks[0][1] for loop in part):
             return
         if once and len({loop.dim for loop in part}) < end:
             return
@@ -225,7 +225,7 @@ def obeys(
     if 1 in Schedule(nest).trips[: len(begin)]:  # a prefix means loops that go on
         return False
     shared = constraints.spatial
-    if shared is not None and any(loop.level and loop.dim not in shared for loop in nest):
+    if shared is not None and any(loop.unit and loop.dim not in shared for loop in nest):
         return False
     pairs = _closed(constraints.before)
     return any(

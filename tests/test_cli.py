@@ -171,6 +171,8 @@ class TestArchs:
         assert "652.8 GB/s" in text
         assert "deviceQuery" in text
         assert "dram_latency" in text
+        unknown = [line.split()[0] for line in text.splitlines() if line.endswith("not known")]
+        assert unknown == ["merged_share", "l2_efficiency"]
 
     def test_a_file_works_like_a_name(
         self, capsys: pytest.CaptureFixture[str], tmp_path: Path

@@ -19,8 +19,8 @@ from loopsched.problems.problem import Problem
 from loopsched.problems.workload import Workload
 from loopsched.scheduler import Constraints, exact, warm_up
 from loopsched.scheduler.effort import DEFAULT_WORK, Budget, Stopped, Watch
+from loopsched.scheduler.goal import Objective
 from loopsched.scheduler.orders import main_classes, order_classes, relevance
-from loopsched.scheduler.result import Objective
 
 TITAN = loopsched.load_arch("titan_v")
 LETTERS = "abcdefghijkl"

@@ -28,8 +28,9 @@ from loopsched.problems.problem import Axis, Problem, Tensor
 from loopsched.scheduler import exact, search, space_of
 from loopsched.scheduler.allowed import allows
 from loopsched.scheduler.enumerate import schedules
+from loopsched.scheduler.goal import Objective, Value
 from loopsched.scheduler.least import cuts_evenly
-from loopsched.scheduler.result import Certificate, Objective, Value
+from loopsched.scheduler.result import Certificate
 
 GOALS: tuple[tuple[Objective, Value], ...] = (
     ("time", "high"),

@@ -284,7 +284,7 @@ class TestTriton:
     def test_blocks_cover_items(self, data: st.DataObject, problem: Problem) -> None:
         schedule = data.draw(schedules(problem, units=("SM",)))
         found = json.loads(to_triton(problem, schedule).text())
-        last = max((i for i, loop in enumerate(schedule.loops) if loop.level), default=-1)
+        last = max((i for i, loop in enumerate(schedule.loops) if loop.unit), default=-1)
         if last < 0:
             return
         # The largest region that one item's points span, by a literal walk.

@@ -78,7 +78,7 @@ def kernels(draw: st.DrawFn) -> Kernel:
     problem, layouts = draw(problems())
     guard = draw(st.sampled_from(["thread", "load"]))
     chains = [draw(chains_of(problem, dim, guard)) for dim in problem.dims]
-    blocks = [loop for chain in chains for loop in chain if (loop.level or "").startswith("block")]
+    blocks = [loop for chain in chains for loop in chain if (loop.unit or "").startswith("block")]
     rest = [[loop for loop in chain if loop not in blocks] for chain in chains]
     order = draw(st.permutations([at for at, chain in enumerate(rest) for _ in chain]))
     lines = [iter(chain) for chain in rest]

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import fields
+from typing import get_type_hints
 
 import pytest
 
 from loopsched import InputError, conv2d, gemm, load_arch
 from loopsched.gpu.accesses import AccessCount
 from loopsched.gpu.counting import Profile, profile
-from loopsched.gpu.kernel import Kernel
+from loopsched.gpu.kernel import How, Kernel
 from loopsched.gpu.reads import Read, read_from
 from loopsched.gpu.views import DigitLayout
 from loopsched.nests.notation import parse_schedule
@@ -262,3 +264,15 @@ def test_python_and_compiled_counts_agree() -> None:
     ]
     assert said[0] == said[1]
     assert said[0].count("gemm_tile16") == 1
+
+
+def test_an_unknown_keyword_is_named_with_the_nearest() -> None:
+    with pytest.raises(TypeError, match=r"Kernel.of\(\) has no argument 'gard'; did you mean"):
+        Kernel.of(PRODUCT, TILED, gard="load")  # type: ignore[call-arg]
+
+
+def test_keywords_are_the_fields_of_a_kernel() -> None:
+    hints = get_type_hints(Kernel)
+    assert get_type_hints(How).items() <= hints.items()
+    names = [field.name for field in fields(Kernel) if field.init]
+    assert list(How.__annotations__) == names[names.index("guard") :]

@@ -27,12 +27,11 @@ def modules_after(code: str) -> set[str]:
 
 
 def typed_exports() -> dict[str, str]:
-    """Names that the `if TYPE_CHECKING` block imports, with their modules."""
-    tree = ast.parse(SOURCE.read_text(encoding="utf-8"))
-    block = next(node for node in tree.body if isinstance(node, ast.If))
+    """Names that the stub imports, with their modules."""
+    tree = ast.parse(SOURCE.with_suffix(".pyi").read_text(encoding="utf-8"))
     return {
         alias.asname or alias.name: (node.module or "").removeprefix("loopsched.")
-        for node in block.body
+        for node in tree.body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
     }

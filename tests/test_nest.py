@@ -60,8 +60,8 @@ def test_text_and_order() -> None:
         ([Loop("", 4)], "dim '' of a loop is not a plain word"),
         ([Loop("M:4", 4)], "dim 'M:4' of a loop is not a plain word"),
         ([Loop(3, 4)], "dim 3 of a loop is not a plain word"),  # type: ignore[arg-type]
-        ([Loop("M", 4, "")], "level '' of a loop is not a plain word"),
-        ([Loop("M", 4, "a b")], "level 'a b' of a loop is not a plain word"),
+        ([Loop("M", 4, "")], "unit '' of a loop is not a plain word"),
+        ([Loop("M", 4, "a b")], "unit 'a b' of a loop is not a plain word"),
         ([("M", 4)], r"\('M', 4\) is not a Loop; write Loop\('K', 64\)"),
     ],
 )

@@ -51,7 +51,7 @@ def test_brackets_hold_levels_that_see_all_accesses(seed: int) -> None:
             bracket = level.moved.bytes
             assert bracket.low <= seen.bytes <= bracket.high, str(case)
             assert seen.bytes <= level.moved.promised_bytes, str(case)
-        n_nested += len({loop.level for loop in case.schedule.loops if loop.level}) > 1
+        n_nested += len({loop.unit for loop in case.schedule.loops if loop.unit}) > 1
     assert n_nested > 20
 
 

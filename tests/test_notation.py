@@ -72,6 +72,11 @@ def test_places_have_one_form() -> None:
     assert schedule_to_dict(parse_schedule("M:8 N:6 K:5", GEMM)).keys() == {"loops"}
 
 
+def test_older_files_call_the_unit_of_a_loop_its_level() -> None:
+    old = {"loops": [{"dim": "M", "extent": 8, "level": "SM"}, {"dim": "M", "extent": 2}]}
+    assert str(schedule_from_dict(old)) == "M:8@SM M:2"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -325,8 +330,12 @@ MALFORMED = [
     ('{"loops": [{"dim": "M", "extent": 1e999}]}', "extent is inf"),
     ('{"loops": [{"dim": 3, "extent": 8}]}', "dim is 3; a plain word is needed"),
     ('{"loops": [{"dim": "", "extent": 8}]}', "dim is ''; a plain word"),
-    ('{"loops": [{"dim": "M", "extent": 8, "level": "a b"}]}', "level is 'a b'"),
-    ('{"loops": [{"dim": "M", "extent": 8, "level": 1}]}', "level is 1; the name of a level"),
+    ('{"loops": [{"dim": "M", "extent": 8, "unit": "a b"}]}', "unit is 'a b'"),
+    ('{"loops": [{"dim": "M", "extent": 8, "level": 1}]}', "unit is 1; the name of a unit"),
+    (
+        '{"loops": [{"dim": "M", "extent": 8, "unit": "SM", "level": "SM"}]}',
+        "unit and level, which older files have in its place, are both given",
+    ),
     ('{"loops": [{"dim": "M", "extnt": 8}]}', "unknown key 'extnt'; did you mean 'extent'"),
     ('{"loops": [{"dim": "M", "dim": "N", "extent": 8}]}', "key 'dim' is given twice"),
     ('{"loops": [{"dim": "MM", "extent": 8}]}', "unknown dim 'MM'; did you mean 'M'"),
@@ -373,7 +382,7 @@ PLAIN = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=4),
     lambda inner: (
         st.lists(inner, max_size=4)
-        | st.dictionaries(st.sampled_from(["loops", "dim", "extent", "level", "x"]), inner)
+        | st.dictionaries(st.sampled_from(["loops", "dim", "extent", "unit", "level", "x"]), inner)
     ),
 )
 

@@ -84,7 +84,7 @@ def test_splitting_by_a_multiple_of_the_step_keeps_the_order(
     inner = data.draw(st.integers(1, extent // step)) * step
     cut = split(schedule, place, inner)
     assert walk(cut) == walk(schedule)
-    assert cut.loops[place].level == cut.loops[place + 1].level == schedule.loops[place].level
+    assert cut.loops[place].unit == cut.loops[place + 1].unit == schedule.loops[place].unit
 
 
 @given(schedules(), st.data())
@@ -162,8 +162,8 @@ def test_binding_and_unbinding(schedule: Schedule) -> None:
     assert not any(loop.is_spatial for loop in loose.loops)
     bound = loose
     for place, loop in enumerate(schedule.loops):
-        if loop.level:
-            bound = bind_spatial(bound, place, loop.level)
+        if loop.unit:
+            bound = bind_spatial(bound, place, loop.unit)
     assert bound == schedule
 
 

@@ -23,8 +23,8 @@ from loopsched.problems.projections import affine
 from loopsched.scheduler import Constraints, placement
 from loopsched.scheduler.allowed import allows, space_of
 from loopsched.scheduler.body import PLACED, Keeps, best_body
+from loopsched.scheduler.goal import OBJECTIVES, Objective
 from loopsched.scheduler.placement import best_placement, least_placed_bytes
-from loopsched.scheduler.result import OBJECTIVES, Objective
 from tests import placement_oracle
 from tests.oracle_search import random_machine, random_problem
 

@@ -119,7 +119,7 @@ def test_tiles_of_an_instance_are_of_its_own_work(data: st.DataObject) -> None:
     arch = private_pads(data.draw(st.integers(1, 4)), 1 << 20, held)
     level = arch.caches[0]
     inside = 1 + max(
-        (at for at, loop in enumerate(schedule.loops) if loop.level in own_units(arch, level)),
+        (at for at, loop in enumerate(schedule.loops) if loop.unit in own_units(arch, level)),
         default=-1,
     )
     positions = {

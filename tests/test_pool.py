@@ -64,6 +64,30 @@ def test_a_process_that_dies_is_one_message() -> None:
         list(each_in_order(killed, [(n,) for n in range(4)], 2))
 
 
+def wait_for_all_but_one(number: int) -> int:
+    if number:
+        time.sleep(600)
+    return number
+
+
+def test_closing_does_not_wait_for_calls_that_have_begun() -> None:
+    each = each_in_order(wait_for_all_but_one, [(n,) for n in range(4)], 2)
+    assert next(each) == 0
+    each.close()
+
+
+def fail(number: int) -> int:
+    return 1 // number
+
+
+def test_what_a_call_raises_is_raised_in_its_turn_and_says_where() -> None:
+    each = each_in_order(fail, [(1,), (0,), (1,)], 2)
+    assert next(each) == 1
+    with pytest.raises(ZeroDivisionError) as caught:
+        next(each)
+    assert "return 1 // number" in caught.value.__notes__[0]
+
+
 PARENT = """
 import os, sys, time
 from test_pool import pid_and_wait

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from loopsched.base.units import percent, scaled
-from loopsched.show.table import Column, shortened, table, words, wrapped
+from loopsched.show.table import Column, Table, shortened, words, wrapped
 
 COLUMNS = [words("problem", shrinks="middle"), Column("time"), Column("spare", spare=1)]
 
 
 def test_columns_line_up() -> None:
-    text = table(COLUMNS, [["a", "1 s", "x"], ["bcd", "10 s", "yy"]], 80)
+    text = Table(COLUMNS, [["a", "1 s", "x"], ["bcd", "10 s", "yy"]]).text(80)
     assert text.splitlines() == [
         "problem  time  spare",
         "-------  ----  -----",
@@ -26,8 +27,8 @@ def test_columns_line_up() -> None:
 
 def test_a_spare_column_goes_before_a_name_is_lost() -> None:
     row = ["a name of some length", "1 s", "x"]
-    assert "spare" in table(COLUMNS, [row], 80)
-    narrow = table(COLUMNS, [row], 27)
+    assert "spare" in Table(COLUMNS, [row]).text(80)
+    narrow = Table(COLUMNS, [row]).text(27)
     assert "spare" not in narrow
     assert "a name of some length" in narrow
     assert max(map(len, narrow.splitlines())) <= 27
@@ -35,11 +36,14 @@ def test_a_spare_column_goes_before_a_name_is_lost() -> None:
 
 def test_sentences_are_cut_at_their_end() -> None:
     columns = [words("source", shrinks="end")]
-    assert table(columns, [["a report, with, a table"]], 18).splitlines()[2] == "a report, with..."
+    assert (
+        Table(columns, [["a report, with, a table"]]).text(18).splitlines()[2]
+        == "a report, with..."
+    )
 
 
 def test_details_stand_below_their_row() -> None:
-    text = table(COLUMNS[1:2], [["1 s"], ["2 s"]], 12, details=["M:4 N:2 K:8", "M:1"])
+    text = Table(COLUMNS[1:2], [["1 s"], ["2 s"]], ["M:4 N:2 K:8", "M:1"]).text(12)
     assert text.splitlines() == [
         "time",
         "----",
@@ -51,8 +55,23 @@ def test_details_stand_below_their_row() -> None:
     ]
 
 
+def test_html_escapes_cells_and_sets_details_below() -> None:
+    found = Table([words("a"), Column("b")], [["<x>", "1"], ["y", "2"]], ["1 < 2", "&"]).html()
+    cells = re.findall(r"<td([^>]*)>([^<]*)</td>", found)
+    assert [text for _, text in cells] == ["&lt;x&gt;", "1", "1 &lt; 2", "y", "2", "&amp;"]
+    assert ["colspan" in look for look, _ in cells] == [False, False, True] * 2
+
+
+def test_html_shows_a_hundred_rows() -> None:
+    found = Table([words("a")], [[str(row)] for row in range(103)]).html()
+    assert "<td" in found
+    assert '<td colspan="1">and 3 more</td>' in found
+    assert ">99<" in found
+    assert ">100<" not in found
+
+
 def test_a_table_without_rows_is_its_head() -> None:
-    assert table(COLUMNS[:2], [], 80) == "problem  time\n-------  ----"
+    assert Table(COLUMNS[:2], []).text(80) == "problem  time\n-------  ----"
 
 
 @given(
@@ -60,7 +79,7 @@ def test_a_table_without_rows_is_its_head() -> None:
     st.integers(26, 120),
 )
 def test_a_table_fits_its_width(rows: list[tuple[str, str]], width: int) -> None:
-    text = table(COLUMNS[:2], rows, width)
+    text = Table(COLUMNS[:2], rows).text(width)
     assert max(map(len, text.splitlines())) <= width
 
 

@@ -17,7 +17,7 @@ from loopsched.machines.arch_file import load_arch
 from loopsched.models.score import Evaluation, evaluate
 from loopsched.nests.nest import Schedule
 from loopsched.problems.builders import conv2d, gemm
-from loopsched.scheduler import Constraints, ranking, sampling, search, space_of
+from loopsched.scheduler import Constraints, Goal, Strategy, ranking, sampling, search, space_of
 from loopsched.scheduler.allowed import allowed, allows
 from loopsched.scheduler.climbing import neighbours
 from loopsched.scheduler.counting import counter, every_choice, n_schedules
@@ -157,18 +157,17 @@ class TestFaults:
     def test_nothing_fits(self) -> None:
         arch = buffer_arch(capacity_bytes=8, policy="explicit")
         with pytest.raises(EmptySpaceError, match="none of the 50 schedules looked at fits"):
-            sampled_search(space_of(GEMM, arch), strategy="random", samples=50)
+            sampled_search(space_of(GEMM, arch), Goal(strategy="random", samples=50))
 
     def test_arguments(self) -> None:
-        space = space_of(GEMM, TITAN)
         with pytest.raises(ConstraintError, match="strategy 'anneal' is unknown"):
-            sampled_search(space, strategy="anneal")
+            Goal(strategy="anneal")  # type: ignore[arg-type]
         with pytest.raises(ConstraintError, match="samples is 0"):
-            sampled_search(space, samples=0)
+            Goal(samples=0)
 
     @pytest.mark.parametrize("strategy", ["exhaustive", "random", "local"])
     def test_an_interrupt_keeps_the_best_so_far(
-        self, strategy: str, monkeypatch: pytest.MonkeyPatch
+        self, strategy: Strategy, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         scored: list[Schedule] = []
 
@@ -179,7 +178,7 @@ class TestFaults:
             return evaluate(*given, **options)
 
         monkeypatch.setattr(ranking, "evaluate", interrupted)
-        found = sampled_search(space_of(GEMM, SMALL), strategy=strategy, objective="dram_bytes")
+        found = sampled_search(space_of(GEMM, SMALL), Goal("dram_bytes", strategy))
         assert rank(found.evaluation, "dram_bytes") == min(
             rank(evaluate(GEMM, nest, SMALL), "dram_bytes") for nest in scored
         )
@@ -191,7 +190,7 @@ class TestFaults:
 
         monkeypatch.setattr(ranking, "evaluate", interrupted)
         with pytest.raises(KeyboardInterrupt):
-            sampled_search(space_of(GEMM, SMALL))
+            sampled_search(space_of(GEMM, SMALL), Goal(strategy="random"))
 
 
 @given(st.integers(1, 4), st.integers(1, 4), st.integers(1, 3), st.integers(8, 60))

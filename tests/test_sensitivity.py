@@ -9,8 +9,6 @@ import multiprocessing
 import os
 import time
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loopsched.base.errors import ConstraintError, InputError, LoopschedError
+from loopsched.base.errors import ConstraintError, InputError
 from loopsched.cli import run
 from loopsched.gpu.estimate import estimate_kernel, estimate_steps
 from loopsched.machines.arch import Arch, buffer_arch
@@ -28,9 +26,10 @@ from loopsched.machines.levels import Compute, Level
 from loopsched.models.score import evaluate
 from loopsched.nests.notation import parse_schedule
 from loopsched.problems.builders import conv2d, einsum, gemm
+from loopsched.problems.problem import Problem
 from loopsched.problems.workload import Workload
 from loopsched.published.presets import preset
-from loopsched.scheduler import search
+from loopsched.scheduler import Goal, search
 from loopsched.scheduler.allowed import space_of
 from loopsched.scheduler.enumerate import schedules
 from loopsched.study import points as study
@@ -169,9 +168,9 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     tasks: list[Any] = []
     real = study._run
 
-    def noted(machines: Any, cases: Any, options: Any, task: Any) -> Any:
-        tasks.append((task[0], cases[task[1]][0].sizes, machines[task[2]].digest))
-        return real(machines, cases, options, task)
+    def noted(what: str, problem: Problem, kernel: Any, arch: Arch, goal: Goal) -> Any:
+        tasks.append((what, problem.sizes, arch.digest))
+        return real(what, problem, kernel, arch, goal)
 
     monkeypatch.setattr(study, "_run", noted)
     return tasks
@@ -271,13 +270,12 @@ def test_an_open_search_takes_what_another_point_found(monkeypatch: pytest.Monke
     """Searches that prove nothing and find nonsense do not make a larger machine slower."""
     real = study._run
 
-    def weak(machines: Any, cases: Any, options: Any, task: Any) -> Any:
-        problem = cases[0][0]
-        if task[0] == "search" and machines[task[2]].compute.clock_hz > 1.5e8:
+    def weak(what: str, problem: Problem, kernel: Any, arch: Arch, goal: Goal) -> Any:
+        if what == "search" and arch.compute.clock_hz > 1.5e8:
             worst = parse_schedule("K:8 N:8 M:8", problem)
-            score = evaluate(problem, worst, machines[task[2]])
+            score = evaluate(problem, worst, arch)
             return score.time_s, score.dram_bytes, score.bound_by, False, worst
-        return real(machines, cases, options, task)
+        return real(what, problem, kernel, arch, goal)
 
     monkeypatch.setattr(study, "_run", weak)
     workload = Workload("w", (gemm(m=8, n=8, k=8),))
@@ -462,19 +460,13 @@ def test_nobody_is_left_at_work() -> None:
         assert is_gone(process.pid)
 
 
-def test_a_process_that_is_ended_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Pool(ThreadPoolExecutor):
-        def __init__(self, jobs: int, **_: object) -> None:
-            super().__init__(jobs)
+def test_an_interrupted_search_is_no_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
 
-        def submit(self, *_: Any, **__: Any) -> Any:
-            future: Future[Any] = Future()
-            future.set_exception(BrokenProcessPool("terminated abruptly"))
-            return future
-
-    monkeypatch.setattr("concurrent.futures.ProcessPoolExecutor", Pool)
-    with pytest.raises(LoopschedError, match="a process was ended from outside"):
-        sensitivity(TINY, two_levels(), {"dram.bandwidth": [2]}, jobs=2)
+    monkeypatch.setattr("loopsched.scheduler.exact.Searcher.run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        sensitivity(TINY, two_levels(), {"dram.bandwidth": [2]})
 
 
 def test_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import subprocess
 import sys
 import tracemalloc
 from functools import cache
 from itertools import groupby
+from typing import get_type_hints
 
 import oracle
 import pytest
@@ -16,11 +18,13 @@ from hypothesis import strategies as st
 from strategies import capacities, problems, schedules
 
 from loopsched.base.errors import InputError, ScheduleError
+from loopsched.machines.arch_file import load_arch
 from loopsched.nests.nest import Schedule
 from loopsched.nests.notation import parse_schedule
 from loopsched.problems.builders import conv2d, gemm
 from loopsched.problems.problem import Problem
-from loopsched.simulator import Simulation, simulate, stack_distances
+from loopsched.simulator import Cache, Caches, Simulation, simulate, stack_distances
+from loopsched.simulator.simulated import Fields
 
 Case = tuple[Problem, Schedule]
 
@@ -476,7 +480,7 @@ class TestArguments:
             ({"capacity_bytes": 8, "layouts": 3}, "3 is not a layout"),
             ({"capacity_bytes": 8, "instances": {"SM": 2}}, "no spatial loops"),
             ({"capacity_bytes": 8, "instances": 0}, "instances is 0"),
-            ({"capacity_bytes": 8, "warm": True}, "none is given"),
+            ({"capacity_bytes": 8, "warm": True}, "warm: it is about the levels of an arch"),
             ({"capacity_bytes": 8, "seed": 1.0}, "seed is 1.0"),
             ({"capacity_bytes": 8, "granularity": "tile", "ways": 2, "line_bytes": 4}, "whole"),
         ],
@@ -499,6 +503,35 @@ class TestArguments:
         monkeypatch.setattr("loopsched.simulator.cache.run_lru", fail)
         with pytest.raises(InputError, match=r"not enough memory .* larger lines"):
             simulate(self.problem, self.nest, capacity_bytes=8)
+
+    def test_a_cache_is_the_same_as_its_fields(self) -> None:
+        cache = Cache(capacity_bytes=128, line_bytes=32, ways=2, policy="random", seed=3)
+        whole = simulate(self.problem, self.nest, cache)
+        fields = {"line_bytes": 32, "ways": 2, "policy": "random", "seed": 3}
+        assert whole == simulate(self.problem, self.nest, capacity_bytes=128, **fields)  # type: ignore[arg-type]
+        plain = simulate(self.problem, self.nest, cache, policy="lru")
+        assert plain == simulate(
+            self.problem, self.nest, Cache(capacity_bytes=128, line_bytes=32, ways=2)
+        )
+
+    def test_a_machine_is_the_same_as_its_caches(self) -> None:
+        machine = load_arch("titan_v")
+        whole = simulate(self.problem, self.nest, machine, sees="all")
+        assert whole == simulate(self.problem, self.nest, Caches(machine, sees="all"))
+        assert whole == simulate(self.problem, self.nest, arch=machine, sees="all")
+
+    def test_unknown_keywords_and_other_things_than_caches(self) -> None:
+        with pytest.raises(TypeError, match=r"simulate\(\) has no argument 'way'; did you mean"):
+            simulate(self.problem, self.nest, capacity_bytes=8, way=2)  # type: ignore[call-arg]
+        with pytest.raises(InputError, match="found 8; a Cache is needed"):
+            simulate(self.problem, self.nest, 8)  # type: ignore[arg-type]
+
+    def test_keywords_are_typed_as_the_fields(self) -> None:
+        shown = inspect.signature(simulate).parameters
+        assert set(get_type_hints(Fields)) < set(shown)
+        for kind in (Cache, Caches):
+            for name, hint in get_type_hints(kind).items():
+                assert get_type_hints(Fields)[name] in (hint, hint | None)
 
     def test_all_at_once(self) -> None:
         with pytest.raises(InputError, match="3 errors") as caught:

@@ -203,9 +203,9 @@ def test_private_caches_start_each_item_empty(data: st.DataObject) -> None:
     inner = found.level("l1").tensors
     assert {name: each.write_bytes for name, each in inner.items()} == literal.writes
     # Which item of a wave touches an element first changes with the order; not how many do.
-    if all(problem.output_tensor.is_indexed_by(loop.dim) for loop in schedule.loops if loop.level):
+    if all(problem.output_tensor.is_indexed_by(loop.dim) for loop in schedule.loops if loop.unit):
         alone = problem.parallel_dims
-        if all(loop.dim in alone for loop in schedule.loops if loop.level):
+        if all(loop.dim in alone for loop in schedule.loops if loop.unit):
             assert {name: each.read_bytes for name, each in inner.items()} == literal.reads
 
 
@@ -318,10 +318,10 @@ class TestErrors:
         ("options", "message"),
         [
             ({"capacity_bytes": 8}, "both are given"),
-            ({"ways": 2, "line_bytes": 32}, "leave out ways and policy"),
-            ({"policy": "belady"}, "leave out ways and policy"),
-            ({"write_policy": "through"}, "write policies of its own"),
-            ({"instances": 3}, "instances of its own"),
+            ({"ways": 2, "line_bytes": 32}, "ways: an arch has its own; leave it out"),
+            ({"policy": "belady"}, "policy: an arch has its own"),
+            ({"write_policy": "through"}, "write_policy: an arch has its own"),
+            ({"instances": 3}, "instances: an arch has its own"),
             ({"sees": "al"}, "did you mean 'all'"),
         ],
     )

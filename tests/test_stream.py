@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from dataclasses import asdict
 from itertools import permutations, product
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -21,8 +22,8 @@ from loopsched.nests.nest import Loop, Schedule
 from loopsched.problems.builders import conv2d, gemm
 from loopsched.problems.problem import Problem
 from loopsched.scheduler.body import PLACED, best_body
-from loopsched.scheduler.stream import Stream, score_bodies
 
+from buffer_stream import Stream, score_bodies  # isort: skip
 from strategies import convs, gemms, images  # isort: skip
 
 PADDED = conv2d(n=2, c=3, k=4, h=9, w=7, r=3, s=3, stride=2, padding=1)
@@ -137,10 +138,11 @@ def test_bad_input() -> None:
 
 def test_python_gives_the_same_numbers() -> None:
     script = (
-        "from loopsched import gemm; from loopsched.scheduler.stream import score_bodies; "
+        "from loopsched import gemm; from buffer_stream import score_bodies; "
         "print(score_bodies(gemm(m=12, n=9, k=10), 300, is_binned=True))"
     )
-    environment = {**os.environ, "LOOPSCHED_JIT": "0"}
+    path = os.pathsep.join([str(Path(__file__).parent), *sys.path])
+    environment = {**os.environ, "LOOPSCHED_JIT": "0", "PYTHONPATH": path}
     done = subprocess.run(
         [sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True
     )

@@ -22,6 +22,7 @@ from loopsched.base.errors import LoopschedError, SweepError
 from loopsched.cli import run as cli
 from loopsched.machines.arch import Arch, buffer_arch
 from loopsched.problems.builders import gemm
+from loopsched.scheduler import Goal
 from loopsched.sweeps import local
 from loopsched.sweeps.folder import RunFolder
 from loopsched.sweeps.local import on_processes
@@ -310,7 +311,7 @@ class Given:
 
         plan = plan_of(read_spec(SPEC), "1")
         self.source = Batches(plan, range(plan.n_tasks), 2)
-        self.source.give_back(Batch(tuple(tasks), {}, versions()))
+        self.source.give_back(Batch(tuple(tasks), Goal(), versions()))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.source, name)

@@ -110,7 +110,7 @@ def _whole(problem: Problem, loops: list[Loop]) -> list[Loop]:
     for loop in loops:
         whole = loop.extent if loop.dim in seen else problem.size[loop.dim]
         seen.add(loop.dim)
-        found.append(Loop(loop.dim, whole, loop.level))
+        found.append(Loop(loop.dim, whole, loop.unit))
     return found
 
 

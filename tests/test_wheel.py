@@ -47,7 +47,11 @@ def test_wheel_holds_every_shipped_file_and_nothing_else(wheel: Path) -> None:
     shown = (path for path in page.rglob("*") if path.suffix in (".html", ".css", ".js"))
     assert {path.relative_to(ROOT).as_posix() for path in shown} <= inside
     assert {"loopsched/show/page/page.html", "loopsched/show/page/ui/main.js"} <= inside
-    assert {"loopsched/py.typed", "loopsched/gpu/library/calibration.json"} <= inside
+    assert {
+        "loopsched/py.typed",
+        "loopsched/__init__.pyi",
+        "loopsched/gpu/library/calibration.json",
+    } <= inside
     assert any(name.endswith("/LICENSE") for name in inside)
     tops = {name.partition("/")[0] for name in inside}
     assert tops == {"loopsched", *(top for top in tops if top.endswith(".dist-info"))}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeGuard
 
 from loopsched.base.errors import InputError, nearest
 
@@ -57,6 +58,17 @@ def near(value: object, allowed: Iterable[str]) -> str:
     names = list(allowed)
     # Comparing words takes the square of their length.
     return nearest(value[:80] if isinstance(value, str) else "", names)
+
+
+def is_count(value: object, least: int = 1, most: float = float("inf")) -> TypeGuard[int]:
+    """Whether a value is a whole number within limits.
+
+    Examples
+    --------
+    >>> is_count(3), is_count(0), is_count(True), is_count(9, most=8)
+    (True, False, False, False)
+    """
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
 
 
 def is_text(value: object) -> bool:

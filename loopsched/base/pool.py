@@ -1,19 +1,22 @@
-"""Many pieces of work on several processes, results in order."""
+"""Many pieces of work on several processes."""
 
 from __future__ import annotations
 
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from queue import SimpleQueue
+from traceback import format_exc
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from loopsched.base.arguments import show
+from loopsched.base.arguments import is_count, show
 from loopsched.base.errors import ConstraintError, InputError, LoopschedError
 
 if TYPE_CHECKING:
-    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures import Future
+    from multiprocessing.connection import Connection
 
 T = TypeVar("T")
 
@@ -28,17 +31,17 @@ def check_jobs(jobs: object, error: type[InputError] = ConstraintError) -> None:
         ...
     loopsched.base.errors.ConstraintError: jobs is 1.5; a whole number >= 1 is needed
     """
-    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
+    if not is_count(jobs):
         raise error(f"jobs is {show(jobs)}; a whole number >= 1 is needed")
 
 
 def each_in_order(
     function: Callable[..., T], arguments: Sequence[tuple[Any, ...]], jobs: int
-) -> Iterator[T]:
+) -> Generator[T, None, None]:
     """Call a function of a module on ``jobs`` processes; yield what it returns, in order.
 
-    Closing the iterator cancels what has not begun. An interrupt does, too; what calls that
-    heard it return is yielded first.
+    Closing the iterator cancels what has not begun and interrupts the rest. An interrupt does,
+    too; what calls that heard it return is yielded first.
 
     Raises
     ------
@@ -57,44 +60,160 @@ def each_in_order(
         for each in arguments:
             yield function(*each)
         return
-    import multiprocessing
-    import multiprocessing.resource_tracker
-    from concurrent.futures import ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
-
-    context = multiprocessing.get_context("spawn")
-    many = min(jobs, len(arguments))
-    multiprocessing.resource_tracker.ensure_running()  # it would make this process hear again
-    with ProcessPoolExecutor(many, mp_context=context, initializer=begin_process) as pool:
-        try:
-            with _deaf():  # processes begin so, too, and hear once they can answer
-                waiting = [pool.submit(_call, function, each) for each in arguments]
-        except OSError as error:
-            raise LoopschedError(f"{many} processes cannot be started: {error.strerror}") from None
+    with Processes(min(jobs, len(arguments))) as pool:
+        waiting = [pool.submit(function, *each) for each in arguments]
         is_interrupted = False
-        try:
-            while waiting:
-                try:
-                    found = waiting[0].result()
-                except KeyboardInterrupt:  # of this process, then of the call
-                    waiting = [f for f in waiting[is_interrupted:] if not f.cancel()]
-                    is_interrupted = True
-                    _interrupt(pool)
-                except BrokenProcessPool:
-                    if not is_interrupted:
-                        raise LoopschedError(
-                            "a process died: killed, or out of memory (fewer jobs take less); a "
-                            "script that uses several needs: if __name__ == '__main__':"
-                        ) from None
-                    break
-                else:
-                    del waiting[0]
-                    yield found
-        finally:
-            for future in waiting:
-                future.cancel()
+        while waiting:
+            try:
+                found = waiting[0].result()
+            except KeyboardInterrupt:  # of this process, then of the call
+                waiting = [f for f in waiting[is_interrupted:] if not f.cancel()]
+                is_interrupted = True
+                pool.interrupt()
+            except DeadProcess:
+                if not is_interrupted:
+                    raise LoopschedError(
+                        "a process died: killed, or out of memory (fewer jobs take less); a "
+                        "script that uses several needs: if __name__ == '__main__':"
+                    ) from None
+                break
+            else:
+                del waiting[0]
+                yield found
         if is_interrupted:
             raise KeyboardInterrupt
+
+
+class DeadProcess(Exception):  # noqa: N818 - who calls says what that means
+    """A process of a pool that ended amid a call; its text says how."""
+
+
+class Processes:
+    """Processes that answer calls, each with a thread that waits for it.
+
+    A process that dies takes only its own call with it, and the next call gets a new one.
+
+    Parameters
+    ----------
+    many : int
+    hears : bool
+        Whether an interrupt ends calls; otherwise processes do not hear any.
+
+    Raises
+    ------
+    LoopschedError
+        If a process cannot be started.
+
+    Examples
+    --------
+    >>> with Processes(1) as pool:
+    ...     pool.submit(divmod, 7, 2).result()
+    (3, 1)
+    """
+
+    def __init__(self, many: int, *, hears: bool = True) -> None:
+        from concurrent.futures import ThreadPoolExecutor
+        from multiprocessing import resource_tracker
+
+        self._hears, self._workers = hears, list[_Worker]()
+        self._free: SimpleQueue[_Worker | None] = SimpleQueue()
+        self._threads = ThreadPoolExecutor(many)
+        try:
+            resource_tracker.ensure_running()  # it would make this process hear again
+            with _deaf():  # processes begin so, too, and hear once they can answer
+                for _ in range(many):
+                    self._free.put(self._start())
+        except OSError as error:
+            self.__exit__()
+            raise LoopschedError(f"{many} processes cannot be started: {error.strerror}") from None
+
+    def _start(self) -> _Worker:
+        self._workers.append(_Worker(self._hears))
+        return self._workers[-1]
+
+    def __enter__(self) -> Processes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the processes, whatever they are at."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        for worker in list(self._workers):
+            worker.process.terminate()
+        self._threads.shutdown()
+        for worker in self._workers:
+            worker.process.join()
+            worker.pipe.close()
+
+    def submit(self, function: Callable[..., T], *arguments: Any) -> Future[T]:
+        """Call a function of a module, as soon as a process is free."""
+        return self._threads.submit(self._call, function, arguments)
+
+    def interrupt(self) -> None:
+        """Let the processes hear an interrupt that only this one may have heard."""
+        for worker in list(self._workers):
+            with suppress(OSError):
+                os.kill(worker.process.pid or 0, signal.SIGINT)
+
+    def _call(self, function: Callable[..., T], arguments: tuple[Any, ...]) -> T:
+        worker: _Worker | None = self._free.get()
+        try:
+            with _deaf():
+                worker = worker or self._start()
+            worker.pipe.send((function, arguments))
+            is_answer, found = worker.pipe.recv()
+        except (EOFError, OSError):
+            if worker is None:
+                raise
+            self._workers.remove(worker)
+            how, worker = worker.buried(), None
+            raise DeadProcess(how) from None
+        finally:
+            self._free.put(worker)
+        if is_answer:
+            return found  # type: ignore[no-any-return]
+        raise found
+
+
+class _Worker:
+    """A process, and this end of its pipe."""
+
+    def __init__(self, hears: bool) -> None:
+        from multiprocessing import get_context
+
+        context = get_context("spawn")
+        self.pipe, theirs = context.Pipe()
+        self.process = context.Process(target=_serve, args=(theirs, hears), daemon=True)
+        try:
+            self.process.start()
+        finally:
+            theirs.close()  # so that the pipe ends when the process does
+
+    def buried(self) -> str:
+        """Say how it died."""
+        self.process.join()
+        self.pipe.close()
+        code = self.process.exitcode or 0
+        how = f"by signal {-code}" if code < 0 else f"with exit status {code}"
+        return f"its process died {how}"
+
+
+def _serve(pipe: Connection[Any, Any], hears: bool) -> None:
+    """Answer calls until nobody asks for more."""
+    signal.signal(signal.SIGINT, _heard if hears else signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    end_with_parent()
+    while True:
+        try:
+            function, arguments = pipe.recv()
+        except (EOFError, OSError):
+            return
+        try:
+            answer: tuple[bool, Any] = True, _call(function, arguments)
+        except BaseException as error:  # raised again where it was called
+            if not isinstance(error, LoopschedError | KeyboardInterrupt):
+                error.add_note(f"in a process of a pool:\n{format_exc()}")
+            answer = False, error
+        pipe.send(answer)
 
 
 @contextmanager
@@ -107,25 +226,11 @@ def _deaf() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _interrupt(pool: ProcessPoolExecutor) -> None:
-    """Let the processes of a pool hear an interrupt that only this one may have heard."""
-    for pid in list(pool._processes or ()):
-        with suppress(OSError):
-            os.kill(pid, signal.SIGINT)
-
-
 class _Interrupts:
     """What a process of the pool has heard: an interrupt ends a call, not the process."""
 
     is_busy = False
     has_come = False
-
-
-def begin_process() -> None:
-    """Begin a process of a pool: it hears interrupts, and ends when its parent is gone."""
-    signal.signal(signal.SIGINT, _heard)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    end_with_parent()
 
 
 def end_with_parent() -> None:

@@ -67,13 +67,12 @@ _MOST_KNEES = 3
 def curve(
     inputs: Inputs,
     policy: Policy,
-    network: bool,
-    points: bool,
     show: Form,
     jobs: int,
     out: str | None,
     plot: tuple[Path, ...],
     form: Style,
+    **shape: bool,
 ) -> None:
     """Find the least DRAM traffic of every problem at every buffer capacity.
 
@@ -90,7 +89,7 @@ def curve(
     for problem in chosen.workload.problems:
         data_type_of(problem, machine)  # refuses what the machine has no rate for
     output.announce_compilation(front_kernels.grow_front, "the search of curves")
-    report = _Report(inputs, network, points, show, form, _BUFFERS[policy])
+    report = _Report(inputs, show, form, _BUFFERS[policy], **shape)
     source = {"policy": policy, **origin(inputs)}
     found = workload_curves(chosen.workload, policy=policy, jobs=jobs)
     try:
@@ -104,52 +103,40 @@ class _Report:
     """Rows of curves as they come, and a table at the end, or at Ctrl-C."""
 
     def __init__(
-        self,
-        inputs: Inputs,
-        network: bool,
-        points: bool,
-        show: Form,
-        form: Style,
-        buffer: str,
+        self, inputs: Inputs, show: Form, form: Style, buffer: str, *, network: bool, points: bool
     ) -> None:
         self.buffer = buffer
         self.chosen, self.machine, self.is_network = inputs.chosen, inputs.machine, network
         self.has_points, self.show, self.form = points, show, form
         self.curves: list[Curve] = []
         self.drawn: Sequence[Staircase] = [] if network else self.curves
-        self.rows: list[Row] = []
 
     def run(self, found: Iterator[Curve], source: Row, out: str | None) -> None:
         """Take the curves, and write what is asked for."""
         progress = output.Progress(len(self.chosen.numbers))
-        try:
-            with output.rows_into(out, self.form) as write, progress:
-                for rows in self._rows(found, progress):
-                    for row in rows:
-                        write(row | source)
-                    self.rows += rows
-        finally:
-            if self.form == "table" and self.rows:
-                self._print()
+        rows = self._rows(found, source, progress)
+        output.report_rows(rows, out, self.form, progress, self._print)
 
-    def _rows(self, found: Iterator[Curve], progress: output.Progress) -> Iterator[list[Row]]:
+    def _rows(
+        self, found: Iterator[Curve], source: Row, progress: output.Progress
+    ) -> Iterator[list[Row]]:
         counts = self.chosen.workload.counts
         for number, count, one in zip(self.chosen.numbers, counts, found, strict=True):
             self.curves.append(one)
             if not self.is_network:
-                yield self._described(one, {"layer": number, "count": count})
+                yield self._described(one, {"layer": number, "count": count}, source)
             progress.step(one.name)
         if self.is_network:
             whole = self._sum()
             self.drawn = [whole]
-            yield self._described(whole, {})
+            yield self._described(whole, {}, source)
 
-    def _described(self, one: Staircase, place: Row) -> list[Row]:
+    def _described(self, one: Staircase, place: Row, source: Row) -> list[Row]:
         from loopsched.curves.digest import digest_row
 
         if self.has_points:
-            return [place | row for row in one.rows(self.machine)]
-        return [place | digest_row(one, self.machine)]
+            return [place | row | source for row in one.rows(self.machine)]
+        return [place | digest_row(one, self.machine) | source]
 
     def _sum(self) -> Staircase:
         """Add up the layers there are: at Ctrl-C, only those that are done."""
@@ -158,11 +145,11 @@ class _Report:
         counts = self.chosen.workload.counts[: len(self.curves)]
         return NetworkCurve.of(self.chosen.workload.name, tuple(self.curves), counts)
 
-    def _print(self) -> None:
+    def _print(self, rows: Sequence[Row]) -> None:
         if self.has_points:
-            _print_points(self.rows, self.show)
+            _print_points(rows, self.show)
             return
-        _print_digests(self.rows, self.machine, self.show, self.buffer)
+        _print_digests(rows, self.machine, self.show, self.buffer)
         click.echo()
         done, n = len(self.curves), len(self.chosen.numbers)
         if n > 1 and not self.is_network:
@@ -171,7 +158,7 @@ class _Report:
             whole = digest_row(self._sum(), self.machine)
             noun = f"all {n} layers" if done == n else f"{done} of {n} layers"
             _print_network(whole, self.machine, f"{noun}, each as often as it occurs")
-        if len(self.rows) == 1:
+        if len(rows) == 1:
             _print_knees(self.drawn[0], self.machine)
 
 

@@ -63,7 +63,7 @@ def explore(
 
     WORKLOAD is a name, a file, or a problem such as gemm:m=4,n=3,k=2.
     """
-    path = None if target is None else page_file.target_of(target, inputs.text)
+    path = None if target is None else page_file.page_target(target, inputs.text)
     if top is None:
         top = 3 if len(inputs.chosen.numbers) <= _FEW else 1
     found = searched(inputs, given, top=top, jobs=jobs, has_brackets=True)
@@ -89,10 +89,9 @@ def explore(
 
 
 def _search(found: Searched, rows: list[Row]) -> None:
-    with found.progress as progress:
+    with found.progress:
         for some in found.rows:
             rows += some
-            progress.step(some[0]["problem"])
 
 
 def _done(found: Searched, rows: list[Row]) -> dict[int, Problem]:

@@ -148,6 +148,8 @@ def _gpu_value(gpu: Gpu, entry: Key) -> str:
     value = getattr(gpu, entry.field)
     if entry.kind == "choice":
         return str(value)
+    if entry.kind == "share" and not entry.required and not value:
+        return "not known"
     if entry.kind == "bytes":
         return format_capacity(value) if value else "0"
     if entry.kind == "time":

@@ -16,6 +16,7 @@ from loopsched.cli.output import Style
 
 if TYPE_CHECKING:
     from loopsched.scheduler.constraints import Constraints
+    from loopsched.scheduler.goal import Goal
 
 Command = Callable[..., Any]
 
@@ -298,12 +299,6 @@ goal = _together(_objective("--objective", "-o"), *_HOW)
 goal_in_full = _together(_objective("--objective"), *_HOW)
 
 
-def goal_of(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Pick the keyword arguments of a search out of a command's options."""
-    names = ("objective", "strategy", "value", "seed", "samples", "gap", "budget")
-    return {name: given[name] for name in names} | {"time_limit_s": given["time_limit"]}
-
-
 constraints = _together(
     choice(
         "--tiles",
@@ -351,3 +346,13 @@ def constraints_of(given: Mapping[str, Any]) -> Constraints:
         before=given["order"],
         prefix=given["prefix"] or "",
     )
+
+
+def goal_of(given: Mapping[str, Any], **fields: Any) -> Goal:
+    """Make the goal of a search from a command's options."""
+    from loopsched.scheduler.goal import Goal
+
+    names = ("objective", "strategy", "value", "seed", "samples", "gap", "budget")
+    fields |= {name: given[name] for name in names if name in given}
+    limit = given.get("time_limit")
+    return Goal(constraints=constraints_of(given), time_limit_s=limit, **fields)

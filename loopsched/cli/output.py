@@ -15,7 +15,7 @@ import click
 from loopsched.base.jit import is_kept
 from loopsched.base.rows import Format, ResultFile, Row, RowWriter
 from loopsched.base.units import percent
-from loopsched.show.table import Column, table, wrapped
+from loopsched.show.table import Column, Table, wrapped
 
 Style = Literal["table", "json", "jsonl", "csv"]
 
@@ -63,6 +63,26 @@ def rows_into(out: str | None, form: Style) -> Iterator[Callable[[Row], None]]:
         yield write
 
 
+def report_rows(
+    groups: Iterable[list[Row]],
+    out: str | None,
+    form: Style,
+    progress: Progress,
+    show: Callable[[list[Row]], None],
+) -> None:
+    """Save and print groups of rows as they come; show what there is at the end, or at Ctrl-C."""
+    kept: list[Row] = []
+    try:
+        with rows_into(out, form) as write, progress:
+            for rows in groups:
+                for row in rows:
+                    write(row)
+                kept += rows
+    finally:
+        if form == "table" and kept:
+            show(kept)
+
+
 def print_rows(rows: Iterable[Row], form: Format) -> None:
     """Print rows for programs, each as soon as it is known."""
     with rows_into(None, form) as write:
@@ -74,7 +94,7 @@ def print_table(
     columns: Sequence[Column], rows: Sequence[Sequence[str]], details: Sequence[str] = ()
 ) -> None:
     """Print a table with its titles set off."""
-    titles, _, body = table(columns, rows, width(), details).partition("\n")
+    titles, _, body = Table(columns, rows, details).text(width()).partition("\n")
     click.echo(styled(titles, bold=True))
     click.echo(body)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from loopsched.base.errors import InputError, ProblemError
-from loopsched.base.files import write_text
+from loopsched.base.files import target_of, write_text
 from loopsched.base.units import scaled
 from loopsched.cli import output
 
@@ -27,24 +27,19 @@ reasons = click.option(
 )
 
 
-def target_of(path: str, source: str) -> Path:
+def page_target(path: str, source: str) -> Path:
     """Check, before the work, where a page is to be written: not over its source.
 
     Examples
     --------
-    >>> target_of("no_such_folder/report.html", "results.jsonl")
+    >>> page_target("no_such_folder/report.html", "results.jsonl")
     Traceback (most recent call last):
         ...
-    loopsched.base.errors.InputError: no_such_folder/report.html: cannot be written: no folder ...
+    loopsched.base.errors.InputError: no_such_folder/report.html: cannot be written: no such ...
     """
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise InputError(f"{target}: cannot be written: no folder '{target.parent}'")
-    if target.is_dir():
-        raise InputError(f"{target}: cannot be written: it is a folder")
-    if os.path.realpath(target) == os.path.realpath(source):
-        raise InputError(f"{target}: cannot be written: the page is made of it")
-    return target
+    if os.path.realpath(target_of(path)) == os.path.realpath(source):
+        raise InputError(f"{path}: cannot be written: the page is made of it")
+    return Path(path)
 
 
 def write_page(

@@ -39,7 +39,7 @@ def report(results: str, target: str, curves: bool, reasons: bool, jobs: int) ->
 
     RESULTS is what 'loopsched search --out' saved: .jsonl, .json or .parquet.
     """
-    path = page_file.target_of(target, results)
+    path = page_file.page_target(target, results)
     rows, problems, arch = _loaded(results)
     page_file.write_page(
         path, rows, problems, arch, has_curves=curves, has_reasons=reasons, n_jobs=jobs

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,7 +65,7 @@ def search(
     is_kept = out is not None or form != "table"  # a table alone shows no brackets
     found = searched(inputs, given, top=top, jobs=jobs, has_brackets=is_kept, proof=proof)
     try:
-        _report(found, out, form, top)
+        output.report_rows(found.rows, out, form, found.progress, partial(_print, found, top))
     finally:  # also what an interruption leaves
         if found.results:
             _save_plots(found, plot, plot_bytes)
@@ -94,26 +95,18 @@ def searched(
     from loopsched.scheduler import search_workload
 
     chosen, machine = inputs.chosen, inputs.machine
-    goal = options.goal_of(given)
-    if goal["strategy"] == "exact":
+    goal = options.goal_of(given, top=top)
+    if goal.strategy == "exact":
         output.announce_compilation()
     progress = output.Progress(len(chosen.numbers))
-    found = search_workload(
-        chosen.workload,
-        machine,
-        jobs=jobs,
-        top=top,
-        report=progress.report,
-        constraints=options.constraints_of(given),
-        **goal,
-    )
-    source = {name: goal[name] for name in ("strategy", "value", "seed")} | origin(inputs)
+    found = search_workload(chosen.workload, machine, goal, jobs=jobs, report=progress.report)
+    source = goal.row | origin(inputs)
     results: list[Result] = []
     if proof is not None:
-        if goal["value"] != "high":
+        if goal.value != "high":
             raise ConstraintError("--proof: only promised values have proofs; use --value high")
         found = _with_proofs(found, proof)
-    rows = _rows(_kept(found, results), chosen, source, has_brackets=has_brackets)
+    rows = _rows(_kept(found, results), chosen, source, progress, has_brackets=has_brackets)
     return Searched(chosen, machine, rows, results, progress)
 
 
@@ -162,7 +155,12 @@ def _save_plots(found: Searched, plot: Sequence[Path], plot_bytes: Sequence[Path
 
 
 def _rows(
-    results: Iterator[Result], chosen: Selection, source: Row, *, has_brackets: bool
+    results: Iterator[Result],
+    chosen: Selection,
+    source: Row,
+    progress: output.Progress,
+    *,
+    has_brackets: bool,
 ) -> Iterator[list[Row]]:
     from loopsched.scheduler.rows import result_rows
 
@@ -171,21 +169,7 @@ def _rows(
         place: Row = {"layer": number, "count": count}
         rows = result_rows(result, has_brackets=has_brackets)
         yield [place | row | source for row in rows]
-
-
-def _report(found: Searched, out: str | None, form: Style, top: int) -> None:
-    """Save and print rows as they come; what there is at the end, or at Ctrl-C."""
-    kept: list[Row] = []
-    try:
-        with output.rows_into(out, form) as write, found.progress as progress:
-            for rows in found.rows:
-                for row in rows:
-                    write(row)
-                kept += rows
-                progress.step(rows[0]["problem"])
-    finally:
-        if form == "table" and kept:
-            _print(kept, len(found.chosen.numbers), found.machine.name, top)
+        progress.step(result.problem.name)
 
 
 _COLUMNS = (
@@ -210,9 +194,10 @@ _REASONS = {
 }
 
 
-def _print(rows: Sequence[Row], n_problems: int, machine: str, top: int) -> None:
+def _print(found: Searched, top: int, rows: Sequence[Row]) -> None:
     from loopsched.scheduler.rows import totals
 
+    n_problems, machine = len(found.chosen.numbers), found.machine.name
     cells = [_cells(row, top) for row in rows]
     output.print_table(_COLUMNS, cells, [row["schedule"] for row in rows])
     best = [row for row in rows if row["rank"] == 1]

@@ -85,9 +85,9 @@ def sensitivity(
                 chosen,
                 machine,
                 wanted,
+                options.goal_of(given),
                 quantity=quantity,
                 jobs=jobs,
-                constraints=options.constraints_of(given),
                 kernels=kernels,
                 progress=progress.step,
             ):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -97,10 +98,6 @@ def simulate(
     capacities: tuple[str, ...],
     arch: str | None,
     line: str | None,
-    layouts: tuple[str, ...],
-    align: str,
-    instances: tuple[str, ...],
-    no_flush: bool,
     form: Style,
     **given: Any,
 ) -> None:
@@ -113,9 +110,9 @@ def simulate(
     one, nest = inputs.problem, inputs.schedule
     common = given | {
         "line_bytes": None if line is None else parse_bytes(line),
-        "layouts": _layouts(layouts, align),
-        "instances": _instances(instances),
-        "flush": not no_flush,
+        "layouts": _layouts(given["layouts"], given.pop("align")),
+        "instances": _instances(given["instances"]),
+        "flush": not given.pop("no_flush"),
     }
     sizes = [parse_bytes(capacity) for capacity in capacities]
     found = _simulated(one, nest, sizes, arch, common)
@@ -131,33 +128,26 @@ def _simulated(
     problem: Problem, nest: Schedule, sizes: Sequence[int], arch: str | None, common: dict[str, Any]
 ) -> list[LevelCounts]:
     from loopsched.machines.arch_file import load_arch
+    from loopsched.simulator import Cache, Caches, stack_distances
     from loopsched.simulator import simulate as replay
-    from loopsched.simulator import stack_distances
 
     machine = None if arch is None else load_arch(arch)
-    plain: dict[str, Any] = {
-        "ways": None,
-        "policy": "lru",
-        "write_policy": "back",
-        "granularity": "element",
-    }
-    plain |= {"warm": False, "sees": "misses"}
-    is_once = len(sizes) > 1 and all(common[name] == value for name, value in plain.items())
+    targets: list[dict[str, Any]] = [{"capacity_bytes": size} for size in sizes]
+    targets = targets or [{"arch": machine}]
+    how: dict[str, Any] = {name: common[name] for name in ("layouts", "granularity", "flush")}
+    defaults = {one.name: one.default for kind in (Cache, Caches) for one in fields(kind)}
+    fitted = {name: value for name, value in common.items() if value != defaults.get(name, value)}
+    shared = {name: common[name] for name in ("line_bytes", "layouts", "instances")}
+    is_quick = how["granularity"] == "tile"
+    one_pass = {"line_bytes", "instances", "seed"}
+    is_once = len(sizes) > 1 and not is_quick and fitted.keys() <= one_pass
     rate = _SYSTEM_RATE if is_once or machine is not None else _CACHE_RATE
-    with _Waiting(rate, is_quick=common["granularity"] == "tile") as waiting:
-        if machine is not None:
-            return list(replay(problem, nest, arch=machine, **common, progress=waiting.tell).levels)
+    with _Waiting(rate, is_quick=is_quick) as waiting:
         if is_once:
-            shared = {name: common[name] for name in ("line_bytes", "layouts", "instances")}
             passed = stack_distances(problem, nest, **shared, progress=waiting.tell)
-            return [passed.traffic(size, flush=common["flush"]) for size in sizes]
-        return [
-            level
-            for size in sizes
-            for level in replay(
-                problem, nest, capacity_bytes=size, **common, progress=waiting.tell
-            ).levels
-        ]
+            return [passed.traffic(size, flush=how["flush"]) for size in sizes]
+        how |= fitted | {"progress": waiting.tell}
+        return [level for each in targets for level in replay(problem, nest, **each, **how).levels]
 
 
 def _layouts(given: Sequence[str], align: str) -> dict[str, Layout] | Layout | None:

@@ -124,7 +124,7 @@ def _loops(problem: Problem, schedule: Schedule, spans: Sequence[Span]) -> list[
         if shared and depth == shared[0] + 1:
             together = f" collapse({len(shared)})" if len(shared) > 1 else ""
             lines.append(f"{margin}#pragma omp parallel for{together}")
-        note = f" /* spatial: {loop.level} */" if loop.level else ""
+        note = f" /* spatial: {loop.unit} */" if loop.unit else ""
         step = f"{span.variable} += {span.step}" if span.step > 1 else f"{span.variable}++"
         lines.append(
             f"{margin}for (long {span.variable} = {span.start}; "

@@ -24,7 +24,7 @@ class Factor:
         Iterations over a full tile.
     last : int
         Iterations in the last tile of every loop around it.
-    level : str or None
+    unit : str or None
         As of a loop.
 
     Examples
@@ -36,7 +36,7 @@ class Factor:
     dim: str
     trips: int
     last: int
-    level: str | None = None
+    unit: str | None = None
 
     def __str__(self) -> str:
         text = f"{self.dim}={self.trips}"
@@ -55,8 +55,8 @@ def rounded(schedule: Schedule) -> tuple[Schedule, tuple[str, ...]]:
     --------
     >>> nest = Schedule((Loop("P", 10), Loop("P", 7), Loop("P", 3)))
     >>> rounded(nest)
-    (Schedule(loops=(Loop(dim='P', extent=10, level=None), Loop(dim='P', extent=9, level=None),
-    Loop(dim='P', extent=3, level=None)), places=()),
+    (Schedule(loops=(Loop(dim='P', extent=10, unit=None), Loop(dim='P', extent=9, unit=None),
+    Loop(dim='P', extent=3, unit=None)), places=()),
     ('tile P:7 is taken as P:9, a whole number of P:3',))
     """
     whole = {loop.dim: loop.extent for loop in reversed(schedule.loops)}
@@ -75,7 +75,7 @@ def rounded(schedule: Schedule) -> tuple[Schedule, tuple[str, ...]]:
                     f"tile {loop.dim}:{loop.extent} is taken as {loop.dim}:{extent}, "
                     f"a whole number of {loop.dim}:{step}"
                 )
-        loops.append(Loop(loop.dim, extent, loop.level))
+        loops.append(Loop(loop.dim, extent, loop.unit))
         inner[loop.dim] = extent
     return Schedule(tuple(reversed(loops))), tuple(reversed(lost))
 
@@ -93,7 +93,7 @@ def factors(schedule: Schedule) -> tuple[Factor, ...]:
     found = []
     for loop, step, trips in zip(schedule.loops, schedule.steps, schedule.trips, strict=True):
         last, left[loop.dim] = divmod(left[loop.dim], step)
-        found.append(Factor(loop.dim, trips, last + 1, loop.level))
+        found.append(Factor(loop.dim, trips, last + 1, loop.unit))
     return tuple(found)
 
 
@@ -115,11 +115,11 @@ def from_factors(found: tuple[Factor, ...], sizes: dict[str, int]) -> Schedule:
         if factor.trips > 1:
             inner[factor.dim] *= factor.trips
             extent = min(inner[factor.dim], sizes[factor.dim])
-            loops.append(Loop(factor.dim, extent, factor.level))
+            loops.append(Loop(factor.dim, extent, factor.unit))
     loops.reverse()
     seen: set[str] = set()
     for place, loop in enumerate(loops):
         if loop.dim not in seen:
-            loops[place] = Loop(loop.dim, sizes[loop.dim], loop.level)
+            loops[place] = Loop(loop.dim, sizes[loop.dim], loop.unit)
         seen.add(loop.dim)
     return Schedule(tuple(loops))

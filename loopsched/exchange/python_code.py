@@ -80,7 +80,7 @@ def to_python(problem: Problem, schedule: Schedule, *, name: str = "compute") ->
     lines = [f"# Made by loopsched from the schedule {schedule}", "import numpy as np", "", ""]
     lines += _head(problem, touched, name)
     for depth, (loop, span) in enumerate(zip(schedule.loops, spans, strict=True), 1):
-        note = f"  # spatial: instances of {loop.level} share the iterations" if loop.level else ""
+        note = f"  # spatial: instances of {loop.unit} share the iterations" if loop.unit else ""
         lines.append(f"{'    ' * depth}for {span.variable} in range({range_text(span)}):{note}")
     depth = len(spans) + 1
     if guards:

@@ -103,9 +103,9 @@ def to_triton(problem: Problem, schedule: Schedule, arch: Arch | None = None) ->
 
 def _programs_end(problem: Problem, schedule: Schedule) -> int:
     """Find the position behind the loops whose iterations are programs."""
-    units = [loop.level for loop in schedule.loops if loop.level]
+    units = [loop.unit for loop in schedule.loops if loop.unit]
     if units:
-        return max(i for i, loop in enumerate(schedule.loops) if loop.level == units[0]) + 1
+        return max(i for i, loop in enumerate(schedule.loops) if loop.unit == units[0]) + 1
     end = 0
     written = set(problem.parallel_dims)
     seen: set[str] = set()

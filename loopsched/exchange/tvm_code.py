@@ -181,10 +181,10 @@ def _primitives(
 
 def _bindings(schedule: Schedule, names: dict[int, str], taken: set[str]) -> list[str]:
     """Bind the loops of each unit: together one thread axis."""
-    units = list(dict.fromkeys(loop.level for loop in schedule.loops if loop.level))
+    units = list(dict.fromkeys(loop.unit for loop in schedule.loops if loop.unit))
     lines = []
     for unit, axis in zip(units, ("blockIdx.x", "threadIdx.x"), strict=False):
-        loops = [names[i] for i, loop in enumerate(schedule.loops) if loop.level == unit]
+        loops = [names[i] for i, loop in enumerate(schedule.loops) if loop.unit == unit]
         name = loops[0]
         if len(loops) > 1:
             name = free_name(f"{unit}_items", taken)

@@ -19,10 +19,6 @@ def render_group(group: FusedGroup) -> str:
     Extents are those of the largest tile, as ``[channels, rows, columns]``; a
     layer alone is rendered as its schedule.
 
-    Parameters
-    ----------
-    group : FusedGroup
-
     Returns
     -------
     str

@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, TypedDict, Unpack
 
-from loopsched.base.arguments import near, show
+from loopsched.base.arguments import is_count, near, show
 from loopsched.base.errors import InputError
+from loopsched.base.keywords import refuse_unknown
 from loopsched.gpu.reads import Read, read_from
 from loopsched.gpu.views import DigitLayout
 from loopsched.nests.nest import Schedule
@@ -58,6 +59,18 @@ class BoundLoop:
     step: int
     trips: int
     position: int
+
+
+class How(TypedDict, total=False):
+    """How a kernel is written, as keyword arguments; see `Kernel`."""
+
+    guard: Guard
+    padding: Padding
+    registers: int | None
+    is_unrolled: bool
+    double_buffered: bool
+    multiplies: bool
+    shared_bytes: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +142,7 @@ class Kernel:
     loops: tuple[BoundLoop, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        units = [loop.level for loop in self.schedule.loops if loop.level not in (None, *UNITS)]
+        units = [loop.unit for loop in self.schedule.loops if loop.unit not in (None, *UNITS)]
         faults = [f"no unit '{unit}'; {near(unit, UNITS)}" for unit in dict.fromkeys(units)]
         if faults:
             raise InputError.joined(f"kernel '{self.name}'", faults)
@@ -149,20 +162,18 @@ class Kernel:
         reads: Mapping[str, str | Read] | None = None,
         layouts: Mapping[str, str | AnyLayout] | None = None,
         name: str | None = None,
-        guard: Guard = "thread",
-        padding: Padding = "skip",
-        registers: int | None = None,
-        is_unrolled: bool = False,
-        double_buffered: bool = False,
-        multiplies: bool = True,
+        **how: Unpack[How],
     ) -> Kernel:
         """Build a kernel from texts; see `loopsched.gpu.reads.read_from` for reads.
+
+        Further keywords are attributes of the kernel, from ``guard`` on.
 
         Raises
         ------
         InputError
             With every fault found.
         """
+        refuse_unknown(how, [*How.__annotations__], "Kernel.of")
         nest = parse_schedule(schedule, problem) if isinstance(schedule, str) else schedule
         faults: list[str] = []
         places = dict[str, Read]()
@@ -183,12 +194,7 @@ class Kernel:
             nest,
             tuple(places.items()),
             tuple(laid.items()),
-            guard,
-            padding,
-            registers,
-            is_unrolled,
-            double_buffered,
-            multiplies,
+            **how,
         )
 
     def renamed(self, name: str) -> Kernel:
@@ -327,7 +333,7 @@ class Kernel:
 def _bound(schedule: Schedule) -> Iterator[BoundLoop]:
     rows = zip(schedule.loops, schedule.steps, schedule.trips, strict=True)
     for position, (loop, step, trips) in enumerate(rows):
-        unit = loop.level
+        unit = loop.unit
         kind: Literal["block", "thread", "time"] = "time"
         axis = -1
         if unit is not None:
@@ -395,9 +401,7 @@ def _choices(kernel: Kernel) -> Iterator[str]:
         if value not in allowed:
             yield f"{what} is {show(value)}; {near(value, allowed)}"
     for what, number in (("registers", kernel.registers), ("shared_bytes", kernel.shared_bytes)):
-        if number is None:
-            continue
-        if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+        if number is not None and not is_count(number, 0):
             yield f"{what} is {show(number)}; a whole number is needed"
     for tensor, read in kernel.reads:
         for what, place in (("its tile is filled", read.at), ("it is held", read.held)):

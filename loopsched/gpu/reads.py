@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from loopsched.base.arguments import near, show
+from loopsched.base.arguments import is_count, near, show
 from loopsched.base.errors import InputError
 from loopsched.nests.nest import Schedule
 
@@ -90,7 +90,7 @@ def _faults(read: Read) -> Iterator[str]:
         yield f"vector is {show(read.vector)}; (allowed: 1 2 4 8 16)"
     if read.vector != 1 and read.held is not None:
         yield "what is held in registers is loaded element by element: no 'vector'"
-    if read.pitch is not None and (not isinstance(read.pitch, int) or read.pitch < 1):
+    if read.pitch is not None and not is_count(read.pitch):
         yield f"pitch is {show(read.pitch)}; a whole number >= 1 is needed"
 
 
@@ -164,9 +164,9 @@ def _position(place: str, schedule: Schedule) -> int:
             raise InputError(f"place {place}: loops are numbered 0 to {len(schedule.loops) - 1}")
         return int(place)
     for position, loop in enumerate(schedule.loops):
-        if loop.level is None and loop.dim.casefold() == place.casefold():
+        if loop.unit is None and loop.dim.casefold() == place.casefold():
             return position + 1
-    dims = [loop.dim for loop in schedule.loops if loop.level is None]
+    dims = [loop.dim for loop in schedule.loops if loop.unit is None]
     raise InputError(
         f"no time loop over {show(place)}; {near(place, ['block', *dict.fromkeys(dims)])}"
     )

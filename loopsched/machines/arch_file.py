@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from loopsched.base.arguments import near, show
+from loopsched.base.arguments import is_count, near, show
 from loopsched.base.errors import ArchError, InputError, nearest
 from loopsched.base.files import MEBIBYTE, read_text
 from loopsched.base.resources import resource_dir, resource_names
@@ -202,7 +202,7 @@ class _Reader:
         value = self.sourced(place, data)
         if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 20:
             value = int(value)
-        if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+        if is_count(value):
             return value
         shown = "is missing" if value in (_MISSING, "") else f"not {show(value)}"
         self.fault(place, f"must be a whole number >= 1, {shown}")

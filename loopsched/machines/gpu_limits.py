@@ -57,7 +57,7 @@ class Gpu:
         Lines that L1 can look up a cycle.
     merged_share : float
         Of the requests that several SMs make for the same whole lines at the
-        same time, those that L2 does not see.  0: it sees them all.
+        same time, those that L2 does not see.  0: not known, so it sees them all.
     l2_efficiency : float
         Share of the file's L2 bandwidth that tiled kernels achieve.  0: not
         known, so what was fitted for another GPU.

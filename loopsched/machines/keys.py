@@ -9,7 +9,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Literal, NamedTuple, TypeGuard, TypeVar
 
-from loopsched.base.arguments import near, show
+from loopsched.base.arguments import is_count, near, show
 from loopsched.base.units import MAX_BYTES, Kind
 
 Sources = tuple[tuple[str, str], ...]
@@ -58,11 +58,6 @@ class Key(NamedTuple):
         return self.kind in ("count", "bytes")
 
 
-def is_count(value: object, least: int = 1) -> TypeGuard[int]:
-    """Whether a value is a whole number that compiled code can count."""
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= MAX_BYTES
-
-
 def is_positive(value: object) -> TypeGuard[float]:
     """Whether a value is a finite number above zero."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -108,7 +103,7 @@ def _value_faults(what: str, value: object, entry: Key) -> Iterator[str]:
             for name in sorted({name for name in value if value.count(name) > 1}):
                 yield f"{what} names '{name}' twice"
     elif entry.is_whole:
-        if not is_count(value, entry.least):
+        if not is_count(value, entry.least, MAX_BYTES):
             yield f"{what} must be a whole number from {entry.least} to 2**62, not {shown}"
     elif entry.kind == "share" and not entry.required and value == 0 and value is not False:
         return

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from loopsched.base.arguments import near, show
+from loopsched.base.arguments import is_count, near, show
 from loopsched.base.errors import ArchError
-from loopsched.machines.keys import Key, Sources, is_count, is_positive, key_faults
+from loopsched.machines.keys import Key, Sources, is_positive, key_faults
 
 KINDS = ("memory", "cache", "scratchpad")
 DATA_TYPES = ("fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp16_simt")

@@ -91,7 +91,7 @@ class Asked:
         start = max((at for at in self.cold if at < position), default=0)
         if position <= self._parted(view):
             return Item(start, 0)
-        busy = {loop.level for loop in view.inner_loops}
+        busy = {loop.unit for loop in view.inner_loops}
         waiting = sum(
             size * math.prod(view.instances.get(unit, 1) for unit in units & busy)
             for size, units in self.waiting

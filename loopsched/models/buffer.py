@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from loopsched.base.arguments import near, show
+from loopsched.base.arguments import is_count, near, show
 from loopsched.base.errors import CapacityError, ScheduleError
 from loopsched.models.asked import ALWAYS, Asked
 from loopsched.models.places import check_held
@@ -164,7 +164,7 @@ def traffic(
     """
     check_policy(policy)
     for name, number in (("capacity_bytes", capacity_bytes), ("effort", effort)):
-        if not isinstance(number, int) or number < 0:
+        if not is_count(number, 0):
             raise ScheduleError(f"{name} is {show(number)}; a whole number >= 0 is needed")
     view = view_of(problem, schedule.check(problem))
     room = Room.shared(capacity_bytes)

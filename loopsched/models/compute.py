@@ -40,10 +40,6 @@ def compute_steps(problem: Problem, schedule: Schedule, instances: Mapping[str, 
         How many of each unit there are inside one of the next outer unit,
         outermost unit first.
 
-    Returns
-    -------
-    Steps
-
     Raises
     ------
     ScheduleError
@@ -70,20 +66,20 @@ def compute_steps(problem: Problem, schedule: Schedule, instances: Mapping[str, 
     at = 0
     while at <= last:
         loop, step = loops[at]
-        if loop.level is None:
+        if loop.unit is None:
             lists = _split(lists, where[loop.dim], step)
             at += 1
             continue
         items: dict[int, tuple[int, ...]] = {}
-        unit = loop.level
-        while at <= last and loops[at][0].level == unit:
+        unit = loop.unit
+        while at <= last and loops[at][0].unit == unit:
             dim = where[loops[at][0].dim]
             items[dim] = (*items.get(dim, ()), loops[at][1])
             at += 1
         lists = _run(lists, items, instances[unit])
     promised = sum(math.prod(lengths) * many for lengths, (many, _) in lists.items())
     least = sum(math.prod(lengths) * many for lengths, (_, many) in lists.items())
-    units = {loop.level for loop in schedule.loops if loop.level is not None}
+    units = {loop.unit for loop in schedule.loops if loop.unit is not None}
     spread = math.prod(instances[unit] for unit in units)
     return Steps(promised, max(least, -(-problem.macs // spread)))
 
@@ -132,17 +128,17 @@ def check_spatial(schedule: Schedule, units: tuple[str, ...]) -> None:
     seen: list[str] = []
     before: str | None = None
     for loop in schedule.loops:
-        if loop.level is not None and loop.level not in units:
-            allowed = nearest(loop.level, units) if units else "the machine has no such units"
-            faults.append(f"loop '{loop}': unknown unit '{loop.level}'; {allowed}")
-        elif loop.level is not None and loop.level != before:
-            if loop.level in seen:
-                faults.append(f"loop '{loop}': the loops of unit '{loop.level}' are not adjacent")
-            elif seen and units.index(loop.level) < units.index(seen[-1]):
+        if loop.unit is not None and loop.unit not in units:
+            allowed = nearest(loop.unit, units) if units else "the machine has no such units"
+            faults.append(f"loop '{loop}': unknown unit '{loop.unit}'; {allowed}")
+        elif loop.unit is not None and loop.unit != before:
+            if loop.unit in seen:
+                faults.append(f"loop '{loop}': the loops of unit '{loop.unit}' are not adjacent")
+            elif seen and units.index(loop.unit) < units.index(seen[-1]):
                 faults.append(
-                    f"loop '{loop}': loops of '{loop.level}' belong outside those of '{seen[-1]}'"
+                    f"loop '{loop}': loops of '{loop.unit}' belong outside those of '{seen[-1]}'"
                 )
-            seen.append(loop.level)
-        before = loop.level
+            seen.append(loop.unit)
+        before = loop.unit
     if faults:
         raise ScheduleError.joined("schedule", faults)

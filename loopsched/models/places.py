@@ -165,7 +165,7 @@ def _level_faults(
 ) -> Iterator[str]:
     yield from check_held(places, (t.name for t in room_of(problem, level).held(problem)))
     loops, own = schedule.loops, own_units(arch, level)
-    handed = max((at for at, loop in enumerate(loops) if loop.level in own), default=-1)
+    handed = max((at for at, loop in enumerate(loops) if loop.unit in own), default=-1)
     for place in places:
         at = place.position
         if at <= handed:
@@ -173,11 +173,9 @@ def _level_faults(
                 f"{place}: each instance of '{level.name}' holds tiles of its own work; place it "
                 f"inside loop '{loops[handed]}'"
             )
-        elif (
-            0 < at < len(loops) and loops[at].is_spatial and loops[at - 1].level == loops[at].level
-        ):
+        elif 0 < at < len(loops) and loops[at].is_spatial and loops[at - 1].unit == loops[at].unit:
             yield (
-                f"{place}: stands between loops of unit '{loops[at].level}', which are one list of "
+                f"{place}: stands between loops of unit '{loops[at].unit}', which are one list of "
                 "work; place it outside or inside all of them"
             )
 

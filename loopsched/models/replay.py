@@ -332,7 +332,7 @@ class Nest:
             if loop.group is not None:
                 if loop.group not in group_at:
                     group_at[loop.group] = len(groups)
-                    groups.append([i, i, self.instances.get(loop.level or "", 1), 1, 1])
+                    groups.append([i, i, self.instances.get(loop.unit or "", 1), 1, 1])
                     n_items.append(1)
                 number = group_at[loop.group]
                 listed_before = [each.dim for each in self.loops[groups[number][0] : i]]

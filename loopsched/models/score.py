@@ -325,7 +325,7 @@ def promised(
     schedule, arch = resolved(problem, schedule.check(problem), arch)
     lanes = max(1, int(rate))
     steps = compute_steps(problem, schedule, nested_units(arch, lanes))
-    has_lanes = any(loop.level == arch.compute.lane_unit for loop in schedule.loops if loop.level)
+    has_lanes = any(loop.unit == arch.compute.lane_unit for loop in schedule.loops if loop.unit)
     pace = rate / lanes if has_lanes else rate
     moved = level_traffic(problem, schedule, arch, lanes, effort=effort)
     return arch, Promised(

@@ -62,8 +62,8 @@ class InnerLoop:
         Length of its pieces, as far as they are not clipped.
     group : int or None
         Which list of items it belongs to; None: temporal.
-    level : str or None
-        The unit whose instances run that list.
+    unit : str or None
+        Whose instances run that list.
     position : int
         Position of the loop in the schedule.
     """
@@ -71,7 +71,7 @@ class InnerLoop:
     dim: str
     extent: int
     group: int | None
-    level: str | None
+    unit: str | None
     position: int
 
 
@@ -199,7 +199,7 @@ class View:
                 whole = [loop.extent] if max(lengths[loop.dim]) >= loop.extent else []
                 rests = (length % loop.extent for length in lengths[loop.dim])
                 lengths[loop.dim] = {*whole, *(rest for rest in rests if rest)}
-            n = self.instances.get(first.level or "", 1)
+            n = self.instances.get(first.unit or "", 1)
             if first.group is not None:
                 # Lists side by side, of different lengths, fall out of step.
                 if side_by_side > 1 and any(len(each) > 1 for each in trips):
@@ -239,7 +239,7 @@ class View:
     def one_of_those_inside(self) -> tuple[View, int]:
         """Look at what one of the instances inside works on, and count them."""
         if "one" not in self.known:
-            units = frozenset(loop.level for loop in self.inner_loops if loop.level is not None)
+            units = frozenset(loop.unit for loop in self.inner_loops if loop.unit is not None)
             alone = view_of(self.problem, self.schedule, own_units=units | self.own_units)
             many = math.prod(max(1, self.instances.get(unit, 1)) for unit in units)
             self.known["one"] = alone, many
@@ -472,10 +472,6 @@ def view_of(
     own_units : frozenset of str
         Units whose instances each own such a buffer (or lie outside it): their
         spatial loops hand out work items.
-
-    Returns
-    -------
-    View
     """
     cuts: list[Cut] = []
     boundary = 0
@@ -492,17 +488,17 @@ def view_of(
     for position, (loop, step) in enumerate(
         zip(schedule.loops, schedule.listed_steps, strict=True)
     ):
-        inner = loop.level is not None and loop.level not in own_units
-        if run and (not inner or loop.level != unit):
+        inner = loop.unit is not None and loop.unit not in own_units
+        if run and (not inner or loop.unit != unit):
             close_run()
         extent = min(step, extent_now[loop.dim])
         if inner:
-            unit = loop.level or ""
+            unit = loop.unit or ""
             run.append((position, loop.dim, extent_now[loop.dim], extent))
         elif extent < extent_now[loop.dim]:
             cuts.append(Cut(loop.dim, extent, False, position))
         extent_now[loop.dim] = extent
-        if loop.level in own_units:
+        if loop.unit in own_units:
             boundary = len(cuts)
     close_run()
     return View(problem, tuple(cuts), boundary, schedule, dict(instances or {}), own_units)
@@ -512,7 +508,7 @@ def _split(
     problem: Problem, schedule: Schedule, own_units: frozenset[str]
 ) -> tuple[dict[str, tuple[int, ...]], tuple[InnerLoop, ...]]:
     """Split a schedule at the innermost loop that hands out items to such buffers."""
-    levels = [loop.level for loop in schedule.loops]
+    levels = [loop.unit for loop in schedule.loops]
     first = max((i + 1 for i, level in enumerate(levels) if level in own_units), default=0)
     chains: dict[str, tuple[int, ...]] = dict.fromkeys(problem.dims, ())
     size = dict(problem.size)
@@ -521,7 +517,7 @@ def _split(
     for position, (loop, step) in enumerate(
         zip(schedule.loops, schedule.listed_steps, strict=True)
     ):
-        if position and loop.level != levels[position - 1]:
+        if position and loop.unit != levels[position - 1]:
             group += 1
         if step >= size[loop.dim]:
             continue
@@ -530,7 +526,7 @@ def _split(
             chains[loop.dim] += (step,)
         else:
             number = group if loop.is_spatial else None
-            inner.append(InnerLoop(loop.dim, step, number, loop.level, position))
+            inner.append(InnerLoop(loop.dim, step, number, loop.unit, position))
     return chains, tuple(inner)
 
 

@@ -171,7 +171,7 @@ def _heads(schedule: Schedule, spans: Sequence[Span]) -> list[str]:
     heads = []
     for loop, span in zip(schedule.loops, spans, strict=True):
         head = f"for {span.variable} in range({range_text(span)})"
-        heads.append(f"parallel {head} @{loop.level}:" if loop.is_spatial else f"{head}:")
+        heads.append(f"parallel {head} @{loop.unit}:" if loop.is_spatial else f"{head}:")
     return heads
 
 

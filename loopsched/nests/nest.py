@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from loopsched.base.arguments import show
+from loopsched.base.arguments import is_count, show
 from loopsched.base.display import Shown
 from loopsched.base.errors import ScheduleError, nearest
 from loopsched.problems.problem import Problem
@@ -23,8 +23,8 @@ class Loop:
     dim : str
     extent : int
         At least 1.
-    level : str or None
-        None: temporal.  Otherwise spatial: the level whose instances run it.
+    unit : str or None
+        None: temporal.  Otherwise spatial: the unit whose instances run it.
 
     Examples
     --------
@@ -34,15 +34,15 @@ class Loop:
 
     dim: str
     extent: int
-    level: str | None = None
+    unit: str | None = None
 
     @property
     def is_spatial(self) -> bool:
-        """Whether instances of a level run the iterations side by side."""
-        return self.level is not None
+        """Whether instances of a unit run the iterations side by side."""
+        return self.unit is not None
 
     def __str__(self) -> str:
-        return f"{self.dim}:{self.extent}" + (f"@{self.level}" if self.level else "")
+        return f"{self.dim}:{self.extent}" + (f"@{self.unit}" if self.unit else "")
 
 
 PASSES = -1
@@ -158,8 +158,8 @@ class Schedule(Shown):
         for at, loop in enumerate(self.loops):
             if steps[at] == loop.extent:
                 continue
-            if loop.level is None or (loop.dim, loop.level) != last:
-                outer, last = [], (loop.dim, loop.level)
+            if loop.unit is None or (loop.dim, loop.unit) != last:
+                outer, last = [], (loop.dim, loop.unit)
             while outer and steps[outer[-1]] % steps[at] == 0:
                 steps[outer.pop()] = whole[loop.dim]
             outer.append(at)
@@ -243,14 +243,14 @@ def _faults(loops: Sequence[Loop]) -> Iterable[str]:
         if not isinstance(loop, Loop):
             yield f"{show(loop)} is not a Loop; write Loop('K', 64)"
             continue
-        for what, word in (("dim", loop.dim), ("level", loop.level)):
-            if word is None and what == "level":
+        for what, word in (("dim", loop.dim), ("unit", loop.unit)):
+            if word is None and what == "unit":
                 continue
             if not isinstance(word, str) or not word.isidentifier():
                 yield f"{what} {show(word)} of a loop is not a plain word (letters, digits, _)"
         if not isinstance(loop.dim, str):
             continue
-        if not isinstance(loop.extent, int) or isinstance(loop.extent, bool) or loop.extent < 1:
+        if not is_count(loop.extent):
             yield (
                 f"loop of '{loop.dim}': extent is {show(loop.extent)}; "
                 "a whole number >= 1 is needed"
@@ -278,7 +278,7 @@ def _place_faults(places: Sequence[Place], n_loops: int) -> Iterable[str]:
             if not isinstance(word, str) or not word.isidentifier()
         ]
         at = place.position
-        if not isinstance(at, int) or isinstance(at, bool) or not PASSES <= at <= n_loops:
+        if not is_count(at, PASSES, n_loops):
             faults.append(
                 f"position of a place is {show(at)}; 0 to {n_loops} is allowed, or {PASSES} for a "
                 "tensor that passes"

@@ -211,7 +211,7 @@ def unbind(schedule: Schedule, loop: int | str | None = None) -> Schedule:
     M:64@SM N:8 K:64
     """
     if loop is None:
-        return replace(schedule, loops=tuple(replace(one, level=None) for one in schedule.loops))
+        return replace(schedule, loops=tuple(replace(one, unit=None) for one in schedule.loops))
     return _bound(schedule, _position(schedule, loop), None)
 
 
@@ -257,7 +257,7 @@ def canonical(schedule: Schedule) -> Schedule:
     for at, loop in reversed(list(enumerate(short.loops))):
         extents = chains.setdefault(loop.dim, [1])  # innermost first, from a single point
         inner = inward[-1] if inward else None
-        is_same = inner is not None and (inner.dim, inner.level) == (loop.dim, loop.level)
+        is_same = inner is not None and (inner.dim, inner.unit) == (loop.dim, loop.unit)
         if is_same and at + 1 not in places and extents[-1] % extents[-2] == 0:
             inward.pop()
             extents.pop()
@@ -278,7 +278,7 @@ def _moved(schedule: Schedule, move: Callable[[int], int]) -> tuple[Place, ...]:
 
 def _bound(schedule: Schedule, place: int, unit: str | None) -> Schedule:
     loops = list(schedule.loops)
-    loops[place] = replace(loops[place], level=unit)
+    loops[place] = replace(loops[place], unit=unit)
     return replace(schedule, loops=tuple(loops))
 
 

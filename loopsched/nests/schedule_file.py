@@ -1,10 +1,10 @@
 """Schedules as JSON: a list of loops, outermost first.
 
-The form is ``{"loops": [{"dim": "M", "extent": 128, "level": "SM"}, ...]}``,
-without ``level`` for a temporal loop.  A schedule that places tiles one by one
-has a second key, ``{"places": [{"position": 1, "level": "L1", "tensor": "A"}, ...]}``:
-loops outside the tile, and the scratchpad that holds it; position -1 says that the
-tensor passes the level.
+The form is ``{"loops": [{"dim": "M", "extent": 128, "unit": "SM"}, ...]}``,
+without ``unit`` for a temporal loop; older files call it ``level``.  A schedule that
+places tiles one by one has a second key,
+``{"places": [{"position": 1, "level": "L1", "tensor": "A"}, ...]}``: loops outside the
+tile, and the scratchpad that holds it; position -1 says that the tensor passes the level.
 """
 
 from __future__ import annotations
@@ -13,15 +13,17 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from typing import Any
 
-from loopsched.base.arguments import show
+from loopsched.base.arguments import is_count, show
 from loopsched.base.errors import ScheduleError, nearest
 from loopsched.base.files import MEBIBYTE, read_text
 from loopsched.nests.nest import Loop, Place, Schedule
 from loopsched.problems.problem import Problem
 
 _MAX_DIGITS = 20
-_LOOP_KEYS = ("dim", "extent", "level")
+_LOOP_KEYS = ("dim", "extent", "unit")
+_OLD_UNIT = "level"
 _PLACE_KEYS = ("position", "level", "tensor")
 
 
@@ -31,13 +33,13 @@ def schedule_to_dict(schedule: Schedule) -> dict[str, object]:
     Examples
     --------
     >>> schedule_to_dict(Schedule((Loop("M", 8, "SM"), Loop("M", 2))))
-    {'loops': [{'dim': 'M', 'extent': 8, 'level': 'SM'}, {'dim': 'M', 'extent': 2}]}
+    {'loops': [{'dim': 'M', 'extent': 8, 'unit': 'SM'}, {'dim': 'M', 'extent': 2}]}
     """
     loops = []
     for loop in schedule.loops:
         plain: dict[str, object] = {"dim": loop.dim, "extent": loop.extent}
-        if loop.level is not None:
-            plain["level"] = loop.level
+        if loop.unit is not None:
+            plain["unit"] = loop.unit
         loops.append(plain)
     found: dict[str, object] = {"loops": loops}
     if schedule.places:
@@ -57,10 +59,6 @@ def schedule_from_dict(
         If given, the schedule must cover it.
     where : str
         What the values come from, for the message.
-
-    Returns
-    -------
-    Schedule
 
     Raises
     ------
@@ -91,10 +89,6 @@ def read_schedule_dict(path: str | os.PathLike[str], problem: Problem | None = N
     path : str or path
     problem : Problem, optional
         If given, the schedule must cover it.
-
-    Returns
-    -------
-    Schedule
 
     Raises
     ------
@@ -162,7 +156,7 @@ def _loops(data: object) -> tuple[list[Loop], list[str]]:
         found = list(_entry_faults(entry))
         faults += [f"loops[{position}]: {fault}" for fault in found]
         if not found:
-            loops.append(Loop(entry["dim"], entry["extent"], entry.get("level")))
+            loops.append(Loop(entry["dim"], entry["extent"], _unit(entry)))
     return loops, faults
 
 
@@ -171,7 +165,7 @@ def _entry_faults(entry: object) -> Iterable[str]:
         yield f'found {show(entry)}; an object is needed, {{"dim": "K", "extent": 64}}'
         return
     for key in entry:
-        if key not in _LOOP_KEYS:
+        if key not in (*_LOOP_KEYS, _OLD_UNIT):
             yield f"unknown key {show(key)}; {_meant(key, _LOOP_KEYS)}"
     for key in ("dim", "extent"):
         if key not in entry:
@@ -179,11 +173,17 @@ def _entry_faults(entry: object) -> Iterable[str]:
     if "dim" in entry and not _is_word(entry["dim"]):
         yield f"dim is {show(entry['dim'])}; a plain word is needed"
     extent = entry.get("extent", 1)
-    if not isinstance(extent, int) or isinstance(extent, bool) or extent < 1:
+    if not is_count(extent):
         yield f"extent is {show(extent)}; a whole number >= 1 is needed"
-    level = entry.get("level")
-    if level is not None and not _is_word(level):
-        yield f"level is {show(level)}; the name of a level is needed, or none"
+    unit = _unit(entry)
+    if unit is not None and not _is_word(unit):
+        yield f"unit is {show(unit)}; the name of a unit is needed, or none"
+    if "unit" in entry and _OLD_UNIT in entry:
+        yield f"unit and {_OLD_UNIT}, which older files have in its place, are both given"
+
+
+def _unit(entry: Mapping[str, Any]) -> Any:
+    return entry.get("unit", entry.get(_OLD_UNIT))
 
 
 def _places(data: object, faults: list[str]) -> list[Place]:

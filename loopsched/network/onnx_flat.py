@@ -36,10 +36,6 @@ def flatten(model: Any, numbers: Mapping[str, int | bool] | None = None) -> Flat
     model : onnx.ModelProto
     numbers : mapping of str to int or bool, optional
         Values that are known besides those that the model holds.
-
-    Returns
-    -------
-    Flat
     """
     versions = [one.version for one in model.opset_import if text(one.domain) in STANDARD]
     flattener = _Flattener(int(versions[0]) if versions else 1, numbers or {})

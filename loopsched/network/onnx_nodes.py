@@ -52,18 +52,7 @@ _ONE = ((), (1,))
 
 
 def network_of(flat: Flat, known: Known, name: str, source: str) -> Network:
-    """Build the network of a flat model whose types are known.
-
-    Parameters
-    ----------
-    flat : Flat
-    known : Known
-    name, source : str
-
-    Returns
-    -------
-    Network
-    """
+    """Build the network of a flat model whose types are known."""
     return _Builder(flat, known).network(name, source)
 
 

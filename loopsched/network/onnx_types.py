@@ -28,10 +28,6 @@ def infer_types(
     dims : mapping of symbol to int
     where : str
         For the head of messages.
-
-    Returns
-    -------
-    Known
     """
     inputs = {name: type_of(value) for name, value in flat.inputs}
     binding = _bind(inputs, batch, dims, where)

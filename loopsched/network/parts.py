@@ -20,10 +20,6 @@ def part_of(network: Network, layers: Collection[str]) -> Network:
     network : Network
     layers : collection of str
         Names.
-
-    Returns
-    -------
-    Network
     """
     flows = Flows(network.values)
     nodes: list[Node] = []

@@ -30,10 +30,6 @@ def shape_text(problem: Problem) -> str:
 def network_rows(network: Network) -> list[dict[str, Any]]:
     """Describe a network: a row for each different layer, then for what has no nest.
 
-    Parameters
-    ----------
-    network : Network
-
     Returns
     -------
     list of dict

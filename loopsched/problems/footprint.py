@@ -205,10 +205,6 @@ def axis_extremes(
     chains : tuple of tuple of int
         Tile extents of each of them, outermost first; empty: whole.
 
-    Returns
-    -------
-    Extremes
-
     Examples
     --------
     Two tiles of a 3 wide filter over 8 stored positions: 5 each, 2 shared.

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
-from loopsched.base.arguments import near, show
+from loopsched.base.arguments import is_count, near, show
 from loopsched.base.errors import ProblemError, nearest
 
 # Exact integers stay exact inside compiled code below this; see `Problem`.
@@ -208,10 +208,6 @@ class Problem:
         return replace(self, name=name)
 
 
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
-
-
 def _faults(problem: Problem) -> Iterable[str]:
     dims = [name for name, _ in problem.sizes]
     names = [tensor.name for tensor in problem.tensors]
@@ -223,7 +219,7 @@ def _faults(problem: Problem) -> Iterable[str]:
                 yield f"{what} name {show(word)} is not a plain word (letters, digits, _)"
             if words.count(word) > 1:
                 yield f"{what} '{word}' is given {words.count(word)} times; names are unique"
-    bad_sizes = [(name, size) for name, size in problem.sizes if not _is_count(size)]
+    bad_sizes = [(name, size) for name, size in problem.sizes if not is_count(size)]
     for name, size in bad_sizes:
         yield f"size of dimension '{name}' is {show(size)}; a whole number >= 1 is needed"
     if not bad_sizes and math.prod(size for _, size in problem.sizes) >= MAX_MACS:
@@ -231,7 +227,7 @@ def _faults(problem: Problem) -> Iterable[str]:
     if problem.output not in names:
         yield f"output '{problem.output}' is not a tensor; {near(problem.output, names)}"
     for tensor in problem.tensors:
-        if not _is_count(tensor.element_bytes):
+        if not is_count(tensor.element_bytes):
             yield (
                 f"tensor '{tensor.name}': element_bytes is {show(tensor.element_bytes)}; "
                 "a whole number >= 1 is needed"
@@ -242,10 +238,10 @@ def _faults(problem: Problem) -> Iterable[str]:
             for name, coefficient in axis.terms:
                 if name not in dims:
                     yield f"tensor '{tensor.name}': unknown dim '{name}'; {nearest(name, dims)}"
-                if not _is_count(coefficient):
+                if not is_count(coefficient):
                     yield (
                         f"tensor '{tensor.name}': coefficient of '{name}' is {show(coefficient)}; "
                         "a whole number >= 1 is needed"
                     )
-            if axis.size is not None and not _is_count(axis.size):
+            if axis.size is not None and not is_count(axis.size):
                 yield f"tensor '{tensor.name}': axis size is {show(axis.size)}; >= 1 is needed"

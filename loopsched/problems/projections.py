@@ -88,10 +88,6 @@ def parse_projection(text: str) -> tuple[Axis, ...]:
         of dimensions with whole coefficients and offsets; ``<size`` says that
         only positions 0 to size - 1 are stored, the rest being padding.
 
-    Returns
-    -------
-    tuple of Axis
-
     Raises
     ------
     ProblemError

@@ -97,10 +97,6 @@ def read_workload(name_or_path: str | os.PathLike[str]) -> Workload:
         A shipped name wins over a file of that name.  `workload_schema` has
         the form of a file.
 
-    Returns
-    -------
-    Workload
-
     Raises
     ------
     WorkloadError
@@ -138,10 +134,6 @@ def parse_workload(data: object, where: str, default_name: str) -> Workload:
         For the head of messages, such as the file's path.
     default_name : str
         If the data has no name.
-
-    Returns
-    -------
-    Workload
 
     Raises
     ------

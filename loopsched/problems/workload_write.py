@@ -77,10 +77,6 @@ def _conv_fields(size: dict[str, int], known: dict[str, Any]) -> dict[str, Any]:
 def workload_to_dict(workload: Workload) -> dict[str, Any]:
     """Write a workload as the contents of a workload file.
 
-    Parameters
-    ----------
-    workload : Workload
-
     Returns
     -------
     dict

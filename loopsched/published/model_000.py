@@ -204,10 +204,6 @@ def report000_prediction(
         DRAM bandwidth (the report's second method, which its tables use), or
         by latencies and blocks at a time (its first).
 
-    Returns
-    -------
-    Report000Prediction
-
     Raises
     ------
     ProblemError

@@ -121,10 +121,6 @@ def report003_time(
         as the report does; otherwise, and for other strides, of which the
         report does not speak, over the output.
 
-    Returns
-    -------
-    Report003Prediction
-
     Raises
     ------
     ProblemError

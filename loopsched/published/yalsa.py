@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from loopsched.base.arguments import show
+from loopsched.base.arguments import is_count, show
 from loopsched.base.errors import InputError, ScheduleError
 from loopsched.models.float32 import single
 from loopsched.nests.nest import Schedule
@@ -336,7 +336,7 @@ def _check_counts(
     faults = [
         f"{name} is {show(value)}; a whole number >= 1 is needed"
         for name, value in given.items()
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1
+        if not is_count(value)
     ]
     if faults:
         raise InputError.joined("Yalsa's model", faults)

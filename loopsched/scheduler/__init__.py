@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Unpack
 
-from loopsched.base.arguments import near, show
 from loopsched.base.errors import ConstraintError
+from loopsched.base.keywords import takes
 from loopsched.base.pool import check_jobs, each_in_order
 from loopsched.scheduler.allowed import space_of
 from loopsched.scheduler.constraints import Constraints
 from loopsched.scheduler.counting import n_schedules
-from loopsched.scheduler.effort import Budget, Effort, Report, Watch
-from loopsched.scheduler.result import (
+from loopsched.scheduler.effort import Effort, Report, Watch
+from loopsched.scheduler.goal import (
     OBJECTIVES,
+    STRATEGIES,
     VALUES,
-    Certificate,
+    Goal,
+    Goals,
     Objective,
-    Result,
-    Scored,
+    Strategy,
     Value,
-    prove_with,
 )
+from loopsched.scheduler.result import Certificate, Result, Scored, prove_with
 from loopsched.scheduler.space import Space
 
 if TYPE_CHECKING:
@@ -30,25 +31,15 @@ if TYPE_CHECKING:
     from loopsched.problems.problem import Problem
     from loopsched.problems.workload import Workload
 
-Strategy = Literal["exact", "exhaustive", "random", "local"]
-STRATEGIES: tuple[Strategy, ...] = ("exact", "exhaustive", "random", "local")
 
-
+@takes(Goal)
 def search(
     problem: Problem,
     arch: Arch,
+    goal: Goal | None = None,
     *,
-    objective: Objective = "time",
-    strategy: Strategy = "exact",
-    value: Value = "high",
-    top: int = 1,
-    constraints: Constraints | None = None,
-    seed: int = 0,
-    samples: int = 1000,
-    budget: int | None = None,
-    time_limit_s: float | None = None,
-    gap: float = 0.0,
     report: Report | None = None,
+    **fields: Unpack[Goals],
 ) -> Result:
     """Find the best schedule of a problem on a machine.
 
@@ -56,34 +47,12 @@ def search(
     ----------
     problem : Problem
     arch : Arch
-    objective : {'time', 'dram_bytes', 'energy', 'edp'}
-        What to minimise.  Ties: DRAM bytes, compute time, inner traffic.
-    strategy : {'exact', 'exhaustive', 'random', 'local'}
-        ``exact`` bounds and proves; ``exhaustive`` scores every schedule of
-        the space; ``random`` and ``local`` are there for comparison.
-    value : {'high', 'point', 'low'}
-        Which traffic to score with: guaranteed (what the schedule promises),
-        expected, or least.
-    top : int
-        How many schedules to return, the best included.
-    constraints : Constraints, optional
-        What schedules of the space must satisfy.
-    seed : int
-        Of the random and local strategies.
-    samples : int
-        Schedules that the random and local strategies score, for each choice of what
-        levels keep.
-    budget : int, optional
-        Units of work (a unit is one partial choice looked at) after which the
-        best so far is returned, with its gap; the same result on any machine.
-        By default that of `loopsched.scheduler.effort.DEFAULT_WORK` for the
-        exact search, and none for the others.
-    time_limit_s : float, seconds, optional
-        The same by the clock, so that results depend on the machine.
-    gap : float
-        Stop when the best is proven to be within this fraction of the optimum.
+    goal : Goal, optional
+        What to find, and what may be used for that.
     report : callable, optional
         Called with the best value and the lower bound, a few times a second.
+    objective, strategy, value, top, constraints, seed, samples, budget, time_limit_s, gap
+        Fields of the `Goal`, which count in the place of its own.
 
     Returns
     -------
@@ -105,31 +74,24 @@ def search(
     >>> result.certificate.proven, result.evaluation.bound_by
     (True, 'compute')
     """
-    _check(objective, strategy, value, top)
-    allowed = Budget(budget, time_limit_s, gap)
-    if allowed.time_s is not None:
+    sought = Goal.of(goal, fields)
+    if sought.time_limit_s is not None:
         warm_up(has_scratchpads=arch.has_scratchpads)
-    space = space_of(problem, arch, constraints)
-    is_exact = strategy == "exact"
-    watch = Watch(allowed.of_exact() if is_exact else allowed, report)
+    space = space_of(problem, arch, sought.constraints)
+    watch = Watch(sought.allowed, report)
 
     def one(space: Space, watch: Watch, rival: float = float("inf")) -> Result:
-        if is_exact and not space.constraints.is_free:
+        if sought.strategy != "exact":
+            from loopsched.scheduler.sampling import sampled_search
+
+            return sampled_search(space, sought, watch)
+        if not space.constraints.is_free:
             from loopsched.scheduler.constrained import constrained_search
 
-            return constrained_search(space, objective=objective, value=value, top=top, watch=watch)
-        if is_exact:
-            from loopsched.scheduler.exact import exact_search
+            return constrained_search(space, sought, watch)
+        from loopsched.scheduler.exact import exact_search
 
-            return exact_search(
-                space, objective=objective, value=value, top=top, watch=watch, rival=rival
-            )
-        from loopsched.scheduler.sampling import sampled_search
-
-        return sampled_search(
-            space, objective=objective, strategy=strategy, value=value, top=top, seed=seed,
-            samples=samples, watch=watch,
-        )  # fmt: skip
+        return exact_search(space, sought, watch, rival=rival)
 
     from loopsched.scheduler.choices import has_choice, search_choices
     from loopsched.scheduler.proof import settled
@@ -138,10 +100,7 @@ def search(
         return settled(one(space, watch))
     from loopsched.scheduler.exact import quick_bound
 
-    return settled(search_choices(
-        space, one, lambda choice: quick_bound(choice, objective, value), objective=objective,
-        value=value, top=top, watch=watch, is_exact=is_exact,
-    ))  # fmt: skip
+    return settled(search_choices(space, one, quick_bound, sought, watch))
 
 
 @cache
@@ -167,22 +126,15 @@ def warm_up(*, has_scratchpads: bool = False) -> None:
         search(gemm(m=4, n=4, k=4), buffer_arch(capacity_bytes=64, policy="explicit"))
 
 
+@takes(Goal)
 def search_workload(
     workload: Workload,
     arch: Arch,
+    goal: Goal | None = None,
     *,
     jobs: int = 1,
-    objective: Objective = "time",
-    strategy: Strategy = "exact",
-    value: Value = "high",
-    top: int = 1,
-    constraints: Constraints | None = None,
-    seed: int = 0,
-    samples: int = 1000,
-    budget: int | None = None,
-    time_limit_s: float | None = None,
-    gap: float = 0.0,
     report: Report | None = None,
+    **fields: Unpack[Goals],
 ) -> Iterator[Result]:
     """Search every problem of a workload, in order.
 
@@ -190,14 +142,14 @@ def search_workload(
     ----------
     workload : Workload
     arch : Arch
+    goal : Goal, optional
+        As for `search`, with a budget and a time limit for each problem.
     jobs : int
         Processes; results are the same, in the same order, for any number.
-    objective, strategy, value, top, constraints, seed, samples
-        As for `search`.
-    budget, time_limit_s, gap
-        As for `search`, for each problem.
     report : callable, optional
         As for `search`; not called from other processes.
+    objective, strategy, value, top, constraints, seed, samples, budget, time_limit_s, gap
+        Fields of the `Goal`, which count in the place of its own.
 
     Yields
     ------
@@ -209,26 +161,19 @@ def search_workload(
         After an interrupt, but first the best so far of the problems in hand are
         yielded.
     """
-    _check(objective, strategy, value, top)
-    Budget(budget, time_limit_s, gap)  # checked before the first result
+    sought = Goal.of(goal, fields, "search_workload")
     check_jobs(jobs)
-    if constraints is not None:  # all that is wrong with them, before the first result
-        _check_constraints(workload, arch, constraints)
-    options = {
-        "objective": objective,
-        "strategy": strategy,
-        "value": value,
-        "top": top,
-        "constraints": constraints,
-        "seed": seed,
-        "samples": samples,
-        "budget": budget,
-        "time_limit_s": time_limit_s,
-        "gap": gap,
-        "report": report if jobs == 1 or len(workload.problems) == 1 else None,
-    }
+    return _searched(workload, arch, sought, jobs, report)
+
+
+def _searched(
+    workload: Workload, arch: Arch, goal: Goal, jobs: int, report: Report | None
+) -> Iterator[Result]:
+    if goal.constraints is not None:  # all that is wrong with them, before the first result
+        _check_constraints(workload, arch, goal.constraints)
+    told = report if jobs == 1 or len(workload.problems) == 1 else None
     is_interrupted = False
-    work = [(problem, arch, options) for problem in workload.problems]
+    work = [(problem, arch, goal, told) for problem in workload.problems]
     for result in each_in_order(_search_one, work, jobs):
         yield result
         is_interrupted |= result.certificate.effort.stopped == "interrupt"
@@ -238,8 +183,8 @@ def search_workload(
         raise KeyboardInterrupt
 
 
-def _search_one(problem: Problem, arch: Arch, options: Mapping[str, Any]) -> Result:
-    result = search(problem, arch, **options)
+def _search_one(problem: Problem, arch: Arch, goal: Goal, report: Report | None) -> Result:
+    result = search(problem, arch, goal, report=report)
     _ = result.evaluation.least_dram_bytes  # here, that is in as many processes as search
     return result
 
@@ -269,22 +214,6 @@ def space_size(problem: Problem, arch: Arch, constraints: Constraints | None = N
     return sum(n_schedules(choice.space) for choice in choices(problem, arch, constraints))
 
 
-def _check(objective: str, strategy: str, value: str, top: int) -> None:
-    faults = [
-        f"{what} '{given}' is unknown; {near(given, allowed)}"
-        for what, given, allowed in (
-            ("objective", objective, OBJECTIVES),
-            ("strategy", strategy, STRATEGIES),
-            ("value", value, VALUES),
-        )
-        if given not in allowed
-    ]
-    if not isinstance(top, int) or top < 1:
-        faults.append(f"top is {show(top)}; a whole number >= 1 is needed")
-    if faults:
-        raise ConstraintError.joined("search", faults)
-
-
 def _proof(result: Result) -> str:
     from loopsched.scheduler.proof import proof_of
 
@@ -300,6 +229,7 @@ __all__ = [
     "Certificate",
     "Constraints",
     "Effort",
+    "Goal",
     "Objective",
     "Result",
     "Scored",

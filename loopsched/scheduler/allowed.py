@@ -323,7 +323,7 @@ def _placements(space: Space, prefix: tuple[Loop, ...]) -> Iterator[tuple[int, .
         block = [prefix[at].dim for at, slot in enumerate(where) if slot == last]
         is_put = is_bounded = False
         for at in range(last, len(units)):
-            fits = units[at] == loop.level and loop.dim in dims[at] and loop.dim not in block
+            fits = units[at] == loop.unit and loop.dim in dims[at] and loop.dim not in block
             if fits and not any(outer in inside[loop.dim] for outer in block):
                 if is_bounded or not is_put:
                     yield from put((*where, at))
@@ -552,7 +552,7 @@ def _assignments(space: Space, loops: tuple[Loop, ...]) -> Iterator[tuple[tuple[
             if end == len(loops):
                 return
             loop = loops[end]
-            if loop.level != units[at] or loop.dim not in dims[at] or loop.dim in seen:
+            if loop.unit != units[at] or loop.dim not in dims[at] or loop.dim in seen:
                 return
             seen.add(loop.dim)
             end += 1

@@ -19,7 +19,8 @@ from loopsched.models.places import optional_tensors, resolved
 from loopsched.nests.nest import PASSES, Place, Schedule
 from loopsched.scheduler.allowed import space_of
 from loopsched.scheduler.effort import Watch
-from loopsched.scheduler.result import Certificate, Objective, Result, Scored, Value, rank
+from loopsched.scheduler.goal import Goal
+from loopsched.scheduler.result import Certificate, Result, Scored, rank
 from loopsched.scheduler.space import Space
 
 if TYPE_CHECKING:
@@ -74,13 +75,9 @@ def choices(problem: Problem, arch: Arch, constraints: Constraints | None) -> It
 def search_choices(
     space: Space,
     search: Search,
-    floor: Callable[[Space], float],
-    *,
-    objective: Objective,
-    value: Value,
-    top: int,
+    floor: Callable[[Space, Goal], float],
+    goal: Goal,
     watch: Watch,
-    is_exact: bool,
 ) -> Result:
     """Search a machine that leaves a choice.
 
@@ -92,12 +89,9 @@ def search_choices(
         Searches the space of one choice, watched, told the best value so far.
     floor : callable
         Bounds a space in no time.
-    objective, value, top
-        As for `loopsched.search`.
+    goal : Goal
     watch : Watch
         What the work is charged to; each choice may use an equal part of what is left.
-    is_exact : bool
-        Whether nothing fits where ``search`` finds nothing.
 
     Raises
     ------
@@ -105,7 +99,7 @@ def search_choices(
         If no choice leaves a schedule.
     """
     found = list(choices(space.problem, space.arch, space.constraints))
-    left = sorted((floor(choice.space), at) for at, choice in enumerate(found))
+    left = sorted((floor(choice.space, goal), at) for at, choice in enumerate(found))
     known: list[tuple[Choice, Result]] = []
     bounds: list[float] = []
     failed = EmptySpaceError(f"problem '{space.problem.name}': no schedule is left")
@@ -119,7 +113,7 @@ def search_choices(
             result = search(found[at].space, part, best)
         except EmptySpaceError as error:
             failed = error
-            if is_exact and space.constraints.is_free:
+            if goal.strategy == "exact" and space.constraints.is_free:
                 bounds[-1] = float("inf")
         else:
             known.append((found[at], result))
@@ -130,7 +124,7 @@ def search_choices(
         raise failed
     scored = [
         (
-            rank(one.evaluation, objective, value),
+            rank(one.evaluation, goal.objective, goal.value),
             Scored(choice.marked(one.schedule), one.evaluation),
         )
         for choice, result in known
@@ -149,7 +143,7 @@ def search_choices(
         watch.effort(),
     )
     return Result(
-        space.problem, space.arch, objective, known[0][1].strategy, scored[0][1].schedule,
+        space.problem, space.arch, goal.objective, known[0][1].strategy, scored[0][1].schedule,
         scored[0][1].evaluation, certificate,
-        tuple(behind[order] for order in sorted(behind)[: top - 1]),
+        tuple(behind[order] for order in sorted(behind)[: goal.top - 1]),
     )  # fmt: skip

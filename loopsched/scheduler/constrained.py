@@ -34,13 +34,14 @@ from loopsched.scheduler.climbing import climb_from
 from loopsched.scheduler.counting import every_choice, n_schedules
 from loopsched.scheduler.effort import Budget, Watch
 from loopsched.scheduler.exact import distinct_orders, free_bound
+from loopsched.scheduler.goal import Goal
 from loopsched.scheduler.item_bounds import least_item_s
 from loopsched.scheduler.least import least_tables
 from loopsched.scheduler.level_bounds import LevelBounds, keeps_of
 from loopsched.scheduler.orders import OrderClass, Relevance, relevance
 from loopsched.scheduler.precedence import allowed_classes
 from loopsched.scheduler.ranking import Ranking
-from loopsched.scheduler.result import Objective, Result, Value
+from loopsched.scheduler.result import Result
 from loopsched.scheduler.space import Space
 from loopsched.scheduler.tables import Tables, is_exhaustive, tables_for
 
@@ -59,21 +60,13 @@ MAX_CANDIDATES = 512
 Extents = dict[str, int]
 
 
-def constrained_search(
-    space: Space,
-    *,
-    objective: Objective = "time",
-    value: Value = "high",
-    top: int = 1,
-    watch: Watch | None = None,
-) -> Result:
+def constrained_search(space: Space, goal: Goal, watch: Watch | None = None) -> Result:
     """Search a constrained space.
 
     Parameters
     ----------
     space : Space
-    objective, value, top
-        As for `loopsched.search`.
+    goal : Goal
     watch : Watch, optional
         What the work is charged to.
 
@@ -94,13 +87,13 @@ def constrained_search(
     >>> from loopsched.scheduler import Constraints, space_of
     >>> point = Constraints(prefix="M:8 K:8 N:8 M:2 K:2 N:2")
     >>> space = space_of(gemm(m=8, n=8, k=8), buffer_arch(capacity_bytes=64), point)
-    >>> found = constrained_search(space, objective="dram_bytes")
+    >>> found = constrained_search(space, Goal("dram_bytes"))
     >>> str(found.schedule), found.certificate.space_size, found.certificate.proven
     ('M:8 K:8 N:8 M:2 K:2 N:2', 1, True)
     """
     check_not_empty(space)
     watch = watch or Watch(Budget().of_exact())
-    found = Ranking(space, objective, value, top, watch)
+    found = Ranking(space, goal, watch)
     builders = [Builder(allowed(part), found) for part in parts(space)]
     is_complete, floor = False, 0.0
     with watch.stopping():
@@ -110,7 +103,7 @@ def constrained_search(
                     found.add(limits.schedule(choice))
             is_complete = True
         else:
-            floor = free_bound(space, objective, value, watch)
+            floor = free_bound(space, goal, watch)
             floor = max(floor, min(builder.floor() for builder in builders))
             for builder in builders:
                 builder.climb(floor)
@@ -118,7 +111,7 @@ def constrained_search(
         limits = builders[0].limits
         found.add(limits.schedule(next(every_choice(limits))))
     nodes = sum(builder.nodes for builder in builders)
-    return found.result("exact", floor=floor, is_complete=is_complete, nodes=nodes)
+    return found.result(floor=floor, is_complete=is_complete, nodes=nodes)
 
 
 @dataclass(frozen=True)
@@ -147,7 +140,7 @@ class Builder:
         space = limits.space
         self.limits, self.found = limits, found
         self.problem, self.arch = space.problem, space.arch
-        self.bounds = LevelBounds(space, found.value, found.watch)
+        self.bounds = LevelBounds(space, found.goal.value, found.watch)
         self.counts = {slot.unit: count for slot, count in self.bounds.units}
         self.row = {dim: at for at, dim in enumerate(self.problem.dims)}
         self.nodes = 0
@@ -176,10 +169,10 @@ class Builder:
     def floor(self) -> float:
         """Bound the objective by the least steps and traffic with the extents that are left."""
         steps_s = 0.0
-        if self.found.objective == "time":
+        if self.found.goal.objective == "time":
             inner = self.bounds.private[0] if self.bounds.private else None
             bandwidth = (
-                inner.bandwidth_bytes_per_s if inner and self.found.value == "high" else None
+                inner.bandwidth_bytes_per_s if inner and self.found.goal.value == "high" else None
             )
             steps_s = least_item_s(
                 self.limits,
@@ -190,7 +183,7 @@ class Builder:
         return max(steps_s, self._traffic_floor())
 
     def _traffic_floor(self) -> float:
-        if self.limits.space.constraints.tiles == "all" or self.found.value != "high":
+        if self.limits.space.constraints.tiles == "all" or self.found.goal.value != "high":
             return 0.0
         for level in self.arch.caches:
             tables = self._least_tables(level)
@@ -199,8 +192,8 @@ class Builder:
             body = self.bounds.least_body(level, tables)
             is_least = body is not None and body.is_least and is_exhaustive(self.problem)
             self.bounds.least[level.name] = body.bytes if body and is_least else 0
-        floor = self.bounds.floor(self.found.objective)
-        if self.found.objective == "time":
+        floor = self.bounds.floor(self.found.goal.objective)
+        if self.found.goal.objective == "time":
             floor = max(floor, *(self.bounds.level_s(level) for level in self.arch.caches))
         return floor
 
@@ -234,7 +227,7 @@ class Builder:
         body = best_body(
             self.problem,
             room_of(self.problem, level),
-            keeps_of(level, is_guaranteed=self.found.value == "high"),
+            keeps_of(level, is_guaranteed=self.found.goal.value == "high"),
             tables=tables.with_whole_sweeps() if is_cache else tables,
             rows=rows,
             watch=self.found.watch,

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
-from loopsched.base.arguments import show
+from loopsched.base.arguments import is_count, show
 from loopsched.base.errors import ConstraintError
 
 Reason = Literal["", "budget", "time limit", "gap", "interrupt"]
@@ -60,7 +60,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         faults = []
-        if self.work is not None and (not isinstance(self.work, int) or self.work < 1):
+        if self.work is not None and not is_count(self.work):
             faults.append(f"budget is {show(self.work)}; a whole number >= 1 is needed")
         if self.time_s is not None and not _is_number(self.time_s, above=0.0):
             faults.append(f"time_limit_s is {show(self.time_s)}; a number of seconds > 0 is needed")

@@ -21,14 +21,6 @@ def schedules(space: Space) -> Iterator[Schedule]:
     two blocks may belong to either.  Here each nest comes once: each loop is in
     the outermost block that may have it.
 
-    Parameters
-    ----------
-    space : Space
-
-    Yields
-    ------
-    Schedule
-
     Examples
     --------
     >>> from loopsched import buffer_arch, gemm

@@ -38,20 +38,13 @@ from loopsched.scheduler.climbing import climb, climb_from
 from loopsched.scheduler.counting import n_schedules
 from loopsched.scheduler.effort import COUNTING, SCORING, Budget, Watch
 from loopsched.scheduler.enumerate import schedules
+from loopsched.scheduler.goal import Goal, Objective, Value
 from loopsched.scheduler.items import Items, Pace, best_items, unlike_first
 from loopsched.scheduler.level_bounds import MAX_BODY_NODES, LevelBounds, keeps_of
 from loopsched.scheduler.piece_bounds import PieceBounds
 from loopsched.scheduler.placement import best_placement
 from loopsched.scheduler.ranking import Ranking, is_whole
-from loopsched.scheduler.result import (
-    Certificate,
-    Objective,
-    Result,
-    Scored,
-    Value,
-    objective_value,
-    rank,
-)
+from loopsched.scheduler.result import Certificate, Result, Scored, objective_value, rank
 from loopsched.scheduler.space import Space
 from loopsched.scheduler.starts import Rough, starts, wave_blocks
 from loopsched.scheduler.tables import is_exhaustive, multiples, tables_for, trip_classes
@@ -289,7 +282,7 @@ class Searcher:
         starts = sorted((s for s in starts if s[0] < float("inf")), key=lambda pair: pair[0])
         if not starts or max(self.problem.size.values()) > MAX_CLIMBED:
             return floor
-        found = Ranking(self.space, self.objective, self.value, 1, watch=self.watch)
+        found = Ranking(self.space, Goal(self.objective, value=self.value), self.watch)
         limits, rng = allowed(self.space), Random(0)
         try:
             for number, (_, start) in enumerate(starts[:MAX_CLIMBS]):
@@ -681,21 +674,16 @@ def distinct_orders(trips: Extents, instances: int) -> Iterator[tuple[str, ...]]
             yield order
 
 
-def quick_bound(space: Space, objective: Objective, value: Value) -> float:
+def quick_bound(space: Space, goal: Goal) -> float:
     """Bound the objective of every schedule of a space, in no time."""
-    return LevelBounds(space, value).known_floor(objective)
+    return LevelBounds(space, goal.value).known_floor(goal.objective)
 
 
 def exact_search(
-    space: Space,
-    *,
-    objective: Objective,
-    value: Value,
-    top: int,
-    watch: Watch | None = None,
-    rival: float = float("inf"),
+    space: Space, goal: Goal, watch: Watch | None = None, *, rival: float = float("inf")
 ) -> Result:
     """Search a space without constraints exactly; `Searcher` says what ``rival`` is."""
+    objective, value, top = goal.objective, goal.value, goal.top
     watch = watch or Watch(Budget().of_exact())
     searcher = Searcher(space, objective, value, watch, rival=rival)
     proven = listed = False
@@ -725,16 +713,14 @@ def exact_search(
     )  # fmt: skip
 
 
-def free_bound(space: Space, objective: Objective, value: Value, watch: Watch) -> float:
+def free_bound(space: Space, goal: Goal, watch: Watch) -> float:
     """Find a bound for a constrained space: the exact one of the free space.
 
     0 where the exact search has none.  It uses what is left of the watch's budget.
     """
     inner = watch.rest()
     try:
-        found = exact_search(
-            free_space(space), objective=objective, value=value, top=1, watch=inner
-        )
+        found = exact_search(free_space(space), replace(goal, top=1), inner)
     except ConstraintError:
         raise
     except LoopschedError:

@@ -16,6 +16,7 @@ moves as much or more into the items.  What it may save is memory traffic.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -205,9 +206,7 @@ def _enumerate(
         table_at[row[dim], : len(known)] = where[dim]
     leaves = np.zeros((max(1, collect), max(1, len(split))), dtype=np.int64)
     leaf_s = np.full(len(leaves), np.inf)
-    reduction = problem.macs
-    for dim in split:
-        reduction //= size[dim]
+    reduction = problem.macs // math.prod(size[dim] for dim in split)
     state = np.full(2 + max(1, len(split)), -1, dtype=np.int64)
     state[:2] = 0
     sums = kernels.Sums(

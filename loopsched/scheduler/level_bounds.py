@@ -19,9 +19,9 @@ from loopsched.models.traffic import Room
 from loopsched.problems.footprint import points_elems, tensor_bytes
 from loopsched.scheduler.body import NO_INCUMBENT, Body, Keeps, best_body
 from loopsched.scheduler.effort import Watch
+from loopsched.scheduler.goal import Objective, Value
 from loopsched.scheduler.least import least_tables
 from loopsched.scheduler.placement import least_placed_bytes
-from loopsched.scheduler.result import Objective, Value
 from loopsched.scheduler.space import Space
 from loopsched.scheduler.tables import Tables, is_exhaustive, tables_for
 

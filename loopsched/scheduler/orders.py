@@ -48,10 +48,6 @@ def order_classes(problem: Problem, active: tuple[str, ...]) -> tuple[OrderClass
     active : tuple of str
         Dimensions that have a loop with more than one iteration.
 
-    Returns
-    -------
-    tuple of OrderClass
-
     Examples
     --------
     GEMM has three: A, B or C stays.

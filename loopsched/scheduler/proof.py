@@ -187,7 +187,7 @@ def witness_of(result: Result) -> tuple[Schedule, Fraction]:
     limit = result.certificate.value * (1 + 1e-9)
     at = [i for i, loop in enumerate(schedule.loops) if loop.is_spatial]
     shared = [schedule.loops[i] for i in at]
-    is_plain = len({loop.level for loop in shared}) == 1 and len({x.dim for x in shared}) == len(at)
+    is_plain = len({loop.unit for loop in shared}) == 1 and len({x.dim for x in shared}) == len(at)
     units = units_of(result.arch)
 
     def nest(order: tuple[Loop, ...]) -> Schedule:

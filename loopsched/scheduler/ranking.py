@@ -11,16 +11,9 @@ from loopsched.models.score import Evaluation, evaluate
 from loopsched.nests.nest import Schedule
 from loopsched.scheduler.counting import n_schedules
 from loopsched.scheduler.effort import SCORING, Watch
+from loopsched.scheduler.goal import Goal
 from loopsched.scheduler.least import cuts_evenly
-from loopsched.scheduler.result import (
-    Certificate,
-    Objective,
-    Result,
-    Scored,
-    Value,
-    objective_value,
-    rank,
-)
+from loopsched.scheduler.result import Certificate, Result, Scored, objective_value, rank
 from loopsched.scheduler.space import Space
 
 Rank = tuple[float, int, int, int]
@@ -34,18 +27,14 @@ class Ranking:
     Parameters
     ----------
     space : Space
-    objective, value
-        What is minimised.
-    top : int
-        How many to keep.
+    goal : Goal
+        What is minimised, and how many to keep.
     watch : Watch, optional
         What the work is charged to.
     """
 
     space: Space
-    objective: Objective
-    value: Value
-    top: int
+    goal: Goal
     watch: Watch = field(default_factory=Watch)
     n_scored: int = 0
     n_invalid: int = 0
@@ -65,13 +54,13 @@ class Ranking:
         except ScheduleError:
             self.n_invalid += 1
             return self._remember(schedule, None)
-        found = rank(evaluation, self.objective, self.value)
+        found = rank(evaluation, self.goal.objective, self.goal.value)
         entry = (found, str(schedule), schedule, evaluation)
-        if len(self.best) < self.top or entry[:2] < self.best[-1][:2]:
+        if len(self.best) < self.goal.top or entry[:2] < self.best[-1][:2]:
             self.best = [kept for kept in self.best if kept[1] != entry[1]]
             self.best.append(entry)
             self.best.sort(key=lambda kept: kept[:2])
-            del self.best[self.top :]
+            del self.best[self.goal.top :]
         return self._remember(schedule, found)
 
     def _remember(self, schedule: Schedule, found: Rank | None) -> Rank | None:
@@ -85,12 +74,11 @@ class Ranking:
         """The best value of the objective so far."""
         return self.best[0][0][0] if self.best else float("inf")
 
-    def result(self, strategy: str, *, floor: float, is_complete: bool, nodes: int = 0) -> Result:
+    def result(self, *, floor: float, is_complete: bool, nodes: int = 0) -> Result:
         """Make a result of what there is.
 
         Parameters
         ----------
-        strategy : str
         floor : float
             A lower bound that holds for every schedule of the space.
         is_complete : bool
@@ -103,22 +91,22 @@ class Ranking:
         EmptySpaceError
             If no schedule could be run.
         """
-        space = self.space
+        space, goal = self.space, self.goal
         if not self.best:
             raise EmptySpaceError(
                 f"problem '{space.problem.name}': none of the {self.n_scored} schedules looked at "
                 f"fits '{space.arch.name}'"
             )
         _, _, schedule, evaluation = self.best[0]
-        value = objective_value(evaluation, self.objective, self.value)
+        value = objective_value(evaluation, goal.objective, goal.value)
         proven = value <= floor or (is_complete and is_whole(space))
         certificate = Certificate(
             proven, value if proven else floor, value, self.n_scored + nodes, space, is_complete,
             self.watch.effort(),
         )  # fmt: skip
         return Result(
-            space.problem, space.arch, self.objective, strategy, schedule, evaluation, certificate,
-            tuple(Scored(s, e) for _, _, s, e in self.best[1:]),
+            space.problem, space.arch, goal.objective, goal.strategy, schedule, evaluation,
+            certificate, tuple(Scored(s, e) for _, _, s, e in self.best[1:]),
         )  # fmt: skip
 
 

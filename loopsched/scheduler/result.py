@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 from loopsched.base.display import Shown
 from loopsched.base.errors import ConstraintError, nearest
@@ -14,12 +13,8 @@ from loopsched.nests.nest import Schedule
 from loopsched.problems.problem import Problem
 from loopsched.scheduler.counting import n_schedules
 from loopsched.scheduler.effort import Effort
+from loopsched.scheduler.goal import OBJECTIVES, Objective, Value
 from loopsched.scheduler.space import Space
-
-Objective = Literal["time", "dram_bytes", "energy", "edp"]
-OBJECTIVES: tuple[Objective, ...] = ("time", "dram_bytes", "energy", "edp")
-Value = Literal["high", "point", "low"]
-VALUES: tuple[Value, ...] = ("high", "point", "low")
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,50 +3,31 @@
 from __future__ import annotations
 
 import random
-from typing import Literal
 
-from loopsched.base.arguments import show
-from loopsched.base.errors import ConstraintError, nearest
+from loopsched.base.errors import ConstraintError
 from loopsched.scheduler.allowed import allowed, check_not_empty, parts
 from loopsched.scheduler.climbing import climb, draws
 from loopsched.scheduler.counting import every_choice, n_schedules
 from loopsched.scheduler.effort import Watch
 from loopsched.scheduler.exact import free_bound
+from loopsched.scheduler.goal import Goal
 from loopsched.scheduler.ranking import Ranking
-from loopsched.scheduler.result import Objective, Result, Value
+from loopsched.scheduler.result import Result
 from loopsched.scheduler.space import Space
 
-Sampling = Literal["exhaustive", "random", "local"]
-SAMPLINGS: tuple[Sampling, ...] = ("exhaustive", "random", "local")
 MAX_EXHAUSTIVE = 10_000_000
 
 
-def sampled_search(
-    space: Space,
-    *,
-    objective: Objective = "time",
-    strategy: str = "random",
-    value: Value = "high",
-    top: int = 1,
-    seed: int = 0,
-    samples: int = 1000,
-    watch: Watch | None = None,
-) -> Result:
+def sampled_search(space: Space, goal: Goal, watch: Watch | None = None) -> Result:
     """Search by scoring schedules one by one.
 
     Parameters
     ----------
     space : Space
-    objective, value, top
-        As for `loopsched.search`.
-    strategy : {'exhaustive', 'random', 'local'}
-        ``exhaustive`` scores every schedule of the space; ``random`` draws
+    goal : Goal
+        Its strategy ``exhaustive`` scores every schedule of the space; ``random`` draws
         them, each as likely as any other; ``local`` climbs from random starts
         to better neighbours: one tile larger or smaller, two loops swapped.
-    seed : int
-        The same seed gives the same answer.
-    samples : int
-        Schedules that ``random`` and ``local`` score.
     watch : Watch, optional
         What the work is charged to.
 
@@ -58,7 +39,7 @@ def sampled_search(
     Raises
     ------
     ConstraintError
-        If the strategy is unknown, or the space is too large for it.
+        If the space is too large for the strategy.
     EmptySpaceError
         If no schedule is left, or none fits.
 
@@ -67,16 +48,13 @@ def sampled_search(
     >>> from loopsched import buffer_arch, gemm
     >>> from loopsched.scheduler import space_of
     >>> space = space_of(gemm(m=4, n=4, k=4), buffer_arch(capacity_bytes=96))
-    >>> sampled_search(space, objective="dram_bytes", strategy="exhaustive").certificate.value
+    >>> sampled_search(space, Goal("dram_bytes", "exhaustive")).certificate.value
     256
     """
-    if strategy not in SAMPLINGS:
-        raise ConstraintError(f"strategy '{strategy}' is unknown; {nearest(strategy, SAMPLINGS)}")
-    if not isinstance(samples, int) or samples < 1:
-        raise ConstraintError(f"samples is {show(samples)}; a whole number >= 1 is needed")
     check_not_empty(space)
     watch = watch or Watch()
-    found = Ranking(space, objective, value, top, watch)
+    found = Ranking(space, goal, watch)
+    strategy, rng = goal.strategy, random.Random(goal.seed)
     is_complete = False
     if strategy == "exhaustive":
         _check_size(space)
@@ -87,13 +65,13 @@ def sampled_search(
                     found.add(limits.schedule(choice))
             is_complete = True
         elif strategy == "random":
-            _draw(found, random.Random(seed), samples)
+            _draw(found, rng, goal.samples)
         else:
-            climb(found, random.Random(seed), samples)
+            climb(found, rng, goal.samples)
     if watch.why == "interrupt" and not found.best:
         raise KeyboardInterrupt
-    floor = 0.0 if is_complete or watch.is_over else free_bound(space, objective, value, watch)
-    return found.result(strategy, floor=floor, is_complete=is_complete)
+    floor = 0.0 if is_complete or watch.is_over else free_bound(space, goal, watch)
+    return found.result(floor=floor, is_complete=is_complete)
 
 
 def _check_size(space: Space) -> None:

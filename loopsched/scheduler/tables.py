@@ -227,6 +227,7 @@ def _tables_for(
         size = sum(length * many for length, many in lengths[first].items())
         along = (outer[second], candidates[second]) if second >= 0 else (((0, 1),), (1,))
         flat.append(_axis_numbers(axis, outer[first], size, candidates[first], *along))
+    sizes = {tensor.name: tensor.element_bytes for tensor in problem.tensors}
     none = np.zeros(0, dtype=np.int64)  # scalars have no axes
     numbers = {
         name: np.concatenate([none, *(parts[at] for parts in flat)])
@@ -248,11 +249,8 @@ def _tables_for(
             [[t.is_indexed_by(dim) for dim in problem.dims] for t in problem.tensors],
             dtype=np.int64,
         ).reshape(len(problem.tensors), -1),
-        weight=np.array(
-            [t.element_bytes * (1 + (t.name == problem.output)) for t in problem.tensors],
-            dtype=np.int64,
-        ),
-        element_bytes=np.array([t.element_bytes for t in problem.tensors], dtype=np.int64),
+        weight=np.array([size + size * (name == problem.output) for name, size in sizes.items()]),
+        element_bytes=np.array(list(sizes.values()), dtype=np.int64),
         constant=tensor_bytes(problem, problem.output_tensor),
         **numbers,
     )

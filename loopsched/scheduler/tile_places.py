@@ -80,13 +80,11 @@ def _best_in(
 def _positions(schedule: Schedule, own: frozenset[str]) -> list[int]:
     """Where tiles may be placed: inside what hands out work, not between one unit's loops."""
     loops = schedule.loops
-    first = max((at + 1 for at, loop in enumerate(loops) if loop.level in own), default=0)
+    first = max((at + 1 for at, loop in enumerate(loops) if loop.unit in own), default=0)
     return [
         at
         for at in range(first, len(loops) + 1)
-        if at in (0, len(loops))
-        or not loops[at].is_spatial
-        or loops[at - 1].level != loops[at].level
+        if at in (0, len(loops)) or not loops[at].is_spatial or loops[at - 1].unit != loops[at].unit
     ]
 
 

@@ -12,7 +12,7 @@ from loopsched.nests.nest import Schedule
 from loopsched.problems.problem import Problem
 from loopsched.scheduler.allowed import space_of
 from loopsched.scheduler.exact import exact_search
-from loopsched.scheduler.result import Objective
+from loopsched.scheduler.goal import Goal, Objective
 
 _BOTH: tuple[Objective, ...] = ("time", "dram_bytes")
 
@@ -92,7 +92,7 @@ def pareto(
 
 
 def _best(problem: Problem, arch: Arch, capacity: int, objective: Objective) -> Tradeoff:
-    result = exact_search(space_of(problem, arch), objective=objective, value="high", top=1)
+    result = exact_search(space_of(problem, arch), Goal(objective))
     score = result.evaluation
     return Tradeoff(capacity, score.time_s, score.dram_bytes, result.schedule, score)
 

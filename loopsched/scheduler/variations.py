@@ -32,7 +32,7 @@ def variations(schedule: Schedule) -> Iterator[Schedule]:
             for extent in _next_extents(outer[-1], loop.extent, inner):
                 yield _with(loops, at, replace(loop, extent=extent))
     for at, (first, second) in enumerate(pairwise(loops)):
-        if first.dim != second.dim and first.level == second.level:
+        if first.dim != second.dim and first.unit == second.unit:
             swapped = (*loops[:at], second, first, *loops[at + 2 :])
             yield drop_unit_loops(Schedule(swapped))
 

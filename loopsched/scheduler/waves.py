@@ -47,7 +47,7 @@ def with_barriers(
     'M:64 M:8@SM N:48@SM K:8 M:4 N:16'
     """
     loops, steps = schedule.loops, schedule.steps
-    places = [i for i, loop in enumerate(loops) if loop.level == unit]
+    places = [i for i, loop in enumerate(loops) if loop.unit == unit]
     if not places or places[-1] - places[0] + 1 != len(places):
         return None
     size = problem.size
@@ -79,10 +79,6 @@ def aligned_orders(schedule: Schedule, unit: str, instances: int) -> Iterator[Sc
     schedule, unit, instances
         As for `with_barriers`.
 
-    Yields
-    ------
-    Schedule
-
     Examples
     --------
     >>> from loopsched import gemm, parse_schedule
@@ -92,7 +88,7 @@ def aligned_orders(schedule: Schedule, unit: str, instances: int) -> Iterator[Sc
     ['N:64@SM M:15@SM K:8 M:3 N:16']
     """
     loops = schedule.loops
-    places = [i for i, loop in enumerate(loops) if loop.level == unit]
+    places = [i for i, loop in enumerate(loops) if loop.unit == unit]
     if not places or places[-1] - places[0] + 1 != len(places):
         return
     spatial = loops[places[0] : places[-1] + 1]

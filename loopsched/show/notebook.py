@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from html import escape
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from loopsched.base.units import binary, format_capacity, percent, scaled
+from loopsched.show.table import Column, Table, words
 
 if TYPE_CHECKING:
     from loopsched.curves.staircase import Staircase
@@ -17,44 +17,6 @@ if TYPE_CHECKING:
     from loopsched.nests.nest import Schedule
     from loopsched.problems.workload import Workload
     from loopsched.scheduler.result import Result
-
-_MOST_ROWS = 100
-_RIGHT = ' style="text-align: right; padding: 0 0.6em"'
-_LEFT = ' style="text-align: left; padding: 0 0.6em"'
-
-
-def table_html(
-    titles: Sequence[str], rows: Iterable[Sequence[str]], *, words: Sequence[int] = (0,)
-) -> str:
-    """Make a table; numbers stand to the right.
-
-    Parameters
-    ----------
-    titles : sequence of str
-    rows : iterable of sequence of str
-        At most a hundred are shown.
-    words : sequence of int
-        Columns that are words, by position.
-
-    Examples
-    --------
-    >>> print(table_html(["name", "bytes"], [["<L2>", "12"]]))
-    <table><thead><tr><th style="text-align: left; ...">name</th>...<td ...>&lt;L2&gt;</td>...
-    """
-    sides = [_LEFT if place in words else _RIGHT for place in range(len(titles))]
-    head = "".join(
-        f"<th{side}>{escape(title)}</th>" for side, title in zip(sides, titles, strict=True)
-    )
-    source = iter(rows)
-    body = [
-        "".join(f"<td{side}>{escape(cell)}</td>" for side, cell in zip(sides, row, strict=True))
-        for row in islice(source, _MOST_ROWS)
-    ]
-    more = sum(1 for _ in source)
-    if more:
-        body.append(f'<td colspan="{len(titles)}">and {more} more</td>')
-    lines = "".join(f"<tr>{row}</tr>" for row in body)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
 
 
 def to_html(value: Any) -> str:
@@ -75,11 +37,11 @@ def _code(text: str) -> str:
 def schedule_html(schedule: Schedule) -> str:
     """Show a schedule: its text, and how often each loop runs."""
     rows = [
-        [loop.dim, str(loop.extent), str(step), str(trips), loop.level or "temporal"]
+        [loop.dim, str(loop.extent), str(step), str(trips), loop.unit or "temporal"]
         for loop, step, trips in zip(schedule.loops, schedule.steps, schedule.trips, strict=True)
     ]
-    titles = ["loop", "extent", "step", "trips", "run by"]
-    return _code(str(schedule)) + table_html(titles, rows, words=(0, 4))
+    numbers = map(Column, ["extent", "step", "trips"])
+    return _code(str(schedule)) + Table([words("loop"), *numbers, words("run by")], rows).html()
 
 
 def workload_html(workload: Workload) -> str:
@@ -97,13 +59,16 @@ def workload_html(workload: Workload) -> str:
             zip(workload.problems, workload.counts, strict=True)
         )
     ]
-    titles = ["#", "problem", "count", "kind", "sizes", "work"]
+    columns = [
+        Column("#"), words("problem"), Column("count"), words("kind"), words("sizes"),
+        Column("work"),
+    ]  # fmt: skip
     head = _said(
         workload.name,
         f"{len(rows)} problems, {scaled(workload.macs, 'MAC')} with counts",
         *filter(None, [workload.source]),
     )
-    return head + table_html(titles, rows, words=(1, 3, 4))
+    return head + Table(columns, rows).html()
 
 
 def arch_html(arch: Arch) -> str:
@@ -125,8 +90,8 @@ def arch_html(arch: Arch) -> str:
         f"{compute.units} {compute.unit} at {scaled(compute.clock_hz, 'Hz')}; "
         f"MAC a cycle of one: {rates}",
     )
-    titles = ["level", "kind", "capacity", "instances", "from outside"]
-    return head + table_html(titles, rows, words=(0, 1))
+    numbers = map(Column, ["capacity", "instances", "from outside"])
+    return head + Table([words("level"), words("kind"), *numbers], rows).html()
 
 
 def evaluation_html(evaluation: Evaluation) -> str:
@@ -149,8 +114,8 @@ def evaluation_html(evaluation: Evaluation) -> str:
         ]
         for level in evaluation.levels
     ]
-    titles = ["boundary", "read", "written", "time", "busy", "FLOP/B"]
-    return head + table_html(titles, rows)
+    numbers = map(Column, ["read", "written", "time", "busy", "FLOP/B"])
+    return head + Table([words("boundary"), *numbers], rows).html()
 
 
 def result_html(result: Result) -> str:
@@ -172,7 +137,8 @@ def result_html(result: Result) -> str:
             ]
             for rank, each in enumerate(result.alternatives, 2)
         ]
-        others = table_html(["rank", "alternative", "time", "DRAM"], rows, words=(1,))
+        columns = [Column("rank"), words("alternative"), Column("time"), Column("DRAM")]
+        others = Table(columns, rows).html()
     return head + _code(str(result.schedule)) + evaluation_html(result.evaluation) + others
 
 
@@ -190,7 +156,7 @@ def curve_html(curve: Staircase) -> str:
         [what, binary(capacity), scaled(moved, "B"), f"{2 * curve.macs / moved:.4g}"]
         for what, capacity, moved in marks
     ]
-    return head + table_html(["", "capacity", "DRAM", "FLOP/B"], rows)
+    return head + Table([words(""), *map(Column, ["capacity", "DRAM", "FLOP/B"])], rows).html()
 
 
 def rows_html(title: str, rows: Sequence[Mapping[str, object]], *lines: str) -> str:
@@ -207,12 +173,11 @@ def rows_html(title: str, rows: Sequence[Mapping[str, object]], *lines: str) -> 
         if not any(isinstance(row.get(name), (list, tuple, dict)) for row in rows)
     ]
     cells = [[_cell(row.get(name)) for name in names] for row in rows]
-    words = [
-        place
-        for place, name in enumerate(names)
-        if any(isinstance(row.get(name), str) for row in rows)
+    columns = [
+        Column(name, numeric=not any(isinstance(row.get(name), str) for row in rows))
+        for name in names
     ]
-    return _said(title, *lines) + table_html(names, cells, words=words)
+    return _said(title, *lines) + Table(columns, cells).html()
 
 
 def _cell(value: object) -> str:

@@ -1,16 +1,20 @@
-"""Plain text for people: tables that fit a width, and numbers with units."""
+"""Tables for people, as text that fits a width and as HTML."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Literal
 
 Shrinks = Literal["", "middle", "end"]
 
 GAP = "  "
 _SHORTEST = 16
+_MOST_ROWS = 100
+_RIGHT = ' style="text-align: right; padding: 0 0.6em"'
+_LEFT = ' style="text-align: left; padding: 0 0.6em"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,51 +45,77 @@ def words(title: str, *, shrinks: Shrinks = "", spare: int = 0) -> Column:
     return Column(title, numeric=False, shrinks=shrinks, spare=spare)
 
 
-def table(
-    columns: Sequence[Column],
-    rows: Sequence[Sequence[str]],
-    width: int,
-    details: Sequence[str] = (),
-) -> str:
-    """Lay out rows under titles so that no line is wider than ``width``.
-
-    Spare columns are left out first, then shrinking cells are cut in the
-    middle.  A table that still does not fit is as wide as it must be.
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under titles, which print as text and as HTML.
 
     Parameters
     ----------
     columns : sequence of Column
-    rows : sequence of sequence of str
+    rows : iterable of sequence of str
         One cell a column.
-    width : int
-        Characters a line.
-    details : sequence of str, optional
-        A text for each row, wrapped and indented below it.
+    details : sequence of str
+        A text for each row that stands below it; or none.
 
     Examples
     --------
-    >>> columns = [words("name", shrinks="middle"), Column("bytes")]
-    >>> print(table(columns, [["input", "12"], ["weight", "3456"]], 40))
-    name    bytes
-    ------  -----
-    input      12
-    weight   3456
-    >>> print(table(columns, [["a very long name indeed", "12"]], 25))
-    name                bytes
-    ------------------  -----
-    a very l... indeed     12
+    >>> found = Table([words("name"), Column("bytes")], [["input", "12"], ["<L2>", "3456"]])
+    >>> print(found.text(40))
+    name   bytes
+    -----  -----
+    input     12
+    <L2>    3456
+    >>> print(found.html())
+    <table><thead><tr><th style="text-align: left; ...">name</th>...<td ...>&lt;L2&gt;</td>...
     """
-    kept = _kept(columns, rows, width)
-    columns = [columns[i] for i in kept]
-    cells = [[row[i] for i in kept] for row in rows]
-    widths = _widths(columns, cells, width)
-    lines = [_line([column.title for column in columns], columns, widths)]
-    lines.append(GAP.join("-" * wide for wide in widths))
-    for position, row in enumerate(cells):
-        lines.append(_line(row, columns, widths))
-        if details:
-            lines.extend(wrapped(details[position], width, indent="    "))
-    return "\n".join(lines)
+
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[str]]
+    details: Sequence[str] = ()
+
+    def text(self, width: int) -> str:
+        """Lay out the rows so that no line is wider than ``width``.
+
+        Spare columns are left out first, then shrinking cells are cut.  A table
+        that still does not fit is as wide as it must be.
+
+        Examples
+        --------
+        >>> columns = [words("name", shrinks="middle"), Column("bytes")]
+        >>> print(Table(columns, [["a very long name indeed", "12"]]).text(25))
+        name                bytes
+        ------------------  -----
+        a very l... indeed     12
+        """
+        kept = _kept(self.columns, self.rows, width)
+        columns = [self.columns[i] for i in kept]
+        cells = [[row[i] for i in kept] for row in self.rows]
+        widths = _widths(columns, cells, width)
+        lines = [_line([column.title for column in columns], columns, widths)]
+        lines.append(GAP.join("-" * wide for wide in widths))
+        for position, row in enumerate(cells):
+            lines.append(_line(row, columns, widths))
+            if self.details:
+                lines.extend(wrapped(self.details[position], width, indent="    "))
+        return "\n".join(lines)
+
+    def html(self) -> str:
+        """Write it for a notebook, every text escaped; at most a hundred rows are shown."""
+        sides = [_RIGHT if column.numeric else _LEFT for column in self.columns]
+        head = _cells("th", sides, [column.title for column in self.columns])
+        body = [_cells("td", sides, row) for row in self.rows[:_MOST_ROWS]]
+        wide = f'<td colspan="{len(sides)}"'
+        for place in reversed(range(len(self.details[:_MOST_ROWS]))):
+            body.insert(place + 1, f"{wide}{_LEFT}>{escape(self.details[place])}</td>")
+        if len(self.rows) > _MOST_ROWS:
+            body.append(f"{wide}>and {len(self.rows) - _MOST_ROWS} more</td>")
+        lines = "".join(f"<tr>{row}</tr>" for row in body)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
+
+
+def _cells(tag: str, sides: Sequence[str], texts: Sequence[str]) -> str:
+    pairs = zip(sides, texts, strict=True)
+    return "".join(f"<{tag}{side}>{escape(text)}</{tag}>" for side, text in pairs)
 
 
 def _natural(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> list[int]:

@@ -10,8 +10,11 @@ from loopsched.simulator.distances import Distances, StackDistances
 from loopsched.simulator.front import simulate, stack_distances
 from loopsched.simulator.layout import Layout
 from loopsched.simulator.result import LevelCounts, Simulation, TensorCounts
+from loopsched.simulator.simulated import Cache, Caches
 
 __all__ = [
+    "Cache",
+    "Caches",
     "Distances",
     "Layout",
     "LevelCounts",

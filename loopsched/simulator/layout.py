@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from loopsched.base.arguments import near, show
+from loopsched.base.arguments import is_count, near, show
 from loopsched.base.errors import InputError
 from loopsched.problems.problem import Axis, Problem, Tensor
 
@@ -96,12 +96,12 @@ def _faults(layout: Layout) -> Iterable[str]:
         if layout.axes.count(name) > 1:
             yield f"axis {show(name)} is given {layout.axes.count(name)} times"
     for name, many in layout.room:
-        if not isinstance(many, int) or isinstance(many, bool) or not 1 <= many < 2**60:
+        if not is_count(many, most=2**60 - 1):
             yield f"room of axis {show(name)} is {show(many)}; a whole number >= 1 is needed"
     align, offset = layout.align_bytes, layout.offset_bytes
-    if not isinstance(align, int) or not 1 <= align <= 2**40 or align & (align - 1):
+    if not is_count(align, most=2**40) or align & (align - 1):
         yield f"align_bytes is {show(align)}; a power of two up to 2**40 is needed"
-    if not isinstance(offset, int) or isinstance(offset, bool) or not 0 <= offset <= 2**40:
+    if not is_count(offset, 0, 2**40):
         yield f"offset_bytes is {show(offset)}; a whole number from 0 to 2**40 is needed"
 
 

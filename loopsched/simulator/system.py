@@ -36,7 +36,7 @@ _MAX_NODES = 2**30
 def lanes_of(arch: Arch, problem: Problem, schedule: Schedule) -> int:
     """How many lanes of one unit work side by side; 1 where no loop is shared by lanes."""
     lane_unit = arch.compute.lane_unit
-    if lane_unit is None or all(loop.level != lane_unit for loop in schedule.loops):
+    if lane_unit is None or all(loop.unit != lane_unit for loop in schedule.loops):
         return 1
     return max(1, int(arch.compute.rate(data_type_of(problem, arch))))
 

@@ -145,10 +145,6 @@ def reuse_profile(
     capacity_bytes : int
         The capacity of most interest: the bins are a 128th of it wide.
 
-    Returns
-    -------
-    ReuseProfile
-
     Raises
     ------
     ScheduleError
@@ -224,7 +220,7 @@ def _spatial(problem: Problem, schedule: Schedule) -> tuple[int, int]:
     """Find the run of spatial loops: the first, and the first one after."""
     at = [i for i, loop in enumerate(schedule.loops) if loop.is_spatial]
     faults = []
-    if len({schedule.loops[i].level for i in at}) > 1 or (at and at[-1] - at[0] >= len(at)):
+    if len({schedule.loops[i].unit for i in at}) > 1 or (at and at[-1] - at[0] >= len(at)):
         faults.append("a replay by tiles needs one run of spatial loops, of one unit")
     for tensor in problem.tensors:
         if any(len(axis.terms) != 1 or axis.size is not None for axis in tensor.axes):

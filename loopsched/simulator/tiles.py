@@ -34,7 +34,7 @@ def tile_position(schedule: Schedule) -> int:
     >>> problem = gemm(m=64, n=64, k=64)
     >>> nest = parse_schedule("M:64@SM N:64@SM K:64 M:8 N:8 K:4", problem)
     >>> nest.loops[tile_position(nest)]
-    Loop(dim='M', extent=8, level=None)
+    Loop(dim='M', extent=8, unit=None)
     """
     inside: set[str] = set()
     for at in reversed(range(len(schedule.loops))):
@@ -160,7 +160,7 @@ def _counts(view: View, schedule: Schedule, room: Room) -> dict[str, TensorCount
 def _depth(view: View, schedule: Schedule) -> int:
     """Count the loops outside the tile that do something inside an item."""
     position = tile_position(schedule)
-    owned = [at for at, loop in enumerate(schedule.loops) if loop.level in view.own_units]
+    owned = [at for at, loop in enumerate(schedule.loops) if loop.unit in view.own_units]
     first = owned[-1] + 1 if owned else 0
     size = view.problem.size
     depth = 0

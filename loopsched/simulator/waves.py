@@ -101,14 +101,14 @@ def runs_of(schedule: Schedule, instances: Mapping[str, int]) -> tuple[tuple[Run
     outside: Loops = []
     before = None
     for loop, one in zip(schedule.loops, loops_of(schedule), strict=True):
-        if loop.level is None or loop.level not in instances:
+        if loop.unit is None or loop.unit not in instances:
             outside.append(one)
             before = None
-        elif loop.level == before:
+        elif loop.unit == before:
             runs[-1].items.append(one)
         else:
-            runs.append(Run(outside, loop.level, [one], instances[loop.level]))
-            outside, before = [], loop.level
+            runs.append(Run(outside, loop.unit, [one], instances[loop.unit]))
+            outside, before = [], loop.unit
     return tuple(runs), outside
 
 

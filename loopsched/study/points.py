@@ -7,7 +7,7 @@ machine, or the same problem on it) is computed once; processes share the rest.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,20 +15,19 @@ from loopsched.base.arguments import near, show
 from loopsched.base.errors import (
     ArchError,
     ConstraintError,
-    LoopschedError,
     ProblemError,
     ScheduleError,
 )
+from loopsched.base.pool import each_in_order
 from loopsched.machines.arch import Arch
 from loopsched.models.buffer import QUICK
 from loopsched.models.score import evaluate
 from loopsched.nests.nest import Schedule
 from loopsched.problems.problem import Problem
 from loopsched.problems.workload import Workload
+from loopsched.scheduler.goal import Goal
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from loopsched.gpu.kernel import Kernel
 
 MOST_POINTS = 10_000
@@ -207,7 +206,7 @@ def searched_machine(arch: Arch, name: str) -> Arch:
 def layers_of(
     problems: Sequence[Problem],
     points: Sequence[Changed],
-    options: Mapping[str, Any],
+    goal: Goal,
     jobs: int,
     progress: Callable[[str], None] | None = None,
     kernels: Sequence[Launches | None] | None = None,
@@ -216,18 +215,17 @@ def layers_of(
 
     Closing the iterator (or an interrupt) ends the processes.
     """
-    work = _Work(problems, points, options, kernels)
-    if jobs > 1:
-        yield from _spread(work, jobs, progress)
-        return
+    work = _Work(problems, points, goal, kernels)
+    every = dict.fromkeys(task for number in range(len(points)) for task in work.tasks(number))
     known: dict[_Task, Any] = {}
-    for number in range(len(points)):
-        for task in work.tasks(number):
-            if task not in known:
-                known[task] = _run(work.machines, work.cases, work.options, task)
-                if progress is not None:
-                    progress(work.title(number))
-        yield work.layers(number, known)
+    with closing(each_in_order(_run, [work.given(task) for task in every], jobs)) as answers:
+        for number in range(len(points)):
+            for task in work.tasks(number):
+                if task not in known:  # answers come in this order
+                    known[task] = next(answers)
+                    if progress is not None:
+                        progress(work.title(number))
+            yield work.layers(number, known)
 
 
 def count_tasks(
@@ -236,7 +234,7 @@ def count_tasks(
     kernels: Sequence[Launches | None] | None = None,
 ) -> int:
     """Count the searches and estimates that differ."""
-    work = _Work(problems, points, {}, kernels)
+    work = _Work(problems, points, Goal(), kernels)
     return len({task for number in range(len(points)) for task in work.tasks(number)})
 
 
@@ -251,7 +249,7 @@ class _Work:
         self,
         problems: Sequence[Problem],
         points: Sequence[Changed],
-        options: Mapping[str, Any],
+        goal: Goal,
         kernels: Sequence[Launches | None] | None = None,
     ) -> None:
         first: dict[_Case, int] = {}
@@ -261,7 +259,7 @@ class _Work:
             for problem, kernel in cases
         ]
         self.cases = tuple(first)
-        self.options = dict(options)
+        self.goal = goal
         self.points = points
         # Schedules of problems, by what was changed: empty, nothing.
         self._seen: dict[tuple[int, str], list[Schedule]] = {}
@@ -281,6 +279,11 @@ class _Work:
             yield "search", problem, self._searched[number]
             if self.machines[self._estimated[number]].gpu is not None:
                 yield "estimate", problem, self._estimated[number]
+
+    def given(self, task: _Task) -> tuple[Any, ...]:
+        """List what a process needs for a task."""
+        what, case, machine = task
+        return what, *self.cases[case], self.machines[machine], self.goal
 
     def layers(self, number: int, known: Mapping[_Task, Any]) -> tuple[Layer, ...]:
         """Put a point's results together."""
@@ -311,7 +314,7 @@ class _Work:
 
     def _rank(self, found: Search) -> tuple[float, float]:
         time_s, dram_bytes = found[:2]
-        if self.options.get("objective") == "dram_bytes":
+        if self.goal.objective == "dram_bytes":
             return dram_bytes, time_s
         return time_s, dram_bytes
 
@@ -321,83 +324,19 @@ class _Work:
         return f"{point.key} x {point.factor:g}" if point.key else point.arch.name
 
 
-def _spread(
-    work: _Work, jobs: int, progress: Callable[[str], None] | None
-) -> Iterator[tuple[Layer, ...]]:
-    import multiprocessing
-    from concurrent.futures import ProcessPoolExecutor
-    from concurrent.futures.process import BrokenProcessPool
-
-    others = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(
-        jobs,
-        mp_context=multiprocessing.get_context("spawn"),
-        initializer=_begin,
-        initargs=(work.machines, work.cases, work.options),
-    )
-    futures: dict[_Task, Future[Any]] = {}
-    try:
-        for number in range(len(work.points)):
-            for task in work.tasks(number):
-                if task not in futures:
-                    futures[task] = pool.submit(_run_here, task)
-        known: dict[_Task, Any] = {}
-        for number in range(len(work.points)):
-            for task in work.tasks(number):
-                if task not in known:
-                    known[task] = futures[task].result()
-                    if progress is not None:
-                        progress(work.title(number))
-            yield work.layers(number, known)
-    except BrokenProcessPool:
-        raise LoopschedError(
-            "a process was ended from outside, perhaps for want of memory; "
-            "fewer processes need less"
-        ) from None
-    finally:
-        pool.shutdown(wait=False, cancel_futures=True)
-        # A search that has begun may take minutes, and nobody waits for it any more.
-        for process in set(multiprocessing.active_children()) - others:
-            process.terminate()
-
-
-# What a process of the pool works with; set once when it starts.
-_given: list[Any] = []
-
-
-def _begin(
-    machines: tuple[Arch, ...], cases: tuple[_Case, ...], options: Mapping[str, Any]
-) -> None:
-    import signal
-
-    # An interrupt is the parent's to handle: it cancels what waits.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _given[:] = [machines, cases, options]
-
-
-def _run_here(task: _Task) -> Any:
-    machines, cases, options = _given
-    return _run(machines, cases, options, task)
-
-
 def _run(
-    machines: Sequence[Arch],
-    cases: Sequence[_Case],
-    options: Mapping[str, Any],
-    task: _Task,
+    what: str, problem: Problem, kernel: Launches | None, arch: Arch, goal: Goal
 ) -> Search | Said | None:
-    what, case, machine = task
-    problem, kernel = cases[case]
     if what == "search":
         from loopsched.scheduler import search
 
-        found = search(problem, machines[machine], **options)
+        found = search(problem, arch, goal)
+        if found.certificate.effort.stopped == "interrupt":
+            raise KeyboardInterrupt
         score = found.evaluation
         proven = found.certificate.proven
         return score.time_s, score.dram_bytes, score.bound_by, proven, found.schedule
-    if kernel is not None:
-        return kernel_estimate(kernel, machines[machine])
-    return estimate(problem, machines[machine])
+    return estimate(problem, arch) if kernel is None else kernel_estimate(kernel, arch)
 
 
 def kernel_workload(text: str) -> tuple[Workload, tuple[Launches]]:

@@ -6,14 +6,15 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, Unpack, get_args
 
 from loopsched.base.display import Shown
 from loopsched.base.errors import ConstraintError, nearest
+from loopsched.base.keywords import takes
 from loopsched.base.pool import check_jobs
 from loopsched.machines.arch import Arch
 from loopsched.problems.workload import Workload
-from loopsched.scheduler.constraints import Constraints
+from loopsched.scheduler.goal import Goal, Goals
 from loopsched.study.points import (
     Changed,
     Launches,
@@ -199,17 +200,18 @@ class Sensitivity(Shown):
         }
 
 
+@takes(Goal)
 def sensitivity(
     workload: Workload,
     arch: Arch,
     vary: Mapping[str, Sequence[float]] | None = None,
+    goal: Goal | None = None,
     *,
     quantity: Quantity = "time",
     jobs: int = 1,
-    constraints: Constraints | None = None,
-    strategy: Literal["exact", "exhaustive"] = "exact",
     kernels: Sequence[Launches | None] | None = None,
     progress: Callable[[str], None] | None = None,
+    **fields: Unpack[Goals],
 ) -> Sensitivity:
     """Change numbers of a machine, one at a time, and search everything again.
 
@@ -219,6 +221,8 @@ def sensitivity(
     arch : Arch
     vary : mapping of str to sequence of float, optional
         Keys of `Arch.keys`, and factors; by default half and twice of each.
+    goal : Goal, optional
+        Of every search, as for `search`; the quantity says what it minimises.
     quantity : {'time', 'estimate', 'dram_bytes'}
         What parameters are ranked by: the promised time of the best
         schedules, the expected time of a library's kernels, on which
@@ -226,16 +230,14 @@ def sensitivity(
         searched that move least.
     jobs : int
         Processes; results are the same for any number.
-    constraints : Constraints, optional
-        What schedules must satisfy.
-    strategy : {'exact', 'exhaustive'}
-        As for `search`.
     kernels : sequence of Launches or None, optional
         One for each problem: hand-written kernels, each with how often it is
         started, as `loopsched.published.presets.preset` builds them, that are
         estimated in the place of the library's.
     progress : callable, optional
         Called with a text after each step; `n_steps` counts them.
+    objective, strategy, value, top, constraints, seed, samples, budget, time_limit_s, gap
+        Fields of the `Goal`, which count in the place of its own.
 
     Returns
     -------
@@ -265,10 +267,9 @@ def sensitivity(
             workload,
             arch,
             vary,
+            Goal.of(goal, fields, "sensitivity"),
             quantity=quantity,
             jobs=jobs,
-            constraints=constraints,
-            strategy=strategy,
             kernels=kernels,
             progress=progress,
         )
@@ -280,11 +281,10 @@ def sensitivity_points(
     workload: Workload,
     arch: Arch,
     vary: Mapping[str, Sequence[float]] | None = None,
+    goal: Goal | None = None,
     *,
     quantity: Quantity = "time",
     jobs: int = 1,
-    constraints: Constraints | None = None,
-    strategy: Literal["exact", "exhaustive"] = "exact",
     kernels: Sequence[Launches | None] | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> Iterator[Point]:
@@ -298,11 +298,10 @@ def sensitivity_points(
     if quantity == "estimate" or kernels is not None:
         _ = arch.kernel_limits
     machines = changed_machines(arch, vary)
-    objective = "dram_bytes" if quantity == "dram_bytes" else "time"
-    options = {"objective": objective, "constraints": constraints, "strategy": strategy}
+    goal = Goal.of(goal, {"objective": "dram_bytes" if quantity == "dram_bytes" else "time"})
     if kernels is not None and len(kernels) != len(workload.problems):
         raise ConstraintError(f"{len(kernels)} kernels for {len(workload.problems)} problems")
-    found = layers_of(workload.problems, machines, options, jobs, progress, kernels)
+    found = layers_of(workload.problems, machines, goal, jobs, progress, kernels)
     for changed, layers in zip(machines, found, strict=True):
         point = _point(changed, layers, workload.counts)
         if quantity == "estimate" and point.estimate_s is None:

@@ -293,7 +293,7 @@ def _tiled(schedule: Schedule, dim: str) -> Schedule:
         body -= 1
         seen.add(loops[body].dim)
     place = min(body, own[0])
-    return Schedule.of([*loops[:place], replace(loops[own[0]], level=None), *loops[place:]])
+    return Schedule.of([*loops[:place], replace(loops[own[0]], unit=None), *loops[place:]])
 
 
 def _last(schedule: Schedule, loop: Loop) -> int:

@@ -8,8 +8,7 @@ problem on another machine, and until then from all others.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Container, Iterable, Mapping
-from typing import Any
+from collections.abc import Container, Iterable
 
 from loopsched.sweeps.plan import Plan, Task
 from loopsched.sweeps.tasks import Answer, Batch, versions
@@ -36,7 +35,7 @@ class Batches:
 
     def __init__(self, plan: Plan, done: Container[int], workers: int) -> None:
         self._plan = plan
-        self._options: Mapping[str, Any] = plan.spec.options
+        self._goal = plan.spec.goal
         self._left = deque(number for number in range(plan.n_tasks) if number not in done)
         self._again: deque[Batch] = deque()
         self._workers = workers
@@ -59,7 +58,7 @@ class Batches:
             if tasks and room < 0:
                 break
             tasks.append(self._plan.task(self._left.popleft()))
-        return Batch(tuple(tasks), self._options, versions())
+        return Batch(tuple(tasks), self._goal, versions())
 
     def learn(self, answers: Iterable[Answer]) -> None:
         """Note how long searches took."""
@@ -79,9 +78,7 @@ class Batches:
             return (Answer(batch.tasks[0].number, "", reason),)
         # What several were in is no attempt of any one of them.
         kept = attempt if len(batch.tasks) == 1 else 0
-        self._again.extend(
-            Batch((task,), batch.options, batch.versions, kept) for task in batch.tasks
-        )
+        self._again.extend(Batch((task,), batch.goal, batch.versions, kept) for task in batch.tasks)
         return ()
 
     def give_back(self, batch: Batch) -> None:

@@ -12,6 +12,7 @@ from loopsched.base.rows import Row
 from loopsched.machines.arch import Arch
 from loopsched.problems.problem import Problem
 from loopsched.problems.workload import workload_digest
+from loopsched.scheduler.goal import Objective
 from loopsched.study.points import searched_machine
 from loopsched.sweeps.spec import Spec, number_of
 
@@ -27,7 +28,7 @@ class Task(NamedTuple):
     number: int
     problem: Problem
     arch: Arch
-    objective: str
+    objective: Objective
 
 
 class Cell(NamedTuple):
@@ -116,7 +117,7 @@ def plan_of(spec: Spec, version: str, command: str = "") -> Plan:
 def _check_constraints(spec: Spec, machines: Sequence[Arch], problems: Sequence[Problem]) -> None:
     from loopsched.scheduler.allowed import space_of
 
-    constraints = spec.options["constraints"]
+    constraints = spec.goal.constraints
     faults: dict[str, None] = {}
     for machine in machines if constraints is not None else ():
         for problem in problems:
@@ -147,7 +148,7 @@ def _manifest(
         "python": platform.python_version(),
         "numpy": str(np.__version__),
         "numba": str(numba.__version__),
-        "seed": spec.options["seed"],
+        "seed": spec.goal.seed,
         "spec": spec.data,
         "n_problems": n_problems,
         "objectives": list(spec.objectives),

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from loopsched.base.arguments import MAX_NAME
-from loopsched.scheduler import STRATEGIES, VALUES
 from loopsched.scheduler.constraints import TILES
-from loopsched.scheduler.result import OBJECTIVES
+from loopsched.scheduler.goal import OBJECTIVES, STRATEGIES, VALUES
 from loopsched.sweeps.spec import MOST_SAMPLES, MOST_TOP
 from loopsched.sweeps.vary import COMBINE, MOST_STEPS, SCALES
 

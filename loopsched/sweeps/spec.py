@@ -12,9 +12,8 @@ from loopsched.base.errors import InputError, SweepError
 from loopsched.machines.arch import Arch
 from loopsched.network.selection import choose, select
 from loopsched.problems.workload import Workload
-from loopsched.scheduler import STRATEGIES, VALUES
 from loopsched.scheduler.constraints import Constraints
-from loopsched.scheduler.result import OBJECTIVES
+from loopsched.scheduler.goal import OBJECTIVES, STRATEGIES, VALUES, Goal, Objective
 from loopsched.sweeps.vary import COMBINE, Setting, changed, read_vary, variable_keys, whole
 
 FIELDS = (
@@ -68,15 +67,15 @@ class Spec:
     machines : tuple of Machine
     workloads : tuple of Chosen
     objectives : tuple of str
-    options : dict
-        Further arguments of `search`.
+    goal : Goal
+        Of each search, but for its objective.
     """
 
     data: Mapping[str, Any]
     machines: tuple[Machine, ...]
     workloads: tuple[Chosen, ...]
-    objectives: tuple[str, ...]
-    options: Mapping[str, Any]
+    objectives: tuple[Objective, ...]
+    goal: Goal
 
     @property
     def keys(self) -> tuple[str, ...]:
@@ -125,7 +124,7 @@ def read_spec(source: Mapping[str, Any] | str | os.PathLike[str]) -> Spec:
         for name in dict.fromkeys(names):
             if names.count(name) > 1:
                 check.fault(f"{kind}: '{name}' occurs {names.count(name)} times; set a 'name'")
-    options = {
+    fields: dict[str, Any] = {
         "strategy": check.choice("strategy", data.get("strategy", "exact"), STRATEGIES),
         "value": check.choice("value", data.get("value", "high"), VALUES),
         "top": whole(check, "top", data.get("top", 1), least=1, most=MOST_TOP),
@@ -135,7 +134,7 @@ def read_spec(source: Mapping[str, Any] | str | os.PathLike[str]) -> Spec:
     }
     _check_energies(check, objectives, machines)
     check.finish()
-    return Spec(_plain(data), machines, workloads, objectives, options)
+    return Spec(_plain(data), machines, workloads, objectives, Goal(**fields))
 
 
 def _contents(source: Mapping[str, Any] | str | os.PathLike[str]) -> tuple[object, str]:
@@ -273,14 +272,14 @@ def _workloads(check: Checker, entries: Sequence[Any]) -> Iterator[Chosen]:
         yield Chosen(name, found.workload, found.numbers)
 
 
-def _objectives(check: Checker, data: Mapping[str, Any]) -> tuple[str, ...]:
+def _objectives(check: Checker, data: Mapping[str, Any]) -> tuple[Objective, ...]:
     given = data.get("objectives", ["time"])
     given = [given] if isinstance(given, str) else given
     if not isinstance(given, list | tuple) or not given:
         check.fault(f"objectives is {show(given)}; {near('', OBJECTIVES)}")
         return ()
     found = [check.choice(f"objectives[{i}]", one, OBJECTIVES) for i, one in enumerate(given)]
-    return tuple(dict.fromkeys(found))
+    return tuple(one for one in dict.fromkeys(found) if one in OBJECTIVES)
 
 
 def _constraints(check: Checker, data: object) -> Constraints | None:

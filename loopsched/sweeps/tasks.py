@@ -8,12 +8,11 @@ import traceback
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 from loopsched.base.errors import LoopschedError
 from loopsched.base.rows import Row, json_text
 from loopsched.base.version import __version__
-from loopsched.scheduler import warm_up
+from loopsched.scheduler import Goal, warm_up
 from loopsched.scheduler.rows import result_rows
 from loopsched.sweeps.plan import MACHINE, PROBLEM, Task
 
@@ -25,8 +24,8 @@ class Batch:
     Parameters
     ----------
     tasks : tuple of Task
-    options : dict
-        Further arguments of `search`.
+    goal : Goal
+        Of each search, but for its objective.
     versions : tuple of (str, str)
         What the process that works on it must run.
     attempt : int
@@ -34,7 +33,7 @@ class Batch:
     """
 
     tasks: tuple[Task, ...]
-    options: Mapping[str, Any]
+    goal: Goal
     versions: tuple[tuple[str, str], ...]
     attempt: int = 0
 
@@ -100,7 +99,7 @@ def run_batch(batch: Batch) -> tuple[Answer, ...]:
     --------
     >>> from loopsched import buffer_arch, gemm
     >>> task = Task(0, gemm(m=4, n=4, k=4), buffer_arch(capacity_bytes=8), "time")
-    >>> [answer] = run_batch(Batch((task,), {}, versions()))
+    >>> [answer] = run_batch(Batch((task,), Goal(), versions()))
     >>> answer.rows.startswith('[{"rank": 1, "schedule": "'), answer.failure
     (True, '')
     """
@@ -109,13 +108,13 @@ def run_batch(batch: Batch) -> tuple[Answer, ...]:
         failure = f"a worker runs {', '.join(faults)}"
         return tuple(Answer(task.number, "", failure) for task in batch.tasks)
     warm_up()
-    return tuple(_answer(task, batch.options) for task in batch.tasks)
+    return tuple(_answer(task, batch.goal) for task in batch.tasks)
 
 
-def _answer(task: Task, options: Mapping[str, Any]) -> Answer:
+def _answer(task: Task, goal: Goal) -> Answer:
     start = time.perf_counter()
     try:
-        rows = _rows(task, options)
+        rows = _rows(task, goal)
     except Exception:
         # A fault of ours in one search; the others are worth having.
         failure = traceback.format_exc().strip()
@@ -123,11 +122,11 @@ def _answer(task: Task, options: Mapping[str, Any]) -> Answer:
     return Answer(task.number, json_text(rows), "", time.perf_counter() - start)
 
 
-def _rows(task: Task, options: Mapping[str, Any]) -> list[Row]:
+def _rows(task: Task, goal: Goal) -> list[Row]:
     from loopsched.scheduler import search
 
     try:
-        result = search(task.problem, task.arch, objective=task.objective, **options)  # type: ignore[arg-type]
+        result = search(task.problem, task.arch, goal, objective=task.objective)
     except LoopschedError as error:
         return [_failed(str(error))]
     found = []

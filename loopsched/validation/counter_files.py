@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from loopsched.base.arguments import is_count
 from loopsched.base.errors import InputError, nearest
 from loopsched.base.resources import resource_names
 from loopsched.validation.csv_files import (
@@ -174,7 +175,7 @@ def _row_faults(form: str, values: Mapping[str, Value]) -> Iterable[str]:
     for name in FORMS[form]:
         value = values[name]
         if form == "tiled_gemm":
-            if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value < 2**31:
+            if not is_count(value, most=2**31 - 1):
                 yield f"{name} is {shown(value)}; a whole number from 1 to 2147483647 is needed"
         elif not isinstance(value, str):
             yield f"{name} is {shown(value)}; a text is needed"

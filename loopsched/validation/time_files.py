@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from loopsched.base.arguments import DATA_TYPE_BYTES
+from loopsched.base.arguments import DATA_TYPE_BYTES, is_count
 from loopsched.base.errors import InputError, nearest
 from loopsched.base.resources import resource_names
 from loopsched.gpu.kernel import Kernel
@@ -407,7 +407,7 @@ class _Reader:
         if self._lacks(name):
             return least
         value = self.values[name]
-        if isinstance(value, int) and not isinstance(value, bool) and least <= value <= _LARGEST:
+        if is_count(value, least, _LARGEST):
             return value
         self.faults.append(
             f"{name} is {shown(value)}; a whole number from {least} to {_LARGEST} is needed"

@@ -123,10 +123,10 @@ def groups_of(schedule: Schedule, units: dict[str, int]) -> Groups:
     """Join adjacent spatial loops of a unit into one list of items; loops with their steps."""
     found: list[tuple[str | None, Loops]] = []
     for loop, step in zip(schedule.loops, schedule.listed_steps, strict=True):
-        if loop.level and found and found[-1][0] == loop.level:
-            found[-1] = (loop.level, (*found[-1][1], (loop.dim, step)))
+        if loop.unit and found and found[-1][0] == loop.unit:
+            found[-1] = (loop.unit, (*found[-1][1], (loop.dim, step)))
         else:
-            found.append((loop.level, ((loop.dim, step),)))
+            found.append((loop.unit, ((loop.dim, step),)))
     runs = [unit for unit, _ in found if unit]
     if runs != [unit for unit in units if unit in runs]:
         raise ScheduleError(f"spatial loops run by {runs}; the machine has {list(units)}")
@@ -164,7 +164,7 @@ def read_schedule(text: str, problem: Problem, spatial: Spatial) -> Schedule:
     """Read a schedule of the space that a proof speaks of."""
     schedule = parse_schedule(text, problem)
     for loop in schedule.loops:
-        if loop.level and loop.dim not in spatial.get(loop.level, ()):
+        if loop.unit and loop.dim not in spatial.get(loop.unit, ()):
             raise ProofError(f"schedule: {loop} is outside the space that 'spatial' states")
     return schedule
 

@@ -14,7 +14,6 @@ Exits with 1 if a log proves a false claim.
 
 from __future__ import annotations
 
-import argparse
 import importlib.abc
 import importlib.util
 import multiprocessing
@@ -30,7 +29,7 @@ from typing import Any
 from zlib import crc32
 
 from .mutant import Mutant
-from .run import say
+from .run import options_of, say
 
 TESTS = Path(__file__).parents[1]
 NEAR = 1e-9
@@ -261,20 +260,11 @@ def counted(mutants: Sequence[Mutant], lines: Sequence[str], jobs: int) -> Itera
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--cases", type=int, default=30, help="tiny problems, shipped ones beside")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=1, help="mutants at a time")
-    parser.add_argument("--only", nargs="+", default=[], help="parts of names or files")
-    options = parser.parse_args()
     from .overclaiming import OVERCLAIMING
 
+    options = options_of(__doc__, OVERCLAIMING, 1, cases=30, seed=0)
     sys.path.insert(0, str(TESTS))
-    chosen = [
-        one
-        for one in OVERCLAIMING
-        if not options.only or any(part in f"{one.file} {one.name}" for part in options.only)
-    ]
+    chosen = options.chosen
     n_false = n_false_of = n_proven = 0
     for one in counted(chosen, drawn(options.cases, options.seed), options.jobs):
         n_false, n_false_of = n_false + one.false, n_false_of + bool(one.false)

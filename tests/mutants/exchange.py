@@ -29,8 +29,8 @@ _factors = In("exchange/factors.py", "test_exchange_timeloop.py", "test_exchange
 _factors.broken(
     "last-tile-full",
     "the last tile runs as often as the others",
-    "found.append(Factor(loop.dim, trips, last + 1, loop.level))",
-    "found.append(Factor(loop.dim, trips, trips, loop.level))",
+    "found.append(Factor(loop.dim, trips, last + 1, loop.unit))",
+    "found.append(Factor(loop.dim, trips, trips, loop.unit))",
     "test_exchange_timeloop.py",
 )
 _factors.broken(

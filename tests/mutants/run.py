@@ -25,6 +25,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
+from typing import Any
 
 from .catalogue import MUTANTS
 from .mutant import Mutant
@@ -183,29 +184,37 @@ def listing(mutants: Sequence[Mutant]) -> str:
     return "\n".join(lines)
 
 
+def options_of(doc: str | None, mutants: Sequence[Mutant], jobs: int, **numbers: int) -> Any:
+    """Read a command line: how much at a time, and which mutants (`chosen`)."""
+    parser = argparse.ArgumentParser(description=(doc or "").splitlines()[0])
+    parser.add_argument("--jobs", type=int, default=jobs, help="mutants at a time")
+    parser.add_argument("--only", nargs="+", default=[], help="parts of names or files")
+    parser.add_argument("--list", action="store_true", help="list the mutants, run nothing")
+    for name, default in numbers.items():
+        parser.add_argument(f"--{name}", type=int, default=default)
+    given = parser.parse_args()
+    given.chosen = [
+        mutant
+        for mutant in mutants
+        if not given.only or any(part in f"{mutant.file} {mutant.name}" for part in given.only)
+    ]
+    if not given.chosen:
+        parser.error("no such mutant")
+    if given.list:
+        say(listing(given.chosen))
+        sys.exit(0)
+    return given
+
+
 def say(text: str) -> None:
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="mutants at a time")
-    parser.add_argument("--only", nargs="+", default=[], help="parts of names or files")
-    parser.add_argument("--list", action="store_true", help="list the mutants, run nothing")
-    given = parser.parse_args()
-    chosen = [
-        mutant
-        for mutant in MUTANTS
-        if not given.only or any(part in f"{mutant.file} {mutant.name}" for part in given.only)
-    ]
-    if not chosen:
-        parser.error("no such mutant")
-    if given.list:
-        say(listing(chosen))
-        return 0
+    given = options_of(__doc__, MUTANTS, os.cpu_count() or 1)
     begin = time.perf_counter()
-    outcomes = run(chosen, max(1, given.jobs))
+    outcomes = run(given.chosen, max(1, given.jobs))
     say(table(outcomes))
     missed = [one.mutant.name for one in outcomes if one.verdict != CAUGHT]
     say(

@@ -219,13 +219,6 @@ _counting.broken(
     'np.searchsorted(outer, inner, side="right")]\n',
     'np.searchsorted(outer, inner, side="left")]\n',
 )
-_stream = In("scheduler/_stream_kernels.py", "test_stream.py")
-_stream.broken(
-    "stream-runs-forgotten",
-    "the stream of scores takes no tensor to stay through a run",
-    "if n.is_indexed[t, d] == 0 and of.run[t, d] == 0:",
-    "if n.is_indexed[t, d] == 0:",
-)
 _waves = In("scheduler/waves.py", "test_margins.py", "test_replay.py")
 _waves.broken(
     "barrier-lost",
@@ -246,7 +239,7 @@ SEARCHING = tuple(
     mutant
     for file in (
         _orders, _tables, _least, _kernels, _item_kernels, _items, _lists, _item_bounds,
-        _placement, _body, _exact, _bounds, _counting, _stream, _waves, _starts,
+        _placement, _body, _exact, _bounds, _counting, _waves, _starts,
     )
     for mutant in file.mutants
 )  # fmt: skip

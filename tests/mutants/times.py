@@ -130,8 +130,8 @@ _study.broken(
 _study.broken(
     "traffic-not-searched",
     "schedules are chosen for time even when traffic is asked for",
-    'objective = "dram_bytes" if quantity == "dram_bytes" else "time"',
-    'objective = "time"',
+    '"dram_bytes" if quantity == "dram_bytes" else "time"',
+    '"time"',
 )
 
 TIMES = (

@@ -80,20 +80,20 @@ def _check_spatial(problem: Problem, schedule: Schedule, nodes: Sequence[Node]) 
     last: str | None = None
     closed: set[str] = set()
     for loop in schedule.loops:
-        if loop.level is not None and loop.level not in order:
+        if loop.unit is not None and loop.unit not in order:
             units = [str(unit) for unit in order]
-            faults.append(f"loop {loop}: no unit '{loop.level}'; {nearest(loop.level, units)}")
+            faults.append(f"loop {loop}: no unit '{loop.unit}'; {nearest(loop.unit, units)}")
             continue
-        if loop.level != last and last is not None:
+        if loop.unit != last and last is not None:
             closed.add(last)
-        if loop.level is not None and (
-            loop.level in closed or any(order[loop.level] < order[one] for one in closed)
+        if loop.unit is not None and (
+            loop.unit in closed or any(order[loop.unit] < order[one] for one in closed)
         ):
             faults.append(
-                f"loop {loop}: loops of '{loop.level}' stand around others; there, all loops "
+                f"loop {loop}: loops of '{loop.unit}' stand around others; there, all loops "
                 "of a unit stand together, outer units first"
             )
-        last = loop.level
+        last = loop.unit
     if faults:
         raise ScheduleError.joined(f"schedule for '{problem.name}'", faults)
 
@@ -105,9 +105,9 @@ def _in_one_wave(schedule: Schedule, fans: dict[str, Node]) -> tuple[Schedule, l
     lost: list[str] = []
     place = 0
     while place < len(loops):
-        unit = loops[place].level
+        unit = loops[place].unit
         end = place + 1
-        while unit is not None and end < len(loops) and loops[end].level == unit:
+        while unit is not None and end < len(loops) and loops[end].unit == unit:
             end += 1
         if unit is None:
             found.append(loops[place])
@@ -135,9 +135,9 @@ def _one_run(loops: Sequence[Loop], steps: Sequence[int], count: int) -> tuple[l
             spatial.append(loop)
             left //= trips
             continue
-        temporal.append(replace(loop, level=None))
+        temporal.append(replace(loop, unit=None))
         if left > 1:
-            spatial.append(Loop(loop.dim, step * left, loop.level))
+            spatial.append(Loop(loop.dim, step * left, loop.unit))
         left = 1
     return [*reversed(temporal), *reversed(spatial)], n_items
 
@@ -152,8 +152,8 @@ def _assigned(problem: Problem, schedule: Schedule, nodes: Sequence[Node]) -> li
     for place, factor in enumerate(every):
         if factor.trips == 1:
             continue
-        if factor.level is not None:
-            here = next(i for i, block in enumerate(found) if block.node.unit == factor.level)
+        if factor.unit is not None:
+            here = next(i for i, block in enumerate(found) if block.node.unit == factor.unit)
             _add_spatial(found[here], factor)
             continue
         limit = _next_fan(found, every[place:])
@@ -172,7 +172,7 @@ def _assigned(problem: Problem, schedule: Schedule, nodes: Sequence[Node]) -> li
 
 def _next_fan(found: Sequence[Block], later: Sequence[Factor]) -> int:
     """Find the fan-out that the next spatial loop belongs to: none may pass it before."""
-    units = [factor.level for factor in later if factor.level is not None and factor.trips > 1]
+    units = [factor.unit for factor in later if factor.unit is not None and factor.trips > 1]
     for i, block in enumerate(found):
         if units and block.node.unit == units[0]:
             return i

@@ -117,7 +117,7 @@ def noted_schedule(
         schedule = parse_schedule(note["schedule"], problem)
     except (KeyError, InputError):
         return None
-    return schedule if all(loop.level in units for loop in schedule.loops if loop.level) else None
+    return schedule if all(loop.unit in units for loop in schedule.loops if loop.unit) else None
 
 
 def read_mapping(

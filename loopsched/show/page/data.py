@@ -102,7 +102,7 @@ def schedule_data(schedule: Schedule) -> Plain:
     --------
     >>> from loopsched.nests.nest import Loop
     >>> schedule_data(Schedule((Loop("M", 8, "SM"), Loop("M", 2))))
-    {'loops': [{'dim': 'M', 'extent': 8, 'level': 'SM'}, {'dim': 'M', 'extent': 2}]}
+    {'loops': [{'dim': 'M', 'extent': 8, 'unit': 'SM'}, {'dim': 'M', 'extent': 2}]}
     """
     return schedule_to_dict(schedule)
 

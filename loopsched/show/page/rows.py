@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from loopsched.base.arguments import show
+from loopsched.base.arguments import is_count, show
 from loopsched.base.errors import InputError, nearest
 from loopsched.base.rows import Row
 
@@ -21,16 +21,12 @@ def _is_number(value: object) -> bool:
     )
 
 
-def _is_count(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
 def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
 _NUMBER = (_is_number, "a number")
-_COUNT = (_is_count, "a whole number")
+_COUNT = (lambda value: is_count(value, 0), "a whole number")
 _TEXT = (_is_text, "a text")
 _TRUTH = (lambda value: isinstance(value, bool), "true or false")
 _PERHAPS = (

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from loopsched.base.errors import InputError, MissingExtraError
-from loopsched.base.files import whole_file
+from loopsched.base.files import target_of, whole_file
 from loopsched.show.plots.style import PAGE, context
 
 if TYPE_CHECKING:
@@ -46,16 +46,13 @@ def plot_target(path: str | os.PathLike[str]) -> Path:
     >>> plot_target("no_such_folder/errors.svg")
     Traceback (most recent call last):
         ...
-    loopsched.base.errors.InputError: no_such_folder/errors.svg: cannot be written: no such folder
+    loopsched.base.errors.InputError: no_such_folder/errors.svg: cannot be written: no such ...
     """
     target = Path(path)
     suffix = target.suffix.lower()
     if suffix not in SUFFIXES:
         raise InputError(f"{target}: a plot ends in {', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}")
-    if not target.parent.is_dir():
-        raise InputError(f"{target}: cannot be written: no such folder")
-    if target.is_dir():
-        raise InputError(f"{target}: cannot be written: is a folder")
+    target_of(target)
     if not os.access(target if target.exists() else target.parent, os.W_OK):
         raise InputError(f"{target}: cannot be written: permission denied")
     if suffix != ".csv":

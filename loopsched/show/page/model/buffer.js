@@ -96,7 +96,7 @@ function promisedVisits(view, room, fit, asked) {
 /** Bound what instances in lock-step bring in, each in its share of the room. */
 function eachAlone(view, room, asked) {
   const units = new Set();
-  for (const loop of view.innerLoops) if (loop.level !== null) units.add(loop.level);
+  for (const loop of view.innerLoops) if (loop.unit !== null) units.add(loop.unit);
   const own = new Set([...units, ...view.ownUnits]);
   const alone = viewOf(view.problem, view.schedule, new Map(), own);
   let n = 1n;

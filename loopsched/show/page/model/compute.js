@@ -6,24 +6,24 @@ function computeSteps(problem, schedule, instances, texts) {
   const { loops } = schedule;
   let last = -1;
   loops.forEach((loop, i) => {
-    if (loop.level !== null) last = i;
+    if (loop.unit !== null) last = i;
   });
   let lists = new Map();
   addList(lists, problem.sizes, 1n, 1n);
   let at = 0;
   while (at <= last) {
-    const { dim, step, level } = loops[at];
-    if (level === null) {
+    const { dim, step, unit } = loops[at];
+    if (unit === null) {
       lists = splitLists(lists, dim, step);
       at++;
       continue;
     }
     const items = new Map();
-    while (at <= last && loops[at].level === level) {
+    while (at <= last && loops[at].unit === unit) {
       const loop = loops[at++];
       items.set(loop.dim, [...(items.get(loop.dim) || []), loop.step]);
     }
-    lists = runLists(lists, items, instances.get(level));
+    lists = runLists(lists, items, instances.get(unit));
   }
   let [promised, least] = [0n, 0n];
   for (const list of lists.values()) {
@@ -31,7 +31,7 @@ function computeSteps(problem, schedule, instances, texts) {
     promised += points * list.promised;
     least += points * list.least;
   }
-  const units = new Set(loops.filter((loop) => loop.level !== null).map((loop) => loop.level));
+  const units = new Set(loops.filter((loop) => loop.unit !== null).map((loop) => loop.unit));
   const spread = bigProduct([...units].map((unit) => BigInt(instances.get(unit))));
   return { promised, least: bigLarger(least, bigQuotientAbove(problem.macs, spread)) };
 }
@@ -88,22 +88,22 @@ function checkSpatial(schedule, units, texts) {
   const seen = [];
   let before = null;
   schedule.loops.forEach((loop, i) => {
-    const { level } = loop;
-    if (level !== null && !units.includes(level)) {
-      const allowed = units.length ? nearest(level, units) : "the machine has no such units";
-      faults.push(`loop '${texts[i]}': unknown unit '${level}'; ${allowed}`);
-    } else if (level !== null && level !== before) {
-      if (seen.includes(level)) {
-        faults.push(`loop '${texts[i]}': the loops of unit '${level}' are not adjacent`);
-      } else if (seen.length && units.indexOf(level) < units.indexOf(seen[seen.length - 1])) {
+    const { unit } = loop;
+    if (unit !== null && !units.includes(unit)) {
+      const allowed = units.length ? nearest(unit, units) : "the machine has no such units";
+      faults.push(`loop '${texts[i]}': unknown unit '${unit}'; ${allowed}`);
+    } else if (unit !== null && unit !== before) {
+      if (seen.includes(unit)) {
+        faults.push(`loop '${texts[i]}': the loops of unit '${unit}' are not adjacent`);
+      } else if (seen.length && units.indexOf(unit) < units.indexOf(seen[seen.length - 1])) {
         faults.push(
-          `loop '${texts[i]}': loops of '${level}' belong outside those of ` +
+          `loop '${texts[i]}': loops of '${unit}' belong outside those of ` +
             `'${seen[seen.length - 1]}'`
         );
       }
-      seen.push(level);
+      seen.push(unit);
     }
-    before = level;
+    before = unit;
   });
   if (faults.length) throw joined("schedule", faults);
 }

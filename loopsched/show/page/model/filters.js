@@ -30,7 +30,7 @@ function partedAt({ late }, view) {
 function itemOf(asked, view, position) {
   const start = Math.max(0, ...asked.cold.filter((at) => at < position));
   if (position <= partedAt(asked, view)) return { start, lateBytes: 0n };
-  const busy = new Set(view.innerLoops.map((loop) => loop.level));
+  const busy = new Set(view.innerLoops.map((loop) => loop.unit));
   let waiting = 0n;
   for (const { size, units } of asked.waiting) {
     let bytes = size;

@@ -57,7 +57,7 @@ function headsOf(schedule, variables) {
     const outer = chains.get(loop.dim);
     const head = `for ${variables[i]} in range(${spanOf(outer, loop.extent, loop.step)})`;
     outer.push({ variable: variables[i], extent: loop.extent });
-    return loop.level === null ? `${head}:` : `parallel ${head} @${loop.level}:`;
+    return loop.unit === null ? `${head}:` : `parallel ${head} @${loop.unit}:`;
   });
 }
 

@@ -9,7 +9,7 @@ function prepareSchedule(data, problem) {
   const loops = data.loops.map((loop) => ({
     dim: problem.at.get(loop.dim),
     extent: loop.extent,
-    level: loop.level === undefined ? null : loop.level,
+    unit: loop.unit ?? null,
     step: 1,
   }));
   const inner = new Array(problem.dims.length).fill(1);
@@ -28,24 +28,24 @@ function joinLists(loops) {
     loop.listed = loop.step;
     if (loop.step === loop.extent) continue;
     const last = outer[outer.length - 1];
-    if (last && (last.dim !== loop.dim || last.level !== loop.level)) outer = [];
+    if (last && (last.dim !== loop.dim || last.unit !== loop.unit)) outer = [];
     while (outer.length && outer[outer.length - 1].step % loop.step === 0) {
       outer.pop().listed = Infinity;
     }
-    outer = loop.level === null ? [] : [...outer, loop];
+    outer = loop.unit === null ? [] : [...outer, loop];
   }
 }
 
 function loopText(loop) {
-  return `${loop.dim}:${loop.extent}${loop.level ? `@${loop.level}` : ""}`;
+  return `${loop.dim}:${loop.extent}${loop.unit ? `@${loop.unit}` : ""}`;
 }
 
 function loopFaults(loops) {
   const faults = [];
   const outer = new Map();
   for (const loop of loops) {
-    const level = loop.level === undefined ? null : loop.level;
-    for (const [what, word] of [["dim", loop.dim], ...(level === null ? [] : [["level", level]])]) {
+    const unit = loop.unit ?? null;
+    for (const [what, word] of [["dim", loop.dim], ...(unit === null ? [] : [["unit", unit]])]) {
       if (!isIdentifier(word)) {
         faults.push(`${what} ${show(word)} of a loop is not a plain word (letters, digits, _)`);
       }

@@ -37,7 +37,7 @@ function parseSchedule(text, problem) {
   return {
     loops: read.map(({ dim, extent, unit }) => {
       const loop = { dim, extent: Number(extent) };
-      return unit === null ? loop : { ...loop, level: unit };
+      return unit === null ? loop : { ...loop, unit };
     }),
   };
 }

@@ -218,7 +218,7 @@ class Nest {
       if (loop.group !== null) {
         if (!groupAt.has(loop.group)) {
           groupAt.set(loop.group, groups.length);
-          const instances = instancesOf(this.instances, loop.level);
+          const instances = instancesOf(this.instances, loop.unit);
           groups.push({ first: i, end: i, instances, inside: 1, isSimple: true });
           nItems.push(1);
         }

@@ -14,7 +14,7 @@ function evaluate(problemData, scheduleData, archData, options = {}) {
   const lanes = Math.max(1, Math.trunc(rate));
   const texts = scheduleData.loops.map(loopText);
   const steps = computeSteps(problem, schedule, nestedUnits(arch, lanes), texts);
-  const hasLanes = schedule.loops.some((loop) => loop.level && loop.level === arch.laneUnit);
+  const hasLanes = schedule.loops.some((loop) => loop.unit && loop.unit === arch.laneUnit);
   const pace = hasLanes ? rate / lanes : rate; // a unit's steps, or a lane's
   const computeTime = Number(steps.promised) / (pace * arch.clock);
   const computeBound = Number(steps.least) / (pace * arch.maxClock);
@@ -68,7 +68,7 @@ function levelTraffic(problem, schedule, arch, lanes) {
 
 /** What the units ask for, point by point, each for itself. */
 function accessesOf(problem, schedule) {
-  const units = new Set(schedule.loops.map((loop) => loop.level));
+  const units = new Set(schedule.loops.map((loop) => loop.unit));
   const view = viewOf(problem, schedule, new Map(), units);
   const promised = problem.tensors.map((tensor) => {
     const every = view.visitsElems(tensor, view.cuts.length) * tensor.width;

@@ -77,7 +77,7 @@ class View {
         lengths[loop.dim] = cut;
       }
       if (first.group !== null) {
-        const n = instancesOf(this.instances, first.level);
+        const n = instancesOf(this.instances, first.unit);
         // Lists side by side, of different lengths, fall out of step.
         if (sideBySide > 1 && trips.some((each) => each.size > 1)) return false;
         if (!endsWithIterations(trips, n)) return false;
@@ -284,13 +284,13 @@ function viewOf(problem, schedule, instances, ownUnits) {
     run = [];
   };
   schedule.loops.forEach((loop, position) => {
-    const isOwn = loop.level !== null && ownUnits.has(loop.level);
-    const isInner = loop.level !== null && !isOwn;
-    if (run.length && (!isInner || loop.level !== unit)) closeRun();
+    const isOwn = loop.unit !== null && ownUnits.has(loop.unit);
+    const isInner = loop.unit !== null && !isOwn;
+    if (run.length && (!isInner || loop.unit !== unit)) closeRun();
     const length = extentNow[loop.dim];
     const extent = Math.min(loop.listed, length);
     if (isInner) {
-      unit = loop.level;
+      unit = loop.unit;
       run.push({ position, dim: loop.dim, length, extent });
     } else if (extent < length) {
       cuts.push({ dim: loop.dim, extent, isParallel: false, position });
@@ -307,22 +307,22 @@ function splitSchedule(problem, schedule, ownUnits) {
   const { loops } = schedule;
   let first = 0;
   loops.forEach((loop, i) => {
-    if (loop.level !== null && ownUnits.has(loop.level)) first = i + 1;
+    if (loop.unit !== null && ownUnits.has(loop.unit)) first = i + 1;
   });
   const chains = problem.dims.map(() => []);
   const size = [...problem.sizes];
   const inner = [];
   let group = 0;
   loops.forEach((loop, position) => {
-    if (position && loop.level !== loops[position - 1].level) group++;
+    if (position && loop.unit !== loops[position - 1].unit) group++;
     if (loop.listed >= size[loop.dim]) return;
     size[loop.dim] = loop.listed;
     if (position < first) {
       chains[loop.dim].push(loop.listed);
       return;
     }
-    const number = loop.level === null ? null : group;
-    inner.push({ dim: loop.dim, extent: loop.listed, group: number, level: loop.level, position });
+    const number = loop.unit === null ? null : group;
+    inner.push({ dim: loop.dim, extent: loop.listed, group: number, unit: loop.unit, position });
   });
   return { chains, inner };
 }

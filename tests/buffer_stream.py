@@ -16,7 +16,7 @@ from itertools import combinations
 from math import prod
 from typing import TYPE_CHECKING
 
-from loopsched.base.arguments import show
+from loopsched.base.arguments import is_count, show
 from loopsched.base.errors import ProblemError, ScheduleError
 from loopsched.nests.nest import Schedule
 from loopsched.problems.footprint import tensor_bytes
@@ -109,11 +109,10 @@ class Stream:
         capacity_bytes: int,
         candidates: tuple[tuple[int, ...], ...] | None = None,
     ) -> None:
+        import buffer_stream_kernels as kernels
         import numpy as np
 
-        from loopsched.scheduler import _stream_kernels as kernels
-
-        if not isinstance(capacity_bytes, int) or capacity_bytes < 0:
+        if not is_count(capacity_bytes, 0):
             raise ScheduleError(
                 f"capacity_bytes is {show(capacity_bytes)}; a whole number >= 0 is needed"
             )
@@ -243,9 +242,8 @@ class Stream:
     def _score(
         self, at: int, index: Ints, best: Ints, counts: Ints, bins: Ints, out: Ints, codes: Ints
     ) -> tuple[int, bool]:
+        import buffer_stream_kernels as kernels
         import numpy as np
-
-        from loopsched.scheduler import _stream_kernels as kernels
 
         tables = self.tables
         active = [int(d) for d in self.rows.actives[at] if d >= 0]

@@ -1,0 +1,194 @@
+"""What is simulated: one cache under the memory, or all caches of a machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, dataclass, fields
+from typing import Any, Literal, TypedDict, get_args
+
+from loopsched.base.arguments import Checker, show
+from loopsched.base.errors import InputError
+from loopsched.base.keywords import object_of, refuse_unknown
+from loopsched.machines.arch import Arch
+
+Policy = Literal["lru", "random", "belady"]
+WritePolicy = Literal["back", "through"]
+Sees = Literal["misses", "all"]
+Instances = Mapping[str, int] | int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Cache:
+    """One cache under the memory.
+
+    Parameters
+    ----------
+    capacity_bytes : int, bytes
+    line_bytes : int, bytes, optional
+        Move whole lines of memory.  By default single elements are moved, and
+        it does not matter where they lie.
+    ways : int, optional
+        Lines a set: a set-associative cache.  By default, a fully associative
+        one.
+    policy : {'lru', 'random', 'belady'}
+        Who is evicted: the least recently used; one at random, in sets; or
+        what is used again latest, which makes misses as few as can be (where
+        all elements have one size; write-backs may be more than necessary).
+    write_policy : {'back', 'through'}
+        Whether what is written waits for its eviction, or goes on at once as
+        well.
+    instances : mapping of unit to int, or int, optional
+        How many items of spatial loops work at once on the cache.  By default
+        they come one after the other.
+    seed : int
+        Of random victims.
+
+    Raises
+    ------
+    InputError
+        With everything that cannot be.
+
+    Examples
+    --------
+    >>> Cache(capacity_bytes=32768, line_bytes=64, ways=8).ways
+    8
+    """
+
+    capacity_bytes: int
+    line_bytes: int | None = None
+    ways: int | None = None
+    policy: Policy = "lru"
+    write_policy: WritePolicy = "back"
+    instances: Instances = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check = Checker("cache", InputError)
+        check.choice("policy", self.policy, get_args(Policy))
+        check.choice("write_policy", self.write_policy, get_args(WritePolicy))
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or abs(self.seed) >= 2**63:
+            check.fault(f"seed is {show(self.seed)}; a whole number of at most 63 bits is needed")
+        capacity = check.count("capacity_bytes", self.capacity_bytes, 0)
+        line = check_line(check, self.line_bytes)
+        if self.ways is not None:
+            self._check_sets(check, capacity, line)
+        elif self.policy == "random":
+            check.fault("policy 'random' picks victims within a set; give ways (and line_bytes)")
+        check.finish()
+
+    def _check_sets(self, check: Checker, capacity: int, line: int) -> None:
+        a_set = line * check.count("ways", self.ways)
+        if not line:
+            check.fault("ways are lines of a set; give line_bytes, too")
+        elif self.policy == "belady":
+            check.fault("policy 'belady' is that of a fully associative cache; leave out ways")
+        elif capacity % a_set or not capacity:
+            check.fault(
+                f"capacity_bytes is {show(self.capacity_bytes)}; a multiple of ways * line_bytes "
+                f"= {a_set} is needed"
+            )
+        elif capacity // line > 2**30:
+            check.fault(f"capacity_bytes is {show(self.capacity_bytes)}: more than 2**30 lines")
+
+
+@dataclass(frozen=True, slots=True)
+class Caches:
+    """All caches of a machine, wave by wave; an `Arch` alone stands for them, too.
+
+    Parameters
+    ----------
+    arch : Arch
+    line_bytes : int, bytes, optional
+        As of a `Cache`, at all levels.
+    sees : {'misses', 'all'}
+        What an outer level sees: what inner levels ask for, or, as
+        `loopsched.evaluate` has it, all accesses.
+    warm : bool
+        Whether caches that units own keep their contents from item to item.
+        By default each item finds them empty.
+
+    Raises
+    ------
+    InputError
+        With everything that cannot be.
+    """
+
+    arch: Arch
+    line_bytes: int | None = None
+    sees: Sees = "misses"
+    warm: bool = False
+
+    def __post_init__(self) -> None:
+        check = Checker("caches", InputError)
+        if not isinstance(self.arch, Arch):
+            check.fault(f"arch is {show(self.arch)}; an Arch is needed, as load_arch returns")
+        check.choice("sees", self.sees, get_args(Sees))
+        check.flag("warm", self.warm)
+        check_line(check, self.line_bytes)
+        check.finish()
+
+
+class Fields(TypedDict, total=False):
+    """The fields of a `Cache` and of `Caches`, as keyword arguments."""
+
+    capacity_bytes: int | None
+    line_bytes: int | None
+    ways: int | None
+    policy: Policy
+    write_policy: WritePolicy
+    instances: Instances
+    seed: int
+    arch: Arch | None
+    sees: Sees
+    warm: bool
+
+
+def simulated(cache: Cache | Caches | Arch | None, given: Mapping[str, Any]) -> Cache | Caches:
+    """Make what is simulated of what `loopsched.simulate` is given.
+
+    Raises
+    ------
+    InputError
+        If there is nothing to simulate, or fields of both; or an argument cannot be.
+    """
+    every: dict[str, Field[Any]] = {one.name: one for kind in _KINDS for one in fields(kind)}
+    refuse_unknown(given, list(every), "simulate")
+    named = {
+        name: value
+        for name, value in given.items()
+        if value != (None if every[name].default is MISSING else every[name].default)
+    }
+    if isinstance(cache, Arch):
+        cache = Caches(cache)
+    is_machine = "arch" in named or isinstance(cache, Caches)
+    kind: type[Cache | Caches] = Caches if is_machine else Cache
+    own = {one.name for one in fields(kind)}
+    faults = []
+    if cache is None and is_machine == ("capacity_bytes" in named):
+        both = "both are" if is_machine else "neither is"
+        faults.append(f"capacity_bytes and arch: {both} given; give exactly one")
+    for name in (name for name in named if name not in own and name != "capacity_bytes"):
+        why = "an arch has its own" if is_machine else "it is about the levels of an arch"
+        faults.append(f"{name}: {why}; leave it out")
+    try:
+        if cache is not None or {"capacity_bytes", "arch"} & named.keys():
+            kept = {name: value for name, value in given.items() if name in own}
+            found: Cache | Caches = object_of(kind, cache, kept, "simulate")
+    except InputError as error:
+        faults += error.problems
+    if faults:
+        raise InputError.joined("simulate", faults)
+    return found
+
+
+_KINDS: tuple[type[Cache], type[Caches]] = (Cache, Caches)
+
+
+def check_line(check: Checker, line_bytes: object) -> int:
+    """Check the length of lines; 0: elements are moved."""
+    if line_bytes is None:
+        return 0
+    line = check.count("line_bytes", line_bytes)
+    if line & (line - 1) or line > 2**20:
+        check.fault(f"line_bytes is {show(line_bytes)}; a power of two up to 2**20 is needed")
+    return line
