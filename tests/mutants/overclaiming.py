@@ -53,16 +53,16 @@ _bounds.broken(
 _bounds.broken(
     "bodies-need-half",
     "bodies that take more than half of a level are left out of bounds",
-    "            self.problem, room or room_of(self.problem, level),\n            keeps_of",
-    "            self.problem, replace(room or room_of(self.problem, level), shared_bytes=\n"
-    "            room_of(self.problem, level).shared_bytes // 2),\n            keeps_of",
+    "self._body_of(tables, room or room_of(self.problem, level), keeps, below)",
+    "self._body_of(tables, replace(room or room_of(self.problem, level), shared_bytes="
+    "room_of(self.problem, level).shared_bytes // 2), keeps, below)",
 )
 _bounds.broken(
     "bodies-need-one-byte-more",
     "bodies that fill a level are left out of bounds",
-    "            self.problem, room or room_of(self.problem, level),\n            keeps_of",
-    "            self.problem, replace(room or room_of(self.problem, level), shared_bytes=\n"
-    "            room_of(self.problem, level).shared_bytes - 1),\n            keeps_of",
+    "self._body_of(tables, room or room_of(self.problem, level), keeps, below)",
+    "self._body_of(tables, replace(room or room_of(self.problem, level), shared_bytes="
+    "room_of(self.problem, level).shared_bytes - 1), keeps, below)",
 )
 _least = In("scheduler/least.py")
 _least.broken(
@@ -118,8 +118,8 @@ _body.broken(
 _body.broken(
     "copies-always-two",
     "every body needs its room twice",
-    "rows.slides, room.shared_bytes, own, keeps.copies, keeps.is_guaranteed, rows.least,",
-    "rows.slides, room.shared_bytes, own, 2, keeps.is_guaranteed, rows.least,",
+    "kernels.Buffer(room.shared_bytes, own, keeps.copies, keeps.is_guaranteed)",
+    "kernels.Buffer(room.shared_bytes, own, 2, keeps.is_guaranteed)",
 )
 _orders = In("scheduler/orders.py")
 _orders.broken(
@@ -144,8 +144,8 @@ _tables.broken(
 _tables.broken(
     "weights-off-by-the-output",
     "the output's bytes count three times",
-    "[t.element_bytes * (1 + (t.name == problem.output)) for t",
-    "[t.element_bytes * (1 + 2 * (t.name == problem.output)) for t",
+    "[size + size * (name == problem.output) for",
+    "[size + 2 * size * (name == problem.output) for",
 )
 _tables.broken(
     "first-visits-cost",
