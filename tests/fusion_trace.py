@@ -67,7 +67,7 @@ def lru_bytes_moved(trace: Trace, capacity_bytes: int) -> int:
     for start, stop in pairwise(edges):
         counts = dead if trace.births[start] else live
         part = trace.ids[start:stop]
-        _lru.lru(part, len(part), capacity_bytes, bounds, weights, last, ring, state, counts)
+        _lru.lru(part, capacity_bytes, bounds, weights, last, ring, state, counts)
     n = trace.n_inputs
     elems = [*live[:n, 0], *(2 * live[n:-1, 0]), 2 * live[-1, 0] - live[-1, 1]]
     return trace.bytes_of(elems)

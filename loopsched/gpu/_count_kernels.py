@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from loopsched.base.jit import jit
+from loopsched.base.jit import jit, step
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -16,6 +16,29 @@ OFF = -(2**60)
 # What is counted of an access, in this order.
 REQUESTS, LANES, PARTIAL, SECTORS, LINES, WAVEFRONTS, USEFUL = range(7)
 GLOBAL, SHARED, CONSTANT, NOTHING = range(4)
+
+
+@step
+def _class_of(
+    shapes: NDArray[np.int64],
+    hashes: NDArray[np.int64],
+    row: NDArray[np.int64],
+    mixed: int,
+    classes: int,
+    last: int,
+) -> int:
+    """Find the class whose relative addresses these are, the latest first; -1: none yet."""
+    for at in range(classes):
+        c = last if at == 0 else (at - 1 if at <= last else at)
+        if hashes[c] == mixed:
+            is_same = True
+            for t in range(len(row)):
+                if shapes[c, t] != row[t]:
+                    is_same = False
+                    break
+            if is_same:
+                return c
+    return -1
 
 
 @jit
@@ -59,18 +82,7 @@ def classify(
         for t in range(width):
             row[t] = address[i, t] - base if is_on[i, t] else OFF
             mixed = (mixed * 1000003 + row[t]) & 0xFFFFFFFF
-        found = -1
-        for step in range(classes):
-            c = last if step == 0 else (step - 1 if step <= last else step)
-            if hashes[c] == mixed:
-                is_same = True
-                for t in range(width):
-                    if shapes[c, t] != row[t]:
-                        is_same = False
-                        break
-                if is_same:
-                    found = c
-                    break
+        found = _class_of(shapes, hashes, row, mixed, classes, last)
         if found < 0:
             if classes == room:
                 grown = np.empty((2 * room, width), np.int64)

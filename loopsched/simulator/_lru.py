@@ -35,7 +35,6 @@ def tensor_of(one: int, bounds: Ints) -> int:
 @jit
 def lru(
     ids: Ids,
-    n: int,
     capacity: int,
     bounds: Ints,
     weights: Ints,
@@ -44,7 +43,7 @@ def lru(
     state: Ints,
     counts: Ints,
 ) -> None:
-    """Run ``n`` accesses through the cache.
+    """Run accesses through the cache.
 
     ``last[i]`` is where in the ring the latest access of i is.  ``state`` holds
     tail, head and the room in use; ``counts[t]`` misses, first touches and
@@ -52,7 +51,7 @@ def lru(
     """
     tail, head, used = state[0], state[1], state[2]
     size = len(ring)
-    for k in range(n):
+    for k in range(len(ids)):
         one = ids[k]
         before = last[one]
         if head == size:

@@ -76,7 +76,7 @@ def run_lru(source: Source, capacity_bytes: int, progress: Progress | None = Non
     bounds = np.array(memory.bounds, dtype=np.int64)
     weights = np.array(units, dtype=np.int64)
     for ids in _watched(source, progress):
-        _lru.lru(ids, len(ids), capacity_bytes, bounds, weights, last, ring, state, counts)
+        _lru.lru(ids, capacity_bytes, bounds, weights, last, ring, state, counts)
     return Kept.of(counts)
 
 
