@@ -12,25 +12,12 @@ from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
-import fuzz_cases
 import oracle
 import oracle_space
 import pytest
-from fuzz_checks import random_nest
 
 import loopsched
-from loopsched import (
-    Arch,
-    Axis,
-    Level,
-    Loop,
-    Problem,
-    Schedule,
-    Tensor,
-    conv2d,
-    gemm,
-    parse_schedule,
-)  # fmt: skip
+from loopsched import Arch, Axis, Level, Loop, Problem, Schedule, Tensor, conv2d, gemm
 from loopsched.base.errors import LoopschedError, ProofError
 from loopsched.cli import run
 from loopsched.machines.levels import Compute
@@ -157,37 +144,6 @@ def test_the_value_is_that_of_evaluate_or_above(seed: int) -> None:
         same += abs(value / score.time_s - 1) < 1e-12
         seen += 1
     assert same >= 0.9 * seen  # where waves run on, it may charge more
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_no_cache_behind_others_brings_in_more(seed: int) -> None:
-    rng = random.Random(f"behind {seed}")
-    problem = fuzz_cases.build(fuzz_cases.problem_text(rng, most_macs=150))
-    arch = fuzz_cases.machine(
-        rng, problem, n_shared=rng.randint(1, 3), n_own=rng.randint(0, 2), units=4, kinds=("cache",)
-    )
-    for _ in range(8):
-        schedule = random_nest(rng, problem, arch)
-        outermost = loopsched.simulate(problem, schedule, arch=arch).levels[0]
-        moved = sum(each.read_bytes + each.write_bytes for each in outermost.tensors.values())
-        assert value_of(problem, schedule, arch, "dram_bytes") >= moved, (str(schedule), arch)
-
-
-def test_a_cache_behind_a_scratchpad_does_not_see_what_it_keeps() -> None:
-    """A log of a broken search named this schedule, worth 392 if L2 saw all accesses."""
-    arch = machine(("cache", 19, 1.0), ("scratchpad", 19, 1e6), units=3)
-    problem = gemm(m=8, n=11, k=4, element_bytes=1)
-    schedule = parse_schedule("N:11 M:8@SM N:6@SM N:2 K:4 M:2", problem)
-    assert value_of(problem, schedule, arch, "dram_bytes") == 456
-
-
-def test_bodies_inside_items_count_where_what_is_inside_has_not_seen_them() -> None:
-    """One step of K after the other is new to L1; whole items of all units do not fit L2."""
-    problem = gemm(m=256, n=509, k=2048)
-    schedule = parse_schedule("M:256@SM N:509@SM K:2048 M:32 N:51 K:137", problem)
-    arch = loopsched.load_arch("titan_v")
-    promised = loopsched.evaluate(problem, schedule, arch, effort=0).time_s
-    assert float(value_of(problem, schedule, arch, "time")) == pytest.approx(promised, rel=1e-12)
 
 
 def uneven_nest(rng: random.Random, problem: Problem) -> Schedule:
@@ -562,7 +518,7 @@ def code_lines(path: Path) -> int:
 
 def test_the_checker_is_short_enough_to_read() -> None:
     lines = {path.stem: code_lines(path) for path in CHECKER.glob("*.py")}
-    assert lines.pop("readers") <= 110  # of files, problems, notation and machines
+    assert lines.pop("readers") <= 90  # of files, problems, notation and machines
     assert sum(lines.values()) <= 500
 
 

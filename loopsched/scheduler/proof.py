@@ -86,12 +86,12 @@ def proof_of(result: Result, *, max_boxes: int = MAX_BOXES) -> str:
         raise ConstraintError(
             f"problem '{problem.name}': a log lists items, and {n_items:,} are too many"
         )
-    if not is_promised(result):
+    schedule, best = witness_of(result)
+    if float(best) < certificate.value * (1 - 1e-9):
         raise ConstraintError(
             f"problem '{problem.name}': the search's value {certificate.value!r} is not "
-            "the promised one; only promised values have proofs"
+            f"the promised one, {float(best)!r}; only promised values have proofs"
         )
-    schedule, best = witness_of(result)
     least = Fraction(certificate.lower_bound)
     is_met = best <= least * Fraction(1 + 1e-9)
     found = highest_of_all(result, best if is_met else min(best, least), max_boxes)

@@ -14,7 +14,7 @@ from loopsched.machines.levels import Level
 from loopsched.problems.problem import Axis, Problem, Tensor
 from loopsched.verify import readers
 from loopsched.verify.readers import Spatial
-from loopsched.verify.value import boundaries, on_axis, resources, stored
+from loopsched.verify.value import boundaries, on_axis, points, resources, stored
 
 Extents = tuple[int, ...]  # one of each dimension, in the problem's order
 Kept = tuple[tuple[frozenset[int], int], ...]  # each tensor's run, and what slides it or -1
@@ -99,11 +99,12 @@ class Bounds:
         every = [readers.capacity_of(problem, each).held(problem) for each in arch.caches]
         once = {t.name: self.brought(t, [1] * len(self.sizes)) for t in problem.tensors}
         brought = [{t.name: once[t.name] for t in held} for held in every]
-        self.least, self.at = boundaries(problem, arch, brought), arch.caches.index(level)
+        asked = points(problem, problem.tensors)
+        self.least, self.at = boundaries(problem, arch, asked, brought), arch.caches.index(level)
         both = "" if readers.passes_writes(level) else problem.output
         self.weights = {t.name: t.element_bytes * (1 + (t.name == both)) for t in self.held}
         least = sum(n * brought[self.at][name] for name, n in self.weights.items())
-        self.fixed = self.least[self.at] - least
+        self.fixed = sum(map(sum, self.least[self.at].values())) - least
 
     def brought(self, tensor: Tensor, pieces: list[int]) -> int:
         """Bound the elements of a tensor that come in, by the numbers of pieces."""
@@ -113,10 +114,10 @@ class Bounds:
 
     def value(self, objective: str, steps: int, moved: int) -> Fraction:
         """Bound the objective by a number of steps and the bytes that cross the tree's level."""
-        level_bytes = [*self.least]
+        level_bytes = [sum(map(sum, each.values())) for each in self.least]
         level_bytes[self.at] = max(level_bytes[self.at], moved)
         seconds = max(self.problem.macs / self.all_rate, steps / self.item_rate)
-        return resources(self.problem.macs, self.arch, objective, seconds, level_bytes)
+        return resources(self.problem, self.arch, objective, seconds, level_bytes)
 
     def moved(self, least: Extents, most: Extents, around: Extents, kept: Kept | None) -> int:
         """Bound what crosses the level's boundary: bodies between extents, in items ``around``."""

@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import takewhile
 from typing import Any
 
 from loopsched.base.errors import ArchError, ProofError, ScheduleError
@@ -16,7 +14,6 @@ from loopsched.base.files import read_text
 from loopsched.machines.arch import Arch
 from loopsched.machines.levels import Level
 from loopsched.nests.nest import Schedule
-from loopsched.nests.notation import parse_schedule
 from loopsched.problems.problem import Problem, Tensor
 from loopsched.problems.projections import parse_projection
 
@@ -88,9 +85,9 @@ def own_units(arch: Arch, level: Level) -> set[str]:
     return {unit for unit, count in arch.spatial_units if count <= most}
 
 
-def passes_writes(level: Level | None) -> bool:
-    """Whether a level writes what the level inside it writes; arithmetic does not."""
-    return level is not None and level.write_policy == "through" and level.accumulate == "level"
+def passes_writes(level: Level) -> bool:
+    """Whether a level writes what the level inside it writes."""
+    return level.write_policy == "through" and level.accumulate == "level"
 
 
 def rate_of(problem: Problem, arch: Arch) -> Fraction:
@@ -133,40 +130,12 @@ def groups_of(schedule: Schedule, units: dict[str, int]) -> Groups:
     return tuple(found)
 
 
-def items_of(groups: Groups, own: Collection[str], whole: Collection[str]) -> tuple[Groups, Loops]:
-    """Take the loops up to those that hand items to these units; what is in turn inside.
-
-    Of these, the first that leave some dimensions whole.
-    """
-    last = max((at for at, (unit, _) in enumerate(groups, 1) if unit in own), default=0)
-    (unit, loops), *_ = *groups[last:], (None, ())
-    return groups[:last], () if unit else tuple(takewhile(lambda x: x[0] not in whole, loops))
-
-
 def read_problem(data: dict[str, Any]) -> Problem:
     """Read a problem from the plain form in which a proof states it."""
     tensors = tuple(
         Tensor(name, parse_projection(axes), size) for name, axes, size in data["tensors"]
     )
     return Problem(data["name"], tuple((d, n) for d, n in data["sizes"]), tensors, data["output"])
-
-
-def read_spatial(data: dict[str, list[str]], problem: Problem, arch: Arch) -> Spatial:
-    """Read which dimensions the loops of each unit of a machine may have."""
-    spatial = {unit: tuple(dims) for unit, dims in data.items()}
-    named = set().union(*spatial.values())
-    if set(spatial) != set(units_of(arch)) or not named <= {*problem.dims}:
-        raise ProofError("'spatial' must list dimensions for each unit of the machine")
-    return spatial
-
-
-def read_schedule(text: str, problem: Problem, spatial: Spatial) -> Schedule:
-    """Read a schedule of the space that a proof speaks of."""
-    schedule = parse_schedule(text, problem)
-    for loop in schedule.loops:
-        if loop.unit and loop.dim not in spatial.get(loop.unit, ()):
-            raise ProofError(f"schedule: {loop} is outside the space that 'spatial' states")
-    return schedule
 
 
 def read_line(text: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache, lru_cache, partial, reduce
+from functools import cache, lru_cache, reduce
 from itertools import product
 from operator import or_
 from typing import NamedTuple
@@ -27,7 +27,7 @@ Span = tuple[tuple[int, int], ...]  # start and length along each dimension of a
 Tiles = list[tuple[Span, ...]]  # of a tensor: a span on each axis
 Counts = dict[str, int]  # of each tensor
 MOST_ITEMS = 100_000  # of a list that is followed
-Count = Callable[[Groups], Counts]
+Moved = dict[str, tuple[int, int]]  # bytes of each tensor, read and written
 
 
 @lru_cache(maxsize=4096)
@@ -319,7 +319,8 @@ def in_waves(problem: Problem, groups: Groups, inside: dict[str, int], room: Cap
     longest = {dim: max(each) for dim, each in lengths.items()}
     item = view_of(changed(problem, longest, lambda a: replace(a, size=None)), groups[1:], inside)
     if not found and not any(cut.is_parallel for cut in item.cuts):
-        many = {t: [len(set(x[i : i + n])) for i in range(0, len(x), n)] for t, x in tiles.items()}
+        waves = [slice(i, i + n) for i in range(0, len(items), n)]
+        many = {t.name: [len(set(tiles[t.name][wave])) for wave in waves] for t in held}
         most, total = ({name: f(each) for name, each in many.items()} for f in (max, sum))
         uneven = {dim for dim, each in lengths.items() if len(each) > 1}
         found = cheapest(item, room, most, total, uneven)
@@ -346,22 +347,6 @@ def cached(problem: Problem, groups: Groups, inside: dict[str, int], capacity: C
     return {name: max(n, listed[name]) for name, n in found.items()}
 
 
-def behind(problem: Problem, inner: tuple[Groups, Loops], count: Count, seen: Counts) -> Counts:
-    """Bound what a cache brings in that is asked by a level, which starts each item cold.
-
-    ``inner``: the loops up to that level's items, and those in turn right inside them that
-    leave the output whole. Of tensors that no two of their pieces share, each asks anew.
-    """
-    most = dict(seen)
-    for n in range(len(inner[1]) + 1):
-        moving = {dim for dim, _ in inner[1][:n]}
-        found = count((*inner[0], (None, inner[1][:n])))
-        for t in problem.tensors:
-            if moving <= {axis.dims[0] for axis in t.axes if not axis.is_compound}:
-                most[t.name] = min(most[t.name], found.get(t.name, most[t.name]))
-    return most
-
-
 def points(problem: Problem, tensors: Iterable[Tensor]) -> Counts:
     """Count the elements of tensors point by point: nothing stays."""
     view = View(problem, tuple(Cut(dim, 1, False, 0) for dim in problem.dims))
@@ -377,51 +362,57 @@ def tiled(view: View, level: Level, capacity: Capacity, places: list[Place]) -> 
     for upto in depths:
         sizes = {t.name: copies * view.footprint(t, upto[t.name]) for t in held}
         if capacity.fits(sizes):
-            halos, ends = level.halo_reuse, ((t, *view.run(t, upto[t.name])[1:]) for t in held)
-            return {t.name: view.visits(t, at, slide if halos else None) for t, at, slide in ends}
+            found = {}
+            for t in held:
+                _, stop, slide = view.run(t, upto[t.name])
+                found[t.name] = view.visits(t, stop, slide if level.halo_reuse else None)
+            return found
     raise ScheduleError(f"level '{level.name}': tiles do not fit")
 
 
-def boundaries(problem: Problem, arch: Arch, brought: list[Counts]) -> list[int]:
-    """Return the bytes across each level's outer boundary, by what each level brings in."""
+def boundaries(problem: Problem, arch: Arch, asked: Counts, brought: list[Counts]) -> list[Moved]:
+    """Return the bytes of each tensor, read and written, across each level's outer boundary.
+
+    ``asked``: elements that the arithmetic asks for; ``brought``: what each level brings in.
+    """
     once = View(problem, ()).visits(problem.output_tensor, 0)
-    moved, found = dict[str, tuple[int, int]](), list[int]()  # bytes read and written
-    asked = points(problem, problem.tensors)
+    moved, found = Moved(), list[Moved]()
     for level, counts in [(None, asked), *reversed([*zip(arch.caches, brought, strict=True)])]:
-        for t in (t for t in problem.tensors if t.name in counts):
-            n, is_output = counts[t.name] * t.element_bytes, t.name == problem.output
-            writes = moved[t.name][1] if readers.passes_writes(level) else n * is_output
-            moved[t.name] = (n - once * t.element_bytes * is_output, writes)
-        found = [sum(map(sum, moved.values())), *found]
+        for t in problem.tensors:
+            if t.name in counts:
+                n, is_output = counts[t.name] * t.element_bytes, t.name == problem.output
+                passes = level and readers.passes_writes(level)
+                writes = moved[t.name][1] if passes else n * is_output
+                moved[t.name] = (n - once * t.element_bytes * is_output, writes)
+        found = [dict(moved), *found]
     return found[:-1]
 
 
 def value_of(problem: Problem, schedule: Schedule, arch: Arch, objective: str) -> Fraction:
     """Return the value of a schedule, exactly."""
-    units, brought, inner = readers.units_of(arch), list[Counts](), readers.items_of((), (), ())
-    groups, seen = readers.groups_of(schedule, units), points(problem, problem.tensors)
-    for level in reversed(arch.caches):
+    schedule.check(problem)
+    units, brought = readers.units_of(arch), []
+    groups = readers.groups_of(schedule, units)
+    for level in arch.caches:
         own, capacity = readers.own_units(arch, level), readers.capacity_of(problem, level)
         inside = {unit: n for unit, n in units.items() if unit not in own}
         places = [place for place in schedule.places if place.level == level.name]
-        count = partial(cached, problem, inside=inside, capacity=capacity)
-        found = count(groups) if level.kind == "cache" else {}
-        if brought and any(found[name] < seen[name] for name in found):
-            most = behind(problem, inner, count, seen)
-            found = {name: max(n, most[name]) for name, n in found.items()}
-        found = found or tiled(view_of(problem, groups, inside), level, capacity, places)
-        brought, seen = [found, *brought], seen | found
-        inner = readers.items_of(groups, own, problem.output_tensor.dims)
+        counts = cached(problem, groups, inside, capacity) if level.kind == "cache" else None
+        brought.append(counts or tiled(view_of(problem, groups, inside), level, capacity, places))
+    asked = points(problem, problem.tensors)
+    level_bytes = [sum(map(sum, x.values())) for x in boundaries(problem, arch, asked, brought)]
     seconds = count_steps(problem, groups, units) / readers.rate_of(problem, arch)
-    return resources(problem.macs, arch, objective, seconds, boundaries(problem, arch, brought))
+    return resources(problem, arch, objective, seconds, level_bytes)
 
 
-def resources(macs: int, arch: Arch, objective: str, steps: Fraction, sent: list[int]) -> Fraction:
+def resources(
+    problem: Problem, arch: Arch, objective: str, steps: Fraction, level_bytes: list[int]
+) -> Fraction:
     """Combine steps in seconds and the bytes of each level into the objective."""
     rates = [level.bandwidth_bytes_per_s for level in arch.caches]
-    time = max([steps, *(n / Fraction(r) for r, n in zip(rates, sent, strict=True) if r)])
+    time = max([steps, *(n / Fraction(r) for r, n in zip(rates, level_bytes, strict=True) if r)])
     if objective in ("time", "dram_bytes"):
-        return time if objective == "time" else Fraction(sent[0])
+        return time if objective == "time" else Fraction(level_bytes[0])
     mac, *each = readers.energies_of(arch)
-    moved = [n * (a + b) for n, a, b in zip(sent, each, each[1:], strict=False)]
-    return (macs * mac + sum(moved)) * {"energy": Fraction(1), "edp": time}[objective]
+    moved = [n * (a + b) for n, a, b in zip(level_bytes, each, each[1:], strict=False)]
+    return (problem.macs * mac + sum(moved)) * {"energy": Fraction(1), "edp": time}[objective]
