@@ -505,6 +505,17 @@ def _nested(rng: Random) -> str:
     )
 
 
+def _lanes(rng: Random) -> str:
+    return _search_line(
+        rng,
+        n_shared=_of(1, 1, 2),
+        n_own=_of(0, 1),
+        units=_of(1, 2, 3),
+        lanes=_of(2, 2, 3, 4),
+        extras=_of("", "", "holds", "writes"),
+    )
+
+
 def _constrained(rng: Random) -> str:
     return _search_line(rng, given=True, n_shared=_of(1, 1, 2), n_own=_of(0, 1), units=_of(1, 3))
 
@@ -628,6 +639,7 @@ FAMILIES: dict[str, Callable[[Random], str]] = {
     "shared": _shared,
     "private": _private,
     "nested": _nested,
+    "lanes": _lanes,
     "constraints": _constrained,
     "writes": _writes,
     "holds": _holds,

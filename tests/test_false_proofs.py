@@ -384,3 +384,34 @@ def test_units_share_what_passes_a_cache_too_small_for_all() -> None:
     )
     assert evaluate(problem, parse_schedule("P:2@SM", problem), arch).dram_bytes == 5
     assert searched(problem, arch, ("time", "dram_bytes")).faults == ()
+
+
+def test_lanes_share_what_they_ask_for_at_once() -> None:
+    """Four lanes of two units need 8 B at once, L2 has 6: 13 B, where single points take 15."""
+    problem = gemm(m=3, n=1, k=2, element_bytes=1)
+    arch = machine(
+        level("L2", "cache", 6),
+        Level("L1", "scratchpad", 6, instances=2, unit="SM", bandwidth_bytes_per_s=3.0),
+        units=2,
+    )
+    lanes = replace(
+        arch.compute, macs_per_cycle_per_unit=(("fp32", 2), ("fp16", 2), ("int8", 2)),
+        lane_unit="lane",
+    )  # fmt: skip
+    arch = replace(arch, compute=lanes)
+    nest = parse_schedule("M:3@SM K:2@lane M:2", problem)
+    assert evaluate(problem, nest, arch).dram_bytes == 13
+    assert searched(problem, arch, ("dram_bytes",), is_listed=True).faults == ()
+
+
+def test_a_list_of_all_schedules_lacks_those_with_lanes() -> None:
+    """Three lanes side by side share the weight: 7 B, where each schedule listed takes 9."""
+    problem = conv2d(n=1, c=1, k=1, h=5, w=1, r=1, s=1, stride=(2, 2), element_bytes=1)
+    arch = machine(level("L1", "cache", 3), units=1)
+    lanes = replace(
+        arch.compute, macs_per_cycle_per_unit=(("fp32", 3), ("fp16", 3), ("int8", 3)),
+        lane_unit="lane",
+    )  # fmt: skip
+    arch = replace(arch, compute=lanes)
+    assert evaluate(problem, parse_schedule("P:3@lane", problem), arch).dram_bytes == 7
+    assert searched(problem, arch, ("dram_bytes",), is_listed=True).faults == ()

@@ -64,9 +64,9 @@ class LevelBounds:
     def __post_init__(self) -> None:
         self.problem, arch = self.space.problem, self.space.arch
         self.arch = arch
-        self.rate = float(
-            arch.compute.rate(data_type_of(self.problem, arch)) * arch.compute.clock_hz
-        )
+        rate = arch.compute.rate(data_type_of(self.problem, arch))
+        self.rate = float(rate * arch.compute.clock_hz)
+        self.lanes = max(1, int(rate)) if arch.compute.lane_unit else 1
         counts = nested_units(arch)
         self.units = tuple((s, counts[s.unit]) for s in self.space.slots if s.unit is not None)
         self.instances = math.prod(count for _, count in self.units)
@@ -179,7 +179,8 @@ class LevelBounds:
                 continue
             once = tensor_bytes(self.problem, tensor)
             alone = {axis.dims[0] for axis in tensor.axes if len(axis.dims) == 1}
-            sharing = math.prod(size[dim] for dim in self.spatial if dim not in alone)
+            side_by_side = self.problem.dims if self.lanes > 1 else self.spatial
+            sharing = math.prod(size[dim] for dim in side_by_side if dim not in alone)
             at_once = min(self._n_inside(level), sharing)
             steps = -(-self.problem.macs // at_once) * tensor.element_bytes
             moved = once if any(axis.size is not None for axis in tensor.axes) else max(once, steps)
@@ -240,8 +241,8 @@ class LevelBounds:
         return total
 
     def _n_inside(self, level: Level) -> int:
-        """Count the units inside one instance of a level."""
-        return max(1, self.instances // level.instances)
+        """Count the units inside one instance of a level, or their lanes."""
+        return max(1, self.instances // level.instances) * self.lanes
 
     def _known_bytes(self, level: Level) -> int:
         """Bound a level's traffic by what no order of execution avoids."""
@@ -280,7 +281,7 @@ class LevelBounds:
         return self.placed[level.name]
 
     def fits_at_once(self, level: Level) -> bool:
-        """Whether a level holds one point of each unit inside, whatever the points."""
+        """Whether a level holds one point of each unit and lane inside, whatever the points."""
         room, many = room_of(self.problem, level), self._n_inside(level)
         return room.fits({t.name: many * t.element_bytes for t in room.held(self.problem)})
 

@@ -116,9 +116,11 @@ def is_whole(space: Space) -> bool:
     Its blocks have one loop of a dimension each.  A second one may be better
     where cuts are uneven, in a list of items, or where constraints keep the
     loop from the extent that it wants; and tiles of scratchpads may be placed
-    one by one.
+    one by one, and loops handed to lanes, which share what they ask for at once.
     """
-    if space.spatial or space.arch.has_scratchpads or not cuts_evenly(space.problem):
+    if space.spatial or space.arch.has_scratchpads or space.arch.compute.lane_unit:
+        return False
+    if not cuts_evenly(space.problem):
         return False
     return space.constraints.is_free or (n_schedules(space) == 1 and _is_full(space))
 
