@@ -24,8 +24,8 @@ from loopsched.machines.levels import Compute, Level
 
 # How many of each family, about five seconds each; and what is known to be wrong.
 CASES = {
-    "single": 36, "shared": 12, "private": 15, "nested": 16, "lanes": 30, "constraints": 20, "writes": 15,
-    "holds": 15, "may_hold": 6,
+    "single": 36, "shared": 12, "private": 15, "nested": 16, "lanes": 30, "constraints": 20,
+    "writes": 15, "holds": 15, "may_hold": 6,
     "placement": 10, "curves": 20, "promises": 130, "explicit": 300, "mixed": 150,
     "log": 140,
 }  # fmt: skip

@@ -115,3 +115,24 @@ def test_a_numba_without_that_set_up_loads_kernels_too(tmp_path: Path) -> None:
     kept = str(tmp_path / "kept")
     assert compiled(tmp_path, NUMBA_CACHE_DIR=kept) == (0, "")
     assert compiled(tmp_path, NUMBA_CACHE_DIR=kept) == (1, "")
+
+
+@pytest.mark.parametrize(("before", "after"), [("n + 1", "n + 2"), ("n + ONE", "n + ONE * 2")])
+def test_a_kernel_is_compiled_again_when_one_that_it_calls_changes(
+    before: str, after: str, tmp_path: Path
+) -> None:
+    """Each file is looked at by its date alone, and the caller's stays."""
+    script, other = tmp_path / "kernel.py", tmp_path / "other.py"
+    kernels = (
+        "from loopsched.base.jit import jit, step\nONE = 1\n@step\ndef more(n):\n    return {}\n"
+    )
+    other.write_text(kernels.format(before))
+    script.write_text(
+        "import sys\nfrom loopsched.base.jit import jit\nimport other\n"
+        "@jit\ndef most(n):\n    return 10 * other.more(n)\n"
+        "print(most(4))\n"
+    )
+    kept = {"NUMBA_CACHE_DIR": str(tmp_path / "kept")}
+    assert compiled(tmp_path, **kept) == (50, "")
+    other.write_text(kernels.format(after))
+    assert compiled(tmp_path, **kept) == (60, "")

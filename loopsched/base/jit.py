@@ -11,7 +11,9 @@ import os
 from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any, TypeVar, cast
+from zlib import crc32
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -86,6 +88,26 @@ def _prepare(target_context: Any) -> None:
         target_context.refresh()
 
 
+@lru_cache(maxsize=1024)
+def _called_by(function: Callable[..., Any]) -> int:
+    """Sum up the kernels that one calls, and their constants: they may be of other files."""
+    digest, todo, seen = 0, [function], {function}
+    while todo:
+        one = todo.pop()
+        code, around = one.__code__, one.__globals__
+        spaces = [
+            around,
+            *(vars(x) for x in map(around.get, code.co_names) if isinstance(x, ModuleType)),
+        ]
+        known = [space[name] for name in code.co_names for space in spaces if name in space]
+        called = [x.py_func for x in known if hasattr(x, "py_func")]
+        constants = [x for x in (*known, *code.co_consts) if isinstance(x, (int, float, str))]
+        digest = crc32(code.co_code + repr(constants).encode(), digest)
+        todo += [x for x in dict.fromkeys(called) if x not in seen]
+        seen |= {*called}
+    return digest
+
+
 @lru_cache(maxsize=1)
 def _cache_type() -> Any:
     from numba.core.caching import FunctionCache
@@ -94,6 +116,9 @@ def _cache_type() -> Any:
 
     class MendingCache(base):  # type: ignore[misc]
         """Kept kernels; what is broken is dropped, what cannot be kept is not."""
+
+        def _index_key(self, sig: Any, codegen: Any) -> Any:
+            return (*super()._index_key(sig, codegen), _called_by(self._py_func))
 
         def load_overload(self, sig: Any, target_context: Any) -> Any:
             try:
