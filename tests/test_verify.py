@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import oracle
@@ -17,7 +17,18 @@ import oracle_space
 import pytest
 
 import loopsched
-from loopsched import Arch, Axis, Level, Loop, Problem, Schedule, Tensor, conv2d, gemm
+from loopsched import (
+    Arch,
+    Axis,
+    Level,
+    Loop,
+    Problem,
+    Schedule,
+    Tensor,
+    conv2d,
+    gemm,
+    parse_schedule,
+)  # fmt: skip
 from loopsched.base.errors import LoopschedError, ProofError
 from loopsched.cli import run
 from loopsched.machines.levels import Compute
@@ -144,6 +155,21 @@ def test_the_value_is_that_of_evaluate_or_above(seed: int) -> None:
         same += abs(value / score.time_s - 1) < 1e-12
         seen += 1
     assert same >= 0.9 * seen  # where waves run on, it may charge more
+
+
+def test_tiles_placed_outside_their_units_are_refused() -> None:
+    """A log of a broken search named them; each instance holds tiles of its own work."""
+    arch = machine(("scratchpad", 15, 1.0), ("scratchpad", 14, 1e6), units=3)
+    problem = conv2d(c=2, k=2, h=7, w=3, r=3, s=3, element_bytes=1)
+    for where in ("K:2 [L1 output] S:3 C:2 [L1 weight] R:3@SM P:5 [L1 input]",
+                  "K:2 [L1 output] S:3 C:2 R:3@SM [L1 weight] P:5 [L1 input]"):  # fmt: skip
+        schedule = parse_schedule(where, problem)
+        for value in (loopsched.evaluate, partial(value_of, objective="time")):
+            with pytest.raises(LoopschedError):
+                value(problem, schedule, arch)
+    inside = parse_schedule("K:2 S:3 C:2 R:3@SM [L1 output] [L1 weight] P:5 [L1 input]", problem)
+    promised = loopsched.evaluate(problem, inside, arch).time_s
+    assert float(value_of(problem, inside, arch, "time")) == promised
 
 
 def uneven_nest(rng: random.Random, problem: Problem) -> Schedule:

@@ -361,7 +361,7 @@ def tiled(view: View, level: Level, capacity: Capacity, places: list[Place]) -> 
         depths = [{x.tensor: sum(c.loop < x.position for c in view.cuts) for x in places}]
     for upto in depths:
         sizes = {t.name: copies * view.footprint(t, upto[t.name]) for t in held}
-        if capacity.fits(sizes):
+        if capacity.fits(sizes) and min(upto.values(), default=view.start) >= view.start:
             found = {}
             for t in held:
                 _, stop, slide = view.run(t, upto[t.name])

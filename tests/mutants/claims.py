@@ -132,7 +132,9 @@ def claims_of(lines: Sequence[str], mutant: Mutant | None) -> list[Claim]:
         certificate, logged = result.certificate, None
         try:
             verdict = loopsched.verify_proof(result.proof)
-            logged = verdict.schedule, float(verdict.best), float(verdict.bound)
+            # Tiles placed one by one are none of those that such a log speaks of.
+            bound = 0.0 if verdict.together else float(verdict.bound)
+            logged = verdict.schedule, float(verdict.best), bound
         except Exception:  # refused
             logged = None
         bound = certificate.value if certificate.proven else certificate.lower_bound
