@@ -175,8 +175,8 @@ def test_ctrl_c_prints_the_best_so_far() -> None:
         "from loopsched.cli import run\n"
         "from loopsched.scheduler import warm_up\n"
         "warm_up()\n"
-        "threading.Timer(0.7, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
-        "problem = ['gemm:m=24832,n=12289,k=256', '--element-bytes', '2']\n"
+        "threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
+        "problem = ['gemm:m=1048576,n=1048576,k=1048576']\n"
         "sys.exit(run(['search', *problem, '--format', 'jsonl']))\n"
     )
     done = subprocess.run(
