@@ -40,6 +40,12 @@ def machine(*levels: Level, units: int = 1) -> Arch:
     return Arch("m", (memory, *levels), Compute("SM", units, 1e9, 1e9, RATES))
 
 
+def with_lanes(arch: Arch, many: int) -> Arch:
+    rates = tuple((name, many) for name, _ in RATES)
+    compute = replace(arch.compute, macs_per_cycle_per_unit=rates, lane_unit="lane")
+    return replace(arch, compute=compute)
+
+
 def caches(*sizes: int, kind: str = "cache") -> Arch:
     return machine(*(level(f"L{len(sizes) - at}", kind, n) for at, n in enumerate(sizes)))
 
@@ -394,11 +400,7 @@ def test_lanes_share_what_they_ask_for_at_once() -> None:
         Level("L1", "scratchpad", 6, instances=2, unit="SM", bandwidth_bytes_per_s=3.0),
         units=2,
     )
-    lanes = replace(
-        arch.compute, macs_per_cycle_per_unit=(("fp32", 2), ("fp16", 2), ("int8", 2)),
-        lane_unit="lane",
-    )  # fmt: skip
-    arch = replace(arch, compute=lanes)
+    arch = with_lanes(arch, 2)
     nest = parse_schedule("M:3@SM K:2@lane M:2", problem)
     assert evaluate(problem, nest, arch).dram_bytes == 13
     assert searched(problem, arch, ("dram_bytes",), is_listed=True).faults == ()
@@ -408,10 +410,6 @@ def test_a_list_of_all_schedules_lacks_those_with_lanes() -> None:
     """Three lanes side by side share the weight: 7 B, where each schedule listed takes 9."""
     problem = conv2d(n=1, c=1, k=1, h=5, w=1, r=1, s=1, stride=(2, 2), element_bytes=1)
     arch = machine(level("L1", "cache", 3), units=1)
-    lanes = replace(
-        arch.compute, macs_per_cycle_per_unit=(("fp32", 3), ("fp16", 3), ("int8", 3)),
-        lane_unit="lane",
-    )  # fmt: skip
-    arch = replace(arch, compute=lanes)
+    arch = with_lanes(arch, 3)
     assert evaluate(problem, parse_schedule("P:3@lane", problem), arch).dram_bytes == 7
     assert searched(problem, arch, ("dram_bytes",), is_listed=True).faults == ()

@@ -179,6 +179,11 @@ def conv_kernel(
     )
 
 
+def suits(bm: int, bn: int, warps: int) -> bool:
+    """Whether a tile gives each warp something to do, and not too much."""
+    return 4096 <= bm * bn <= 32_768 if warps == 8 else bm * bn <= 16_384
+
+
 class Gemm:
     """Products of a type."""
 
@@ -203,8 +208,7 @@ class Gemm:
             (16, 32, 64, 128, 256), (32, 64, 128, 256), (32, 64, 128), (2, 3, 4, 5), (4, 8), (8, 1)
         ):
             fits = (bm + bn) * bk * stages * size <= SHARED
-            few = 4096 <= bm * bn <= 32_768 if warps == 8 else bm * bn <= 16_384
-            if fits and few and (group == 8 or self.m >= 8 * bm):
+            if fits and suits(bm, bn, warps) and (group == 8 or self.m >= 8 * bm):
                 yield bm, bn, bk, stages, warps, group
 
     def launch(self, config: Config) -> object:
@@ -278,7 +282,7 @@ class Convolution:
         for bm, bn, bk, stages, warps in itertools.product(
             (32, 64, 128, 256), (32, 64, 128, 256), (32, 64), (2, 3, 4), (4, 8)
         ):
-            if 4096 <= bm * bn <= 32_768 if warps == 8 else bm * bn <= 16_384:
+            if suits(bm, bn, warps):
                 yield bm, bn, bk, stages, warps, 8
 
     def launch(self, config: Config) -> object:

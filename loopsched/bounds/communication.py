@@ -21,7 +21,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from loopsched.base.arguments import show
+from loopsched.base.arguments import is_count, show
 from loopsched.base.errors import ProblemError
 from loopsched.bounds.inequalities import Inequality, inequalities, root_above
 from loopsched.problems.footprint import axis_count
@@ -122,7 +122,7 @@ def communication_bound(problem: Problem, capacity_bytes: int) -> CommunicationB
     >>> round(found.bytes / found.compulsory_bytes, 2)
     3.5
     """
-    if not _is_size(capacity_bytes):
+    if not is_count(capacity_bytes, 0):
         raise ProblemError(
             f"capacity_bytes is {show(capacity_bytes)}; a whole number >= 0 is needed"
         )
@@ -150,10 +150,6 @@ def _bound(problem: Problem, capacity_bytes: int) -> CommunicationBound:
         method=method,
         reference=reference,
     )
-
-
-def _is_size(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 def _words(

@@ -116,13 +116,13 @@ def settled(result: Result) -> Result:
     That is tried where the problem is small; of others it is taken on trust (docs/proofs.md).
     """
     certificate, problem = result.certificate, result.problem
-    can_log = is_promised(result)
-    if not certificate.proven or problem.macs > MAX_TRIED or (can_log and closes(result)):
+    is_promised = objective_value(result.evaluation, result.objective) == certificate.value
+    if not certificate.proven or problem.macs > MAX_TRIED or (is_promised and closes(result)):
         return result
     schedule, machine = resolved(problem, result.schedule, result.arch)
     goal = witness_of(replace(result, schedule=schedule, arch=keeping_all(machine)))[1]
     why = ""
-    if not can_log:
+    if not is_promised:
         why = "only promised values have logs"
     elif goal > Fraction(certificate.value) * Fraction(1 + 1e-9):
         why = f"a log takes the schedule to be worth {float(goal)!r}, by a coarser rule"
@@ -134,11 +134,6 @@ def settled(result: Result) -> Result:
         if bound < goal:
             why = f"the bound of a log is {float(bound)!r}, by coarser rules"
     return replace(result, certificate=certificate.without_log(why)) if why else result
-
-
-def is_promised(result: Result) -> bool:
-    """Whether a search was for least promised cost, which is what logs speak of."""
-    return objective_value(result.evaluation, result.objective) == result.certificate.value
 
 
 def closes(result: Result) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, Field, dataclass, fields
 from typing import Any, Literal, TypedDict, get_args
 
-from loopsched.base.arguments import Checker, show
+from loopsched.base.arguments import Checker, is_count, show
 from loopsched.base.errors import InputError
 from loopsched.base.keywords import object_of, refuse_unknown
 from loopsched.machines.arch import Arch
@@ -66,7 +66,7 @@ class Cache:
         check = Checker("cache", InputError)
         check.choice("policy", self.policy, get_args(Policy))
         check.choice("write_policy", self.write_policy, get_args(WritePolicy))
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or abs(self.seed) >= 2**63:
+        if not is_count(self.seed, 1 - 2**63, 2**63 - 1):
             check.fault(f"seed is {show(self.seed)}; a whole number of at most 63 bits is needed")
         capacity = check.count("capacity_bytes", self.capacity_bytes, 0)
         line = check_line(check, self.line_bytes)
