@@ -12,9 +12,11 @@ from fractions import Fraction
 from functools import cache, partial
 from pathlib import Path
 
+import fuzz_cases
 import oracle
 import oracle_space
 import pytest
+from fuzz_checks import random_nest
 
 import loopsched
 from loopsched import (
@@ -170,6 +172,49 @@ def test_tiles_placed_outside_their_units_are_refused() -> None:
     inside = parse_schedule("K:2 S:3 C:2 R:3@SM [L1 output] [L1 weight] P:5 [L1 input]", problem)
     promised = loopsched.evaluate(problem, inside, arch).time_s
     assert float(value_of(problem, inside, arch, "time")) == promised
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_no_cache_behind_others_brings_in_more(seed: int) -> None:
+    rng = random.Random(f"behind {seed}")
+    problem = fuzz_cases.build(fuzz_cases.problem_text(rng, most_macs=150))
+    arch = fuzz_cases.machine(
+        rng, problem, n_shared=rng.randint(1, 3), n_own=rng.randint(0, 2), units=4, kinds=("cache",)
+    )
+    for _ in range(8):
+        schedule = random_nest(rng, problem, arch)
+        outermost = loopsched.simulate(problem, schedule, arch=arch).levels[0]
+        moved = sum(each.read_bytes + each.write_bytes for each in outermost.tensors.values())
+        assert value_of(problem, schedule, arch, "dram_bytes") >= moved, (str(schedule), arch)
+
+
+def test_a_cache_behind_a_scratchpad_does_not_see_what_it_keeps() -> None:
+    """A log of a broken search named this schedule, worth 392 if L2 saw all accesses."""
+    arch = machine(("cache", 19, 1.0), ("scratchpad", 19, 1e6), units=3)
+    problem = gemm(m=8, n=11, k=4, element_bytes=1)
+    schedule = parse_schedule("N:11 M:8@SM N:6@SM N:2 K:4 M:2", problem)
+    assert value_of(problem, schedule, arch, "dram_bytes") == 456
+
+
+@pytest.mark.parametrize(
+    ("text", "notation"),
+    [  # what L1 keeps of each stays in L2: new steps of K; a window's rows; weights asked for once
+        ("gemm(m=256, n=509, k=2048)", "M:256@SM N:509@SM K:2048 M:32 N:51 K:137"),
+        (
+            "conv2d(n=8, c=1, h=48, w=480, k=16, r=3, s=3, padding=1)",
+            "Q:480@SM P:48 N:8 K:16 Q:26 R:3 S:3",
+        ),
+        (
+            "conv2d(n=8, c=64, h=112, w=112, k=64, r=1, s=1)",
+            "P:112@SM Q:112@SM P:56 N:8 K:64 C:64 P:3 Q:3",
+        ),
+    ],
+)
+def test_what_stays_behind_a_cache_that_does_not_ask_again(text: str, notation: str) -> None:
+    problem, arch = fuzz_cases.build(text), loopsched.load_arch("titan_v")
+    schedule = parse_schedule(notation, problem)
+    promised = loopsched.evaluate(problem, schedule, arch, effort=0).time_s
+    assert float(value_of(problem, schedule, arch, "time")) == pytest.approx(promised, rel=1e-12)
 
 
 def uneven_nest(rng: random.Random, problem: Problem) -> Schedule:
@@ -544,8 +589,8 @@ def code_lines(path: Path) -> int:
 
 def test_the_checker_is_short_enough_to_read() -> None:
     lines = {path.stem: code_lines(path) for path in CHECKER.glob("*.py")}
-    assert lines.pop("readers") <= 90  # of files, problems, notation and machines
-    assert sum(lines.values()) <= 500
+    assert lines.pop("readers") <= 105  # of files, problems, notation and machines
+    assert sum(lines.values()) <= 530
 
 
 def test_the_checker_is_pure_integers() -> None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from itertools import chain
 from typing import Any, NamedTuple
 
 from loopsched.base.errors import ProofError
 from loopsched.machines.arch import Arch
 from loopsched.machines.arch_file import arch_from_dict
-from loopsched.nests.notation import parse_schedule
 from loopsched.problems.problem import Problem
 from loopsched.verify import readers
 from loopsched.verify.bounds import Bounds, Extents, Kept
@@ -74,19 +72,14 @@ def verify_proof(text: str) -> Verdict:
 def _verified(data: dict[str, Any]) -> Verdict:
     problem, arch = readers.read_problem(data["problem"]), arch_from_dict(data["machine"])
     best, bound, objective = Fraction(data["best"]), Fraction(data["bound"]), data["objective"]
-    spatial = {unit: tuple(dims) for unit, dims in data["spatial"].items()}
-    schedule, level = parse_schedule(data["schedule"], problem), arch.level(data["level"])
-    if {*spatial} != {*readers.units_of(arch)} or {*chain(*spatial.values())} - {*problem.dims}:
-        raise ProofError("'spatial' must list dimensions for each unit of the machine")
-    for loop in schedule.loops:
-        if loop.unit and loop.dim not in spatial.get(loop.unit, ()):
-            raise ProofError(f"schedule: {loop} is outside the space that 'spatial' states")
+    spatial = readers.read_spatial(data["spatial"], problem, arch)
+    schedule = readers.read_schedule(data["schedule"], problem, spatial)
     value = value_of(problem, schedule, arch, objective)
     if value != best:
         raise ProofError(f"the schedule's value is {value}, not {best}")
     if not 0 <= bound <= best:
         raise ProofError(f"the bound {bound} is not between 0 and the best value {best}")
-    words = data["tree"].split()
+    words, level = data["tree"].split(), arch.level(data["level"])
     boxes = Tree(Bounds(problem, arch, level, spatial), objective, bound).check(words)
     together = level.name if level.kind == "scratchpad" and "O" in words else None
     return Verdict(problem, arch, objective, spatial, str(schedule), best, bound, boxes, together)

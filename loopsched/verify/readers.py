@@ -7,6 +7,7 @@ import os
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain, takewhile
 from typing import Any
 
 from loopsched.base.errors import ArchError, ProofError, ScheduleError
@@ -14,6 +15,7 @@ from loopsched.base.files import read_text
 from loopsched.machines.arch import Arch
 from loopsched.machines.levels import Level
 from loopsched.nests.nest import Schedule
+from loopsched.nests.notation import parse_schedule
 from loopsched.problems.problem import Problem, Tensor
 from loopsched.problems.projections import parse_projection
 
@@ -128,6 +130,28 @@ def groups_of(schedule: Schedule, units: dict[str, int]) -> Groups:
     if runs != [unit for unit in units if unit in runs]:
         raise ScheduleError(f"spatial loops run by {runs}; the machine has {list(units)}")
     return tuple(found)
+
+
+def in_turn(groups: Groups) -> Loops:
+    """Take the loops before the next that run side by side."""
+    return tuple(loop for _, loops in takewhile(lambda x: not x[0], groups) for loop in loops)
+
+
+def read_spatial(data: dict[str, list[str]], problem: Problem, arch: Arch) -> Spatial:
+    """Read the dimensions that the loops of each unit may have."""
+    spatial = {unit: tuple(dims) for unit, dims in data.items()}
+    if {*spatial} != {*units_of(arch)} or {*chain(*spatial.values())} - {*problem.dims}:
+        raise ProofError("'spatial' must list dimensions for each unit of the machine")
+    return spatial
+
+
+def read_schedule(text: str, problem: Problem, spatial: Spatial) -> Schedule:
+    """Read a schedule that keeps to what loops of each unit may have."""
+    schedule = parse_schedule(text, problem)
+    for loop in schedule.loops:
+        if loop.unit and loop.dim not in spatial.get(loop.unit, ()):
+            raise ProofError(f"schedule: {loop} is outside the space that 'spatial' states")
+    return schedule
 
 
 def read_problem(data: dict[str, Any]) -> Problem:

@@ -7,7 +7,7 @@ from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache, lru_cache, reduce
+from functools import cache, lru_cache, partial, reduce
 from itertools import product
 from operator import or_
 from typing import NamedTuple
@@ -26,6 +26,7 @@ Region = dict[str, tuple[int, int]]  # start and length along each dimension
 Span = tuple[tuple[int, int], ...]  # start and length along each dimension of an axis
 Tiles = list[tuple[Span, ...]]  # of a tensor: a span on each axis
 Counts = dict[str, int]  # of each tensor
+Count = Callable[[Groups], Counts]  # of what a level brings in
 MOST_ITEMS = 100_000  # of a list that is followed
 Moved = dict[str, tuple[int, int]]  # bytes of each tensor, read and written
 
@@ -119,6 +120,15 @@ class Cut(NamedTuple):
     loop: int  # its place in the schedule
 
 
+class Inner(NamedTuple):
+    """What a level sees of the one inside it."""
+
+    seen: Counts  # elements that are asked for
+    once: set[str]  # tensors of which each item asks for every element once, in the same step
+    items: Groups  # the loops that hand out its items, each of which it starts cold
+    turns: Loops  # those right inside them, where all levels inside are caches
+
+
 def in_turn(length: int, chain: list[Cut]) -> int:
     """Count the pieces of a dimension that come one after the other."""
     if not chain:
@@ -170,6 +180,11 @@ class View(NamedTuple):
         """Return the most bytes of a tensor that a body touches, or with the one before it."""
         return tensor.element_bytes * math.prod(self.on(a, upto, slide)[1] for a in tensor.axes)
 
+    def marks(self, axis: Axis, upto: int) -> int:
+        """Mark, as bits, what a whole body touches on an axis, padding included."""
+        ends = ([self.problem.size[d], *(c.extent for c in self.chain(d, upto))] for d in axis.dims)
+        return reach(axis.terms, tuple(map(min, ends)))
+
     def run(self, tensor: Tensor, upto: int) -> tuple[list[Cut], int, str | None]:
         """Find the cuts around a body that leave a tensor, how many are left, what slides it."""
         moving: list[Cut] = []
@@ -186,9 +201,7 @@ class View(NamedTuple):
         moving, stop, slide = self.run(tensor, upto)
         if slide:
             (axis,) = (axis for axis in tensor.axes if slide in axis.dims)
-            whole = self.problem.size
-            ends = ([whole[d], *(c.extent for c in self.chain(d, upto))] for d in axis.dims)
-            marks = reach(axis.terms, tuple(map(min, ends)))
+            marks = self.marks(axis, upto)
             if marks.bit_count() == marks.bit_length() and stays([*moving, self.cuts[stop - 1]]):
                 return self.visits(tensor, stop, slide)
         return self.visits(tensor, stop if stays(moving) else upto)
@@ -347,6 +360,32 @@ def cached(problem: Problem, groups: Groups, inside: dict[str, int], capacity: C
     return {name: max(n, listed[name]) for name, n in found.items()}
 
 
+def behind(view: View, count: Count, room: Capacity, inner: Inner) -> Counts:
+    """Bound what a cache brings in that sees only what the level inside it lacks.
+
+    Of the loops inside that level's items, the first n cut bodies. In an item, each body asks
+    for all of a tensor anew, or all those in a row along the last of these loops ask alike, or
+    those that share an element fit together.
+    """
+    most, problem, held = dict(inner.seen), view.problem, room.held(view.problem)
+    tied = {dim for t in problem.tensors for a in t.axes if a.is_compound for dim in a.dims}
+    for n, (last, step) in enumerate((("", 1), *inner.turns)):
+        # No machine has such a unit: nothing stays from one of its items to the next.
+        found = count((*inner.items, ("items", ()), (None, inner.turns[:n])) if n else inner.items)
+        upto = sum(cut.loop < n + sum(len(loops) for _, loops in inner.items) for cut in view.cuts)
+        others = {dim for dim, _ in inner.turns[: max(0, n - 1)]}
+        for t in held:
+            parts = {axis.dims[0] for axis in t.axes if not axis.is_compound}
+            stays = last in parts or last not in {*t.dims, *others, *tied}
+            for axis in (a for a in t.axes if a.is_compound and last in a.dims):
+                many = -(-view.marks(axis, upto).bit_length() // (step * dict(axis.terms)[last]))
+                sizes = {x.name: view.footprint(x, upto) * many ** (last in x.dims) for x in held}
+                stays = view.is_even and room.fits(sizes)
+            if (others <= parts and stays) or (view.is_even and t.name in inner.once):
+                most[t.name] = min(most[t.name], found[t.name])
+    return most
+
+
 def points(problem: Problem, tensors: Iterable[Tensor]) -> Counts:
     """Count the elements of tensors point by point: nothing stays."""
     view = View(problem, tuple(Cut(dim, 1, False, 0) for dim in problem.dims))
@@ -391,15 +430,25 @@ def boundaries(problem: Problem, arch: Arch, asked: Counts, brought: list[Counts
 def value_of(problem: Problem, schedule: Schedule, arch: Arch, objective: str) -> Fraction:
     """Return the value of a schedule, exactly."""
     schedule.check(problem)
-    units, brought = readers.units_of(arch), []
-    groups = readers.groups_of(schedule, units)
-    for level in arch.caches:
+    units, brought, asked = readers.units_of(arch), list[Counts](), points(problem, problem.tensors)
+    groups, inner = readers.groups_of(schedule, units), Inner(asked, set(), (), ())
+    plain = [t for t in problem.tensors if all(axis.is_plain for axis in t.axes)]
+    for at, level in reversed([*enumerate(arch.caches)]):
         own, capacity = readers.own_units(arch, level), readers.capacity_of(problem, level)
         inside = {unit: n for unit, n in units.items() if unit not in own}
         places = [place for place in schedule.places if place.level == level.name]
-        counts = cached(problem, groups, inside, capacity) if level.kind == "cache" else None
-        brought.append(counts or tiled(view_of(problem, groups, inside), level, capacity, places))
-    asked = points(problem, problem.tensors)
+        view, counted = view_of(problem, groups, inside), Counts()
+        if level.kind == "cache":
+            count = partial(cached, problem, inside=inside, capacity=capacity)
+            counted = count(groups)
+            most = behind(view, count, capacity, inner) if brought else counted
+            counted = {name: max(n, most[name]) for name, n in counted.items()}
+        brought = [counted or tiled(view, level, capacity, places), *brought]
+        last = max((i for i, (unit, _) in enumerate(groups, 1) if unit in own), default=0)
+        inner = Inner(inner.seen | brought[0], set(), groups[:last], ())
+        if {each.kind for each in arch.caches[at:]} == {"cache"}:
+            once = {t.name for t in plain if inner.seen[t.name] == view.visits(t, view.start)}
+            inner = inner._replace(once=once, turns=readers.in_turn(groups[last:]))
     level_bytes = [sum(map(sum, x.values())) for x in boundaries(problem, arch, asked, brought)]
     seconds = count_steps(problem, groups, units) / readers.rate_of(problem, arch)
     return resources(problem, arch, objective, seconds, level_bytes)
