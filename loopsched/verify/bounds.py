@@ -133,7 +133,7 @@ class Bounds:
 
     def reused(self, least: Extents, along: list[int]) -> list[tuple[int, ...]]:
         """List the dimensions along which bodies of these extents or more may leave a tensor."""
-        if self.level.kind == "scratchpad" or self.stays(least, tuple(along)):
+        if not along or self.level.kind == "scratchpad" or self.stays(least, tuple(along)):
             return [tuple(along)]
         some = (each for n in range(len(along)) for each in combinations(along, n))
         return [each for each in some if self.stays(least, each)] or [()]
