@@ -12,6 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cache
 from itertools import permutations
 from typing import Any
 
@@ -299,6 +300,7 @@ class Growth:
         self.can_keep &= self.moved is not None
         self.can_keep &= bounds.items > 0 or not own_units(bounds.arch, bounds.level)
         self.can_keep &= sum(n > 1 for n in bounds.sizes) <= 8  # whose orders can be listed
+        self.into = cache(lambda most: bounds.moved(self.tree.ones, most, most, None))  # items
 
     def aim(self) -> None:
         """Find the least steps, and the least bytes, that reach the bound."""
@@ -334,7 +336,7 @@ class Growth:
         low, high, kept, around = box
         if kept is None and self.can_list and self.are_long(low, high):  # sooner said than bytes
             return "S"
-        moved = self.bounds.moved(low, high, high if kept is None else around, kept)
+        moved = self.into(high) if kept is None else self.bounds.moved(low, high, around, kept)
         if self.moved is not None and moved >= self.moved:
             return "D"
         return "" if kept is None or self.bounds.can_be(low, kept) else "C"
@@ -347,7 +349,7 @@ class Growth:
     def lower(self, box: Box) -> str:
         """Lower the bound to what holds in a box; returns the leaf that says so."""
         low, high, kept, around = box
-        moved = self.bounds.moved(low, high, high if kept is None else around, kept)
+        moved = self.into(high) if kept is None else self.bounds.moved(low, high, around, kept)
         found = {"D": self.bounds.value(self.tree.objective, 0, moved)}
         if self.can_list and kept is None:
             steps = min(self.bounds.steps(low, high))

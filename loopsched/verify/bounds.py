@@ -40,7 +40,7 @@ def totals(axis: Axis, sizes: Extents) -> Callable[[Extents], int]:
 def lists_of(n: int, low: int, high: int) -> list[Lists]:
     """Bound the ways to list items of a dimension; the rest may be in a list of its own."""
     one, whole = [(-(-n // high), low)], n // high
-    if (n - 1) // low > whole:  # of numbers that differ, the least
+    if (n - 1) // low > whole or n % high == 0:  # of numbers that differ, the least; or no rest
         return [[(whole, low)]]
     return [one, [(whole, high), (1, n - whole * high)]]
 
@@ -133,7 +133,7 @@ class Bounds:
 
     def reused(self, least: Extents, along: list[int]) -> list[tuple[int, ...]]:
         """List the dimensions along which bodies of these extents or more may leave a tensor."""
-        if self.level.kind == "scratchpad" or self.stays(least, tuple(along)):
+        if not along or self.level.kind == "scratchpad" or self.stays(least, tuple(along)):
             return [tuple(along)]
         some = (each for n in range(len(along)) for each in combinations(along, n))
         return [each for each in some if self.stays(least, each)] or [()]
