@@ -40,10 +40,17 @@ from loopsched.problems.problem import Axis, Problem, Tensor
 def fit_cut(view: View, room: Room, copies: int = 1) -> int | None:
     """Find the outermost cut whose body fits; None if not even one point does."""
     tensors = room.held(view.problem)
-    for upto in range(view.boundary, len(view.cuts) + 1):
-        if room.fits({t.name: copies * view.footprint_bytes(t, upto) for t in tensors}):
-            return upto
-    return None
+    upto = view.boundary
+    needs = {t.name: copies * view.footprint_bytes(t, upto) for t in tensors}
+    while not room.fits(needs):
+        if upto == len(view.cuts):
+            return None
+        dim = view.cuts[upto].dim
+        upto += 1
+        for tensor in tensors:
+            if dim in tensor.dims:  # the others stay as large
+                needs[tensor.name] = copies * view.footprint_bytes(tensor, upto)
+    return upto
 
 
 def visits_bytes(problem: Problem, visits: Mapping[str, int]) -> int:

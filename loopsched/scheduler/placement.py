@@ -154,8 +154,7 @@ def best_placement(
     found = _search(tables, room, forms, keeps.copies, below, is_bound=False)
     if found.form is None:
         return None
-    loops, positions = _nest(problem, tables, found.form, found.chosen)
-    made = Placement(found.bytes, loops, positions, found.nodes)
+    made = Placement(below, *_nest(problem, tables, found.form, found.chosen), found.nodes)
     nest = made.schedule("L1")
     moved = explicit_traffic(
         view_of(problem, nest), room, nest.places,
@@ -216,6 +215,14 @@ def least_placed_bytes(
     return max(min(found.bytes, found.left_out, below), min(once, below)), found.nodes
 
 
+@lru_cache(maxsize=64)
+def _lies_evenly(problem: Problem) -> bool:
+    """Whether what pieces touch never depends on where they lie."""
+    axes = [axis for tensor in problem.tensors for axis in tensor.axes]
+    return all(lies_evenly(axis, problem.size) for axis in axes)
+
+
+@lru_cache(maxsize=64)
 def _is_tabulated(problem: Problem) -> bool:
     """Whether no chain of cuts touches less than one cut into pieces as long.
 
@@ -398,16 +405,17 @@ def _search(
     problem = tables.problem
     own = own_room(problem, room)
     constant = tables.constant if problem.output not in room.passing else 0
-    axes = [axis for tensor in problem.tensors for axis in tensor.axes]
-    is_even = all(lies_evenly(axis, problem.size) for axis in axes)
+    numbers = tables.numbers
+    if room.passing:
+        numbers = numbers._replace(weight=np.where(own == -2, 0, tables.weight))
     sizes = np.array([size for _, size in problem.sizes], dtype=np.int64)
     codes = Forms(*forms.codes, tables.lengths, sizes)
     best = np.zeros(codes.variables.shape[1], dtype=np.int64)
     found, form, nodes, left_out = best_places(
-        tables.numbers._replace(weight=np.where(own == -2, 0, tables.weight)),
+        numbers,
         codes,
         Buffer(room.shared_bytes, own, copies, False),
-        Asked(is_bound, is_even, MOST_NODES),
+        Asked(is_bound, _lies_evenly(problem), MOST_NODES),
         min(below + constant, NO_INCUMBENT),
         best,
     )

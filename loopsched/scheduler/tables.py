@@ -365,6 +365,7 @@ def _some_extents(lengths: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted((e for e in found if e <= longest), reverse=True))
 
 
+@lru_cache(maxsize=64)
 def is_exhaustive(problem: Problem) -> bool:
     """Whether the extents that are tried, by default, are all that can be best.
 
@@ -422,6 +423,7 @@ def _candidates(
     return _with_uneven(problem, dim, outer, classes, tuple(uneven))
 
 
+@lru_cache(maxsize=64)
 def has_plain_axes(problem: Problem) -> bool:
     """Whether pieces of a length touch as much wherever they lie, and share nothing."""
     return all(axis.is_plain for tensor in problem.tensors for axis in tensor.axes)
