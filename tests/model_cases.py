@@ -72,7 +72,7 @@ def random_schedule(
     spatial: Sequence[str] | None = None,
 ) -> Schedule:
     """Blocks of loops in any order with any extents; at most one spatial block a unit."""
-    extents = problem.size
+    extents = dict(problem.size)
     blocks: list[str | None] = [None] * rng.randint(1, 3)
     at = 0
     for unit in units:

@@ -139,7 +139,7 @@ def schedules(
     max_blocks: int = 3,
 ) -> Schedule:
     """Blocks of loops in any order, with any tiles; one spatial block a unit."""
-    extents = problem.size
+    extents = dict(problem.size)
     marks: list[str | None] = [None] * draw(st.integers(1, max_blocks))
     for unit in reversed(units):
         marks.insert(draw(st.integers(0, _first_unit(marks))), unit)

@@ -33,7 +33,7 @@ CONV = conv2d(n=2, c=3, k=4, p=5, q=6, r=2, s=3)
 def schedules_of(draw: st.DrawFn, problem: Problem, *, spatial: bool = True) -> Schedule:
     units = st.sampled_from([None, None, "SM", "lane"]) if spatial else st.none()
     loops = []
-    left = problem.size
+    left = dict(problem.size)
     for dim in draw(st.permutations(problem.dims)):
         loops.append(Loop(dim, left[dim], draw(units)))
     for dim in draw(st.lists(st.sampled_from(problem.dims), max_size=6)):

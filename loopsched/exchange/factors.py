@@ -8,6 +8,7 @@ have no such form; they are rounded up, and that is said.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from loopsched.nests.nest import Loop, Schedule
@@ -97,7 +98,7 @@ def factors(schedule: Schedule) -> tuple[Factor, ...]:
     return tuple(found)
 
 
-def from_factors(found: tuple[Factor, ...], sizes: dict[str, int]) -> Schedule:
+def from_factors(found: tuple[Factor, ...], sizes: Mapping[str, int]) -> Schedule:
     """Write factors as loops, without those that run once.
 
     The outermost loop of a dimension covers its size, whatever its factors

@@ -89,6 +89,9 @@ class Arch(Shown):
         if faults:
             raise ArchError.joined(f"architecture '{self.name}'", faults)
 
+    def __hash__(self) -> int:  # quick; what else differs is compared
+        return hash((self.name, self.levels))
+
     @property
     def memory(self) -> Level:
         """The outermost level."""

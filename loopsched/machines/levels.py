@@ -100,6 +100,9 @@ class Level:
         if faults:
             raise ArchError.joined(f"level '{self.name}'", faults)
 
+    def __hash__(self) -> int:  # quick; what else differs is compared
+        return hash((self.name, self.capacity_bytes, self.instances, self.bandwidth_bytes_per_s))
+
     @property
     def usable_bytes(self) -> int | None:
         """Capacity of one instance that data can use; None: unbounded."""

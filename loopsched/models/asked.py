@@ -82,7 +82,7 @@ class Asked:
         """Find the loop position inside which sums of earlier bodies may come."""
         if self.late == ALWAYS:
             return ALWAYS
-        output = view.indexed[view.problem.output]  # only where bodies part them
+        output = view.problem.output_tensor.dims  # only where bodies part them
         apart = (c.position for c in view.cuts if c.dim in output and c.position >= self.late)
         return min(apart, default=ALWAYS - 1)
 

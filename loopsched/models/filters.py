@@ -19,23 +19,25 @@ from loopsched.models.view import View
 from loopsched.problems.problem import Tensor
 
 
-def asked_of_all(view: View) -> Asked:
-    """What is asked of a level that has none inside."""
-    names = [tensor.name for tensor in view.problem.tensors]
-    every = {t.name: view.visits_elems(t, len(view.cuts)) for t in view.problem.tensors}
-    always = dict.fromkeys(names, ALWAYS)
+def asked_of_all(view: View, *, is_held: bool = False) -> Asked:
+    """What is asked of a level that has none inside; how often is left out if it ``is_held``."""
+    tensors = view.problem.tensors
+    every = {} if is_held else {t.name: view.visits_elems(t, len(view.cuts)) for t in tensors}
+    always = dict.fromkeys([tensor.name for tensor in tensors], ALWAYS)
     return Asked(every, always, always, ALWAYS, ALWAYS)
 
 
 def asked_through(
-    view: View, room: Room, level: Level, asked: Asked, promised: Mapping[str, Promise]
+    view: View, room: Room, level: Level, asked: Asked | None, promised: Mapping[str, Promise]
 ) -> Asked:
     """What a level asks the next outer one for, being asked itself by those inside.
 
-    ``promised`` is what it moves at most of each tensor.
+    ``asked`` is None where none is inside; ``promised`` is what it moves at most of each
+    tensor.
     """
     problem = view.problem
     held = room.held(problem)
+    asked = asked or asked_of_all(view, is_held=bool(held))
     if not held:
         return asked
     visits, anew, whole = dict(asked.visits), dict(asked.anew), asked.whole

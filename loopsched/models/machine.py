@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
 from loopsched.base.errors import ArchError
 from loopsched.machines.arch import Arch
 from loopsched.machines.levels import Level
@@ -95,7 +99,8 @@ def instances_inside(arch: Arch, level: Level, lanes: int = 0) -> dict[str, int]
     return {unit: n for unit, n in nested_units(arch, lanes).items() if unit not in own}
 
 
-def nested_units(arch: Arch, lanes: int = 0) -> dict[str, int]:
+@lru_cache(maxsize=256)
+def nested_units(arch: Arch, lanes: int = 0) -> Mapping[str, int]:
     """How many of each unit there are in one of the next outer, outermost first.
 
     With ``lanes``, the lanes of one unit come last, if the machine names them.
@@ -116,6 +121,39 @@ def nested_units(arch: Arch, lanes: int = 0) -> dict[str, int]:
     return found
 
 
+class Sight(NamedTuple):
+    """How a level sees the schedules of a problem.
+
+    Parameters
+    ----------
+    level : Level
+    room : Room
+    instances : mapping of unit name to int
+        As `instances_inside` has them.
+    own_units : frozenset of str
+    """
+
+    level: Level
+    room: Room
+    instances: Mapping[str, int]
+    own_units: frozenset[str]
+
+
+@lru_cache(maxsize=256)
+def sights(problem: Problem, arch: Arch, lanes: int = 0) -> tuple[Sight, ...]:
+    """Say how each level but the memory sees the schedules of a problem, outermost first."""
+    return tuple(
+        Sight(
+            level,
+            room_of(problem, level),
+            instances_inside(arch, level, lanes),
+            own_units(arch, level),
+        )
+        for level in arch.caches
+    )
+
+
+@lru_cache(maxsize=256)
 def data_type_of(problem: Problem, arch: Arch) -> str:
     """Choose the data type whose rate counts: the widest input's, or the output's if it is alone.
 

@@ -20,8 +20,9 @@ any order, since the last one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from loopsched.models.asked import WHOLE, Asked, Item
 from loopsched.models.traffic import Room
@@ -39,10 +40,17 @@ from loopsched.problems.problem import Axis, Problem, Tensor
 def fit_cut(view: View, room: Room, copies: int = 1) -> int | None:
     """Find the outermost cut whose body fits; None if not even one point does."""
     tensors = room.held(view.problem)
-    for upto in range(view.boundary, len(view.cuts) + 1):
-        if room.fits({t.name: copies * view.footprint_bytes(t, upto) for t in tensors}):
-            return upto
-    return None
+    upto = view.boundary
+    needs = {t.name: copies * view.footprint_bytes(t, upto) for t in tensors}
+    while not room.fits(needs):
+        if upto == len(view.cuts):
+            return None
+        dim = view.cuts[upto].dim
+        upto += 1
+        for tensor in tensors:
+            if dim in tensor.dims:  # the others stay as large
+                needs[tensor.name] = copies * view.footprint_bytes(tensor, upto)
+    return upto
 
 
 def visits_bytes(problem: Problem, visits: Mapping[str, int]) -> int:
@@ -95,12 +103,12 @@ def run_outside(view: View, tensor: Tensor, upto: int, start: int = 0) -> Run:
 
 def _new_run_outside(view: View, tensor: Tensor, upto: int, start: int) -> Run:
     inner: list[Cut] = []
-    indexed = view.indexed[tensor.name]
+    indexed = tensor.dims
     while upto > view.boundary and view.cuts[upto - 1].position >= start:
         cut = view.cuts[upto - 1]
         if not cut.is_parallel:
             if cut.dim in indexed:
-                slides = cut.dim in view.sliding[tensor.name]
+                slides = cut.dim in tensor.sliding
                 return Run(tuple(inner), upto, cut if slides else None)
             inner.append(cut)
         upto -= 1
@@ -258,7 +266,7 @@ def window_bytes(
 
 def _pair_bytes(view: View, tensor: Tensor, upto: int, between: tuple[Cut, ...], many: int) -> int:
     one = view.footprint_bytes(tensor, upto)
-    indexed = view.indexed[tensor.name]
+    indexed = tensor.dims
     if not any(cut.dim in indexed for cut in between):
         return one
     if len(between) > 1 or view.cuts[upto - 1] is not between[0]:
@@ -297,61 +305,76 @@ def certain_visits(view: View, room: Room, tensor: Tensor) -> int:
 
 def certain_cuts(view: View, room: Room, tensor: Tensor) -> Iterator[int]:
     """List the regions, by their number of cuts, that are fetched anew at each visit."""
-    if any(cut.is_parallel for cut in view.cuts) or tensor.name in dict(room.own_bytes):
+    if tensor.name in dict(room.own_bytes):
         return
-    own = {_moving(view, axis)[0] for axis in tensor.axes if len(_moving(view, axis)) == 1}
-    for upto in range(view.boundary, len(view.cuts)):
-        if view.cuts[upto].dim in own:
-            key = ("between", upto, room.own_bytes, room.passing)
-            if key not in view.known:
-                view.known[key] = _least_between(view, room, upto)
-            others = view.known[key]
-            if others is not None and others + tensor.element_bytes > room.shared_bytes:
-                yield upto
+    alone = _alone(view.problem, tensor)
+    for upto, dim, others in _all_between(view, room):
+        if dim in alone and others + tensor.element_bytes > room.shared_bytes:
+            yield upto
 
 
-def _least_between(view: View, room: Room, upto: int) -> int | None:
+def _all_between(view: View, room: Room) -> list[tuple[int, str, int]]:
+    """List cuts, each with its dimension and what all iterations but one touch at least.
+
+    From where all that is touched fits, less does.
+    """
+    key = ("between", room.shared_bytes, room.own_bytes, room.passing)
+    found: list[tuple[int, str, int]] | None = view.known.get(key)
+    if found is None:
+        found = view.known[key] = []
+        own = dict(room.own_bytes)
+        sharing = [t for t in room.held(view.problem) if t.name not in own]
+        largest = max([tensor.element_bytes for tensor in sharing], default=0)
+        is_split = any(cut.is_parallel for cut in view.cuts)
+        for upto in range(view.boundary, 0 if is_split else len(view.cuts)):
+            held = sum([view.footprint_bytes(tensor, upto) for tensor in sharing])
+            if held + largest <= room.shared_bytes:
+                break
+            others = _least_between(view, sharing, upto)
+            if others is not None:
+                found.append((upto, view.cuts[upto].dim, others))
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _alone(problem: Problem, tensor: Tensor) -> frozenset[str]:
+    """Dimensions that alone move along an axis of a tensor."""
+    moving = [_moving(problem, axis) for axis in tensor.axes]
+    return frozenset(dims[0] for dims in moving if len(dims) == 1)
+
+
+def _least_between(view: View, tensors: Sequence[Tensor], upto: int) -> int | None:
     """Bound from below what all iterations but one of a cut touch."""
     cut = view.cuts[upto]
-    shortest = _shortest(view, cut.dim, upto)
+    shortest = view.shortest(cut.dim, upto)
     if shortest <= cut.extent:
         return None
     total = 0
-    for tensor in room.held(view.problem):
-        if tensor.name not in dict(room.own_bytes):
-            elems = 1
-            for axis in tensor.axes:
-                elems *= _least_on_axis(view, axis, cut, upto, shortest)
-            total += elems * tensor.element_bytes
+    for tensor in tensors:
+        elems = 1
+        for axis in tensor.axes:
+            elems *= _least_on_axis(view, axis, cut, upto, shortest)
+        total += elems * tensor.element_bytes
     return total
 
 
 def _least_on_axis(view: View, axis: Axis, cut: Cut, upto: int, shortest: int) -> int:
     if cut.dim not in axis.dims:
         if axis.is_plain:
-            return _shortest(view, axis.dims[0], upto)
+            return view.shortest(axis.dims[0], upto)
         return view.axis_extremes(axis, upto).smallest
     if axis.is_plain:
         return shortest - cut.extent
     if is_clipped(axis, view.sizes):
         return 0
-    if len(_moving(view, axis)) == 1:
+    if len(_moving(view.problem, axis)) == 1:
         return shortest - cut.extent
     # The iterations before and after may overlap: count the longer side only.
-    extents = {dim: _shortest(view, dim, upto) for dim in axis.dims}
+    extents = {dim: view.shortest(dim, upto) for dim in axis.dims}
     extents[cut.dim] = max(1, (shortest - cut.extent) // 2)
     return axis_count(axis, {}, extents)
 
 
-def _moving(view: View, axis: Axis) -> tuple[str, ...]:
+def _moving(problem: Problem, axis: Axis) -> tuple[str, ...]:
     """Dimensions of an axis that have more than one position."""
-    return tuple(dim for dim in axis.dims if view.sizes[dim] > 1)
-
-
-def _shortest(view: View, dim: str, upto: int) -> int:
-    extents = tuple([cut.extent for cut in view.chain(dim, upto)])
-    key = ("shortest", dim, extents)
-    found: int | None = view.known.get(key)
-    if found is None:
-        found = view.known[key] = min(segment_lengths(view.sizes[dim], extents))
-    return found
+    return tuple(dim for dim in axis.dims if problem.size[dim] > 1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -14,13 +15,12 @@ from loopsched.machines.levels import Level
 from loopsched.models.asked import Asked
 from loopsched.models.buffer import EFFORT, Traffic, explicit_traffic, lru_traffic
 from loopsched.models.compute import Steps, compute_steps
-from loopsched.models.filters import asked_of_all, asked_through
+from loopsched.models.filters import asked_through
 from loopsched.models.machine import (
+    Sight,
     data_type_of,
-    instances_inside,
     nested_units,
-    own_units,
-    room_of,
+    sights,
 )
 from loopsched.models.places import check_places, placed_in, resolved
 from loopsched.models.traffic import Bracket, Moved, Promise, TensorTraffic
@@ -52,8 +52,10 @@ class LevelTraffic(Moved):
     writes_through: bool
 
     @cached_property
-    def promised(self) -> dict[str, Promise]:
+    def promised(self) -> Mapping[str, Promise]:
         """Promised bytes of each tensor."""
+        if not (self.passing or self.writes_through):
+            return self.own.promised
         found = {}
         for name, inner in self.inner.promised.items():
             found[name] = inner if name in self.passing else self.own.promised[name]
@@ -76,7 +78,12 @@ class LevelTraffic(Moved):
 class Accesses(Moved):
     """What the units ask for, point by point."""
 
-    promised: dict[str, Promise]
+    problem: Problem
+
+    @property
+    def promised(self) -> Mapping[str, Promise]:
+        """Bytes of each tensor."""
+        return _accesses(self.problem)
 
     @cached_property
     def tensors(self) -> dict[str, TensorTraffic]:
@@ -134,7 +141,7 @@ class LevelScore(Moved):
         return self.moved.tensors
 
     @property
-    def promised(self) -> dict[str, Promise]:
+    def promised(self) -> Mapping[str, Promise]:
         """Promised bytes of each tensor across the outer boundary."""
         return self.moved.promised
 
@@ -350,25 +357,19 @@ def level_traffic(
     """
     check_places(problem, schedule, arch)
     inward: list[LevelTraffic] = []
-    behind: LevelTraffic | Accesses | None = None
+    behind: LevelTraffic | Accesses = Accesses(problem)
     asked: Asked | None = None
-    for level in reversed(arch.caches):
-        view = view_of(
-            problem,
-            schedule,
-            instances=instances_inside(arch, level, lanes),
-            own_units=own_units(arch, level),
-        )
-        asked = asked or asked_of_all(view)
-        behind = _one_level(view, level, behind or _accesses(problem), effort, asked)
+    for sight in reversed(sights(problem, arch, lanes)):
+        view = view_of(problem, schedule, instances=sight.instances, own_units=sight.own_units)
+        behind = _one_level(view, sight, behind, effort, asked)
         inward.append(behind)
-        if level is not arch.caches[0]:
-            asked = asked_through(view, behind.own.room, level, asked, behind.promised)
+        if len(inward) < len(arch.caches):
+            asked = asked_through(view, sight.room, sight.level, asked, behind.promised)
     return tuple(reversed(inward))
 
 
 @lru_cache(maxsize=256)
-def _accesses(problem: Problem) -> Accesses:
+def _accesses(problem: Problem) -> dict[str, Promise]:
     """What the units ask for, point by point, each for itself."""
     accesses = {}
     for tensor in problem.tensors:
@@ -377,13 +378,13 @@ def _accesses(problem: Problem) -> Accesses:
         if tensor.name == problem.output:
             writes, reads = every, every - tensor_bytes(problem, tensor)
         accesses[tensor.name] = Promise(reads, writes)
-    return Accesses(accesses)
+    return accesses
 
 
 def _one_level(
-    view: View, level: Level, inner: LevelTraffic | Accesses, effort: int, asked: Asked
+    view: View, sight: Sight, inner: LevelTraffic | Accesses, effort: int, asked: Asked | None
 ) -> LevelTraffic:
-    room = room_of(view.problem, level)
+    level, room = sight.level, sight.room
     if level.kind == "scratchpad":
         own = explicit_traffic(
             view,
@@ -444,6 +445,7 @@ def _least_dram_bytes(problem: Problem, arch: Arch) -> int:
     return communication_bound(problem, room).bytes
 
 
+@lru_cache(maxsize=1024)
 def least_bytes(problem: Problem, arch: Arch, level: Level) -> int:
     """Bound what crosses a level's outer boundary, whatever is kept inside."""
     inside = arch.inside_bytes(level)

@@ -12,7 +12,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 from loopsched.nests.nest import Schedule
@@ -20,6 +20,7 @@ from loopsched.problems.footprint import (
     Extremes,
     axis_extremes,
     axis_slid,
+    cut_lengths,
     is_clipped,
     segment_lengths,
     segments,
@@ -121,37 +122,36 @@ class View:
         """Leave what has been looked up behind: its keys hold in this process only."""
         return self.__dict__ | {"known": {}, "_axes": {}}
 
-    @cached_property
-    def sizes(self) -> dict[str, int]:
+    @property
+    def sizes(self) -> Mapping[str, int]:
         """Size of each dimension."""
         return self.problem.size
 
     @cached_property
-    def indexed(self) -> dict[str, frozenset[str]]:
-        """Dimensions that index each tensor, by its name."""
-        return {tensor.name: frozenset(tensor.dims) for tensor in self.problem.tensors}
-
-    @cached_property
-    def sliding(self) -> dict[str, frozenset[str]]:
-        """Dimensions along which the window of each tensor slides, by its name."""
-        return {
-            tensor.name: frozenset(d for a in tensor.axes if a.is_compound for d in a.dims)
-            for tensor in self.problem.tensors
-        }
-
-    @cached_property
     def _by_dim(self) -> dict[str, tuple[Cut, ...]]:
         """Cuts of each dimension, outermost first."""
-        return {dim: tuple(cut for cut in self.cuts if cut.dim == dim) for dim in self.sizes}
+        found: dict[str, tuple[Cut, ...]] = dict.fromkeys(self.problem.dims, ())
+        for cut in self.cuts:
+            found[cut.dim] += (cut,)
+        return found
+
+    @cached_property
+    def _lines(self) -> dict[str, _Line]:
+        """What the cuts of each dimension leave, for every number of them."""
+        return {
+            dim: _line(self.sizes[dim], tuple([(cut.extent, cut.is_parallel) for cut in cuts]))
+            for dim, cuts in self._by_dim.items()
+        }
 
     @cached_property
     def _depth(self) -> tuple[dict[str, int], ...]:
         """How many of the first cuts are along each dimension, for every number of cuts."""
-        depth = dict.fromkeys(self.sizes, 0)
-        found = [dict(depth)]
+        depth = dict.fromkeys(self.problem.dims, 0)
+        found = [depth]
         for cut in self.cuts:
+            depth = depth.copy()
             depth[cut.dim] += 1
-            found.append(dict(depth))
+            found.append(depth)
         return tuple(found)
 
     @cached_property
@@ -181,20 +181,20 @@ class View:
 
         Waves run on across a list of items; the parallel cuts stand for waves that do not.
         """
-        lengths = {
-            dim: set(segment_lengths(size, self.outer_chains[dim]))
-            for dim, size in self.sizes.items()
-        }
+        if not any(loop.unit and loop.unit not in self.own_units for loop in self.schedule.loops):
+            return True
+        chains, inner = self._split
+        last = max((at for at, loop in enumerate(inner, 1) if loop.group is not None), default=0)
+        inner = inner[:last]  # what stands inside of all lists has no waves
+        lengths = {dim: set(segment_lengths(size, chains[dim])) for dim, size in self.sizes.items()}
         at, side_by_side = 0, 1
-        while at < len(self.inner_loops):
-            first = self.inner_loops[at]
+        while at < len(inner):
+            first = inner[at]
             end = at + 1
-            while end < len(self.inner_loops) and self.inner_loops[end].group == first.group:
+            while first.group is not None and end < len(inner) and inner[end].group == first.group:
                 end += 1
-            if first.group is None:
-                end = at + 1
             trips = []
-            for loop in self.inner_loops[at:end]:
+            for loop in inner[at:end]:
                 trips.append({-(-length // loop.extent) for length in lengths[loop.dim]})
                 whole = [loop.extent] if max(lengths[loop.dim]) >= loop.extent else []
                 rests = (length % loop.extent for length in lengths[loop.dim])
@@ -266,30 +266,14 @@ class View:
 
     def n_pieces(self, dim: str, upto: int) -> int:
         """Count the pieces of a dimension that are visited one after the other."""
-        key = (dim, self._depth[upto][dim])
-        found: int | None = self.known.get(key)
-        if found is None:
-            found = self.known[key] = _n_pieces(self.sizes[dim], self.chain(dim, upto))
-        return found
+        return self._lines[dim].n_pieces[self._depth[upto][dim]]
 
-    @cached_property
-    def _whole(self) -> dict[str, tuple[_Chain, ...]]:
-        """Cuts of each dimension for every number of them, less last ones that run at once."""
-        return {dim: _whole_chains(self.sizes[dim], cuts) for dim, cuts in self._by_dim.items()}
+    def shortest(self, dim: str, upto: int) -> int:
+        """Length of the shortest piece of a dimension, each parallel one by itself."""
+        return self._lines[dim].shortest[self._depth[upto][dim]]
 
     def _whole_at(self, dim: str, upto: int) -> _Chain:
-        return self._whole[dim][self._depth[upto][dim]]
-
-    @cached_property
-    def _last(self) -> dict[str, tuple[int, ...]]:
-        """For every number of cuts, up to the last of them along a dimension of each tensor."""
-        found = {}
-        for tensor in self.problem.tensors:
-            dims, last = tensor.dims, [0]
-            for number, cut in enumerate(self.cuts, 1):
-                last.append(number if cut.dim in dims else last[-1])
-            found[tensor.name] = tuple(last)
-        return found
+        return self._lines[dim].whole[self._depth[upto][dim]]
 
     def axis_extremes(self, axis: Axis, upto: int) -> Extremes:
         """Total, largest and smallest count on an axis over all pieces.
@@ -302,7 +286,7 @@ class View:
         found = self._axes.get(key)
         if found is None:
             sizes = tuple([self.sizes[dim] for dim in axis.dims])
-            chains = tuple([self._whole[dim][depth[dim]].extents for dim in axis.dims])
+            chains = tuple([self._lines[dim].whole[depth[dim]].extents for dim in axis.dims])
             one = axis_extremes(axis, sizes, chains)
             largest = one.largest * self.n_copies(axis, upto)
             found = self._axes[key] = Extremes(one.total, largest, one.smallest)
@@ -312,8 +296,8 @@ class View:
         """Largest count on an axis, as `axis_extremes` has it."""
         if not axis.is_plain:
             return self.axis_extremes(axis, upto).largest
-        chain = self._whole_at(axis.dims[0], upto)
-        return chain.longest * chain.copies
+        (dim,) = axis.dims
+        return self._lines[dim].held[self._depth[upto][dim]]
 
     def n_copies(self, axis: Axis, upto: int) -> int:
         """Count the parallel pieces of an axis that are cut further, and so counted apart."""
@@ -332,11 +316,11 @@ class View:
         if visits is None:
             visits = 1
             for axis in tensor.axes:
-                visits *= self._total(axis, upto, apart)
-            indexed, depth = self.indexed[tensor.name], self._depth[upto]
-            for dim in self.sizes:
-                if depth[dim] and dim not in indexed:
-                    visits *= self.n_pieces(dim, upto)
+                is_plain = axis.is_plain
+                visits *= self.sizes[axis.dims[0]] if is_plain else self._total(axis, upto, apart)
+            for dim, depth in self._depth[upto].items():
+                if depth and dim not in tensor.dims:
+                    visits *= self._lines[dim].n_pieces[depth]
             self.known[key] = visits
         return visits
 
@@ -359,8 +343,6 @@ class View:
         return found
 
     def _total(self, axis: Axis, upto: int, apart: str | None) -> int:
-        if axis.is_plain:
-            return self.sizes[axis.dims[0]]
         if apart is None or apart not in axis.dims:
             return self.axis_extremes(axis, upto).total
         sizes = tuple(self.sizes[dim] for dim in axis.dims)
@@ -374,12 +356,17 @@ class View:
 
     def footprint_bytes(self, tensor: Tensor, upto: int) -> int:
         """Footprint of a tensor in the largest region inside ``upto`` cuts."""
-        key = (tensor.name, self._last[tensor.name][upto], "footprint")
+        key = (tensor.name, upto)
         found: int | None = self.known.get(key)
         if found is None:
             found = tensor.element_bytes
+            depth, lines = self._depth[upto], self._lines
             for axis in tensor.axes:
-                found *= self.largest(axis, upto)
+                if axis.is_plain:
+                    (dim,) = axis.dims
+                    found *= lines[dim].held[depth[dim]]
+                else:
+                    found *= self.axis_extremes(axis, upto).largest
             self.known[key] = found
         return found
 
@@ -405,18 +392,50 @@ class _Chain(NamedTuple):
     copies: int
 
 
-def _whole_chains(size: int, cuts: Sequence[Cut]) -> tuple[_Chain, ...]:
-    """For every number of cuts of a dimension, those up to the last one that is sequential."""
-    found = [_Chain((), size, 1)]
-    extents: tuple[int, ...] = ()
+class _Line(NamedTuple):
+    """One dimension with its cuts; of each part, an entry for every number of them.
+
+    Parameters
+    ----------
+    n_pieces : tuple of int
+        Pieces that are visited one after the other.
+    shortest : tuple of int
+        The shortest piece, each parallel one by itself.
+    whole : tuple of _Chain
+        Cuts up to the last one that is sequential.
+    held : tuple of int
+        Positions of the longest piece, parallel ones that are cut further counted apart.
+    """
+
+    n_pieces: tuple[int, ...]
+    shortest: tuple[int, ...]
+    whole: tuple[_Chain, ...]
+    held: tuple[int, ...]
+
+
+@lru_cache(maxsize=65536)
+def _line(size: int, cuts: tuple[tuple[int, bool], ...]) -> _Line:
+    visited, every = {size: 1}, {size: 1}
+    n_pieces, shortest, whole = [1], [size], [_Chain((), size, 1)]
     length, copies = size, 1
-    for cut in cuts:
-        extents = (*extents, cut.extent)
-        if cut.is_parallel:
-            copies *= -(-length // cut.extent)
-        length = min(length, cut.extent)
-        found.append(found[-1] if cut.is_parallel else _Chain(extents, length, copies))
-    return tuple(found)
+    for at, (extent, is_parallel) in enumerate(cuts, 1):
+        every = cut_lengths(every, extent)
+        shortest.append(min(every))
+        if is_parallel:  # side by side: as many steps as the longest takes
+            taken: dict[int, int] = {}
+            for piece, many in visited.items():
+                longest = min(piece, extent)
+                taken[longest] = taken.get(longest, 0) + many
+            visited = taken
+            copies *= -(-length // extent)
+        else:
+            visited = cut_lengths(visited, extent)
+        n_pieces.append(sum(visited.values()))
+        length = min(length, extent)
+        extents = tuple([one for one, _ in cuts[:at]])
+        whole.append(whole[-1] if is_parallel else _Chain(extents, length, copies))
+    held = tuple([chain.longest * chain.copies for chain in whole])
+    return _Line(tuple(n_pieces), tuple(shortest), tuple(whole), held)
 
 
 def ends_with_iterations(trips: Sequence[set[int]], instances: int) -> bool:
@@ -434,24 +453,6 @@ def ends_with_iterations(trips: Sequence[set[int]], instances: int) -> bool:
             return rest == 0 and (is_outermost or count % at_once == 0)
         inside *= count
     return True
-
-
-def _n_pieces(size: int, chain: tuple[Cut, ...]) -> int:
-    lengths = {size: 1}
-    for cut in chain:
-        parts: dict[int, int] = {}
-        for length, many in lengths.items():
-            if cut.is_parallel:  # side by side: as many steps as the longest takes
-                longest = min(length, cut.extent)
-                parts[longest] = parts.get(longest, 0) + many
-                continue
-            full, rest = divmod(length, cut.extent)
-            if full:
-                parts[cut.extent] = parts.get(cut.extent, 0) + many * full
-            if rest:
-                parts[rest] = parts.get(rest, 0) + many
-        lengths = parts
-    return sum(lengths.values())
 
 
 def view_of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import groupby
 
 from loopsched.base.arguments import is_count, show
@@ -112,12 +112,21 @@ class Schedule(Shown):
 
     loops: tuple[Loop, ...]
     places: tuple[Place, ...] = ()
+    steps: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    """Step of each loop: the extent of the next inner one of its dim, or 1."""
 
     def __post_init__(self) -> None:
         faults = [*_faults(self.loops), *_place_faults(self.places, len(self.loops))]
         if faults:
             raise ScheduleError.joined("schedule", faults)
-        object.__setattr__(self, "places", tuple(sorted(self.places)))
+        inner: dict[str, int] = {}
+        steps = []
+        for loop in reversed(self.loops):
+            steps.append(inner.get(loop.dim, 1))
+            inner[loop.dim] = loop.extent
+        object.__setattr__(self, "steps", tuple(reversed(steps)))
+        if self.places:
+            object.__setattr__(self, "places", tuple(sorted(self.places)))
 
     @classmethod
     def of(cls, loops: Iterable[Loop]) -> Schedule:
@@ -128,16 +137,6 @@ class Schedule(Shown):
     def dims(self) -> tuple[str, ...]:
         """Dimensions in the order of their outermost loops."""
         return tuple(dict.fromkeys(loop.dim for loop in self.loops))
-
-    @property
-    def steps(self) -> tuple[int, ...]:
-        """Step of each loop: the extent of the next inner one of its dim, or 1."""
-        inner: dict[str, int] = {}
-        steps = []
-        for loop in reversed(self.loops):
-            steps.append(inner.get(loop.dim, 1))
-            inner[loop.dim] = loop.extent
-        return tuple(reversed(steps))
 
     @property
     def listed_steps(self) -> tuple[int, ...]:
@@ -151,6 +150,9 @@ class Schedule(Shown):
         >>> Schedule((Loop("M", 8, "SM"), Loop("M", 4, "SM"), Loop("M", 2))).listed_steps
         (8, 2, 1)
         """
+        shared = [(loop.dim, loop.unit) for loop in self.loops if loop.unit is not None]
+        if len(shared) == len(set(shared)):
+            return self.steps
         steps = list(self.steps)
         whole = {loop.dim: loop.extent for loop in reversed(self.loops)}
         outer: list[int] = []
@@ -243,11 +245,10 @@ def _faults(loops: Sequence[Loop]) -> Iterable[str]:
         if not isinstance(loop, Loop):
             yield f"{show(loop)} is not a Loop; write Loop('K', 64)"
             continue
-        for what, word in (("dim", loop.dim), ("unit", loop.unit)):
-            if word is None and what == "unit":
-                continue
-            if not isinstance(word, str) or not word.isidentifier():
-                yield f"{what} {show(word)} of a loop is not a plain word (letters, digits, _)"
+        if not _is_word(loop.dim):
+            yield f"dim {show(loop.dim)} of a loop is not a plain word (letters, digits, _)"
+        if loop.unit is not None and not _is_word(loop.unit):
+            yield f"unit {show(loop.unit)} of a loop is not a plain word (letters, digits, _)"
         if not isinstance(loop.dim, str):
             continue
         if not is_count(loop.extent):
@@ -265,6 +266,10 @@ def _faults(loops: Sequence[Loop]) -> Iterable[str]:
         outer[loop.dim] = min(bound, loop.extent)
 
 
+def _is_word(word: object) -> bool:
+    return isinstance(word, str) and word.isidentifier()
+
+
 def _place_faults(places: Sequence[Place], n_loops: int) -> Iterable[str]:
     seen: set[tuple[str, str]] = set()
     for place in places:
@@ -275,7 +280,7 @@ def _place_faults(places: Sequence[Place], n_loops: int) -> Iterable[str]:
         faults = [
             f"{what} {show(word)} of a place is not a plain word (letters, digits, _)"
             for what, word in words.items()
-            if not isinstance(word, str) or not word.isidentifier()
+            if not _is_word(word)
         ]
         at = place.position
         if not is_count(at, PASSES, n_loops):

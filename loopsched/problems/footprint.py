@@ -158,15 +158,26 @@ def segment_lengths(size: int, extents: Sequence[int]) -> dict[int, int]:
     """
     lengths = {size: 1}
     for extent in extents:
-        cut: dict[int, int] = {}
-        for length, many in lengths.items():
-            full, rest = divmod(length, extent)
-            if full:
-                cut[extent] = cut.get(extent, 0) + many * full
-            if rest:
-                cut[rest] = cut.get(rest, 0) + many
-        lengths = cut
+        lengths = cut_lengths(lengths, extent)
     return lengths
+
+
+def cut_lengths(lengths: Mapping[int, int], extent: int) -> dict[int, int]:
+    """Cut pieces, counted by their length, into shorter ones.
+
+    Examples
+    --------
+    >>> cut_lengths({10: 1, 6: 2}, 4)
+    {4: 4, 2: 3}
+    """
+    found: dict[int, int] = {}
+    for length, many in lengths.items():
+        full, rest = divmod(length, extent)
+        if full:
+            found[extent] = found.get(extent, 0) + many * full
+        if rest:
+            found[rest] = found.get(rest, 0) + many
+    return found
 
 
 def is_clipped(axis: Axis, sizes: Mapping[str, int]) -> bool:
@@ -322,6 +333,7 @@ def points_elems(problem: Problem, tensor: Tensor) -> int:
     return asked
 
 
+@lru_cache(maxsize=4096)
 def tensor_bytes(problem: Problem, tensor: Tensor) -> int:
     """Size in bytes of what the whole iteration space touches of a tensor.
 

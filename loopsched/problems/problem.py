@@ -53,6 +53,9 @@ class Axis:
         object.__setattr__(self, "is_compound", len(self.terms) > 1)
         object.__setattr__(self, "is_plain", is_plain)
 
+    def __hash__(self) -> int:
+        return hash((self.terms, self.offset, self.size))
+
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
@@ -73,14 +76,21 @@ class Tensor:
     element_bytes: int = 4
     dims: tuple[str, ...] = field(init=False, repr=False, compare=False)
     """Dimensions that index the tensor, in storage order."""
+    sliding: frozenset[str] = field(init=False, repr=False, compare=False)
+    """Dimensions along which its window slides: they share an axis with others."""
 
     def __post_init__(self) -> None:
         dims = dict.fromkeys(name for axis in self.axes for name in axis.dims)
+        shared = frozenset(d for axis in self.axes if axis.is_compound for d in axis.dims)
         object.__setattr__(self, "dims", tuple(dims))
+        object.__setattr__(self, "sliding", shared)
+
+    def __hash__(self) -> int:  # the rest differs only where somebody counts other bytes
+        return hash((self.name, self.dims))
 
     def is_indexed_by(self, dim: str) -> bool:
         """Whether ``dim`` is relevant, that is, moves over the tensor."""
-        return any(dim in axis.dims for axis in self.axes)
+        return dim in self.dims
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,22 +132,21 @@ class Problem:
     attributes: tuple[tuple[str, object], ...] = field(default=())
     dims: tuple[str, ...] = field(init=False, repr=False, compare=False)
     """Dimension names in the problem's order."""
+    size: Mapping[str, int] = field(init=False, repr=False, compare=False)
+    """Size of each dimension by name."""
+    macs: int = field(init=False, repr=False, compare=False)
+    """Multiply-accumulates: points of the iteration space."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dims", tuple(name for name, _ in self.sizes))
         faults = list(_faults(self))
         if faults:
             raise ProblemError.joined(f"problem '{self.name}'", faults)
+        object.__setattr__(self, "size", dict(self.sizes))
+        object.__setattr__(self, "macs", math.prod(self.size.values()))
 
-    @property
-    def size(self) -> dict[str, int]:
-        """Size of each dimension by name."""
-        return dict(self.sizes)
-
-    @property
-    def macs(self) -> int:
-        """Multiply-accumulates: points of the iteration space."""
-        return math.prod(size for _, size in self.sizes)
+    def __hash__(self) -> int:  # quick; problems of one name and size are few
+        return hash((self.name, self.sizes))
 
     @property
     def flops(self) -> int:

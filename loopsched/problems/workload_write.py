@@ -38,7 +38,7 @@ def problem_fields(problem: Problem) -> dict[str, Any]:
      'element_bytes': 2}
     """
     known = dict(problem.attributes)
-    size = problem.size
+    size = dict(problem.size)
     if problem.kind == "conv2d":
         fields = _conv_fields(size, known)
     elif problem.kind in ("gemm", "batched_gemm"):

@@ -178,7 +178,7 @@ def _extents(problem: Problem, whole_image: bool) -> dict[str, int]:
             f"problem '{problem.name}': report 003 models conv2d without groups and gemm, "
             f"not {problem.kind} over {' '.join(problem.dims)}"
         )
-    sizes = problem.size
+    sizes = dict(problem.size)
     if problem.kind == "conv2d" and whole_image:
         sizes |= _image_sizes(problem)
     return {dim: sizes[dim] for dim in order}

@@ -107,7 +107,7 @@ class Allowed:
 
     def schedule(self, choice: Choice) -> Schedule:
         """Write a choice as a schedule."""
-        now = self.problem.size
+        now = dict(self.problem.size)
         row = {dim: at for at, dim in enumerate(self.problem.dims)}
         loops: list[Loop] = []
         for at, (place, order) in enumerate(zip(self.places, choice.orders, strict=True)):

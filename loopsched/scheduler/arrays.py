@@ -71,7 +71,7 @@ def spreads(problem: Problem, units: Sequence[tuple[BlockSlot, int]]) -> tuple[S
 def _spreads(
     problem: Problem, units: tuple[tuple[tuple[str, ...], int], ...]
 ) -> tuple[Spread, ...]:
-    found: list[tuple[Spread, dict[str, int]]] = [((), problem.size)]
+    found: list[tuple[Spread, dict[str, int]]] = [((), dict(problem.size))]
     for dims, count in units:
         grown = []
         for spread, left in found:
@@ -128,7 +128,7 @@ def _fills(sizes: tuple[tuple[str, int], ...], count: int) -> tuple[dict[str, in
 def _build(space: Space, spread: Spread, is_cut: Sequence[bool], best_body: Bodies) -> Start:
     """Put a spread and the bodies of levels together, from the memory inward."""
     problem = space.problem
-    now = problem.size
+    now = dict(problem.size)
     blocks: list[Block] = []
     chains: list[dict[str, int]] = []
     waiting, cuts = list(spread), list(is_cut)

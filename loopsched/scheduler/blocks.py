@@ -44,7 +44,7 @@ def compose(problem: Problem, blocks: Sequence[Block]) -> Schedule:
     >>> str(compose(problem, [around]))
     'N:8 M:8 M:4 N:2 K:8'
     """
-    now = problem.size
+    now = dict(problem.size)
     loops: list[Loop] = []
     for block in blocks:
         inside: Mapping[str, int] = dict(block.extents)

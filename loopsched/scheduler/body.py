@@ -174,7 +174,9 @@ def _searched(
     problem = tables.problem
     own = own_room(problem, room)
     constant = 0 if problem.output in room.passing else tables.constant
-    numbers = tables.numbers._replace(weight=np.where(own == -2, 0, tables.weight))
+    numbers = tables.numbers
+    if room.passing:
+        numbers = numbers._replace(weight=np.where(own == -2, 0, tables.weight))
     orders = kernels.Orders(rows.actives, rows.runs, rows.slides, rows.least)
     buffer = kernels.Buffer(room.shared_bytes, own, keeps.copies, keeps.is_guaranteed)
     of_dims, of_tensors = np.zeros((4, len(problem.sizes)), int), np.zeros((2, len(own)), int)
@@ -199,6 +201,8 @@ def own_room(problem: Problem, room: Room) -> Ints:
     """Room of each tensor's own; -1: it shares the room of others, -2: it passes."""
     import numpy as np
 
+    if not (room.own_bytes or room.passing):
+        return np.full(len(problem.tensors), -1)
     own = dict(room.own_bytes) | dict.fromkeys(room.passing, -2)
     return np.array([own.get(tensor.name, -1) for tensor in problem.tensors], dtype=np.int64)
 

@@ -261,7 +261,7 @@ class Builder:
         return partial
 
     def _now(self, partial: Partial) -> Extents:
-        return partial.chains[-1] if partial.chains else self.problem.size
+        return partial.chains[-1] if partial.chains else dict(self.problem.size)
 
     def _steps(self, partial: Partial, at: int, dim: str) -> Ints:
         return self.limits.steps(self.row[dim], at, self._now(partial)[dim])

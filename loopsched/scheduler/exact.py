@@ -334,7 +334,7 @@ class Searcher:
         if not self.unit:
             self.consider(compose(self.problem, blocks))
             return
-        region = chains[-1] if chains else self.problem.size
+        region = chains[-1] if chains else dict(self.problem.size)
         for items in self._items_inside(region):
             cut = dict(region)
             cut.update({dim: min(extent, cut[dim]) for dim, extent in items.extents})

@@ -116,7 +116,7 @@ class PieceBounds:
             return {}
         below = int(below_s * level.bandwidth_bytes_per_s) // n_items + 1
         room = room_of(item, level)
-        found: Extents = item.size
+        found: Extents = dict(item.size)
         for dim, size in item.sizes:
             known = trip_classes((size,))
             first, last = 1, len(known)

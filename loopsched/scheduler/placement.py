@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from loopsched.models.buffer import explicit_traffic
 from loopsched.models.traffic import Room
@@ -154,8 +154,7 @@ def best_placement(
     found = _search(tables, room, forms, keeps.copies, below, is_bound=False)
     if found.form is None:
         return None
-    loops, positions = _nest(problem, tables, found.form, found.chosen)
-    made = Placement(found.bytes, loops, positions, found.nodes)
+    made = Placement(below, *_nest(problem, tables, found.form, found.chosen), found.nodes)
     nest = made.schedule("L1")
     moved = explicit_traffic(
         view_of(problem, nest), room, nest.places,
@@ -216,6 +215,14 @@ def least_placed_bytes(
     return max(min(found.bytes, found.left_out, below), min(once, below)), found.nodes
 
 
+@lru_cache(maxsize=64)
+def _lies_evenly(problem: Problem) -> bool:
+    """Whether what pieces touch never depends on where they lie."""
+    axes = [axis for tensor in problem.tensors for axis in tensor.axes]
+    return all(lies_evenly(axis, problem.size) for axis in axes)
+
+
+@lru_cache(maxsize=64)
 def _is_tabulated(problem: Problem) -> bool:
     """Whether no chain of cuts touches less than one cut into pieces as long.
 
@@ -229,6 +236,7 @@ def _is_tabulated(problem: Problem) -> bool:
     )
 
 
+@lru_cache(maxsize=64)
 def _operands(problem: Problem) -> tuple[Operand, ...]:
     active = {dim for dim, size in problem.sizes if size > 1}
     found = []
@@ -264,15 +272,24 @@ def _forms(
     """List the forms of all problems whose dimensions are in the same order by size."""
     dims = tuple(dim for dim, _ in ranks)
     found: dict[tuple[object, ...], Form] = {}
-    for groups in _orders(operands, held, dims, halo_reuse):
-        form = _form(operands, groups, dict(ranks))
+    rank = dict(ranks)
+    for cutting in _cuttings(operands, held, dims, halo_reuse):
+        form = cutting.form(rank)
         key = tuple(
             sorted((t, form.inside[at], form.outside(at, operands[t], dims))
-            for at, group in enumerate(groups) for t in group.tensors)
+            for at, group in enumerate(form.groups) for t in group.tensors)
         )  # fmt: skip
         found.setdefault(key, form)
     forms = tuple(found.values())
     return _Forms(forms, _codes(forms, operands, dims))
+
+
+@lru_cache(maxsize=256)
+def _cuttings(
+    operands: tuple[Operand, ...], held: tuple[int, ...], dims: tuple[str, ...], halo_reuse: bool
+) -> tuple[_Cutting, ...]:
+    orders = _orders(operands, held, dims, halo_reuse)
+    return tuple([_cutting(operands, groups, dims) for groups in orders])
 
 
 def _orders(
@@ -296,7 +313,41 @@ def _orders(
                     yield (Group(chosen, slide), *inner)
 
 
-def _form(operands: Sequence[Operand], groups: tuple[Group, ...], ranks: Mapping[str, int]) -> Form:
+class _Cutting(NamedTuple):
+    """A form before its variables are put into an order.
+
+    ``cuts`` has, for each group, what its dimensions are cut to; ``depth`` the group of
+    each variable.
+    """
+
+    groups: tuple[Group, ...]
+    variables: list[tuple[str, int]]
+    depth: dict[int, int]
+    cuts: list[dict[str, int]]
+
+    def form(self, ranks: Mapping[str, int]) -> Form:
+        """Choose outermost cuts first, and of them those with the fewest choices.
+
+        So most is cut off early.
+        """
+        variables, depth = self.variables, self.depth
+        order = sorted(range(len(variables)), key=lambda v: (depth[v], ranks[variables[v][0]], -v))
+        rank = {v: at for at, v in enumerate(order)}
+        inside: list[tuple[int, ...]] = []
+        now = dict.fromkeys(ranks, WHOLE)
+        for cut in self.cuts:
+            now |= {dim: rank[code] if code >= 0 else code for dim, code in cut.items()}
+            inside.append(tuple(now.values()))
+        chosen = []
+        for v in order:
+            dim, outer = variables[v]
+            chosen.append((dim, rank[outer] if outer >= 0 else -1))
+        return Form(self.groups, tuple(chosen), tuple(inside))
+
+
+def _cutting(
+    operands: Sequence[Operand], groups: tuple[Group, ...], dims: tuple[str, ...]
+) -> _Cutting:
     """Find which extents are left to choose: those that some tensor pays for, and not twice."""
     indexed, free = [], []  # by a tensor of each group; at no tensor's cost
     for group in groups:
@@ -307,7 +358,7 @@ def _form(operands: Sequence[Operand], groups: tuple[Group, ...], ranks: Mapping
     cuts: list[dict[str, int]] = [{} for _ in groups]
     variables: list[tuple[str, int]] = []
     depth: dict[int, int] = {}
-    for dim in ranks:
+    for dim in dims:
         next_cut: int | None = None
         paid = False  # whether somebody pays between this cut and the next one further in
         for at in reversed(range(len(groups))):
@@ -328,18 +379,7 @@ def _form(operands: Sequence[Operand], groups: tuple[Group, ...], ranks: Mapping
             depth[code] = at
             cuts[at][dim] = next_cut = code
             paid = pays and is_slide
-    # Outermost cuts first, and of them those with the fewest choices: most is cut off early.
-    order = sorted(range(len(variables)), key=lambda v: (depth[v], ranks[variables[v][0]], -v))
-    rank = {v: at for at, v in enumerate(order)}
-    inside: list[tuple[int, ...]] = []
-    now = dict.fromkeys(ranks, WHOLE)
-    for cut in cuts:
-        now |= {dim: rank[code] if code >= 0 else code for dim, code in cut.items()}
-        inside.append(tuple(now[dim] for dim in ranks))
-    chosen = tuple(
-        (variables[v][0], rank[variables[v][1]] if variables[v][1] >= 0 else -1) for v in order
-    )
-    return Form(groups, chosen, tuple(inside))
+    return _Cutting(groups, variables, depth, cuts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,16 +405,17 @@ def _search(
     problem = tables.problem
     own = own_room(problem, room)
     constant = tables.constant if problem.output not in room.passing else 0
-    axes = [axis for tensor in problem.tensors for axis in tensor.axes]
-    is_even = all(lies_evenly(axis, problem.size) for axis in axes)
+    numbers = tables.numbers
+    if room.passing:
+        numbers = numbers._replace(weight=np.where(own == -2, 0, tables.weight))
     sizes = np.array([size for _, size in problem.sizes], dtype=np.int64)
     codes = Forms(*forms.codes, tables.lengths, sizes)
     best = np.zeros(codes.variables.shape[1], dtype=np.int64)
     found, form, nodes, left_out = best_places(
-        tables.numbers._replace(weight=np.where(own == -2, 0, tables.weight)),
+        numbers,
         codes,
         Buffer(room.shared_bytes, own, copies, False),
-        Asked(is_bound, is_even, MOST_NODES),
+        Asked(is_bound, _lies_evenly(problem), MOST_NODES),
         min(below + constant, NO_INCUMBENT),
         best,
     )
@@ -389,26 +430,35 @@ def _codes(
     """Write forms as arrays for the kernel."""
     import numpy as np
 
-    most = max(1, *(len(form.variables) for form in forms)) if forms else 1
-    n_variables = np.array([len(form.variables) for form in forms], dtype=np.int64)
-    variables = np.zeros((len(forms), most, 2), dtype=np.int64)
-    shape = len(forms), len(operands), len(dims)
-    cuts, tiles = np.full(shape, WHOLE, dtype=np.int64), np.full(shape, WHOLE, dtype=np.int64)
+    row = {dim: at for at, dim in enumerate(dims)}
+    most = max([1, *(len(form.variables) for form in forms)])
+    unused = (0, 0)
+    variables = [
+        [*((row[dim], outer) for dim, outer in form.variables), *(unused,) * most][:most]
+        for form in forms
+    ]
+    passing = (WHOLE,) * len(dims)
+    cuts = [[passing] * len(operands) for _ in forms]
+    tiles = [[passing] * len(operands) for _ in forms]
     for s, form in enumerate(forms):
-        for v, (dim, outer) in enumerate(form.variables):
-            variables[s, v] = dims.index(dim), outer
         for at, group in enumerate(form.groups):
             for t in group.tensors:
-                tiles[s, t] = form.inside[at]
-                cuts[s, t] = form.outside(at, operands[t], dims)
-    return n_variables, variables, cuts, tiles
+                tiles[s][t] = form.inside[at]
+                cuts[s][t] = form.outside(at, operands[t], dims)
+    shape = len(forms), len(operands), len(dims)
+    return (
+        np.array([len(form.variables) for form in forms], dtype=np.int64),
+        np.array(variables, dtype=np.int64).reshape(len(forms), most, 2),
+        np.array(cuts, dtype=np.int64).reshape(shape),
+        np.array(tiles, dtype=np.int64).reshape(shape),
+    )
 
 
 def _nest(
     problem: Problem, tables: Tables, form: Form, chosen: tuple[int, ...]
 ) -> tuple[tuple[Loop, ...], tuple[tuple[str, int], ...]]:
     """Write a form with its extents as loops and places."""
-    now = problem.size
+    now = dict(problem.size)
     loops: list[Loop] = []
     positions: list[tuple[str, int]] = []
     for group, codes in zip(form.groups, form.inside, strict=True):

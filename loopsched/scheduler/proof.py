@@ -192,7 +192,8 @@ def witness_of(result: Result) -> tuple[Schedule, Fraction]:
     def runs_on(order: tuple[Loop, ...]) -> bool:
         groups = groups_of(nest(order), units)
         first = next(i for i, (unit, _) in enumerate(groups) if unit)
-        sizes = problem.size | {dim: step for _, loops in groups[:first] for dim, step in loops}
+        cut = {dim: step for _, loops in groups[:first] for dim, step in loops}
+        sizes = {**problem.size, **cut}
         longest = replace(problem, sizes=tuple(sizes.items()))  # the first list of items
         return not view_of(longest, groups[first:], units).is_even
 

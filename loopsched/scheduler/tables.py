@@ -146,7 +146,11 @@ class Tables:
         )  # fmt: skip
         tables = np.stack(rows)
         axes = np.column_stack((self.axis_dims, self.axis_stride, self.axis_start))
-        for first, _, columns, start in axes.tolist():
+        for (first, _, columns, start), (_, axis) in zip(
+            axes.tolist(), _axes_by_row(self.problem), strict=True
+        ):
+            if axis.is_plain:  # they are
+                continue
             count = int(self.n_extents[first])
             kernels.envelope(tables, kernels.TOTAL, count, columns, start, True)
             kernels.envelope(tables, kernels.LARGEST, count, columns, start, False)
@@ -170,14 +174,18 @@ class Tables:
 
         if has_plain_axes(self.problem):
             return self
-        slid = self.slid_first.copy(), self.slid_second.copy()
-        for axis, (first, second) in enumerate(self.axis_dims):
-            rows, columns = int(self.n_extents[first]), int(self.axis_stride[axis])
-            at = slice(int(self.axis_start[axis]), int(self.axis_start[axis]) + rows * columns)
-            totals = self.total[at].reshape(rows, columns)
-            slid[0][at] = np.broadcast_to(totals[:1], totals.shape).ravel()
+        slid = np.stack((self.slid_first, self.slid_second))
+        for at, (_, axis) in enumerate(_axes_by_row(self.problem)):
+            if axis.is_plain:  # a piece shares nothing with the one before
+                continue
+            first, second = self.axis_dims[at].tolist()
+            rows, columns = int(self.n_extents[first]), int(self.axis_stride[at])
+            start = int(self.axis_start[at])
+            where = slice(start, start + rows * columns)
+            totals = self.total[where].reshape(rows, columns)
+            slid[0, where].reshape(rows, columns)[:] = totals[:1]
             if second >= 0:
-                slid[1][at] = np.broadcast_to(totals[:, :1], totals.shape).ravel()
+                slid[1, where].reshape(rows, columns)[:] = totals[:, :1]
         return replace(self, slid_first=slid[0], slid_second=slid[1])
 
 
@@ -209,30 +217,31 @@ def _tables_for(
     import numpy as np
 
     chains = chains or tuple(() for _ in problem.dims)
-    outer = [
-        _outer_pieces(problem, dim, chain) for dim, chain in zip(problem.dims, chains, strict=True)
-    ]
     lengths = [
         segment_lengths(size, chain) for (_, size), chain in zip(problem.sizes, chains, strict=True)
     ]
+    along = [_axes_of(problem, dim) for dim in problem.dims]
+    outer = [
+        _outer_pieces(size, chain, known, axes)
+        for (_, size), chain, known, axes in zip(problem.sizes, chains, lengths, along, strict=True)
+    ]
     if candidates is None:
         candidates = tuple(
-            _candidates(problem, dim, pieces)
-            for dim, pieces in zip(problem.dims, outer, strict=True)
+            [
+                _candidates(problem, dim, pieces, axes)
+                for dim, pieces, axes in zip(problem.dims, outer, along, strict=True)
+            ]
         )
     axis_dims, flat = [], []
     for rows, axis in _axes_by_row(problem):
         first, second = rows[0], rows[1] if len(rows) == 2 else -1
         axis_dims.append((first, second))
-        size = sum(length * many for length, many in lengths[first].items())
-        along = (outer[second], candidates[second]) if second >= 0 else (((0, 1),), (1,))
-        flat.append(_axis_numbers(axis, outer[first], size, candidates[first], *along))
+        size = problem.sizes[first][1]
+        other = (outer[second], candidates[second]) if second >= 0 else (((0, 1),), (1,))
+        flat.append(_axis_numbers(axis, outer[first], size, candidates[first], *other))
     sizes = {tensor.name: tensor.element_bytes for tensor in problem.tensors}
-    none = np.zeros(0, dtype=np.int64)  # scalars have no axes
-    numbers = {
-        name: np.concatenate([none, *(parts[at] for parts in flat)])
-        for at, name in enumerate(_NUMBERS)
-    }
+    none = np.zeros((len(_NUMBERS), 0), dtype=np.int64)  # scalars have no axes
+    numbers = dict(zip(_NUMBERS, np.concatenate([none, *flat], axis=1), strict=True))
     return Tables(
         problem=problem,
         extents=candidates,
@@ -243,10 +252,10 @@ def _tables_for(
             [len(candidates[second]) if second >= 0 else 1 for _, second in axis_dims],
             dtype=np.int64,
         ),
-        axis_start=_starts(len(parts[0]) for parts in flat)[:-1],
-        tensor_axes=_starts(len(tensor.axes) for tensor in problem.tensors),
+        axis_start=_starts([parts.shape[1] for parts in flat])[:-1],
+        tensor_axes=_starts([len(tensor.axes) for tensor in problem.tensors]),
         is_indexed=np.array(
-            [[t.is_indexed_by(dim) for dim in problem.dims] for t in problem.tensors],
+            [[dim in t.dims for dim in problem.dims] for t in problem.tensors],
             dtype=np.int64,
         ).reshape(len(problem.tensors), -1),
         weight=np.array([size + size * (name == problem.output) for name, size in sizes.items()]),
@@ -356,6 +365,7 @@ def _some_extents(lengths: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(sorted((e for e in found if e <= longest), reverse=True))
 
 
+@lru_cache(maxsize=64)
 def is_exhaustive(problem: Problem) -> bool:
     """Whether the extents that are tried, by default, are all that can be best.
 
@@ -384,7 +394,7 @@ def _is_long(problem: Problem, axis: Axis) -> bool:
 
 
 def _outer_pieces(
-    problem: Problem, dim: str, chain: tuple[int, ...]
+    size: int, chain: tuple[int, ...], lengths: Mapping[int, int], axes: Sequence[Axis]
 ) -> tuple[tuple[int, int], ...]:
     """Cut a dimension as outer loops do: starts and lengths.
 
@@ -392,23 +402,19 @@ def _outer_pieces(
     are too many to look at, the first.  (Then nothing is a bound; see
     `is_exhaustive`.)
     """
-    size = problem.size[dim]
-    lengths = segment_lengths(size, chain)
-    if all(axis.is_plain for axis in _axes_of(problem, dim)):
+    if all(axis.is_plain for axis in axes):
         return tuple((0, length) for length in sorted(lengths))
     if sum(lengths.values()) > MAX_OUTER:
         return ((0, max(lengths)),)
     return segments(size, chain)
 
 
-def _candidates(problem: Problem, dim: str, outer: tuple[tuple[int, int], ...]) -> tuple[int, ...]:
+def _candidates(
+    problem: Problem, dim: str, outer: tuple[tuple[int, int], ...], axes: Sequence[Axis]
+) -> tuple[int, ...]:
     classes = trip_classes(tuple(sorted({length for _, length in outer})))
-    uneven = [
-        axis
-        for axis in _axes_of(problem, dim)
-        if is_clipped(axis, problem.size) or _may_have_gaps(axis)
-    ]
-    if any(_is_long(problem, axis) for axis in _axes_of(problem, dim)):
+    uneven = [axis for axis in axes if is_clipped(axis, problem.size) or _may_have_gaps(axis)]
+    if any(_is_long(problem, axis) for axis in axes):
         longest = max(length for _, length in outer)
         trips = [2**power for power in range(MAX_CUTS.bit_length()) if 2**power <= longest]
         return tuple(sorted({-(-longest // many) for many in trips}, reverse=True))
@@ -417,6 +423,7 @@ def _candidates(problem: Problem, dim: str, outer: tuple[tuple[int, int], ...]) 
     return _with_uneven(problem, dim, outer, classes, tuple(uneven))
 
 
+@lru_cache(maxsize=64)
 def has_plain_axes(problem: Problem) -> bool:
     """Whether pieces of a length touch as much wherever they lie, and share nothing."""
     return all(axis.is_plain for tensor in problem.tensors for axis in tensor.axes)
@@ -444,8 +451,6 @@ def _with_uneven(
     windows of the last do not meet.  With padding on one side only, the first
     tile may be longer than the last and both hold as much.
     """
-    import numpy as np
-
     longest = max(length for _, length in outer)
     every = tuple(range(longest, 0, -1))
     keep = set(classes)
@@ -455,10 +460,10 @@ def _with_uneven(
         choices = trip_classes((size,)) if others else (1,)
         pieces = ((0, size),)
         if others and axis.dims[0] != dim:
-            found = np.stack(_axis_numbers(axis, pieces, size, choices, outer, every))
+            found = _axis_numbers(axis, pieces, size, choices, outer, every).copy()
             numbers = found.reshape(7, len(choices), longest).swapaxes(1, 2)
         else:
-            found = np.stack(_axis_numbers(axis, outer, longest, every, pieces, choices))
+            found = _axis_numbers(axis, outer, longest, every, pieces, choices).copy()
             numbers = found.reshape(7, longest, len(choices))
         numbers[4] *= -1  # unbroken is better; of all others, less
         smallest = classes[-1]
@@ -478,7 +483,7 @@ def _axis_numbers(
     first: tuple[int, ...],
     outer_second: tuple[tuple[int, int], ...],
     second: tuple[int, ...],
-) -> tuple[Ints, ...]:
+) -> Ints:
     step = axis.terms[1][1] if axis.is_compound else 1
     of_axis = (axis.terms[0][1], step, axis.offset, axis.size, axis.is_plain, size_first)
     count = _known_numbers if len(first) * len(second) <= MAX_KEPT else _new_numbers
@@ -491,19 +496,19 @@ def _new_numbers(
     first: tuple[int, ...],
     outer_second: tuple[tuple[int, int], ...],
     second: tuple[int, ...],
-) -> tuple[Ints, ...]:
+) -> Ints:
     import numpy as np
 
     from loopsched.scheduler.kernels import Line, axis_table
 
     c1, c2, offset, size, is_plain, size_first = of_axis
+    numbers = np.zeros((len(_NUMBERS), len(first) * len(second)), dtype=np.int64)
     if is_plain:
-        largest = np.array(first, dtype=np.int64)
-        pair = np.minimum(2 * largest, largest[0])
-        ones = np.ones(len(first), dtype=np.int64)
-        total = size_first * ones
-        return total, largest, pair, pair, ones, total, total
-    numbers = np.zeros((7, len(first) * len(second)), dtype=np.int64)
+        numbers[:] = size_first  # all totals
+        numbers[1] = first
+        numbers[2:4] = np.minimum(2 * numbers[1], first[0])
+        numbers[4] = 1
+        return numbers
     axis_table(
         Line(c1, c2, offset, -1 if size is None else size),
         np.array(outer_first, dtype=np.int64),
@@ -512,7 +517,7 @@ def _new_numbers(
         np.array(second, dtype=np.int64),
         numbers,
     )
-    return tuple(numbers)
+    return numbers
 
 
 # Axes that differ by their names only are alike, and layers of a network have many of those.

@@ -50,7 +50,7 @@ def with_barriers(
     places = [i for i, loop in enumerate(loops) if loop.unit == unit]
     if not places or places[-1] - places[0] + 1 != len(places):
         return None
-    size = problem.size
+    size = dict(problem.size)
     lengths = []
     for loop, step in zip(loops, steps, strict=True):
         lengths.append(size[loop.dim])

@@ -51,7 +51,7 @@ def units_of(arch: Arch, problem: Problem, schedule: Schedule) -> dict[str, int]
     """
     found = nested_units(arch, lanes_of(arch, problem, schedule))
     check_spatial(schedule, tuple(found))
-    return found
+    return dict(found)
 
 
 def check_caches(arch: Arch) -> None:

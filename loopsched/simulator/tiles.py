@@ -162,7 +162,7 @@ def _depth(view: View, schedule: Schedule) -> int:
     position = tile_position(schedule)
     owned = [at for at, loop in enumerate(schedule.loops) if loop.unit in view.own_units]
     first = owned[-1] + 1 if owned else 0
-    size = view.problem.size
+    size = dict(view.problem.size)
     depth = 0
     for at, (loop, step) in enumerate(zip(schedule.loops, schedule.steps, strict=True)):
         if at < position and step < size[loop.dim]:

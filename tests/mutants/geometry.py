@@ -50,8 +50,8 @@ _footprint.broken(
 _footprint.broken(
     "edge-segments-merged",
     "of equal pieces at edges only those of the last kind are counted",
-    "cut[rest] = cut.get(rest, 0) + many",
-    "cut[rest] = many",
+    "found[rest] = found.get(rest, 0) + many",
+    "found[rest] = many",
 )
 _footprint.broken(
     "tiles-clip-begin",
@@ -98,8 +98,8 @@ _view.broken(
 _view.broken(
     "edge-pieces-dropped",
     "what does not fill a piece is not visited",
-    "full, rest = divmod(length, cut.extent)",
-    "full, rest = length // cut.extent, 0",
+    "            visited = cut_lengths(visited, extent)",
+    "            visited = {extent: sum(many * (n // extent) for n, many in visited.items())}",
 )
 _view.broken(
     "edge-items-dropped",
@@ -116,8 +116,8 @@ _view.broken(
 _view.broken(
     "last-wave-dropped",
     "items that do not fill a wave run beside it",
-    "-(-length // extent)",
-    "(length // extent)",
+    "at_once([-(-length // extent) for",
+    "at_once([(length // extent) for",
 )
 _view.broken(
     "waves-not-cut",
@@ -146,8 +146,8 @@ _view.broken(
 _view.broken(
     "copies-at-the-edge",
     "a parallel piece at the edge holds no copy",
-    "copies *= -(-length // cut.extent)",
-    "copies *= length // cut.extent",
+    "copies *= -(-length // extent)",
+    "copies *= length // extent",
 )
 _view.broken(
     "copies-lost",

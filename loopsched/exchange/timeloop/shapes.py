@@ -66,7 +66,7 @@ def problem_section(
     {'name': 'A', 'projection': [[['M']], [['K']]]}
     """
     words = letters(problem)
-    sizes = problem.size | dict(padded or {})
+    sizes = {**problem.size, **(padded or {})}
     factors: dict[str, int] = {}
     spaces = [_space(problem, tensor, words, factors) for tensor in problem.tensors]
     shape: dict[str, Any] = {
