@@ -15,7 +15,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from loopsched.base.errors import ConstraintError, EmptySpaceError, ScheduleError
+from loopsched.machines.arch import Arch
 from loopsched.machines.arch_file import load_arch
+from loopsched.machines.levels import Compute, Level
 from loopsched.models.buffer import EFFORT
 from loopsched.models.score import evaluate
 from loopsched.nests.nest import Schedule
@@ -27,6 +29,7 @@ from loopsched.scheduler.allowed import allowed, allows, parts
 from loopsched.scheduler.counting import counter, every_choice, n_schedules
 from loopsched.scheduler.orders import order_graph
 from loopsched.scheduler.precedence import allowed_classes, allowed_orders
+from loopsched.scheduler.ranking import Ranking
 from loopsched.scheduler.result import rank
 
 from strategies import convs, gemms, machines  # isort: skip
@@ -344,14 +347,36 @@ class TestSearch:
         if not nests:
             return
         best = min(rank(evaluate(GEMM, nest, arch, effort=0), objective)[0] for nest in nests)
+        scored: list[Schedule] = []
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(constrained, "MAX_SCORED", 0)
+            add = Ranking.add
+            patch.setattr(Ranking, "add", lambda self, nest: scored.append(nest) or add(self, nest))
             found = search(GEMM, arch, objective=objective, constraints=given)
         assert found.schedule in nests
+        assert set(scored) <= nests
         assert found.certificate.lower_bound <= best * (1 + 1e-12)
         assert found.certificate.value >= best
         if found.certificate.proven:
             assert found.certificate.value == best
+
+    @pytest.mark.parametrize(
+        ("problem", "tiles", "capacity"),
+        # Waves of tiles side by side are as long as no tile, and the shortest bounds them.
+        [(gemm(m=8, n=4, k=1), "powers2", 40), (gemm(m=7, n=3, k=5), "divisors", 120)],
+    )
+    def test_bounds_hold_for_waves(self, problem: Problem, tiles: Any, capacity: int) -> None:
+        cache = Level("L1", "cache", capacity, bandwidth_bytes_per_s=1.0)
+        units = Compute("SM", 3, 1.0, 1.0, (("fp32", 4),))
+        arch = Arch("one", (Level("DRAM", "memory", None), cache), units)
+        space = space_of(problem, arch, Constraints(tiles=tiles))
+        best = min(evaluate(problem, nest, arch, effort=0).dram_bytes for nest in everything(space))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(constrained, "MAX_SCORED", 0)
+            found = search(
+                problem, arch, objective="dram_bytes", constraints=space.constraints
+            ).certificate
+        assert found.lower_bound <= best <= found.value
 
     @given(st.data(), st.one_of(gemms(most=5), convs()))
     @settings(max_examples=25)
