@@ -205,6 +205,8 @@ class TestFrames:
         assert len(to_pandas(found)) == len(found.rows)
         with pytest.raises(InputError, match="a float has no rows"):
             rows_of(1.5)
+        with pytest.raises(InputError, match="a str has no rows"):
+            rows_of("m8 n4 k2")
 
     @pytest.mark.parametrize("library", ["pandas", "polars"])
     def test_missing_libraries(self, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
