@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache
 from itertools import combinations, pairwise, permutations, product
@@ -311,6 +311,23 @@ class TestEmpty:
             search(GEMM, TITAN, constraints=Constraints(extents=bounds))
 
 
+@contextmanager
+def built() -> Iterator[list[Schedule]]:
+    """Have every constrained search build its schedules; list those that it scores."""
+    scored: list[Schedule] = []
+    add = Ranking.add
+
+    def noted(self: Ranking, nest: Schedule) -> Any:
+        if not self.space.constraints.is_free:  # else a search for a bound
+            scored.append(nest)
+        return add(self, nest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(constrained, "MAX_SCORED", 0)
+        patch.setattr(Ranking, "add", noted)
+        yield scored
+
+
 class TestSearch:
     @given(constraint_sets(with_prefix=True), st.sampled_from(["time", "dram_bytes"]))
     @settings(max_examples=12)
@@ -347,11 +364,7 @@ class TestSearch:
         if not nests:
             return
         best = min(rank(evaluate(GEMM, nest, arch, effort=0), objective)[0] for nest in nests)
-        scored: list[Schedule] = []
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(constrained, "MAX_SCORED", 0)
-            add = Ranking.add
-            patch.setattr(Ranking, "add", lambda self, nest: scored.append(nest) or add(self, nest))
+        with built() as scored:
             found = search(GEMM, arch, objective=objective, constraints=given)
         assert found.schedule in nests
         assert set(scored) <= nests
@@ -371,8 +384,7 @@ class TestSearch:
         arch = Arch("one", (Level("DRAM", "memory", None), cache), units)
         space = space_of(problem, arch, Constraints(tiles=tiles))
         best = min(evaluate(problem, nest, arch, effort=0).dram_bytes for nest in everything(space))
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(constrained, "MAX_SCORED", 0)
+        with built():
             found = search(
                 problem, arch, objective="dram_bytes", constraints=space.constraints
             ).certificate
@@ -410,8 +422,7 @@ class TestSearch:
         for nest in nests:
             with suppress(ScheduleError):
                 ranks.append(rank(evaluate(problem, nest, arch, effort=effort), objective, value))
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(constrained, "MAX_SCORED", 0)
+        with built() as scored:
             if not ranks:
                 with pytest.raises(EmptySpaceError):
                     search(problem, arch, objective=objective, value=value, constraints=given)
@@ -419,6 +430,7 @@ class TestSearch:
             found = search(problem, arch, objective=objective, value=value, constraints=given)
         best = min(ranks)[0]
         assert found.schedule in nests
+        assert set(scored) <= nests
         assert found.certificate.lower_bound <= best * (1 + 1e-12)
         assert found.certificate.value >= best
         if found.certificate.proven:
