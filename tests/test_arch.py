@@ -44,6 +44,7 @@ def test_values_of_levels() -> None:
     weights = replace(L2, holds=("weight",))
     assert weights.is_held("B", "weight")
     assert not weights.is_held("A", "input")
+    assert replace(weights, may_hold=("A",)).is_held("A", "input")
     with pytest.raises(FrozenInstanceError):
         L2.capacity_bytes = 1  # type: ignore[misc]
 
@@ -58,6 +59,7 @@ def test_values_of_levels() -> None:
         ({"capacity_bytes": True}, "capacity_bytes must be a whole number"),
         ({"capacity_bytes": 2**63}, "capacity_bytes must be a whole number"),
         ({"capacity_bytes": None}, "a cache needs a capacity"),
+        ({"peak_bandwidth_bytes_per_s": 0.9e9}, "peak_bandwidth .* is below the bandwidth"),
         ({"instances": 0, "unit": "SM"}, "instances must be"),
         ({"instances": 2}, "needs 'unit'"),
         ({"bandwidth_bytes_per_s": float("nan")}, "above zero and finite, not nan"),
@@ -164,6 +166,12 @@ def test_scaled() -> None:
     assert ARCH.scaled("compute.macs", 2).compute.rate("fp32") == 128
     more = ARCH.scaled("compute.units", 2)
     assert (more.compute.units, more.level("L1").instances) == (8, 8)
+
+
+def test_scaled_bytes_are_rounded() -> None:
+    for size in range(1, 20):
+        found = buffer_arch(capacity_bytes=size).scaled("buffer.capacity", 0.75)
+        assert abs(found.caches[0].usable_bytes - 0.75 * size) <= 0.5  # type: ignore[operator]
 
 
 def test_scaling_keeps_parts_in_proportion() -> None:

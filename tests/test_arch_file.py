@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -130,6 +131,26 @@ def test_schema_refuses_what_the_reader_refuses() -> None:
     for old, new in (("1 MiB", "1 KB"), ("kind: cache", "kind: cash"), ("units: 4", "units: 0")):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(yaml.safe_load(changed(old, new)), arch_schema())
+    for change in (
+        lambda data: data.update(levels=data["levels"][:1]),
+        lambda data: data["levels"][0].update(capacities="1 B"),
+        lambda data: data["gpu"].update(dram_efficiency=1.5),
+        lambda data: data["compute"].pop("units"),
+    ):
+        data = arch_to_dict(load_arch("titan_v"))
+        jsonschema.validate(data, arch_schema())
+        change(data)
+        with pytest.raises(ArchError):
+            arch_from_dict(data)
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(data, arch_schema())
+
+
+def test_what_is_switched_off_is_written() -> None:
+    arch = load_arch("diannao")
+    off = replace(arch.caches[0], halo_reuse=False)
+    arch = replace(arch, levels=(arch.memory, off, *arch.caches[1:]))
+    assert arch_from_dict(arch_to_dict(arch)).caches[0] == off
 
 
 def test_titan_v() -> None:

@@ -178,6 +178,38 @@ def test_passes_are_one_nest_with_another_output(pass_: str) -> None:
     assert problem.reduction_dims == reduced
 
 
+def test_sums_and_parallel_dims_of_each_pass() -> None:
+    """Windows that overlap on what is written leave its axes to no instance alone."""
+    expected = {
+        "forward": ({"C", "R", "S"}, {"N", "K", "P", "Q"}),
+        "backward_data": ({"K"}, {"N", "C"}),
+        "backward_weights": ({"N", "P", "Q"}, {"K", "C", "R", "S"}),
+    }
+    for pass_, (summed, parallel) in expected.items():
+        problem = conv2d(n=2, c=3, k=4, h=8, w=8, r=3, s=3, pass_=pass_)
+        assert set(problem.reduction_dims) == summed
+        assert set(problem.parallel_dims) == parallel
+
+
+def test_other_element_sizes_leave_the_rest() -> None:
+    problem = gemm(m=4, n=3, k=2, element_bytes=8).with_element_bytes({"A": 2})
+    assert [tensor.element_bytes for tensor in problem.tensors] == [2, 8, 8]
+
+
+@pytest.mark.parametrize(
+    ("axes", "message"),
+    [
+        ((Axis((("M", 1),)), Axis((("M", 1),))), "'A': a dimension occurs twice"),
+        ((Axis((("M", 0),)),), "'A': coefficient of 'M' is 0"),
+        ((Axis((("X", 1),)),), "'A': unknown dim 'X'"),
+        ((Axis((("M", 1),), size=0),), "'A': axis size is 0"),
+    ],
+)
+def test_impossible_axes(axes: tuple[Axis, ...], message: str) -> None:
+    with pytest.raises(ProblemError, match=message):
+        Problem("odd", (("M", 4),), (Tensor("A", axes),), "A")
+
+
 def test_read_order_of_each_pass() -> None:
     def order(pass_: str) -> list[str]:
         return [t.name for t in conv2d(**SMALL, pass_=pass_).tensors]
@@ -345,6 +377,7 @@ BAD_CONV = [
     ({"r": "3"}, "r is '3'; a whole number >= 1"),
     ({"r": [3]}, r"r is \[3\]; a whole number >= 1"),
     ({"k": 10**30}, r"k is 10+; less than 2\*\*60"),
+    ({"k": 2**60}, r"k is 1152921504606846976; less than 2\*\*60"),
     ({"k": 10**5000}, "k is a number of 16610 bits; less than"),
     ({"k": -(10**5000)}, "k is a number of 16610 bits; a whole number >= 1"),
     ({"h": None}, r"h \(input\) and p \(output\): neither is given; give exactly one"),
@@ -389,6 +422,9 @@ def test_all_faults_at_once_and_no_consequential_ones() -> None:
 
 
 def test_too_many_multiplications_are_refused() -> None:
+    with pytest.raises(ProblemError, match=r"more than 2\*\*62 multiply-accumulates"):
+        gemm(m=2**31, n=2**31, k=1)
+    assert gemm(m=2**31, n=2**31 - 1, k=1).macs < 2**62
     with pytest.raises(ProblemError, match="more than 2\\*\\*62 multiply-accumulates"):
         gemm(m=2**30, n=2**30, k=2**30)
 

@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from loopsched import __version__
+from loopsched import __version__, buffer_arch, evaluate, gemm, load_arch, parse_schedule
 from loopsched.base.errors import EmptySpaceError
+from loopsched.base.units import scaled
 from loopsched.cli import _COMMANDS, run
 
 DATA = Path(__file__).parent / "data"
@@ -170,6 +171,9 @@ class TestArchs:
         assert max(map(len, text.splitlines())) <= 80
         assert "652.8 GB/s" in text
         assert "deviceQuery" in text
+        cited = [level.sources for level in load_arch("titan_v").levels if level.sources]
+        assert all(key in text for sources in cited for key, _ in sources)
+        assert f"capacity: {dict(cited[-1])['capacity']}"[:40] in " ".join(text.split())
         assert "dram_latency" in text
         unknown = [line.split()[0] for line in text.splitlines() if line.endswith("not known")]
         assert unknown == ["merged_share", "l2_efficiency"]
@@ -201,6 +205,16 @@ class TestWorkloads:
         assert [row["layer"] for row in found] == list(range(94))
         text = call(capsys, "workloads", "deepbench_conv")
         assert len(text.splitlines()) == 2 + 94
+
+    def test_numbers_of_a_problem(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+        layers = [{"op": "gemm", "m": 64, "n": 32, "k": 16, "count": n} for n in (2, 5)]
+        (tmp_path / "two.json").write_text(json.dumps({"layers": layers}), encoding="utf-8")
+        found = rows(capsys, "workloads", str(tmp_path / "two.json"))
+        assert [row["count"] for row in found] == [2, 5]
+        moved = 4 * (64 * 16 + 16 * 32 + 64 * 32)
+        assert [row["data_bytes"] for row in found] == [moved] * 2
+        line = call(capsys, "workloads", str(tmp_path / "two.json")).splitlines()[-1]
+        assert line.split()[-1] == f"{2 * 64 * 32 * 16 / moved:.4g}"
 
     def test_csv(self, capsys: pytest.CaptureFixture[str]) -> None:
         text = call(capsys, "workloads", "vgg16", "--format", "csv")
@@ -240,6 +254,27 @@ class TestAnalyze:
         words = ["analyze", "gemm:m=64,n=64,k=64", nest, "--capacity", "2 KiB"]
         (row,) = rows(capsys, *words, "--policy", "explicit")
         assert row["dram_bytes"] == 4 * 64 * 64 * (4 + 4 + 1)
+        # Room for the tile and nothing more: only where tiles are placed is that a promise.
+        for policy in ("explicit", "lru"):
+            problem = gemm(m=64, n=64, k=64)
+            arch = buffer_arch(capacity_bytes=1152, policy=policy)
+            score = evaluate(problem, parse_schedule(nest, problem), arch)
+            (row,) = rows(capsys, *words[:-1], "1152 B", "--policy", policy)
+            assert row["dram_bytes"] == score.dram_bytes
+            assert (score.dram_bytes == 4 * 64 * 64 * 9) == (policy == "explicit")
+
+    def test_sums_are_the_librarys(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setenv("COLUMNS", "160")
+        problem = gemm(m=1024, n=1024, k=1024)
+        score = evaluate(problem, parse_schedule(NEST, problem), load_arch("titan_v"))
+        text = call(capsys, "analyze", GEMM, NEST)
+        assert f"here {score.dram_bytes / score.least_dram_bytes:.3g} times that" in text
+        for level in score.levels:
+            line = next(one for one in text.splitlines() if f" - {level.name} " in one)
+            read, written = level.promised_read_bytes, level.promised_write_bytes
+            assert f" {scaled(read, 'B')} {scaled(written, 'B')} " in " ".join(line.split())
 
     def test_element_bytes_override(self, capsys: pytest.CaptureFixture[str]) -> None:
         nest, size = "M:64 N:64 K:64", ["--capacity", "1 MiB", "--element-bytes", "2"]
@@ -271,7 +306,7 @@ class TestAnalyze:
         nest = "n:64 c:256 k:256 n:32 c:32 k:32"
         words = ["gemm:m=64,n=256,k=256", nest, "--model", "yalsa", "--dialect", "yalsa"]
         found = {row["capacity_bytes"]: row for row in rows(capsys, "analyze", *words)}
-        assert len(found) == 20
+        assert sorted(found) == [16 << at for at in range(20)]
         assert (found[8192]["bytes_per_cycle"], found[8192]["fit_level"]) == (3.0, 3)
 
     def test_report_003_needs_no_schedule(self, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from loopsched.base.units import scaled
 from loopsched.cli import run
 
 GEMM = (
@@ -70,6 +71,7 @@ def test_times_are_told(
     text = lines(capsys, "preset", "layer_unroll", "batch=7")
     assert max(map(len, text)) <= 80
     assert sum(line.startswith("time ") for line in text) == 2
+    assert sum("started 7 times" in line for line in text) == 2
     (total,) = [line.split() for line in text if line.startswith("all together")]
     assert float(total[2]) == pytest.approx(7e6 * sum(times), rel=1e-3)
     assert total[3] == "us"
@@ -83,6 +85,12 @@ def test_a_schedule_is_described(capsys: pytest.CaptureFixture[str]) -> None:
     assert padded["shared_bytes"] == 4 * (32 * 33 + 32 * 32)
     text = lines(capsys, "mapped", *GEMM, *TILES, "--registers", "64")
     assert any("64 registers a thread, 8.000 KiB" in line for line in text)
+    traffic = next(line.split() for line in text if line.startswith("L2 "))
+    (row,) = rows(capsys, "mapped", *GEMM, *TILES, "--registers", "64")
+    assert traffic[1:5] == [
+        *scaled(32 * int(str(row["l2_read_sectors"])), "B").split(),
+        *scaled(32 * int(str(row["l2_write_sectors"])), "B").split(),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -90,6 +98,7 @@ def test_a_schedule_is_described(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (("preset", "dirct"), "did you mean 'direct'"),
         (("preset", "direct", "size"), "option 'size' is not NAME=VALUE, such as batch=100"),
+        (("preset", "direct", "size="), "option 'size=' is not NAME=VALUE"),
         (("preset", "direct", "size=x"), "something like 32"),
         (("mapped", *GEMM, "--read", "A=shard"), "did you mean 'shared'"),
         (("mapped", *GEMM, "--read", "A=shared@Q"), "no time loop over 'Q'"),

@@ -8,7 +8,7 @@ import json
 
 import pytest
 
-from loopsched import conv2d, gemm, load_arch, tiled_conv, tiled_gemm
+from loopsched import conv2d, gemm, load_arch, load_workload, tiled_conv, tiled_gemm
 from loopsched.cli import run
 
 BIG = ["kernel", "tiled", "gemm:m=8192,n=8192,k=8192", "--type", "tf32", "--arch", "h200"]
@@ -55,6 +55,15 @@ def test_rows_are_the_librarys(capsys: pytest.CaptureFixture[str]) -> None:
     assert row["dram_bytes_read"] == found.dram_bytes_read
     assert row["compute_s"] == dict(found.estimate.parts)["compute"]
     assert row["registers_given"] is False
+    assert row["l2_bytes_read"] == found.l2_bytes_read != found.l2_bytes_written
+    assert row["l2_bytes_written"] == found.l2_bytes_written
+
+
+def test_a_layer_of_a_workload(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["deepbench_gemm", "--layer", "2", "--format", "json"]
+    assert run(["kernel", "tiled", *arguments]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["flops"] == load_workload("deepbench_gemm").problems[2].flops
 
 
 def test_convolutions(capsys: pytest.CaptureFixture[str]) -> None:

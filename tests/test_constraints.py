@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import lru_cache
 from itertools import combinations, pairwise, permutations, product
@@ -15,7 +15,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from loopsched.base.errors import ConstraintError, EmptySpaceError, ScheduleError
+from loopsched.machines.arch import Arch
 from loopsched.machines.arch_file import load_arch
+from loopsched.machines.levels import Compute, Level
 from loopsched.models.buffer import EFFORT
 from loopsched.models.score import evaluate
 from loopsched.nests.nest import Schedule
@@ -27,6 +29,7 @@ from loopsched.scheduler.allowed import allowed, allows, parts
 from loopsched.scheduler.counting import counter, every_choice, n_schedules
 from loopsched.scheduler.orders import order_graph
 from loopsched.scheduler.precedence import allowed_classes, allowed_orders
+from loopsched.scheduler.ranking import Ranking
 from loopsched.scheduler.result import rank
 
 from strategies import convs, gemms, machines  # isort: skip
@@ -308,6 +311,23 @@ class TestEmpty:
             search(GEMM, TITAN, constraints=Constraints(extents=bounds))
 
 
+@contextmanager
+def built() -> Iterator[list[Schedule]]:
+    """Have every constrained search build its schedules; list those that it scores."""
+    scored: list[Schedule] = []
+    add = Ranking.add
+
+    def noted(self: Ranking, nest: Schedule) -> Any:
+        if not self.space.constraints.is_free:  # else a search for a bound
+            scored.append(nest)
+        return add(self, nest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(constrained, "MAX_SCORED", 0)
+        patch.setattr(Ranking, "add", noted)
+        yield scored
+
+
 class TestSearch:
     @given(constraint_sets(with_prefix=True), st.sampled_from(["time", "dram_bytes"]))
     @settings(max_examples=12)
@@ -344,14 +364,31 @@ class TestSearch:
         if not nests:
             return
         best = min(rank(evaluate(GEMM, nest, arch, effort=0), objective)[0] for nest in nests)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(constrained, "MAX_SCORED", 0)
+        with built() as scored:
             found = search(GEMM, arch, objective=objective, constraints=given)
         assert found.schedule in nests
+        assert set(scored) <= nests
         assert found.certificate.lower_bound <= best * (1 + 1e-12)
         assert found.certificate.value >= best
         if found.certificate.proven:
             assert found.certificate.value == best
+
+    @pytest.mark.parametrize(
+        ("problem", "tiles", "capacity"),
+        # Waves of tiles side by side are as long as no tile, and the shortest bounds them.
+        [(gemm(m=8, n=4, k=1), "powers2", 40), (gemm(m=7, n=3, k=5), "divisors", 120)],
+    )
+    def test_bounds_hold_for_waves(self, problem: Problem, tiles: Any, capacity: int) -> None:
+        cache = Level("L1", "cache", capacity, bandwidth_bytes_per_s=1.0)
+        units = Compute("SM", 3, 1.0, 1.0, (("fp32", 4),))
+        arch = Arch("one", (Level("DRAM", "memory", None), cache), units)
+        space = space_of(problem, arch, Constraints(tiles=tiles))
+        best = min(evaluate(problem, nest, arch, effort=0).dram_bytes for nest in everything(space))
+        with built():
+            found = search(
+                problem, arch, objective="dram_bytes", constraints=space.constraints
+            ).certificate
+        assert found.lower_bound <= best <= found.value
 
     @given(st.data(), st.one_of(gemms(most=5), convs()))
     @settings(max_examples=25)
@@ -385,8 +422,7 @@ class TestSearch:
         for nest in nests:
             with suppress(ScheduleError):
                 ranks.append(rank(evaluate(problem, nest, arch, effort=effort), objective, value))
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(constrained, "MAX_SCORED", 0)
+        with built() as scored:
             if not ranks:
                 with pytest.raises(EmptySpaceError):
                     search(problem, arch, objective=objective, value=value, constraints=given)
@@ -394,6 +430,7 @@ class TestSearch:
             found = search(problem, arch, objective=objective, value=value, constraints=given)
         best = min(ranks)[0]
         assert found.schedule in nests
+        assert set(scored) <= nests
         assert found.certificate.lower_bound <= best * (1 + 1e-12)
         assert found.certificate.value >= best
         if found.certificate.proven:

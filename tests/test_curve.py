@@ -526,6 +526,9 @@ def test_bandwidth_and_intensity() -> None:
 def test_rows_and_digest() -> None:
     curve = traffic_curve(gemm(m=16, n=12, k=8))
     rows = curve.rows(load_arch("v100"))
+    for step, row in enumerate(rows):
+        assert row["bound_bytes"] == communication_bound(curve.problem, row["capacity_bytes"]).bytes
+        assert row["schedule"] == str(curve.schedule(step))
     assert [(one["capacity_bytes"], one["dram_bytes"]) for one in rows] == steps(curve)
     assert {one["schedule"] for one in rows} == {
         str(curve.schedule(at)) for at in range(len(curve))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from loopsched import Curve, gemm, load_arch, load_workload, network_curve, traffic_curve
+from loopsched.base.units import binary, percent, scaled
 from loopsched.cli import run
 from loopsched.curves.digest import digest_row
 
@@ -90,6 +91,9 @@ def test_table_of_one_problem_shows_what_to_do_at_its_knees(
     assert curve.knees
     for knee in curve.knees:
         assert f"    {curve.schedule(knee.index)}\n" in text
+        size = f"{binary(knee.capacity_bytes)} "
+        line = next(line for line in text.splitlines() if line.lstrip().startswith(size))
+        assert f" {scaled(2 * curve.macs / knee.dram_bytes)} " in line
     assert "Highest operational intensity" in text
     assert "knee" in text
 
@@ -119,6 +123,12 @@ def test_what_is_proven_is_said(capsys: pytest.CaptureFixture[str], folder: Path
     gaps = [cells[-2:] for cells in shown if len(cells) > 4 and cells[0] == "0"]
     unproven = [cells for cells in gaps if cells[-1] == "%"]
     assert len(unproven) == len(curve) - curve.n_proven
+    open_ = [
+        percent(moved / bound - 1).split()
+        for moved, bound in zip(curve.dram_bytes, curve.step_bounds, strict=True)
+        if moved > bound
+    ]
+    assert unproven == open_
 
 
 def test_files(capsys: pytest.CaptureFixture[str], folder: Path) -> None:

@@ -18,7 +18,7 @@ from loopsched.base.errors import ConstraintError
 from loopsched.problems.problem import Problem
 from loopsched.problems.workload import Workload
 from loopsched.scheduler import Constraints, exact, warm_up
-from loopsched.scheduler.effort import DEFAULT_WORK, Budget, Stopped, Watch
+from loopsched.scheduler.effort import DEFAULT_WORK, Budget, Effort, Stopped, Watch
 from loopsched.scheduler.goal import Objective
 from loopsched.scheduler.orders import main_classes, order_classes, relevance
 
@@ -144,6 +144,31 @@ def test_a_watch_reports_and_ends() -> None:
     with pytest.raises(Stopped):
         watch.settle(1.05, 1.0)
     assert watch.effort().stopped == "gap"
+
+
+def test_a_watch_charges_shares_and_says_what_ended_it() -> None:
+    watch = Watch(Budget(work=100))
+    watch.spend(40)
+    part = watch.part(3)
+    assert part.budget.work == 20
+    part.spend(19)
+    watch.join(part)
+    assert (watch.spent, watch.can_spend(40), watch.can_spend(41)) == (59, True, False)
+    watch.why, part.why = "gap", "budget"
+    watch.join(part)
+    assert watch.effort() == Effort(Budget(work=100), 78, "budget")
+    watch.why, part.why = "time limit", "gap"
+    watch.join(part)
+    assert watch.why == "time limit"
+    with watch.stopping():
+        watch.spend(2)
+        raise KeyboardInterrupt
+    assert (watch.spent, watch.why) == (99, "interrupt")
+    last = Watch(Budget(work=10))
+    with last.stopping():
+        last.spend(10)
+        raise AssertionError("the budget is used up")
+    assert (last.why, Budget(work=7).of_exact().work) == ("budget", 7)
 
 
 def test_an_interrupt_returns_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -> None:

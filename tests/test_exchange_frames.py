@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -18,6 +19,7 @@ from loopsched import gemm, load_arch, parse_schedule, search
 from loopsched.base.arrow_rows import arrow_table, read_parquet, write_parquet
 from loopsched.base.errors import InputError, MissingExtraError
 from loopsched.base.rows import ResultFile, json_text, read_rows
+from loopsched.base.units import percent, scaled
 from loopsched.cli import run
 from loopsched.scheduler.rows import result_rows
 
@@ -205,6 +207,8 @@ class TestFrames:
         assert len(to_pandas(found)) == len(found.rows)
         with pytest.raises(InputError, match="a float has no rows"):
             rows_of(1.5)
+        with pytest.raises(InputError, match="a str has no rows"):
+            rows_of("m8 n4 k2")
 
     @pytest.mark.parametrize("library", ["pandas", "polars"])
     def test_missing_libraries(self, library: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,6 +252,15 @@ class TestNotebook:
         assert str(found.schedule) in unescape(found._repr_html_())
         assert "proven best" in found._repr_html_()
         assert set(_Tags(found.evaluation._repr_html_()).cells) <= set(cells)
+        for level in found.evaluation.levels:
+            at = cells.index(f"{level.outer} - {level.name}")
+            moved = level.promised_read_bytes, level.promised_write_bytes
+            assert cells[at + 1 : at + 3] == [scaled(size, "B") for size in moved]
+        assert cells[cells.index(str(found.alternatives[0].schedule)) - 1] == "2"
+        certificate = replace(found.certificate, proven=False, lower_bound=1e-9)
+        text = replace(found, certificate=certificate)._repr_html_()
+        assert f"gap {percent(certificate.gap)}" in text
+        assert "proven best" not in text
 
     def test_a_schedule(self) -> None:
         nest = parse_schedule("M:9@SM N:4 K:4 M:2", gemm(m=9, n=4, k=4))
@@ -270,6 +283,7 @@ class TestNotebook:
             sensitivity,
             traffic_curve,
         )
+        from loopsched.show.notebook import rows_html
         from loopsched.validation.compare import Validation
         from loopsched.validation.times import TimeValidation
 
@@ -277,6 +291,9 @@ class TestNotebook:
         curve = traffic_curve(problem)
         cells = _Tags(curve._repr_html_()).cells
         assert cells[:3] == ["least", "12 B", f"{curve.dram_bytes[0]} B"]
+        assert cells[3] == f"{2 * problem.macs / curve.dram_bytes[0]:.4g}"
+        nested = rows_html("mine", [{"a": 1, "levels": [{"b": 2}], "sums": {"c": 3}}])
+        assert _Tags(nested).cells == ["1"]
         arch = buffer_arch(capacity_bytes=64)
         found = sensitivity(Workload("mine", (problem,)), arch, {"buffer.capacity": [2]})
         assert "buffer.capacity" in _Tags(found._repr_html_()).cells

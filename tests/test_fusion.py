@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from loopsched import (
+    Workload,
     buffer_arch,
     conv2d,
     fuse,
@@ -22,7 +23,7 @@ from loopsched import (
     residency,
     traffic_curve,
 )
-from loopsched.base.errors import EmptySpaceError, InputError
+from loopsched.base.errors import EmptySpaceError, InputError, WorkloadError
 from loopsched.fusion import FusionPlan, Pool
 from loopsched.fusion.chains import chains_of
 from loopsched.fusion.single import least_bytes
@@ -170,6 +171,44 @@ def test_the_time_objective_trades_bytes_for_arithmetic() -> None:
     same = fuse(chain, arch=idle, objective="time", halos=["recompute"])
     assert same.dram_bytes == least.dram_bytes
     assert same.time_s == pytest.approx(same.dram_bytes / 1e3)
+
+
+def test_a_plan_counts_a_block_as_often_as_it_occurs() -> None:
+    layers = conv2d(c=8, k=8, h=24, w=24, r=3, s=3), conv2d(c=8, k=4, h=22, w=22, r=3, s=3)
+    layers = layers[0].renamed("one"), layers[1].renamed("two")
+    once = fuse(Workload("block", layers), 10000, halos=["recompute"])
+    often = fuse(Workload("block", layers, (3, 3)), 10000, halos=["recompute"])
+    (group,) = often.groups
+    assert (group.count, group.is_fused) == (3, True)
+    for name in ("dram_bytes", "unfused_bytes", "saved_bytes", "macs", "extra_macs"):
+        assert getattr(often, name) == 3 * getattr(once, name) > 0
+    assert once.saved_bytes == once.unfused_bytes - once.dram_bytes
+    assert once.macs - once.extra_macs == sum(layer.macs for layer in layers)
+    # Two tiles of ten rows, which share two rows of 22 columns, 8 channels and 72 products each.
+    assert (group.tile, group.order) == ((("N", 1), ("P", 10), ("Q", 20)), ("P",))
+    assert once.extra_macs == 2 * 22 * 8 * 72
+
+
+def test_chains_end_where_layers_do_not_fit() -> None:
+    made = conv2d(c=4, k=4, h=12, w=12, r=3, s=3, element_bytes={"output": 2})
+    reads = [conv2d(c=4, k=4, h=10, w=10, r=1, s=1, element_bytes=width) for width in (1, 2, 4)]
+    for width, read in zip((1, 2, 4), reads, strict=True):
+        _, breaks = chains_of([made.renamed("made"), read])
+        assert [f"makes elements of 2 bytes, '{read.name}' reads elements of {width}" in one.reason
+                for one in breaks] == ([] if width == 2 else [True])  # fmt: skip
+    parts, _ = chains_of([made, reads[1].renamed("two"), reads[0], reads[0].renamed("four")])
+    assert [len(part.links) for part in parts] == [1, 1]
+
+
+def test_only_poolings_that_are_not_given_are_assumed() -> None:
+    layers = conv2d(c=4, k=4, h=8, w=8, r=1, s=1), conv2d(c=4, k=4, h=4, w=4, r=1, s=1)
+    for items_, is_assumed in (((layers[0], Pool(2), layers[1]), False), (layers, True)):
+        ((chain,), _) = chains_of(items_)
+        assert [(link.pool, link.is_assumed) for link in chain.links] == [
+            ("pool 2x2 stride2", is_assumed)
+        ]
+    with pytest.raises(WorkloadError, match="item 2: pool 2x2 stride2 does not lie between two"):
+        chains_of([*layers, Pool(2)], assume_pooling=True)
 
 
 def test_capacity_is_that_of_the_machine() -> None:

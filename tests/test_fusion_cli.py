@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from loopsched import conv2d, fuse, load_network, residency
+from loopsched.base.units import percent
 from loopsched.cli import run
 from loopsched.network.graph import Network
 from loopsched.network.node import Node, Value
@@ -40,6 +41,15 @@ def test_a_table_says_groups_and_assumptions(
     assert "conv1_1 + conv1_2 + conv2_1 + conv2_2" in " ".join(text.split()).replace("...", "...")
     assert "for p in range(0, 112, 28):" in text
     assert "Assumed, for shapes to fit: conv1_2 -> pool 2x2 stride2 -> conv2_1." in text
+    rows = json.loads(_out(capsys, "vgg16", "--layers", ":4", "--format", "json"))
+    moved, apart = (sum(row[name] for row in rows) for name in ("dram_bytes", "unfused_bytes"))
+    assert f" one by one: {percent(1 - moved / apart)} saved" in " ".join(text.split())
+
+
+def test_no_pooling_is_assumed_where_none_may_be(capsys: pytest.CaptureFixture[str]) -> None:
+    options = "vgg16", "--layers", "1:3", "-c", "1MiB"
+    assert "No chain from conv1_2 to conv2_1" in _out(capsys, *options, "--no-pooling")
+    assert "No chain" not in _out(capsys, *options)
 
 
 def test_rows_add_up(capsys: pytest.CaptureFixture[str]) -> None:
@@ -119,6 +129,7 @@ def test_residency_is_shown(
     [
         (["vgg16", "--layers", "4:2"], 3, "--layers is '4:2'; A:B with 0 <= A < B <= 12"),
         (["vgg16", "--layers", "x"], 3, "--layers is 'x'"),
+        (["vgg16", "--layers", "3:3"], 3, "--layers is '3:3'"),
         (["vgg16", "-c", "4 parsecs"], 3, "4 parsecs"),
         (["vgg16", "-c", "8B"], 4, "problem 'conv1_1': nothing fits"),
         (["nothing"], 3, "nothing"),

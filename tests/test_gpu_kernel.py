@@ -97,6 +97,7 @@ def test_partial_warps_and_barriers() -> None:
     assert found.grid == (7, 13, 1)
     assert found.n_warps == 2 * 91
     assert found.partial_warps == 91
+    assert counted(TILED).partial_warps == 0
     steps = "M:64@block_y N:64@block_x M:32@thread_y N:32@thread_x K:32 K:8"
     tiles = {"A": "shared@K", "B": "shared@K"}
     assert counted(steps, reads=tiles).syncs == 8
@@ -111,6 +112,21 @@ def test_what_goes_past_l1_misses_it() -> None:
     assert cached.l1_hit > 0.8
     assert past.l2_read_sectors == past.load_sectors == cached.load_sectors
     assert past.l1_hit == 0
+    # Half the loads go past L1: what hits is what the other half finds there.
+    half = counted(TILED, reads={"B": "l2"})
+    own, other = (access(half, tensor, "load", "compute").sectors for tensor in "AB")
+    missed = next(one.l1_miss_sectors for one in half.traffic.tensors if one.tensor == "A")
+    assert 0 < missed < own
+    assert half.l1_hit == pytest.approx((own - missed) / (own + other))
+
+
+def test_waves_and_intensities_are_ratios_of_what_is_counted() -> None:
+    found = counted(TILED, reads={"A": "shared@block"})
+    assert found.waves == found.n_blocks / (found.occupancy.blocks * V100.compute.units)
+    stored = 4 * 64 * 64
+    assert found.dram_write_bytes == stored
+    assert found.intensity("DRAM") == found.flops / (found.dram_read_bytes + stored)
+    assert found.intensity("L1") == found.flops / (32 * (found.load_sectors + stored // 32))
 
 
 def test_linear_loaders_pay_for_narrow_tiles() -> None:

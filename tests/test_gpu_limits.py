@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -93,6 +94,17 @@ def test_variations(key: str) -> None:
 def test_more_shared_memory_raises_what_a_block_may_have() -> None:
     gpu = load_arch("titan_v").scaled("gpu.shared", 2).kernel_limits
     assert (gpu.max_block_shared_bytes, gpu.l1_bytes) == (2 * 98304, 2 * 131072)
+
+
+def test_a_share_stays_a_share() -> None:
+    arch = load_arch("titan_v")
+    share = arch.kernel_limits.dram_efficiency
+    assert 0.5 < share < 1
+    assert arch.scaled("gpu.dram_efficiency", 3).kernel_limits.dram_efficiency == 1.0
+    # Nothing at all is what a machine may leave unknown, but not what it has to say.
+    assert replace(arch.kernel_limits, merged_share=0.0).merged_share == 0
+    with pytest.raises(ArchError, match="dram_efficiency must be above zero"):
+        replace(arch.kernel_limits, dram_efficiency=0.0)
 
 
 def test_a_machine_without_the_part_says_so() -> None:

@@ -101,6 +101,13 @@ def test_marks_that_a_machine_does_not_allow(text: str, message: str) -> None:
         evaluate(GEMM, parse_schedule(text, GEMM), machine("scratchpad"))
 
 
+def test_what_is_always_held_may_not_pass_under_another_word() -> None:
+    arch = machine("scratchpad", holds=("input", "C"), may_hold=("A", "B"))
+    assert evaluate(GEMM, parse_schedule("[L1 -B] M:16 N:12 K:8 K:2", GEMM), arch)
+    with pytest.raises(ScheduleError, match=re.escape("[L1 -A]: 'L1' leaves no choice of 'A'")):
+        evaluate(GEMM, parse_schedule("[L1 -A] M:16 N:12 K:8 K:2", GEMM), arch)
+
+
 # Values -------------------------------------------------------------------------------
 
 

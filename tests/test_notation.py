@@ -22,7 +22,7 @@ from loopsched.nests.notation import (
     schedule_from_dict,
     schedule_to_dict,
 )
-from loopsched.problems.builders import conv2d, einsum, gemm
+from loopsched.problems.builders import affine, conv2d, einsum, gemm
 from loopsched.problems.problem import Axis, Problem, Tensor
 
 GEMM = gemm(m=8, n=6, k=5)
@@ -175,6 +175,9 @@ def test_a_matrix_product_has_no_aliases(alias: str) -> None:
 def test_dims_that_differ_in_case_only_are_kept_apart() -> None:
     problem = einsum("ij,Ij->iI", sizes={"i": 4, "I": 5, "j": 6})
     assert str(parse_schedule("I:5 i:4 J:6", problem)) == "I:5 i:4 j:6"
+    long = affine({"aB": 4, "Ab": 4}, {"x": "aB", "y": "Ab", "z": "aB Ab"})
+    with pytest.raises(ScheduleError, match="unknown dim 'AB'"):
+        parse_schedule("aB:4 AB:4", long)
 
 
 def test_yalsa_letters() -> None:
@@ -239,6 +242,7 @@ def test_all_faults_of_a_text_come_at_once_with_their_places() -> None:
         ("M:8 N:6 K:5 M:1_0", "extent is '1_0'"),
         ("M:" + "9" * 5000 + " N:6 K:5", "extent is '9"),
         ("M:8 N:6 K:5 M:9", "loop 4 'M:9': extent grows inward; .* covers only 8"),
+        ("M:8 N:6 K:5 M:4 M:6", "loop 5 'M:6': extent grows inward; .* covers only 4"),
         ("M:9 N:6 K:5", "loop 1 'M:9': the outermost loop of 'M' covers 9; .* 'M:8'"),
         ("M:4 N:6 K:5", "loop 1 'M:4': the outermost loop of 'M' covers 4; .* 'M:8'"),
         ("M:8 N:6 K:5 " + "M:1 " * 1000, "1003 loops; at most 1000 are allowed"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -11,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loopsched.base.errors import ScheduleError
-from loopsched.nests.nest import Loop, Schedule
+from loopsched.nests.nest import PASSES, Loop, Place, Schedule
 from loopsched.nests.ops import (
     bind_spatial,
     canonical,
@@ -29,10 +30,20 @@ SIZES = {"M": 7, "N": 4, "K": 3}
 
 def walk(schedule: Schedule) -> list[Point]:
     """List the points in the order of the loops: each loop cuts up its region."""
+    return [point for point, _ in visits(schedule)]
 
-    def inside(position: int, region: dict[str, range]) -> Iterator[Point]:
+
+def visits(schedule: Schedule) -> list[tuple[Point, dict[str, Any]]]:
+    """List the points, each with the region that every placed tensor's tile is of."""
+    tiles: dict[str, Any] = {}
+    passing = {place.tensor: "passes" for place in schedule.places if place.position == PASSES}
+
+    def inside(position: int, region: dict[str, range]) -> Iterator[tuple[Point, dict[str, Any]]]:
+        for place in schedule.places:
+            if place.position == position:
+                tiles[place.tensor] = tuple(sorted((d, r.start, r.stop) for d, r in region.items()))
         if position == len(schedule.loops):
-            yield tuple((dim, region[dim].start) for dim in sorted(region))
+            yield tuple((dim, region[dim].start) for dim in sorted(region)), tiles | passing
             return
         dim = schedule.loops[position].dim
         step = schedule.steps[position]
@@ -43,6 +54,13 @@ def walk(schedule: Schedule) -> list[Point]:
 
     first = {loop.dim: range(loop.extent) for loop in reversed(schedule.loops)}
     return list(inside(0, first))
+
+
+@st.composite
+def placed(draw: st.DrawFn) -> Schedule:
+    schedule = draw(schedules())
+    places = st.integers(0, len(schedule.loops)) | st.just(PASSES)
+    return replace(schedule, places=tuple(Place(draw(places), "L1", name) for name in "ABC"))
 
 
 @st.composite
@@ -85,6 +103,25 @@ def test_splitting_by_a_multiple_of_the_step_keeps_the_order(
     cut = split(schedule, place, inner)
     assert walk(cut) == walk(schedule)
     assert cut.loops[place].unit == cut.loops[place + 1].unit == schedule.loops[place].unit
+
+
+@given(placed(), st.data())
+def test_tiles_stay_what_they_were(schedule: Schedule, data: st.DataObject) -> None:
+    """What changes only how loops are written leaves every placed tile its region."""
+    before = visits(schedule)
+    assert visits(drop_unit_loops(schedule)) == before
+    assert visits(canonical(schedule)) == before
+    place = data.draw(st.integers(0, len(schedule.loops) - 1))
+    step, extent = schedule.steps[place], schedule.loops[place].extent
+    inner = data.draw(st.integers(1, extent // step)) * step
+    assert visits(split(schedule, place, inner)) == before
+
+
+def test_a_tile_goes_inside_the_places_at_its_position() -> None:
+    whole = tuple(Loop(dim, 8) for dim in "MNK")
+    marks = Place(PASSES, "L1", "A"), Place(1, "L1", "B"), Place(2, "L1", "C")
+    found = tile(Schedule(whole, marks), "M", 4, position=1)
+    assert str(found) == "[L1 -A] M:8 [L1 B] M:4 N:8 [L1 C] K:8"
 
 
 @given(schedules(), st.data())

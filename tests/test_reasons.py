@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -30,6 +31,8 @@ def reasons(problem: Problem, text: str, capacity: int) -> LevelReason:
         ("M:64 N:64 K:64 M:16 N:16", {"A": [(1, 4)], "B": [(0, 4)], "C": []}),
         ("K:64 M:64 N:64 K:16 M:16 N:16", {"A": [], "B": [(1, 4)], "C": [(0, 4)]}),
         ("N:64 K:64 M:64 K:16 N:8", {"A": [(0, 8)], "B": [], "C": [(1, 4)]}),
+        # Of two loops of N that fetch A again the outer one is named.
+        ("M:64 N:64 K:64 N:32 K:32 M:16 N:16", {"A": [(1, 4)], "B": [(0, 4)], "C": [(2, 2)]}),
     ],
 )
 def test_gemm_refetches(text: str, refetched: dict[str, list[tuple[int, int]]]) -> None:
@@ -77,6 +80,15 @@ def test_the_overflowing_region_is_named() -> None:
     assert found.overflow_bytes == 4 * (2 * 16 * 64 + 256)
 
 
+def test_a_double_buffer_holds_what_half_of_it_would() -> None:
+    nest = parse_schedule("M:64 N:64 K:64 M:16 N:16", GEMM)
+    half = buffer_arch(capacity_bytes=8192, policy="explicit")  # the body of M does not fit
+    pair = replace(half.caches[0], capacity_bytes=16384, double_buffered=True)
+    (single,) = explain(GEMM, nest, half)
+    (double,) = explain(GEMM, nest, replace(half, levels=(half.memory, pair)))
+    assert replace(double, capacity_bytes=8192) == single
+
+
 def test_nothing_overflows_where_everything_fits() -> None:
     found = reasons(GEMM, "M:64 N:64 K:64", 2**20)
     assert found.fit_position == 0
@@ -117,6 +129,29 @@ class TestCompare:
         )
         assert "L2 to L1, B: 268.4 MB against 33.55 MB (8.0 times)" in text
         assert "loop M:1024@SM fetches it 64 times, not 8" in text
+
+    def test_the_heaviest_comes_first(self) -> None:
+        text = self.reasons(
+            "K:1024 M:1024@SM N:1024@SM K:64 M:64 N:64", "M:1024@SM N:1024@SM K:1024 M:128 N:64 K:8"
+        )
+        heads = [line.partition(":")[0] for line in text.splitlines() if " against " in line]
+        assert heads == ["L2 to L1, C", "L2 to L1, B", "DRAM to L2, C"]
+        # A and B swap their shares of what is moved: one is worse, and only that is told.
+        wide, high = (
+            "M:1024@SM N:1024@SM K:1024 M:64 N:128",
+            "M:1024@SM N:1024@SM K:1024 M:128 N:64",
+        )
+        told = self.reasons(wide, high)
+        assert "L2 to L1, B: " in told
+        assert "L2 to L1, A: " not in told
+
+    def test_overlap_of_tiles_is_named(self) -> None:
+        # Eight tiles of 4 rows each, or two of 10, of 18 rows; along the width they slide.
+        problem = conv2d(c=1, k=4, p=16, q=8, r=3, s=3)
+        nests = [parse_schedule(f"P:16 Q:8 K:4 P:{p} Q:2 R:3 S:3", problem) for p in (2, 8)]
+        arch = buffer_arch(capacity_bytes=400, policy="explicit")
+        text = "\n".join(compare(problem, *nests, arch).reasons)
+        assert "overlap of its tiles adds 78 %, not 11 %" in text
 
     def test_idle_units_are_named(self) -> None:
         text = self.reasons(

@@ -46,6 +46,8 @@ def test_jsonl_is_one_object_a_line() -> None:
 def test_csv_quotes_and_leaves_nested_values_out() -> None:
     rows = list(csv.DictReader(io.StringIO(written("csv", ROWS))))
     assert rows[0] == {"problem": "a, with a comma", "time_s": "0.5", "proven": "True"}
+    assert [row["problem"] for row in rows] == ["a, with a comma", "Größe"]
+    assert written("csv", [{"n": 1, "sums": {"a": 2}, "list": [3]}]) == "n\n1\n"
 
 
 def test_whole_numbers_stay_exact() -> None:

@@ -66,6 +66,8 @@ def test_other_quantities() -> None:
         (". B", "not a number"),
         ("", "not a number"),
         ("1e99999999999 B", "out of range"),
+        ("1e31 B", "out of range"),
+        ("1e-31 B", "out of range"),
         ("1e25 B", "more than 2"),
         ("9" * 200 + " B", "too long"),
         ("1,00 B", "unknown unit"),

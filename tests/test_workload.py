@@ -85,6 +85,8 @@ def test_aliases_and_case() -> None:
         "kernel_h": 3, "FX": 3, "strides": 1, "pad": [1, 0],
     }  # fmt: skip
     assert read(layer).problems == (conv2d(n=2, c=3, k=8, h=9, q=7, r=3, s=3, padding=(1, 0)),)
+    stored = {"op": "conv2d", "c": 3, "k": 8, "iy": 9, "ix": 7, "fy": 3, "fx": 2}
+    assert read(stored).problems == (conv2d(c=3, k=8, h=9, w=7, r=3, s=2),)
 
 
 def test_element_bytes_of_the_file_holds_where_a_layer_is_silent() -> None:

@@ -143,13 +143,9 @@ class Profile:
 
     @property
     def l1_hit(self) -> float:
-        """Share of loaded sectors that L1 has; a model."""
-        through = sum(
-            one.sectors
-            for one in self.accesses
-            if one.op == "load" and one.space in ("global", "readonly")
-        )
-        return 1 - min(1.0, self.traffic.l1_miss_sectors / through) if through else 0.0
+        """Share of loaded sectors that L1 has, those that go past it included; a model."""
+        loaded = self.load_sectors
+        return 1 - min(1.0, self.traffic.l1_miss_sectors / loaded) if loaded else 0.0
 
     @property
     def l2_read_sectors(self) -> int:

@@ -102,8 +102,7 @@ def _slice(operator: Operator, given: Sequence[Numbers]) -> Numbers:
     axes, steps = axes or tuple(range(len(starts))), steps or (1,) * len(starts)
     cuts: list[slice] = [slice(None)] * given[0].ndim
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-        # Far to the left of the first place means past it, going backwards.
-        cuts[axis] = slice(start, None if step < 0 and end < -_MOST else end, step)
+        cuts[axis] = slice(start, end, step)
     return given[0][tuple(cuts)]
 
 

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
+from .base import BASE
+from .cli import CLI
+from .curve import CURVE
 from .curves import CURVES
 from .exchange import EXCHANGE
 from .files import FILES
 from .fusion import FUSION
 from .geometry import GEOMETRY
+from .gpu import GPU
 from .kernel_times import KERNEL_TIMES
 from .library import LIBRARY
 from .library_conv import LIBRARY_CONV
+from .machines import MACHINES
 from .measuring import MEASURING
 from .models import MODELS
 from .mutant import Mutant
+from .nests import NESTS
 from .network import NETWORK
+from .onnx import ONNX
 from .page import PAGE
 from .page_model import PAGE_MODEL
+from .places import PLACES
+from .plans import PLANS
 from .plots import PLOTS
+from .problems import PROBLEMS
 from .proofs import PROOFS
+from .scheduler import SCHEDULER
 from .searching import SEARCHING
 from .sweep import SWEEP
 from .times import TIMES
+from .tools import TOOLS
 
 MUTANTS: tuple[Mutant, ...] = (
     *GEOMETRY,
@@ -41,4 +53,16 @@ MUTANTS: tuple[Mutant, ...] = (
     *CURVES,
     *EXCHANGE,
     *FILES,
+    *BASE,
+    *MACHINES,
+    *PROBLEMS,
+    *NESTS,
+    *PLACES,
+    *SCHEDULER,
+    *GPU,
+    *ONNX,
+    *PLANS,
+    *CURVE,
+    *TOOLS,
+    *CLI,
 )

@@ -36,13 +36,23 @@ class Mutant:
 
 
 class In:
-    """The mutants of one file."""
+    """The mutants of one file, and the test files that are about it."""
 
     def __init__(self, file: str, *tests: str) -> None:
         self.file, self.tests = f"loopsched/{file}", tests
         self.mutants: list[Mutant] = []
 
     def broken(self, name: str, breaks: str, before: str, after: str, *tests: str) -> None:
-        """Add a mutant; other tests than the file's where given."""
-        at = tuple(f"tests/{test}" for test in tests or self.tests)
+        """Add a mutant; other tests than the file's where given.
+
+        ``::test_it`` is in the first of its test files, ``>>> function`` the example in the
+        function's own documentation.
+        """
+        at = tuple(map(self._place, tests or self.tests))
         self.mutants.append(Mutant(name, self.file, before, after, breaks, at))
+
+    def _place(self, test: str) -> str:
+        if test.startswith(">>> "):
+            module = self.file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+            return f"{self.file}::{module}.{test.removeprefix('>>> ')}"
+        return f"tests/{self.tests[0] if test.startswith('::') else ''}{test}"

@@ -5,6 +5,7 @@ Examples are the same each time, and those that fail are not shrunk.
 
 from __future__ import annotations
 
+import doctest
 import json
 import os
 from pathlib import Path
@@ -28,6 +29,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     report = os.environ.get("LOOPSCHED_MUTANT_REPORT")
     if report is None or call.excinfo is None or call.excinfo.errisinstance(pytest.skip.Exception):
         return
-    is_assertion = call.excinfo.errisinstance((AssertionError, pytest.fail.Exception))
+    told = AssertionError, pytest.fail.Exception, doctest.DocTestFailure
+    is_assertion = call.excinfo.errisinstance(told)
     found = {"test": item.nodeid, "is_assertion": is_assertion, "error": call.excinfo.typename}
     Path(report).write_text(json.dumps(found), encoding="utf-8")

@@ -4,9 +4,9 @@
 
 The library and its tests are copied to a temporary folder, where the tests must
 pass; then each mutant is applied in turn and its tests are run until the first
-fails.  A mutant is caught if an assertion of a test fails: a module that does
-not import, or a test that ends in any other error, is not enough.  Exits with 1
-if a mutant is not caught.
+fails.  A mutant is caught if an assertion of a test fails, or an example prints
+something else: a module that does not import, or a test that ends in any other
+error, is not enough.  Exits with 1 if a mutant is not caught.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .mutant import Mutant
 
 ROOT = Path(__file__).parents[2]
 COPIED = (
-    *("loopsched", "tests", "archs", "benchmarks", "counters", "measurements", "workloads"),
+    *("loopsched", "tests", "archs", "benchmarks", "counters", "docs", "measurements", "workloads"),
     "pyproject.toml",
 )
 TIMEOUT_S = 300.0

@@ -1,0 +1,186 @@
+"""Mutants of nests as text, loops and files; operations on them."""
+
+from __future__ import annotations
+
+from .mutant import In
+
+_notation = In("nests/notation.py", "test_notation.py")
+_notation.broken(
+    "notation-growth-forgotten",
+    "an extent may grow inward after one that shrank",
+    "        outer[one.dim] = min(bound, one.extent)",
+    "        outer[one.dim] = max(bound, one.extent)",
+    "::test_malformed_text",
+)
+_notation.broken(
+    "notation-short-cover",
+    "a dimension need not be covered",
+    "        elif outermost.extent != size:",
+    "        elif outermost.extent > size:",
+    "::test_malformed_text",
+)
+_notation.broken(
+    "notation-missing-cover",
+    "a dimension without a loop is no fault",
+    "            if size > 1:\n                yield",
+    "            if size < 1:\n                yield",
+    "::test_faults_in_the_dialect_are_told_in_its_letters",
+)
+_notation.broken(
+    "notation-case-of-two",
+    "two dimensions that differ in case are taken for one another",
+    "if dims.count(dim.casefold()) == 1}",
+    "if dims.count(dim.casefold()) >= 1}",
+    "::test_dims_that_differ_in_case_only_are_kept_apart",
+)
+_notation.broken(
+    "notation-placed-twice",
+    "a tensor may be placed twice in a level",
+    "            elif (level, tensor) in seen:",
+    "            elif (tensor, level) in seen:",
+    "::test_malformed_places",
+)
+_notation.broken(
+    "notation-pass-inside",
+    "a tensor may pass a level from some loop inward",
+    "            if passes and position:",
+    "            if passes and position > 99:",
+    "test_may_hold.py::test_marks_that_cannot_be_read",
+)
+_notation.broken(
+    "notation-aliases-everywhere",
+    "names of convolutions hold for other problems",
+    '    if problem.kind == "conv2d":\n        folded',
+    "    if problem.kind:\n        folded",
+    "::test_a_matrix_product_has_no_aliases",
+)
+_ops = In("nests/ops.py", "test_ops.py")
+_ops.broken(
+    "ops-split-outside",
+    "a split puts the tile outside its loop",
+    "loops.insert(place + 1, replace(loops[place], extent=extent))",
+    "loops.insert(place, replace(loops[place], extent=extent))",
+    "::test_what_cannot_be_done",
+)
+_ops.broken(
+    "ops-places-stay",
+    "places do not move along with a new loop",
+    "return Schedule(tuple(loops), _moved(schedule, lambda at: at + (at > place)))\n"
+    "\n"
+    "\n"
+    "def reorder",
+    "return Schedule(tuple(loops), schedule.places)\n\n\ndef reorder",
+    "::test_tiles_stay_what_they_were",
+)
+_ops.broken(
+    "ops-places-at-the-loop-move",
+    "places just outside a new loop go inside it",
+    "return Schedule(tuple(loops), _moved(schedule, lambda at: at + (at > place)))\n\n\ndef split",
+    "return Schedule(tuple(loops), _moved(schedule, lambda at: at + (at >= place)))\n\n\ndef split",
+    "::test_a_tile_goes_inside_the_places_at_its_position",
+)
+_ops.broken(
+    "ops-spatial-unit-dropped",
+    "spatial loops of one iteration are dropped",
+    "        trips > 1 or loop.is_spatial\n",
+    "        trips > 1\n",
+    "::test_canonical_visits_in_the_same_order_and_is_final",
+)
+_ops.broken(
+    "ops-merged-whatever-divides",
+    "loops are merged although the tiles do not divide",
+    "is_same and at + 1 not in places and extents[-1] % extents[-2] == 0:",
+    "is_same and at + 1 not in places:",
+    "::test_canonical_does_not_merge_tiles_that_do_not_divide",
+)
+_ops.broken(
+    "ops-merged-across-a-place",
+    "loops are merged around a place of a tile",
+    "if is_same and at + 1 not in places and",
+    "if is_same and",
+    "::test_tiles_stay_what_they_were",
+)
+_ops.broken(
+    "ops-units-merged",
+    "a spatial and a temporal loop of one dimension are merged",
+    "(inner.dim, inner.unit) == (loop.dim, loop.unit)",
+    "inner.dim == loop.dim",
+    "::test_canonical_merges_spatial_loops_of_one_level_only",
+)
+_ops.broken(
+    "ops-passing-moved",
+    "the mark of a passing tensor moves as if it were a place",
+    "place if place.position == PASSES else replace",
+    "place if place.position == PASSES - 9 else replace",
+    "::test_tiles_stay_what_they_were",
+)
+_ops.broken(
+    "ops-some-loops-will-do",
+    "an order may leave loops out",
+    "if len(places) != len(order) or sorted(places) != list(range(n_loops)):",
+    "if len(places) != len(order) or len(set(places)) != len(places):",
+    "::test_what_cannot_be_done",
+)
+_schedule_file = In("nests/schedule_file.py", "test_notation.py")
+_schedule_file.broken(
+    "schedule-old-unit",
+    "older files lose their units",
+    'return entry.get("unit", entry.get(_OLD_UNIT))',
+    'return entry.get("unit")',
+    "::test_older_files_call_the_unit_of_a_loop_its_level",
+)
+_schedule_file.broken(
+    "schedule-key-twice",
+    "the last of two equal keys counts",
+    "        if key in found:\n            raise",
+    "        if key in found and found[key] == value:\n            raise",
+    "::test_malformed_json",
+)
+_schedule_file.broken(
+    "schedule-digits",
+    "a number of any length is read",
+    "if len(digits) > _MAX_DIGITS:",
+    "if len(digits) > 10**9:",
+    "::test_malformed_json",
+)
+_schedule_file.broken(
+    "schedule-nan-is-a-number",
+    "NaN and Infinity are read",
+    "parse_constant=_refuse, ",
+    "",
+    "::test_malformed_json",
+)
+_schedule_file.broken(
+    "schedule-unknown-key",
+    "an unknown key of a loop is passed over",
+    "        if key not in (*_LOOP_KEYS, _OLD_UNIT):",
+    "        if not isinstance(key, str):",
+    "::test_malformed_json",
+)
+_schedule_file.broken(
+    "schedule-both-units",
+    "unit and level may both be given",
+    'if "unit" in entry and _OLD_UNIT in entry:',
+    'if "unit" not in entry and _OLD_UNIT in entry and unit is None:',
+    "::test_malformed_json",
+)
+_schedule_file.broken(
+    "schedule-places-lost",
+    "places are not written",
+    "    if schedule.places:\n        found",
+    "    if not schedule.places:\n        found",
+    "::test_places_are_read_back",
+)
+_schedule_file.broken(
+    "schedule-any-cover",
+    "a schedule for a problem need not cover it",
+    "return schedule if problem is None else schedule.check(problem)",
+    "return schedule",
+    "::test_malformed_json",
+)
+
+NESTS = (
+    *_notation.mutants,
+    *_ops.mutants,
+    *_schedule_file.mutants,
+)

@@ -1,0 +1,62 @@
+"""Problems chosen by text: numbers, names, single lines, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from loopsched import Workload, gemm
+from loopsched.base.errors import WorkloadError
+from loopsched.network.selection import choose, problem_of, select, select_one
+
+LAYERS = tuple(gemm(m=size, n=2, k=2).renamed(f"layer{size}") for size in (5, 6, 7))
+MINE = Workload("mine", LAYERS, (2, 3, 4), "somewhere")
+
+
+def test_layers_come_as_they_are_named_each_once_with_its_count() -> None:
+    chosen = choose(MINE, ["2", "layer5", "0", "2"])
+    assert chosen.numbers == (2, 0)
+    assert chosen.workload == Workload("mine", (LAYERS[2], LAYERS[0]), (4, 2), "somewhere")
+    assert choose(MINE).workload == MINE
+
+
+def test_all_that_is_no_layer_is_told() -> None:
+    with pytest.raises(WorkloadError) as caught:
+        choose(MINE, ["3", "-1", "layr6"])
+    assert caught.value.problems == (
+        "no layer 3; layers are numbered 0 to 2",
+        "no layer -1; layers are numbered 0 to 2",
+        "no layer 'layr6'; did you mean 'layer6'? (allowed: layer5, layer6, layer7)",
+    )
+
+
+def test_a_problem_in_one_line() -> None:
+    written = {"op": "gemm", "m": 4, "n": 3, "k": 2, "transpose_b": True}
+    for text in ("gemm:m=4, n=3,k=2,transpose_b=true", json.dumps(written)):
+        assert problem_of(text) == gemm(m=4, n=3, k=2, transpose_b=True)
+    assert select("gemm:m=4,n=3,k=2", (), 2).workload.problems[0].tensors[1].element_bytes == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("gemm:m=4,m=3,k=2", "field 'm' is given twice"),
+        ("gemm:m=4,n", "'n' is not field=value, such as m=128"),
+        ("{", "not JSON"),
+        (
+            "alexnet",
+            "8 problems, but one is needed: alexnet#LAYER, by its name or its number, 0 to 7",
+        ),
+        ("alexnet#8", "no layer 8; layers are numbered 0 to 7"),
+    ],
+)
+def test_what_is_no_single_problem(text: str, message: str) -> None:
+    with pytest.raises(WorkloadError, match=message):
+        problem_of(text)
+
+
+def test_one_of_several_has_to_be_chosen() -> None:
+    assert select_one("alexnet", ["1"]) == problem_of("alexnet#1")
+    with pytest.raises(WorkloadError, match=r"8 problems, but one is needed; choose it with --lay"):
+        select_one("alexnet")
