@@ -22,8 +22,10 @@ PROBLEMS = (
 )
 
 
-def units_of(problem: Problem, counts: tuple[int, ...]) -> list[tuple[BlockSlot, int]]:
-    dims = problem.parallel_dims
+def units_of(
+    problem: Problem, counts: tuple[int, ...], shares_sums: bool = False
+) -> list[tuple[BlockSlot, int]]:
+    dims = problem.dims if shares_sums else problem.parallel_dims
     return [(BlockSlot(f"unit{i}", f"unit{i}", dims), count) for i, count in enumerate(counts)]
 
 
@@ -44,10 +46,14 @@ def cost(problem: Problem, spread: tuple[Mapping[str, int], ...]) -> tuple[int, 
     return prod(left.values()), held
 
 
-@given(st.sampled_from(PROBLEMS), st.lists(st.integers(1, 12), min_size=1, max_size=2))
+@given(
+    st.sampled_from(PROBLEMS), st.lists(st.integers(1, 12), min_size=1, max_size=2), st.booleans()
+)
 @settings(max_examples=30)
-def test_spreads_use_what_there_is_and_come_best_first(problem: Problem, counts: list[int]) -> None:
-    found = spreads(problem, units_of(problem, tuple(counts)))
+def test_spreads_use_what_there_is_and_come_best_first(
+    problem: Problem, counts: list[int], shares_sums: bool
+) -> None:
+    found = spreads(problem, units_of(problem, tuple(counts), shares_sums))
     assert found
     for spread in found:
         assert len(spread) == len(counts)

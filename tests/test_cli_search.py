@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from loopsched import __version__
+from loopsched.base.units import scaled
 from loopsched.cli import run
 from loopsched.machines.arch_file import load_arch
 from loopsched.models.score import evaluate
@@ -76,6 +77,35 @@ class TestSearch:
         assert max(map(len, text.splitlines())) <= 80
         assert "2 problems on titan_v: " in text
         assert "Proven best: all" in text
+
+    def test_sums_count_best_schedules_as_often_as_layers_occur(
+        self, rows: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    ) -> None:
+        path = tmp_path / "two.json"
+        sizes = [{"m": 24, "n": 20, "k": 16, "count": 3}, {"m": 36, "n": 10, "k": 8, "count": 2}]
+        path.write_text(json.dumps({"layers": [{"op": "gemm", **size} for size in sizes]}))
+        found = rows("search", str(path), "--top", "2")
+        assert [(row["count"], row["rank"]) for row in found] == [(3, 1), (3, 2), (2, 1), (2, 2)]
+        assert run(["search", str(path), "--top", "2"]) == 0
+        text = " ".join(capsys.readouterr().out.split())
+        best = [row for row in found if row["rank"] == 1]
+        total_s = sum(row["count"] * row["time_s"] for row in best)
+        moved = sum(row["count"] * row["dram_bytes"] for row in best)
+        assert f"2 problems on titan_v: {scaled(total_s, 's')} in all" in text
+        assert f"; {scaled(moved, 'B')} from and to DRAM" in text
+        assert all(f" {at}.{rank} m" in f" {text}" for at in (0, 1) for rank in (1, 2))
+
+    def test_what_ended_a_search_is_said(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run(["search", "gemm:m=700,n=500,k=300", "--budget", "1"]) == 0
+        text = " ".join(capsys.readouterr().out.split())
+        assert "Not searched to the end: 1, as their budget of work was used up" in text
+
+    def test_each_problem_has_its_proof(self, tmp_path: Path) -> None:
+        path = tmp_path / "proofs.jsonl"
+        assert run(["search", *SOME, "--proof", str(path)]) == 0
+        assert len(path.read_text().splitlines()) == 2
+        likely = ["--proof", str(tmp_path / "more.jsonl"), "--value", "point"]
+        assert run(["search", SMALL, *likely]) == 3
 
     def test_layers_keep_their_numbers(self, rows: Any) -> None:
         names = [problem.name for problem in load_workload("vgg16").problems]

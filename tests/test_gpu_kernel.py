@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import get_type_hints
 
 import pytest
@@ -15,7 +15,9 @@ from loopsched.gpu.accesses import AccessCount
 from loopsched.gpu.counting import Profile, profile
 from loopsched.gpu.kernel import How, Kernel
 from loopsched.gpu.reads import Read, read_from
+from loopsched.gpu.traffic import TensorTraffic
 from loopsched.gpu.views import DigitLayout
+from loopsched.machines.arch import Arch
 from loopsched.nests.notation import parse_schedule
 from loopsched.problems.problem import Problem
 from loopsched.problems.projections import affine
@@ -292,3 +294,36 @@ def test_keywords_are_the_fields_of_a_kernel() -> None:
     assert get_type_hints(How).items() <= hints.items()
     names = [field.name for field in fields(Kernel) if field.init]
     assert list(How.__annotations__) == names[names.index("guard") :]
+
+
+# Traffic by hand
+
+
+def moved(problem: Problem, schedule: str, arch: Arch = V100) -> dict[str, TensorTraffic]:
+    found = profile(Kernel.of(problem, schedule), arch)
+    return {one.tensor: one for one in found.traffic.tensors}
+
+
+@pytest.mark.parametrize(("columns", "times"), [(8192, 1), (65536, 256)])
+def test_a_panel_is_read_again_where_more_than_l2_passes_between(columns: int, times: int) -> None:
+    """Rows of blocks are launched one after the other: B comes in again for each."""
+    problem = gemm(m=8192, n=columns, k=16)
+    text = f"M:8192@block_y N:{columns}@block_x M:32@thread_y N:32@thread_x K:16"
+    found = moved(problem, text)
+    assert found["A"].dram_bytes == 4 * 8192 * 16
+    assert found["B"].dram_bytes == times * 4 * 16 * columns
+    assert found["C"].dram_bytes == 4 * 8192 * columns
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_requests_of_several_multiprocessors_are_merged(share: float) -> None:
+    """Two by two blocks: each row of A, each column of B is asked for by two of them."""
+    limits = replace(V100.kernel_limits, merged_share=share)
+    text = "M:64@block_y N:64@block_x M:32@thread_y N:32@thread_x K:32"
+    found = moved(PRODUCT, text, replace(V100, gpu=limits))
+    assert (found["A"].sharers, found["B"].sharers) == (2, 2)
+    # Whole lines of B; of A single words, a sector each of four in a line.
+    for name, filled in (("A", 1 / 4), ("B", 1)):
+        missed = found[name].l1_miss_sectors
+        assert missed == 4 * 32 * 32 * 4 // 32
+        assert found[name].l2_sectors == round(missed * (1 - share * filled / 2))

@@ -150,9 +150,10 @@ def test_iterations_on_both_sides_may_touch_the_same() -> None:
 def assert_others_touch_what_is_claimed(problem: Problem, schedule: Schedule) -> None:
     view = view_of(problem, schedule)
     for upto in range(len(view.cuts)):
-        claimed = _least_between(view, Room.shared(0), upto)
+        claimed = _least_between(view, problem.tensors, upto)
         if claimed is not None:
             assert claimed <= least_of_others(problem, view, upto)
+            assert claimed <= sum(view.footprint_bytes(t, upto) for t in problem.tensors)
 
 
 def least_of_others(problem: Problem, view: View, upto: int) -> int:

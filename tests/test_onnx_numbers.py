@@ -11,10 +11,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from loopsched import load_onnx
+from loopsched import load_network, load_onnx
 from loopsched.network.onnx_numbers import compute, numbers_of
 from loopsched.network.onnx_operator import Operator
-from loopsched.network.onnx_read import has_data, read_model
+from loopsched.network.onnx_read import has_data, read_model, scalar
 from tests.onnx_models import FLOAT, INT64, Model
 
 SEVEN = helper.make_tensor("seven", INT64, [1], [7])
@@ -159,3 +159,28 @@ def test_large_weights_are_dropped_wherever_they_are(tmp_path: Path) -> None:
     for attribute in read.graph.node[0].attribute:
         assert [has_data(one) for one in attribute.g.initializer] == [True, False]
         assert not has_data(attribute.g.node[0].attribute[0].t)
+
+
+def test_single_numbers_are_read_where_they_are() -> None:
+    def one(kind: int, *values: int) -> TensorProto:
+        return helper.make_tensor("t", kind, [len(values)], values)
+
+    assert scalar(one(INT64, 7)) == 7
+    assert scalar(one(TensorProto.BOOL, 1)) is True
+    assert scalar(one(INT64, 7, 8)) is None
+    assert scalar(one(FLOAT, 7)) is None
+    away = one(INT64, 7)
+    away.data_location = TensorProto.EXTERNAL
+    assert scalar(away) is None
+
+
+def test_a_batch_that_is_given_counts_more_than_that_of_the_text(tmp_path: Path) -> None:
+    model = Model()
+    model.output(model.add("MatMul", model.input("x", ["n", 16]), model.weight("w", 16, 8)))
+    path = model.save(tmp_path)
+    assert load_network(f"{path}:batch=8").macs == 8 * 16 * 8
+    assert load_network(f"{path}:batch=8", batch=2).macs == 2 * 16 * 8
+    odd = path.rename(tmp_path / "MODEL.ONNX")
+    assert load_network(f"{odd}:batch=3").macs == 3 * 16 * 8
+    named = odd.rename(tmp_path / "mine.onnx:n=5")
+    assert load_network(named, batch=4).macs == 4 * 16 * 8

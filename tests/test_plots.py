@@ -530,6 +530,15 @@ class TestMeasured:
         assert "1 with 0: not shown" in texts(ax)
         assert ax.get_xlim() == ax.get_ylim()
 
+    def test_the_band_is_as_wide_below_as_above(self) -> None:
+        pairs = (Pair("one", 10.0, 11.0), Pair("apart", 9.0, 8.0), Pair("two", 20.0, 19.0))
+        found = Comparison("times", "s", 0.25, pairs)
+        assert found.groups == ("one", "two", "apart")
+        ax = plot_measured(found, ax=axes(3.5, 3.5))
+        (band,) = (one for one in ax.collections if not one.get_offsets().any())
+        ratios = {round(y / x, 6) for x, y in band.get_paths()[0].vertices}
+        assert ratios == {0.75, 1.25}
+
     def test_nothing_to_compare(self) -> None:
         ax = plot_measured(Comparison("DRAM writes", "B", 0.2, (Pair("", 0.0, 0.0),)), ax=axes())
         assert "nothing to compare" in texts(ax)
@@ -604,6 +613,26 @@ class TestStyle:
             ["", "k", "M", "G", "T", "P", "E"].index(prefix)
         )  # fmt: skip
         assert math.isclose(float(number) * 10.0**power, value, rel_tol=1e-3)
+
+    def test_numbers_change_their_prefix_where_they_should(self) -> None:
+        assert [style.decimal(10.0**n) for n in (-3, 2, 3, 6)] == ["1 m", "100", "1 k", "1 M"]
+        assert [style.binary(1024.0**n * 3) for n in range(3)] == ["3", "3 Ki", "3 Mi"]
+        for most in (3, 5):  # of 2, 3, .. 19 no more than every few
+            assert len(style.log_ticks(2, 19.5, most)) <= most
+        low, high = style.margins([5.0, 50.0])
+        assert low < 5 < 50 < high
+        assert 5 / low == pytest.approx(high / 50)
+
+    def test_a_linear_axis_names_its_unit(self) -> None:
+        ax = axes()
+        style.linear_axis(ax.xaxis, "time", "s", 4_200.0)
+        assert ax.get_xlabel() == "time (ks)"
+        assert ax.xaxis.get_major_formatter()(3_000.0, 0) == "3"
+        style.legend(ax)
+        assert ax.get_legend() is None
+        ax.plot([0], [0], label="here")
+        style.legend(ax)
+        assert [text.get_text() for text in ax.get_legend().get_texts()] == ["here"]
 
     @pytest.mark.parametrize("width", [3.5, 7.0])
     def test_titles_fit(self, width: float) -> None:

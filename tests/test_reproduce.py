@@ -354,7 +354,25 @@ class TestCommand:
         assert run(["reproduce", "seed003"]) == 0
         text = capsys.readouterr().out
         assert "* channels_14_512: its formulas give 2238781, not 25322" in text
+        for one in reproduce("seed003").summary:
+            for mean in (one.mean_error_theirs, one.mean_error_ours):
+                told = f"{mean:.1f} pt" if one.unit == "%" else f"{100 * (mean or 0):.2f} %"
+                assert mean is None or told in text
         assert " 25322* " in text
+
+    def test_shares_are_off_by_points(self, capsys: pytest.CaptureFixture[str]) -> None:
+        shares = [
+            line
+            for name in REPORTS
+            for table in reproduce(name).tables
+            for line in table.lines
+            if line.unit == "%" and line.error_ours is not None and abs(line.error_ours) >= 0.05
+        ]
+        assert shares
+        for name in REPORTS:
+            run(["reproduce", name])
+        text = capsys.readouterr().out
+        assert all(f"{line.error_ours:+.1f} pt" in text for line in shares)
 
     def test_thousands_are_set_apart_where_there_is_room(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

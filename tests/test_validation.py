@@ -173,6 +173,11 @@ def test_measurements_may_be_missing() -> None:
     assert errors(found, "dram_read_bytes")["rank_correlation"] is None
 
 
+def test_what_was_not_measured_is_not_zero() -> None:
+    (row,) = rows_of([ROW | {"dram_read_bytes": None, "l2_read_sectors": 0}])
+    assert (row.measured("dram_read_bytes"), row.measured("l2_read_sectors")) == (None, 0.0)
+
+
 def test_what_is_below_the_bounds_is_counted() -> None:
     wide = ROW | {"M": 8192, "N": 8192, "K": 32}
     low = wide | {"dram_read_bytes": 2 * 4 * 8192 * 32 - 1, "dram_write_bytes": 2**28 - 60 * 2**20}

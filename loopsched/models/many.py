@@ -75,6 +75,11 @@ def evaluate_many(
         If a schedule does not suit problem and machine; one that only does not
         fit has ``fits`` False instead.
 
+    Notes
+    -----
+    Each schedule is scored by itself, in about half a millisecond.  One whose waves end within
+    an iteration takes some milliseconds: its promise rests on a replay.
+
     Examples
     --------
     >>> from loopsched import gemm, load_arch, parse_schedule

@@ -90,6 +90,13 @@ _pool.broken(
     "            raise LoopschedError(how) from None",
     "::test_a_process_that_dies_is_one_message",
 )
+_pool.broken(
+    "pool-no-jobs",
+    "no processes at all are taken",
+    "    if not is_count(jobs):\n",
+    "    if not is_count(jobs, 0):\n",
+    "::test_jobs_are_whole_numbers_above_zero",
+)
 _rows = In("base/rows.py", "test_results.py")
 _rows.broken(
     "rows-infinite-as-text",

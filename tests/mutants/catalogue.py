@@ -28,11 +28,16 @@ from .plans import PLANS
 from .plots import PLOTS
 from .problems import PROBLEMS
 from .proofs import PROOFS
+from .published import PUBLISHED
 from .scheduler import SCHEDULER
 from .searching import SEARCHING
+from .show import SHOW
+from .simulator import SIMULATOR
 from .sweep import SWEEP
+from .sweeps import SWEEPS
 from .times import TIMES
 from .tools import TOOLS
+from .validation import VALIDATION
 
 MUTANTS: tuple[Mutant, ...] = (
     *GEOMETRY,
@@ -59,10 +64,15 @@ MUTANTS: tuple[Mutant, ...] = (
     *NESTS,
     *PLACES,
     *SCHEDULER,
+    *SIMULATOR,
     *GPU,
     *ONNX,
     *PLANS,
     *CURVE,
     *TOOLS,
+    *PUBLISHED,
+    *SWEEPS,
+    *VALIDATION,
+    *SHOW,
     *CLI,
 )

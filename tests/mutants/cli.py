@@ -40,43 +40,64 @@ _cli.broken(
     "ctx.fail(f\"no command '{args[0]}'\")",
     "::TestFront::test_wrong_usage_is_2",
 )
-_analyze = In("cli/analyze.py", "test_cli_search.py")
+_analyze = In("cli/analyze.py", "test_cli.py")
 _analyze.broken(
     "analyze-policy-ignored",
     "a buffer is a cache, whatever its policy",
     "buffer_arch(capacity_bytes=parse_bytes(capacity), policy=policy)",
     "buffer_arch(capacity_bytes=parse_bytes(capacity))",
-    "::TestOut::test_a_real_interruption",
+    "::TestAnalyze::test_one_buffer_by_size",
 )
 _analyze.broken(
     "analyze-capacity-ignored",
     "the machine is scored although a buffer is asked for",
     "        if capacity is None\n        else buffer",
     "        if capacity is not None\n        else buffer",
-    "test_cli.py::TestFront::test_bad_input_is_3_and_one_message",
+    "::TestFront::test_bad_input_is_3_and_one_message",
 )
 _analyze.broken(
     "analyze-yalsa-width",
     "Yalsa's rows are for elements of four bytes",
     "            element_bytes=2,\n",
     "            element_bytes=4,\n",
-    "test_cli.py::TestAnalyze::test_yalsa_rows",
+    "::TestAnalyze::test_yalsa_rows",
 )
 _analyze.broken(
     "analyze-yalsa-capacities",
     "Yalsa's caches begin at 32 bytes",
     "tuple(16 << doublings",
     "tuple(32 << doublings",
-    "::TestOut::test_a_real_interruption",
+    "::TestAnalyze::test_yalsa_rows",
 )
 _analyze.broken(
     "analyze-least-inverted",
     "how far traffic is from the least is upside down",
     "ratio = score.dram_bytes / max(1, score.least_dram_bytes)",
     "ratio = score.least_dram_bytes / max(1, score.dram_bytes)",
-    "::TestOut::test_a_real_interruption",
+    "::TestAnalyze::test_sums_are_the_librarys",
+)
+_analyze.broken(
+    "analyze-reads-are-writes",
+    "reads and writes of a boundary change places",
+    '[scaled(promise.read_bytes, "B"), scaled(promise.write_bytes, "B")]',
+    '[scaled(promise.write_bytes, "B"), scaled(promise.read_bytes, "B")]',
+    "::TestAnalyze::test_sums_are_the_librarys",
+)
+_analyze.broken(
+    "analyze-no-schedule-needed",
+    "a schedule may be missing",
+    "    if inputs.schedule_text is None:\n        raise",
+    '    if inputs.schedule_text == "":\n        raise',
+    "::TestFront::test_wrong_usage_is_2",
 )
 _curve = In("cli/curve.py", "test_curve_cli.py")
+_curve.broken(
+    "curve-cli-gap-inverted",
+    "the gap is relative to the traffic",
+    "percent(moved / bound - 1)",
+    "percent(1 - bound / moved)",
+    "::test_what_is_proven_is_said",
+)
 _curve.broken(
     "curve-cli-largest-level-first",
     "levels come largest first",
@@ -85,10 +106,38 @@ _curve.broken(
     "::test_policy",
 )
 _curve.broken(
+    "curve-cli-macs-are-flops",
+    "the intensity counts a multiply-accumulate once",
+    "scaled(2 * one.macs / moved)",
+    "scaled(one.macs / moved)",
+    "::test_table_of_one_problem_shows_what_to_do_at_its_knees",
+)
+_curve.broken(
     "curve-cli-always-proven",
     "all is called proven",
     "    if n_proven == n_steps:\n        return",
     "    if n_proven <= n_steps:\n        return",
+    "::test_what_is_proven_is_said",
+)
+_curve.broken(
+    "curve-cli-first-layers-numbers",
+    "layers that are chosen are numbered anew",
+    '{"layer": number, "count": count}',
+    '{"layer": len(self.curves) - 1 + 5, "count": count}',
+    "::test_digest_rows_are_the_librarys",
+)
+_curve.broken(
+    "curve-cli-command-with-jobs",
+    "rows keep the schedule of the step before",
+    "schedules.append(str(one.schedule(one.step(capacity) or 0)))",
+    "schedules.append(str(one.schedule(max(0, (one.step(capacity) or 0) - 1))))",
+    "::test_table_of_one_problem_shows_what_to_do_at_its_knees",
+)
+_curve.broken(
+    "curve-cli-gap-of-points",
+    "points are shown without the bound that they are off",
+    '_gap(row["dram_bytes"], row["nest_bound_bytes"])',
+    '_gap(row["dram_bytes"], row["dram_bytes"])',
     "::test_what_is_proven_is_said",
 )
 _fuse = In("cli/fuse.py", "test_fusion_cli.py")
@@ -100,47 +149,350 @@ _fuse.broken(
     "::test_a_table_says_groups_and_assumptions",
 )
 _fuse.broken(
+    "fuse-pooling-assumed",
+    "a pooling is assumed although none may be",
+    'given |= {"halos": halos, "assume_pooling": not no_pooling}',
+    'given |= {"halos": halos, "assume_pooling": True}',
+    "::test_no_pooling_is_assumed_where_none_may_be",
+)
+_fuse.broken(
     "fuse-one-halo",
     "of both ways to treat halos one is tried",
     'halos = ["recompute", "retain"] if',
     'halos = ["recompute"] if',
     "::test_a_table_says_groups_and_assumptions",
 )
-_output = In("cli/output.py", "test_cli_search.py")
+_fuse.broken(
+    "fuse-saved-of-what-is-left",
+    "the share saved is of what is moved",
+    "saved = plan.saved_bytes / plan.unfused_bytes if",
+    "saved = plan.saved_bytes / plan.dram_bytes if",
+    "::test_a_table_says_groups_and_assumptions",
+)
+_fuse.broken(
+    "fuse-model-whole",
+    "layers that are chosen of a model are ignored",
+    "        if span is None and not inputs.layers:\n            return network",
+    "        if span is None or not inputs.layers:\n            return network",
+    "::test_models_are_cut_at_sums",
+)
+_fuse.broken(
+    "fuse-empty-span",
+    "a span of no layers passes",
+    "    if not 0 <= first < stop <= many:",
+    "    if not 0 <= first <= stop <= many:",
+    "::test_wrong_usage_is_said",
+)
+_fuse.broken(
+    "fuse-groups-of-residency",
+    "options of groups are ignored where there are none",
+    "    if keeps_tensors and (is_grouped or loops):",
+    "    if keeps_tensors and is_grouped and loops:",
+    "::test_wrong_usage_is_said",
+)
+_kernel = In("cli/kernel.py", "test_cli_kernel.py")
+_kernel.broken(
+    "kernel-given-twice",
+    "the last of two settings counts",
+    "        if name.strip() in found:",
+    "        if name in found and not value:",
+    "::test_complaints",
+)
+_kernel.broken(
+    "kernel-launches-once",
+    "kernels that are started several times count once in the sum",
+    "joined([(said, launches) for",
+    "joined([(said, 1) for",
+    "::test_times_are_told",
+)
+_kernel.broken(
+    "kernel-l2-in-sectors",
+    "traffic of L2 is shown in sectors",
+    'scaled(32 * found.l2_read_sectors, "B")',
+    'scaled(found.l2_read_sectors, "B")',
+    "::test_a_schedule_is_described",
+)
+_kernel.broken(
+    "kernel-often-unsaid",
+    "how often a kernel is started is not said",
+    'if launches > 1 else ""\n        output',
+    'if launches > 99 else ""\n        output',
+    "::test_times_are_told",
+)
+_kernel.broken(
+    "kernel-caches-cold",
+    "caches are cold although warm ones are asked for",
+    "kept = kept_caches(caches, launches)",
+    'kept = kept_caches("cold", launches)',
+    "::test_times_are_told",
+)
+_kernel.broken(
+    "kernel-guess-is-given",
+    "a guess of the registers is shown as given",
+    '" (a guess)" if built.registers is None else ""',
+    '" (a guess)" if built.registers is not None else ""',
+    "::test_a_schedule_is_described",
+)
+_kernel.broken(
+    "kernel-empty-value",
+    "a setting without a value passes",
+    "if not equals or not name.strip() or not value.strip():",
+    "if not equals or not name.strip():",
+    "::test_complaints",
+)
+_kernel_tiled = In("cli/kernel_tiled.py", "test_cli_kernel_tiled.py")
+_kernel_tiled.broken(
+    "kernel-tiled-order",
+    "columns and rows of a tile change places",
+    "    return m, n, k\n",
+    "    return n, m, k\n",
+    "::test_rows_are_the_librarys",
+)
+_kernel_tiled.broken(
+    "kernel-tiled-flops",
+    "a multiply-accumulate counts as one operation",
+    '"flops": 2 * found.macs',
+    '"flops": found.macs',
+    "::test_convolutions",
+)
+_kernel_tiled.broken(
+    "kernel-tiled-replayed-conv",
+    "a convolution is replayed in closed form, without a word",
+    "        if replay:\n            raise",
+    "        if replay is None:\n            raise",
+    "::test_faults",
+)
+_kernel_tiled.broken(
+    "kernel-tiled-type",
+    "the data type is always fp32",
+    "found = tiled_gemm(one, machine, data_type=data_type, replay=replay",
+    "found = tiled_gemm(one, machine, replay=replay",
+    "::test_table",
+)
+_kernel_tiled.broken(
+    "kernel-tiled-reads-written",
+    "what is written to L2 is what is read",
+    '"l2_bytes_written": found.l2_bytes_written',
+    '"l2_bytes_written": found.l2_bytes_read',
+    "::test_rows_are_the_librarys",
+)
+_kernel_tiled.broken(
+    "kernel-tiled-layer",
+    "the layer that is chosen is ignored",
+    "select_one(problem, layers), load_arch(arch)",
+    "select_one(problem), load_arch(arch)",
+    "::test_a_layer_of_a_workload",
+)
+_listing = In("cli/listing.py", "test_cli.py")
+_listing.broken(
+    "listing-macs-are-flops",
+    "a multiply-accumulate counts as one operation",
+    "rate and 2 * rate",
+    "rate",
+    "::TestArchs::test_rows",
+)
+_listing.broken(
+    "listing-intensity",
+    "the intensity counts a multiply-accumulate once",
+    "{2 * row['macs'] / row['data_bytes']:.4g}",
+    "{row['macs'] / row['data_bytes']:.4g}",
+    "::TestWorkloads::test_numbers_of_a_problem",
+)
+_listing.broken(
+    "listing-inner-bandwidth",
+    "the bandwidth of DRAM is that of the innermost level",
+    "arch.caches[0].bandwidth_bytes_per_s",
+    "arch.caches[-1].bandwidth_bytes_per_s",
+    "::TestArchs::test_rows",
+)
+_listing.broken(
+    "listing-count-shifted",
+    "problems have the counts of those before",
+    '"count": workload.counts[number],',
+    '"count": workload.counts[number - 1],',
+    "::TestWorkloads::test_numbers_of_a_problem",
+)
+_listing.broken(
+    "listing-sources-lost",
+    "levels are shown without their sources",
+    "[_sources(level.sources) for level in arch.levels]",
+    "[_sources(()) for level in arch.levels]",
+    "::TestArchs::test_one_shows_numbers_with_sources",
+)
+_options = In("cli/options.py", "test_cli_options.py")
+_options.broken(
+    "options-written-twice",
+    "two options may write one file",
+    "    if place in taken:",
+    "    if path in taken:",
+    "::test_a_file_belongs_to_one_option",
+)
+_options.broken(
+    "options-links-are-files",
+    "a file is told apart from a link to it",
+    "place = os.path.realpath(path)",
+    "place = os.path.abspath(path)",
+    "::test_a_file_belongs_to_one_option",
+)
+_options.broken(
+    "options-prefix-lost",
+    "the prefix is forgotten",
+    'prefix=given["prefix"] or "",',
+    'prefix="",',
+    "test_cli_search.py::TestSearch::test_wrong_settings",
+)
+_options.broken(
+    "options-order-lost",
+    "the order of loops is forgotten",
+    'before=given["order"],',
+    "before=(),",
+    "test_cli_search.py::TestSearch::test_wrong_settings",
+)
+_options.broken(
+    "options-limit-lost",
+    "the time limit is forgotten",
+    "time_limit_s=limit, **fields",
+    "**fields",
+    "::test_every_option_reaches_the_goal",
+)
+_options.broken(
+    "options-value-lost",
+    "the value that is gone by is forgotten",
+    '("objective", "strategy", "value", "seed",',
+    '("objective", "strategy", "seed",',
+    "::test_every_option_reaches_the_goal",
+)
+_options.broken(
+    "options-lengths-lost",
+    "lengths of a model are forgotten",
+    "model_text(given[argument], batch, dims)",
+    "model_text(given[argument], batch)",
+    "test_network_onnx.py::TestCommands::test_complaints",
+)
+_output = In("cli/output.py", "test_cli.py")
 _output.broken(
     "output-colour-for-all",
     "colours are written although nobody wants them",
     'return bool(os.environ.get("NO_COLOR")) or',
     "return",
-    "test_cli.py::test_colour_only_for_people_who_want_it",
+    "::test_colour_only_for_people_who_want_it",
 )
 _output.broken(
     "output-interrupted-table-lost",
     "what an interruption leaves is not shown",
     '        if form == "table" and kept:',
     '        if form == "table" and kept and progress is None:',
-    "::TestOut::test_a_file_holds_the_rows",
-)
-_output.broken(
-    "output-rows-and-table",
-    "a table comes with the rows",
-    '        if form == "table" and kept:\n            show',
-    "        if kept:\n            show",
-    "::TestOut::test_a_real_interruption",
+    "test_cli_search.py::TestOut::test_a_file_holds_the_rows",
 )
 _output.broken(
     "output-columns-ignored",
     "the width that is asked for is ignored",
     'or os.environ.get("COLUMNS"):',
     'and os.environ.get("COLUMNS"):',
-    "test_cli.py::TestArchs::test_table_fits_80_columns_and_names_all",
+    "::TestArchs::test_table_fits_80_columns_and_names_all",
 )
 _output.broken(
     "output-file-or-stdout",
     "rows go to the file or to standard output, not to both",
     '        if form != "table":\n            writers',
     '        if form != "table" and not out:\n            writers',
-    "::TestOut::test_an_interruption_keeps_what_is_done",
+    "test_cli_search.py::TestOut::test_an_interruption_keeps_what_is_done",
+)
+_reproduce = In("cli/reproduce.py", "test_reproduce.py")
+_reproduce.broken(
+    "reproduce-unfollowed-unmarked",
+    "a value that its formulas do not give is not marked",
+    '"*" if line.is_followed is False else ""',
+    '""',
+    "::TestCommand::test_table",
+)
+_reproduce.broken(
+    "reproduce-thousands",
+    "thousands are set apart after the decimal point",
+    '    whole, point, decimals = text.partition(".")',
+    '    decimals, point, whole = text.partition(".")',
+    "::TestCommand::test_table",
+)
+_reproduce.broken(
+    "reproduce-csv-has-summary",
+    "rows for programs leave the remarks out",
+    '("name", "title", "source", "arch", "remarks")}',
+    '("name", "title", "source", "arch")}',
+    "::TestCommand::test_json",
+)
+_search = In("cli/search.py", "test_cli_search.py")
+_search.broken(
+    "search-cli-numbers-anew",
+    "layers that are chosen are numbered anew",
+    "zip(chosen.numbers, counts, results, strict=True)",
+    "zip(range(len(counts)), counts, results, strict=True)",
+    "::TestSearch::test_layers_keep_their_numbers",
+)
+_sensitivity = In("cli/sensitivity.py", "test_sensitivity.py")
+_sensitivity.broken(
+    "sensitivity-cli-vary-ignored",
+    "every number is varied, whatever is asked for",
+    "parse_vary(vary) or None",
+    "parse_vary(vary) and None",
+    "::test_table",
+)
+_simulate = In("cli/simulate.py", "test_cli_simulate.py")
+_simulate.broken(
+    "simulate-cli-both",
+    "a capacity and a machine may both be given",
+    "    if bool(capacities) == (arch is not None):",
+    "    if not capacities and arch is None:",
+    "::test_faults",
+)
+_simulate.broken(
+    "simulate-cli-flushed",
+    "what is dirty is flushed although it should stay",
+    '"flush": not given.pop("no_flush")',
+    '"flush": given.pop("no_flush") is not None',
+    "::test_faults",
+)
+_simulate.broken(
+    "simulate-cli-first-size",
+    "of several capacities the first is replayed",
+    'return [passed.traffic(size, flush=how["flush"]) for size in sizes]',
+    'return [passed.traffic(sizes[0], flush=how["flush"]) for size in sizes]',
+    "::test_several_capacities_are_one_table",
+)
+_simulate.broken(
+    "simulate-cli-align",
+    "tensors begin where the default says",
+    "return Layout.parse(text, align_bytes=bytes_)",
+    "return Layout.parse(text)",
+    ">>> _layouts",
+)
+_simulate.broken(
+    "simulate-cli-align-of-each",
+    "a tensor with a layout of its own begins where the default says",
+    "found[name.strip()] = Layout.parse(axes, align_bytes=bytes_)",
+    "found[name.strip()] = Layout.parse(axes)",
+    "::test_every_option_reaches_the_library",
+)
+_validate_times = In("cli/validate_times.py", "test_cli_validate_times.py")
+_validate_times.broken(
+    "validate-cli-where-ignored",
+    "all rows are compared",
+    "algorithm=algorithm, where=wanted,",
+    "algorithm=algorithm, where={},",
+    "::test_csv_keeps_the_columns",
+)
+_validate_times.broken(
+    "validate-cli-algorithm",
+    "the algorithm is always the one that is known",
+    "file, arch, algorithm=algorithm,",
+    'file, arch, algorithm="known",',
+    "::test_shipped_names_and_algorithm",
+)
+_validate_times.broken(
+    "validate-cli-no-equals",
+    "a condition without a value passes",
+    "        if not equals or not column.strip():",
+    "        if not column.strip():",
+    "::test_wrong_usage",
 )
 
 CLI = (
@@ -148,5 +500,14 @@ CLI = (
     *_analyze.mutants,
     *_curve.mutants,
     *_fuse.mutants,
+    *_kernel.mutants,
+    *_kernel_tiled.mutants,
+    *_listing.mutants,
+    *_options.mutants,
     *_output.mutants,
+    *_reproduce.mutants,
+    *_search.mutants,
+    *_sensitivity.mutants,
+    *_simulate.mutants,
+    *_validate_times.mutants,
 )

@@ -92,11 +92,39 @@ _arch_file.broken(
 )
 _arch_format = In("machines/arch_format.py", "test_arch_file.py")
 _arch_format.broken(
+    "format-no-false-written",
+    "a flag that is false is left out of the file",
+    "(value == 0 and value is not False)",
+    "value == 0",
+    "::test_what_is_switched_off_is_written",
+)
+_arch_format.broken(
     "format-sources-lost",
     "sources of numbers are not written",
     'return {"value": value, "source": source} if source else {"value": value}',
     'return {"value": value}',
     "::test_shipped_files_are_complete",
+)
+_arch_format.broken(
+    "format-any-key-in-schema",
+    "the schema lets unknown keys pass",
+    '        "additionalProperties": False,\n    }',
+    '        "additionalProperties": True,\n    }',
+    "::test_schema_refuses_what_the_reader_refuses",
+)
+_arch_format.broken(
+    "format-share-without-limit",
+    "the schema lets shares above 1 pass",
+    '"exclusiveMinimum": 0, "maximum": 1}',
+    '"exclusiveMinimum": 0}',
+    "::test_schema_refuses_what_the_reader_refuses",
+)
+_arch_format.broken(
+    "format-one-level-will-do",
+    "the schema takes a machine of one level",
+    '"minItems": 2',
+    '"minItems": 1',
+    "::test_schema_refuses_what_the_reader_refuses",
 )
 _arch_format.broken(
     "format-rate-unit",
@@ -120,6 +148,29 @@ _gpu_limits.broken(
     'along=("l1",)',
     "::test_more_shared_memory_raises_what_a_block_may_have",
 )
+_gpu_limits.broken(
+    "limits-latencies-swapped",
+    "the latencies of shared memory and of L1 change places",
+    '_varied("shared_latency", "shared_latency", "cycles"),\n'
+    '    _varied("l1_latency", "l1_latency", "cycles"),',
+    '_varied("shared_latency", "l1_latency", "cycles"),\n'
+    '    _varied("l1_latency", "shared_latency", "cycles"),',
+    "::test_titan_v_is_what_report_000_lists",
+)
+_gpu_limits.broken(
+    "limits-half-the-threads",
+    "a block has 512 threads at most where the file says nothing",
+    "max_block_threads: int = 1024",
+    "max_block_threads: int = 512",
+    "::test_titan_v_is_what_report_000_lists",
+)
+_gpu_limits.broken(
+    "limits-warps-of-a-block",
+    "resident warps are those of the largest block",
+    "return self.max_threads // self.warp_threads",
+    "return self.max_block_threads // self.warp_threads",
+    "::test_titan_v_is_what_report_000_lists",
+)
 _keys = In("machines/keys.py", "test_arch.py")
 _keys.broken(
     "keys-scaled-twice-rounded",
@@ -127,6 +178,13 @@ _keys.broken(
     "return float(Fraction(value) * factor)",
     "return value * float(factor)",
     "::test_the_value_asked_for_is_the_value_set",
+)
+_keys.broken(
+    "keys-optional-share-zero",
+    "a share that must be given may be 0",
+    'entry.kind == "share" and not entry.required and value == 0',
+    'entry.kind == "share" and value == 0',
+    "test_gpu_limits.py::test_a_share_stays_a_share",
 )
 _keys.broken(
     "keys-name-given-twice",
@@ -143,6 +201,34 @@ _keys.broken(
     "return 0 < value < math.inf",
     "return 0 < value",
     "::test_impossible_levels",
+)
+_keys.broken(
+    "keys-any-name-of-several",
+    "a rate for an unknown data type passes",
+    "            if entry.words and name not in entry.words:",
+    "            if entry.words and name in ():",
+    "::test_impossible_compute",
+)
+_keys.broken(
+    "keys-words-begin-with-digits",
+    "a word may begin with a digit",
+    're.compile(r"[A-Za-z][A-Za-z0-9_]*")',
+    're.compile(r"[A-Za-z0-9_]+( [0-9])?")',
+    "::test_impossible_levels",
+)
+_keys.broken(
+    "keys-bytes-without-end",
+    "a capacity of 2**63 bytes passes",
+    "is_count(value, entry.least, MAX_BYTES)",
+    "is_count(value, entry.least)",
+    "::test_impossible_levels",
+)
+_keys.broken(
+    "keys-nothing-goes-along",
+    "a scaled capacity leaves its useful part as it was",
+    "for name in (key, *(table[key].along or ())):",
+    "for name in (key,):",
+    "::test_scaled",
 )
 _levels = In("machines/levels.py", "test_arch.py")
 _levels.broken(

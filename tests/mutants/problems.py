@@ -125,6 +125,42 @@ _problem.broken(
     "                if not is_count(coefficient, 0):",
     "::test_impossible_axes",
 )
+_projections = In("problems/projections.py", "test_builders.py")
+_projections.broken(
+    "projection-minus-added",
+    "a negative offset is added",
+    'offset += _whole(text, number) if sign == "+" else -_whole(text, number)',
+    "offset += _whole(text, number)",
+    "::test_affine_convolution_equals_conv2d",
+)
+_projections.broken(
+    "projection-minus-dim",
+    "a dimension may be subtracted",
+    '        elif sign == "-":\n',
+    '        elif sign == "*":\n',
+    "::test_bad_affine_arguments",
+)
+_projections.broken(
+    "projection-span-short",
+    "an axis reaches one position less",
+    "return 1 + sum(c * (sizes",
+    "return sum(c * (sizes",
+    "::test_bad_convolution_arguments",
+)
+_projections.broken(
+    "projection-unit-coefficient",
+    "an axis is written without its coefficients",
+    'dim if c == 1 else f"{c}*{dim}"',
+    'dim if c else f"{c}*{dim}"',
+    "::test_projections_read_back_as_written",
+)
+_projections.broken(
+    "einsum-repeated-letter",
+    "a letter may index two axes of an operand",
+    "            elif operand.count(letter) > 1:",
+    "            elif operand.count(letter) > 2:",
+    "::test_bad_einsum_arguments",
+)
 _workload_schema = In("problems/workload_schema.py", "test_workload_data.py")
 _workload_schema.broken(
     "schema-both-heights",
@@ -174,5 +210,6 @@ _workload_schema.broken(
 PROBLEMS = (
     *_convolution.mutants,
     *_problem.mutants,
+    *_projections.mutants,
     *_workload_schema.mutants,
 )

@@ -33,6 +33,13 @@ _frames.broken(
     'astype(dict.fromkeys(_unfilled(found), "object"))',
     "::TestFrames::test_pandas_and_polars_hold_the_same",
 )
+_frames.broken(
+    "frames-kind-is-name",
+    "a problem's kind is its name",
+    '"kind": problem.kind,',
+    '"kind": problem.name,',
+    "::TestFrames::test_what_has_rows",
+)
 _timeloop_reading = In("exchange/timeloop/reading.py", "test_exchange_timeloop.py")
 _timeloop_reading.broken(
     "timeloop-one-mesh-axis",
@@ -48,8 +55,112 @@ _timeloop_reading.broken(
     'f"{_clock_s(parts, variables, remarks):.12g}"',
     "::test_a_machine_without_notes",
 )
+_timeloop_reading.broken(
+    "timeloop-meshes-not-told",
+    "meshes that are taken together are not told",
+    "            if len(waiting) > 1:\n                remarks",
+    "            if len(waiting) > 2:\n                remarks",
+    "::TestByHand::test_meshes_in_a_row_and_parallel_scratchpads",
+)
+_timeloop_shapes = In("exchange/timeloop/shapes.py", "test_exchange_timeloop.py")
+_timeloop_shapes.broken(
+    "timeloop-coefficient-lost",
+    "a coefficient is not read",
+    "coefficient *= factors.get(str(word), 1)",
+    "coefficient = max(coefficient, 1)",
+    "::test_problems_without_notes",
+)
+_timeloop_shapes.broken(
+    "timeloop-one-factor-a-dim",
+    "a dimension has one coefficient in all tensors",
+    "    if factors.setdefault(name, value) != value:",
+    "    if factors.setdefault(name, value) < 0:",
+    "::test_problems_without_notes",
+)
+_timeloop_shapes.broken(
+    "timeloop-default-ignored",
+    "a coefficient without a value is 1",
+    "_whole(f\"coefficient '{entry['name']}'\", entry.get(\"default\"), faults)",
+    "1",
+    "::TestByHand::test_strides_and_names_with_hyphens",
+)
+_tvm_code = In("exchange/tvm_code.py", "test_exchange_tiles.py")
+_tvm_code.broken(
+    "tvm-thread-first",
+    "the outermost unit is bound to threads",
+    '("blockIdx.x", "threadIdx.x")',
+    '("threadIdx.x", "blockIdx.x")',
+    "::TestTvm::test_bindings",
+)
+_tvm_code.broken(
+    "tvm-inner-first",
+    "factors of a split are written innermost first",
+    "for place in places[1:])\n",
+    "for place in reversed(places[1:]))\n",
+    "::TestTvm::test_primitives_make_the_nest",
+)
+_tvm_code.broken(
+    "tvm-order-as-it-was",
+    "loops are not put into the schedule's order",
+    '    if len(every) > 1:\n        lines.append(f"sch.reorder',
+    '    if len(every) < 1:\n        lines.append(f"sch.reorder',
+    "::TestTvm::test_primitives_make_the_nest",
+)
+_tvm_code.broken(
+    "tvm-no-cast",
+    "narrow elements are multiplied as they are",
+    "    if _kind(access.tensor) != kind:\n",
+    '    if _kind(access.tensor) == "":\n',
+    "::TestTvm::test_sums_are_as_wide_as_the_output",
+)
+_tvm_code.broken(
+    "tvm-sum-first",
+    "the loops of a block stand sums first",
+    "return [*written, *(dim for dim in problem.dims if dim not in written)]",
+    "return [*(dim for dim in problem.dims if dim not in written), *written]",
+    "::TestTvm::test_bindings",
+)
+_zigzag = In("exchange/zigzag.py", "test_exchange_tiles.py")
+_zigzag.broken(
+    "zigzag-outermost-first",
+    "temporal loops stand outermost first",
+    "[block.factors for block in reversed(found) if block.node.kind",
+    "[block.factors for block in found if block.node.kind",
+    "::TestZigZag::test_an_order_runs_every_loop",
+)
+_zigzag.broken(
+    "zigzag-factors-outward",
+    "the loops of a level stand outermost first",
+    "[one for factors in inner_first for one in reversed(factors)]",
+    "[one for factors in inner_first for one in factors]",
+    "::TestZigZag::test_an_order_runs_every_loop",
+)
+_zigzag.broken(
+    "zigzag-height-is-width",
+    "the height of an output is its width",
+    '"P": "OY", "Q": "OX"',
+    '"P": "OX", "Q": "OY"',
+    "::TestZigZag::test_a_convolution_in_zigzags_words",
+)
+_zigzag.broken(
+    "zigzag-pad-before-only",
+    "padding behind is left out",
+    "axis.offset + span(axis, problem.size) - axis.size)]",
+    "0)]",
+    "::TestZigZag::test_a_convolution_in_zigzags_words",
+)
+_zigzag.broken(
+    "zigzag-product-dims",
+    "rows and columns of a product change places",
+    '_GEMM = {"M": "D", "N": "K",',
+    '_GEMM = {"M": "K", "N": "D",',
+    "::TestZigZag::test_lanes_have_their_own_mesh_and_layers_their_names",
+)
 
 TOOLS = (
     *_frames.mutants,
     *_timeloop_reading.mutants,
+    *_timeloop_shapes.mutants,
+    *_tvm_code.mutants,
+    *_zigzag.mutants,
 )

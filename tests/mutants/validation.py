@@ -1,0 +1,58 @@
+"""Mutants of files of counters."""
+
+from __future__ import annotations
+
+from .mutant import In
+
+_counter_files = In("validation/counter_files.py", "test_cli_validate.py")
+_counter_files.broken(
+    "counters-negative",
+    "a negative count passes",
+    "(is_number and 0 <= float(value) < 1e18)",
+    "(is_number and float(value) < 1e18)",
+    "::test_bad_files",
+)
+_counter_files.broken(
+    "counters-no-threads",
+    "blocks of no threads pass",
+    "(is_number and 1 <= float(value) <= 65536)",
+    "(is_number and 0 <= float(value) <= 65536)",
+    "::test_bad_files",
+)
+_counter_files.broken(
+    "counters-fault-of-first-line",
+    "only the first fault of a line is told",
+    "found = [values] if isinstance(values, str) else list(_row_faults(form, values))",
+    "found = [values] if isinstance(values, str) else list(_row_faults(form, values))[:1]",
+    "::test_bad_files",
+)
+_counter_files.broken(
+    "counters-size-zero",
+    "a product of no rows passes",
+    "            if not is_count(value, most=2**31 - 1):",
+    "            if not is_count(value, 0, 2**31 - 1):",
+    "::test_bad_files",
+)
+_counter_files.broken(
+    "counters-column-twice",
+    "a column may occur twice",
+    "    if twice:\n        raise",
+    "    if len(twice) > 9:\n        raise",
+    "::test_bad_files",
+)
+_counter_files.broken(
+    "counters-missing-is-zero",
+    "what was not measured counts as 0",
+    "return float(value) if isinstance(value, int | float) else None",
+    "return float(value) if isinstance(value, int | float) else 0.0",
+    "test_validation.py::test_what_was_not_measured_is_not_zero",
+)
+_counter_files.broken(
+    "counters-text-of-number",
+    "a problem that is a number passes",
+    "        elif not isinstance(value, str):\n            yield",
+    "        elif value is None:\n            yield",
+    "::test_bad_files",
+)
+
+VALIDATION = _counter_files.mutants
