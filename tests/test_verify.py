@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from fractions import Fraction
@@ -186,6 +186,48 @@ def test_no_cache_behind_others_brings_in_more(seed: int) -> None:
         outermost = loopsched.simulate(problem, schedule, arch=arch).levels[0]
         moved = sum(each.read_bytes + each.write_bytes for each in outermost.tensors.values())
         assert value_of(problem, schedule, arch, "dram_bytes") >= moved, (str(schedule), arch)
+
+
+BEHIND = [  # a problem, levels, and a nest of which the outermost would move less if it saw all
+    (
+        "conv2d(c=2, k=1, h=5, w=1, r=1, s=1, stride=(2, 1), padding=(2, 1, 1, 0), "
+        "dilation=(1, 2), pass_='backward_data')",
+        (("", 30, 1), ("", 10, 1)),
+        "C:2 Q:2 P:4",
+        100,
+    ),
+    (  # bodies of another item come between
+        "conv2d(n=1, c=3, h=5, w=1, k=2, r=3, s=1, stride=(2, 1), padding=(1, 0, 0, 0), "
+        "dilation=(1, 2), pass_='backward_weights', "
+        "element_bytes=dict(input=2, weight=4, output=4))",
+        (("", 51, 1), ("CLU", 21, 2), ("SM", 19, 2)),
+        "K:2@CLU R:3@SM K:1@SM C:3 P:2",
+        134,
+    ),
+    (  # bodies of other loops come between
+        "conv2d(n=2, c=1, h=3, w=2, k=1, r=2, s=1, padding=(1, 2, 1, 1), pass_='backward_weights')",
+        (("", 62, 1), ("", 18, 1)),
+        "Q:4 P:5 N:2 R:2",
+        220,
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "levels", "notation", "moved"), BEHIND)
+def test_what_caches_that_see_all_would_keep_has_left_those_behind(
+    text: str, levels: Sequence[tuple[str, int, int]], notation: str, moved: int
+) -> None:
+    caches = [
+        Level(f"L{at}", "cache", size, n, unit or None, bandwidth_bytes_per_s=1.0)
+        for at, (unit, size, n) in enumerate(levels)
+    ]
+    unit, _, n = levels[-1]
+    compute = Compute(unit or "core", n, 1.0, 1.0, (("fp32", 1.0), ("fp16", 1.0)))
+    arch = Arch("behind", (Level("DRAM", "memory", None), *caches), compute)
+    problem = fuzz_cases.build(text)
+    nest = parse_schedule(notation, problem)
+    assert loopsched.simulate(problem, nest, arch=arch).level("L0").bytes == moved
+    assert value_of(problem, nest, arch, "dram_bytes") >= moved
 
 
 def test_a_cache_behind_a_scratchpad_does_not_see_what_it_keeps() -> None:

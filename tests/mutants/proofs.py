@@ -115,4 +115,40 @@ _log.broken(
     _LEAF,
 )
 
-PROOFS = tuple(mutant for group in (_bounds, _value, _log) for mutant in group.mutants)
+_behind = In(
+    "verify/value.py",
+    "test_verify.py::test_what_caches_that_see_all_would_keep_has_left_those_behind",
+)
+_behind.broken(
+    "proof-behind-others-do-not-matter",
+    "what outer loops of an item do to a tensor does not matter",
+    "if (others <= parts and stays) or",
+    "if stays or",
+)
+_behind.broken(
+    "proof-behind-items-keep",
+    "something stays from one item to the next, whatever comes between",
+    '*inner.items, ("items", ()), (None',
+    "*inner.items, (None",
+)
+_behind.broken(
+    "proof-behind-sees-all",
+    "a cache behind a level sees all accesses",
+    "most = behind(view, count, capacity, inner) if brought else counted",
+    "most = counted",
+)
+_behind.broken(
+    "proof-behind-all-once",
+    "each item asks for every element once",
+    "if inner.seen[t.name] == view.visits(t, view.start)}",
+    "}",
+)
+_behind.broken(
+    "proof-behind-tiles-come-in-turn",
+    "a scratchpad loads no more than its body at once",
+    'if {each.kind for each in arch.caches[at:]} == {"cache"}:',
+    "if arch.caches:",
+    "test_verify.py::test_a_cache_behind_a_scratchpad_does_not_see_what_it_keeps",
+)
+
+PROOFS = tuple(mutant for group in (_bounds, _value, _log, _behind) for mutant in group.mutants)
