@@ -413,7 +413,7 @@ class _Line(NamedTuple):
     held: tuple[int, ...]
 
 
-@lru_cache(maxsize=65536)
+@lru_cache(maxsize=8192)
 def _line(size: int, cuts: tuple[tuple[int, bool], ...]) -> _Line:
     visited, every = {size: 1}, {size: 1}
     n_pieces, shortest, whole = [1], [size], [_Chain((), size, 1)]

@@ -69,6 +69,13 @@ _front.broken(
     "is_random=is_random, seed=0,",
     "::TestSets::test_seeds_matter_and_random_beats_lru_on_a_loop_too_long",
 )
+_front.broken(
+    "front-best-is-lru",
+    "the best victims are the least recently used",
+    '    if asked.policy == "belady":\n        return',
+    '    if asked.policy == "":\n        return',
+    ">>> simulate",
+)
 _result = In("simulator/result.py", "test_counts.py")
 _result.broken(
     "counts-hits-are-misses",
