@@ -79,7 +79,7 @@ class Bounds:
         rate, lanes = readers.rate_of(problem, arch), readers.lanes_of(problem, arch)
         inside = math.prod(n for unit, n in units.items() if unit not in own)
         self.item_rate, self.all_rate = rate * inside, rate * math.prod(units.values())
-        self.inside = inside * lanes
+        self.inside, self.at = inside * lanes, arch.caches.index(level)
         many = [unit for unit in units if unit in own and units[unit] > 1]
         listed = spatial[many[0]] if len(many) == 1 else ()
         cut = [at for at, (dim, n) in enumerate(problem.sizes) if dim in listed and n > 1]
@@ -97,10 +97,8 @@ class Bounds:
             others = [at for at, dim in enumerate(problem.dims) if dim not in t.dims]
             self.sums[t.name] = others, list(zip(sums, dims, strict=True))
         every = [readers.capacity_of(problem, each).held(problem) for each in arch.caches]
-        once = {t.name: self.brought(t, [1] * len(self.sizes)) for t in problem.tensors}
-        brought = [{t.name: once[t.name] for t in held} for held in every]
-        asked = points(problem, problem.tensors)
-        self.least, self.at = boundaries(problem, arch, asked, brought), arch.caches.index(level)
+        brought = [{t.name: self.brought(t, [1] * len(self.sizes)) for t in held} for held in every]
+        self.least = boundaries(problem, arch, points(problem, problem.tensors), brought)
         both = "" if readers.passes_writes(level) else problem.output
         self.weights = {t.name: t.element_bytes * (1 + (t.name == both)) for t in self.held}
         least = sum(n * brought[self.at][name] for name, n in self.weights.items())

@@ -295,27 +295,29 @@ def followed(held: list[Tensor], tiles: dict[str, Tiles], n: int, room: Capacity
     A wave finds what those before it touched, back to where all that is touched since still fits.
     Tiles fall into cells: a part of each axis.
     """
-    cells, numbers = dict[tuple[str, tuple[Span, ...]], list[int]](), dict[tuple[str, Span], int]()
-    for t in held:
-        parts = [parts_of(a, {tile[i] for tile in tiles[t.name]}) for i, a in enumerate(t.axes)]
-        for tile in set(tiles[t.name]):
-            found = product(*map(dict.__getitem__, parts, tile))
-            cells[t.name, tile] = [numbers.setdefault((t.name, x), len(numbers)) for x in found]
-    known = [(name, math.prod([elements for _, elements in x])) for name, x in numbers]
+    numbers, items = dict[Span, int](), list[list[list[int]]]()
+    for at, t in enumerate(held):
+        own = {tile: list[int]() for tile in tiles[t.name]}
+        parts = [parts_of(axis, {tile[i] for tile in own}) for i, axis in enumerate(t.axes)]
+        for tile in own:
+            found = product([(at, 1)], *map(dict.__getitem__, parts, tile))
+            own[tile] = [numbers.setdefault(cell, len(numbers)) for cell in found]
+        items.append([own[tile] for tile in tiles[t.name]])
+    known = [(held[x[0][0]].name, math.prod([elements for _, elements in x])) for x in numbers]
     there, size, moved, gone = OrderedDict[int, int](), Counter[str](), Counter[str](), -1
-    for now, i in enumerate(range(0, len(tiles[held[0].name]), n)):
-        touched = [cells[t.name, tile] for t in held for tile in set(tiles[t.name][i : i + n])]
+    for now, i in enumerate(range(0, len(items[0]), n)):
+        touched = [cells for each in items for cells in each[i : i + n]]
         before = {cell: there.pop(cell, -1) for cell in set().union(*touched)}
         there.update(dict.fromkeys(before, now))  # the wave that touched them last
-        for cell, last in before.items():
-            size[known[cell][0]] += known[cell][1] * (last < 0)
+        for name, elements in [known[cell] for cell, last in before.items() if last < 0]:
+            size[name] += elements
         while not room.fits({t.name: t.element_bytes * size[t.name] for t in held}):
             cell, gone = there.popitem(last=False)
             size[known[cell][0]] -= known[cell][1]
         if gone == now:
             return {}
-        for cell, last in before.items():
-            moved[known[cell][0]] += known[cell][1] * (last <= gone)
+        for name, elements in [known[cell] for cell, last in before.items() if last <= gone]:
+            moved[name] += elements
     return moved
 
 

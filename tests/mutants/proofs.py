@@ -69,8 +69,8 @@ _value.broken(
 _value.broken(
     "proof-all-waves-stay",
     "what waves that do not fit together touched stays where it was not evicted first",
-    "known[cell][1] * (last <= gone)",
-    "known[cell][1] * (last < 0)",
+    "if last <= gone]",
+    "if last < 0]",
     "test_verify.py::test_what_the_latest_waves_touched_stays",
 )
 _value.broken(
