@@ -362,16 +362,19 @@ def cached(problem: Problem, groups: Groups, inside: dict[str, int], capacity: C
     return {name: max(n, listed[name]) for name, n in found.items()}
 
 
-def behind(view: View, count: Count, room: Capacity, inner: Inner) -> Counts:
+def behind(view: View, count: Count, room: Capacity, inner: Inner, least: Counts) -> Counts:
     """Bound what a cache brings in that sees only what the level inside it lacks.
 
-    Of the loops inside that level's items, the first n cut bodies. In an item, each body asks
-    for all of a tensor anew, or all those in a row along the last of these loops ask alike, or
-    those that share an element fit together.
+    That is no less than ``least``, what it would bring in if it saw all. Of the loops inside
+    that level's items, the first n cut bodies. In an item, each body asks for all of a tensor
+    anew, or all those in a row along the last of these loops ask alike, or those that share an
+    element fit together.
     """
     most, problem, held = dict(inner.seen), view.problem, room.held(view.problem)
     tied = {dim for t in problem.tensors for a in t.axes if a.is_compound for dim in a.dims}
     for n, (last, step) in enumerate((("", 1), *inner.turns)):
+        if all(most[name] <= counted for name, counted in least.items()):
+            break
         # No machine has such a unit: nothing stays from one of its items to the next.
         found = count((*inner.items, ("items", ()), (None, inner.turns[:n])) if n else inner.items)
         upto = sum(cut.loop < n + sum(len(loops) for _, loops in inner.items) for cut in view.cuts)
@@ -385,7 +388,7 @@ def behind(view: View, count: Count, room: Capacity, inner: Inner) -> Counts:
                 stays = view.is_even and room.fits(sizes)
             if (others <= parts and stays) or (view.is_even and t.name in inner.once):
                 most[t.name] = min(most[t.name], found[t.name])
-    return most
+    return {name: max(counted, most[name]) for name, counted in least.items()}
 
 
 def points(problem: Problem, tensors: Iterable[Tensor]) -> Counts:
@@ -443,8 +446,7 @@ def value_of(problem: Problem, schedule: Schedule, arch: Arch, objective: str) -
         if level.kind == "cache":
             count = partial(cached, problem, inside=inside, capacity=capacity)
             counted = count(groups)
-            most = behind(view, count, capacity, inner) if brought else counted
-            counted = {name: max(n, most[name]) for name, n in counted.items()}
+            counted = behind(view, count, capacity, inner, counted) if brought else counted
         brought = [counted or tiled(view, level, capacity, places), *brought]
         last = max((i for i, (unit, _) in enumerate(groups, 1) if unit in own), default=0)
         inner = Inner(inner.seen | brought[0], set(), groups[:last], ())

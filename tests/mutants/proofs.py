@@ -134,8 +134,8 @@ _behind.broken(
 _behind.broken(
     "proof-behind-sees-all",
     "a cache behind a level sees all accesses",
-    "most = behind(view, count, capacity, inner) if brought else counted",
-    "most = counted",
+    "counted = behind(view, count, capacity, inner, counted) if brought else counted",
+    "",
 )
 _behind.broken(
     "proof-behind-all-once",
