@@ -165,6 +165,15 @@ def _pieces_of(outer: Ints, extent: int) -> Ints:
     return pieces
 
 
+@step
+def _longest(outer: Ints) -> int:
+    """Find the length of the longest stretch."""
+    longest = 0
+    for p in range(outer.shape[0]):
+        longest = max(longest, outer[p, 1])
+    return longest
+
+
 @jit
 def axis_table(
     line: Line, outer1: Ints, extents1: Ints, outer2: Ints, extents2: Ints, out: Ints
@@ -175,7 +184,7 @@ def axis_table(
     for a pair of pieces along either dimension, whether a piece is unbroken, the
     sum of what pieces add to the ones before them along either dimension.
     """
-    longest1, longest2 = outer1[:, 1].max(), outer2[:, 1].max()
+    longest1, longest2 = _longest(outer1), _longest(outer2)
     marks = _new_marks(line, 2 * longest1, 2 * longest2)
     turned = Line(line.c2, line.c1, line.offset, line.size)
     unclipped = Line(line.c1, line.c2, 0, -1)
