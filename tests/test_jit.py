@@ -116,7 +116,10 @@ def test_either_way_to_load_a_kernel_suffices(add: str, tmp_path: Path) -> None:
 
 def test_a_kept_kernel_needs_no_numba(tmp_path: Path) -> None:
     (tmp_path / "kernel.py").write_text(
-        ARRAYS + "import sys\nassert ('numba' in sys.modules) == filled.n_compiled\n"
+        ARRAYS.replace("    return", "    np.zeros(3)[:] = np.ones(value)[1:]\n    return")
+        .replace("(2)", "(4)")
+        .replace("== 6", "== 12")
+        + "import sys\nassert ('numba' in sys.modules) == filled.n_compiled\n"
     )
     kept = str(tmp_path / "kept")
     assert compiled(tmp_path, NUMBA_CACHE_DIR=kept) == (0, "")

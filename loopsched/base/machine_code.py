@@ -162,13 +162,13 @@ def loaded(code: Code, kinds: Kinds) -> Callable[[list[Any]], Any]:
         If something that it needs is not there.
     """
     llvm = _llvm()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target())  # knows Python, too
     for add in (_add_runtime, _add_numba):
         if not all(map(llvm.address_of_symbol, code.needs)):
             with suppress(Exception):  # another numba: then all of it
                 add()
     if not all(map(llvm.address_of_symbol, code.needs)):  # LLVM would end the process
         raise LookupError(f"{code.name} needs {code.needs}")
-    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target())
     engine.add_object_file(llvm.ObjectFileRef.from_data(code.binary))
     engine.finalize_object()
     _ENGINES.append(engine)

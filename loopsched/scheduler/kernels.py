@@ -289,23 +289,6 @@ def _is_unbroken(c1: int, n1: int, c2: int, n2: int) -> bool:
     return c1 == 1 and c2 <= n1
 
 
-@jit
-def envelope(tables: Ints, row: int, rows: int, columns: int, start: int, is_forward: bool) -> None:
-    """Put into the next table the least of the numbers behind each, or before it, both ways."""
-    step = -1 if is_forward else 1
-    for at_i in range(rows):
-        i = rows - 1 - at_i if is_forward else at_i
-        for at_j in range(columns):
-            j = columns - 1 - at_j if is_forward else at_j
-            at = start + i * columns + j
-            least = tables[row, at]
-            if at_i:
-                least = min(least, tables[row + 1, at - step * columns])
-            if at_j:
-                least = min(least, tables[row + 1, at - step])
-            tables[row + 1, at] = least
-
-
 @step
 def on_axes(n: Numbers, row: int, index: Ints, t: int, skip: int) -> int:
     """Multiply a table over the axes of a tensor; dimension ``skip`` stays whole."""
