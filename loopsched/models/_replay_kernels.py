@@ -176,6 +176,7 @@ def walk(
     cell_sizes: Ints,
     last: Ints,
     at: Ints,
+    done: Ints,
     found: Ints,
     most: int,
 ) -> None:
@@ -185,9 +186,10 @@ def walk(
     pieces that its list makes of a full child.
     ``groups``: first loop, end, instances, instances of the groups inside, whether no
     dimension comes twice.
-    ``tensors``: first axis, end, bytes an element, first cell, number of its window.
-    ``axes``: first of its dims, end, first row, factor of its cells, first weight.
+    ``tensors``: first axis, end, bytes an element, first cell, number of its window, first box.
+    ``axes``: first of its dims, end, first row, factor of its cells, first weight, factor of boxes.
     ``axis_dims``: dimension, factor of its pieces.
+    ``done``: the last visit that took each box of cells; no other says more to bounds.
     ``state``: see the constants above; then start and bytes of each window, where
     window 0 is as long as whole visits fit, and window k+1 as ``limits[k+1]`` says.
     """
@@ -215,6 +217,7 @@ def walk(
     outer_rows = np.zeros((n_outer, axes.shape[0]), np.int64)
     is_there = np.zeros(n_outer, np.bool_)
     has_lists_inside = groups.shape[0] > 1
+    is_once = done.size > 1
     went_on = -1
     for _ in range(most):
         visit = state[VISIT]
@@ -271,6 +274,13 @@ def walk(
             for t in range(tensors.shape[0]):
                 first_axis = tensors[t, 0]
                 n_axes = tensors[t, 1] - first_axis
+                if is_once:
+                    box = tensors[t, 5]
+                    for axis in range(first_axis, first_axis + n_axes):
+                        box += (row[axis] - axes[axis, 2]) * axes[axis, 5]
+                    if done[box] == visit:
+                        continue
+                    done[box] = visit
                 is_empty = False
                 n_several = 0  # axes with several cells; what the others are worth is common
                 first_cell, first_elems = tensors[t, 3], 1

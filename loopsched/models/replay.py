@@ -427,6 +427,7 @@ class _Tables:
     weights: Ints
     limits: Ints
     n_cells: int
+    n_boxes: int
 
 
 def _tables(dims: Sequence[str], pool: Pool, cells: Sequence[Sequence[AxisCells]]) -> _Tables:
@@ -437,18 +438,19 @@ def _tables(dims: Sequence[str], pool: Pool, cells: Sequence[Sequence[AxisCells]
     rows: list[Ints] = []
     columns: list[Ints] = []
     weights: list[Ints] = []
-    n_rows = n_columns = n_weights = n_cells = 0
+    n_rows = n_columns = n_weights = n_cells = n_boxes = 0
     for tensor, of_tensor in zip(pool.tensors, cells, strict=True):
         first = len(axes)
-        factor = 1
+        factor = boxes = 1
         for axis, one in zip(tensor.axes, of_tensor, strict=True):
             begin = len(axis_dims)
             axis_dims += [
                 [dims.index(dim), stride]
                 for dim, stride in zip(axis.dims, one.strides, strict=True)
             ]
-            axes.append([begin, len(axis_dims), n_rows, factor, n_weights])
+            axes.append([begin, len(axis_dims), n_rows, factor, n_weights, boxes])
             factor *= max(1, len(one.weights))
+            boxes *= len(one.rows) - 1
             rows.append(one.rows + n_columns)
             columns.append(one.columns)
             weights.append(one.weights)
@@ -456,12 +458,13 @@ def _tables(dims: Sequence[str], pool: Pool, cells: Sequence[Sequence[AxisCells]
             n_columns += len(one.columns)
             n_weights += len(one.weights)
         width = tensor.element_bytes
-        tensors.append([first, len(axes), width, n_cells, 1 + widths.index(width)])
+        tensors.append([first, len(axes), width, n_cells, 1 + widths.index(width), n_boxes])
         n_cells += factor
+        n_boxes += boxes
     empty = np.zeros(0, np.int64)
     return _Tables(
-        np.array(tensors, np.int64).reshape(-1, 5),
-        np.array(axes, np.int64).reshape(-1, 5),
+        np.array(tensors, np.int64).reshape(-1, 6),
+        np.array(axes, np.int64).reshape(-1, 6),
         np.array(axis_dims, np.int64).reshape(-1, 2),
         np.concatenate([empty, *rows]),
         np.concatenate([empty, *columns]),
@@ -470,6 +473,7 @@ def _tables(dims: Sequence[str], pool: Pool, cells: Sequence[Sequence[AxisCells]
             [pool.capacity_bytes, *(pool.capacity_bytes - width for width in widths)], np.int64
         ),
         n_cells,
+        n_boxes,
     )
 
 
@@ -531,6 +535,8 @@ def _counted(
     cell_sizes = np.zeros(tables.n_cells if has_point else 1, np.int64)
     last = np.full(tables.n_cells if has_bounds else 1, -1, np.int64)
     at = np.zeros(program.visits + 1 if has_bounds else 1, np.int64)
+    is_once = not has_point and tables.n_boxes <= MOST_CELLS  # an LRU cache counts each use
+    done = np.full(tables.n_boxes if is_once else 1, -1, np.int64)
     found = np.zeros((len(pool.tensors), 3), np.int64)
     digits = np.zeros(len(program.loops), np.int64)
     while not state[kernels.FINISHED]:  # in chunks, so that an interruption is heard
@@ -555,6 +561,7 @@ def _counted(
             cell_sizes,
             last,
             at,
+            done,
             found,
             CHUNK,
         )

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import product
 from math import comb, factorial, prod
-from operator import mul
 from typing import TYPE_CHECKING
 
 from loopsched.base.errors import ConstraintError
@@ -426,7 +425,7 @@ def _count(sizes: tuple[tuple[int, tuple[bool, ...]], ...], n_slots: int) -> int
     for size, may in sizes:
         free = sum(may)
         most *= sum(comb(free, k) * comb(size - 1, k) for k in range(free + 1))
-    bits = 64 * (most.bit_length() // 64 + 1)
+    bits = most.bit_length() + places * factorial(base).bit_length()
     packed = 1
     for size, may in sizes:
         grown = 0
@@ -442,12 +441,7 @@ def _count(sizes: tuple[tuple[int, tuple[bool, ...]], ...], n_slots: int) -> int
             if to_more:
                 grown += (packed * to_more) << (bits * (shift + base**n_slots))
         packed = grown
-    width = bits // 8
-    raw = packed.to_bytes(width * base**places, "little")
-    orders = [factorial(loops) for loops in range(base)]
-    counts = [int.from_bytes(raw[at : at + width], "little") for at in range(0, len(raw), width)]
-    while len(counts) > 1:  # block by block: each number of loops has so many orders
-        counts = [
-            sum(map(mul, counts[at : at + base], orders)) for at in range(0, len(counts), base)
-        ]
-    return counts[0]
+    for place in reversed(range(places)):  # block by block: each number of loops has its orders
+        span = bits * base**place
+        packed = sum((packed >> span * k & (1 << span) - 1) * factorial(k) for k in range(base))
+    return packed

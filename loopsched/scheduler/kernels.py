@@ -165,6 +165,15 @@ def _pieces_of(outer: Ints, extent: int) -> Ints:
     return pieces
 
 
+@step
+def _longest(outer: Ints) -> int:
+    """Find the length of the longest stretch."""
+    longest = 0
+    for p in range(outer.shape[0]):
+        longest = max(longest, outer[p, 1])
+    return longest
+
+
 @jit
 def axis_table(
     line: Line, outer1: Ints, extents1: Ints, outer2: Ints, extents2: Ints, out: Ints
@@ -175,7 +184,7 @@ def axis_table(
     for a pair of pieces along either dimension, whether a piece is unbroken, the
     sum of what pieces add to the ones before them along either dimension.
     """
-    longest1, longest2 = outer1[:, 1].max(), outer2[:, 1].max()
+    longest1, longest2 = _longest(outer1), _longest(outer2)
     marks = _new_marks(line, 2 * longest1, 2 * longest2)
     turned = Line(line.c2, line.c1, line.offset, line.size)
     unclipped = Line(line.c1, line.c2, 0, -1)
@@ -278,23 +287,6 @@ def _is_unbroken(c1: int, n1: int, c2: int, n2: int) -> bool:
     if c2 == 1 and c1 <= n2:
         return True
     return c1 == 1 and c2 <= n1
-
-
-@jit
-def envelope(tables: Ints, row: int, rows: int, columns: int, start: int, is_forward: bool) -> None:
-    """Put into the next table the least of the numbers behind each, or before it, both ways."""
-    step = -1 if is_forward else 1
-    for at_i in range(rows):
-        i = rows - 1 - at_i if is_forward else at_i
-        for at_j in range(columns):
-            j = columns - 1 - at_j if is_forward else at_j
-            at = start + i * columns + j
-            least = tables[row, at]
-            if at_i:
-                least = min(least, tables[row + 1, at - step * columns])
-            if at_j:
-                least = min(least, tables[row + 1, at - step])
-            tables[row + 1, at] = least
 
 
 @step

@@ -152,8 +152,11 @@ class Tables:
             if axis.is_plain:  # they are
                 continue
             count = int(self.n_extents[first])
-            kernels.envelope(tables, kernels.TOTAL, count, columns, start, True)
-            kernels.envelope(tables, kernels.LARGEST, count, columns, start, False)
+            axis = tables[:, start : start + count * columns].reshape(-1, count, columns)
+            least = np.minimum.accumulate
+            total, largest = axis[kernels.TOTAL, ::-1, ::-1], axis[kernels.LARGEST]
+            axis[kernels.TOTAL_BOUND, ::-1, ::-1] = least(least(total, 0), 1)
+            axis[kernels.LARGEST_BOUND] = least(least(largest, 0), 1)
         return kernels.Numbers(
             self.pieces,
             self.n_extents,

@@ -1,0 +1,171 @@
+"""Kernels: functions that numba compiles for the kinds of arguments that they are called with."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import WRAPPER_ASSIGNMENTS, cached_property, lru_cache
+from threading import RLock
+from types import CodeType, ModuleType
+from typing import Any
+from zlib import crc32
+
+from loopsched.base.machine_code import Code, Kinds, Shelf, emitted, loaded, slot_types, spread
+
+_LOCK = RLock()
+# How LLVM names what `ctypes` has; numba hands truth values over as bytes.
+_TYPES = {"c_void_p": "ptr", "c_long": "i64", "c_longlong": "i64", "c_double": "double"}
+_TYPES["c_bool"] = "i8"
+_MEMBERS = ("meminfo", "parent", "nitems", "itemsize", "data", "shape", "strides")
+
+
+class Step:
+    """A function that numba compiles when a kernel that calls it is compiled."""
+
+    def __init__(self, function: Callable[..., Any], **options: bool) -> None:
+        self.__dict__ |= {name: getattr(function, name) for name in WRAPPER_ASSIGNMENTS}
+        self.py_func, self._options = function, options
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """What numba compiles; Python does not call it."""
+        import numba
+
+        njit: Any = numba.njit
+        alone = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        return njit(nogil=True, **alone, **self._options)(self.py_func)
+
+    @property
+    def _numba_type_(self) -> Any:
+        return self.dispatcher._numba_type_
+
+
+class Kernel(Step):
+    """A function that is loaded, or compiled, when it is called."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        self.n_compiled = 0
+        self._known: dict[Kinds, Callable[[list[Any]], Any]] = {}
+        self._plain: Any = None
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the machine code for such arguments."""
+        kinds: list[Any] = []
+        slots: list[Any] = []
+        spread(arguments, kinds, slots)
+        code = self._known.get(tuple(kinds)) or self._code(tuple(kinds), arguments)
+        return code(slots) if code is not None else self._plain(*arguments)
+
+    @cached_property
+    def _shelf(self) -> Shelf:
+        return Shelf(self.py_func, _digest(self.py_func))
+
+    def is_kept(self) -> bool:
+        """Whether machine code for some arguments is known, or on disk."""
+        return bool(self._known or self._plain) or not self._shelf.is_empty()
+
+    def _code(self, kinds: Kinds, arguments: tuple[Any, ...]) -> Callable[[list[Any]], Any] | None:
+        """Find machine code, or make it; None where only numba itself can run it."""
+        with _LOCK:
+            kept = None if self._plain else self._shelf.read(kinds)
+            if kept is not None:
+                try:
+                    self._known[kinds] = loaded(kept, kinds)
+                except Exception:  # something that it needs is no longer there
+                    kept = None
+            if kept is None and self._plain is None:
+                self._make(kinds, arguments)
+            return self._known.get(kinds)
+
+    def _make(self, kinds: Kinds, arguments: tuple[Any, ...]) -> None:
+        """Compile a kernel, and keep it."""
+        import numba
+
+        self.n_compiled += 1
+        try:
+            code = _compiled(self.dispatcher, kinds, arguments)
+            self._known[kinds] = loaded(code, kinds)
+        except numba.core.errors.NumbaError:
+            raise
+        except Exception as error:  # another numba than the ones that are known
+            _say(f"kernels cannot be kept with numba {numba.__version__}: {error!r}")
+            njit: Any = numba.njit
+            self._plain = njit(nogil=True)(self.py_func)
+            return
+        try:
+            self._shelf.write(kinds, code)
+        except OSError as error:
+            _say(f"kernels cannot be kept: {error.strerror}; set NUMBA_CACHE_DIR")
+
+
+@lru_cache(maxsize=1)
+def _say(message: str) -> None:
+    """Say something, once."""
+    logging.getLogger("loopsched").warning("%s; they are compiled again each time", message)
+
+
+def _compiled(dispatcher: Any, kinds: Kinds, arguments: tuple[Any, ...]) -> Code:
+    """Compile a kernel for such arguments.
+
+    Raises
+    ------
+    NotImplementedError
+        If its code takes other things than are handed to it.
+    """
+    import numba
+    from numba.core import datamodel
+
+    models: Any = datamodel
+    types: Any = numba.types
+    signature = tuple(map(numba.typeof, arguments))
+    dispatcher.compile(signature)
+    made, text = dispatcher.overloads[signature], dispatcher.inspect_llvm(signature)
+    result = made.signature.return_type
+    parts = result if isinstance(result, types.BaseTuple) else [result]
+    letters = [_letter(part) for part in parts if part != types.none]
+    code, taken = emitted(text, made.fndesc.llvm_func_name, letters)
+    expected = ["ptr", "ptr", *(_TYPES[one.__name__] for one in slot_types(kinds))]
+    is_same = expected == ["ptr" if one[-1] == "*" else one for one in taken]
+    if not is_same or models.default_manager[types.int64[::1]]._fields != _MEMBERS:
+        raise NotImplementedError("arguments are handed over in an unknown way")
+    return code
+
+
+def _letter(result: Any) -> str:
+    """Write a number or an array of a result as `Code` does."""
+    from numba import types
+    from numba.np.numpy_support import as_dtype
+
+    if isinstance(result, types.Array) and result.layout == "C":
+        return f"{as_dtype(result.dtype).str}{result.ndim}"
+    return {types.int64: "q", types.float64: "d", types.boolean: "?"}[result]
+
+
+def _digest(function: Callable[..., Any]) -> int:
+    """Sum up a kernel, the kernels that it calls, and their constants: all that is compiled."""
+    digest, todo, seen = 0, [function], {function}
+    while todo:
+        one = todo.pop()
+        code, around = one.__code__, one.__globals__
+        spaces = [
+            around,
+            *(vars(x) for x in map(around.get, code.co_names) if isinstance(x, ModuleType)),
+        ]
+        known = [space[name] for name in code.co_names for space in spaces if name in space]
+        called = [x.py_func for x in known if isinstance(x, Step)]
+        constants = [x for x in known if isinstance(x, int | float | str | tuple)]
+        parts = code.co_code, _constants(code), code.co_names, code.co_varnames, constants
+        fields = [x._fields for x in known if hasattr(x, "_fields")]
+        digest = crc32(repr((parts, fields)).encode(), digest)
+        todo += [x for x in dict.fromkeys(called) if x not in seen]
+        seen |= {*called}
+    return digest
+
+
+def _constants(code: CodeType) -> list[Any]:
+    """List the constants of a function, and what functions within it do."""
+    return [
+        (x.co_code, x.co_names, _constants(x)) if isinstance(x, CodeType) else x
+        for x in code.co_consts
+    ]

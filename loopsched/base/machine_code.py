@@ -1,0 +1,268 @@
+"""Machine code of kernels: kept in files, loaded with LLVM, called with addresses and numbers.
+
+To import numba, which compiled it, takes longer than most searches; to load it takes
+some milliseconds.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.machinery
+import importlib.util
+import json
+import os
+import struct
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple
+from zlib import crc32
+
+import numpy as np
+
+Kinds = tuple[Any, ...]
+
+# Flags of an array that its type depends on: in C's order, in Fortran's, aligned, writeable.
+_FLAGS = 0x1 | 0x2 | 0x100 | 0x400
+_NUMBERS = {int: ctypes.c_int64, float: ctypes.c_double, bool: ctypes.c_bool}
+# What numba hands over of an array, before its shape and its strides, and in a result.
+_ARRAY = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p)
+_ARRAY_LETTERS = "PPqqP"
+# What numba's code returns if all went well: something, or nothing.
+_FINE = (0, -2)
+
+
+class Code(NamedTuple):
+    """Machine code of a function: its name, what it returns, what it calls, an object file.
+
+    ``result`` lists numbers as `struct` has them, and arrays by their dtype and dimensions.
+    """
+
+    name: str
+    result: list[str]
+    needs: list[str]
+    binary: bytes
+
+
+def spread(values: Sequence[Any], kinds: list[Any], slots: list[Any]) -> None:
+    """List the kinds of arguments, and what machine code takes for them.
+
+    Examples
+    --------
+    >>> kinds, slots = [], []
+    >>> spread((5, 2.0, True), kinds, slots)
+    >>> kinds, slots
+    ([<class 'int'>, <class 'float'>, <class 'bool'>], [5, 2.0, True])
+    """
+    for value in values:
+        kind = type(value)
+        if kind is np.ndarray:
+            kinds.append((value.dtype.str, value.ndim, value.flags.num & _FLAGS))
+            place = value.__array_interface__["data"][0]
+            slots += (None, None, value.size, value.itemsize, place, *value.shape, *value.strides)
+        elif kind is int or kind is np.int64:
+            if not -(2**63) <= value < 2**63:
+                raise OverflowError(f"{value} is too large for a kernel")
+            kinds.append(int)
+            slots.append(int(value))
+        elif kind in (bool, np.bool_, float, np.float64):
+            kinds.append(bool if kind in (bool, np.bool_) else float)
+            slots.append(kinds[-1](value))
+        elif isinstance(value, tuple) and hasattr(value, "_fields"):
+            kinds.append(kind)
+            spread(value, kinds, slots)
+        else:
+            raise TypeError(f"a kernel takes no {kind.__name__}")
+
+
+def slot_types(kinds: Kinds) -> list[Any]:
+    """List the types of what machine code takes, as `ctypes` has them."""
+    types: list[Any] = []
+    for kind in kinds:
+        if isinstance(kind, tuple):
+            types += (*_ARRAY, *[ctypes.c_int64] * (2 * kind[1]))
+        elif kind in _NUMBERS:
+            types.append(_NUMBERS[kind])
+    return types
+
+
+def _described(kind: Any) -> str:
+    """Name a kind the same way in every process; arrays by the first order that is theirs."""
+    if not isinstance(kind, tuple):
+        return f"{kind.__module__}.{kind.__name__}{getattr(kind, '_fields', '')}"
+    dtype, n_dims, flags = kind
+    return f"{dtype}{n_dims}{'ACFC'[flags & 3]}{flags >> 8}"
+
+
+@lru_cache(maxsize=1)
+def _llvm() -> Any:
+    import llvmlite.binding
+
+    llvmlite.binding.initialize_native_target()
+    llvmlite.binding.initialize_native_asmprinter()
+    return llvmlite.binding
+
+
+def _target() -> Any:
+    llvm = _llvm()
+    cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    of = llvm.Target.from_default_triple()
+    return of.create_target_machine(cpu, features, 3, codemodel="jitdefault", jit=True)
+
+
+def emitted(text: str, name: str, result: list[str]) -> tuple[Code, list[str]]:
+    """Turn LLVM's text into machine code of one of its functions; list the types that it takes."""
+    module = _llvm().parse_assembly(text)
+    taken = [str(one.type) for one in module.get_function(name).arguments]
+    used = [*module.functions, *module.global_variables]
+    needs = [one.name for one in used if one.is_declaration and one.name[:5] != "llvm."]
+    return Code(name, result, needs, _target().emit_object(module)), taken
+
+
+def _numba_file() -> Path:
+    """Find numba without importing it."""
+    found = importlib.util.find_spec("numba")
+    return Path(found.origin if found and found.origin else os.devnull)
+
+
+def _add_runtime() -> None:
+    """Add what compiled code calls for its arrays: a part of numba that loads without the rest."""
+    runtime: Any = sys.modules.get("numba.core.runtime._nrt_python")
+    if runtime is None:
+        file = f"_nrt_python{importlib.machinery.EXTENSION_SUFFIXES[0]}"
+        path = str(_numba_file().parent / "core" / "runtime" / file)
+        loader = importlib.machinery.ExtensionFileLoader("_nrt_python", path)
+        spec = importlib.machinery.ModuleSpec("_nrt_python", loader, origin=path)
+        runtime = importlib.util.module_from_spec(spec)
+        loader.exec_module(runtime)
+    for known, address in runtime.c_helpers.items():
+        _llvm().add_symbol(known if known.startswith("_") else f"NRT_{known}", address)
+
+
+def _add_numba() -> None:
+    """Add all that compiled code may call."""
+    from numba.core.registry import cpu_target
+    from numba.core.runtime.nrt import rtsys
+
+    rtsys.initialize(cpu_target.target_context)
+
+
+_ENGINES: list[Any] = []  # code lives as long as what loaded it
+
+
+def loaded(code: Code, kinds: Kinds) -> Callable[[list[Any]], Any]:
+    """Load machine code; return what calls it.
+
+    Raises
+    ------
+    LookupError
+        If something that it needs is not there.
+    """
+    llvm = _llvm()
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _target())  # knows Python, too
+    for add in (_add_runtime, _add_numba):
+        if not all(map(llvm.address_of_symbol, code.needs)):
+            with suppress(Exception):  # another numba: then all of it
+                add()
+    if not all(map(llvm.address_of_symbol, code.needs)):  # LLVM would end the process
+        raise LookupError(f"{code.name} needs {code.needs}")
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code.binary))
+    engine.finalize_object()
+    _ENGINES.append(engine)
+    types = (ctypes.c_void_p, ctypes.c_void_p, *slot_types(kinds))
+    function = ctypes.CFUNCTYPE(ctypes.c_int32, *types)(engine.get_function_address(code.name))
+    letters = [_ARRAY_LETTERS + int(one[3:]) * "qq" if one[1:] else one for one in code.result]
+    layout = struct.Struct("".join(letters))
+
+    def call(slots: list[Any]) -> Any:
+        out, fault = ctypes.create_string_buffer(layout.size + 8), ctypes.c_void_p()
+        if function(out, ctypes.byref(fault), *slots) not in _FINE:
+            raise RuntimeError(f"the kernel {code.name} failed")
+        parts = iter(layout.unpack_from(out))
+        found = tuple(_array(one, parts) if one[1:] else next(parts) for one in code.result)
+        return found if len(found) > 1 else found[0] if found else None
+
+    return call
+
+
+def _array(kind: str, parts: Iterator[Any]) -> Any:
+    """Copy an array that a kernel returned, and give its room back."""
+    owner, _, size, item_bytes, place = islice(parts, 5)
+    shape, _ = tuple(islice(parts, int(kind[3:]))), tuple(islice(parts, int(kind[3:])))
+    content = bytearray(ctypes.string_at(place, size * item_bytes))
+    if owner:
+        release = _llvm().address_of_symbol("NRT_MemInfo_release")
+        ctypes.CFUNCTYPE(None, ctypes.c_void_p)(release)(owner)
+    return np.frombuffer(content, kind[:3]).reshape(shape)
+
+
+@lru_cache(maxsize=1)
+def _machine() -> str:
+    """Name what machine code depends on, besides its source."""
+    llvm, changed = _llvm(), _numba_file().stat().st_mtime_ns
+    known = llvm.llvm_version_info, llvm.get_host_cpu_name(), changed
+    features = llvm.get_host_cpu_features().flatten()
+    return f"{sys.implementation.cache_tag}-{crc32(f'{known} {features}'.encode()):08x}"
+
+
+class Shelf:
+    """The files that keep the machine code of a function; ``digest`` is of all that is compiled."""
+
+    def __init__(self, function: Callable[..., Any], digest: int) -> None:
+        source = Path(function.__code__.co_filename)
+        own = f"{source.parent.name}-{crc32(str(source.parent).encode()):08x}"
+        self._folders = [source.parent / "__pycache__"]  # the first that takes a file has it
+        with suppress(RuntimeError):  # nobody is at home
+            cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+            self._folders.append(Path(cache, "loopsched", own))
+        if os.environ.get("NUMBA_CACHE_DIR"):
+            self._folders = [Path(os.environ["NUMBA_CACHE_DIR"], own)]
+        self._all = f"{source.stem}.{function.__name__}.{_machine()}"
+        self._own = f"{self._all}.{digest:08x}"
+
+    def _of(self, kinds: Kinds) -> str:
+        return f"{self._own}.{crc32(' '.join(map(_described, kinds)).encode()):08x}.code"
+
+    def is_empty(self) -> bool:
+        """Whether nothing of the function, as it is, is kept."""
+        return not any(any(folder.glob(f"{self._own}.*.code")) for folder in self._folders)
+
+    def read(self, kinds: Kinds) -> Code | None:
+        """Find what was kept for such arguments, unless it is broken."""
+        for folder in self._folders:
+            with suppress(OSError):
+                total, _, rest = (folder / self._of(kinds)).read_bytes().partition(b"\n")
+                if total == b"%08x" % crc32(rest):
+                    head, _, binary = rest.partition(b"\n")
+                    name, result, needs = json.loads(head)
+                    return Code(name, result, needs, binary)
+        return None
+
+    def write(self, kinds: Kinds, code: Code) -> None:
+        """Keep code, and no more what was compiled of the function as it was.
+
+        Raises
+        ------
+        OSError
+            If no folder takes it.
+        """
+        rest = json.dumps(code[:3]).encode() + b"\n" + code.binary
+        faults: list[OSError] = []
+        for folder in self._folders:
+            part = folder / f"{self._own}.{os.getpid()}"
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+                part.write_bytes(b"%08x\n" % crc32(rest) + rest)
+                part.replace(folder / self._of(kinds))
+                for old in folder.glob(f"{self._all}.*.code"):
+                    if not old.name.startswith(self._own):
+                        old.unlink(missing_ok=True)
+                return
+            except OSError as error:
+                faults.append(error)
+                with suppress(OSError):
+                    part.unlink()
+        raise faults[0]
