@@ -140,11 +140,10 @@ class Tables:
 
         from loopsched.scheduler import kernels
 
-        rows = (
+        tables = np.stack((
             self.total, self.total, self.largest, self.largest, self.is_gapless,
             self.pair_first, self.pair_second, self.slid_first, self.slid_second,
-        )  # fmt: skip
-        tables = np.stack(rows)
+        ))  # fmt: skip
         axes = np.column_stack((self.axis_dims, self.axis_stride, self.axis_start))
         for (first, _, columns, start), (_, axis) in zip(
             axes.tolist(), _axes_by_row(self.problem), strict=True
@@ -152,11 +151,11 @@ class Tables:
             if axis.is_plain:  # they are
                 continue
             count = int(self.n_extents[first])
-            axis = tables[:, start : start + count * columns].reshape(-1, count, columns)
+            rows = tables[:, start : start + count * columns].reshape(-1, count, columns)
             least = np.minimum.accumulate
-            total, largest = axis[kernels.TOTAL, ::-1, ::-1], axis[kernels.LARGEST]
-            axis[kernels.TOTAL_BOUND, ::-1, ::-1] = least(least(total, 0), 1)
-            axis[kernels.LARGEST_BOUND] = least(least(largest, 0), 1)
+            total, largest = rows[kernels.TOTAL, ::-1, ::-1], rows[kernels.LARGEST]
+            rows[kernels.TOTAL_BOUND, ::-1, ::-1] = least(least(total, 0), 1)
+            rows[kernels.LARGEST_BOUND] = least(least(largest, 0), 1)
         return kernels.Numbers(
             self.pieces,
             self.n_extents,
