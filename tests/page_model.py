@@ -165,7 +165,7 @@ def random_schedule(choice: random.Random, problem: Problem, units: Iterable[str
             at = choice.randint(at, len(blocks))
             blocks.insert(at, unit)
             at += 1
-    extents = problem.size
+    extents = dict(problem.size)
     seen: set[str] = set()
     loops: list[Loop] = []
     for i, unit in enumerate(blocks):

@@ -57,7 +57,7 @@ def test_spreads_use_what_there_is_and_come_best_first(
     assert found
     for spread in found:
         assert len(spread) == len(counts)
-        left = problem.size
+        left = dict(problem.size)
         for fill, count in zip(spread, counts, strict=True):
             assert prod(fill.values()) <= count
             for dim, pieces in fill.items():

@@ -632,7 +632,7 @@ def code_lines(path: Path) -> int:
 def test_the_checker_is_short_enough_to_read() -> None:
     lines = {path.stem: code_lines(path) for path in CHECKER.glob("*.py")}
     assert lines.pop("readers") <= 105  # of files, problems, notation and machines
-    assert sum(lines.values()) <= 530
+    assert sum(lines.values()) <= 540
 
 
 def test_the_checker_is_pure_integers() -> None:

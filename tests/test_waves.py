@@ -46,7 +46,7 @@ def drawn(rng: random.Random, problem: Problem, units: int) -> Arch:
 
 def written(chain: list[tuple[str, int, str]], problem: Problem) -> str:
     """Write loops that leave so long pieces; what is left of them goes innermost."""
-    now, words = problem.size, []
+    now, words = dict(problem.size), []
     for dim, step, unit in chain:
         words.append(f"{dim}:{now[dim]}{unit}")
         now[dim] = step
@@ -77,7 +77,7 @@ def test_lists_with_a_rest_promise_no_less_than_is_moved(seed: int) -> None:
         problem = gemm(
             m=rng.randint(4, 20), n=rng.randint(4, 20), k=rng.randint(1, 5), element_bytes=1
         )
-        chain, now = [], problem.size
+        chain, now = [], dict(problem.size)
         for dim in rng.sample(["M", "N"], rng.choice([1, 2])):
             now[dim] = rng.randint(now[dim] // 2 + 1, now[dim])
             chain.append((dim, now[dim], ""))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from loopsched.base.arguments import is_count, near, show
 from loopsched.base.errors import ProblemError, nearest
@@ -142,8 +143,12 @@ class Problem:
         faults = list(_faults(self))
         if faults:
             raise ProblemError.joined(f"problem '{self.name}'", faults)
-        object.__setattr__(self, "size", dict(self.sizes))
+        object.__setattr__(self, "size", MappingProxyType(dict(self.sizes)))
         object.__setattr__(self, "macs", math.prod(self.size.values()))
+
+    def __reduce__(self) -> tuple[type[Problem], tuple[object, ...]]:  # views cannot be pickled
+        given = self.name, self.sizes, self.tensors, self.output, self.kind, self.attributes
+        return Problem, given
 
     def __hash__(self) -> int:  # quick; problems of one name and size are few
         return hash((self.name, self.sizes))

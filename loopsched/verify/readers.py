@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import chain, takewhile
 from typing import Any
@@ -34,7 +34,7 @@ class Capacity:
     """Bytes of a level: shared ones, some tensors' own, and which tensors pass it by."""
 
     shared: int
-    own: dict[str, int]
+    own: dict[str, int] = field(hash=False)
     passing: frozenset[str]
 
     def fits(self, sizes: dict[str, int]) -> bool:

@@ -321,21 +321,30 @@ def followed(held: list[Tensor], tiles: dict[str, Tiles], n: int, room: Capacity
     return moved
 
 
+@lru_cache(maxsize=64)
+def in_order(problem: Problem, loops: Loops, n: int, room: Capacity) -> Counts:
+    """Follow a list of items; nothing where it is long, or whole items of a wave do not fit."""
+    items, held = walk(problem, loops), room.held(problem)
+    tiles = {t.name: tiles_of(t, items) for t in held}
+    return followed(held, tiles, n, room) if len(items) <= MOST_ITEMS else {}
+
+
 def in_waves(problem: Problem, groups: Groups, inside: dict[str, int], room: Capacity) -> Counts:
     """Bound what a list of items brings in.
 
     Where whole items of a wave do not fit, each wave brings in every tile that it has once, and
     all tiles count as the largest, and without padding.
     """
-    n, items, held = inside[groups[0][0] or ""], walk(problem, groups[0][1]), room.held(problem)
-    tiles = {t.name: tiles_of(t, items) for t in held}
-    found = followed(held, tiles, n, room) if len(items) <= MOST_ITEMS else {}
+    n, held = inside[groups[0][0] or ""], room.held(problem)
+    if found := in_order(problem, groups[0][1], n, room):
+        return found
+    items = walk(problem, groups[0][1])
     lengths = {dim: {item[dim][1] for item in items} for dim in problem.dims}
     longest = {dim: max(each) for dim, each in lengths.items()}
     item = view_of(changed(problem, longest, lambda a: replace(a, size=None)), groups[1:], inside)
-    if not found and not any(cut.is_parallel for cut in item.cuts):
+    if not any(cut.is_parallel for cut in item.cuts):
         waves = [slice(i, i + n) for i in range(0, len(items), n)]
-        many = {t.name: [len(set(tiles[t.name][wave])) for wave in waves] for t in held}
+        many = {t.name: [len(set(tiles_of(t, items[wave]))) for wave in waves] for t in held}
         most, total = ({name: f(each) for name, each in many.items()} for f in (max, sum))
         uneven = {dim for dim, each in lengths.items() if len(each) > 1}
         found = cheapest(item, room, most, total, uneven)
