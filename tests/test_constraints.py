@@ -68,7 +68,7 @@ def everything(space: Space) -> Iterator[Schedule]:
 
 def text(space: Space, point: Point) -> str:
     chains, orders = point
-    now, loops = space.problem.size, []
+    now, loops = dict(space.problem.size), []
     units = [slot.unit for slot in space.slots] + [None]
     for at, (order, unit) in enumerate(zip(orders, units, strict=True)):
         for dim in order:

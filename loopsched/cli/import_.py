@@ -103,7 +103,7 @@ def _row(found: Imported) -> Row:
     tensors = {} if problem is None else {t.name: projection_text(t) for t in problem.tensors}
     return {
         "problem": problem and problem.name,
-        "sizes": problem and problem.size,
+        "sizes": dict(problem.size) if problem else None,
         "tensors": tensors,
         "output": problem and problem.output,
         "schedule": found.schedule and str(found.schedule),

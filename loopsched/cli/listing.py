@@ -245,7 +245,7 @@ def _problem_rows(workload: Workload) -> list[Row]:
             "problem": problem.name,
             "count": workload.counts[number],
             "kind": problem.kind,
-            "sizes": problem.size,
+            "sizes": dict(problem.size),
             "macs": problem.macs,
             "data_bytes": sum(tensor_bytes(problem, tensor) for tensor in problem.tensors),
         }

@@ -80,7 +80,7 @@ def _problem_row(problem: Problem) -> Row:
         "kind": problem.kind,
         "macs": problem.macs,
         "bytes": sum(tensor_bytes(problem, tensor) for tensor in problem.tensors),
-        "sizes": problem.size,
+        "sizes": dict(problem.size),
     }
 
 

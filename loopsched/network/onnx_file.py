@@ -63,7 +63,7 @@ def load_onnx(
     >>> with tempfile.NamedTemporaryFile(suffix=".onnx") as file:
     ...     onnx.save(model, file.name)
     ...     network = load_onnx(file.name, batch=8)
-    >>> network.layers[0].name, network.layers[0].problem.size
+    >>> network.layers[0].name, dict(network.layers[0].problem.size)
     ('classify', {'M': 8, 'N': 10, 'K': 64})
     """
     model = read_model(path)
