@@ -30,6 +30,7 @@ from loopsched.exchange.timeloop import Imported as Imported
 from loopsched.exchange.timeloop import from_timeloop as from_timeloop
 from loopsched.exchange.timeloop import read_timeloop as read_timeloop
 from loopsched.exchange.timeloop import to_timeloop as to_timeloop
+from loopsched.exchange.triton_kernel import to_triton_kernel as to_triton_kernel
 from loopsched.exchange.tvm_code import to_tvm as to_tvm
 from loopsched.exchange.zigzag import to_zigzag as to_zigzag
 from loopsched.fusion.cuts import fuse as fuse
@@ -37,6 +38,11 @@ from loopsched.fusion.plan import FusedGroup as FusedGroup
 from loopsched.fusion.plan import FusionPlan as FusionPlan
 from loopsched.fusion.residents import Residency as Residency
 from loopsched.fusion.residents import residency as residency
+from loopsched.gpu.choice.dispatch import Dispatch as Dispatch
+from loopsched.gpu.choice.dispatch import dispatch as dispatch
+from loopsched.gpu.choice.pick import Choice as Choice
+from loopsched.gpu.choice.pick import Pick as Pick
+from loopsched.gpu.choice.pick import pick as pick
 from loopsched.gpu.counting import Profile as Profile
 from loopsched.gpu.counting import profile as profile
 from loopsched.gpu.estimate import estimate_kernel as estimate_kernel

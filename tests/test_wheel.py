@@ -38,7 +38,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_wheel_holds_every_shipped_file_and_nothing_else(wheel: Path) -> None:
     inside = set(zipfile.ZipFile(wheel).namelist())
-    for kind in ("archs", "counters", "measurements", "workloads"):
+    for kind in ("archs", "counters", "measurements", "spaces", "workloads"):
         files = (path for path in (ROOT / kind).rglob("*") if path.is_file())
         shipped = {f"loopsched/data/{path.relative_to(ROOT).as_posix()}" for path in files}
         assert shipped

@@ -18,7 +18,7 @@ def resource_dir(kind: str) -> Path:
     Parameters
     ----------
     kind : str
-        ``workloads``, ``archs``, ``counters`` or ``measurements``.
+        ``workloads``, ``archs``, ``counters``, ``measurements`` or ``spaces``.
 
     Returns
     -------

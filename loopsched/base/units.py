@@ -27,6 +27,7 @@ Kind = Literal[
     "flop_rate",
     "energy_per_byte",
     "energy_per_mac",
+    "power",
 ]
 
 # No machine has more; beyond it compiled code could not count.
@@ -56,6 +57,7 @@ _UNITS: dict[str, dict[str, Fraction]] = {
     "flop_rate": _scaled(_DECIMAL, "FLOP/s"),
     "energy_per_byte": {"pJ/B": Fraction(1), "nJ/B": Fraction(1000)},
     "energy_per_mac": {"pJ/MAC": Fraction(1), "nJ/MAC": Fraction(1000)},
+    "power": {"W": Fraction(1)},
 }
 _ADVICE = {
     "KB": "'KB' is used for both 1,000 and 1,024 bytes: write kB or KiB",
@@ -306,6 +308,7 @@ _EXAMPLES = {
     "flop_rate": "18.7 TFLOP/s",
     "energy_per_byte": "5 pJ/B",
     "energy_per_mac": "1.5 pJ/MAC",
+    "power": "700 W",
 }
 
 

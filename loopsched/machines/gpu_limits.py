@@ -61,6 +61,11 @@ class Gpu:
     l2_efficiency : float
         Share of the file's L2 bandwidth that tiled kernels achieve.  0: not
         known, so what was fitted for another GPU.
+    power_w : float, watts
+        Most that the card draws for long.  0: not known.
+    tensor_issue : {'warp', 'group'}
+        Whether tensor cores take their instructions from single warps, or from
+        groups of four that read operands out of shared memory.
     library : {'volta', 'maxwell'}
         Generation of the tiles that library products in fp32 have.
     measured_as : {'none', 'v100', 'titan_v', 'h200'}
@@ -117,6 +122,8 @@ class Gpu:
     l1_lines_per_cycle: int = 4
     merged_share: float = 0.0
     l2_efficiency: float = 0.0
+    power_w: float = 0.0
+    tensor_issue: str = "warp"
     library: str = "volta"
     measured_as: str = "none"
     sources: Sources = ()
@@ -167,8 +174,10 @@ GPU_KEYS = (
     _varied("constant_far_latency", "constant_far_latency", "cycles"),
     _varied("launch", "launch_s", "time"),
     _varied("dram_efficiency", "dram_efficiency", "share"),
-    Key("merged_share", "merged_share", "share"),
-    Key("l2_efficiency", "l2_efficiency", "share"),
+    Key("merged_share", "merged_share", "share", least=0),
+    Key("l2_efficiency", "l2_efficiency", "share", least=0),
+    Key("power", "power_w", "power", least=0),
+    Key("tensor_issue", "tensor_issue", "choice", words=("warp", "group")),
     Key("library", "library", "choice", words=("volta", "maxwell")),
     Key("measured_as", "measured_as", "choice", words=("none", "v100", "titan_v", "h200")),
 )

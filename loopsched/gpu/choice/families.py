@@ -1,0 +1,212 @@
+"""Kernels whose configurations can be chosen: their parameters, and what their blocks do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from loopsched.base.errors import ProblemError
+from loopsched.gpu.choice.pipeline import Fitted, Work
+from loopsched.gpu.choice.space import Numbers, Space, product_space
+from loopsched.gpu.choice.triton import GROUP_ROWS, Resources, warps_down
+from loopsched.gpu.library.conv_layer import Layer, layer_of
+from loopsched.gpu.library.gemm import product_of
+from loopsched.gpu.library.machine import Machine, element_bytes, sum_bytes
+from loopsched.problems.problem import Problem
+
+_SECTOR, _LINE = 64, 128
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A kernel with parameters.
+
+    Parameters
+    ----------
+    name : str
+    kind : str
+        What measured spaces call it.
+    about : str
+    names : tuple of str
+        Its parameters.
+    tried : callable
+        The configurations usually tried.
+    work : callable
+        What its blocks do: of a problem, data type, configurations, their
+        resources, a machine and the fitted numbers.
+    """
+
+    name: str
+    kind: str
+    about: str
+    names: tuple[str, ...]
+    tried: Callable[[], Space]
+    work: Callable[[Problem, str, Space, Resources, Machine, Fitted], Work]
+
+
+def _usual(rows: tuple[int, ...], columns: tuple[int, ...], terms: tuple[int, ...]) -> Space:
+    """Combine tiles, stages and warps; no warp with too little to do, none with too much."""
+    space = product_space(
+        {
+            "block_m": rows,
+            "block_n": columns,
+            "block_k": terms,
+            "stages": (2, 3, 4, 5),
+            "warps": (4, 8),
+            "group_m": (8, 1),
+        }
+    )
+    sums = space["block_m"] * space["block_n"]
+    four, eight = sums <= 16_384, (sums >= 4_096) & (sums <= 32_768)
+    return space.kept(np.where(space["warps"] == 4, four, eight))
+
+
+def gemm_work(
+    problem: Problem, data_type: str, space: Space, taken: Resources, machine: Machine, fit: Fitted
+) -> Work:
+    """Cut a product into tiles of the output, in groups of rows of tiles.
+
+    Examples
+    --------
+    >>> TRITON_GEMM.names
+    ('block_m', 'block_n', 'block_k', 'stages', 'warps', 'group_m')
+    """
+    product = product_of(problem, data_type)
+    m, n, k, width = product.m, product.n, product.k, product.element_bytes
+    bm, bn, bk = space["block_m"], space["block_n"], space["block_k"]
+    down, across = np.ceil(m / bm), np.ceil(n / bn)
+    group = np.minimum(space["group_m"], down)
+    out_bytes = min(sum_bytes(width), 4)
+
+    def dram_bytes(live: Numbers) -> Numbers:
+        side = np.minimum(np.ceil(live / group), across)
+        room = fit.kept * machine.l2_bytes
+        wave = (group * bm + side * bn) * k * width
+        waves = np.maximum(np.ceil(group * across / live), 1)
+        a = product.m * k * width * (1 + (waves - 1) * _lost(wave, room))
+        again = _lost((group * bm + n) * k * width, room)
+        b = n * k * width * (1 + (np.ceil(down / group) - 1) * again)
+        return product.batch * (a + b + _WRITTEN * m * n * out_bytes)
+
+    zero = np.zeros_like(bm)
+    return Work(
+        blocks=product.batch * down * across,
+        steps=np.ceil(k / bk),
+        tile_bytes=(bm + bn) * bk * width,
+        l2_bytes=_l2_bytes(space, width, fit),
+        tensor_cycles=_tensor_cycles(space, taken, machine, width, fit),
+        rows=bm,
+        sums=bm * bn,
+        wait_cycles=zero,
+        block_cycles=zero,
+        dram_bytes=dram_bytes,
+        macs=product.macs,
+        width=width,
+    )
+
+
+def conv_work(
+    problem: Problem, data_type: str, space: Space, taken: Resources, machine: Machine, fit: Fitted
+) -> Work:
+    """Cut pixels and output channels into tiles; sums go filter position by position."""
+    layer = _forward(problem)
+    width = product_width(problem, data_type)
+    bm, bn, bk, warps = (space[name] for name in ("block_m", "block_n", "block_k", "warps"))
+    pixels, places = layer.n * layer.p * layer.q, layer.r * layer.s
+    blocks = np.ceil(pixels / bm) * np.ceil(layer.k / bn)
+    steps_here = np.ceil(layer.c / bk)
+    busy = 1 + fit.more_warps * (warps == 8)
+    tensor = _tensor_cycles(space, taken, machine, width, fit)
+    tensor = tensor + fit.address_cycles * (bm + bn) * bk / 1024 * busy
+    asked = fit.latency * machine.gpu.dram_latency + fit.row_cycles * bm
+    asked = asked + (bm + bn) * bk * width / machine.gpu.shared_bytes_per_cycle
+    read = (layer.input_elems(width) + layer.weight_elems) * width
+    moved = read + _WRITTEN * layer.output_elems * sum_bytes(width)
+    return Work(
+        blocks=blocks,
+        steps=steps_here * places,
+        tile_bytes=(bm + bn) * bk * width,
+        l2_bytes=_l2_bytes(space, width, fit),
+        tensor_cycles=tensor,
+        rows=bm,
+        sums=bm * bn,
+        wait_cycles=(fit.restart * asked + fit.drain * tensor) / steps_here,
+        block_cycles=places * fit.place_cycles * bm / 64 * busy,
+        dram_bytes=lambda live: np.full_like(live, moved),
+        macs=layer.macs,
+        width=width,
+    )
+
+
+def product_width(problem: Problem, data_type: str) -> int:
+    """Bytes of an operand's element in memory."""
+    return element_bytes(data_type, problem.tensors[0].element_bytes)
+
+
+def _forward(problem: Problem) -> Layer:
+    layer = layer_of(problem)
+    if layer.pass_ != "forward" or layer.groups != 1:
+        raise ProblemError(f"problem '{problem.name}': a forward conv2d without groups is needed")
+    return layer
+
+
+def _lost(asked: Numbers, room: float) -> Numbers:
+    """Share of what is asked for again that L2 holds no more."""
+    return 1 / (1 + (room / asked) ** 4)
+
+
+def _l2_bytes(space: Space, width: int, fit: Fitted) -> Numbers:
+    """Bytes that a step asks of L2: rows come in sectors, and each line of them costs more."""
+    bm, bn, bk = space["block_m"], space["block_n"], space["block_k"]
+    a = bm * (_whole(bk * width) + fit.row_bytes)
+    # Single bytes are stored with the terms of a sum side by side, in both operands.
+    long, many = (bk * width, bn) if width == 1 else (bn * width, bk)
+    return a + many * (_whole(long) + fit.row_bytes * np.ceil(long / _LINE))
+
+
+def _whole(row_bytes: Numbers) -> Numbers:
+    return np.ceil(row_bytes / _SECTOR) * _SECTOR
+
+
+def _tensor_cycles(
+    space: Space, taken: Resources, machine: Machine, width: int, fit: Fitted
+) -> Numbers:
+    """Cycles of a step's arithmetic: of the tensor cores, or of shared memory that feeds them."""
+    bm, bn, bk, warps = (space[name] for name in ("block_m", "block_n", "block_k", "warps"))
+    group = taken.by_group
+    alone = fit.by_warp if machine.gpu.tensor_issue == "group" else fit.tensor
+    cycles = bm * bn * bk / (machine.macs_per_cycle * np.where(group, fit.tensor, alone))
+    wide = group & (width == 1) & (bn == 256) & (warps == 8)
+    cycles = cycles * np.where(wide, fit.wide_bytes, 1.0)
+    cycles = cycles + np.where(group & (width == 4), fit.turned * bn * bk, 0.0)
+    halves = np.where((bm == GROUP_ROWS) & (warps == 8), bn / 2, bn)
+    by_group = bm * bn / (GROUP_ROWS * halves) * (GROUP_ROWS + halves)
+    rows = warps_down(bm, warps)
+    by_warp = bm * warps / rows + bn * rows
+    read = np.where(group, by_group, by_warp) * bk * width
+    tile = (bm + bn) * bk * width
+    return np.maximum(cycles, fit.shared * (read + tile) / machine.gpu.shared_bytes_per_cycle)
+
+
+# The output is written, and half as much of what was dirty before is written to make room.
+_WRITTEN = 1.5
+
+TRITON_GEMM = Family(
+    "triton_gemm",
+    "gemm",
+    "C[m,n] = A[m,k] B[k,n] of row-major operands, blocks in groups of group_m rows of tiles",
+    ("block_m", "block_n", "block_k", "stages", "warps", "group_m"),
+    lambda: _usual((16, 32, 64, 128, 256), (32, 64, 128, 256), (32, 64, 128)),
+    gemm_work,
+)
+TRITON_CONV = Family(
+    "triton_conv",
+    "conv",
+    "forward convolution, NHWC, pixels down and output channels across, filter place by place",
+    ("block_m", "block_n", "block_k", "stages", "warps"),
+    lambda: _usual((32, 64, 128, 256), (32, 64, 128, 256), (32, 64)),
+    conv_work,
+)
+FAMILIES = {one.name: one for one in (TRITON_GEMM, TRITON_CONV)}

@@ -1,0 +1,327 @@
+"""Choose a kernel's configuration without running it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopsched.base.arguments import Checker
+from loopsched.base.display import Shown
+from loopsched.base.errors import InputError, nearest
+from loopsched.gpu.bound import repeated_bound
+from loopsched.gpu.choice.families import FAMILIES, Family
+from loopsched.gpu.choice.pipeline import PARTS, Times, fitted, judged, times
+from loopsched.gpu.choice.space import Space, read_space, space_of
+from loopsched.gpu.choice.triton import Resources, refused, resources
+from loopsched.gpu.library.machine import element_bytes, machine_of, sum_bytes
+from loopsched.machines.arch import Arch
+from loopsched.problems.footprint import tensor_bytes
+from loopsched.problems.problem import Problem
+
+# Of a large space, more than this were never needed to hold the fastest.
+_SHARE, _FEW = 0.15, 20
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A configuration and what is expected of it.
+
+    Parameters
+    ----------
+    configuration : mapping of str to int
+    estimate_us, low_us, high_us : float, microseconds
+        Estimate, and the interval that holds 80 of 100 measurements.
+    bound_us : float, microseconds
+        No run is faster: arithmetic at the highest clock, and what DRAM must deliver.
+    bound_by : str
+        The resource that the estimate spends most time on: ``tensor cores``,
+        ``L2``, ``DRAM`` or ``latency``.
+    may_be_best : bool
+        Whether it is of the set that holds the fastest.
+    registers, shared_bytes, resident_blocks : int
+        Of a thread, of a block, of an SM.
+    waves : float
+        Blocks over those that all SMs hold at a time.
+    why : str
+        What sets it apart from the first choice.
+    """
+
+    configuration: Mapping[str, int]
+    estimate_us: float
+    low_us: float
+    high_us: float
+    bound_us: float
+    bound_by: str
+    may_be_best: bool
+    registers: int
+    shared_bytes: int
+    resident_blocks: int
+    waves: float
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pick(Shown):
+    """Configurations of a kernel, the one to run first.
+
+    Parameters
+    ----------
+    problem, arch, kernel, data_type : str
+    choices : tuple of Choice
+        By estimate; as many as were asked for.
+    n_configurations : int
+        That were looked at.
+    n_infeasible : int
+        Of these, that cannot run: too much shared memory, or sizes that the
+        kernel cannot have.
+    n_may_be_best : int
+    """
+
+    problem: str
+    arch: str
+    kernel: str
+    data_type: str
+    choices: tuple[Choice, ...]
+    n_configurations: int
+    n_infeasible: int
+    n_may_be_best: int
+
+    @property
+    def best(self) -> Choice:
+        """The first choice."""
+        return self.choices[0]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Write the choices as rows of plain values."""
+        about = {
+            "problem": self.problem,
+            "arch": self.arch,
+            "kernel": self.kernel,
+            "data_type": self.data_type,
+        }
+        return [
+            about
+            | dict(one.configuration)
+            | {
+                "estimate_us": one.estimate_us,
+                "low_us": one.low_us,
+                "high_us": one.high_us,
+                "bound_us": one.bound_us,
+                "bound_by": one.bound_by,
+                "may_be_best": one.may_be_best,
+                "registers": one.registers,
+                "shared_bytes": one.shared_bytes,
+                "resident_blocks": one.resident_blocks,
+                "waves": one.waves,
+            }
+            | ({"why": one.why} if one.why else {})
+            for one in self.choices
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranked:
+    """All configurations of a space in order, as arrays; those that cannot run left out.
+
+    Parameters
+    ----------
+    space : Space
+    taken : Resources
+    times : Times
+    order : array of int
+        Positions, the best first.
+    feasible : array of bool
+        Of the space as it was given.
+    may_be_best : array of bool
+    bound_s : float, seconds
+    """
+
+    space: Space
+    taken: Resources
+    times: Times
+    order: NDArray[np.intp]
+    feasible: NDArray[np.bool_]
+    may_be_best: NDArray[np.bool_]
+    bound_s: float
+
+
+def pick(
+    problem: Problem,
+    arch: Arch,
+    *,
+    kernel: str = "triton_gemm",
+    space: Space | str | os.PathLike[str] | Iterable[Mapping[str, Any]] | None = None,
+    data_type: str = "fp16",
+    top: int | None = None,
+    explain: bool = False,
+) -> Pick:
+    """Rank a kernel's configurations for a problem; no GPU is needed.
+
+    Parameters
+    ----------
+    problem : Problem
+        A `gemm` or `batched_gemm` for ``triton_gemm``, a forward `conv2d` for
+        ``triton_conv``.
+    arch : Arch
+        A GPU.
+    kernel : {'triton_gemm', 'triton_conv'}
+    space : path, Space or iterable of mappings, optional
+        Configurations: a file (CSV, a column a parameter), or a mapping each.
+        ``registers``, ``spills`` and ``shared_bytes`` of compiled kernels are
+        used if all have them.  By default the configurations usually tried.
+    data_type : str
+        ``fp16``, ``bf16``, ``tf32``, ``fp8``, ``int8``, ...: as the
+        architecture has rates.
+    top : int, optional
+        Return the first so many only.
+    explain : bool
+        Say of each choice what sets it apart from the first.
+
+    Returns
+    -------
+    Pick
+
+    Raises
+    ------
+    ProblemError
+        If the kernel does not compute such a problem.
+    InputError
+        If an argument cannot be, or no configuration can run.
+    ArchError
+        If the architecture is no GPU or lacks the data type.
+
+    Notes
+    -----
+    docs/choosing_kernels.md describes the model, what it was fitted on and how
+    far off it is elsewhere.
+
+    Examples
+    --------
+    >>> from loopsched import gemm, load_arch, pick
+    >>> found = pick(gemm(m=4096, n=4096, k=4096), load_arch("h200"), top=3)
+    >>> found.n_configurations, len(found.choices)
+    (720, 3)
+    >>> found.best.configuration["block_m"] >= 128
+    True
+
+    See Also
+    --------
+    loopsched.tiled_gemm : resources and traffic of one tiled kernel.
+    """
+    check = Checker("pick", InputError)
+    if top is not None:
+        check.count("top", top)
+    if kernel not in FAMILIES:
+        check.fault(f"unknown kernel '{kernel}'; {nearest(str(kernel), FAMILIES)}")
+    check.finish()
+    family = FAMILIES[kernel]
+    given = _space(space, family)
+    ranked = rank(problem, arch, family, given, data_type)
+    low, high = judged(kernel).spread
+    first = int(ranked.order[0])
+    choices = tuple(
+        _choice(ranked, int(at), first, (low, high), explain) for at in ranked.order[:top]
+    )
+    return Pick(
+        problem=problem.name,
+        arch=arch.name,
+        kernel=kernel,
+        data_type=data_type,
+        choices=choices,
+        n_configurations=len(given),
+        n_infeasible=int((~ranked.feasible).sum()),
+        n_may_be_best=int(ranked.may_be_best.sum()),
+    )
+
+
+def _space(
+    space: Space | str | os.PathLike[str] | Iterable[Mapping[str, Any]] | None, family: Family
+) -> Space:
+    if space is None:
+        return family.tried()
+    if isinstance(space, Space):
+        return space
+    if isinstance(space, (str, os.PathLike)):
+        return read_space(space, family.names)
+    return space_of(space, family.names)
+
+
+def rank(problem: Problem, arch: Arch, family: Family, space: Space, data_type: str) -> Ranked:
+    """Estimate all configurations that can run, and order them.
+
+    Raises
+    ------
+    InputError
+        If none can run.
+    """
+    machine = machine_of(arch, data_type)
+    width = element_bytes(data_type, problem.tensors[0].element_bytes)
+    fit = fitted(family.name)
+    feasible = ~refused(space, width) & (resources(space, machine.gpu, width).resident >= 1)
+    if not feasible.any():
+        raise InputError(
+            f"problem '{problem.name}': none of {len(space)} configurations of {family.name} "
+            f"can run on {arch.name}: each takes more than {machine.gpu.max_block_shared_bytes:,} "
+            "bytes of shared memory, or has sizes that are no powers of two or below 16"
+        )
+    space = space.kept(feasible)
+    taken = resources(space, machine.gpu, width)
+    work = family.work(problem, data_type, space, taken, machine, fit)
+    found = times(work, taken, space["stages"], machine, fit)
+    order = np.lexsort((np.arange(len(space)), taken.shared_bytes, found.time_s))
+    may_be_best = np.zeros(len(space), dtype=bool)
+    few = order[: max(_FEW, int(_SHARE * len(space)))]
+    may_be_best[few] = found.time_s[few] <= found.time_s[order[0]] * judged(family.name).may_be_best
+    bound_s, _ = repeated_bound(work.macs, _touched(problem, data_type), arch, data_type)
+    return Ranked(space, taken, found, order, feasible, may_be_best, bound_s)
+
+
+def _touched(problem: Problem, data_type: str) -> int:
+    """Bytes of all tensors, as the data type is stored."""
+    width = element_bytes(data_type, problem.tensors[0].element_bytes)
+    total = 0
+    for tensor in problem.tensors:
+        stored = sum_bytes(width) if tensor.name == problem.output else width
+        total += tensor_bytes(problem, tensor) // tensor.element_bytes * min(stored, width)
+    return total
+
+
+def _choice(
+    ranked: Ranked, at: int, first: int, spread: tuple[float, float], explain: bool
+) -> Choice:
+    time_s = max(float(ranked.times.time_s[at]), ranked.bound_s)
+    parts = {name: float(ranked.times.parts[name][at]) for name in PARTS}
+    return Choice(
+        configuration=ranked.space.configuration(at),
+        estimate_us=1e6 * time_s,
+        low_us=1e6 * max(ranked.bound_s, spread[0] * time_s),
+        high_us=1e6 * spread[1] * time_s,
+        bound_us=1e6 * ranked.bound_s,
+        bound_by=max(PARTS, key=lambda name: parts[name]),
+        may_be_best=bool(ranked.may_be_best[at]),
+        registers=int(ranked.taken.registers[at]),
+        shared_bytes=int(ranked.taken.shared_bytes[at]),
+        resident_blocks=int(ranked.taken.resident[at]),
+        waves=float(ranked.times.waves[at]),
+        why=_why(ranked, at, first) if explain else "",
+    )
+
+
+def _why(ranked: Ranked, at: int, first: int) -> str:
+    """Say what a configuration spends more and less on than the first choice."""
+    here = {name: float(ranked.times.parts[name][at]) for name in PARTS}
+    longest = max(PARTS, key=lambda name: here[name])
+    waves, resident = float(ranked.times.waves[at]), int(ranked.taken.resident[at])
+    held = f"{resident} block{'s' if resident > 1 else ''} an SM, {waves:.3g} waves"
+    if at == first:
+        return f"the first choice: {longest} last longest; {held}"
+    best = {name: float(ranked.times.parts[name][first]) for name in PARTS}
+    ratio = {name: here[name] / max(best[name], 1e-30) for name in PARTS}
+    changed = sorted(PARTS, key=lambda name: -abs(np.log(max(ratio[name], 1e-9))))[:2]
+    said = ", ".join(f"{name} {ratio[name]:.2f} times" for name in changed)
+    return f"against the first choice: {said}; {longest} last longest; {held}"

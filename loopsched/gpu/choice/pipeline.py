@@ -1,0 +1,315 @@
+"""How long pipelined kernels take: latency, tensor cores, L2, DRAM, power; many at a time.
+
+A block repeats a step: bring a part of both operands to shared memory, some
+steps ahead, and multiply.  Of the blocks that share an SM one multiplies
+while another waits, so a step takes as long as the slowest of: the resident
+blocks' arithmetic, what they ask of L2, what DRAM delivers, and a block's own
+wait for its operands.  Blocks start together and stay in step in the first
+wave, so that requests for the same operand meet on their way to L2; later
+they drift apart and ask one by one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from loopsched.gpu.choice.space import Numbers
+from loopsched.gpu.choice.triton import Resources
+from loopsched.gpu.library.machine import Machine
+
+_FILE = Path(__file__).parent / "pipeline.json"
+PARTS = ("tensor cores", "L2", "DRAM", "latency")
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """Numbers that no document gives; `pipeline.json` says what they were fitted on.
+
+    Parameters
+    ----------
+    tensor : float
+        Share of the tensor cores' rate that full instructions reach.
+    by_warp : float
+        The same for instructions of single warps, where groups of four could issue them.
+    shared : float
+        Cycles over those that shared memory's bandwidth asks for.
+    first, later : float, bytes per cycle
+        What an SM receives of L2 in the first wave and afterwards, on a GPU
+        whose L2 delivers `l2_at` bytes a cycle to each SM.
+    l2_at : float, bytes per cycle
+    row_bytes : float, bytes
+        What a row of a tile costs L2 besides its bytes, each started 128 bytes anew.
+    latency : float
+        From a request to its operands, in DRAM latencies of the machine file.
+    row_cycles : float, cycles
+        More latency for each row of A.
+    two_stages : float
+        Part of a step's arithmetic that two stages do not hide.
+    direct : float
+        Stages that a kernel has less where operands go through registers.
+    dram_wait : float
+        Part of a step's DRAM time by which its latency grows.
+    memory, step : float
+        Exponents of the norms that join the parts of memory, and these with
+        arithmetic.
+    start_cycles, sum_cycles : float, cycles
+        Of a block: to begin and to end; for each of its sums.
+    hidden : float
+        Share of these that other resident blocks hide.
+    kept : float
+        Share of L2 in which operands wait for their next use.
+    launch : float
+        Of a measured kernel, in launches of the machine file.
+    pj_mac, pj_byte : float, picojoule
+        Energy of a multiply-accumulate of two bytes, and of a byte from L2.
+    slack_us : float, microseconds
+        How long a kernel may run before its power counts.
+    power : float
+        Exponent that joins this limit with the others.
+    turned : float, cycles
+        To turn an element of B for tensor cores that need sums to lie side by side.
+    wide_bytes : float
+        Factor for arithmetic of single bytes with 256 columns and eight warps.
+    address_cycles : float, cycles
+        Of a convolution: for the addresses of 1,024 elements of a step.
+    place_cycles : float, cycles
+        For each filter position and 64 rows of a tile.
+    restart, drain : float
+        Parts of a latency, and of a step's arithmetic, that each filter position adds.
+    more_warps : float
+        By which eight warps need more of these than four.
+    """
+
+    tensor: float
+    by_warp: float
+    shared: float
+    first: float
+    later: float
+    l2_at: float
+    row_bytes: float
+    latency: float
+    row_cycles: float
+    two_stages: float
+    direct: float
+    dram_wait: float
+    memory: float
+    step: float
+    start_cycles: float
+    sum_cycles: float
+    hidden: float
+    kept: float
+    launch: float
+    pj_mac: float
+    pj_byte: float
+    slack_us: float
+    power: float
+    turned: float
+    wide_bytes: float
+    address_cycles: float = 0.0
+    place_cycles: float = 0.0
+    restart: float = 0.0
+    drain: float = 0.0
+    more_warps: float = 0.0
+
+
+@cache
+def fitted(family: str) -> Fitted:
+    """Give the numbers of a family of kernels.
+
+    Examples
+    --------
+    >>> 0.5 < fitted("triton_gemm").tensor <= 1
+    True
+    """
+    stored = json.loads(_FILE.read_text(encoding="utf-8"))
+    numbers = stored["common"] | stored.get(family, {})
+    return Fitted(**{one.name: numbers[one.name] for one in fields(Fitted) if one.name in numbers})
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What the blocks of each configuration have to do.
+
+    Parameters
+    ----------
+    blocks, steps : array
+        Of the kernel, and of a block.
+    tile_bytes : array, bytes
+        Of both operands' part of a step.
+    l2_bytes : array, bytes
+        That a block's step asks of L2, what rows cost besides included.
+    tensor_cycles : array, cycles
+        Of a step of a block alone.
+    rows, sums : array
+        Of A's tile; sums of a block.
+    wait_cycles, block_cycles : array, cycles
+        More latency of a step; more time of a block for each resident block.
+    dram_bytes : callable
+        Bytes from and to DRAM of the kernel, for so many blocks at a time.
+    macs, width : float
+        Multiply-accumulates of the kernel; bytes of an element.
+    """
+
+    blocks: Numbers
+    steps: Numbers
+    tile_bytes: Numbers
+    l2_bytes: Numbers
+    tensor_cycles: Numbers
+    rows: Numbers
+    sums: Numbers
+    wait_cycles: Numbers
+    block_cycles: Numbers
+    dram_bytes: Callable[[Numbers], Numbers]
+    macs: float
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Times of all configurations.
+
+    Parameters
+    ----------
+    time_s : array, seconds
+    parts : mapping of str to array, seconds
+        What each resource alone would take (`PARTS`), were all blocks like
+        those of a full wave.
+    waves : array
+    """
+
+    time_s: Numbers
+    parts: dict[str, Numbers]
+    waves: Numbers
+
+
+def joined(exponent: float, *parts: Numbers) -> Numbers:
+    """Join times that overlap: the largest, and more where others are near it.
+
+    Examples
+    --------
+    >>> joined(2.0, np.array([3.0]), np.array([4.0])).tolist()
+    [5.0]
+    """
+    together = np.stack(np.broadcast_arrays(*parts))
+    most: Numbers = np.maximum(together.max(axis=0), 1e-30)
+    total: Numbers = ((together / most) ** exponent).sum(axis=0)
+    return most * total ** (1 / exponent)
+
+
+def times(work: Work, taken: Resources, stages: Numbers, machine: Machine, fit: Fitted) -> Times:
+    """Estimate how long each configuration takes.
+
+    Parameters
+    ----------
+    work : Work
+    taken : Resources
+        With at least one resident block everywhere.
+    stages : array
+    machine : Machine
+    fit : Fitted
+    """
+    places = machine.sms * taken.resident
+    full = np.floor(work.blocks / places)
+    rest = work.blocks - full * places
+    beside = np.clip(np.ceil(rest / machine.sms), 1, taken.resident)
+
+    def wave(resident: Numbers, live: Numbers, rate: Numbers | float) -> tuple[Numbers, ...]:
+        return _wave(work, taken, stages, machine, fit, resident, live, rate)
+
+    first = wave(taken.resident, places, fit.first)
+    later = wave(taken.resident, places, fit.later)
+    last = wave(beside, np.maximum(rest, 1), np.where(full > 0, fit.later, fit.first))
+    cycles = np.where(full > 0, first[0] + (full - 1) * later[0], 0.0)
+    cycles = cycles + np.where(rest > 0, last[0], 0.0)
+    time_s = cycles / machine.max_clock_hz
+    whole = np.where(full > 1, 1, 0)
+    typical = [
+        np.where(whole, mine, np.where(full > 0, early, late))
+        for mine, early, late in zip(later[1:], first[1:], last[1:], strict=True)
+    ]
+    n_waves = full + (rest > 0)
+    parts = {
+        name: n_waves * work.steps * part / machine.max_clock_hz
+        for name, part in zip(PARTS, typical, strict=True)
+    }
+    launch_s = fit.launch * machine.gpu.launch_s
+    return Times(_powered(time_s, work, machine, fit) + launch_s, parts, work.blocks / places)
+
+
+def _wave(
+    work: Work,
+    taken: Resources,
+    stages: Numbers,
+    machine: Machine,
+    fit: Fitted,
+    resident: Numbers,
+    live: Numbers,
+    rate: Numbers | float,
+) -> tuple[Numbers, ...]:
+    """Cycles of a wave, then of a step for each of `PARTS`."""
+    clock = machine.max_clock_hz
+    scale = machine.l2_bytes_per_s / clock / machine.sms / fit.l2_at
+    tensor = resident * work.tensor_cycles
+    l2 = np.maximum(
+        live * work.l2_bytes / (machine.sms * rate * scale),
+        resident * work.l2_bytes / (fit.first * scale),
+    )
+    dram = work.dram_bytes(live) / (machine.dram_bytes_per_s / clock)
+    dram = dram / (work.blocks * work.steps) * live
+    asked = fit.latency * machine.gpu.dram_latency + fit.row_cycles * work.rows
+    asked = asked + work.tile_bytes / machine.gpu.shared_bytes_per_cycle
+    ahead = np.where(
+        taken.by_group, np.maximum(stages - 1, 1), np.maximum(stages - 1 - fit.direct, 0.6)
+    )
+    wait = asked / ahead + fit.dram_wait * dram + work.wait_cycles
+    wait = wait + np.where(stages <= 2, fit.two_stages * work.tensor_cycles, 0.0)
+    step = joined(fit.step, tensor, joined(fit.memory, wait, l2, dram))
+    begun = fit.latency * machine.gpu.dram_latency + fit.start_cycles
+    shown = np.where(resident > 1, 1 - fit.hidden, 1.0)
+    ends = (begun + resident * work.sums * fit.sum_cycles) * shown
+    return work.steps * step + ends + resident * work.block_cycles, tensor, l2, dram, wait
+
+
+def _powered(time_s: Numbers, work: Work, machine: Machine, fit: Fitted) -> Numbers:
+    """Lengthen what would take more power than the GPU may, once that is noticed."""
+    if not machine.gpu.power_w:
+        return time_s
+    of_macs = work.macs * fit.pj_mac * work.width / 2
+    joule = 1e-12 * (of_macs + work.blocks * work.steps * work.l2_bytes * fit.pj_byte)
+    limit_s = joule / (_SHARE_OF_POWER * machine.gpu.power_w) - fit.slack_us * 1e-6
+    return joined(fit.power, time_s, np.maximum(limit_s, 1e-9))
+
+
+# Of a GPU's power, what is left for work beside leakage, clocks and idle memory.
+_SHARE_OF_POWER = 0.786
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """How far off a family's estimates are.
+
+    Parameters
+    ----------
+    spread : (float, float)
+        Measured over estimated: between these 80 of 100 rows.
+    may_be_best : float
+        The fastest was never estimated to take more than so many times the
+        best estimate.
+    """
+
+    spread: tuple[float, float]
+    may_be_best: float
+
+
+@cache
+def judged(family: str) -> Judged:
+    """Give how far off estimates of a family are; `pipeline.json` says on what."""
+    stored = json.loads(_FILE.read_text(encoding="utf-8"))
+    low, high = stored["spread"][family]
+    return Judged((low, high), stored["may_be_best"][family])

@@ -1,0 +1,139 @@
+"""Configurations of a kernel, column by column: those usually tried, or those of a file."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopsched.base.arguments import is_count, show
+from loopsched.base.errors import InputError, nearest
+from loopsched.base.files import read_text
+
+Numbers = NDArray[np.float64]
+
+# What a compiled kernel's own report may add to a configuration.
+COMPILED = ("registers", "spills", "shared_bytes")
+MOST_CONFIGURATIONS = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """Configurations to choose from.
+
+    Parameters
+    ----------
+    names : tuple of str
+        Of the parameters, such as ``block_m``.
+    columns : mapping of str to array
+        Of each parameter, and of those of ``registers`` (of a thread),
+        ``spills`` and ``shared_bytes`` (of a block) that a compiler told.
+
+    Examples
+    --------
+    >>> space = space_of([{"block_m": 64, "block_n": 32}], ("block_m", "block_n"))
+    >>> len(space), space.configuration(0)
+    (1, {'block_m': 64, 'block_n': 32})
+    """
+
+    names: tuple[str, ...]
+    columns: Mapping[str, Numbers]
+
+    def __len__(self) -> int:
+        return len(self.columns[self.names[0]])
+
+    def __getitem__(self, name: str) -> Numbers:
+        return self.columns[name]
+
+    def configuration(self, at: int) -> dict[str, int]:
+        """Give the parameters of one configuration."""
+        return {name: int(self.columns[name][at]) for name in self.names}
+
+    def kept(self, chosen: NDArray[np.bool_]) -> Space:
+        """Leave out those that are not chosen."""
+        return Space(self.names, {name: one[chosen] for name, one in self.columns.items()})
+
+
+def product_space(values: Mapping[str, Sequence[int]]) -> Space:
+    """Combine all values of all parameters, the last parameter changing first.
+
+    Examples
+    --------
+    >>> product_space({"stages": (2, 3), "warps": (4, 8)})["warps"].tolist()
+    [4.0, 8.0, 4.0, 8.0]
+    """
+    all_of_them = np.array(list(itertools.product(*values.values())), dtype=np.float64)
+    return Space(tuple(values), dict(zip(values, all_of_them.T, strict=True)))
+
+
+def space_of(rows: Iterable[Mapping[str, Any]], names: tuple[str, ...]) -> Space:
+    """Take configurations as they are given.
+
+    Parameters
+    ----------
+    rows : iterable of mappings
+        A whole number for each parameter; ``registers``, ``spills`` and
+        ``shared_bytes`` if all rows have them.  Other keys are not read.
+    names : tuple of str
+        The kernel's parameters.
+
+    Raises
+    ------
+    InputError
+        If there are none, or too many, or a parameter is missing or no whole
+        number; all faults at once.
+    """
+    given = list(itertools.islice(rows, MOST_CONFIGURATIONS + 1))
+    if not given:
+        raise InputError("space: no configurations")
+    if len(given) > MOST_CONFIGURATIONS:
+        raise InputError(f"space: more than {MOST_CONFIGURATIONS:,} configurations")
+    faults = [fault for at, row in enumerate(given) for fault in _faults(at, row, names)]
+    if faults:
+        raise InputError.joined("space", faults[:20])
+    told = [name for name in COMPILED if all(is_count(row.get(name), 0, 2**40) for row in given)]
+    columns = {
+        name: np.array([row[name] for row in given], dtype=np.float64) for name in (*names, *told)
+    }
+    return Space(names, columns)
+
+
+def _faults(at: int, row: Mapping[str, Any], names: tuple[str, ...]) -> Iterable[str]:
+    for name in names:
+        if name not in row:
+            near = nearest(name, [str(key) for key in row])
+            yield f"configuration {at + 1}: no {name}" + (
+                f" (did you mean '{near}'?)" if near else ""
+            )
+        elif not is_count(row[name], 1, 2**20):
+            value = show(row[name])
+            yield f"configuration {at + 1}: {name} must be a whole number from 1, not {value}"
+
+
+def read_space(file: str | os.PathLike[str], names: tuple[str, ...]) -> Space:
+    """Read configurations from a CSV file: a column a parameter, a line a configuration.
+
+    Raises
+    ------
+    InputError
+        As `space_of`, or if the file cannot be read.
+    """
+    where = os.fspath(file)
+    lines = csv.DictReader(io.StringIO(read_text(where, "a CSV file", where=where), newline=""))
+    rows = [{(key or "").strip(): _cell(cell) for key, cell in line.items()} for line in lines]
+    try:
+        return space_of(rows, names)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
+
+
+def _cell(cell: object) -> object:
+    text = str(cell).strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= 12 else cell

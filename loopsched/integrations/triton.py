@@ -1,0 +1,143 @@
+"""Triton's autotuner: compile and time the few configurations that may be best."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+from loopsched.base.errors import LoopschedError
+from loopsched.gpu.choice.families import TRITON_GEMM
+from loopsched.gpu.choice.pick import rank
+from loopsched.gpu.choice.space import space_of
+from loopsched.machines.arch import Arch
+from loopsched.machines.arch_file import load_arch
+from loopsched.problems.builders import gemm
+
+_LOG = logging.getLogger("loopsched")
+_DATA_TYPES = {
+    "float16": "fp16",
+    "bfloat16": "bf16",
+    "float32": "tf32",
+    "float8_e4m3fn": "fp8",
+    "float8_e5m2": "fp8",
+    "int8": "int8",
+}
+# How the driver calls a GPU: the first that is part of the name counts.
+_GPUS = {
+    "H200": "h200",
+    "H100": "h100",
+    "V100": "v100",
+    "T4": "t4",
+}
+_SIZES = {"m": "M", "n": "N", "k": "K"}
+_BLOCKS = {
+    "block_m": "BLOCK_M",
+    "block_n": "BLOCK_N",
+    "block_k": "BLOCK_K",
+    "group_m": "GROUP_M",
+}
+
+
+def prune_configs_by(
+    arch: Arch | str | None = None,
+    *,
+    sizes: Mapping[str, str] | None = None,
+    blocks: Mapping[str, str] | None = None,
+    data_type: str | None = None,
+    top: int = 5,
+) -> dict[str, Callable[..., Any]]:
+    """Make the argument ``prune_configs_by`` of ``triton.autotune`` for a matrix product.
+
+    Only the first choices of `loopsched.pick` are compiled and timed.  What
+    cannot be modelled (another GPU, another data type, a parameter that is
+    missing) is left to the tuner, with a line in the log ``loopsched``.
+
+    Parameters
+    ----------
+    arch : Arch, str or None
+        The GPU.  None: the one that torch runs on.
+    sizes, blocks : mapping of str to str, optional
+        What the kernel calls ``m``, ``n``, ``k``, and ``block_m``, ``block_n``,
+        ``block_k``, ``group_m``.  By default ``M``, ``BLOCK_M``, ..., ``GROUP_M``.
+    data_type : str, optional
+        By default that of the kernel's first tensor.
+    top : int
+        Configurations to keep.
+
+    Returns
+    -------
+    dict
+        With one function, ``early_config_prune``.
+
+    Examples
+    --------
+    >>> class Config:
+    ...     def __init__(self, kwargs, num_warps, num_stages):
+    ...         self.kwargs, self.num_warps, self.num_stages = kwargs, num_warps, num_stages
+    >>> tried = [
+    ...     Config({"BLOCK_M": m, "BLOCK_N": 128, "BLOCK_K": 64, "GROUP_M": 8}, 4, stages)
+    ...     for m in (16, 128) for stages in (2, 4)
+    ... ]
+    >>> prune = prune_configs_by("h200", data_type="fp16", top=1)["early_config_prune"]
+    >>> kept = prune(tried, {"M": 4096, "N": 4096, "K": 4096})
+    >>> [(one.kwargs["BLOCK_M"], one.num_stages) for one in kept]
+    [(128, 4)]
+
+    See Also
+    --------
+    loopsched.pick : the ranking itself.
+    """
+    size_names, block_names = _SIZES | dict(sizes or {}), _BLOCKS | dict(blocks or {})
+
+    def early_config_prune(
+        configs: Sequence[Any], named_args: Mapping[str, Any], **more: Any
+    ) -> Sequence[Any]:
+        try:
+            known = dict(named_args) | more
+            m, n, k = (int(known[name]) for name in size_names.values())
+            rows = [_parameters(one, block_names) for one in configs]
+            kind = data_type or _data_type(known)
+            machine = _machine(arch)
+            space = space_of(rows, TRITON_GEMM.names)
+            ranked = rank(gemm(m=m, n=n, k=k), machine, TRITON_GEMM, space, kind)
+        except Exception as error:
+            # Whatever is wrong with a guess, the kernel must run.
+            reason = (
+                error if isinstance(error, LoopschedError) else f"{type(error).__name__}: {error}"
+            )
+            _LOG.warning("all %d configurations are left to the tuner: %s", len(configs), reason)
+            return configs
+        places = [at for at, runs in enumerate(ranked.feasible) if runs]
+        return [configs[places[at]] for at in ranked.order[:top]]
+
+    return {"early_config_prune": early_config_prune}
+
+
+def _parameters(config: Any, names: Mapping[str, str]) -> dict[str, int]:
+    found = {
+        mine: config.kwargs[theirs] for mine, theirs in names.items() if theirs in config.kwargs
+    }
+    found.setdefault("group_m", 1)
+    return found | {"stages": config.num_stages, "warps": config.num_warps}
+
+
+def _data_type(arguments: Mapping[str, Any]) -> str:
+    for value in arguments.values():
+        name = str(getattr(value, "dtype", "")).rpartition(".")[2]
+        if name in _DATA_TYPES:
+            return _DATA_TYPES[name]
+    raise LoopschedError(f"no tensor of a known type; known: {' '.join(_DATA_TYPES)}")
+
+
+def _machine(arch: Arch | str | None) -> Arch:
+    if isinstance(arch, Arch):
+        return arch
+    if arch is not None:
+        return load_arch(arch)
+    name = str(import_module("torch").cuda.get_device_name())
+    for part, known in _GPUS.items():
+        if part in name:
+            return load_arch(known)
+    raise LoopschedError(f"no machine file for '{name}'; give its name or file as arch")

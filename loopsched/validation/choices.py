@@ -1,0 +1,267 @@
+"""Choices of configurations held against measured spaces."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from loopsched.base.arguments import Checker
+from loopsched.base.display import Shown
+from loopsched.base.errors import InputError, nearest
+from loopsched.base.statistics import rank_correlation
+from loopsched.gpu.choice.families import FAMILIES, Family
+from loopsched.gpu.choice.pick import Ranked, rank
+from loopsched.gpu.choice.space import COMPILED, Space
+from loopsched.machines.arch import Arch
+from loopsched.machines.arch_file import load_arch
+from loopsched.problems.builders import gemm
+from loopsched.problems.convolution import conv2d
+from loopsched.problems.problem import Problem
+from loopsched.validation.csv_files import Value, check, read_csv, repeated, sheet_of, shown
+
+FIRST = (1, 5, 10, 20)
+_LIBRARY = "library"
+_CONV = ("n", "h", "w", "c", "k", "r", "s", "stride", "padding")
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceValidation(Shown):
+    """What choosing by estimate costs on measured spaces.
+
+    Parameters
+    ----------
+    rows : tuple of mapping
+        The file's rows that count, each with ``estimate_us``, ``bound_us``
+        and ``may_be_best``.
+    problems : tuple of mapping
+        Of each kind, data type and problem: ``configurations``, ``best_us``,
+        ``library_us`` where the file has it, ``first_1`` to ``first_20`` (the
+        best measured of the first choices over the best measured of all),
+        ``rank_correlation``, ``mape``, ``set_share`` (of the space that may be
+        best), ``set_holds_best``, ``bound_violations``.
+    summary : mapping
+        ``file``, ``arch``, ``rows``, and for each kind and data type the
+        geometric mean and the worst of each ``first_...``, the largest
+        ``set_share``, ``sets_without_best``, ``bound_violations``;
+        ``left_out``: rows of each kind that no kernel family here is.
+    """
+
+    rows: tuple[Mapping[str, Any], ...]
+    problems: tuple[Mapping[str, Any], ...]
+    summary: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """The measured configurations of one problem."""
+
+    family: Family
+    data_type: str
+    problem: str
+    rows: list[dict[str, Value]]
+    library_us: float | None
+
+
+def validate_choices(
+    file: str | os.PathLike[str], arch: str | os.PathLike[str] | Arch, *, kernel: str | None = None
+) -> ChoiceValidation:
+    """Hold choices against a file of measured configurations.
+
+    Parameters
+    ----------
+    file : str or path
+        A CSV file, or ``triton_h100``, which is shipped.  Columns: ``problem``
+        (MxNxK, or NxHxWxCxKxRxSxstridexpadding), the kernel's parameters,
+        ``time_us`` (empty: did not run); ``kind`` (``gemm``, ``conv``) unless
+        a kernel is given; ``data_type`` (fp16 if there is none); ``registers``,
+        ``spills`` and ``shared_bytes`` are used where they stand.  A row whose
+        first parameter is ``library`` is what a library takes.
+    arch : str, path or Arch
+        The machine that was measured.
+    kernel : str, optional
+        The family, whatever ``kind`` says.
+
+    Raises
+    ------
+    InputError
+        If the file or a row of it cannot be understood; all faults at once.
+
+    Examples
+    --------
+    >>> found = validate_choices("triton_h100", "h200")
+    >>> found.summary["rows"], found.summary["left_out"]
+    (6819, {'attn': 140})
+
+    See Also
+    --------
+    loopsched.pick : what is held against measurements here.
+    """
+    if kernel is not None:
+        checker = Checker("validate_choices", InputError)
+        if kernel not in FAMILIES:
+            checker.fault(f"unknown kernel '{kernel}'; {nearest(kernel, FAMILIES)}")
+        checker.finish()
+    machine = arch if isinstance(arch, Arch) else load_arch(os.fspath(arch))
+    where = os.fspath(file)
+    sheet = sheet_of(read_csv(file, "spaces"), where)
+    check(where, [*repeated(sheet.names), *_missing(sheet.names, kernel)])
+    faults: list[str] = []
+    left_out: dict[str, int] = {}
+    cases = _cases(sheet.rows, kernel, faults, left_out)
+    check(where, faults)
+    if not cases:
+        kinds = " ".join(sorted(left_out)) or "none"
+        raise InputError(f"{where}: no rows of a kind that is known here; kinds: {kinds}")
+    rows: list[Mapping[str, Any]] = []
+    problems = []
+    for case in cases:
+        problem = _problem(case, where)
+        judged = _judged(case, problem, machine, rows)
+        problems.append(judged)
+    return ChoiceValidation(
+        tuple(rows), tuple(problems), _summary(where, machine, problems, left_out)
+    )
+
+
+def _missing(names: Sequence[str], kernel: str | None) -> Iterator[str]:
+    needed = ["problem", "time_us", *([] if kernel else ["kind"])]
+    for name in needed:
+        if name not in names:
+            yield f"no column '{name}'; {nearest(name, names, 'columns')}"
+
+
+def _cases(
+    lines: Sequence[tuple[str, dict[str, Value] | str]],
+    kernel: str | None,
+    faults: list[str],
+    left_out: dict[str, int],
+) -> list[_Case]:
+    """Sort rows by problem; say what is wrong with them."""
+    by_kind = {one.kind: one for one in FAMILIES.values()}
+    cases: dict[tuple[str, str, str], _Case] = {}
+    libraries: dict[tuple[str, str, str], float] = {}
+    for place, line in lines:
+        if isinstance(line, str):
+            faults.append(f"{place}: {line}")
+            continue
+        kind = str(line.get("kind"))
+        family = FAMILIES[kernel] if kernel else by_kind.get(kind)
+        if family is None:
+            left_out[kind] = left_out.get(kind, 0) + 1
+            continue
+        time_us = line["time_us"]
+        if time_us is None:
+            continue
+        data_type = str(line.get("data_type") or "fp16")
+        key = (family.name, data_type, str(line["problem"]))
+        if line.get(family.names[0]) == _LIBRARY:
+            if isinstance(time_us, (int, float)):
+                libraries[key] = float(time_us)
+            continue
+        wrong = [name for name in (*family.names, "time_us") if not _is_positive(line.get(name))]
+        if wrong:
+            told = ", ".join(f"{name} {shown(line.get(name))}" for name in wrong)
+            faults.append(f"{place}: numbers above zero are needed: {told}")
+            continue
+        case = cases.setdefault(key, _Case(family, data_type, key[2], [], None))
+        case.rows.append(line)
+    return [
+        _Case(one.family, one.data_type, one.problem, one.rows, libraries.get(key))
+        for key, one in cases.items()
+    ]
+
+
+def _is_positive(value: Value) -> bool:
+    return isinstance(value, (int, float)) and value > 0
+
+
+def _problem(case: _Case, where: str) -> Problem:
+    parts = case.problem.split("x")
+    needed = 3 if case.family.kind == "gemm" else len(_CONV)
+    if len(parts) != needed or not all(part.isascii() and part.isdigit() for part in parts):
+        form = "MxNxK" if needed == 3 else "x".join(_CONV)
+        raise InputError(f"{where}: problem '{case.problem[:60]}' is not {form}")
+    sizes = [int(part) for part in parts]
+    if needed == 3:
+        m, n, k = sizes
+        return gemm(m=m, n=n, k=k, name=case.problem)
+    return conv2d(**dict(zip(_CONV, sizes, strict=True)), name=case.problem)  # type: ignore[arg-type]
+
+
+def _judged(
+    case: _Case, problem: Problem, machine: Arch, rows: list[Mapping[str, Any]]
+) -> dict[str, Any]:
+    names = case.family.names
+    told = [name for name in COMPILED if all(row.get(name) is not None for row in case.rows)]
+    columns = {
+        name: np.array([row[name] for row in case.rows], dtype=np.float64)
+        for name in (*names, *told)
+    }
+    ranked = rank(problem, machine, case.family, Space(names, columns), case.data_type)
+    kept = [row for row, runs in zip(case.rows, ranked.feasible, strict=True) if runs]
+    measured = np.array([row["time_us"] for row in kept], dtype=np.float64)
+    estimate = 1e6 * np.maximum(ranked.times.time_s, ranked.bound_s)
+    bound_us = 1e6 * ranked.bound_s
+    for row, guess, may in zip(kept, estimate, ranked.may_be_best, strict=True):
+        rows.append(
+            dict(row)
+            | {"estimate_us": float(guess), "bound_us": bound_us, "may_be_best": bool(may)}
+        )
+    return _sums(case, ranked, measured, estimate, bound_us)
+
+
+def _sums(
+    case: _Case, ranked: Ranked, measured: Any, estimate: Any, bound_us: float
+) -> dict[str, Any]:
+    best = float(measured.min())
+    in_order = measured[ranked.order]
+    firsts = {f"first_{many}": float(in_order[:many].min()) / best for many in FIRST}
+    return {
+        "kind": case.family.kind,
+        "data_type": case.data_type,
+        "problem": case.problem,
+        "configurations": len(measured),
+        "best_us": best,
+        "library_us": case.library_us,
+        **firsts,
+        "rank_correlation": rank_correlation(estimate.tolist(), measured.tolist()),
+        "mape": float(np.mean(np.abs(estimate / measured - 1))),
+        "set_share": float(ranked.may_be_best.mean()),
+        "set_holds_best": bool(ranked.may_be_best[int(np.argmin(measured))]),
+        "bound_violations": int((measured < bound_us).sum()),
+    }
+
+
+def _summary(
+    where: str, machine: Arch, problems: Sequence[Mapping[str, Any]], left_out: Mapping[str, int]
+) -> dict[str, Any]:
+    groups = []
+    for kind, data_type in dict.fromkeys((one["kind"], one["data_type"]) for one in problems):
+        mine = [one for one in problems if (one["kind"], one["data_type"]) == (kind, data_type)]
+        group: dict[str, Any] = {
+            "kind": kind,
+            "data_type": data_type,
+            "problems": len(mine),
+            "rows": sum(one["configurations"] for one in mine),
+        }
+        for many in FIRST:
+            costs = [one[f"first_{many}"] for one in mine]
+            group[f"first_{many}"] = float(np.exp(np.mean(np.log(costs))))
+            group[f"first_{many}_worst"] = max(costs)
+        group["mape"] = float(np.mean([one["mape"] for one in mine]))
+        group["set_share"] = max(one["set_share"] for one in mine)
+        group["sets_without_best"] = sum(not one["set_holds_best"] for one in mine)
+        group["bound_violations"] = sum(one["bound_violations"] for one in mine)
+        groups.append(group)
+    return {
+        "file": where,
+        "arch": machine.name,
+        "rows": sum(group["rows"] for group in groups),
+        "groups": groups,
+        "bound_violations": sum(group["bound_violations"] for group in groups),
+        "left_out": dict(left_out),
+    }
