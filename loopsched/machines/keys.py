@@ -105,7 +105,7 @@ def _value_faults(what: str, value: object, entry: Key) -> Iterator[str]:
     elif entry.is_whole:
         if not is_count(value, entry.least, MAX_BYTES):
             yield f"{what} must be a whole number from {entry.least} to 2**62, not {shown}"
-    elif not entry.required and value == 0 and value is not False and entry.least == 0:
+    elif entry.least == 0 and value == 0 and value is not False:
         return
     elif not is_positive(value):
         yield f"{what} must be above zero and finite, not {shown}"

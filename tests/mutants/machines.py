@@ -182,8 +182,8 @@ _keys.broken(
 _keys.broken(
     "keys-optional-share-zero",
     "a share that must be given may be 0",
-    'entry.kind == "share" and not entry.required and value == 0',
-    'entry.kind == "share" and value == 0',
+    "entry.least == 0 and value == 0",
+    "value == 0",
     "test_gpu_limits.py::test_a_share_stays_a_share",
 )
 _keys.broken(
