@@ -65,11 +65,8 @@ _ops.broken(
 _ops.broken(
     "ops-places-stay",
     "places do not move along with a new loop",
-    "return Schedule(tuple(loops), _moved(schedule, lambda at: at + (at > place)))\n"
-    "\n"
-    "\n"
-    "def reorder",
-    "return Schedule(tuple(loops), schedule.places)\n\n\ndef reorder",
+    "return Schedule(tuple(loops), _moved(schedule, lambda at: at + (at > place)))\n\n\ndef resize",
+    "return Schedule(tuple(loops), schedule.places)\n\n\ndef resize",
     "::test_tiles_stay_what_they_were",
 )
 _ops.broken(
@@ -117,9 +114,88 @@ _ops.broken(
 _ops.broken(
     "ops-some-loops-will-do",
     "an order may leave loops out",
-    "if len(places) != len(order) or sorted(places) != list(range(n_loops)):",
-    "if len(places) != len(order) or len(set(places)) != len(places):",
+    "if len(places) != len(listed) or sorted(places) != list(range(n_loops)):",
+    "if len(places) != len(listed) or len(set(places)) != len(places):",
     "::test_what_cannot_be_done",
+)
+_ops.broken(
+    "ops-inner-tiles-grow",
+    "inner tiles of the dimension take the size of the outer one",
+    "now = extent if at == place else bound(loops[at].extent, extent)",
+    "now = extent",
+    "test_moves.py::test_tiles_give_way_no_further_than_they_must",
+)
+_ops.broken(
+    "ops-covers-more",
+    "a tile larger than its dimension goes outside all its loops",
+    "if place <= outermost and not is_count(",
+    "if place < outermost and not is_count(",
+    "test_moves.py::test_what_cannot_be_moved",
+)
+_ops.broken(
+    "ops-drop-the-cover",
+    "the only loop of a dimension is dropped",
+    "elif place == outermost and gone.extent > 1:",
+    "elif place == outermost and gone.extent > 99:",
+    "test_moves.py::test_a_loop_that_is_dropped_leaves_the_others_as_they_are",
+)
+_moves = In("nests/moves.py", "test_moves.py")
+_moves.broken(
+    "moves-list-of-one",
+    "a list of one reads back as its only element",
+    '"," * (len(argument) < 2)',
+    '"," * (len(argument) < 1)',
+    "::test_every_move_reads_back",
+)
+_moves.broken(
+    "moves-keep-units",
+    "a trace leaves out that a loop is no longer spatial",
+    "if loop.unit != target.unit:",
+    "if target.unit and loop.unit != target.unit:",
+    "::test_moves_lead_from_any_schedule_to_any_other",
+)
+_moves.broken(
+    "moves-last-loop-goes",
+    "the innermost loop is dropped, whichever is not wanted",
+    "(odd or have)[-1]",
+    "have[-1]",
+    "::test_traces_are_short",
+)
+_moves.broken(
+    "moves-keep-order",
+    "a trace leaves out the order of the loops",
+    "if list(order) != sorted(order):",
+    "if list(order) < sorted(order):",
+    "::test_moves_lead_from_any_schedule_to_any_other",
+)
+_moves.broken(
+    "moves-other-cover",
+    "a dimension that one schedule lacks is no difference",
+    "any(outer[dim] != inner.get(dim, 1) for dim in outer)",
+    "any(outer[dim] != inner.get(dim, outer[dim]) for dim in outer)",
+    "::test_no_moves_lead_elsewhere",
+)
+_moves.broken(
+    "moves-any-word",
+    "a move takes text that it does not read back",
+    "is_word = isinstance(each, str) and each.isidentifier()",
+    "is_word = isinstance(each, str)",
+    "::test_values_that_no_text_can_say_are_refused",
+)
+_variations = In("scheduler/variations.py", "test_moves.py")
+_variations.broken(
+    "variations-across-units",
+    "loops of different units are swapped",
+    "if first.dim != second.dim and first.unit == second.unit:",
+    "if first.dim != second.dim:",
+    "::test_steps_of_the_search_are_all_that_is_near",
+)
+_variations.broken(
+    "variations-smaller-only",
+    "tiles get no larger",
+    "*classes[here + 1 : here + 2]]",
+    "*classes[here + 1 : here + 1]]",
+    "::test_steps_of_the_search_are_all_that_is_near",
 )
 _schedule_file = In("nests/schedule_file.py", "test_notation.py")
 _schedule_file.broken(
@@ -182,5 +258,7 @@ _schedule_file.broken(
 NESTS = (
     *_notation.mutants,
     *_ops.mutants,
+    *_moves.mutants,
+    *_variations.mutants,
     *_schedule_file.mutants,
 )

@@ -7,8 +7,6 @@ from typing import Any
 from loopsched.bounds.communication import communication_bound
 from loopsched.machines.arch import Arch
 from loopsched.machines.levels import Level
-from loopsched.nests.nest import Schedule
-from loopsched.nests.schedule_file import schedule_to_dict
 from loopsched.problems.problem import Problem
 
 Plain = dict[str, Any]
@@ -93,18 +91,6 @@ def arch_data(arch: Arch) -> Plain:
             "storage_bytes": whole(compute.storage_bytes),
         },
     }
-
-
-def schedule_data(schedule: Schedule) -> Plain:
-    """Describe a schedule by values that JSON knows, as a schedule file does.
-
-    Examples
-    --------
-    >>> from loopsched.nests.nest import Loop
-    >>> schedule_data(Schedule((Loop("M", 8, "SM"), Loop("M", 2))))
-    {'loops': [{'dim': 'M', 'extent': 8, 'unit': 'SM'}, {'dim': 'M', 'extent': 2}]}
-    """
-    return schedule_to_dict(schedule)
 
 
 def _level_data(level: Level) -> Plain:

@@ -24,11 +24,12 @@ PARTS = (
     "score",
     "notation",
     "loops_text",
+    "moves",
 )
 
 _HEAD = '"use strict";\nglobalThis.Loopsched = (() => {\n'
 _TAIL = """
-return Object.freeze({ evaluate, parseSchedule, formatSchedule, loops });
+return Object.freeze({ evaluate, parseSchedule, formatSchedule, loops, moves });
 })();
 if (typeof module !== "undefined") module.exports = globalThis.Loopsched;
 """
