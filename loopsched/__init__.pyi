@@ -62,6 +62,7 @@ from loopsched.models.reasons import compare as compare
 from loopsched.models.reasons import explain as explain
 from loopsched.models.score import Evaluation as Evaluation
 from loopsched.models.score import evaluate as evaluate
+from loopsched.nests.loops_text import render_loops as render_loops
 from loopsched.nests.moves import Move as Move
 from loopsched.nests.moves import apply_moves as apply_moves
 from loopsched.nests.moves import moves_between as moves_between
@@ -71,7 +72,6 @@ from loopsched.nests.nest import Place as Place
 from loopsched.nests.nest import Schedule as Schedule
 from loopsched.nests.notation import format_schedule as format_schedule
 from loopsched.nests.notation import parse_schedule as parse_schedule
-from loopsched.nests.notation import render_loops as render_loops
 from loopsched.nests.ops import bind_spatial as bind_spatial
 from loopsched.nests.ops import drop_loop as drop_loop
 from loopsched.nests.ops import interchange as interchange

@@ -22,9 +22,10 @@ from loopsched.base.errors import InputError
 from loopsched.base.resources import resource_names
 from loopsched.machines.arch import Arch
 from loopsched.models.score import Evaluation, LevelScore, evaluate
+from loopsched.nests.loops_text import render_loops
 from loopsched.nests.moves import moves_between
 from loopsched.nests.nest import Loop, Schedule
-from loopsched.nests.notation import format_schedule, parse_schedule, render_loops
+from loopsched.nests.notation import format_schedule, parse_schedule
 from loopsched.nests.ops import drop_unit_loops
 from loopsched.nests.schedule_file import schedule_to_dict
 from loopsched.problems.builders import PASSES, conv2d, einsum, gemm

@@ -51,7 +51,6 @@ def moves() -> st.SearchStrategy[Move]:
         made("unbind"),
         made("unbind", LOOPS),
         made("drop_unit_loops"),
-        made("canonical"),
     )
 
 

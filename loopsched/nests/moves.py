@@ -37,7 +37,7 @@ _OPERATIONS = {
     operation.__name__: _usage(operation)
     for operation in (
         ops.tile, ops.split, ops.resize, ops.drop_loop, ops.reorder, ops.interchange,
-        ops.bind_spatial, ops.unbind, ops.drop_unit_loops, ops.canonical,
+        ops.bind_spatial, ops.unbind, ops.drop_unit_loops,
     )
 }  # fmt: skip
 

@@ -13,21 +13,9 @@ from itertools import chain
 
 from loopsched.base.arguments import show
 from loopsched.base.errors import ScheduleError, nearest
-from loopsched.nests.loops_text import render_loops
 from loopsched.nests.moves import apply_moves
 from loopsched.nests.nest import PASSES, Loop, Place, Schedule
-from loopsched.nests.schedule_file import read_schedule_dict, schedule_from_dict, schedule_to_dict
 from loopsched.problems.problem import Problem
-
-__all__ = [
-    "DIALECTS",
-    "format_schedule",
-    "parse_schedule",
-    "read_schedule_dict",
-    "render_loops",
-    "schedule_from_dict",
-    "schedule_to_dict",
-]
 
 DIALECTS = ("loopsched", "yalsa")
 MAX_LOOPS = 1000

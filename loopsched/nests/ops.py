@@ -1,9 +1,9 @@
 """Small operations on schedules: each returns a new schedule.
 
 A loop is named by its position from the outside, or by its dimension if that
-has one loop only.  `drop_unit_loops` and `canonical` change only how the same thing is
+has one loop only.  `drop_unit_loops` changes only how the same thing is
 written, the others what the machine does; none changes what the outermost loops cover.
-Places of tiles stay between the same positions; a loop added, dropped or merged moves
+Places of tiles stay between the same positions; a loop added or dropped moves
 those inside of it along.  As values, operations are `loopsched.nests.moves`.
 """
 
@@ -318,40 +318,6 @@ def drop_unit_loops(schedule: Schedule) -> Schedule:
         return schedule
     loops = (loop for loop, is_kept in zip(schedule.loops, kept, strict=True) if is_kept)
     return Schedule(tuple(loops), _moved(schedule, lambda at: sum(kept[:at])))
-
-
-def canonical(schedule: Schedule) -> Schedule:
-    """Write a schedule in the shortest way: no unit loops, nothing cut for nothing.
-
-    Two adjacent loops of one dimension, both temporal or both on one level,
-    are one loop if the tiles inside divide the tile between them, and no
-    tensor's tile is placed there.  Points are visited in the same order as before.
-
-    Examples
-    --------
-    ``M:64 M:16 K:8 M:4 N:1`` -> ``M:64 K:8 M:4``
-
-    >>> loops = Loop("M", 64), Loop("M", 16), Loop("K", 8), Loop("M", 4), Loop("N", 1)
-    >>> print(canonical(Schedule(loops)))
-    M:64 K:8 M:4
-    """
-    short = drop_unit_loops(schedule)
-    places = {place.position for place in short.places}
-    inward: list[Loop] = []
-    merged: list[int] = []  # positions of loops that the next inner one has taken in
-    chains: dict[str, list[int]] = {}
-    for at, loop in reversed(list(enumerate(short.loops))):
-        extents = chains.setdefault(loop.dim, [1])  # innermost first, from a single point
-        inner = inward[-1] if inward else None
-        is_same = inner is not None and (inner.dim, inner.unit) == (loop.dim, loop.unit)
-        if is_same and at + 1 not in places and extents[-1] % extents[-2] == 0:
-            inward.pop()
-            extents.pop()
-            merged.append(at + 1)
-        inward.append(loop)
-        extents.append(loop.extent)
-    moved = _moved(short, lambda at: at - sum(position < at for position in merged))
-    return Schedule(tuple(reversed(inward)), moved)
 
 
 def _moved(schedule: Schedule, move: Callable[[int], int]) -> tuple[Place, ...]:

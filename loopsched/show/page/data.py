@@ -12,6 +12,11 @@ from loopsched.problems.problem import Problem
 Plain = dict[str, Any]
 
 MOST_EXACT = 2**53 - 1
+# What the model takes of a level as it is.
+_LEVEL = (
+    "name", "kind", "instances", "unit", "bandwidth_bytes_per_s", "peak_bandwidth_bytes_per_s",
+    "holds", "write_policy", "accumulate", "double_buffered", "halo_reuse", "energy_pj_per_byte",
+)  # fmt: skip
 
 
 def problem_data(problem: Problem, arch: Arch | None = None) -> Plain:
@@ -94,22 +99,10 @@ def arch_data(arch: Arch) -> Plain:
 
 
 def _level_data(level: Level) -> Plain:
-    return {
-        "name": level.name,
-        "kind": level.kind,
+    return {name: getattr(level, name) for name in _LEVEL} | {
         "capacity_bytes": whole(level.capacity_bytes),
         "effective_capacity_bytes": whole(level.effective_capacity_bytes),
-        "instances": level.instances,
-        "unit": level.unit,
-        "bandwidth_bytes_per_s": level.bandwidth_bytes_per_s,
-        "peak_bandwidth_bytes_per_s": level.peak_bandwidth_bytes_per_s,
-        "holds": None if level.holds is None else list(level.holds),
-        "tensor_capacity_bytes": [[name, whole(n)] for name, n in level.tensor_capacity_bytes],
-        "write_policy": level.write_policy,
-        "accumulate": level.accumulate,
-        "double_buffered": level.double_buffered,
-        "halo_reuse": level.halo_reuse,
-        "energy_pj_per_byte": level.energy_pj_per_byte,
+        "tensor_capacity_bytes": [(name, whole(n)) for name, n in level.tensor_capacity_bytes],
     }
 
 
