@@ -256,6 +256,12 @@ def test_values_that_no_text_can_say_are_refused() -> None:
             Move("unbind", arguments)  # type: ignore[arg-type]
     with pytest.raises(ScheduleError, match="unknown operation 3"):
         Move(3)  # type: ignore[arg-type]
+    for moves_ in (5, [Move("unbind"), "unbind"], None):
+        with pytest.raises(ScheduleError, match="text or a tuple of Move is needed"):
+            apply_moves(BASE, moves_)  # type: ignore[arg-type]
+    with pytest.raises(ScheduleError) as caught:
+        apply_moves(BASE, f"tile {'x' * 5000} 4")
+    assert len(str(caught.value)) < 300
 
 
 def test_the_shell_takes_moves_behind_a_schedule(capsys: pytest.CaptureFixture[str]) -> None:

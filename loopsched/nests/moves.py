@@ -96,7 +96,7 @@ class Move:
         try:
             return _OPERATIONS[self.operation][0](schedule, *self.arguments)
         except ScheduleError as error:
-            raise ScheduleError.joined(f"move '{self}'", error.problems) from None
+            raise ScheduleError.joined(f"move {show(str(self))}", error.problems) from None
 
     def __str__(self) -> str:
         return " ".join([self.operation, *map(_word, self.arguments)])
@@ -158,6 +158,8 @@ def apply_moves(schedule: Schedule, moves: Sequence[Move] | str) -> Schedule:
     M:64@SM M:8 K:64
     """
     trace = parse_moves(moves) if isinstance(moves, str) else moves
+    if not isinstance(trace, tuple | list) or not all(isinstance(one, Move) for one in trace):
+        raise ScheduleError(f"moves are {show(moves)}; text or a tuple of Move is needed")
     return reduce(lambda now, move: move.apply(now), trace, schedule)
 
 

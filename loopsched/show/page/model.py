@@ -7,25 +7,9 @@ from importlib import resources
 
 # In this order: each file uses only functions of those before it, or later at run time.
 PARTS = (
-    "integers",
-    "text",
-    "problem",
-    "footprint",
-    "nest",
-    "view",
-    "reuse",
-    "cells",
-    "walk",
-    "replay",
-    "filters",
-    "buffer",
-    "compute",
-    "machine",
-    "score",
-    "notation",
-    "loops_text",
-    "moves",
-)
+    "integers", "text", "problem", "footprint", "nest", "view", "reuse", "cells", "walk", "replay",
+    "filters", "buffer", "compute", "machine", "score", "notation", "loops_text", "moves",
+)  # fmt: skip
 
 _HEAD = '"use strict";\nglobalThis.Loopsched = (() => {\n'
 _TAIL = """
