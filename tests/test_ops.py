@@ -164,6 +164,8 @@ def test_unit_loops_change_nothing(schedule: Schedule) -> None:
     slim = drop_unit_loops(schedule)
     assert all(t > 1 or one.is_spatial for t, one in zip(slim.trips, slim.loops, strict=True))
     assert walk(slim) == walk(schedule)
+    shared = [one for one in schedule.loops if one.is_spatial]
+    assert [one for one in slim.loops if one.is_spatial] == shared
 
 
 @given(schedules())

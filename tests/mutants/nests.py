@@ -181,7 +181,7 @@ _schedule_file.broken(
     "schedule-old-unit",
     "older files lose their units",
     'found["unit"] = found.pop(_OLD_UNIT)',
-    "found.pop(_OLD_UNIT)",
+    'found["unit"] = found.pop(_OLD_UNIT) and None',
     "::test_older_files_call_the_unit_of_a_loop_its_level",
 )
 _schedule_file.broken(
