@@ -22,12 +22,16 @@ from loopsched.base.errors import InputError
 from loopsched.base.resources import resource_names
 from loopsched.machines.arch import Arch
 from loopsched.models.score import Evaluation, LevelScore, evaluate
+from loopsched.nests.loops_text import render_loops
+from loopsched.nests.moves import moves_between
 from loopsched.nests.nest import Loop, Schedule
-from loopsched.nests.notation import format_schedule, parse_schedule, render_loops
+from loopsched.nests.notation import format_schedule, parse_schedule
+from loopsched.nests.ops import drop_unit_loops
+from loopsched.nests.schedule_file import schedule_to_dict
 from loopsched.problems.builders import PASSES, conv2d, einsum, gemm
 from loopsched.problems.problem import Problem
 from loopsched.scheduler.rows import evaluation_row
-from loopsched.show.page.data import arch_data, problem_data, schedule_data
+from loopsched.show.page.data import arch_data, problem_data
 from loopsched.show.page.model import model_js
 
 Case = dict[str, Any]
@@ -115,7 +119,7 @@ def case(
     return {
         "kind": "evaluate",
         "problem": problem_data(problem, arch),
-        "schedule": schedule_data(schedule),
+        "schedule": schedule_to_dict(schedule),
         "arch": arch_data(arch),
         "options": {"data_type": data_type},
         "expected": expected,
@@ -273,9 +277,16 @@ def text_cases(layers: Sequence[Problem], n: int, number: int) -> Iterator[Case]
             yield {
                 "kind": "loops",
                 "problem": problem_data(problem),
-                "schedule": schedule_data(schedule),
+                "schedule": schedule_to_dict(schedule),
                 "expected": render_loops(problem, schedule),
             }
+            continue
+        if i % 4 == 1:
+            other = random_schedule(choice, problem, ("SM", "lane"))
+            pair = [
+                drop_unit_loops(one) if choice.random() < 0.5 else one for one in (schedule, other)
+            ]
+            yield _moves_case(*pair)
             continue
         text = _garbled(choice, format_schedule(schedule).split())
         try:
@@ -284,6 +295,15 @@ def text_cases(layers: Sequence[Problem], n: int, number: int) -> Iterator[Case]
             expected = {"error": str(error)}
         data = problem_data(problem)
         yield {"kind": "text", "problem": data, "text": text, "expected": expected}
+
+
+def _moves_case(before: Schedule, after: Schedule) -> Case:
+    try:
+        expected: object = " | ".join(map(str, moves_between(before, after)))
+    except InputError:
+        expected = None
+    pair = {"before": schedule_to_dict(before), "after": schedule_to_dict(after)}
+    return {"kind": "moves", **pair, "expected": expected}
 
 
 def _garbled(choice: random.Random, tokens: list[str]) -> str:
@@ -340,6 +360,10 @@ function found(one) {
       return Loopsched.evaluate(one.problem, one.schedule, one.arch, one.options);
     }
     if (one.kind === "loops") return Loopsched.loops(one.problem, one.schedule);
+    if (one.kind === "moves") {
+      const trace = Loopsched.moves(one.before, one.after);
+      return trace && trace.map((move) => move.join(" ")).join(" | ");
+    }
     const schedule = Loopsched.parseSchedule(one.text, one.problem);
     return Loopsched.formatSchedule(schedule);
   } catch (error) {

@@ -13,15 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loopsched.base.errors import ScheduleError
+from loopsched.nests.loops_text import render_loops
 from loopsched.nests.nest import Loop, Place, Schedule
-from loopsched.nests.notation import (
-    format_schedule,
-    parse_schedule,
-    read_schedule_dict,
-    render_loops,
-    schedule_from_dict,
-    schedule_to_dict,
-)
+from loopsched.nests.notation import format_schedule, parse_schedule
+from loopsched.nests.schedule_file import read_schedule_dict, schedule_from_dict, schedule_to_dict
 from loopsched.problems.builders import affine, conv2d, einsum, gemm
 from loopsched.problems.problem import Axis, Problem, Tensor
 
@@ -116,7 +111,7 @@ def test_places_that_cannot_be(places: Any, message: str) -> None:
     ("places", "message"),
     [
         (3, "places is 3; a list is needed"),
-        ([{"position": 1, "level": "L1"}], "places[0]: found"),
+        ([{"position": 1, "level": "L1"}], "places[0]: no key 'tensor'; it is needed"),
         ([{"position": -2, "level": "L1", "tensor": "A"}], "position of a place is -2"),
         ([{"position": "1", "level": "L1", "tensor": "A"}], "position of a place is '1'"),
     ],
@@ -332,10 +327,10 @@ MALFORMED = [
     ('{"loops": [{"dim": "M", "extent": NaN}]}', "NaN is not a number that JSON knows"),
     ('{"loops": [{"dim": "M", "extent": -Infinity}]}', "-Infinity is not a number"),
     ('{"loops": [{"dim": "M", "extent": 1e999}]}', "extent is inf"),
-    ('{"loops": [{"dim": 3, "extent": 8}]}', "dim is 3; a plain word is needed"),
-    ('{"loops": [{"dim": "", "extent": 8}]}', "dim is ''; a plain word"),
-    ('{"loops": [{"dim": "M", "extent": 8, "unit": "a b"}]}', "unit is 'a b'"),
-    ('{"loops": [{"dim": "M", "extent": 8, "level": 1}]}', "unit is 1; the name of a unit"),
+    ('{"loops": [{"dim": 3, "extent": 8}]}', "dim 3 of a loop is not a plain word"),
+    ('{"loops": [{"dim": "", "extent": 8}]}', "dim '' of a loop is not a plain"),
+    ('{"loops": [{"dim": "M", "extent": 8, "unit": "a b"}]}', "unit 'a b' of a loop is not"),
+    ('{"loops": [{"dim": "M", "extent": 8, "level": 1}]}', "unit 1 of a loop is not a plain word"),
     (
         '{"loops": [{"dim": "M", "extent": 8, "unit": "SM", "level": "SM"}]}',
         "unit and level, which older files have in its place, are both given",

@@ -15,7 +15,6 @@ from loopsched.base.errors import ScheduleError
 from loopsched.nests.nest import PASSES, Loop, Place, Schedule
 from loopsched.nests.ops import (
     bind_spatial,
-    canonical,
     drop_unit_loops,
     interchange,
     reorder,
@@ -110,7 +109,6 @@ def test_tiles_stay_what_they_were(schedule: Schedule, data: st.DataObject) -> N
     """What changes only how loops are written leaves every placed tile its region."""
     before = visits(schedule)
     assert visits(drop_unit_loops(schedule)) == before
-    assert visits(canonical(schedule)) == before
     place = data.draw(st.integers(0, len(schedule.loops) - 1))
     step, extent = schedule.steps[place], schedule.loops[place].extent
     inner = data.draw(st.integers(1, extent // step)) * step
@@ -166,31 +164,8 @@ def test_unit_loops_change_nothing(schedule: Schedule) -> None:
     slim = drop_unit_loops(schedule)
     assert all(t > 1 or one.is_spatial for t, one in zip(slim.trips, slim.loops, strict=True))
     assert walk(slim) == walk(schedule)
-
-
-@given(schedules())
-def test_canonical_visits_in_the_same_order_and_is_final(schedule: Schedule) -> None:
-    short = canonical(schedule)
-    assert walk(short) == walk(schedule)
-    assert canonical(short) == short
-    assert [one.dim for one in short.loops if one.is_spatial] == [
-        one.dim for one in schedule.loops if one.is_spatial
-    ]
-
-
-def test_canonical_does_not_merge_tiles_that_do_not_divide() -> None:
-    # 10 by 4 by 3 visits 0-2 3 4-6 7 8-9; 10 by 3 would visit 0-2 3-5 ..
-    cut = Schedule((Loop("M", 10), Loop("M", 4), Loop("K", 2), Loop("M", 3)))
-    assert canonical(cut) == cut
-    fits = Schedule((Loop("M", 10), Loop("M", 6), Loop("K", 2), Loop("M", 3)))
-    assert str(canonical(fits)) == "M:10 K:2 M:3"
-
-
-def test_canonical_merges_spatial_loops_of_one_level_only() -> None:
-    one = Schedule((Loop("M", 8, "SM"), Loop("M", 2, "SM"), Loop("K", 3)))
-    assert str(canonical(one)) == "M:8@SM K:3"
-    two = Schedule((Loop("M", 8, "SM"), Loop("M", 2, "lane"), Loop("K", 3)))
-    assert canonical(two) == two
+    shared = [one for one in schedule.loops if one.is_spatial]
+    assert [one for one in slim.loops if one.is_spatial] == shared
 
 
 @given(schedules())

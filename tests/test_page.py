@@ -836,6 +836,29 @@ def test_alternatives_are_shown_at_a_press(wide: Tab, rows: list[Row]) -> None:
     assert wide.schedule() == second["schedule"]
     check_scores(wide, 0)
     assert wide.page.locator("#alternatives thead th.chosen").inner_text().startswith("2")
+    told = wide.page.locator("#alternatives tr", has=wide.page.locator("th", has_text="moves"))
+    best = next(row["schedule"] for row in rows if row["layer"] == 0 and row["rank"] == 1)
+    moves = [cell.inner_text() for cell in told.locator("td").all()]
+    assert [parse_schedule(f"{best} | {text}", PROBLEMS[0]) for text in moves[1:]] == [
+        parse_schedule(second["schedule"], PROBLEMS[0])
+    ]
+    assert moves[0] == ""
+
+
+@in_browser
+def test_moves_are_copied_as_python(wide: Tab) -> None:
+    keep = "{ value: { writeText: async (text) => { window.taken = text; } } }"
+    wide.page.evaluate(f"() => {{ Object.defineProperty(navigator, 'clipboard', {keep}); }}")
+    best = wide.schedule()
+    for text in (best, "N:80 M:96@SM K:64 M:12 N:8", "K:64 M:96 N:80 M:12"):
+        wide.page.fill("#schedule-text", text)
+        wide.page.locator("#schedule-text").blur()
+        wide.page.click("#copy-moves")
+        taken = wide.page.evaluate("window.taken")
+        assert f'loopsched.parse_schedule("{best}", problem)' in taken
+        names: dict[str, Any] = {"problem": PROBLEMS[0]}
+        exec(taken, names)
+        assert str(names["schedule"]) == text
 
 
 @in_browser

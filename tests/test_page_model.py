@@ -21,8 +21,9 @@ from page_model import (
 
 from loopsched import buffer_arch, gemm, load_arch, parse_schedule, search
 from loopsched.nests.nest import Schedule
+from loopsched.nests.schedule_file import schedule_to_dict
 from loopsched.problems.builders import affine
-from loopsched.show.page.data import arch_data, problem_data, schedule_data
+from loopsched.show.page.data import arch_data, problem_data
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")
 
@@ -66,7 +67,7 @@ def _too_large() -> list[Case]:
         {
             "kind": "evaluate",
             "problem": problem_data(problem, buffer_arch(capacity_bytes=2**60)),
-            "schedule": schedule_data(Schedule(())),
+            "schedule": schedule_to_dict(Schedule(())),
             "arch": arch,
             "options": {},
             "expected": {"error": message},

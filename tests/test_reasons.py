@@ -10,7 +10,8 @@ import pytest
 from loopsched.machines.arch_file import buffer_arch, load_arch
 from loopsched.models.buffer import traffic
 from loopsched.models.reasons import LevelReason, annotate, compare, explain
-from loopsched.nests.notation import parse_schedule, render_loops
+from loopsched.nests.loops_text import render_loops
+from loopsched.nests.notation import parse_schedule
 from loopsched.problems.builders import conv2d, gemm
 from loopsched.problems.footprint import tensor_bytes
 from loopsched.problems.problem import Problem

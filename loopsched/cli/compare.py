@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
 
+from loopsched.base.errors import ScheduleError
 from loopsched.base.units import percent, scaled
 from loopsched.cli import options, output
 from loopsched.cli.inputs import Inputs, best_schedule, schedule_from
@@ -28,18 +30,22 @@ def compare(inputs: Inputs, other: str | None, form: Style) -> None:
     """
     from loopsched.base.rows import Row
     from loopsched.models.reasons import compare as compare_schedules
+    from loopsched.nests.moves import moves_between
     from loopsched.scheduler.rows import evaluation_row
 
     one, machine, mine = inputs.problem, inputs.machine, inputs.schedule
     theirs = schedule_from(other, one, inputs.dialect) if other else best_schedule(one, machine)
     found = compare_schedules(one, mine, theirs, machine)
+    moves = ""
+    with suppress(ScheduleError):  # tiles are placed one by one
+        moves = " | ".join(map(str, moves_between(mine, theirs)))
     if form != "table":
-        pairs = ((mine, found.first, found.reasons), (theirs, found.second, ()))
+        pairs = ((mine, found.first, found.reasons, moves), (theirs, found.second, (), ""))
         rows: list[Row] = [
             {"problem": one.name, "arch": machine.name, "schedule": str(nest)}
             | evaluation_row(score)
-            | {"reasons": list(reasons)}
-            for nest, score, reasons in pairs
+            | {"reasons": list(reasons), "moves": steps}
+            for nest, score, reasons, steps in pairs
         ]
         output.print_rows(rows, form)
         return
@@ -47,6 +53,8 @@ def compare(inputs: Inputs, other: str | None, form: Style) -> None:
     output.print_text(f"{one.name} on {machine.name}")
     output.print_text(f"this: {mine}")
     output.print_text(f"{name}: {theirs}")
+    if moves:
+        output.print_text(f"moves: {moves}")
     click.echo()
     columns = (words(""), Column("this"), Column(name), Column("ratio"))
     output.print_table(columns, list(_rows(found)))

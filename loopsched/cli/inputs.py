@@ -90,7 +90,8 @@ def schedule_from(text: str, problem: Problem, dialect: str = "loopsched") -> Sc
     >>> print(schedule_from("m:4 n:3 k:2", problem))
     M:4 N:3 K:2
     """
-    from loopsched.nests.notation import parse_schedule, read_schedule_dict
+    from loopsched.nests.notation import parse_schedule
+    from loopsched.nests.schedule_file import read_schedule_dict
 
     if not text.startswith("@"):
         return parse_schedule(text, problem, dialect=dialect)

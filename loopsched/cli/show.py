@@ -37,7 +37,7 @@ def show(
 
 def _show(problem: Problem, schedule: Schedule, arch: Arch) -> None:
     from loopsched.models.reasons import annotate
-    from loopsched.nests.notation import render_loops
+    from loopsched.nests.loops_text import render_loops
 
     output.print_text(f"{problem.name} on {arch.name}: {schedule}")
     click.echo()

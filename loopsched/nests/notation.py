@@ -13,20 +13,9 @@ from itertools import chain
 
 from loopsched.base.arguments import show
 from loopsched.base.errors import ScheduleError, nearest
-from loopsched.nests.loops_text import render_loops
+from loopsched.nests.moves import apply_moves
 from loopsched.nests.nest import PASSES, Loop, Place, Schedule
-from loopsched.nests.schedule_file import read_schedule_dict, schedule_from_dict, schedule_to_dict
 from loopsched.problems.problem import Problem
-
-__all__ = [
-    "DIALECTS",
-    "format_schedule",
-    "parse_schedule",
-    "read_schedule_dict",
-    "render_loops",
-    "schedule_from_dict",
-    "schedule_to_dict",
-]
 
 DIALECTS = ("loopsched", "yalsa")
 MAX_LOOPS = 1000
@@ -66,7 +55,8 @@ def parse_schedule(text: str, problem: Problem, *, dialect: str = "loopsched") -
         convolutions also answer to the usual other names (``OY``, ``B``).
         ``[level tensor ..]``: from here inward the scratchpad ``level`` holds
         a tile of each of these tensors.  ``[level -tensor ..]``, before all
-        loops: these tensors pass a level that may hold them.
+        loops: these tensors pass a level that may hold them.  Behind all that, each after
+        a ``|``, moves that change the schedule, such as ``tile M 8``.
     problem : Problem
     dialect : str
         ``yalsa`` reads Yalsa's own letters: for a convolution x and y are the
@@ -97,9 +87,12 @@ def parse_schedule(text: str, problem: Problem, *, dialect: str = "loopsched") -
     M:1760 [L1 C] K:1760 [L1 A B] N:128
     >>> print(parse_schedule("[L1 -A] M:1760 K:1760 N:128", problem))
     [L1 -A] M:1760 K:1760 N:128
+    >>> print(parse_schedule("M:1760 K:1760 N:128 | tile M 128 | bind_spatial 0 SM", problem))
+    M:1760@SM K:1760 N:128 M:128
     """
     if not isinstance(text, str):
         raise ScheduleError(f"schedule is {show(text)}; text is needed, such as 'M:128 K:64'")
+    text, mark, moves = text.partition("|")
     names = names_of(problem, dialect)
     tokens, marks = _tokens(text)
     if len(tokens) > MAX_LOOPS:
@@ -114,7 +107,8 @@ def parse_schedule(text: str, problem: Problem, *, dialect: str = "loopsched") -
     if faults:
         raise ScheduleError.joined(f"schedule for '{problem.name}'", faults)
     loops = (Loop(one.dim, one.extent, one.unit) for one in read if one.dim and one.extent)
-    return Schedule(tuple(loops), tuple(places)).check(problem)
+    schedule = Schedule(tuple(loops), tuple(places)).check(problem)
+    return apply_moves(schedule, moves) if mark else schedule
 
 
 def format_schedule(schedule: Schedule) -> str:

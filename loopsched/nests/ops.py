@@ -1,10 +1,10 @@
 """Small operations on schedules: each returns a new schedule.
 
 A loop is named by its position from the outside, or by its dimension if that
-has one loop only.  `reorder`, `interchange`, `split`, `tile` and the binding
-operations change what the machine does; `drop_unit_loops` and `canonical`
-change only how the same thing is written.  Places of tiles stay between the same
-positions; a loop added, dropped or merged moves those inside of it along.
+has one loop only.  `drop_unit_loops` changes only how the same thing is
+written, the others what the machine does; none changes what the outermost loops cover.
+Places of tiles stay between the same positions; a loop added or dropped moves
+those inside of it along.  As values, operations are `loopsched.nests.moves`.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
-from loopsched.base.arguments import show
+from loopsched.base.arguments import is_count, show
 from loopsched.base.errors import ScheduleError, nearest
 from loopsched.nests.nest import PASSES, Loop, Place, Schedule
 
 
-def tile(schedule: Schedule, dim: str, extent: int, *, position: int | None = None) -> Schedule:
+def tile(schedule: Schedule, dim: str, extent: int, position: int | None = None) -> Schedule:
     """Cut a dimension into tiles: add a loop over the inside of one tile.
 
     Parameters
@@ -50,11 +50,14 @@ def tile(schedule: Schedule, dim: str, extent: int, *, position: int | None = No
     >>> print(tile(before, "M", 8, position=2))
     M:64 N:64 M:8 K:64
     """
-    _positions(schedule, dim)
+    outermost = _positions(schedule, dim)[0]
     end = len(schedule.loops)
     place = end if position is None else position
-    if not _is_whole(place) or not 0 <= place <= end:
+    if not is_count(place, 0, end):
         raise ScheduleError(f"tile: position is {show(place)}; 0 to {end} is allowed")
+    whole = schedule.loops[outermost].extent
+    if place <= outermost and not is_count(extent, 1, whole):
+        raise ScheduleError(f"tile: extent of '{dim}' is {show(extent)}; 1 to {whole} is allowed")
     loops = list(schedule.loops)
     loops.insert(place, Loop(dim, extent))
     return Schedule(tuple(loops), _moved(schedule, lambda at: at + (at > place)))
@@ -94,6 +97,86 @@ def split(schedule: Schedule, loop: int | str, extent: int) -> Schedule:
     return Schedule(tuple(loops), _moved(schedule, lambda at: at + (at > place)))
 
 
+def resize(schedule: Schedule, loop: int | str, extent: int) -> Schedule:
+    """Change a tile size; the other tiles of the dimension give way.
+
+    Loops further in get no larger than the tile, those further out no smaller.
+
+    Parameters
+    ----------
+    schedule : Schedule
+    loop : int or str
+        Position from the outside, or a dimension with one loop.
+    extent : int
+        At most what the outermost loop of the dimension covers; of that loop, just this.
+
+    Raises
+    ------
+    ScheduleError
+        If there is no such loop, or the tile is larger than the dimension.
+
+    Examples
+    --------
+    ``M:64 K:64 M:16 M:8`` -> ``M:64 K:64 M:4 M:4``
+
+    >>> before = Schedule((Loop("M", 64), Loop("K", 64), Loop("M", 16), Loop("M", 8)))
+    >>> print(resize(before, 2, 4))
+    M:64 K:64 M:4 M:4
+    >>> print(resize(before, 3, 32))
+    M:64 K:64 M:32 M:32
+    """
+    place = _position(schedule, loop)
+    dim = schedule.loops[place].dim
+    outermost, *inner = _positions(schedule, dim)
+    whole = schedule.loops[outermost].extent
+    if not is_count(extent, whole if place == outermost else 1, whole):
+        least = (
+            f"{whole}, which the outermost loop covers," if place == outermost else f"1 to {whole}"
+        )
+        raise ScheduleError(f"resize: extent of '{dim}' is {show(extent)}; {least} is allowed")
+    loops = list(schedule.loops)
+    for at in inner:
+        bound = max if at < place else min
+        now = extent if at == place else bound(loops[at].extent, extent)
+        loops[at] = replace(loops[at], extent=now)
+    return replace(schedule, loops=tuple(loops))
+
+
+def drop_loop(schedule: Schedule, loop: int | str) -> Schedule:
+    """Take a loop away; the next one of its dimension inside covers what it covered.
+
+    Parameters
+    ----------
+    schedule : Schedule
+    loop : int or str
+        Position from the outside, or a dimension with one loop.
+
+    Raises
+    ------
+    ScheduleError
+        If there is no such loop, or it is the only one of a dimension longer than 1.
+
+    Examples
+    --------
+    ``M:64 K:64 M:16 M:8`` -> ``M:64 K:64 M:8``
+
+    >>> before = Schedule((Loop("M", 64), Loop("K", 64), Loop("M", 16), Loop("M", 8)))
+    >>> print(drop_loop(before, 2))
+    M:64 K:64 M:8
+    >>> print(drop_loop(before, 0))
+    K:64 M:64 M:8
+    """
+    place = _position(schedule, loop)
+    loops = list(schedule.loops)
+    gone = loops.pop(place)
+    outermost, *inner = _positions(schedule, gone.dim)
+    if place == outermost and inner:
+        loops[inner[0] - 1] = replace(loops[inner[0] - 1], extent=gone.extent)
+    elif place == outermost and gone.extent > 1:
+        raise ScheduleError(f"drop_loop: '{gone}' is the only loop of its dimension; keep it")
+    return Schedule(tuple(loops), _moved(schedule, lambda at: at - (at > place)))
+
+
 def reorder(schedule: Schedule, order: Sequence[int] | Sequence[str]) -> Schedule:
     """Put the loops into another order.
 
@@ -120,15 +203,16 @@ def reorder(schedule: Schedule, order: Sequence[int] | Sequence[str]) -> Schedul
     >>> print(reorder(before, [0, 2, 1]))
     M:64 M:8 K:32
     """
-    named = [place for place in order if isinstance(place, str)]
-    if named and len(named) == len(order):
+    listed: list[object] = [*order] if isinstance(order, Sequence) else [order]
+    named = [place for place in listed if isinstance(place, str)]
+    n_loops = len(schedule.loops)
+    if named and len(named) == len(listed):
         places = list(_by_dim(schedule, named))
     else:
-        places = [place for place in order if isinstance(place, int) and _is_whole(place)]
-    n_loops = len(schedule.loops)
-    if len(places) != len(order) or sorted(places) != list(range(n_loops)):
+        places = [place for place in listed if is_count(place, 0)]
+    if len(places) != len(listed) or sorted(places) != list(range(n_loops)):
         raise ScheduleError(
-            f"reorder: order is {show(list(order))}; each of the positions 0 to {n_loops - 1}, or "
+            f"reorder: order is {show(listed)}; each of the positions 0 to {n_loops - 1}, or "
             f"of the dimensions of '{schedule}', is needed once"
         )
     return replace(schedule, loops=tuple(schedule.loops[place] for place in places))
@@ -230,42 +314,10 @@ def drop_unit_loops(schedule: Schedule) -> Schedule:
         trips > 1 or loop.is_spatial
         for loop, trips in zip(schedule.loops, schedule.trips, strict=True)
     ]
+    if all(kept):
+        return schedule
     loops = (loop for loop, is_kept in zip(schedule.loops, kept, strict=True) if is_kept)
     return Schedule(tuple(loops), _moved(schedule, lambda at: sum(kept[:at])))
-
-
-def canonical(schedule: Schedule) -> Schedule:
-    """Write a schedule in the shortest way: no unit loops, nothing cut for nothing.
-
-    Two adjacent loops of one dimension, both temporal or both on one level,
-    are one loop if the tiles inside divide the tile between them, and no
-    tensor's tile is placed there.  Points are visited in the same order as before.
-
-    Examples
-    --------
-    ``M:64 M:16 K:8 M:4 N:1`` -> ``M:64 K:8 M:4``
-
-    >>> loops = Loop("M", 64), Loop("M", 16), Loop("K", 8), Loop("M", 4), Loop("N", 1)
-    >>> print(canonical(Schedule(loops)))
-    M:64 K:8 M:4
-    """
-    short = drop_unit_loops(schedule)
-    places = {place.position for place in short.places}
-    inward: list[Loop] = []
-    merged: list[int] = []  # positions of loops that the next inner one has taken in
-    chains: dict[str, list[int]] = {}
-    for at, loop in reversed(list(enumerate(short.loops))):
-        extents = chains.setdefault(loop.dim, [1])  # innermost first, from a single point
-        inner = inward[-1] if inward else None
-        is_same = inner is not None and (inner.dim, inner.unit) == (loop.dim, loop.unit)
-        if is_same and at + 1 not in places and extents[-1] % extents[-2] == 0:
-            inward.pop()
-            extents.pop()
-            merged.append(at + 1)
-        inward.append(loop)
-        extents.append(loop.extent)
-    moved = _moved(short, lambda at: at - sum(position < at for position in merged))
-    return Schedule(tuple(reversed(inward)), moved)
 
 
 def _moved(schedule: Schedule, move: Callable[[int], int]) -> tuple[Place, ...]:
@@ -282,10 +334,6 @@ def _bound(schedule: Schedule, place: int, unit: str | None) -> Schedule:
     return replace(schedule, loops=tuple(loops))
 
 
-def _is_whole(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
 def _positions(schedule: Schedule, dim: str) -> list[int]:
     found = [place for place, loop in enumerate(schedule.loops) if loop.dim == dim]
     if found:
@@ -298,8 +346,8 @@ def _positions(schedule: Schedule, dim: str) -> list[int]:
 
 def _position(schedule: Schedule, loop: int | str) -> int:
     if isinstance(loop, int):
-        if not _is_whole(loop) or not 0 <= loop < len(schedule.loops):
-            last = len(schedule.loops) - 1
+        last = len(schedule.loops) - 1
+        if not is_count(loop, 0, last):
             raise ScheduleError(f"no loop {show(loop)} in '{schedule}'; positions are 0 to {last}")
         return loop
     found = _positions(schedule, loop)

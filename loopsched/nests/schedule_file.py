@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from loopsched.base.arguments import is_count, show
-from loopsched.base.errors import ScheduleError, nearest
+from loopsched.base.arguments import near, show
+from loopsched.base.errors import ScheduleError
 from loopsched.base.files import MEBIBYTE, read_text
 from loopsched.nests.nest import Loop, Place, Schedule
 from loopsched.problems.problem import Problem
@@ -70,15 +70,24 @@ def schedule_from_dict(
     >>> print(schedule_from_dict({"loops": [{"dim": "M", "extent": 8}]}))
     M:8
     """
-    loops, faults = _loops(data)
-    places = _places(data, faults)
+    if not isinstance(data, Mapping):
+        raise ScheduleError(f'{where}: found {show(data)}; an object is needed, {{"loops": [..]}}')
+    known = ("loops", "places")
+    faults = [f"unknown key {show(key)}; {near(key, known)}" for key in data if key not in known]
+    if "loops" not in data:
+        faults.append("no key 'loops'; it holds the loops, outermost first")
+    loops = [Loop(**entry) for entry in _entries(data, "loops", _LOOP_KEYS, faults)]
+    places = [Place(**entry) for entry in _entries(data, "places", _PLACE_KEYS, faults)]
+    schedule = Schedule(())
+    try:
+        schedule = Schedule(tuple(loops), () if faults else tuple(places))
+        if problem is not None and not faults:
+            schedule.check(problem)
+    except ScheduleError as fault:
+        faults += fault.problems
     if faults:
         raise ScheduleError.joined(where, faults)
-    try:
-        schedule = Schedule(tuple(loops), tuple(places))
-        return schedule if problem is None else schedule.check(problem)
-    except ScheduleError as fault:
-        raise ScheduleError.joined(where, fault.problems) from None
+    return schedule
 
 
 def read_schedule_dict(path: str | os.PathLike[str], problem: Problem | None = None) -> Schedule:
@@ -141,71 +150,28 @@ def _refuse(constant: str) -> object:
     raise ValueError(f"{constant} is not a number that JSON knows; a whole number is needed")
 
 
-def _loops(data: object) -> tuple[list[Loop], list[str]]:
-    if not isinstance(data, Mapping):
-        return [], [f'found {show(data)}; an object is needed, {{"loops": [..]}}']
-    known = ("loops", "places")
-    faults = [f"unknown key {show(key)}; {_meant(key, known)}" for key in data if key not in known]
-    if "loops" not in data:
-        return [], [*faults, "no key 'loops'; it holds the loops, outermost first"]
-    entries = data["loops"]
+def _entries(
+    data: Mapping[str, Any], name: str, known: tuple[str, ...], faults: list[str]
+) -> Iterator[dict[str, Any]]:
+    """List the objects under a key that can be read; of the others, say what is wrong."""
+    entries = data.get(name, ())
     if not isinstance(entries, list | tuple):
-        return [], [*faults, f"loops is {show(entries)}; a list is needed"]
-    loops = []
-    for position, entry in enumerate(entries):
-        found = list(_entry_faults(entry))
-        faults += [f"loops[{position}]: {fault}" for fault in found]
-        if not found:
-            loops.append(Loop(entry["dim"], entry["extent"], _unit(entry)))
-    return loops, faults
-
-
-def _entry_faults(entry: object) -> Iterable[str]:
-    if not isinstance(entry, Mapping):
-        yield f'found {show(entry)}; an object is needed, {{"dim": "K", "extent": 64}}'
+        faults.append(f"{name} is {show(entries)}; a list is needed")
         return
-    for key in entry:
-        if key not in (*_LOOP_KEYS, _OLD_UNIT):
-            yield f"unknown key {show(key)}; {_meant(key, _LOOP_KEYS)}"
-    for key in ("dim", "extent"):
-        if key not in entry:
-            yield f"no key '{key}'; it is needed"
-    if "dim" in entry and not _is_word(entry["dim"]):
-        yield f"dim is {show(entry['dim'])}; a plain word is needed"
-    extent = entry.get("extent", 1)
-    if not is_count(extent):
-        yield f"extent is {show(extent)}; a whole number >= 1 is needed"
-    unit = _unit(entry)
-    if unit is not None and not _is_word(unit):
-        yield f"unit is {show(unit)}; the name of a unit is needed, or none"
-    if "unit" in entry and _OLD_UNIT in entry:
-        yield f"unit and {_OLD_UNIT}, which older files have in its place, are both given"
-
-
-def _unit(entry: Mapping[str, Any]) -> Any:
-    return entry.get("unit", entry.get(_OLD_UNIT))
-
-
-def _places(data: object, faults: list[str]) -> list[Place]:
-    entries = data.get("places", ()) if isinstance(data, Mapping) else ()
-    if not isinstance(entries, list | tuple):
-        faults.append(f"places is {show(entries)}; a list is needed")
-        return []
-    places = []
-    for number, entry in enumerate(entries):
-        if not isinstance(entry, Mapping) or set(entry) != set(_PLACE_KEYS):
-            faults.append(
-                f'places[{number}]: found {show(entry)}; {{"position": 1, "level": "L1", '
-                '"tensor": "A"} is needed'
+    for at, entry in enumerate(entries):
+        if not isinstance(entry, Mapping):
+            faults.append(f"{name}[{at}]: found {show(entry)}; an object is needed")
+            continue
+        found = dict(entry)
+        if known is _LOOP_KEYS and _OLD_UNIT in found:
+            found["unit"] = found.pop(_OLD_UNIT)
+        strange = [key for key in found if key not in known]
+        wrong = [f"unknown key {show(key)}; {near(key, known)}" for key in strange]
+        wrong += [f"no key '{key}'; it is needed" for key in known if key not in (*found, "unit")]
+        if len(found) < len(entry):
+            wrong.append(
+                f"unit and {_OLD_UNIT}, which older files have in its place, are both given"
             )
-        else:
-            places.append(Place(**entry))
-    return places
-
-
-def _is_word(value: object) -> bool:
-    return isinstance(value, str) and value.isidentifier()
-
-
-def _meant(key: object, allowed: tuple[str, ...]) -> str:
-    return nearest(key[:40] if isinstance(key, str) else "", allowed)
+        faults += [f"{name}[{at}]: {fault}" for fault in wrong]
+        if not wrong:
+            yield found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,7 @@ from loopsched.base.errors import ConstraintError, InputError, ScheduleError, ne
 from loopsched.base.pool import each_in_order
 from loopsched.models.score import Evaluation, evaluate
 from loopsched.nests.nest import Loop, Schedule
+from loopsched.nests.ops import resize, tile
 
 if TYPE_CHECKING:
     from loopsched.machines.arch import Arch
@@ -214,7 +215,7 @@ def _row(
     """Score the schedules of one size of the first dimension."""
     cells = []
     for second in seconds:
-        nest = _with_extent(_with_extent(start, places[0], first), places[1], second)
+        nest = resize(resize(start, places[0], first), places[1], second)
         score = _score(problem, nest, arch)
         keeps = score is not None and (
             held is None or all(now <= then for now, then in zip(_held(score), held, strict=True))
@@ -286,14 +287,13 @@ def _tiled(schedule: Schedule, dim: str) -> Schedule:
     own = [at for at, loop in enumerate(schedule.loops) if loop.dim == dim]
     if len(own) > 1:
         return schedule
-    loops = list(schedule.loops)
+    loops = schedule.loops
     body = len(loops)
     seen: set[str] = set()
     while body and not loops[body - 1].is_spatial and loops[body - 1].dim not in seen:
         body -= 1
         seen.add(loops[body].dim)
-    place = min(body, own[0])
-    return Schedule.of([*loops[:place], replace(loops[own[0]], unit=None), *loops[place:]])
+    return tile(schedule, dim, loops[own[0]].extent, min(body, own[0]))
 
 
 def _last(schedule: Schedule, loop: Loop) -> int:
@@ -329,15 +329,3 @@ def _useful(whole: int) -> Iterator[int]:
         trips = -(-whole // (size - 1))  # the fewest that a smaller tile takes
         size = -(-whole // trips)
     yield 1
-
-
-def _with_extent(schedule: Schedule, place: int, extent: int) -> Schedule:
-    """Change a tile size; other tiles of the dimension give way."""
-    dim = schedule.loops[place].dim
-    loops = list(schedule.loops)
-    for at, loop in enumerate(loops):
-        if loop.dim == dim and at < place:
-            loops[at] = replace(loop, extent=max(loop.extent, extent))
-        elif loop.dim == dim:
-            loops[at] = replace(loop, extent=extent if at == place else min(loop.extent, extent))
-    return Schedule.of(loops)

@@ -65,11 +65,8 @@ _ops.broken(
 _ops.broken(
     "ops-places-stay",
     "places do not move along with a new loop",
-    "return Schedule(tuple(loops), _moved(schedule, lambda at: at + (at > place)))\n"
-    "\n"
-    "\n"
-    "def reorder",
-    "return Schedule(tuple(loops), schedule.places)\n\n\ndef reorder",
+    "return Schedule(tuple(loops), _moved(schedule, lambda at: at + (at > place)))\n\n\ndef resize",
+    "return Schedule(tuple(loops), schedule.places)\n\n\ndef resize",
     "::test_tiles_stay_what_they_were",
 )
 _ops.broken(
@@ -84,28 +81,7 @@ _ops.broken(
     "spatial loops of one iteration are dropped",
     "        trips > 1 or loop.is_spatial\n",
     "        trips > 1\n",
-    "::test_canonical_visits_in_the_same_order_and_is_final",
-)
-_ops.broken(
-    "ops-merged-whatever-divides",
-    "loops are merged although the tiles do not divide",
-    "is_same and at + 1 not in places and extents[-1] % extents[-2] == 0:",
-    "is_same and at + 1 not in places:",
-    "::test_canonical_does_not_merge_tiles_that_do_not_divide",
-)
-_ops.broken(
-    "ops-merged-across-a-place",
-    "loops are merged around a place of a tile",
-    "if is_same and at + 1 not in places and",
-    "if is_same and",
-    "::test_tiles_stay_what_they_were",
-)
-_ops.broken(
-    "ops-units-merged",
-    "a spatial and a temporal loop of one dimension are merged",
-    "(inner.dim, inner.unit) == (loop.dim, loop.unit)",
-    "inner.dim == loop.dim",
-    "::test_canonical_merges_spatial_loops_of_one_level_only",
+    "::test_unit_loops_change_nothing",
 )
 _ops.broken(
     "ops-passing-moved",
@@ -117,16 +93,95 @@ _ops.broken(
 _ops.broken(
     "ops-some-loops-will-do",
     "an order may leave loops out",
-    "if len(places) != len(order) or sorted(places) != list(range(n_loops)):",
-    "if len(places) != len(order) or len(set(places)) != len(places):",
+    "if len(places) != len(listed) or sorted(places) != list(range(n_loops)):",
+    "if len(places) != len(listed) or len(set(places)) != len(places):",
     "::test_what_cannot_be_done",
+)
+_ops.broken(
+    "ops-inner-tiles-grow",
+    "inner tiles of the dimension take the size of the outer one",
+    "now = extent if at == place else bound(loops[at].extent, extent)",
+    "now = extent",
+    "test_moves.py::test_tiles_give_way_no_further_than_they_must",
+)
+_ops.broken(
+    "ops-covers-more",
+    "a tile larger than its dimension goes outside all its loops",
+    "if place <= outermost and not is_count(",
+    "if place < outermost and not is_count(",
+    "test_moves.py::test_what_cannot_be_moved",
+)
+_ops.broken(
+    "ops-drop-the-cover",
+    "the only loop of a dimension is dropped",
+    "elif place == outermost and gone.extent > 1:",
+    "elif place == outermost and gone.extent > 99:",
+    "test_moves.py::test_a_loop_that_is_dropped_leaves_the_others_as_they_are",
+)
+_moves = In("nests/moves.py", "test_moves.py")
+_moves.broken(
+    "moves-list-of-one",
+    "a list of one reads back as its only element",
+    '"," * (len(argument) < 2)',
+    '"," * (len(argument) < 1)',
+    "::test_every_move_reads_back",
+)
+_moves.broken(
+    "moves-keep-units",
+    "a trace leaves out that a loop is no longer spatial",
+    "if loop.unit != target.unit:",
+    "if target.unit and loop.unit != target.unit:",
+    "::test_moves_lead_from_any_schedule_to_any_other",
+)
+_moves.broken(
+    "moves-last-loop-goes",
+    "the innermost loop is dropped, whichever is not wanted",
+    "(odd or have)[-1]",
+    "have[-1]",
+    "::test_traces_are_short",
+)
+_moves.broken(
+    "moves-keep-order",
+    "a trace leaves out the order of the loops",
+    "if list(order) != sorted(order):",
+    "if list(order) < sorted(order):",
+    "::test_moves_lead_from_any_schedule_to_any_other",
+)
+_moves.broken(
+    "moves-other-cover",
+    "a dimension that one schedule lacks is no difference",
+    "any(outer[dim] != inner.get(dim, 1) for dim in outer)",
+    "any(outer[dim] != inner.get(dim, outer[dim]) for dim in outer)",
+    "::test_no_moves_lead_elsewhere",
+)
+_moves.broken(
+    "moves-any-word",
+    "a move takes text that it does not read back",
+    "is_word = isinstance(each, str) and each.isidentifier()",
+    "is_word = isinstance(each, str)",
+    "::test_values_that_no_text_can_say_are_refused",
+)
+_variations = In("scheduler/variations.py", "test_moves.py")
+_variations.broken(
+    "variations-across-units",
+    "loops of different units are swapped",
+    "if first.dim != second.dim and first.unit == second.unit:",
+    "if first.dim != second.dim:",
+    "::test_steps_of_the_search_are_all_that_is_near",
+)
+_variations.broken(
+    "variations-smaller-only",
+    "tiles get no larger",
+    "*classes[here + 1 : here + 2]]",
+    "*classes[here + 1 : here + 1]]",
+    "::test_steps_of_the_search_are_all_that_is_near",
 )
 _schedule_file = In("nests/schedule_file.py", "test_notation.py")
 _schedule_file.broken(
     "schedule-old-unit",
     "older files lose their units",
-    'return entry.get("unit", entry.get(_OLD_UNIT))',
-    'return entry.get("unit")',
+    'found["unit"] = found.pop(_OLD_UNIT)',
+    'found["unit"] = found.pop(_OLD_UNIT) and None',
     "::test_older_files_call_the_unit_of_a_loop_its_level",
 )
 _schedule_file.broken(
@@ -153,15 +208,15 @@ _schedule_file.broken(
 _schedule_file.broken(
     "schedule-unknown-key",
     "an unknown key of a loop is passed over",
-    "        if key not in (*_LOOP_KEYS, _OLD_UNIT):",
-    "        if not isinstance(key, str):",
+    "strange = [key for key in found if key not in known]",
+    "strange = [found.pop(key) for key in [*found] if key not in known][:0]",
     "::test_malformed_json",
 )
 _schedule_file.broken(
     "schedule-both-units",
     "unit and level may both be given",
-    'if "unit" in entry and _OLD_UNIT in entry:',
-    'if "unit" not in entry and _OLD_UNIT in entry and unit is None:',
+    "if len(found) < len(entry):",
+    "if len(found) > len(entry):",
     "::test_malformed_json",
 )
 _schedule_file.broken(
@@ -174,13 +229,15 @@ _schedule_file.broken(
 _schedule_file.broken(
     "schedule-any-cover",
     "a schedule for a problem need not cover it",
-    "return schedule if problem is None else schedule.check(problem)",
-    "return schedule",
+    "if problem is not None and not faults:",
+    "if problem is not None and faults:",
     "::test_malformed_json",
 )
 
 NESTS = (
     *_notation.mutants,
     *_ops.mutants,
+    *_moves.mutants,
+    *_variations.mutants,
     *_schedule_file.mutants,
 )

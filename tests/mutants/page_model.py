@@ -62,7 +62,21 @@ _notation.broken(
     "    if (extent >= bound) {\n      faults.push(`${place}",
 )
 
+_moves = In("show/page/model/moves.js", _TESTS)
+_moves.broken(
+    "page-moves-nothing-gives-way",
+    "tiles that have given way get a move of their own in the page",
+    "now[at].extent = Math.min(now[at].extent, extent);",
+    "now[at].extent = Math.max(now[at].extent, 1);",
+)
+_moves.broken(
+    "page-moves-keep-units",
+    "the page's moves leave out that a loop is no longer spatial",
+    '    trace.push(unit ? ["bind_spatial", at, unit] : ["unbind", at]);',
+    '    if (unit) trace.push(["bind_spatial", at, unit]);',
+)
+
 PAGE_MODEL = (
     *(*_integers.mutants, *_view.mutants, *_reuse.mutants, *_walk.mutants),
-    *(*_buffer.mutants, *_compute.mutants, *_notation.mutants),
+    *(*_buffer.mutants, *_compute.mutants, *_notation.mutants, *_moves.mutants),
 )

@@ -42,12 +42,6 @@ _map.broken(
     "size = whole // trips",
 )
 _map.broken(
-    "inner-tiles-grow",
-    "inner tiles of the dimension take the size of the outer one",
-    "extent=extent if at == place else min(loop.extent, extent)",
-    "extent=extent",
-)
-_map.broken(
     "outline-inside-out",
     "levels that hold less count as holding as much",
     "all(now <= then for now, then in zip(_held(score), held, strict=True))",

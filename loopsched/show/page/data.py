@@ -7,13 +7,16 @@ from typing import Any
 from loopsched.bounds.communication import communication_bound
 from loopsched.machines.arch import Arch
 from loopsched.machines.levels import Level
-from loopsched.nests.nest import Schedule
-from loopsched.nests.schedule_file import schedule_to_dict
 from loopsched.problems.problem import Problem
 
 Plain = dict[str, Any]
 
 MOST_EXACT = 2**53 - 1
+# What the model takes of a level as it is.
+_LEVEL = (
+    "name", "kind", "instances", "unit", "bandwidth_bytes_per_s", "peak_bandwidth_bytes_per_s",
+    "holds", "write_policy", "accumulate", "double_buffered", "halo_reuse", "energy_pj_per_byte",
+)  # fmt: skip
 
 
 def problem_data(problem: Problem, arch: Arch | None = None) -> Plain:
@@ -95,35 +98,11 @@ def arch_data(arch: Arch) -> Plain:
     }
 
 
-def schedule_data(schedule: Schedule) -> Plain:
-    """Describe a schedule by values that JSON knows, as a schedule file does.
-
-    Examples
-    --------
-    >>> from loopsched.nests.nest import Loop
-    >>> schedule_data(Schedule((Loop("M", 8, "SM"), Loop("M", 2))))
-    {'loops': [{'dim': 'M', 'extent': 8, 'unit': 'SM'}, {'dim': 'M', 'extent': 2}]}
-    """
-    return schedule_to_dict(schedule)
-
-
 def _level_data(level: Level) -> Plain:
-    return {
-        "name": level.name,
-        "kind": level.kind,
+    return {name: getattr(level, name) for name in _LEVEL} | {
         "capacity_bytes": whole(level.capacity_bytes),
         "effective_capacity_bytes": whole(level.effective_capacity_bytes),
-        "instances": level.instances,
-        "unit": level.unit,
-        "bandwidth_bytes_per_s": level.bandwidth_bytes_per_s,
-        "peak_bandwidth_bytes_per_s": level.peak_bandwidth_bytes_per_s,
-        "holds": None if level.holds is None else list(level.holds),
-        "tensor_capacity_bytes": [[name, whole(n)] for name, n in level.tensor_capacity_bytes],
-        "write_policy": level.write_policy,
-        "accumulate": level.accumulate,
-        "double_buffered": level.double_buffered,
-        "halo_reuse": level.halo_reuse,
-        "energy_pj_per_byte": level.energy_pj_per_byte,
+        "tensor_capacity_bytes": [(name, whole(n)) for name, n in level.tensor_capacity_bytes],
     }
 
 

@@ -7,28 +7,13 @@ from importlib import resources
 
 # In this order: each file uses only functions of those before it, or later at run time.
 PARTS = (
-    "integers",
-    "text",
-    "problem",
-    "footprint",
-    "nest",
-    "view",
-    "reuse",
-    "cells",
-    "walk",
-    "replay",
-    "filters",
-    "buffer",
-    "compute",
-    "machine",
-    "score",
-    "notation",
-    "loops_text",
-)
+    "integers", "text", "problem", "footprint", "nest", "view", "reuse", "cells", "walk", "replay",
+    "filters", "buffer", "compute", "machine", "score", "notation", "loops_text", "moves",
+)  # fmt: skip
 
 _HEAD = '"use strict";\nglobalThis.Loopsched = (() => {\n'
 _TAIL = """
-return Object.freeze({ evaluate, parseSchedule, formatSchedule, loops });
+return Object.freeze({ evaluate, parseSchedule, formatSchedule, loops, moves });
 })();
 if (typeof module !== "undefined") module.exports = globalThis.Loopsched;
 """

@@ -35,6 +35,11 @@ function why(reasons) {
   return [...said.slice(0, 2), el('details', {}, el('summary', {}, `${said.length - 2} more`), ...said.slice(2))];
 }
 
+// What leads there from the best, as the library writes and reads it.
+function movesText(text) {
+  return (movesTo(parsed(text)) || []).map((move) => move.join(' ')).join(' | ');
+}
+
 function drawAlternatives() {
   const columns = columnsOf();
   const base = layer().found[0];
@@ -53,6 +58,10 @@ function drawAlternatives() {
         return el('td', { class: one.chosen ? 'chosen' : null }, write(value),
           change && change !== 'same' ? el('span', { class: `change ${Number(value) > Number(read(base)) ? 'worse' : 'better'}` }, ` ${change}`) : null);
       })))));
+  const moves = columns.map((one) => movesText(one.text));
+  if (moves.some(Boolean)) {
+    byId('alternatives').tBodies[0].append(el('tr', {}, el('th', { scope: 'row' }, 'moves'), columns.map((one, place) => el('td', { class: one.chosen ? 'chosen why' : 'why' }, moves[place]))));
+  }
   if (columns.some((one) => one.score.reasons && one.score.reasons.length)) {
     byId('alternatives').tBodies[0].append(el('tr', {}, el('th', { scope: 'row' }, 'why'), columns.map((one) => el('td', { class: one.chosen ? 'chosen why' : 'why' },
       why(one.score.reasons || [])))));

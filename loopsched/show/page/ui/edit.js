@@ -1,16 +1,5 @@
 // Changes of a schedule as lists of loops: pure functions, each returns a new list that covers the problem.
 
-function loopsOf(text) {
-  return text.split(/[\s,]+/).filter(Boolean).map((word) => {
-    const [, dim, extent, unit] = /^([^:]+):([0-9]+)(?:@(.+))?$/.exec(word);
-    return { dim, extent: Number(extent), unit: unit || '' };
-  });
-}
-
-function textOf(loops) {
-  return loops.map((one) => `${one.dim}:${one.extent}${one.unit ? `@${one.unit}` : ''}`).join(' ');
-}
-
 // Extents of a dimension never grow inward, and the outermost covers it.
 function covering(loops, sizes) {
   const around = new Map();

@@ -13,7 +13,7 @@ function units(loop) {
 let shownLoops = [];
 
 function edited(loops, focus) {
-  chooseSchedule(textOf(loops));
+  chooseSchedule(Loopsched.formatSchedule({ loops }));
   if (focus) focusIn(focus);
 }
 
@@ -33,7 +33,7 @@ function drawEditor() {
   byId('redo').disabled = !histories[state.layer].redo.length;
   if (document.activeElement !== byId('schedule-text')) byId('schedule-text').value = state.text;
   drawFault();
-  const loops = isReadable(state.text) ? loopsOf(state.text) : loopsOf(current().text);
+  const { loops } = parsed(isReadable(state.text) ? state.text : current().text);
   if (sliding && sameShape(loops, shownLoops)) updateRows(loops);
   else {
     const place = holds ? [...byId('loops').children].indexOf(holds.closest('.loop')) : -1;
@@ -141,10 +141,10 @@ function slide(place, slider) {
   if (extent === shownLoops[place].extent) return;
   const step = strokeOf !== slider;
   if (step) strokeLoops = shownLoops;
-  const text = textOf(withExtent(strokeLoops, place, extent, sizesOf(layer())));
+  const loops = withExtent(strokeLoops, place, extent, sizesOf(layer()));
   strokeOf = slider;
   slider.addEventListener('change', () => { strokeOf = null; }, { once: true });
-  chooseSchedule(text, { step });
+  chooseSchedule(Loopsched.formatSchedule({ loops }), { step });
 }
 
 function typed(place, field) {

@@ -1,14 +1,14 @@
 // Working sets against capacities, and traffic: bars a level, a part a tensor.
 
 function drawSets() {
-  const { evaluation, text } = current();
-  const loops = loopsOf(text);
+  const { schedule, evaluation, text } = current();
+  const words = Loopsched.formatSchedule(schedule).split(' ');
   byId('sets').replaceChildren(...evaluation.levels.map((level, index) => {
     const room = BOUNDARIES[index].capacity_bytes;
     const held = Number(level.working_set_bytes);
     const share = room ? held / room : 0;
     const other = best().levels[index].working_set_bytes;
-    const from = level.fit_position < loops.length ? textOf([loops[level.fit_position]]) : 'one point';
+    const from = words[level.fit_position] || 'one point';
     return el('div', { class: 'set' },
       el('p', { class: 'set-head' }, el('strong', {}, level.name), ` holds ${binary(held)}`,
         room ? ` of ${capacity(room)}, ${percent(share)}` : '', el('span', { class: 'soft' }, BOUNDARIES[index].instances > 1 ? ` in each of ${BOUNDARIES[index].instances}` : '')),
@@ -16,7 +16,7 @@ function drawSets() {
         room ? level.tensors.map((tensor, place) => el('span', { class: `gauge-fill tensor-${place % 6}`, title: `${tensor.name}: ${binary(tensor.footprint_bytes || 0)}`, style: { width: `${(100 * Number(tensor.footprint_bytes || 0)) / Math.max(room, held)}%` } })) : null,
         room && text !== best().schedule ? el('span', { class: 'gauge-best', title: `best: ${binary(other)}`, style: { left: `${Math.min(100, (100 * other) / room)}%` } }) : null),
       el('p', { class: 'soft small' }, 'fits from ', el('code', {}, from), ' inward',
-        level.fit_position > 0 && loops[level.fit_position - 1] ? [', not with ', el('code', {}, textOf([loops[level.fit_position - 1]]))] : ', as a whole'));
+        level.fit_position > 0 ? [', not with ', el('code', {}, words[level.fit_position - 1])] : ', as a whole'));
   }));
 }
 

@@ -35,7 +35,7 @@ function columnsIn(place) {
 function drawNest() {
   const { schedule, evaluation, text } = current();
   const notes = holding(evaluation);
-  const count = loopsOf(text).length;
+  const count = schedule.loops.length;
   const columns = Math.max(30, columnsIn(byId('nest')));
   const noted = (place) => `# ${notes.get(place).join('; ')}`;
   const beside = (place, line) => line.length + GAP.length + noted(place).length <= columns;
@@ -66,12 +66,21 @@ function commandFor(text) {
     '--arch', quoted(DATA.arch_given), quoted(text)].join(' ');
 }
 
+function pythonFor(schedule) {
+  const literal = (value) => JSON.stringify(value).replaceAll(',', ', ');
+  const calls = movesTo(schedule);
+  const start = calls ? best().schedule : Loopsched.formatSchedule(schedule);
+  return ['import loopsched', '', `schedule = loopsched.parse_schedule(${literal(start)}, problem)`,
+    ...(calls || []).map(([name, ...given]) => `schedule = loopsched.${name}(${['schedule', ...given.map(literal)].join(', ')})`), ''].join('\n');
+}
+
 function startNest() {
   byId('copy-nest').addEventListener('click', (event) => {
     copied(Loopsched.loops(layer().problem, current().schedule), event.currentTarget);
   });
   document.querySelectorAll('.command, .command-title').forEach((part) => { part.hidden = !DATA.arch_given; });
   byId('copy-command').addEventListener('click', (event) => copied(byId('command').textContent, event.currentTarget));
+  byId('copy-moves').addEventListener('click', (event) => copied(pythonFor(current().schedule), event.currentTarget));
   byId('copy-link').addEventListener('click', (event) => {
     copied(location.href.split('#')[0] + addressOf(state.layer, state.text), event.currentTarget);
   });

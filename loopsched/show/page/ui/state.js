@@ -118,9 +118,19 @@ function readAddress() {
   }
 }
 
-// The schedule as the library writes it; throws with all that is wrong.
+// A schedule of a layer from text; throws with all that is wrong.
+function parsed(text, index = state.layer) {
+  return Loopsched.parseSchedule(text, LAYERS[index].problem);
+}
+
+// The schedule as the library writes it.
 function plain(text, index) {
-  return Loopsched.formatSchedule(Loopsched.parseSchedule(text, LAYERS[index].problem));
+  return Loopsched.formatSchedule(parsed(text, index));
+}
+
+// What leads from the best schedule of the layer to another; null if moves cannot.
+function movesTo(schedule) {
+  return Loopsched.moves(parsed(best().schedule), schedule);
 }
 
 function isReadable(text) {
@@ -138,10 +148,9 @@ const scores = new Map();
 function score(index, text) {
   const key = `${index} ${text}`;
   if (!scores.has(key)) {
-    const { problem } = LAYERS[index];
-    const schedule = Loopsched.parseSchedule(text, problem);
+    const schedule = parsed(text, index);
     if (scores.size > 500) scores.clear();
-    scores.set(key, { schedule, evaluation: Loopsched.evaluate(problem, schedule, DATA.arch) });
+    scores.set(key, { schedule, evaluation: Loopsched.evaluate(LAYERS[index].problem, schedule, DATA.arch) });
   }
   return scores.get(key);
 }
