@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from loopsched.base.rows import picked
 from loopsched.base.units import binary, format_capacity, parse_bytes, percent, scaled
 from loopsched.cli import options, output
 from loopsched.cli.inputs import Inputs
@@ -28,10 +29,6 @@ loopsched analyze gemm:m=9,n=9,k=9 'M:9 N:9 K:9' --capacity '1 KiB'
 loopsched analyze gemm:m=64,n=256,k=256 'n:64 c:256 k:256 n:32 c:32 k:32' \\
     --model yalsa --dialect yalsa
 """
-
-
-# What the original's tables are made for: caches of 16 B to 8 MiB.
-_YALSA_CAPACITIES = tuple(16 << doublings for doublings in range(20))
 
 
 @click.command(epilog=_EPILOG)
@@ -192,54 +189,34 @@ def _boundary(level: LevelScore) -> Iterator[list[str]]:
 
 def _yalsa(problem: Problem, schedule: Schedule, form: Style) -> None:
     from loopsched.published.diannao import yalsa_report
-    from loopsched.published.yalsa import yalsa_bandwidth
+    from loopsched.published.yalsa import bandwidths
 
     if form == "table":
         click.echo(yalsa_report(problem, schedule, title=f"{problem.name} Analysis"), nl=False)
         return
-    rows: list[Row] = []
-    for capacity_bytes in _YALSA_CAPACITIES:
-        bytes_per_cycle, fit_level = yalsa_bandwidth(
-            problem,
-            schedule,
-            capacity_bytes=capacity_bytes,
-            iterations_per_cycle=16,
-            element_bytes=2,
-        )
-        row: Row = {"problem": problem.name, "schedule": str(schedule)}
-        row |= {"capacity_bytes": capacity_bytes, "bytes_per_cycle": bytes_per_cycle}
-        rows.append(row | {"fit_level": fit_level})
-    output.print_rows(rows, form)
+    head: Row = {"problem": problem.name, "schedule": str(schedule)}
+    names = ("capacity_bytes", "bytes_per_cycle", "fit_level")
+    lines = bandwidths(problem, schedule)
+    output.print_rows((head | dict(zip(names, line, strict=True)) for line in lines), form)
 
 
 def _report003(problems: Sequence[Problem], form: Style) -> None:
     from loopsched.published.model_003 import report003_time
 
-    rows: list[Row] = []
-    for problem in problems:
-        said = report003_time(problem)
-        row: Row = {"problem": problem.name, "time_us": said.time_us, "printed_us": said.printed_us}
-        row |= {"compute_us": said.compute_us, "memory_us": said.memory_us, "bound": said.bound}
-        row |= {"bytes_per_cycle": said.bytes_per_cycle, "fit_level": said.fit_level}
-        rows.append(row)
-    if form != "table":
-        output.print_rows(rows, form)
-        return
-    output.print_table(
-        (
-            words("problem", shrinks="middle"),
-            Column("predicted"),
-            Column("as printed"),
-            Column("compute"),
-            Column("memory"),
-            words("bound by"),
-            Column("B/cycle", spare=1),
-        ),
-        [
-            [str(row["problem"])]
-            + [f"{row['time_us']:.1f} us", f"{row['printed_us']} us"]
-            + [f"{row['compute_us']:.1f} us", f"{row['memory_us']:.1f} us"]
-            + [str(row["bound"]), str(row["bytes_per_cycle"])]
-            for row in rows
-        ],
-    )
+    said = ((problem.name, report003_time(problem)) for problem in problems)
+    rows = [{"problem": name, **picked(one, *_REPORT003)} for name, one in said]
+    output.shows_table(_REPORT003_COLUMNS, rows, form)
+
+
+_REPORT003 = (
+    "time_us", "printed_us", "compute_us", "memory_us", "bound", "bytes_per_cycle", "fit_level",
+)  # fmt: skip
+_REPORT003_COLUMNS = (
+    words("problem", "problem", shrinks="middle"),
+    Column("predicted", lambda row: f"{row['time_us']:.1f} us"),
+    Column("as printed", lambda row: f"{row['printed_us']} us"),
+    Column("compute", lambda row: f"{row['compute_us']:.1f} us"),
+    Column("memory", lambda row: f"{row['memory_us']:.1f} us"),
+    words("bound by", "bound"),
+    Column("B/cycle", "bytes_per_cycle", spare=1),
+)

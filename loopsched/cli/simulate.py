@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from loopsched.base.errors import InputError
+from loopsched.base.rows import picked
 from loopsched.base.units import format_capacity, parse_bytes, percent, scaled
 from loopsched.cli import options, output
 from loopsched.cli.inputs import Inputs
@@ -243,44 +244,35 @@ def _rows(level: LevelCounts) -> Iterator[Row]:
     head: Row = {"level": level.name, "outer": level.outer, "capacity_bytes": level.capacity_bytes}
     head |= {"instances": level.instances}
     for name, counts in (("all", level), *level.tensors.items()):
-        yield head | {"tensor": name} | {number: getattr(counts, number) for number in _NUMBERS}
+        yield head | {"tensor": name} | picked(counts, *_NUMBERS)
 
 
+_whole = "{:,}".format
 _COLUMNS = (
-    words("boundary"),
-    Column("capacity"),
-    words("tensor"),
-    Column("accesses", spare=2),
-    Column("hits"),
-    Column("misses", spare=1),
-    Column("written back", spare=3),
-    Column("read"),
-    Column("written"),
+    words("boundary", lambda row: f"{row['outer']} - {row['level']}" if _is_sum(row) else ""),
+    Column("capacity", lambda row: _capacity(row) if _is_sum(row) else ""),
+    words("tensor", "tensor"),
+    Column("accesses", "accesses", _whole, spare=2),
+    Column("hits", lambda row: row["hits"] / row["accesses"] if row["accesses"] else 1.0, "%"),
+    Column("misses", "misses", _whole, spare=1),
+    Column("written back", "write_backs", _whole, spare=3),
+    Column("read", "read_bytes", "B"),
+    Column("written", "write_bytes", "B"),
 )
+
+
+def _is_sum(row: Row) -> bool:
+    return bool(row["tensor"] == "all")
+
+
+def _capacity(row: Row) -> str:
+    size = row["capacity_bytes"]
+    text = "" if size is None else format_capacity(size)
+    return f"{row['instances']} x {text}" if row["instances"] > 1 else text
 
 
 def _show(problem: Problem, nest: Schedule, arch: str | None, found: Sequence[LevelCounts]) -> None:
     on = "" if arch is None else f" on {arch}"
     output.print_text(f"{problem.name}{on}: {nest}")
     click.echo()
-    output.print_table(_COLUMNS, [cells for level in found for cells in _cells(level)])
-
-
-def _cells(level: LevelCounts) -> Iterator[list[str]]:
-    room = "" if level.capacity_bytes is None else format_capacity(level.capacity_bytes)
-    if level.instances > 1:
-        room = f"{level.instances} x {room}"
-    for row in _rows(level):
-        is_first = row["tensor"] == "all"
-        share = row["hits"] / row["accesses"] if row["accesses"] else 1.0
-        yield [
-            f"{level.outer} - {level.name}" if is_first else "",
-            room if is_first else "",
-            row["tensor"],
-            f"{row['accesses']:,}",
-            percent(share),
-            f"{row['misses']:,}",
-            f"{row['write_backs']:,}",
-            scaled(row["read_bytes"], "B"),
-            scaled(row["write_bytes"], "B"),
-        ]
+    output.print_table(_COLUMNS, [row for level in found for row in _rows(level)])

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import click
 
-from loopsched.base.units import scaled
 from loopsched.cli import options, output
 from loopsched.cli.output import Style
 from loopsched.network.selection import select
 from loopsched.show.table import Column, words
+
+_COLUMNS = (
+    Column("#", "layer"),
+    words("problem", "problem", shrinks="middle"),
+    Column("schedules", "space_size", "{:,}".format, spare=1),
+    Column("about", "space_size", ""),
+)
 
 
 @click.command()
@@ -35,14 +41,7 @@ def space(workload: str, layers: tuple[str, ...], arch: str, form: Style, **give
         }
         for number, problem in zip(chosen.numbers, chosen.workload.problems, strict=True)
     ]
-    if form != "table":
-        output.print_rows(rows, form)
+    if not output.shows_table(_COLUMNS, rows, form):
         return
-    cells = [
-        [str(row["layer"]), row["problem"], f"{row['space_size']:,}", scaled(row["space_size"])]
-        for row in rows
-    ]
-    columns = (Column("#"), words("problem", shrinks="middle"))
-    output.print_table((*columns, Column("schedules", spare=1), Column("about")), cells)
     click.echo()
     output.print_text(f"{sum(row['space_size'] for row in rows):,} schedules in all")

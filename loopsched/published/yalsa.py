@@ -12,7 +12,7 @@ are in ``tests/data``; the tests compare all of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from loopsched.base.arguments import is_count, show
 from loopsched.base.errors import InputError, ScheduleError
@@ -236,16 +236,24 @@ def bandwidth_table(
         f"Assume {iterations_per_cycle} iters/cycle, datatype size: {element_bytes} bytes",
         f"{'cache size(B)':>14}{'b/w (B/cyc)':>13}{'fit_lvl':>8}",
     ]
-    for capacity in _TABLE_CAPACITIES:
-        bandwidth, fit_level = yalsa_bandwidth(
-            problem,
-            schedule,
-            capacity_bytes=capacity,
-            iterations_per_cycle=iterations_per_cycle,
-            element_bytes=element_bytes,
-        )
+    for capacity, bandwidth, fit_level in bandwidths(
+        problem, schedule, iterations_per_cycle, element_bytes
+    ):
         lines.append(f"{capacity:14d}{bandwidth:13.2f}{fit_level:8d}")
     return "\n".join(lines)
+
+
+def bandwidths(
+    problem: Problem, schedule: Schedule, iterations_per_cycle: int = 16, element_bytes: int = 2
+) -> Iterator[tuple[int, float, int]]:
+    """Yield capacities of 16 B to 8 MiB, each with what `yalsa_bandwidth` gives for it."""
+    for capacity in _TABLE_CAPACITIES:
+        yield (
+            capacity,
+            *_bandwidth(
+                problem, schedule, problem.tensors, capacity, iterations_per_cycle, element_bytes
+            ),
+        )
 
 
 def _row(cells: list[object]) -> str:
