@@ -37,22 +37,17 @@ loopsched analyze gemm:m=64,n=256,k=256 'n:64 c:256 k:256 n:32 c:32 k:32' \\
     "--capacity", metavar="SIZE", help="One buffer of this size under DRAM instead of a machine."
 )
 @options.choice(
-    "--policy",
-    of=["lru", "explicit"],
-    default="lru",
-    meaning="With --capacity: a cache, or a scratchpad.",
+    "--policy", of=["lru", "explicit"], meaning="With --capacity: a cache, or a scratchpad."
 )
 @options.choice(
     "--model",
     of=["reuse", "yalsa", "report003"],
-    default="reuse",
     meaning="Yalsa's prints that program's tables; report 003's needs no schedule.",
 )
-@click.option(
+@options.count(
     "--effort",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Accesses of tiles to follow for 'at least' and 'at most'; 0: closed forms.",
+    least=0,
+    meaning="Accesses of tiles to follow for 'at least' and 'at most'; 0: closed forms.",
 )
 @options.form
 def analyze(

@@ -49,17 +49,11 @@ _MOST_KNEES = 3
 @options.choice(
     "--policy",
     of=["explicit", "lru"],
-    default="explicit",
     meaning="A scratchpad into which tiles are placed, or what an LRU cache promises.",
 )
 @click.option("--network", is_flag=True, help="One curve: the sum of all layers, with counts.")
 @click.option("--points", is_flag=True, help="Every step of the curves instead of a digest.")
-@options.choice(
-    "--show",
-    of=_SHOWN,
-    default="traffic",
-    meaning="What tables and plots show against capacity.",
-)
+@options.choice("--show", of=_SHOWN, meaning="What tables and plots show against capacity.")
 @options.jobs()
 @options.out
 @options.plot("the ski slope")

@@ -70,18 +70,14 @@ _GROUPS = (
     "--objective",
     "-o",
     of=["dram_bytes", "time"],
-    default="dram_bytes",
     meaning="What to make small; time: the bound by arithmetic and bandwidth of each group.",
 )
 @options.choice(
     "--halos",
     of=["both", "recompute", "retain"],
-    default="both",
     meaning="Where tiles overlap: make values again, keep them, or whichever is better.",
 )
-@click.option(
-    "--max-layers", type=click.IntRange(1), metavar="N", help="The most layers of a group."
-)
+@options.count("--max-layers", meaning="The most layers of a group.")
 @click.option(
     "--residency",
     "keeps_tensors",

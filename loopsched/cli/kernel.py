@@ -42,7 +42,6 @@ loopsched kernel mapped gemm:m=1024,n=1024,k=1024 \\
 _caches = options.choice(
     "--caches",
     of=["cold", "warm"],
-    default="cold",
     meaning="What the kernel finds in L2: nothing, as when it runs once, or what fits.",
 )
 
@@ -80,36 +79,30 @@ def preset(
 
 @kernel.command(epilog=_MAPPED_EPILOG)
 @options.inputs("problem", schedule=True)
-@click.option(
+@options.many(
     "--read",
     "reads",
-    multiple=True,
     metavar="TENSOR=WHERE",
-    help="global (default), l2, readonly, constant, or shared@PLACE, with options: "
+    meaning="global (default), l2, readonly, constant, or shared@PLACE, with options: "
     "'shared@K,pitch=33', 'global,held=R'; may be repeated.",
 )
-@click.option(
+@options.many(
     "--layout",
     "layouts",
-    multiple=True,
     metavar="TENSOR=AXES",
-    help="Order of axes in memory: 'input=NHWC', 'A=M K:4100'; may be repeated.",
+    meaning="Order of axes in memory: 'input=NHWC', 'A=M K:4100'; may be repeated.",
 )
 @options.choice(
     "--guard",
     of=["thread", "load"],
-    default="thread",
     meaning="Threads outside the output do nothing, or compute along.",
 )
 @options.choice(
     "--padding",
     of=["skip", "zero"],
-    default="skip",
     meaning="Points in the padding are skipped, or multiply by zero.",
 )
-@click.option(
-    "--registers", type=click.IntRange(1), metavar="N", help="Of a thread; estimated if not given."
-)
+@options.count("--registers", meaning="Of a thread; estimated if not given.")
 @click.option("--unrolled", "is_unrolled", is_flag=True, help="The loops of a thread are unrolled.")
 @click.option("--double-buffered", is_flag=True, help="Tiles are filled while others are used.")
 @_caches

@@ -36,13 +36,13 @@ loopsched kernel tiled conv2d:n=16,c=64,k=64,h=56,w=56,r=3,s=3,padding=1 --tile 
     metavar="MxNxK",
     help="Rows and columns of the output of a block, terms of the sum a step.",
 )
-@options.count("--group-m", 1, "Rows of tiles launched together, the row changing first.")
-@options.count("--split-k", 1, "Blocks that share each sum.")
-@options.count("--stages", 3, "Steps that shared memory has room for.")
-@options.count("--threads", 256, "Threads of a block.")
-@click.option(
-    "--registers", type=click.IntRange(1), metavar="N", help="Of a thread; guessed if not given."
+@options.count(
+    "--group-m", default=1, meaning="Rows of tiles launched together, the row changing first."
 )
+@options.count("--split-k", default=1, meaning="Blocks that share each sum.")
+@options.count("--stages", default=3, meaning="Steps that shared memory has room for.")
+@options.count("--threads", default=256, meaning="Threads of a block.")
+@options.count("--registers", meaning="Of a thread; guessed if not given.")
 @options.data_type
 @click.option("--replay", is_flag=True, help="Replay every tile through L2: slower, closer.")
 @options.layers

@@ -30,13 +30,12 @@ loopsched pareto my.json -c '4 MiB' -c '1 MiB' --format csv
 
 @click.command(epilog=_EPILOG)
 @options.inputs()
-@click.option(
+@options.many(
     "--capacity",
     "-c",
     "capacities",
-    multiple=True,
     metavar="SIZE",
-    help="Of the level next to memory; may be repeated. By default the machine's own, halved "
+    meaning="Of the level next to memory; may be repeated. By default the machine's own, halved "
     "as long as something fits.",
 )
 @options.jobs()

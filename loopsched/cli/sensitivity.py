@@ -26,20 +26,18 @@ _KERNEL = "kernel:"
 
 @click.command(epilog=_EPILOG)
 @options.inputs()
-@click.option(
+@options.many(
     "--vary",
     "-v",
     "vary",
-    multiple=True,
     metavar="KEY=FACTORS",
-    help="Multiply a number of the machine, as in dram.bandwidth=0.5,1,2; may be repeated. "
+    meaning="Multiply a number of the machine, as in dram.bandwidth=0.5,1,2; may be repeated. "
     "By default every number, by 0.5 and 2.",
 )
 @options.choice(
     "--quantity",
     "-q",
     of=["time", "estimate", "dram_bytes"],
-    default="time",
     meaning="Rank by the best schedules' promised time, by the expected time of a library's "
     "kernels (on which latencies act), or by least DRAM traffic (and search for that).",
 )

@@ -40,13 +40,12 @@ _PATIENCE_S = 60
 
 @click.command(epilog=_EPILOG)
 @options.inputs("problem", schedule=True, has_arch=False)
-@click.option(
+@options.many(
     "--capacity",
     "-c",
     "capacities",
-    multiple=True,
     metavar="SIZE",
-    help="One cache of this size under DRAM; may be repeated.",
+    meaning="One cache of this size under DRAM; may be repeated.",
 )
 @click.option("--arch", "-a", metavar="NAME|FILE", help="All caches of a machine instead.")
 @click.option("--line", metavar="SIZE", help="Move lines of this size instead of elements.")
@@ -54,40 +53,34 @@ _PATIENCE_S = 60
 @options.choice(
     "--policy",
     of=["lru", "random", "belady"],
-    default="lru",
     meaning="Who is evicted; belady: what is used again latest.",
 )
 @options.choice(
     "--write-policy",
     of=["back", "through"],
-    default="back",
     meaning="With --capacity: whether writes wait for the eviction.",
 )
-@click.option(
+@options.many(
     "--layout",
     "layouts",
-    multiple=True,
     metavar="[TENSOR=]AXES",
-    help="Order in memory, with room: NHWC, A=KM, 'A=M,K:4100'; may be repeated.",
+    meaning="Order in memory, with room: NHWC, A=KM, 'A=M,K:4100'; may be repeated.",
 )
 @click.option("--align", metavar="SIZE", default="256 B", show_default=True, help="Of tensors.")
-@click.option(
+@options.many(
     "--instances",
-    multiple=True,
     metavar="[UNIT=]N",
-    help="With --capacity: items of spatial loops that share the cache in lock-step.",
+    meaning="With --capacity: items of spatial loops that share the cache in lock-step.",
 )
 @options.choice(
     "--granularity",
     "-g",
     of=["element", "tile"],
-    default="element",
     meaning="tile: whole tiles move at a time, which is fast.",
 )
 @options.choice(
     "--sees",
     of=["misses", "all"],
-    default="misses",
     meaning="With --arch: what outer levels see; all: as analyze has it.",
 )
 @click.option("--warm", is_flag=True, help="With --arch: private caches outlive an item.")

@@ -46,10 +46,7 @@ _MOST_ERRORS = 3
 @options.jobs("Work on N processes.")
 @click.option("--scheduler", metavar="tcp://HOST:PORT", help="Work on a cluster of Dask.")
 @options.choice(
-    "--results",
-    of=["jsonl", "parquet"],
-    default="jsonl",
-    meaning="Form of the file of results in the run folder.",
+    "--results", of=["jsonl", "parquet"], meaning="Form of the file of results in the run folder."
 )
 @click.option("--status", is_flag=True, help="Only say how far SPEC or its run folder is.")
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of SPEC files.")

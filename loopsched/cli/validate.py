@@ -45,7 +45,6 @@ validate.add_command(times)
     "--with",
     "method",
     of=["simulator", "evaluate"],
-    default="simulator",
     meaning="Replay tiles through L2, or take the traffic that 'analyze' calls likely.",
 )
 @options.summed_form("A table for people, or {summary, rows}, or rows, for programs.")

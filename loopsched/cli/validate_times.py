@@ -33,25 +33,16 @@ loopsched validate times mine.csv --arch v100 --format json
 @options.choice(
     "--algorithm",
     of=["known", "any"],
-    default="known",
     meaning="Of convolutions: the column 'algo', or what the library would choose.",
 )
-@click.option(
+@options.many(
     "--where",
     "-w",
     "where",
-    multiple=True,
     metavar="COLUMN=VALUE",
-    help="Only rows with this value, such as pass=fwd; may be repeated.",
+    meaning="Only rows with this value, such as pass=fwd; may be repeated.",
 )
-@click.option(
-    "--worst",
-    type=click.IntRange(0),
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="List the N rows that are furthest off.",
-)
+@options.count("--worst", least=0, default=10, meaning="List the N rows that are furthest off.")
 @options.summed_form("Tables for people, or {summary, rows}, or rows, for programs.")
 @options.plot("estimate over measured")
 def times(
