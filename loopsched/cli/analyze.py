@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -17,6 +17,7 @@ from loopsched.show.table import Column, words
 if TYPE_CHECKING:
     from loopsched.base.rows import Row
     from loopsched.models.score import Evaluation, LevelScore
+    from loopsched.models.traffic import Bracket
     from loopsched.nests.nest import Place, Schedule
     from loopsched.problems.problem import Problem
 
@@ -90,17 +91,17 @@ def analyze(
 
 
 _LEVELS = (
-    words("boundary"),
-    words("tensor"),
-    Column("at least"),
-    Column("point", spare=2),
-    Column("at most", spare=2),
-    Column("promised"),
-    Column("read", spare=3),
-    Column("written", spare=3),
-    Column("time"),
-    Column("busy", spare=1),
-    Column("FLOP/B", spare=1),
+    words("boundary", lambda row: "" if row[1] else f"{row[0].outer} - {row[0].name}"),
+    words("tensor", lambda row: row[1] or "all"),
+    Column("at least", lambda row: row[2].low, "B"),
+    Column("point", lambda row: row[2].point, "B", spare=2),
+    Column("at most", lambda row: row[2].high, "B", spare=2),
+    Column("promised", lambda row: row[3].bytes, "B"),
+    Column("read", lambda row: row[3].read_bytes, "B", spare=3),
+    Column("written", lambda row: row[3].write_bytes, "B", spare=3),
+    Column("time", lambda row: "" if row[1] else scaled(row[0].time_s, "s")),
+    Column("busy", lambda row: "" if row[1] else percent(row[0].utilisation), spare=1),
+    Column("FLOP/B", lambda row: "" if row[1] else f"{row[0].operational_intensity:.4g}", spare=1),
 )
 
 
@@ -163,23 +164,14 @@ def _sums(problem: Problem, score: Evaluation) -> Iterator[tuple[str, str]]:
         yield "energy", scaled(score.energy_pj * 1e-12, "J")
 
 
-def _boundary(level: LevelScore) -> Iterator[list[str]]:
+def _boundary(level: LevelScore) -> Iterator[tuple[LevelScore, str, Bracket, Any]]:
+    """Yield what crosses a boundary in all, then tensor by tensor."""
     from loopsched.models.traffic import Promise
 
-    read, write = level.promised_read_bytes, level.promised_write_bytes
-    moved = [(level.bytes, Promise(read, write))]
-    moved += [(each.bytes, level.promised[name]) for name, each in level.tensors.items()]
-    cells = [
-        [scaled(found.low, "B"), scaled(found.point, "B"), scaled(found.high, "B")]
-        + [scaled(promise.bytes, "B")]
-        + [scaled(promise.read_bytes, "B"), scaled(promise.write_bytes, "B")]
-        for found, promise in moved
-    ]
-    busy = [scaled(level.time_s, "s"), percent(level.utilisation)]
-    intensity = f"{level.operational_intensity:.4g}"
-    yield [f"{level.outer} - {level.name}", "all", *cells[0], *busy, intensity]
-    for name, own in zip(level.tensors, cells[1:], strict=True):
-        yield ["", name, *own, "", "", ""]
+    promised = Promise(level.promised_read_bytes, level.promised_write_bytes)
+    yield level, "", level.bytes, promised
+    for name, each in level.tensors.items():
+        yield level, name, each.bytes, level.promised[name]
 
 
 def _yalsa(problem: Problem, schedule: Schedule, form: Style) -> None:

@@ -180,7 +180,11 @@ def _together(*options: Callable[[Command], Command]) -> Callable[[Command], Com
 
 
 def inputs(
-    argument: str = "workload", *, schedule: bool | None = None, has_arch: bool = True
+    argument: str = "workload",
+    *,
+    schedule: bool | None = None,
+    has_arch: bool = True,
+    has_element_bytes: bool = True,
 ) -> Callable[[Command], Command]:
     """Make the arguments and options that name a command's `Inputs`, which it gets.
 
@@ -190,16 +194,16 @@ def inputs(
         ``workload`` or ``problem``.
     schedule : bool, optional
         Whether there must be a SCHEDULE.  None: there is none.
-    has_arch : bool
-        Whether there is the ordinary option for a machine.
+    has_arch, has_element_bytes : bool
+        Whether there are the ordinary options for a machine and for the size of elements.
     """
     parts: list[Callable[[Command], Command]] = [click.argument(argument)]
-    taken = ["layers", "element_bytes"]
+    taken = ["layers", "element_bytes"] if has_element_bytes else ["layers"]
     if schedule is not None:
         metavar = "SCHEDULE" if schedule else "[SCHEDULE]"
         parts.append(click.argument("schedule_text", metavar=metavar, required=schedule))
         taken += ["schedule_text", "dialect"]
-    parts += [layers, element_bytes]
+    parts += [layers, element_bytes] if has_element_bytes else [layers]
     if has_arch:
         parts.append(arch)
         taken.append("arch")

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from loopsched.published.files import printed
-from loopsched.published.lines import Ours, measured_table
 from loopsched.published.ours import COUNTS, moved_bytes, profile_of, seconds_of
-from loopsched.published.result import Line, ReportTable, Reproduction, Value
+from loopsched.published.result import (
+    Line,
+    Ours,
+    ReportTable,
+    Reproduction,
+    Value,
+    measured_table,
+    printed,
+)  # fmt: skip
 
 ARCH = "l4"
 PRESETS = {
@@ -27,14 +33,7 @@ def reproduction() -> Reproduction:
     ours: Ours = _ours
     tables = [measured_table(table, ours) for table in report["tables"]]
     tables.append(_times(tables))
-    return Reproduction(
-        report["name"],
-        report["title"],
-        report["source"],
-        ARCH,
-        tuple(tables),
-        remarks=_remarks(report, tables[-1]),
-    )
+    return Reproduction.of(report, ARCH, tables, remarks=_remarks(report, tables[-1]))
 
 
 def _ours(kernel: str, what: str) -> tuple[Value, str]:

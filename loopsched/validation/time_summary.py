@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from loopsched.base.rows import picked
 from loopsched.base.statistics import percentile, rank_correlation
 from loopsched.gpu.result import Estimate
 from loopsched.validation.csv_files import Value
@@ -130,8 +131,7 @@ def summary_of(rows: Sequence[Compared], worst: int) -> dict[str, object]:
                 "precision": one.row.precision,
                 "pass": one.row.pass_,
                 "time_us": one.row.time_us,
-                "bound_us": one.bound_us,
-                "estimate_us": one.estimate_us,
+                **picked(one, "bound_us", "estimate_us"),
                 "error": one.ratio - 1,
                 "reason": "; ".join(reasons_of(one)),
             }

@@ -80,8 +80,8 @@ _analyze.broken(
 _analyze.broken(
     "analyze-reads-are-writes",
     "reads and writes of a boundary change places",
-    '[scaled(promise.read_bytes, "B"), scaled(promise.write_bytes, "B")]',
-    '[scaled(promise.write_bytes, "B"), scaled(promise.read_bytes, "B")]',
+    'Column("read", lambda row: row[3].read_bytes, "B", spare=3)',
+    'Column("read", lambda row: row[3].write_bytes, "B", spare=3)',
     "::TestAnalyze::test_sums_are_the_librarys",
 )
 _analyze.broken(
