@@ -20,7 +20,6 @@ from loopsched.problems.builders import conv2d, gemm
 from loopsched.problems.problem import Problem
 from loopsched.validation import times
 from loopsched.validation.csv_files import Value, parsed
-from loopsched.validation.plain_roofline import roofline
 from loopsched.validation.time_files import (
     GPUS,
     TimeRow,
@@ -28,6 +27,7 @@ from loopsched.validation.time_files import (
     shipped_times,
     times_in,
 )
+from loopsched.validation.time_summary import roofline
 from loopsched.validation.times import validate_times
 
 MEASUREMENTS = Path(__file__).parent.parent / "measurements"

@@ -8,7 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Self
 
 import click
 
@@ -180,7 +180,7 @@ class Progress:
         self._is_shown = sys.stderr.isatty()
         self._has_shown = False
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

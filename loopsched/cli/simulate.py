@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
@@ -191,20 +190,14 @@ def _instances(given: Sequence[str]) -> dict[str, int] | int | None:
     return found or None
 
 
-class _Waiting:
+class _Waiting(output.Progress):
     """Tells a person how long it will take; and anybody, if it takes minutes."""
 
     def __init__(self, rate: float, *, is_quick: bool) -> None:
+        super().__init__(1)
         self._rate, self._is_quick = rate, is_quick
         self._began = self._told = time.monotonic()
-        self._is_warned = self._is_shown = False
-
-    def __enter__(self) -> _Waiting:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._is_shown:
-            click.echo("\r\033[K", err=True, nl=False)
+        self._is_warned = False
 
     @property
     def tell(self) -> Callable[[int, int], None] | None:
@@ -221,12 +214,10 @@ class _Waiting:
                     err=True,
                 )
         now = time.monotonic()
-        if now - self._told < 1 or not sys.stderr.isatty():
-            return
-        self._told, self._is_shown = now, True
-        left = (now - self._began) * (total / max(1, done) - 1)
-        text = f"{percent(done / total)} of {scaled(total, 'accesses')}, {scaled(left, 's')} left"
-        click.echo(f"\r\033[K{text}", err=True, nl=False)
+        if now - self._told >= 1:
+            self._told = now
+            left = scaled((now - self._began) * (total / max(1, done) - 1), "s")
+            self._show(f"{percent(done / total)} of {scaled(total, 'accesses')}, {left} left")
 
 
 _NUMBERS = ("accesses", "hits", "misses", "write_backs", "read_bytes", "write_bytes")

@@ -69,13 +69,14 @@ def times(
         found = validate_times(
             file, arch, algorithm=algorithm, where=wanted, worst=worst, progress=progress.step
         )
-    if plot:
-        save_comparisons(plot, found)
+    save_comparisons(plot, found)
     output.print_summed(found, form, _show)
 
 
 def save_comparisons(targets: Sequence[Path], found: Validation | TimeValidation) -> None:
     """Write the plots of predictions over measurements."""
+    if not targets:
+        return
     from loopsched.show.plots.figure import save_plots
     from loopsched.show.plots.measured import comparisons, measured_figure, measured_rows
 

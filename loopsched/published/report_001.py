@@ -8,13 +8,12 @@ from typing import Any
 from loopsched.published.ours import COUNTS, moved_bytes, profile_of, seconds_of
 from loopsched.published.result import (
     Line,
-    Ours,
     ReportTable,
     Reproduction,
     Value,
     measured_table,
     printed,
-)  # fmt: skip
+)
 
 ARCH = "l4"
 PRESETS = {
@@ -30,8 +29,7 @@ _TIME, _RATE, _MEMORY = "kernel time", "throughput", "memory throughput"
 def reproduction() -> Reproduction:
     """Reproduce report 001."""
     report = printed("report_001")
-    ours: Ours = _ours
-    tables = [measured_table(table, ours) for table in report["tables"]]
+    tables = [measured_table(table, _ours) for table in report["tables"]]
     tables.append(_times(tables))
     return Reproduction.of(report, ARCH, tables, remarks=_remarks(report, tables[-1]))
 

@@ -71,8 +71,7 @@ def yalsa_volumes(problem: Problem, schedule: Schedule) -> tuple[tuple[int, ...]
 
     Examples
     --------
-    >>> from loopsched.problems.builders import gemm
-    >>> from loopsched.nests.notation import parse_schedule
+    >>> from loopsched import gemm, parse_schedule
     >>> problem = gemm(m=64, n=256, k=256)
     >>> schedule = parse_schedule("M:64 K:256 N:256 M:32 K:32 N:32", problem)
     >>> yalsa_volumes(problem, schedule)[:3]
@@ -124,8 +123,7 @@ def yalsa_bandwidth(
 
     Examples
     --------
-    >>> from loopsched.problems.builders import gemm
-    >>> from loopsched.nests.notation import parse_schedule
+    >>> from loopsched import gemm, parse_schedule
     >>> problem = gemm(m=64, n=256, k=256).with_element_bytes(2)
     >>> schedule = parse_schedule("M:64 K:256 N:256 M:32 K:32 N:32", problem)
     >>> yalsa_bandwidth(problem, schedule, capacity_bytes=8192, iterations_per_cycle=16)
@@ -167,8 +165,7 @@ def yalsa_scratchpad(
 
     Examples
     --------
-    >>> from loopsched.problems.builders import gemm
-    >>> from loopsched.nests.notation import parse_schedule
+    >>> from loopsched import gemm, parse_schedule
     >>> problem = gemm(m=64, n=256, k=256).with_element_bytes(2)
     >>> schedule = parse_schedule("M:64 K:256 N:256 M:32 K:32 N:32", problem)
     >>> yalsa_scratchpad(problem, schedule, capacity_bytes=2048, iterations_per_cycle=256)
@@ -193,8 +190,7 @@ def volume_table(problem: Problem, schedule: Schedule) -> str:
 
     Examples
     --------
-    >>> from loopsched.problems.builders import gemm
-    >>> from loopsched.nests.notation import parse_schedule
+    >>> from loopsched import gemm, parse_schedule
     >>> problem = gemm(m=4, n=3, k=2)
     >>> print(volume_table(problem, parse_schedule("M:4 N:3 K:2", problem)))
     Array Volumes by Loop Level: (in element count)
@@ -222,8 +218,7 @@ def bandwidth_table(
 
     Examples
     --------
-    >>> from loopsched.problems.builders import gemm
-    >>> from loopsched.nests.notation import parse_schedule
+    >>> from loopsched import gemm, parse_schedule
     >>> problem = gemm(m=4, n=3, k=2)
     >>> schedule = parse_schedule("M:4 N:3 K:2", problem)
     >>> print("\n".join(bandwidth_table(problem, schedule).splitlines()[:4]))

@@ -12,7 +12,7 @@ from loopsched.base.display import Shown
 from loopsched.base.errors import ConstraintError, nearest
 from loopsched.base.keywords import takes
 from loopsched.base.pool import check_jobs
-from loopsched.base.rows import picked
+from loopsched.base.rows import Row, picked
 from loopsched.machines.arch import Arch
 from loopsched.problems.workload import Workload
 from loopsched.scheduler.goal import Goal, Goals
@@ -27,7 +27,6 @@ from loopsched.study.points import (
 
 Quantity = Literal["time", "estimate", "dram_bytes"]
 QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
-Row = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)

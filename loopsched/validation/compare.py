@@ -229,13 +229,11 @@ def _compared(
         found["schedule"] = None if launch.schedule is None else str(launch.schedule)
     found["predicted_by"] = predicted.by
     values = (predicted.dram_read_bytes, predicted.dram_write_bytes, predicted.l2_read_sectors)
-    for name, value in zip(MEASURED, values, strict=True):
-        found[f"predicted_{name}"] = None if value is None else round(value)
-    for name, value in zip(MEASURED, values, strict=True):
+    rounded = [None if value is None else round(value) for value in values]
+    found |= {f"predicted_{name}": value for name, value in zip(MEASURED, rounded, strict=True)}
+    for name, value in zip(MEASURED, rounded, strict=True):
         measured = row.measured(name)
-        found[f"error_{name}"] = (
-            None if value is None or not measured else round(value) / measured - 1
-        )
+        found[f"error_{name}"] = None if value is None or not measured else value / measured - 1
     found["bound_dram_read_bytes"] = launch.compulsory_read_bytes
     found["bound_dram_write_bytes"] = max(0, launch.written_bytes - (l2.capacity_bytes or 0))
     return found

@@ -16,7 +16,7 @@ from loopsched.validation.csv_files import (
     repeated,
     sheet_of,
     shown,
-)  # fmt: skip
+)
 
 # What is measured, by the names of the columns.
 MEASURED = ("dram_read_bytes", "dram_write_bytes", "l2_read_sectors")

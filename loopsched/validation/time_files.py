@@ -24,7 +24,7 @@ from loopsched.validation.csv_files import (
     repeated,
     sheet_of,
     shown,
-)  # fmt: skip
+)
 from loopsched.validation.kernels import kernel_of
 
 # DeepBench's names of GPUs, and the architectures that they mean.

@@ -18,9 +18,8 @@ from loopsched.machines.arch_file import load_arch
 from loopsched.problems.problem import Problem
 from loopsched.published.model_003 import report003_time
 from loopsched.validation.csv_files import Source, Value, check, sheet_of
-from loopsched.validation.plain_roofline import roofline
 from loopsched.validation.time_files import GPUS, TimeRow, times_in
-from loopsched.validation.time_summary import Compared, summary_of
+from loopsched.validation.time_summary import Compared, roofline, summary_of
 
 Algorithm = Literal["known", "any"]
 ALGORITHM_CHOICES: tuple[Algorithm, ...] = get_args(Algorithm)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from loopsched.base.rows import picked
 from loopsched.bounds.communication import communication_bound
 from loopsched.machines.arch import Arch
 from loopsched.machines.levels import Level
@@ -84,9 +83,13 @@ def arch_data(arch: Arch) -> Plain:
         "title": arch.title,
         "levels": [_level_data(level) for level in arch.levels],
         "compute": {
-            **picked(compute, "unit", "units", "clock_hz", "max_clock_hz"),
+            "unit": compute.unit,
+            "units": compute.units,
+            "clock_hz": compute.clock_hz,
+            "max_clock_hz": compute.max_clock_hz,
             "macs_per_cycle_per_unit": [list(pair) for pair in compute.macs_per_cycle_per_unit],
-            **picked(compute, "lane_unit", "energy_pj_per_mac"),
+            "lane_unit": compute.lane_unit,
+            "energy_pj_per_mac": compute.energy_pj_per_mac,
             "storage_bytes": whole(compute.storage_bytes),
         },
     }
@@ -105,15 +108,21 @@ def schedule_data(schedule: Schedule) -> Plain:
 
 
 def _level_data(level: Level) -> Plain:
-    bandwidths = ("bandwidth_bytes_per_s", "peak_bandwidth_bytes_per_s")
     return {
-        **picked(level, "name", "kind"),
+        "name": level.name,
+        "kind": level.kind,
         "capacity_bytes": whole(level.capacity_bytes),
         "effective_capacity_bytes": whole(level.effective_capacity_bytes),
-        **picked(level, "instances", "unit", *bandwidths),
+        "instances": level.instances,
+        "unit": level.unit,
+        "bandwidth_bytes_per_s": level.bandwidth_bytes_per_s,
+        "peak_bandwidth_bytes_per_s": level.peak_bandwidth_bytes_per_s,
         "holds": None if level.holds is None else list(level.holds),
         "tensor_capacity_bytes": [[name, whole(n)] for name, n in level.tensor_capacity_bytes],
-        **picked(level, "write_policy", "accumulate", "double_buffered", "halo_reuse"),
+        "write_policy": level.write_policy,
+        "accumulate": level.accumulate,
+        "double_buffered": level.double_buffered,
+        "halo_reuse": level.halo_reuse,
         "energy_pj_per_byte": level.energy_pj_per_byte,
     }
 

@@ -8,11 +8,12 @@ import html
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from loopsched.base.errors import InputError
-from loopsched.base.rows import Row, json_text, picked
+from loopsched.base.rows import Row, json_text
 from loopsched.base.version import __version__
 from loopsched.models.machine import data_type_of, nested_units
 from loopsched.nests.loops_text import render_loops
@@ -37,9 +38,6 @@ _SCRIPTS = (
 _SCORES = (
     "time_s", "time_bound_s", "bound_by", "compute_time_s", "compute_utilisation", "dram_bytes",
     "energy_pj",
-)  # fmt: skip
-_TOTALS = (
-    "time_s", "time_bound_s", "dram_bytes", "least_dram_bytes", "bound_by", "n_proven", "nodes",
 )  # fmt: skip
 _LEVEL_SCORES = ("promised_bytes", "working_set_bytes", "time_s")
 _MOST_STEPS = 400
@@ -223,7 +221,7 @@ def _totals(layers: Mapping[int, list[Row]], problems: Mapping[int, Problem]) ->
     best = [found[0] for found in layers.values()]
     sums = totals(best)
     return {
-        **picked(sums, *_TOTALS),
+        **asdict(sums),
         "space_size": _about(sums.space_size),
         "flops": sum(row["count"] * problems[row["layer"]].flops for row in best),
     }
