@@ -34,7 +34,7 @@ from loopsched.gpu.library.conv_gemm import Target
 from loopsched.gpu.library.conv_layer import Layer, layer_of
 from loopsched.problems.problem import Problem
 from loopsched.published.model_003 import report003_time
-from loopsched.validation.plain_roofline import operand_bytes, roofline
+from loopsched.validation.time_summary import operand_bytes, roofline
 
 FILE = Path(__file__).parents[1] / "loopsched" / "gpu" / "library" / "calibration_conv.json"
 SOURCE = "measurements/deepbench_conv_measured.csv"

@@ -16,8 +16,8 @@ from typing import get_args
 
 from loopsched.gpu.estimate import Caches
 from loopsched.published import Line, Reproduction, report_000, report_001, reproduce
-from loopsched.published.files import printed
 from loopsched.published.ours import seconds_of
+from loopsched.published.result import printed
 
 PAGE = Path(__file__).parent.parent / "docs" / "reports.md"
 # The kernels of report 001 as they were measured on an H200, the baseline first; in the last a

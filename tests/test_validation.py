@@ -20,7 +20,8 @@ from loopsched.gpu.counting import profile
 from loopsched.gpu.footprints import footprint_sectors
 from loopsched.network.selection import problem_of
 from loopsched.validation import Validation, read_counters, shipped_counters, validate_counters
-from loopsched.validation.counter_files import parse_counters, rows_of
+from loopsched.validation.counter_files import counters_in
+from loopsched.validation.csv_files import parsed
 from loopsched.validation.kernels import kernel_launch, kernel_of
 from loopsched.validation.launches import launch_of
 
@@ -102,7 +103,7 @@ def test_products_measured_afterwards_are_predicted() -> None:
 
 def test_multiprocessors_receive_the_sectors_that_are_predicted() -> None:
     """Between L2 and the multiprocessors requests are merged; behind it nothing is lost."""
-    rows = rows_of(shipped("h200_tiled_gemm_more"))
+    rows = read_counters(shipped("h200_tiled_gemm_more"))
     for row in rows:
         predicted = launch_of(row, "SM", 132).l2_sectors
         assert predicted == pytest.approx(row.measured("sm_read_sectors"), rel=0.006)
@@ -174,7 +175,7 @@ def test_measurements_may_be_missing() -> None:
 
 
 def test_what_was_not_measured_is_not_zero() -> None:
-    (row,) = rows_of([ROW | {"dram_read_bytes": None, "l2_read_sectors": 0}])
+    (row,) = read_counters([ROW | {"dram_read_bytes": None, "l2_read_sectors": 0}])
     assert (row.measured("dram_read_bytes"), row.measured("l2_read_sectors")) == (None, 0.0)
 
 
@@ -227,7 +228,7 @@ def test_every_size_can_be_predicted(change: Mapping[str, int]) -> None:
 def test_blocks_abreast_follow_the_launch() -> None:
     def abreast(**change: int) -> int:
         row = ROW | {"N": 7000, "tile_m": 128, "tile_n": 128, "block_threads": 256} | change
-        return launch_of(*rows_of([row]), "SM", 132).abreast
+        return launch_of(*read_counters([row]), "SM", 132).abreast
 
     assert abreast(N=7008) == 1  # 16 divides N: the oldest block goes first
     assert abreast() == 2  # 97 of 228 KiB of shared memory
@@ -348,7 +349,7 @@ def test_files_are_read_as_they_are_written(tmp_path: Path) -> None:
 
 def test_long_lists_of_faults_are_cut() -> None:
     with pytest.raises(InputError) as caught:
-        parse_counters("case\n" + "7\n" * 200)
+        counters_in(parsed("case\n" + "7\n" * 200, "my.csv"))
     assert len(caught.value.problems) == 51
     assert caught.value.problems[-1] == "... and 150 more"
 

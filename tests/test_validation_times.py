@@ -19,15 +19,15 @@ from loopsched.machines.arch_file import load_arch
 from loopsched.problems.builders import conv2d, gemm
 from loopsched.problems.problem import Problem
 from loopsched.validation import times
-from loopsched.validation.csv_files import Value
-from loopsched.validation.plain_roofline import roofline
+from loopsched.validation.csv_files import Value, parsed
 from loopsched.validation.time_files import (
     GPUS,
-    parse_times,
+    TimeRow,
     read_times,
     shipped_times,
-    times_of,
+    times_in,
 )
+from loopsched.validation.time_summary import roofline
 from loopsched.validation.times import validate_times
 
 MEASUREMENTS = Path(__file__).parent.parent / "measurements"
@@ -52,6 +52,10 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, object]]:
 
     monkeypatch.setattr(times, "library_estimate", library_estimate)
     return asked
+
+
+def parse_times(text: str, where: str = "times") -> tuple[TimeRow, ...]:
+    return times_in(parsed(text, where))
 
 
 def product_row(time_us: float, m: int = 1000, **more: Value) -> dict[str, Value]:
@@ -173,7 +177,7 @@ def test_hand_written_kernels() -> None:
 def test_names_of_gpus() -> None:
     for name, arch in GPUS.items():
         for word in (name, name.lower(), name.upper(), arch, name.replace("Titan", "Titan ")):
-            assert times_of([product_row(1.0, gpu=word)])[0].arch == arch
+            assert read_times([product_row(1.0, gpu=word)])[0].arch == arch
 
 
 def test_bom_and_line_ends() -> None:
@@ -251,11 +255,11 @@ def test_algorithm_pass_and_output_size() -> None:
 
 
 def test_rows_that_are_mappings() -> None:
-    assert times_of([product_row(2)])[0].time_us == 2
+    assert read_times([product_row(2)])[0].time_us == 2
     with pytest.raises(InputError, match="row 1: time_us is 0"):
-        times_of([product_row(2), product_row(0)])
+        read_times([product_row(2), product_row(0)])
     with pytest.raises(InputError, match="rows: no rows"):
-        times_of([])
+        read_times([])
 
 
 # Bounds.

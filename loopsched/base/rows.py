@@ -83,6 +83,17 @@ class RowWriter:
         writer.writerow(flat)
 
 
+def picked(thing: object, *names: str) -> Row:
+    """Describe an object by some of its attributes.
+
+    Examples
+    --------
+    >>> picked(1 + 2j, "real", "imag")
+    {'real': 1.0, 'imag': 2.0}
+    """
+    return {name: getattr(thing, name) for name in names}
+
+
 def json_text(value: object) -> str:
     """Write a value as one line of strict JSON; what is not finite becomes null.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from loopsched.base.rows import picked
 from loopsched.base.units import binary, format_capacity, parse_bytes, percent, scaled
 from loopsched.cli import options, output
 from loopsched.cli.inputs import Inputs
@@ -16,6 +17,7 @@ from loopsched.show.table import Column, words
 if TYPE_CHECKING:
     from loopsched.base.rows import Row
     from loopsched.models.score import Evaluation, LevelScore
+    from loopsched.models.traffic import Bracket
     from loopsched.nests.nest import Place, Schedule
     from loopsched.problems.problem import Problem
 
@@ -30,32 +32,23 @@ loopsched analyze gemm:m=64,n=256,k=256 'n:64 c:256 k:256 n:32 c:32 k:32' \\
 """
 
 
-# What the original's tables are made for: caches of 16 B to 8 MiB.
-_YALSA_CAPACITIES = tuple(16 << doublings for doublings in range(20))
-
-
 @click.command(epilog=_EPILOG)
 @options.inputs("problem", schedule=False)
 @click.option(
     "--capacity", metavar="SIZE", help="One buffer of this size under DRAM instead of a machine."
 )
 @options.choice(
-    "--policy",
-    of=["lru", "explicit"],
-    default="lru",
-    meaning="With --capacity: a cache, or a scratchpad.",
+    "--policy", of=["lru", "explicit"], meaning="With --capacity: a cache, or a scratchpad."
 )
 @options.choice(
     "--model",
     of=["reuse", "yalsa", "report003"],
-    default="reuse",
     meaning="Yalsa's prints that program's tables; report 003's needs no schedule.",
 )
-@click.option(
+@options.count(
     "--effort",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Accesses of tiles to follow for 'at least' and 'at most'; 0: closed forms.",
+    least=0,
+    meaning="Accesses of tiles to follow for 'at least' and 'at most'; 0: closed forms.",
 )
 @options.form
 def analyze(
@@ -98,17 +91,17 @@ def analyze(
 
 
 _LEVELS = (
-    words("boundary"),
-    words("tensor"),
-    Column("at least"),
-    Column("point", spare=2),
-    Column("at most", spare=2),
-    Column("promised"),
-    Column("read", spare=3),
-    Column("written", spare=3),
-    Column("time"),
-    Column("busy", spare=1),
-    Column("FLOP/B", spare=1),
+    words("boundary", lambda row: "" if row[1] else f"{row[0].outer} - {row[0].name}"),
+    words("tensor", lambda row: row[1] or "all"),
+    Column("at least", lambda row: row[2].low, "B"),
+    Column("point", lambda row: row[2].point, "B", spare=2),
+    Column("at most", lambda row: row[2].high, "B", spare=2),
+    Column("promised", lambda row: row[3].bytes, "B"),
+    Column("read", lambda row: row[3].read_bytes, "B", spare=3),
+    Column("written", lambda row: row[3].write_bytes, "B", spare=3),
+    Column("time", lambda row: "" if row[1] else scaled(row[0].time_s, "s")),
+    Column("busy", lambda row: "" if row[1] else percent(row[0].utilisation), spare=1),
+    Column("FLOP/B", lambda row: "" if row[1] else f"{row[0].operational_intensity:.4g}", spare=1),
 )
 
 
@@ -171,75 +164,46 @@ def _sums(problem: Problem, score: Evaluation) -> Iterator[tuple[str, str]]:
         yield "energy", scaled(score.energy_pj * 1e-12, "J")
 
 
-def _boundary(level: LevelScore) -> Iterator[list[str]]:
+def _boundary(level: LevelScore) -> Iterator[tuple[LevelScore, str, Bracket, Any]]:
+    """Yield what crosses a boundary in all, then tensor by tensor."""
     from loopsched.models.traffic import Promise
 
-    read, write = level.promised_read_bytes, level.promised_write_bytes
-    moved = [(level.bytes, Promise(read, write))]
-    moved += [(each.bytes, level.promised[name]) for name, each in level.tensors.items()]
-    cells = [
-        [scaled(found.low, "B"), scaled(found.point, "B"), scaled(found.high, "B")]
-        + [scaled(promise.bytes, "B")]
-        + [scaled(promise.read_bytes, "B"), scaled(promise.write_bytes, "B")]
-        for found, promise in moved
-    ]
-    busy = [scaled(level.time_s, "s"), percent(level.utilisation)]
-    intensity = f"{level.operational_intensity:.4g}"
-    yield [f"{level.outer} - {level.name}", "all", *cells[0], *busy, intensity]
-    for name, own in zip(level.tensors, cells[1:], strict=True):
-        yield ["", name, *own, "", "", ""]
+    promised = Promise(level.promised_read_bytes, level.promised_write_bytes)
+    yield level, "", level.bytes, promised
+    for name, each in level.tensors.items():
+        yield level, name, each.bytes, level.promised[name]
 
 
 def _yalsa(problem: Problem, schedule: Schedule, form: Style) -> None:
     from loopsched.published.diannao import yalsa_report
-    from loopsched.published.yalsa import yalsa_bandwidth
+    from loopsched.published.yalsa import bandwidths
 
     if form == "table":
         click.echo(yalsa_report(problem, schedule, title=f"{problem.name} Analysis"), nl=False)
         return
-    rows: list[Row] = []
-    for capacity_bytes in _YALSA_CAPACITIES:
-        bytes_per_cycle, fit_level = yalsa_bandwidth(
-            problem,
-            schedule,
-            capacity_bytes=capacity_bytes,
-            iterations_per_cycle=16,
-            element_bytes=2,
-        )
-        row: Row = {"problem": problem.name, "schedule": str(schedule)}
-        row |= {"capacity_bytes": capacity_bytes, "bytes_per_cycle": bytes_per_cycle}
-        rows.append(row | {"fit_level": fit_level})
-    output.print_rows(rows, form)
+    head: Row = {"problem": problem.name, "schedule": str(schedule)}
+    names = ("capacity_bytes", "bytes_per_cycle", "fit_level")
+    lines = bandwidths(problem, schedule)
+    output.print_rows((head | dict(zip(names, line, strict=True)) for line in lines), form)
 
 
 def _report003(problems: Sequence[Problem], form: Style) -> None:
     from loopsched.published.model_003 import report003_time
 
-    rows: list[Row] = []
-    for problem in problems:
-        said = report003_time(problem)
-        row: Row = {"problem": problem.name, "time_us": said.time_us, "printed_us": said.printed_us}
-        row |= {"compute_us": said.compute_us, "memory_us": said.memory_us, "bound": said.bound}
-        row |= {"bytes_per_cycle": said.bytes_per_cycle, "fit_level": said.fit_level}
-        rows.append(row)
-    if form != "table":
-        output.print_rows(rows, form)
-        return
-    output.print_table(
-        (
-            words("problem", shrinks="middle"),
-            Column("predicted"),
-            Column("as printed"),
-            Column("compute"),
-            Column("memory"),
-            words("bound by"),
-            Column("B/cycle", spare=1),
-        ),
-        [
-            [str(row["problem"])]
-            + [f"{row['time_us']:.1f} us", f"{row['printed_us']} us"]
-            + [f"{row['compute_us']:.1f} us", f"{row['memory_us']:.1f} us"]
-            + [str(row["bound"]), str(row["bytes_per_cycle"])]
-            for row in rows
-        ],
-    )
+    said = ((problem.name, report003_time(problem)) for problem in problems)
+    rows = [{"problem": name, **picked(one, *_REPORT003)} for name, one in said]
+    output.shows_table(_REPORT003_COLUMNS, rows, form)
+
+
+_REPORT003 = (
+    "time_us", "printed_us", "compute_us", "memory_us", "bound", "bytes_per_cycle", "fit_level",
+)  # fmt: skip
+_REPORT003_COLUMNS = (
+    words("problem", "problem", shrinks="middle"),
+    Column("predicted", lambda row: f"{row['time_us']:.1f} us"),
+    Column("as printed", lambda row: f"{row['printed_us']} us"),
+    Column("compute", lambda row: f"{row['compute_us']:.1f} us"),
+    Column("memory", lambda row: f"{row['memory_us']:.1f} us"),
+    words("bound by", "bound"),
+    Column("B/cycle", "bytes_per_cycle", spare=1),
+)

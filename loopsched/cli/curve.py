@@ -49,17 +49,11 @@ _MOST_KNEES = 3
 @options.choice(
     "--policy",
     of=["explicit", "lru"],
-    default="explicit",
     meaning="A scratchpad into which tiles are placed, or what an LRU cache promises.",
 )
 @click.option("--network", is_flag=True, help="One curve: the sum of all layers, with counts.")
 @click.option("--points", is_flag=True, help="Every step of the curves instead of a digest.")
-@options.choice(
-    "--show",
-    of=_SHOWN,
-    default="traffic",
-    meaning="What tables and plots show against capacity.",
-)
+@options.choice("--show", of=_SHOWN, meaning="What tables and plots show against capacity.")
 @options.jobs()
 @options.out
 @options.plot("the ski slope")
@@ -171,40 +165,32 @@ def _levels(machine: Arch) -> list[tuple[str, int]]:
 def _print_digests(rows: Sequence[Row], machine: Arch, show: Form, buffer: str) -> None:
     key, unit = _KEYS[show]
     levels = _levels(machine)
+    sizes = (Column(f"{name} {format_capacity(n)}", f"{name}_{key}", unit) for name, n in levels)
     columns = [
         *_number(rows[0], spare=5),
-        words("problem", shrinks="middle"),
-        Column("compulsory", spare=1),
-        *(Column(f"{name} {format_capacity(size)}") for name, size in levels),
-        Column("enough", spare=2),
-        words("knees", spare=5),
-        Column("steps", spare=4),
-        Column("proven", spare=3),
+        words("problem", "problem", shrinks="middle"),
+        Column("compulsory", "compulsory_bytes", "B", spare=1),
+        *sizes,
+        Column("enough", "useful_capacity_bytes", binary, spare=2),
+        words("knees", _knees, spare=5),
+        Column("steps", "n_steps", spare=4),
+        Column("proven", lambda row: "all" if _is_proven(row) else row["n_proven"], spare=3),
     ]
-    cells = [
-        [
-            *([str(row["layer"])] if "layer" in row else []),
-            row["problem"],
-            scaled(row["compulsory_bytes"], "B"),
-            *(scaled(row[f"{name}_{key}"], unit) for name, _ in levels),
-            binary(row["useful_capacity_bytes"]),
-            _knees(row),
-            str(row["n_steps"]),
-            "all" if row["n_proven"] == row["n_steps"] else str(row["n_proven"]),
-        ]
-        for row in rows
-    ]
-    output.print_table(columns, cells)
+    output.print_table(columns, rows)
     click.echo()
     known = (f"{format_capacity(size)} ({name})" for name, size in levels)
-    sizes = " or ".join(known) or "any capacity"
-    found = "" if all(row["n_proven"] == row["n_steps"] for row in rows) else " found"
+    room = " or ".join(known) or "any capacity"
+    found = "" if all(map(_is_proven, rows)) else " found"
     output.print_text(
-        f"{_SENTENCES[show].format(found=found)} with {buffer} of {sizes} under the memory, over "
+        f"{_SENTENCES[show].format(found=found)} with {buffer} of {room} under the memory, over "
         "all tile sizes and loop orders; more than 'enough' saves nothing; up to a knee room pays, "
         "beyond it less. "
         f"{_proven(rows)}"
     )
+
+
+def _is_proven(row: Row) -> bool:
+    return bool(row["n_proven"] == row["n_steps"])
 
 
 def _proven(rows: Sequence[Row]) -> str:
@@ -221,7 +207,7 @@ def _proven(rows: Sequence[Row]) -> str:
 
 def _number(row: Row, spare: int = 0) -> list[Column]:
     """Make the column of layers' numbers; the sum of a network has none."""
-    return [Column("#", spare=spare)] if "layer" in row else []
+    return [Column("#", "layer", spare=spare)] if "layer" in row else []
 
 
 def _knees(row: Row) -> str:
@@ -250,28 +236,20 @@ def _print_knees(one: Staircase, machine: Arch) -> None:
     marks |= {size: name for name, size in _levels(machine) if one.at(size) is not None}
     marks.setdefault(one.useful_capacity_bytes, "enough")
     seconds = one.compute_time_s(machine)
-    cells, schedules = [], []
+    rows, schedules = [], []
     for capacity, mark in sorted(marks.items()):
         moved = one.at(capacity) or 0
-        cells.append(
-            [
-                binary(capacity),
-                mark,
-                scaled(moved, "B"),
-                _gap(moved, one.nest_bound.at(capacity) or 0),
-                scaled(one.bound_bytes(capacity), "B"),
-                scaled(2 * one.macs / moved),
-                scaled(moved / seconds, "B/s"),
-            ]
-        )
+        gap = _gap(moved, one.nest_bound.at(capacity) or 0)
+        least, intensity = one.bound_bytes(capacity), 2 * one.macs / moved
+        rows.append((capacity, mark, moved, gap, least, intensity, moved / seconds))
         if isinstance(one, Curve):
             schedules.append(str(one.schedule(one.step(capacity) or 0)))
     columns = (
-        Column("capacity"), words("mark"), Column("DRAM"), Column("gap", spare=1),
-        Column("in no order below"),
-        Column("FLOP/B"), Column("needs"),
+        Column("capacity", unit=binary), words("mark"), Column("DRAM", unit="B"),
+        Column("gap", spare=1), Column("in no order below", unit="B"),
+        Column("FLOP/B", unit=""), Column("needs", unit="B/s"),
     )  # fmt: skip
-    output.print_table(columns, cells, schedules)
+    output.print_table(columns, rows, schedules)
 
 
 def _gap(moved: int, bound: int) -> str:
@@ -283,23 +261,12 @@ def _print_points(rows: Sequence[Row], show: Form) -> None:
     key, unit = _KEYS[show]
     columns = [
         *_number(rows[0]),
-        words("problem", shrinks="middle"),
-        Column("capacity"),
-        Column(show),
-        Column("gap"),
+        words("problem", "problem", shrinks="middle"),
+        Column("capacity", "capacity_bytes", "{:,} B".format),
+        Column(show, key, unit),
+        Column("gap", lambda row: _gap(row["dram_bytes"], row["nest_bound_bytes"])),
     ]
-    cells = [
-        [
-            *([str(row["layer"])] if "layer" in row else []),
-            row["problem"],
-            f"{row['capacity_bytes']:,} B",
-            scaled(row[key], unit),
-            _gap(row["dram_bytes"], row["nest_bound_bytes"]),
-        ]
-        for row in rows
-    ]
-    schedules = [row["schedule"] for row in rows if "schedule" in row]
-    output.print_table(columns, cells, schedules)
+    output.print_table(columns, rows, [row["schedule"] for row in rows if "schedule" in row])
 
 
 def _plot(drawn: Sequence[Staircase], machine: Arch, show: Form, targets: tuple[Path, ...]) -> None:

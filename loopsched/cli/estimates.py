@@ -5,21 +5,30 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from loopsched.base.units import scaled
+from loopsched.base.units import percent, scaled
 
 if TYPE_CHECKING:
+    from loopsched.gpu.occupancy import Occupancy
     from loopsched.gpu.result import Estimate
 
 
 def estimate_lines(said: Estimate) -> Iterator[tuple[str, str]]:
     """Yield titles and texts: the time, what it rests on, what binds it."""
-    yield (
-        "time",
-        f"{scaled(said.time_s, 's')} estimated, {scaled(said.low_s, 's')} to "
-        f"{scaled(said.high_s, 's')} in eight cases of ten; {scaled(said.time_bound_s, 's')} "
-        "at least",
-    )
+    spread = "in eight cases of ten; "
+    yield "time", f"{estimate_text(said)} {spread}{scaled(said.time_bound_s, 's')} at least"
     yield "rests on", said.basis
     yield "bound by", said.bound_by
     parts = ", ".join(f"{name} {scaled(seconds, 's')}" for name, seconds in said.parts)
     yield "each alone", parts
+
+
+def estimate_text(said: Estimate) -> str:
+    """Say how long it takes, from when to when."""
+    low, high = scaled(said.low_s, "s"), scaled(said.high_s, "s")
+    return f"{scaled(said.time_s, 's')} estimated, {low} to {high}"
+
+
+def occupancy_text(found: Occupancy, more: str = "") -> str:
+    """Say how full a multiprocessor is, and what allows no more."""
+    limits = " and ".join(found.limited_by)
+    return f"{percent(found.share)}: {found.blocks} blocks{more} of an SM, limited by {limits}"

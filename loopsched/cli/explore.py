@@ -31,11 +31,9 @@ _FEW = 30
 @options.inputs()
 @options.goal_in_full
 @options.constraints
-@click.option(
+@options.count(
     "--top",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Keep the N best schedules: by default 3 of up to 30 problems, else 1, as more take "
+    meaning="Keep the N best schedules: by default 3 of up to 30 problems, else 1, as more take "
     "longer.",
 )
 @options.jobs()

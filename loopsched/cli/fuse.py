@@ -18,7 +18,8 @@ from loopsched.problems.workload import Workload
 from loopsched.show.table import Column, words
 
 if TYPE_CHECKING:
-    from loopsched.fusion import FusedGroup, FusionPlan, Residency
+    from loopsched.base.rows import Row
+    from loopsched.fusion import FusionPlan, Residency
     from loopsched.network.graph import Network
     from loopsched.problems.problem import Problem
 
@@ -29,25 +30,25 @@ loopsched fuse vgg16 --layers 0:4 --halos recompute --objective time
 """
 _MOST_BREAKS = 4
 _RESIDENT = (
-    Column("#"),
-    words("layer", shrinks="middle"),
-    Column("times"),
-    words("stay", shrinks="end"),
-    Column("room left", spare=2),
-    Column("DRAM"),
-    Column("none staying"),
+    Column("#", "layer"),
+    words("layer", "problem", shrinks="middle"),
+    Column("times", "count"),
+    words("stay", "stay", shrinks="end"),
+    Column("room left", "room_bytes", binary, spare=2),
+    Column("DRAM", "dram_bytes", "B"),
+    Column("none staying", "separate_bytes", "B"),
 )
-_COLUMNS = (
-    Column("#"),
-    words("layers", shrinks="middle"),
-    Column("times"),
-    words("tile"),
-    words("halos", spare=3),
-    Column("room", spare=1),
-    Column("DRAM"),
-    Column("one by one"),
-    Column("extra MACs", spare=2),
-    Column("time", spare=5),
+_GROUPS = (
+    Column("#", "group"),
+    words("layers", "names", shrinks="middle"),
+    Column("times", "count"),
+    words("tile", "cut"),
+    words("halos", "halo", spare=3),
+    Column("room", "working_set_bytes", binary, spare=1),
+    Column("DRAM", "dram_bytes", "B"),
+    Column("one by one", lambda row: row["unfused_bytes"] if row["n_layers"] > 1 else None, "B"),
+    Column("extra MACs", lambda row: _share(row["extra_macs"], row["macs"]), spare=2),
+    Column("time", "time_s", "s", spare=5),
 )
 
 
@@ -69,18 +70,14 @@ _COLUMNS = (
     "--objective",
     "-o",
     of=["dram_bytes", "time"],
-    default="dram_bytes",
     meaning="What to make small; time: the bound by arithmetic and bandwidth of each group.",
 )
 @options.choice(
     "--halos",
     of=["both", "recompute", "retain"],
-    default="both",
     meaning="Where tiles overlap: make values again, keep them, or whichever is better.",
 )
-@click.option(
-    "--max-layers", type=click.IntRange(1), metavar="N", help="The most layers of a group."
-)
+@options.count("--max-layers", meaning="The most layers of a group.")
 @click.option(
     "--residency",
     "keeps_tensors",
@@ -189,7 +186,12 @@ def _span(text: str | None, many: int) -> tuple[int, int]:
 
 def print_plan(plan: FusionPlan, arch: str, *, show_loops: bool) -> None:
     """Print a plan as a table with a summary."""
-    _print_table(_COLUMNS, [_cells(at, group) for at, group in enumerate(plan.groups)])
+    cuts = [" ".join(f"{dim}:{n}" for dim, n in group.cut_tile) for group in plan.groups]
+    rows = [
+        {**row, "names": " + ".join(group.layers), "cut": cut or "whole"}
+        for row, group, cut in zip(plan.rows(), plan.groups, cuts, strict=True)
+    ]
+    _print_table(_GROUPS, rows)
     if show_loops:
         _print_loops(plan)
     click.echo()
@@ -213,29 +215,15 @@ def print_plan(plan: FusionPlan, arch: str, *, show_loops: bool) -> None:
         output.print_text(f"... and {len(plan.breaks) - _MOST_BREAKS} more such pairs.")
 
 
-def _print_table(columns: Sequence[Column], cells: list[list[str]]) -> None:
+def _print_table(columns: Sequence[Column], rows: Sequence[Row]) -> None:
     """Print a table; how often each row occurs only if one occurs more than once."""
-    times = [column.title for column in columns].index("times")
-    if all(row[times] == "1" for row in cells):
-        columns = [*columns[:times], *columns[times + 1 :]]
-        cells = [[*row[:times], *row[times + 1 :]] for row in cells]
-    output.print_table(columns, cells)
+    if all(row["count"] == 1 for row in rows):
+        columns = [column for column in columns if column.of != "count"]
+    output.print_table(columns, rows)
 
 
-def _cells(at: int, group: FusedGroup) -> list[str]:
-    names = group.layers
-    return [
-        str(at),
-        " + ".join(names),
-        str(group.count),
-        " ".join(f"{dim}:{extent}" for dim, extent in group.cut_tile) or "whole",
-        group.halo or "-",
-        binary(group.working_set_bytes),
-        scaled(group.dram_bytes, "B"),
-        scaled(group.unfused_bytes, "B") if group.is_fused else "-",
-        percent(group.extra_macs / group.macs) if group.extra_macs else "0",
-        scaled(group.time_s, "s"),
-    ]
+def _share(part: int, whole: int) -> str:
+    return percent(part / whole) if part else "0"
 
 
 def _print_loops(plan: FusionPlan) -> None:
@@ -249,19 +237,11 @@ def _print_loops(plan: FusionPlan) -> None:
 
 def print_residency(kept: Residency, arch: str) -> None:
     """Print what stays on chip as a table with a summary."""
-    cells = [
-        [
-            str(at),
-            layer.name,
-            str(layer.count),
-            ", ".join(layer.resident) or "-",
-            binary(layer.room_bytes),
-            scaled(layer.dram_bytes, "B"),
-            scaled(layer.separate_bytes, "B"),
-        ]
-        for at, layer in enumerate(kept.layers)
+    rows = [
+        {**row, "stay": ", ".join(layer.resident) or "-"}
+        for row, layer in zip(kept.rows(), kept.layers, strict=True)
     ]
-    _print_table(_RESIDENT, cells)
+    _print_table(_RESIDENT, rows)
     click.echo()
     stay = sum(tensor.is_resident for tensor in kept.tensors)
     saved = kept.saved_bytes / kept.separate_bytes if kept.separate_bytes else 0.0

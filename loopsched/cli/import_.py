@@ -29,11 +29,10 @@ def import_() -> None:
 
 @import_.command(epilog=_EPILOG)
 @click.argument("files", nargs=-1, required=True)
-@click.option(
+@options.count(
     "--element-bytes",
-    type=click.IntRange(1, 1024),
-    metavar="N",
-    help="Size of the problem's elements; Timeloop does not name it (4).",
+    most=1024,
+    meaning="Size of the problem's elements; Timeloop does not name it (4).",
 )
 @click.option("--arch-out", metavar="FILE", help="Also write the machine as a file for --arch.")
 @options.form

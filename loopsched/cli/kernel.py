@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from loopsched.base.errors import InputError
+from loopsched.base.rows import picked
 from loopsched.base.units import binary, percent, scaled
 from loopsched.cli import options, output
-from loopsched.cli.estimates import estimate_lines
+from loopsched.cli.estimates import estimate_lines, estimate_text, occupancy_text
 from loopsched.cli.inputs import Inputs
 from loopsched.cli.kernel_library import library
 from loopsched.cli.kernel_tiled import tiled
@@ -19,7 +20,7 @@ from loopsched.cli.output import Style
 from loopsched.show.table import Column, words
 
 if TYPE_CHECKING:
-    from loopsched.gpu.accesses import AccessCount
+    from loopsched.base.rows import Row
     from loopsched.gpu.counting import Profile
     from loopsched.gpu.estimate import Caches
     from loopsched.gpu.kernel import Kernel
@@ -38,12 +39,10 @@ loopsched kernel mapped gemm:m=1024,n=1024,k=1024 \\
 """
 
 
-_caches = click.option(
+_caches = options.choice(
     "--caches",
-    type=click.Choice(["cold", "warm"]),
-    default="cold",
-    show_default=True,
-    help="What the kernel finds in L2: nothing, as when it runs once, or what fits.",
+    of=["cold", "warm"],
+    meaning="What the kernel finds in L2: nothing, as when it runs once, or what fits.",
 )
 
 
@@ -80,36 +79,30 @@ def preset(
 
 @kernel.command(epilog=_MAPPED_EPILOG)
 @options.inputs("problem", schedule=True)
-@click.option(
+@options.many(
     "--read",
     "reads",
-    multiple=True,
     metavar="TENSOR=WHERE",
-    help="global (default), l2, readonly, constant, or shared@PLACE, with options: "
+    meaning="global (default), l2, readonly, constant, or shared@PLACE, with options: "
     "'shared@K,pitch=33', 'global,held=R'; may be repeated.",
 )
-@click.option(
+@options.many(
     "--layout",
     "layouts",
-    multiple=True,
     metavar="TENSOR=AXES",
-    help="Order of axes in memory: 'input=NHWC', 'A=M K:4100'; may be repeated.",
+    meaning="Order of axes in memory: 'input=NHWC', 'A=M K:4100'; may be repeated.",
 )
 @options.choice(
     "--guard",
     of=["thread", "load"],
-    default="thread",
     meaning="Threads outside the output do nothing, or compute along.",
 )
 @options.choice(
     "--padding",
     of=["skip", "zero"],
-    default="skip",
     meaning="Points in the padding are skipped, or multiply by zero.",
 )
-@click.option(
-    "--registers", type=click.IntRange(1), metavar="N", help="Of a thread; estimated if not given."
-)
+@options.count("--registers", meaning="Of a thread; estimated if not given.")
 @click.option("--unrolled", "is_unrolled", is_flag=True, help="The loops of a thread are unrolled.")
 @click.option("--double-buffered", is_flag=True, help="Tiles are filled while others are used.")
 @_caches
@@ -194,33 +187,20 @@ def _report(kernels: Sequence[tuple[Kernel, int]], arch: Arch, caches: Caches, f
         often = f", started {launches} times" if launches > 1 else ""
         output.print_text(f"{found.name} on {arch.name}{often}: {built.schedule}")
         click.echo()
-        for title, text in (*estimate_lines(said), *_lines(found, built)):
-            output.print_text(f"{title:<14}{text}", hang=" " * 14)
+        output.print_titled((*estimate_lines(said), *_lines(found, built)))
         click.echo()
-        _print_accesses(found.accesses)
+        output.print_table(_ACCESSES, found.accesses)
         click.echo()
         _print_traffic(found)
     if len(described) > 1 or described[0][1] > 1:
         total = joined([(said, launches) for _, launches, _, said in described])
         click.echo()
-        text = (
-            f"{scaled(total.time_s, 's')} estimated, {scaled(total.low_s, 's')} to "
-            f"{scaled(total.high_s, 's')}"
-        )
-        output.print_text(f"{'all together':<14}{text}", hang=" " * 14)
+        output.print_titled([("all together", estimate_text(total))])
 
 
-def _times(said: Estimate) -> dict[str, object]:
-    """Describe an estimate by plain values."""
-    return {
-        "time_s": said.time_s,
-        "low_s": said.low_s,
-        "high_s": said.high_s,
-        "time_bound_s": said.time_bound_s,
-        "bound_by": said.bound_by,
-        "parts_s": dict(said.parts),
-        "basis": said.basis,
-    }
+def _times(said: Estimate) -> Row:
+    times = picked(said, "time_s", "low_s", "high_s", "time_bound_s", "bound_by")
+    return times | {"parts_s": dict(said.parts), "basis": said.basis}
 
 
 def _lines(found: Profile, built: Kernel) -> Iterator[tuple[str, str]]:
@@ -231,12 +211,8 @@ def _lines(found: Profile, built: Kernel) -> Iterator[tuple[str, str]]:
         f"{found.n_warps}; {found.divergent_warps} across the edge of the output "
         f"({percent(found.divergence)}), {found.partial_warps} with fewer than 32 threads",
     )
-    yield (
-        "occupancy",
-        f"{percent(found.occupancy.share)}: {found.occupancy.blocks} blocks and "
-        f"{found.occupancy.warps} warps of an SM, limited by "
-        + " and ".join(found.occupancy.limited_by),
-    )
+    warps = f" and {found.occupancy.warps} warps"
+    yield "occupancy", occupancy_text(found.occupancy, warps)
     guessed = " (a guess)" if built.registers is None else ""
     shared = binary(found.shared_bytes)
     yield (
@@ -262,35 +238,21 @@ def _lines(found: Profile, built: Kernel) -> Iterator[tuple[str, str]]:
     )
 
 
-def _print_accesses(accesses: Sequence[AccessCount]) -> None:
-    rows = [
-        [
-            f"{one.tensor} {one.op}",
-            one.space,
-            one.stage,
-            str(one.trips * one.rounds),
-            str(one.requests),
-            str(one.sectors) if one.is_global else "",
-            _ratio(one.sectors, one.requests) if one.is_global else "",
-            "" if one.is_global else _ratio(one.wavefronts, one.requests),
-            percent(one.useful_bytes / (32 * one.sectors)) if one.sectors else "",
-        ]
-        for one in accesses
-    ]
-    output.print_table(
-        (
-            words("access", shrinks="middle"),
-            words("space"),
-            words("stage"),
-            Column("a thread", spare=2),
-            Column("requests"),
-            Column("sectors"),
-            Column("each"),
-            Column("passes"),
-            Column("useful", spare=1),
-        ),
-        rows,
-    )
+_ACCESSES = (
+    words("access", lambda one: f"{one.tensor} {one.op}", shrinks="middle"),
+    words("space", "space"),
+    words("stage", "stage"),
+    Column("a thread", lambda one: one.trips * one.rounds, spare=2),
+    Column("requests", "requests"),
+    Column("sectors", lambda one: one.sectors if one.is_global else ""),
+    Column("each", lambda one: _ratio(one.sectors, one.requests) if one.is_global else ""),
+    Column("passes", lambda one: "" if one.is_global else _ratio(one.wavefronts, one.requests)),
+    Column("useful", lambda one: _useful(one.useful_bytes, one.sectors), spare=1),
+)
+
+
+def _useful(useful_bytes: int, sectors: int) -> str:
+    return percent(useful_bytes / (32 * sectors)) if sectors else ""
 
 
 def _ratio(part: int, whole: int) -> str:
@@ -298,34 +260,16 @@ def _ratio(part: int, whole: int) -> str:
 
 
 def _print_traffic(found: Profile) -> None:
+    l2 = [scaled(32 * n, "B") for n in (found.l2_read_sectors, found.l2_write_sectors)]
+    dram = [scaled(n, "B") for n in (found.dram_read_bytes, found.dram_write_bytes)]
     rows = [
         ["L1", percent(found.l1_hit), "", "", _intensity(found, "L1")],
         ["shared", "", "", "", _intensity(found, "shared")],
-        [
-            "L2",
-            "",
-            scaled(32 * found.l2_read_sectors, "B"),
-            scaled(32 * found.l2_write_sectors, "B"),
-            _intensity(found, "L2"),
-        ],
-        [
-            "DRAM",
-            "",
-            scaled(found.dram_read_bytes, "B"),
-            scaled(found.dram_write_bytes, "B"),
-            _intensity(found, "DRAM"),
-        ],
+        ["L2", "", *l2, _intensity(found, "L2")],
+        ["DRAM", "", *dram, _intensity(found, "DRAM")],
     ]
-    output.print_table(
-        (
-            words("traffic (model)"),
-            Column("hits"),
-            Column("read"),
-            Column("written"),
-            Column("FLOP/B"),
-        ),
-        rows,
-    )
+    titles = map(Column, ["hits", "read", "written", "FLOP/B"])
+    output.print_table([words("traffic (model)"), *titles], rows)
 
 
 def _intensity(found: Profile, level: Literal["L1", "shared", "L2", "DRAM"]) -> str:

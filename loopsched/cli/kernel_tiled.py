@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from loopsched.base.units import percent, scaled
+from loopsched.base.rows import picked
+from loopsched.base.units import scaled
 from loopsched.cli import options, output
-from loopsched.cli.estimates import estimate_lines
+from loopsched.cli.estimates import estimate_lines, occupancy_text
 from loopsched.cli.inputs import select_one
 from loopsched.cli.output import Style
 from loopsched.show.table import Column, words
@@ -35,13 +36,13 @@ loopsched kernel tiled conv2d:n=16,c=64,k=64,h=56,w=56,r=3,s=3,padding=1 --tile 
     metavar="MxNxK",
     help="Rows and columns of the output of a block, terms of the sum a step.",
 )
-@options.count("--group-m", 1, "Rows of tiles launched together, the row changing first.")
-@options.count("--split-k", 1, "Blocks that share each sum.")
-@options.count("--stages", 3, "Steps that shared memory has room for.")
-@options.count("--threads", 256, "Threads of a block.")
-@click.option(
-    "--registers", type=click.IntRange(1), metavar="N", help="Of a thread; guessed if not given."
+@options.count(
+    "--group-m", default=1, meaning="Rows of tiles launched together, the row changing first."
 )
+@options.count("--split-k", default=1, meaning="Blocks that share each sum.")
+@options.count("--stages", default=3, meaning="Steps that shared memory has room for.")
+@options.count("--threads", default=256, meaning="Threads of a block.")
+@options.count("--registers", meaning="Of a thread; guessed if not given.")
 @options.data_type
 @click.option("--replay", is_flag=True, help="Replay every tile through L2: slower, closer.")
 @options.layers
@@ -94,28 +95,18 @@ def _show(found: TiledKernel) -> None:
     tile = "x".join(map(str, found.tile))
     output.print_text(f"{found.problem} on {found.arch}, {found.data_type}, tile {tile}")
     click.echo()
-    for title, text in _sums(found):
-        output.print_text(f"{title:<14}{text}", hang=" " * 14)
+    output.print_titled(_sums(found))
     click.echo()
-    intensity = dict(found.intensity)
+    intensity = {level: f"{value:.4g}" for level, value in found.intensity}
+    l2 = [scaled(n, "B") for n in (found.l2_bytes_read, found.l2_bytes_written)]
+    dram = [scaled(n, "B") for n in (found.dram_bytes_read, found.dram_bytes_written)]
     rows = [
-        ["shared memory", scaled(found.shared_bytes_read, "B"), "", f"{intensity['shared']:.4g}"],
-        [
-            "L2",
-            scaled(found.l2_bytes_read, "B"),
-            scaled(found.l2_bytes_written, "B"),
-            f"{intensity['L2']:.4g}",
-        ],
-        [
-            "DRAM",
-            scaled(found.dram_bytes_read, "B"),
-            scaled(found.dram_bytes_written, "B"),
-            f"{intensity['DRAM']:.4g}",
-        ],
+        ["shared memory", scaled(found.shared_bytes_read, "B"), "", intensity["shared"]],
+        ["L2", *l2, intensity["L2"]],
+        ["DRAM", *dram, intensity["DRAM"]],
     ]
-    output.print_table(
-        (words("traffic"), Column("read"), Column("written"), Column("FLOP/B")), rows
-    )
+    titles = map(Column, ["read", "written", "FLOP/B"])
+    output.print_table([words("traffic"), *titles], rows)
 
 
 def _sums(found: TiledKernel) -> Iterator[tuple[str, str]]:
@@ -133,44 +124,28 @@ def _sums(found: TiledKernel) -> Iterator[tuple[str, str]]:
         f"{found.threads} threads, {found.registers} registers each{guessed}, "
         f"{found.shared_bytes} B of shared memory",
     )
-    yield (
-        "occupancy",
-        f"{percent(found.occupancy.share)}: {found.occupancy.blocks} blocks of an SM, limited by "
-        + " and ".join(found.occupancy.limited_by),
-    )
+    yield "occupancy", occupancy_text(found.occupancy)
     yield "DRAM from", found.traffic_from
 
 
 def _row(found: TiledKernel) -> Row:
     said = found.estimate
-    row: Row = {
-        "problem": found.problem,
-        "arch": found.arch,
-        "data_type": found.data_type,
+    row = picked(found, "problem", "arch", "data_type") | {
         "tile": "x".join(map(str, found.tile)),
         "kernel": said.kernel,
         "grid": "x".join(map(str, found.grid)),
-        "blocks": found.blocks,
-        "waves": found.waves,
-        "threads": found.threads,
-        "registers": found.registers,
-        "registers_given": found.registers_given,
+    }
+    row |= picked(found, "blocks", "waves", "threads", "registers", "registers_given")
+    row |= {
         "shared_bytes": found.shared_bytes,
         "resident_blocks": found.occupancy.blocks,
         "occupancy": found.occupancy.share,
         "limited_by": " ".join(found.occupancy.limited_by),
         "flops": 2 * found.macs,
-        "shared_bytes_read": found.shared_bytes_read,
-        "l2_bytes_read": found.l2_bytes_read,
-        "l2_bytes_written": found.l2_bytes_written,
-        "dram_bytes_read": found.dram_bytes_read,
-        "dram_bytes_written": found.dram_bytes_written,
-        "traffic_from": found.traffic_from,
-        "time_s": said.time_s,
-        "low_s": said.low_s,
-        "high_s": said.high_s,
-        "time_bound_s": said.time_bound_s,
-        "bound_by": said.bound_by,
-        "basis": said.basis,
     }
+    row |= picked(
+        found, "shared_bytes_read", "l2_bytes_read", "l2_bytes_written", "dram_bytes_read",
+        "dram_bytes_written", "traffic_from",
+    )  # fmt: skip
+    row |= picked(said, "time_s", "low_s", "high_s", "time_bound_s", "bound_by", "basis")
     return row | {f"{name.replace(' ', '_')}_s": seconds for name, seconds in said.parts}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from loopsched.base.rows import picked
 from loopsched.base.units import base_unit, format_capacity, scaled
 from loopsched.cli import options, output
 from loopsched.cli.output import Style
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from loopsched.machines.arch import Arch
     from loopsched.machines.gpu_limits import Gpu
     from loopsched.machines.keys import Key
-    from loopsched.machines.levels import Level
     from loopsched.problems.workload import Workload
 
 
@@ -38,31 +38,16 @@ def archs(name: str | None, form: Style) -> None:
         else:
             output.print_rows([{**arch_to_dict(arch), "digest": arch.digest}], form)
         return
-    found = [load_arch(each) for each in arch_names()]
-    if form == "table":
-        output.print_table(_ARCHS, [_arch_cells(arch) for arch in found])
-    else:
-        output.print_rows((_arch_row(arch) for arch in found), form)
+    output.shows_table(_ARCHS, [_arch_row(load_arch(each)) for each in arch_names()], form)
 
 
 _ARCHS = (
-    words("name"),
-    words("machine", shrinks="end"),
-    Column("fp32 peak"),
-    Column("DRAM", spare=1),
-    words("caches, outermost first"),
+    words("name", "name"),
+    words("machine", "title", shrinks="end"),
+    Column("fp32 peak", "peak_fp32_flops_per_s", "FLOP/s"),
+    Column("DRAM", "dram_bandwidth_bytes_per_s", "B/s", spare=1),
+    words("caches, outermost first", lambda row: ", ".join(map(_cache, row["levels"][1:]))),
 )
-
-
-def _arch_cells(arch: Arch) -> list[str]:
-    row = _arch_row(arch)
-    return [
-        arch.name,
-        arch.title,
-        scaled(row["peak_fp32_flops_per_s"], "FLOP/s"),
-        scaled(row["dram_bandwidth_bytes_per_s"], "B/s"),
-        ", ".join(_cache_text(level) for level in arch.caches),
-    ]
 
 
 def _arch_row(arch: Arch) -> Row:
@@ -74,24 +59,29 @@ def _arch_row(arch: Arch) -> Row:
         "peak_fp32_flops_per_s": rate and 2 * rate,
         "dram_bandwidth_bytes_per_s": arch.caches[0].bandwidth_bytes_per_s,
         "levels": [
-            {
-                "name": level.name,
-                "kind": level.kind,
-                "capacity_bytes": level.capacity_bytes,
-                "instances": level.instances,
-            }
-            for level in arch.levels
+            picked(level, "name", "kind", "capacity_bytes", "instances") for level in arch.levels
         ],
     }
 
 
-def _cache_text(level: Level) -> str:
-    copies = f" x {level.instances}" if level.instances > 1 else ""
-    return f"{level.name} {_capacity(level)}{copies}"
+def _cache(level: Row) -> str:
+    copies = f" x {level['instances']}" if level["instances"] > 1 else ""
+    return f"{level['name']} {_capacity(level['capacity_bytes'])}{copies}"
 
 
-def _capacity(level: Level) -> str:
-    return "-" if level.capacity_bytes is None else format_capacity(level.capacity_bytes)
+def _capacity(size_bytes: int | None) -> str:
+    return "-" if size_bytes is None else format_capacity(size_bytes)
+
+
+_LEVELS = (
+    words("level", "name"),
+    words("kind", "kind"),
+    Column("capacity", "capacity_bytes", format_capacity),
+    Column("instances", "instances"),
+    Column("from outside", "bandwidth_bytes_per_s", "B/s"),
+    Column("line", lambda one: f"{one.line_bytes} B" if one.line_bytes else None, spare=2),
+    Column("energy", "energy_pj_per_byte", "{:g} pJ/B".format, spare=1),
+)
 
 
 def _show_arch(arch: Arch) -> None:
@@ -99,31 +89,21 @@ def _show_arch(arch: Arch) -> None:
     if arch.notes:
         output.print_text(" ".join(arch.notes.split()))
     click.echo()
-    output.print_table(
-        (
-            words("level"),
-            words("kind"),
-            Column("capacity"),
-            Column("instances"),
-            Column("from outside"),
-            Column("line", spare=2),
-            Column("energy", spare=1),
-        ),
-        [_level_cells(level) for level in arch.levels],
-        [_sources(level.sources) for level in arch.levels],
-    )
+    output.print_table(_LEVELS, arch.levels, [_sources(level.sources) for level in arch.levels])
     compute = arch.compute
     click.echo()
-    output.print_table(
-        (words("compute"), Column("units"), Column("clock"), Column("highest clock")),
-        [[compute.unit, str(compute.units), *_clocks(compute.clock_hz, compute.max_clock_hz)]],
-        [_sources(compute.sources)],
+    columns = (
+        words("compute", "unit"),
+        Column("units", "units"),
+        Column("clock", "clock_hz", "Hz"),
+        Column("highest clock", "max_clock_hz", "Hz"),
     )
+    output.print_table(columns, [compute], [_sources(compute.sources)])
     click.echo()
     output.print_table(
-        (words("data type"), Column("MAC/cycle a unit"), Column("peak")),
+        (words("data type"), Column("MAC/cycle a unit"), Column("peak", unit="FLOP/s")),
         [
-            [name, f"{rate:g}", scaled(2 * compute.peak_macs_per_s(name), "FLOP/s")]
+            (name, f"{rate:g}", 2 * compute.peak_macs_per_s(name))
             for name, rate in compute.macs_per_cycle_per_unit
         ],
     )
@@ -158,23 +138,6 @@ def _gpu_value(gpu: Gpu, entry: Key) -> str:
     return f"{value:,}{unit}"
 
 
-def _level_cells(level: Level) -> list[str]:
-    energy = level.energy_pj_per_byte
-    return [
-        level.name,
-        level.kind,
-        _capacity(level),
-        str(level.instances),
-        scaled(level.bandwidth_bytes_per_s, "B/s"),
-        f"{level.line_bytes} B" if level.line_bytes else "-",
-        f"{energy:g} pJ/B" if energy is not None else "-",
-    ]
-
-
-def _clocks(*hertz: float) -> list[str]:
-    return [scaled(each, "Hz") for each in hertz]
-
-
 def _sources(sources: Sequence[tuple[str, str]]) -> str:
     return "; ".join(f"{key}: {source}" for key, source in sources)
 
@@ -192,34 +155,28 @@ def workloads(name: str | None, schema: bool, form: Style) -> None:
     if schema:
         click.echo(json.dumps(workload_schema(), indent=2))
         return
-    columns = _PROBLEMS if name else _WORKLOADS
     if name:
-        rows = _problem_rows(select(name).workload)
-        cells = [_problem_cells(row) for row in rows]
+        output.shows_table(_PROBLEMS, _problem_rows(select(name).workload), form)
     else:
-        rows = [_workload_row(load_workload(each)) for each in workload_names()]
-        cells = [_workload_cells(row) for row in rows]
-    if form == "table":
-        output.print_table(columns, cells)
-    else:
-        output.print_rows(rows, form)
+        every = [_workload_row(load_workload(each)) for each in workload_names()]
+        output.shows_table(_WORKLOADS, every, form)
 
 
-_WORKLOADS: tuple[Column, ...] = (
-    words("name"),
-    Column("problems"),
-    words("kinds", spare=1),
-    Column("work"),
-    words("source", shrinks="end"),
+_WORKLOADS = (
+    words("name", "name"),
+    Column("problems", "problems"),
+    words("kinds", "kinds", spare=1),
+    Column("work", "macs", "MAC"),
+    words("source", "source", shrinks="end"),
 )
-_PROBLEMS: tuple[Column, ...] = (
-    Column("#"),
-    words("problem", shrinks="middle"),
-    Column("count", spare=1),
-    words("kind"),
-    Column("work"),
-    Column("data"),
-    Column("FLOP/B"),
+_PROBLEMS = (
+    Column("#", "layer"),
+    words("problem", "problem", shrinks="middle"),
+    Column("count", "count", spare=1),
+    words("kind", "kind"),
+    Column("work", "macs", "MAC"),
+    Column("data", "data_bytes", "B"),
+    Column("FLOP/B", lambda row: f"{2 * row['macs'] / row['data_bytes']:.4g}"),
 )
 
 
@@ -231,11 +188,6 @@ def _workload_row(workload: Workload) -> Row:
         "macs": workload.macs,
         "source": workload.source,
     }
-
-
-def _workload_cells(row: Row) -> list[str]:
-    macs = scaled(row["macs"], "MAC")
-    return [*(str(row[key]) for key in ("name", "problems", "kinds")), macs, str(row["source"])]
 
 
 def _problem_rows(workload: Workload) -> list[Row]:
@@ -250,13 +202,4 @@ def _problem_rows(workload: Workload) -> list[Row]:
             "data_bytes": sum(tensor_bytes(problem, tensor) for tensor in problem.tensors),
         }
         for number, problem in enumerate(workload.problems)
-    ]
-
-
-def _problem_cells(row: Row) -> list[str]:
-    return [
-        *(str(row[key]) for key in ("layer", "problem", "count", "kind")),
-        scaled(row["macs"], "MAC"),
-        scaled(row["data_bytes"], "B"),
-        f"{2 * row['macs'] / row['data_bytes']:.4g}",
     ]

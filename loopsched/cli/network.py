@@ -20,16 +20,20 @@ loopsched network bert.onnx --dim sequence=128 --out bert.json
 loopsched search model.onnx --batch 8     models go wherever a WORKLOAD does
 """
 _LAYERS = (
-    Column("#"),
-    words("layer", shrinks="middle"),
-    words("operator", spare=3),
-    words("shape", spare=1),
-    Column("count"),
-    Column("work"),
-    Column("data", spare=2),
-    Column("weights", spare=4),
+    Column("#", "layer"),
+    words("layer", "name", shrinks="middle"),
+    words("operator", "operator", spare=3),
+    words("shape", "shape", spare=1),
+    Column("count", "count"),
+    Column("work", "macs", "MAC"),
+    Column("data", "data_bytes", "B", spare=2),
+    Column("weights", "weight_bytes", "B", spare=4),
 )
-_LEFT_OUT = (words("left out"), Column("count"), words("first", shrinks="middle"))
+_LEFT_OUT = (
+    words("left out", "operator"),
+    Column("count", "count"),
+    words("first", "name", shrinks="middle"),
+)
 
 
 @click.command(epilog=_EPILOG)
@@ -60,12 +64,11 @@ def network(workload: str, out: str | None, form: Style) -> None:
 def _show(found: Network, rows: list[dict[str, Any]]) -> None:
     layers = [row for row in rows if row["role"] == "layer"]
     if layers:
-        output.print_table(_LAYERS, [_cells(row) for row in layers])
+        output.print_table(_LAYERS, layers)
         click.echo()
     left_out = [row for row in rows if row["role"] == "unsupported"]
     if left_out:
-        cells = [[row["operator"], str(row["count"]), row["name"]] for row in left_out]
-        output.print_table(_LEFT_OUT, cells, [row["why"] for row in left_out])
+        output.print_table(_LEFT_OUT, left_out, [row["why"] for row in left_out])
         click.echo()
     for role, text in (("vector", "Without products"), ("shape", "Only move or name data")):
         names = [f"{row['operator']} {row['count']}" for row in rows if row["role"] == role]
@@ -74,19 +77,6 @@ def _show(found: Network, rows: list[dict[str, Any]]) -> None:
     output.print_text(_totals(found, layers, left_out), hang="  ")
     if found.source:
         output.print_text(found.source, hang="  ")
-
-
-def _cells(row: dict[str, Any]) -> list[str]:
-    return [
-        str(row["layer"]),
-        row["name"],
-        row["operator"],
-        row["shape"],
-        str(row["count"]),
-        scaled(row["macs"], "MAC"),
-        scaled(row["data_bytes"], "B"),
-        scaled(row["weight_bytes"], "B"),
-    ]
 
 
 def _totals(found: Network, layers: list[dict[str, Any]], left_out: list[dict[str, Any]]) -> str:

@@ -87,25 +87,25 @@ proof = click.option(
 )
 
 
-def choice(
-    *names: str, of: Sequence[str], default: str, meaning: str
+def choice(*names: str, of: Sequence[str], meaning: str) -> Callable[[Command], Command]:
+    """Make an option of some words, the first of them taken by default."""
+    return click.option(
+        *names, type=click.Choice(of), default=of[0], show_default=True, help=meaning
+    )
+
+
+def count(
+    *names: str, meaning: str, default: int | None = None, least: int = 1, most: int | None = None
 ) -> Callable[[Command], Command]:
-    """Make an option of some words, one of them taken by default."""
-    return click.option(
-        *names, type=click.Choice(of), default=default, show_default=True, help=meaning
-    )
+    """Make an option of a whole number, above zero if nothing else is said."""
+    shown: dict[str, Any] = {} if default is None else {"default": default, "show_default": True}
+    kind = click.IntRange(least, most)
+    return click.option(*names, type=kind, metavar="N", help=meaning, **shown)
 
 
-def count(name: str, default: int, meaning: str) -> Callable[[Command], Command]:
-    """Make an option of a whole number above zero."""
-    return click.option(
-        name,
-        type=click.IntRange(1),
-        default=default,
-        show_default=True,
-        metavar="N",
-        help=meaning,
-    )
+def many(*names: str, metavar: str, meaning: str) -> Callable[[Command], Command]:
+    """Make an option that may be given several times."""
+    return click.option(*names, multiple=True, metavar=metavar, help=meaning)
 
 
 rank = click.option("--rank", type=click.IntRange(1), help="Of a result file: only this rank.")
@@ -118,17 +118,13 @@ data_type = click.option(
     help="fp32, tf32, fp16, int8, ...: what the machine has a rate for.",
 )
 form = choice(
-    "--format",
-    "form",
-    of=get_args(Style),
-    default="table",
-    meaning="A table for people, or rows for programs.",
+    "--format", "form", of=get_args(Style), meaning="A table for people, or rows for programs."
 )
 
 
 def summed_form(meaning: str) -> Callable[[Command], Command]:
     """Make the form of a result that has a summary and rows."""
-    return choice("--format", "form", of=["table", "json", "csv"], default="table", meaning=meaning)
+    return choice("--format", "form", of=["table", "json", "csv"], meaning=meaning)
 
 
 arch = click.option(
@@ -139,23 +135,19 @@ arch = click.option(
     metavar="NAME|FILE",
     help="Machine: see 'loopsched archs'.",
 )
-_layer = click.option(
+_layer = many(
     "--layer",
     "-l",
     "layers",
-    multiple=True,
     metavar="NUMBER|NAME",
-    help="Only this problem of the workload; may be repeated.",
+    meaning="Only this problem of the workload; may be repeated.",
 )
-_batch = click.option(
-    "--batch", type=click.IntRange(1), metavar="N", help="Of an ONNX model: length of its batch."
-)
-_dim = click.option(
+_batch = count("--batch", meaning="Of an ONNX model: length of its batch.")
+_dim = many(
     "--dim",
     "dims",
-    multiple=True,
     metavar="NAME=N",
-    help="Of an ONNX model: length of another open axis; may be repeated.",
+    meaning="Of an ONNX model: length of another open axis; may be repeated.",
 )
 
 
@@ -188,7 +180,11 @@ def _together(*options: Callable[[Command], Command]) -> Callable[[Command], Com
 
 
 def inputs(
-    argument: str = "workload", *, schedule: bool | None = None, has_arch: bool = True
+    argument: str = "workload",
+    *,
+    schedule: bool | None = None,
+    has_arch: bool = True,
+    has_element_bytes: bool = True,
 ) -> Callable[[Command], Command]:
     """Make the arguments and options that name a command's `Inputs`, which it gets.
 
@@ -198,16 +194,16 @@ def inputs(
         ``workload`` or ``problem``.
     schedule : bool, optional
         Whether there must be a SCHEDULE.  None: there is none.
-    has_arch : bool
-        Whether there is the ordinary option for a machine.
+    has_arch, has_element_bytes : bool
+        Whether there are the ordinary options for a machine and for the size of elements.
     """
     parts: list[Callable[[Command], Command]] = [click.argument(argument)]
-    taken = ["layers", "element_bytes"]
+    taken = ["layers", "element_bytes"] if has_element_bytes else ["layers"]
     if schedule is not None:
         metavar = "SCHEDULE" if schedule else "[SCHEDULE]"
         parts.append(click.argument("schedule_text", metavar=metavar, required=schedule))
         taken += ["schedule_text", "dialect"]
-    parts += [layers, element_bytes]
+    parts += [layers, element_bytes] if has_element_bytes else [layers]
     if has_arch:
         parts.append(arch)
         taken.append("arch")
@@ -225,17 +221,13 @@ def inputs(
     return decorate
 
 
-element_bytes = click.option(
+element_bytes = count(
     "--element-bytes",
-    type=click.IntRange(1, 1024),
-    metavar="N",
-    help="Size of an element of every tensor, whatever the workload says.",
+    most=1024,
+    meaning="Size of an element of every tensor, whatever the workload says.",
 )
 dialect = choice(
-    "--dialect",
-    of=["loopsched", "yalsa"],
-    default="loopsched",
-    meaning="Letters of the schedule's dimensions.",
+    "--dialect", of=["loopsched", "yalsa"], meaning="Letters of the schedule's dimensions."
 )
 
 
@@ -246,7 +238,7 @@ _VALUES = ("high", "point", "low")
 
 def _objective(*names: str) -> Callable[[Command], Command]:
     meaning = "What to make small; edp: energy times time."
-    return choice(*names, of=_OBJECTIVES, default="time", meaning=meaning)
+    return choice(*names, of=_OBJECTIVES, meaning=meaning)
 
 
 _HOW = (
@@ -254,24 +246,11 @@ _HOW = (
         "--strategy",
         "-s",
         of=_STRATEGIES,
-        default="exact",
         meaning="Only exact and exhaustive prove that nothing is better.",
     ),
-    choice(
-        "--value",
-        of=_VALUES,
-        default="high",
-        meaning="Traffic to go by: promised, likely or least.",
-    ),
+    choice("--value", of=_VALUES, meaning="Traffic to go by: promised, likely or least."),
     click.option("--seed", type=int, default=0, show_default=True, help="Of random and local."),
-    click.option(
-        "--samples",
-        type=click.IntRange(1),
-        default=1000,
-        show_default=True,
-        metavar="N",
-        help="Schedules that random and local score.",
-    ),
+    count("--samples", default=1000, meaning="Schedules that random and local score."),
     click.option(
         "--time-limit",
         type=click.FloatRange(0, min_open=True),
@@ -286,12 +265,10 @@ _HOW = (
         metavar="FRACTION",
         help="Stop when the best is proven to be within this fraction of the optimum.",
     ),
-    click.option(
+    count(
         "--budget",
-        type=click.IntRange(1),
-        metavar="N",
-        help="Return the best so far after N partial choices for one problem, on any machine the "
-        "same; exact takes 2^24 by default.",
+        meaning="Return the best so far after N partial choices for one problem, on any machine "
+        "the same; exact takes 2^24 by default.",
     ),
 )
 goal = _together(_objective("--objective", "-o"), *_HOW)
@@ -300,26 +277,19 @@ goal_in_full = _together(_objective("--objective"), *_HOW)
 
 
 constraints = _together(
-    choice(
-        "--tiles",
-        of=["all", "divisors", "powers2"],
-        default="all",
-        meaning="Tile sizes to try.",
-    ),
-    click.option(
+    choice("--tiles", of=["all", "divisors", "powers2"], meaning="Tile sizes to try."),
+    many(
         "--fix",
-        multiple=True,
         metavar="BOUND",
-        help="Tile size of a dimension: M@L2=128, K@L1<=64, 64<=N@L2<=256; may be repeated.",
+        meaning="Tile size of a dimension: M@L2=128, K@L1<=64, 64<=N@L2<=256; may be repeated.",
     ),
     click.option(
         "--spatial", metavar="DIMS", help="Dimensions that instances may share, as in K,P; or none."
     ),
-    click.option(
+    many(
         "--order",
-        multiple=True,
         metavar="DIMS",
-        help="Loops in this order in every block, outermost first: 'K>M>N'; may be repeated.",
+        meaning="Loops in this order in every block, outermost first: 'K>M>N'; may be repeated.",
     ),
     click.option(
         "--prefix", metavar="LOOPS", help="Outermost loops, such as 'M:1024@SM N:1024@SM'."

@@ -6,18 +6,31 @@ import math
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import Literal
+from typing import Any, Literal, Protocol, Self
 
 import click
 
 from loopsched.base.jit import is_kept
-from loopsched.base.rows import Format, ResultFile, Row, RowWriter
+from loopsched.base.rows import Format, ResultFile, Row, RowWriter, json_text
 from loopsched.base.units import percent
 from loopsched.show.table import Column, Table, wrapped
 
 Style = Literal["table", "json", "jsonl", "csv"]
+
+
+class Summed(Protocol):
+    """A result that has a summary and rows."""
+
+    @property
+    def summary(self) -> Mapping[str, object]:
+        """Everything in all."""
+
+    @property
+    def rows(self) -> Sequence[Mapping[str, object]]:
+        """One by one."""
+
 
 # Room for every column where nobody has said how wide the paper is.
 _FILE_WIDTH = 120
@@ -91,12 +104,39 @@ def print_rows(rows: Iterable[Row], form: Format) -> None:
 
 
 def print_table(
-    columns: Sequence[Column], rows: Sequence[Sequence[str]], details: Sequence[str] = ()
+    columns: Sequence[Column], rows: Sequence[Any], details: Sequence[str] = ()
 ) -> None:
     """Print a table with its titles set off."""
     titles, _, body = Table(columns, rows, details).text(width()).partition("\n")
     click.echo(styled(titles, bold=True))
     click.echo(body)
+
+
+def shows_table(columns: Sequence[Column], rows: Sequence[Any], form: Style) -> bool:
+    """Print rows for people or for programs; return whether people read them."""
+    if form == "table":
+        print_table(columns, rows)
+        return True
+    print_rows(rows, form)
+    return False
+
+
+def print_summed(
+    found: Summed, form: Literal["table", "json", "csv"], show: Callable[[Any], None]
+) -> None:
+    """Print a result with a summary: its tables, all of it as JSON, or its rows as CSV."""
+    if form == "json":
+        click.echo(json_text({"summary": dict(found.summary), "rows": list(found.rows)}))
+    elif form == "csv":
+        print_rows(map(dict, found.rows), form)
+    else:
+        show(found)
+
+
+def print_titled(lines: Iterable[tuple[str, str]]) -> None:
+    """Print paragraphs with their titles beside them."""
+    for title, text in lines:
+        print_text(f"{title:<14}{text}", hang=" " * 14)
 
 
 def print_text(text: str, hang: str = "") -> None:
@@ -140,7 +180,7 @@ class Progress:
         self._is_shown = sys.stderr.isatty()
         self._has_shown = False
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from loopsched.base.errors import EmptySpaceError
-from loopsched.base.units import format_capacity, parse_bytes, scaled
+from loopsched.base.units import format_capacity, parse_bytes
 from loopsched.cli import options, output
 from loopsched.cli.inputs import Inputs
 from loopsched.cli.output import Style
@@ -30,13 +30,12 @@ loopsched pareto my.json -c '4 MiB' -c '1 MiB' --format csv
 
 @click.command(epilog=_EPILOG)
 @options.inputs()
-@click.option(
+@options.many(
     "--capacity",
     "-c",
     "capacities",
-    multiple=True,
     metavar="SIZE",
-    help="Of the level next to memory; may be repeated. By default the machine's own, halved "
+    meaning="Of the level next to memory; may be repeated. By default the machine's own, halved "
     "as long as something fits.",
 )
 @options.jobs()
@@ -102,26 +101,16 @@ def _report(
 
 
 _COLUMNS = (
-    words("problem", shrinks="middle"),
-    Column("capacity"),
-    Column("time"),
-    Column("DRAM"),
-    words("bound by"),
+    words("problem", "problem", shrinks="middle"),
+    Column("capacity", "capacity_bytes", format_capacity),
+    Column("time", "time_s", "s"),
+    Column("DRAM", "dram_bytes", "B"),
+    words("bound by", "bound_by"),
 )
 
 
 def _print(rows: Sequence[Row], fronts: Mapping[str, Sequence[Tradeoff]], machine: str) -> None:
-    cells = [
-        [
-            row["problem"],
-            format_capacity(row["capacity_bytes"]),
-            scaled(row["time_s"], "s"),
-            scaled(row["dram_bytes"], "B"),
-            row["bound_by"],
-        ]
-        for row in rows
-    ]
-    output.print_table(_COLUMNS, cells, [row["schedule"] for row in rows])
+    output.print_table(_COLUMNS, rows, [row["schedule"] for row in rows])
     click.echo()
     empty = [name for name, front in fronts.items() if not front]
     if empty:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from loopsched.machines.arch import Arch
     from loopsched.nests.nest import Schedule
     from loopsched.problems.problem import Problem
-    from loopsched.problems.workload import Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +75,46 @@ def saved_rows(path: str, is_meant: Callable[[Row], bool] = lambda row: True) ->
     InputError
         As for `saved_schedules`.
     """
-    inputs = _Inputs()
+    problems_of, arch_of = cache(_problems), cache(load_arch)  # each is read once
     for position, row in read_rows(path):
-        if is_meant(row):
-            yield inputs.load(f"{path}: row {position}", row)
+        if not is_meant(row):
+            continue
+        where, width = f"{path}: row {position}", row.get("element_bytes")
+        number, name = _number(where, row), _text(where, row, "workload")
+        problems, digest = problems_of(name, width if isinstance(width, int) else None)
+        if digest != row.get("workload_digest"):
+            raise InputError(
+                f"{where}: workload '{name}' is no longer what was searched; search again"
+            )
+        if number >= len(problems):
+            raise InputError(
+                f"{where}: no layer {number}; layers are numbered 0 to {len(problems) - 1}"
+            )
+        arch = arch_of(_text(where, row, "arch"))
+        if arch.digest != row.get("arch_digest"):
+            raise InputError(
+                f"{where}: architecture '{arch.name}' is no longer what was searched on; "
+                "search again"
+            )
+        text = _text(where, row, "schedule")
+        try:
+            schedule = parse_schedule(text, problems[number])
+        except InputError as error:
+            raise InputError.joined(where, error.problems) from None
+        yield Saved(where, row, problems[number], schedule, arch)
+
+
+def _problems(name: str, element_bytes: int | None) -> tuple[tuple[Problem, ...], str]:
+    """Load a whole workload's problems, and its digest."""
+    workload = select(name, (), element_bytes).workload
+    return workload.problems, workload_digest(workload)
+
+
+def _number(where: str, row: Row) -> int:
+    number = row.get("layer", 0)
+    if not re.fullmatch(r"[0-9]{1,9}", str(number)):
+        raise InputError(f"{where}: 'layer' is {str(number)[:40]!r}; a whole number is needed")
+    return int(number)
 
 
 def _is_meant(row: Row, layers: Sequence[str], rank: int | None) -> bool:
@@ -91,54 +127,3 @@ def _text(where: str, row: Row, key: str) -> str:
     if not isinstance(value, str):
         raise InputError(f"{where}: no '{key}' in words; {nearest(key, map(str, row))}")
     return value
-
-
-@dataclass(frozen=True, slots=True)
-class _Inputs:
-    """Workloads and machines that rows name, each read and digested once."""
-
-    workloads: dict[tuple[str, int | None], tuple[Workload, str]] = field(default_factory=dict)
-    archs: dict[str, Arch] = field(default_factory=dict)
-
-    def load(self, where: str, row: Row) -> Saved:
-        number = row.get("layer", 0)
-        if not re.fullmatch(r"[0-9]{1,9}", str(number)):
-            raise InputError(f"{where}: 'layer' is {str(number)[:40]!r}; a whole number is needed")
-        problems = self._workload(where, row).problems
-        if int(number) >= len(problems):
-            raise InputError(
-                f"{where}: no layer {number}; layers are numbered 0 to {len(problems) - 1}"
-            )
-        problem = problems[int(number)]
-        arch = self._arch(where, row)
-        text = _text(where, row, "schedule")
-        try:
-            schedule = parse_schedule(text, problem)
-        except InputError as error:
-            raise InputError.joined(where, error.problems) from None
-        return Saved(where, row, problem, schedule, arch)
-
-    def _workload(self, where: str, row: Row) -> Workload:
-        name, given = _text(where, row, "workload"), row.get("element_bytes")
-        width = given if isinstance(given, int) else None
-        if (name, width) not in self.workloads:
-            whole = select(name, (), width).workload
-            self.workloads[name, width] = whole, workload_digest(whole)
-        workload, digest = self.workloads[name, width]
-        if digest != row.get("workload_digest"):
-            raise InputError(
-                f"{where}: workload '{name}' is no longer what was searched; search again"
-            )
-        return workload
-
-    def _arch(self, where: str, row: Row) -> Arch:
-        name = _text(where, row, "arch")
-        if name not in self.archs:
-            self.archs[name] = load_arch(name)
-        arch = self.archs[name]
-        if arch.digest != row.get("arch_digest"):
-            raise InputError(
-                f"{where}: architecture '{arch.name}' is no longer what was searched on; "
-                "search again"
-            )
-        return arch

@@ -172,18 +172,25 @@ def _rows(
         progress.step(result.problem.name)
 
 
-_COLUMNS = (
-    Column("#"),
-    words("problem", shrinks="middle"),
-    Column("time"),
-    words("bound by"),
-    Column("DRAM"),
-    Column("needs", spare=1),
-    Column("units", spare=2),
-    Column("at least", spare=3),
-    Column("space", spare=4),
-    Column("gap"),
-)
+def _columns(top: int) -> tuple[Column, ...]:
+    return (
+        Column("#", "layer" if top == 1 else lambda row: f"{row['layer']}.{row['rank']}"),
+        words("problem", "problem", shrinks="middle"),
+        Column("time", "time_s", "s"),
+        words("bound by", "bound_by"),
+        Column("DRAM", "dram_bytes", "B"),
+        Column("needs", "required_dram_bandwidth_bytes_per_s", "B/s", spare=1),
+        Column("units", "compute_utilisation", "%", spare=2),
+        Column("at least", "time_bound_s", "s", spare=3),
+        Column("space", "space_size", "", spare=4),
+        Column("gap", _gap),
+    )
+
+
+def _gap(row: Row) -> str:
+    if row["rank"] > 1:
+        return ""
+    return "0" if row["proven"] else percent(row["gap"])
 
 
 _REASONS = {
@@ -198,8 +205,7 @@ def _print(found: Searched, top: int, rows: Sequence[Row]) -> None:
     from loopsched.scheduler.rows import totals
 
     n_problems, machine = len(found.chosen.numbers), found.machine.name
-    cells = [_cells(row, top) for row in rows]
-    output.print_table(_COLUMNS, cells, [row["schedule"] for row in rows])
+    output.print_table(_columns(top), rows, [row["schedule"] for row in rows])
     best = [row for row in rows if row["rank"] == 1]
     sums = totals(best)
     click.echo()
@@ -221,19 +227,3 @@ def _print(found: Searched, top: int, rows: Sequence[Row]) -> None:
     for reason, what in _REASONS.items():
         if many := sum(row["stopped"] == reason for row in best):
             output.print_text(f"Not searched to the end: {many}, {what}.")
-
-
-def _cells(row: Row, top: int) -> list[str]:
-    number = str(row["layer"])
-    return [
-        number if top == 1 else f"{number}.{row['rank']}",
-        row["problem"],
-        scaled(row["time_s"], "s"),
-        row["bound_by"],
-        scaled(row["dram_bytes"], "B"),
-        scaled(row["required_dram_bandwidth_bytes_per_s"], "B/s"),
-        percent(row["compute_utilisation"]),
-        scaled(row["time_bound_s"], "s"),
-        scaled(row["space_size"]),
-        ("0" if row["proven"] else percent(row["gap"])) if row["rank"] == 1 else "",
-    ]

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from loopsched.base.units import scaled
 from loopsched.cli import options, output
 from loopsched.cli.inputs import Inputs
 from loopsched.cli.output import Style
@@ -27,20 +26,18 @@ _KERNEL = "kernel:"
 
 @click.command(epilog=_EPILOG)
 @options.inputs()
-@click.option(
+@options.many(
     "--vary",
     "-v",
     "vary",
-    multiple=True,
     metavar="KEY=FACTORS",
-    help="Multiply a number of the machine, as in dram.bandwidth=0.5,1,2; may be repeated. "
+    meaning="Multiply a number of the machine, as in dram.bandwidth=0.5,1,2; may be repeated. "
     "By default every number, by 0.5 and 2.",
 )
 @options.choice(
     "--quantity",
     "-q",
     of=["time", "estimate", "dram_bytes"],
-    default="time",
     meaning="Rank by the best schedules' promised time, by the expected time of a library's "
     "kernels (on which latencies act), or by least DRAM traffic (and search for that).",
 )
@@ -104,16 +101,10 @@ def sensitivity(
 
 
 def _print(found: Sensitivity, form: Style, whose: str) -> None:
-    if form == "json":
-        from loopsched.base.rows import json_text
-
-        click.echo(json_text({"summary": found.summary, "rows": list(found.rows)}))
-    elif form == "table":
-        _show(found, whose)
-    elif form == "csv":
-        output.print_rows((_flat(row) for row in found.rows), form)
+    if form == "csv" or form == "jsonl":
+        output.print_rows(map(_flat if form == "csv" else dict, found.rows), form)
     else:
-        output.print_rows((dict(row) for row in found.rows), form)
+        output.print_summed(found, form, lambda _: _show(found, whose))
 
 
 def _flat(row: Mapping[str, object]) -> dict[str, object]:
@@ -125,16 +116,15 @@ def _flat(row: Mapping[str, object]) -> dict[str, object]:
 
 
 _POINTS = (
-    words("changed"),
-    Column("by"),
-    Column("time"),
-    Column("change"),
-    Column("DRAM", spare=1),
-    Column("kernels"),
-    Column("change"),
-    words("schedules wait for", spare=2),
+    words("changed", lambda row: row["key"] or "nothing"),
+    Column("by", lambda row: _factor(row) if row["key"] else ""),
+    Column("time", "time_s", "s"),
+    Column("change", lambda row: _change(row["time_change"]) if row["key"] else ""),
+    Column("DRAM", "dram_bytes", "B", spare=1),
+    Column("kernels", "estimate_s", "s"),
+    Column("change", lambda row: _change(row["estimate_change"]) if row["key"] else ""),
+    words("schedules wait for", lambda row: _counted(row["bound_by"]), spare=2),
 )
-_PARAMETERS = (words("parameter"), Column("elasticity"), Column("range"))
 
 
 def _show(found: Sensitivity, whose: str) -> None:
@@ -148,7 +138,7 @@ def _show(found: Sensitivity, whose: str) -> None:
         if key not in same and all(_is_same(row, rows[0]) for row in rows if row["key"] == key)
     ]
     shown = [row for row in rows if row["key"] not in (*idle, *same)]
-    output.print_table(_POINTS, [_point(row) for row in shown])
+    output.print_table(_POINTS, shown)
     moving = [one for one in summary["parameters"] if one["key"] not in (*idle, *same)]
     if moving:
         click.echo()
@@ -156,9 +146,15 @@ def _show(found: Sensitivity, whose: str) -> None:
             f"{_counted(one['bound_by_lowest'])} -> {_counted(one['bound_by_highest'])}"
             for one in moving
         ]
-        other = "schedules" if found.quantity == "estimate" else "kernels"
-        columns = (*_PARAMETERS, Column(other))
-        output.print_table(columns, [_parameter(one, other) for one in moving], waits)
+        is_kernels = found.quantity == "estimate"
+        other, own = ("schedules", "time") if is_kernels else ("kernels", "estimate")
+        columns = (
+            words("parameter", "key"),
+            Column("elasticity", "elasticity", _signed),
+            Column("range", "range_elasticity", _signed),
+            Column(other, f"{own}_elasticity", _signed),
+        )
+        output.print_table(columns, moving, waits)
     click.echo()
     if idle:
         output.print_text(f"Without any effect: {', '.join(idle)}.")
@@ -190,20 +186,6 @@ def _is_same(row: Mapping[str, Any], base: Mapping[str, Any]) -> bool:
     return all(row[name] == base[name] for name in ("time_s", "dram_bytes", "estimate_s"))
 
 
-def _point(row: Mapping[str, Any]) -> list[str]:
-    is_base = row["key"] is None
-    return [
-        "nothing" if is_base else row["key"],
-        "" if is_base else _factor(row),
-        scaled(row["time_s"], "s"),
-        "" if is_base else _change(row["time_change"]),
-        scaled(row["dram_bytes"], "B"),
-        "-" if row["estimate_s"] is None else scaled(row["estimate_s"], "s"),
-        "" if is_base else _change(row["estimate_change"]),
-        _counted(row["bound_by"]),
-    ]
-
-
 def _factor(row: Mapping[str, Any]) -> str:
     """Write a factor, or what became of it if rounding or a limit changed it."""
     factor, ratio = row["factor"], row["ratio"]
@@ -214,18 +196,9 @@ def _change(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:+.1f} %"
 
 
-def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, 3) + 0.0
+def _signed(value: float) -> str:
+    return f"{round(value, 3) + 0.0:+.3f}"
 
 
 def _counted(bound_by: Mapping[str, int]) -> str:
     return ", ".join(f"{name} {count}" for name, count in bound_by.items())
-
-
-def _parameter(one: Mapping[str, Any], other: str) -> list[str]:
-    own = one["time_elasticity" if other == "schedules" else "estimate_elasticity"]
-    values = (one["elasticity"], one["range_elasticity"], own)
-    return [
-        one["key"],
-        *("-" if value is None else f"{value:+.3f}" for value in map(_rounded, values)),
-    ]

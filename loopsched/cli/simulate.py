@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from loopsched.base.errors import InputError
+from loopsched.base.rows import picked
 from loopsched.base.units import format_capacity, parse_bytes, percent, scaled
 from loopsched.cli import options, output
 from loopsched.cli.inputs import Inputs
@@ -39,13 +39,12 @@ _PATIENCE_S = 60
 
 @click.command(epilog=_EPILOG)
 @options.inputs("problem", schedule=True, has_arch=False)
-@click.option(
+@options.many(
     "--capacity",
     "-c",
     "capacities",
-    multiple=True,
     metavar="SIZE",
-    help="One cache of this size under DRAM; may be repeated.",
+    meaning="One cache of this size under DRAM; may be repeated.",
 )
 @click.option("--arch", "-a", metavar="NAME|FILE", help="All caches of a machine instead.")
 @click.option("--line", metavar="SIZE", help="Move lines of this size instead of elements.")
@@ -53,40 +52,34 @@ _PATIENCE_S = 60
 @options.choice(
     "--policy",
     of=["lru", "random", "belady"],
-    default="lru",
     meaning="Who is evicted; belady: what is used again latest.",
 )
 @options.choice(
     "--write-policy",
     of=["back", "through"],
-    default="back",
     meaning="With --capacity: whether writes wait for the eviction.",
 )
-@click.option(
+@options.many(
     "--layout",
     "layouts",
-    multiple=True,
     metavar="[TENSOR=]AXES",
-    help="Order in memory, with room: NHWC, A=KM, 'A=M,K:4100'; may be repeated.",
+    meaning="Order in memory, with room: NHWC, A=KM, 'A=M,K:4100'; may be repeated.",
 )
 @click.option("--align", metavar="SIZE", default="256 B", show_default=True, help="Of tensors.")
-@click.option(
+@options.many(
     "--instances",
-    multiple=True,
     metavar="[UNIT=]N",
-    help="With --capacity: items of spatial loops that share the cache in lock-step.",
+    meaning="With --capacity: items of spatial loops that share the cache in lock-step.",
 )
 @options.choice(
     "--granularity",
     "-g",
     of=["element", "tile"],
-    default="element",
     meaning="tile: whole tiles move at a time, which is fast.",
 )
 @options.choice(
     "--sees",
     of=["misses", "all"],
-    default="misses",
     meaning="With --arch: what outer levels see; all: as analyze has it.",
 )
 @click.option("--warm", is_flag=True, help="With --arch: private caches outlive an item.")
@@ -197,20 +190,14 @@ def _instances(given: Sequence[str]) -> dict[str, int] | int | None:
     return found or None
 
 
-class _Waiting:
+class _Waiting(output.Progress):
     """Tells a person how long it will take; and anybody, if it takes minutes."""
 
     def __init__(self, rate: float, *, is_quick: bool) -> None:
+        super().__init__(1)
         self._rate, self._is_quick = rate, is_quick
         self._began = self._told = time.monotonic()
-        self._is_warned = self._is_shown = False
-
-    def __enter__(self) -> _Waiting:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._is_shown:
-            click.echo("\r\033[K", err=True, nl=False)
+        self._is_warned = False
 
     @property
     def tell(self) -> Callable[[int, int], None] | None:
@@ -227,12 +214,10 @@ class _Waiting:
                     err=True,
                 )
         now = time.monotonic()
-        if now - self._told < 1 or not sys.stderr.isatty():
-            return
-        self._told, self._is_shown = now, True
-        left = (now - self._began) * (total / max(1, done) - 1)
-        text = f"{percent(done / total)} of {scaled(total, 'accesses')}, {scaled(left, 's')} left"
-        click.echo(f"\r\033[K{text}", err=True, nl=False)
+        if now - self._told >= 1:
+            self._told = now
+            left = scaled((now - self._began) * (total / max(1, done) - 1), "s")
+            self._show(f"{percent(done / total)} of {scaled(total, 'accesses')}, {left} left")
 
 
 _NUMBERS = ("accesses", "hits", "misses", "write_backs", "read_bytes", "write_bytes")
@@ -243,44 +228,35 @@ def _rows(level: LevelCounts) -> Iterator[Row]:
     head: Row = {"level": level.name, "outer": level.outer, "capacity_bytes": level.capacity_bytes}
     head |= {"instances": level.instances}
     for name, counts in (("all", level), *level.tensors.items()):
-        yield head | {"tensor": name} | {number: getattr(counts, number) for number in _NUMBERS}
+        yield head | {"tensor": name} | picked(counts, *_NUMBERS)
 
 
+_whole = "{:,}".format
 _COLUMNS = (
-    words("boundary"),
-    Column("capacity"),
-    words("tensor"),
-    Column("accesses", spare=2),
-    Column("hits"),
-    Column("misses", spare=1),
-    Column("written back", spare=3),
-    Column("read"),
-    Column("written"),
+    words("boundary", lambda row: f"{row['outer']} - {row['level']}" if _is_sum(row) else ""),
+    Column("capacity", lambda row: _capacity(row) if _is_sum(row) else ""),
+    words("tensor", "tensor"),
+    Column("accesses", "accesses", _whole, spare=2),
+    Column("hits", lambda row: row["hits"] / row["accesses"] if row["accesses"] else 1.0, "%"),
+    Column("misses", "misses", _whole, spare=1),
+    Column("written back", "write_backs", _whole, spare=3),
+    Column("read", "read_bytes", "B"),
+    Column("written", "write_bytes", "B"),
 )
+
+
+def _is_sum(row: Row) -> bool:
+    return bool(row["tensor"] == "all")
+
+
+def _capacity(row: Row) -> str:
+    size = row["capacity_bytes"]
+    text = "" if size is None else format_capacity(size)
+    return f"{row['instances']} x {text}" if row["instances"] > 1 else text
 
 
 def _show(problem: Problem, nest: Schedule, arch: str | None, found: Sequence[LevelCounts]) -> None:
     on = "" if arch is None else f" on {arch}"
     output.print_text(f"{problem.name}{on}: {nest}")
     click.echo()
-    output.print_table(_COLUMNS, [cells for level in found for cells in _cells(level)])
-
-
-def _cells(level: LevelCounts) -> Iterator[list[str]]:
-    room = "" if level.capacity_bytes is None else format_capacity(level.capacity_bytes)
-    if level.instances > 1:
-        room = f"{level.instances} x {room}"
-    for row in _rows(level):
-        is_first = row["tensor"] == "all"
-        share = row["hits"] / row["accesses"] if row["accesses"] else 1.0
-        yield [
-            f"{level.outer} - {level.name}" if is_first else "",
-            room if is_first else "",
-            row["tensor"],
-            f"{row['accesses']:,}",
-            percent(share),
-            f"{row['misses']:,}",
-            f"{row['write_backs']:,}",
-            scaled(row["read_bytes"], "B"),
-            scaled(row["write_bytes"], "B"),
-        ]
+    output.print_table(_COLUMNS, [row for level in found for row in _rows(level)])

@@ -4,45 +4,40 @@ from __future__ import annotations
 
 import click
 
-from loopsched.base.units import scaled
 from loopsched.cli import options, output
+from loopsched.cli.inputs import Inputs
 from loopsched.cli.output import Style
-from loopsched.network.selection import select
 from loopsched.show.table import Column, words
+
+_COLUMNS = (
+    Column("#", "layer"),
+    words("problem", "problem", shrinks="middle"),
+    Column("schedules", "space_size", "{:,}".format, spare=1),
+    Column("about", "space_size", ""),
+)
 
 
 @click.command()
-@click.argument("workload")
-@options.layers
-@options.arch
+@options.inputs(has_element_bytes=False)
 @options.constraints
 @options.form
-def space(workload: str, layers: tuple[str, ...], arch: str, form: Style, **given: object) -> None:
+def space(inputs: Inputs, form: Style, **given: object) -> None:
     """Count the schedules that a search of WORKLOAD chooses from."""
     from loopsched.base.rows import Row
-    from loopsched.machines.arch_file import load_arch
     from loopsched.scheduler import space_size
 
-    chosen = select(workload, layers)
-    machine = load_arch(arch)
+    chosen, machine = inputs.chosen, inputs.machine
     constraints = options.constraints_of(given)
     rows: list[Row] = [
         {
             "layer": number,
             "problem": problem.name,
-            "arch": arch,
+            "arch": inputs.arch,
             "space_size": space_size(problem, machine, constraints),
         }
         for number, problem in zip(chosen.numbers, chosen.workload.problems, strict=True)
     ]
-    if form != "table":
-        output.print_rows(rows, form)
+    if not output.shows_table(_COLUMNS, rows, form):
         return
-    cells = [
-        [str(row["layer"]), row["problem"], f"{row['space_size']:,}", scaled(row["space_size"])]
-        for row in rows
-    ]
-    columns = (Column("#"), words("problem", shrinks="middle"))
-    output.print_table((*columns, Column("schedules", spare=1), Column("about")), cells)
     click.echo()
     output.print_text(f"{sum(row['space_size'] for row in rows):,} schedules in all")

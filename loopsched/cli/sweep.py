@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from loopsched.base.errors import SweepError
-from loopsched.base.units import scaled
 from loopsched.cli import options, output
 from loopsched.cli.origin import repeatable
 from loopsched.cli.output import Style
@@ -46,10 +46,7 @@ _MOST_ERRORS = 3
 @options.jobs("Work on N processes.")
 @click.option("--scheduler", metavar="tcp://HOST:PORT", help="Work on a cluster of Dask.")
 @options.choice(
-    "--results",
-    of=["jsonl", "parquet"],
-    default="jsonl",
-    meaning="Form of the file of results in the run folder.",
+    "--results", of=["jsonl", "parquet"], meaning="Form of the file of results in the run folder."
 )
 @click.option("--status", is_flag=True, help="Only say how far SPEC or its run folder is.")
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of SPEC files.")
@@ -215,16 +212,16 @@ def _print_group(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> None
     shown = rows if len(rows) <= _MOST_SHOWN + 2 else rows[:_MOST_SHOWN]
     has_energy = any(row["energy_pj"] is not None for row in rows)
     columns = [
-        words("machine", shrinks="middle"),
-        *(Column(key, spare=3 + at) for at, key in enumerate(keys)),
-        Column(""),
-        Column("time"),
-        Column("/ best"),
-        Column("DRAM"),
-        *([Column("energy", spare=1)] if has_energy else []),
-        Column("proven", spare=2),
+        words("machine", "base" if keys else "arch", shrinks="middle"),
+        *(Column(key, partial(_number, key), spare=3 + at) for at, key in enumerate(keys)),
+        Column("", lambda row: "*" if row["is_front"] else ""),
+        Column("time", lambda row: _placed(row, "time_s"), "s"),
+        Column("/ best", lambda row: row["place"] and f"{row['relative']:.3f}"),
+        Column("DRAM", lambda row: _placed(row, "dram_bytes"), "B"),
+        *([Column("energy", _energy, "J", spare=1)] if has_energy else []),
+        Column("proven", _told, spare=2),
     ]
-    output.print_table(columns, [_cells(row, keys, has_energy=has_energy) for row in shown])
+    output.print_table(columns, shown)
     if len(shown) < len(rows):
         front = sum(row["is_front"] for row in rows[len(shown) :])
         more = f" ({front} of them marked *)" if front else ""
@@ -243,24 +240,26 @@ _GOALS = {
 }
 
 
-def _cells(row: Mapping[str, Any], keys: Sequence[str], *, has_energy: bool) -> list[str]:
+def _number(key: str, row: Mapping[str, Any]) -> str | None:
+    """Write one of the numbers, which have columns of their own."""
     from loopsched.sweeps.vary import shown
 
-    # The numbers have columns of their own.
-    name = row["base"] if keys else row["arch"]
-    numbers = ["-" if row[key] is None else shown(key, row[key]) for key in keys]
-    head = [name, *numbers, "*" if row["is_front"] else ""]
+    return None if row[key] is None else shown(key, row[key])
+
+
+def _placed(row: Mapping[str, Any], key: str) -> Any:
+    """Look up a sum, which counts only where nothing fails or is missing."""
+    return None if row["place"] is None else row[key]
+
+
+def _energy(row: Mapping[str, Any]) -> float | None:
+    return None if row["place"] is None else (row["energy_pj"] or 0) * 1e-12
+
+
+def _told(row: Mapping[str, Any]) -> str:
+    many, what = row["proven"], ""
     if row["place"] is None:
-        what, n_layers = ("fail", row["failed"]) if row["failed"] else ("to do", row["missing"])
-        told = f"{n_layers} of {row['layers']} {what}"
-        return [*head, "-", "-", "-", *(["-"] if has_energy else []), told]
-    energy = [] if not has_energy else [scaled((row["energy_pj"] or 0) * 1e-12, "J")]
-    proven = "all" if row["proven"] == row["layers"] else f"{row['proven']} of {row['layers']}"
-    return [
-        *head,
-        scaled(row["time_s"], "s"),
-        f"{row['relative']:.3f}",
-        scaled(row["dram_bytes"], "B"),
-        *energy,
-        proven,
-    ]
+        many, what = (row["failed"], " fail") if row["failed"] else (row["missing"], " to do")
+    elif many == row["layers"]:
+        return "all"
+    return f"{many} of {row['layers']}{what}"

@@ -38,20 +38,9 @@ _MOST_COLUMNS, _MOST_ROWS = 12, 16
     "the extent of a loop of the schedule. By default the two largest that are tiled.",
 )
 @options.choice(
-    "--quantity",
-    "-q",
-    of=list(_FIELDS),
-    default="time",
-    meaning="What to show: promised time or DRAM traffic.",
+    "--quantity", "-q", of=list(_FIELDS), meaning="What to show: promised time or DRAM traffic."
 )
-@click.option(
-    "--steps",
-    type=click.IntRange(3, 200),
-    default=16,
-    show_default=True,
-    metavar="N",
-    help="Most sizes a dimension.",
-)
+@options.count("--steps", least=3, most=200, default=16, meaning="Most sizes a dimension.")
 @options.jobs("Score N rows of the map at a time.")
 @options.plot("the heat map")
 @options.form

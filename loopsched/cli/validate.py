@@ -45,7 +45,6 @@ validate.add_command(times)
     "--with",
     "method",
     of=["simulator", "evaluate"],
-    default="simulator",
     meaning="Replay tiles through L2, or take the traffic that 'analyze' calls likely.",
 )
 @options.summed_form("A table for people, or {summary, rows}, or rows, for programs.")
@@ -68,16 +67,8 @@ def counters(
 
     with output.Progress(len(read_counters(file))) as progress:
         found = validate_counters(file, arch, method=method, progress=progress.step)
-    if plot:
-        save_comparisons(plot, found)
-    if form == "json":
-        from loopsched.base.rows import json_text
-
-        click.echo(json_text({"summary": dict(found.summary), "rows": list(found.rows)}))
-    elif form == "csv":
-        output.print_rows((dict(row) for row in found.rows), form)
-    else:
-        _show(found)
+    save_comparisons(plot, found)
+    output.print_summed(found, form, _show)
 
 
 _QUANTITIES = (
@@ -94,8 +85,8 @@ def _show(found: Validation) -> None:
         columns += [Column(title), Column("predicted", spare=spare), Column("error")]
     output.print_table(columns, [[_name(row), *_cells(row)] for row in found.rows])
     click.echo()
-    titles = ("quantity", "rows", "median", "90 %", "mean", "largest", "rank corr.")
-    summary = [words(titles[0]), *(Column(title) for title in titles[1:])]
+    titles = ("rows", "median", "90 %", "mean", "largest", "rank corr.")
+    summary = [words("quantity"), *map(Column, titles)]
     output.print_table(summary, list(_sums(found.summary)))
     click.echo()
     output.print_text(

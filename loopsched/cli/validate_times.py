@@ -33,25 +33,16 @@ loopsched validate times mine.csv --arch v100 --format json
 @options.choice(
     "--algorithm",
     of=["known", "any"],
-    default="known",
     meaning="Of convolutions: the column 'algo', or what the library would choose.",
 )
-@click.option(
+@options.many(
     "--where",
     "-w",
     "where",
-    multiple=True,
     metavar="COLUMN=VALUE",
-    help="Only rows with this value, such as pass=fwd; may be repeated.",
+    meaning="Only rows with this value, such as pass=fwd; may be repeated.",
 )
-@click.option(
-    "--worst",
-    type=click.IntRange(0),
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="List the N rows that are furthest off.",
-)
+@options.count("--worst", least=0, default=10, meaning="List the N rows that are furthest off.")
 @options.summed_form("Tables for people, or {summary, rows}, or rows, for programs.")
 @options.plot("estimate over measured")
 def times(
@@ -78,20 +69,14 @@ def times(
         found = validate_times(
             file, arch, algorithm=algorithm, where=wanted, worst=worst, progress=progress.step
         )
-    if plot:
-        save_comparisons(plot, found)
-    if form == "json":
-        from loopsched.base.rows import json_text
-
-        click.echo(json_text({"summary": dict(found.summary), "rows": list(found.rows)}))
-    elif form == "csv":
-        output.print_rows((dict(row) for row in found.rows), form)
-    else:
-        _show(found)
+    save_comparisons(plot, found)
+    output.print_summed(found, form, _show)
 
 
 def save_comparisons(targets: Sequence[Path], found: Validation | TimeValidation) -> None:
     """Write the plots of predictions over measurements."""
+    if not targets:
+        return
     from loopsched.show.plots.figure import save_plots
     from loopsched.show.plots.measured import comparisons, measured_figure, measured_rows
 
@@ -109,45 +94,48 @@ def _wanted(where: Sequence[str]) -> dict[str, str]:
     return wanted
 
 
+def _from_us(time_us: float) -> str:
+    return scaled(time_us * 1e-6, "s")
+
+
 _GROUPS = (
-    words("rows of"),
-    Column("rows"),
-    Column("MAPE"),
-    Column("median", spare=1),
-    Column("ratio"),
-    Column("rank", spare=2),
-    Column("below"),
-    Column("in spread", spare=3),
-    Column("roofline", spare=4),
-    Column("rep. 003", spare=5),
+    words("rows of", "title"),
+    Column("rows", "rows"),
+    Column("MAPE", "mape", "%"),
+    Column("median", "median_error", "%", spare=1),
+    Column("ratio", "geometric_mean_ratio", "{:.2f}".format),
+    Column("rank", "rank_correlation", "{:.3f}".format, spare=2),
+    Column("below", "bound_violations"),
+    Column("in spread", "within_spread", "%", spare=3),
+    Column("roofline", "roofline_mape", "%", spare=4),
+    Column("rep. 003", "report003_mape", "%", spare=5),
 )
 _WORST = (
-    words("row"),
-    words("problem", shrinks="middle"),
-    words("on", shrinks="end"),
-    Column("measured"),
-    Column("estimate"),
-    Column("error"),
-    Column("bound", spare=1),
+    words("row", lambda row: str(row["place"]).removeprefix("line ")),
+    words("problem", "problem", shrinks="middle"),
+    words("on", lambda row: _joined(row, "gpu", "precision", "pass"), shrinks="end"),
+    Column("measured", "time_us", _from_us),
+    Column("estimate", "estimate_us", _from_us),
+    Column("error", "error", lambda error: f"{100 * error:+.1f} %"),
+    Column("bound", "bound_us", _from_us, spare=1),
 )
 
 
 def _show(found: TimeValidation) -> None:
     summary: Mapping[str, Any] = found.summary
-    lines = [_sums(_title(group), group) for group in summary["groups"]]
-    if len(lines) > 1:
-        lines.append(_sums("all", summary))
-    lines += [
-        _sums(f"apart: {group['reason'].partition(':')[0]}", group) for group in summary["apart"]
+    kind = ("kind", "gpu", "precision", "pass")
+    rows = [{"title": _joined(group, *kind), **group} for group in summary["groups"]]
+    if len(rows) > 1:
+        rows.append({"title": "all", **summary})
+    rows += [
+        {"title": f"apart: {group['reason'].partition(':')[0]}", **group}
+        for group in summary["apart"]
     ]
-    output.print_table(_GROUPS, lines)
+    output.print_table(_GROUPS, rows)
     if summary["worst"]:
         click.echo("\nfurthest off:")
-        output.print_table(
-            _WORST,
-            [_worst(row) for row in summary["worst"]],
-            [row["reason"] for row in summary["worst"]],
-        )
+        worst = summary["worst"]
+        output.print_table(_WORST, worst, [row["reason"] for row in worst])
     click.echo()
     known = "as the rows say" if summary["algorithm"] == "known" else "as the library would choose"
     output.print_text(
@@ -162,42 +150,14 @@ def _show(found: TimeValidation) -> None:
     )
     if summary["rows_remarked"]:
         many = summary["rows_remarked"]
-        rows = "1 row has" if many == 1 else f"{many} rows have"
+        what = "1 row has" if many == 1 else f"{many} rows have"
         output.print_text(
-            f"{rows} an algorithm that cannot run its problem, taken as not known: see the "
+            f"{what} an algorithm that cannot run its problem, taken as not known: see the "
             "column 'remark'."
         )
     if summary["apart"]:
         output.print_text("Rows apart count in none of the others; their column 'apart' says why.")
 
 
-def _title(group: Mapping[str, Any]) -> str:
-    return " ".join(str(group[name]) for name in ("kind", "gpu", "precision", "pass")).strip()
-
-
-def _sums(title: str, errors: Mapping[str, Any]) -> list[str]:
-    ratio, rank = errors["geometric_mean_ratio"], errors["rank_correlation"]
-    return [
-        title,
-        str(errors["rows"]),
-        percent(errors["mape"]),
-        percent(errors["median_error"]),
-        "-" if ratio is None else f"{ratio:.2f}",
-        "-" if rank is None else f"{rank:.3f}",
-        str(errors["bound_violations"]),
-        percent(errors["within_spread"]),
-        percent(errors["roofline_mape"]),
-        percent(errors["report003_mape"]),
-    ]
-
-
-def _worst(row: Mapping[str, Any]) -> list[str]:
-    return [
-        str(row["place"]).removeprefix("line "),
-        row["problem"],
-        " ".join(filter(None, (row["gpu"], row["precision"], row["pass"]))),
-        scaled(row["time_us"] * 1e-6, "s"),
-        scaled(row["estimate_us"] * 1e-6, "s"),
-        f"{100 * row['error']:+.1f} %",
-        scaled(row["bound_us"] * 1e-6, "s"),
-    ]
+def _joined(row: Mapping[str, Any], *names: str) -> str:
+    return " ".join(filter(None, (str(row[name]) for name in names)))

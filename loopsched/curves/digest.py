@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from loopsched.base.rows import picked
+
 if TYPE_CHECKING:
-    from loopsched.curves.staircase import Knee, Staircase
+    from loopsched.curves.staircase import Staircase
     from loopsched.machines.arch import Arch
 
 
@@ -45,17 +47,18 @@ def digest_row(curve: Staircase, arch: Arch) -> dict[str, Any]:
         "problem": curve.name,
         "macs": curve.macs,
         "n_steps": len(curve),
-        "n_proven": curve.n_proven,
-        "least_capacity_bytes": curve.least_capacity_bytes,
+        **picked(curve, "n_proven", "least_capacity_bytes"),
         "most_dram_bytes": curve.dram_bytes[0],
-        "useful_capacity_bytes": curve.useful_capacity_bytes,
-        "compulsory_bytes": curve.compulsory_bytes,
+        **picked(curve, "useful_capacity_bytes", "compulsory_bytes"),
     }
     seconds = curve.compute_time_s(arch)
     for level in arch.caches:
         if level.usable_bytes is not None:
             row |= _at(curve, level.name, level.usable_bytes, seconds)
-    row["knees"] = [_knee(knee) for knee in curve.knees]
+    row["knees"] = [
+        picked(knee, "capacity_bytes", "dram_bytes", "saved_before", "saved_after")
+        for knee in curve.knees
+    ]
     return row
 
 
@@ -68,13 +71,4 @@ def _at(curve: Staircase, name: str, capacity: int, seconds: float) -> dict[str,
         f"{name}_bound_bytes": curve.bound_bytes(capacity),
         f"{name}_operational_intensity": None if moved is None else 2 * curve.macs / moved,
         f"{name}_required_dram_bandwidth_bytes_per_s": None if moved is None else moved / seconds,
-    }
-
-
-def _knee(knee: Knee) -> dict[str, Any]:
-    return {
-        "capacity_bytes": knee.capacity_bytes,
-        "dram_bytes": knee.dram_bytes,
-        "saved_before": knee.saved_before,
-        "saved_after": knee.saved_after,
     }

@@ -168,24 +168,11 @@ def network_curve(
 ) -> NetworkCurve:
     """Find the curve of a whole network: its layers' sum at a common capacity.
 
-    Parameters
-    ----------
-    workload : Workload
-    policy : {'explicit', 'lru'}
-        Kind of buffer, as for `traffic_curve`.
-    jobs : int
-        Processes, as for `workload_curves`.
+    Parameters and errors are those of `workload_curves`.
 
     Returns
     -------
     NetworkCurve
-
-    Raises
-    ------
-    WorkloadError
-        If ``jobs`` is no whole number above 0.
-    ScheduleError, ProblemError
-        As `traffic_curve`.
 
     Examples
     --------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from loopsched.base.rows import picked
 from loopsched.fusion.caches import lru_bytes
 from loopsched.fusion.chains import Break, Link
 from loopsched.fusion.stages import Stage
@@ -13,6 +14,12 @@ from loopsched.fusion.tiles import Choice
 if TYPE_CHECKING:
     from loopsched.fusion.single import Single
     from loopsched.nests.nest import Schedule
+
+
+_SUMS = (
+    "working_set_bytes", "lru_bytes", "dram_bytes", "unfused_bytes", "saved_bytes", "macs",
+    "extra_macs", "time_s",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +117,7 @@ class FusedGroup:
             "keeps_input": self.keeps_input,
             "resident_weights": "+".join(self.resident_weights),
             "schedule": None if self.schedule is None else str(self.schedule),
-            "working_set_bytes": self.working_set_bytes,
-            "lru_bytes": self.lru_bytes,
-            "dram_bytes": self.dram_bytes,
-            "unfused_bytes": self.unfused_bytes,
-            "saved_bytes": self.saved_bytes,
-            "macs": self.macs,
-            "extra_macs": self.extra_macs,
-            "time_s": self.time_s,
+            **picked(self, *_SUMS),
         }
 
 

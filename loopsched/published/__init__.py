@@ -8,8 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from loopsched.base.errors import InputError, nearest
-from loopsched.published.files import printed
-from loopsched.published.result import Line, ReportTable, Reproduction, Summary
+from loopsched.published.result import Line, ReportTable, Reproduction, Summary, printed
 
 __all__ = ["REPORTS", "Line", "ReportTable", "Reproduction", "Summary", "reproduce", "title_of"]
 

@@ -86,8 +86,7 @@ def diannao_time(
 
     Examples
     --------
-    >>> from loopsched.problems.builders import gemm
-    >>> from loopsched.nests.notation import parse_schedule
+    >>> from loopsched import gemm, parse_schedule
     >>> problem = gemm(m=64, n=256, k=256)
     >>> schedule = parse_schedule("M:64 K:256 N:256 M:32 K:32 N:32", problem)
     >>> diannao_time(problem, schedule)
@@ -131,8 +130,7 @@ def diannao_flops(
 
     Examples
     --------
-    >>> from loopsched.problems.builders import gemm
-    >>> from loopsched.nests.notation import parse_schedule
+    >>> from loopsched import gemm, parse_schedule
     >>> problem = gemm(m=64, n=256, k=256)
     >>> schedule = parse_schedule("M:64 K:256 N:256 M:32 K:32 N:32", problem)
     >>> f"{diannao_flops(problem, schedule):.6f}"
@@ -163,8 +161,7 @@ def yalsa_report(problem: Problem, schedule: Schedule, *, title: str) -> str:
 
     Examples
     --------
-    >>> from loopsched.problems.builders import gemm
-    >>> from loopsched.nests.notation import parse_schedule
+    >>> from loopsched import gemm, parse_schedule
     >>> problem = gemm(m=64, n=256, k=256)
     >>> schedule = parse_schedule("M:64 K:256 N:256 M:32 K:32 N:32", problem)
     >>> text = yalsa_report(problem, schedule, title="Example MM Analysis")

@@ -9,11 +9,10 @@ from loopsched.gpu.counting import profile
 from loopsched.gpu.estimate import Caches, estimate_kernel
 from loopsched.problems.builders import conv2d
 from loopsched.problems.problem import Problem
-from loopsched.published.files import printed
 from loopsched.published.model_000 import Report000Prediction, report000_prediction
 from loopsched.published.ours import machine
 from loopsched.published.presets import direct
-from loopsched.published.result import Line, ReportTable, Reproduction
+from loopsched.published.result import Line, ReportTable, Reproduction, printed
 
 ARCH = "titan_v"
 
@@ -46,14 +45,7 @@ def reproduction() -> Reproduction:
     """Reproduce report 000."""
     report = printed("report_000")
     tables = tuple(_table(table) for table in report["tables"])
-    return Reproduction(
-        report["name"],
-        report["title"],
-        report["source"],
-        ARCH,
-        tables,
-        remarks=_remarks(report, tables),
-    )
+    return Reproduction.of(report, ARCH, tables, remarks=_remarks(report, tables))
 
 
 def _table(table: Mapping[str, Any]) -> ReportTable:

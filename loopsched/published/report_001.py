@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from loopsched.published.files import printed
-from loopsched.published.lines import Ours, measured_table
 from loopsched.published.ours import COUNTS, moved_bytes, profile_of, seconds_of
-from loopsched.published.result import Line, ReportTable, Reproduction, Value
+from loopsched.published.result import (
+    Line,
+    ReportTable,
+    Reproduction,
+    Value,
+    measured_table,
+    printed,
+)
 
 ARCH = "l4"
 PRESETS = {
@@ -24,17 +29,9 @@ _TIME, _RATE, _MEMORY = "kernel time", "throughput", "memory throughput"
 def reproduction() -> Reproduction:
     """Reproduce report 001."""
     report = printed("report_001")
-    ours: Ours = _ours
-    tables = [measured_table(table, ours) for table in report["tables"]]
+    tables = [measured_table(table, _ours) for table in report["tables"]]
     tables.append(_times(tables))
-    return Reproduction(
-        report["name"],
-        report["title"],
-        report["source"],
-        ARCH,
-        tuple(tables),
-        remarks=_remarks(report, tables[-1]),
-    )
+    return Reproduction.of(report, ARCH, tables, remarks=_remarks(report, tables[-1]))
 
 
 def _ours(kernel: str, what: str) -> tuple[Value, str]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from loopsched.published.files import printed
-from loopsched.published.lines import measured_table
 from loopsched.published.ours import COUNTS, Options, profile_of, seconds_of, step_seconds
-from loopsched.published.result import Reproduction, Value
+from loopsched.published.result import Reproduction, Value, measured_table, printed
 
 ARCH = "titan_v"
 BATCHES = (100, 1000, 10000)
@@ -15,15 +13,9 @@ _MOST = BATCHES[-1]
 def reproduction() -> Reproduction:
     """Reproduce report 002."""
     report = printed("report_002")
-    tables = tuple(measured_table(table, _ours) for table in report["tables"])
-    return Reproduction(
-        report["name"],
-        report["title"],
-        report["source"],
-        ARCH,
-        tables,
-        pools=tuple((f"both layers, {images} images", (f"times_{images}",)) for images in BATCHES),
-    )
+    tables = (measured_table(table, _ours) for table in report["tables"])
+    pools = tuple((f"both layers, {images} images", (f"times_{images}",)) for images in BATCHES)
+    return Reproduction.of(report, ARCH, tables, pools=pools)
 
 
 def _ours(kernel: str, what: str) -> tuple[Value, str]:

@@ -14,9 +14,8 @@ from loopsched.machines.arch_file import load_arch
 from loopsched.problems.builders import gemm
 from loopsched.problems.problem import Problem
 from loopsched.problems.workload import read_workload
-from loopsched.published.files import printed
 from loopsched.published.model_003 import report003_time
-from loopsched.published.result import Line, ReportTable, Reproduction
+from loopsched.published.result import Line, ReportTable, Reproduction, printed
 
 ARCH = "titan_v"
 # Its sheet says "half (32)" of all rows: stored as fp16, computed as fp32.
@@ -38,32 +37,18 @@ def reproduction() -> Reproduction:
     report = printed("report_003")
     rows = measured_rows()
     arch = load_arch(ARCH)
-    tables = tuple(
-        ReportTable(
-            table["name"],
-            table["title"],
-            tuple(
-                _line(problem, row, arch)
-                for problem, row in rows
-                if row["section"] == table["section"]
-            ),
-        )
-        for table in report["tables"]
-    )
+    tables = []
+    for table in report["tables"]:
+        own = (pair for pair in rows if pair[1]["section"] == table["section"])
+        lines = tuple(_line(problem, row, arch) for problem, row in own)
+        tables.append(ReportTable(table["name"], table["title"], lines))
     names = [table.name for table in tables]
     conv = tuple(name for name in names if name.startswith("conv") and name != "conv_filters")
-    return Reproduction(
-        report["name"],
-        report["title"],
-        report["source"],
-        ARCH,
-        tables,
-        remarks=_remarks(rows, tables),
-        pools=(
-            ("convolutions but by filter size", conv),
-            ("all fully connected layers", tuple(name for name in names if name.startswith("fc"))),
-        ),
+    pools = (
+        ("convolutions but by filter size", conv),
+        ("all fully connected layers", tuple(name for name in names if name.startswith("fc"))),
     )
+    return Reproduction.of(report, ARCH, tables, remarks=_remarks(rows, tables), pools=pools)
 
 
 def _line(problem: Problem, row: Row, arch: Arch) -> Line:

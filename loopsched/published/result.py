@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+from loopsched.base.rows import picked
 from loopsched.base.statistics import rank_correlation
 
 Value = int | float | str | None
+# Called with a line's `kernel` and `ours`: a value, and whether it is a count or an estimate.
+Ours = Callable[[str, str], tuple[Value, str]]
+_FOLDER = Path(__file__).parent / "data"
 TIMES = ("s", "ms", "us")
 # Two lines are in order or not: nothing that a correlation could tell.
 _LEAST_RANKED = 3
@@ -162,6 +170,14 @@ class Reproduction:
     remarks: tuple[str, ...] = ()
     pools: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
+    @classmethod
+    def of(
+        cls, report: Mapping[str, Any], arch: str, tables: Iterable[ReportTable], **more: Any
+    ) -> Reproduction:
+        """Reproduce a report from its file, as `printed` reads it."""
+        head = (report["name"], report["title"], report["source"])
+        return cls(*head, arch, tuple(tables), **more)
+
     def table(self, name: str) -> ReportTable:
         """Find a table by name."""
         return next(table for table in self.tables if table.name == name)
@@ -186,17 +202,14 @@ class Reproduction:
             {
                 "report": self.name,
                 "table": table.name,
-                "group": line.group,
-                "row": line.row,
-                "unit": line.unit,
+                **picked(line, "group", "row", "unit"),
                 "measured": number(line.measured),
                 "theirs_printed": line.printed or None,
                 "theirs": line.theirs,
                 "theirs_follows": line.is_followed,
                 "ours": line.ours,
                 "ours_is": line.ours_is or None,
-                "error_theirs": line.error_theirs,
-                "error_ours": line.error_ours,
+                **picked(line, "error_theirs", "error_ours"),
                 "error_in": "points" if line.unit == "%" else "relative",
                 "printed_error_percent": number(line.printed_error),
                 "note": line.note or None,
@@ -217,11 +230,8 @@ def number(text: str) -> Value:
     if not text:
         return None
     for kind in (int, float):
-        try:
-            value: int | float = kind(text)
-        except ValueError:
-            continue
-        return value
+        with suppress(ValueError):
+            return kind(text)
     return text
 
 
@@ -272,3 +282,45 @@ def _rank(pairs: Iterable[tuple[str, Value]]) -> float | None:
     if len(numbers) < _LEAST_RANKED:
         return None
     return rank_correlation([pair[0] for pair in numbers], [pair[1] for pair in numbers])
+
+
+def printed(name: str) -> Mapping[str, Any]:
+    """Read a report's printed tables: ``name``, ``title``, ``source`` and ``tables``.
+
+    Examples
+    --------
+    >>> [table["name"] for table in printed("report_000")["tables"]]
+    ['block', 'channel', 'kernel', 'size']
+    """
+    found: Mapping[str, Any] = json.loads((_FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+    return found
+
+
+def measured_table(table: Mapping[str, Any], ours: Ours) -> ReportTable:
+    """Build a table from its file.
+
+    Parameters
+    ----------
+    table : mapping
+        ``name``, ``title`` and ``lines``; a line has ``group``, ``row``,
+        ``unit``, ``measured``, and, where there is something of ours,
+        ``kernel`` and ``ours``.
+    ours : callable
+        Called with a line's ``kernel`` and ``ours``; gives a value and whether
+        it is a ``count`` or an ``estimate``.
+    """
+    lines = []
+    for line in table["lines"]:
+        value, basis = ours(line["kernel"], line["ours"]) if "ours" in line else (None, "")
+        lines.append(
+            Line(
+                line["group"],
+                line["row"],
+                line["unit"],
+                line["measured"],
+                ours=value,
+                ours_is="" if value is None else basis,
+                note=line.get("note", ""),
+            )
+        )
+    return ReportTable(table["name"], table["title"], tuple(lines))

@@ -12,7 +12,7 @@ are in ``tests/data``; the tests compare all of them.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from loopsched.base.arguments import is_count, show
 from loopsched.base.errors import InputError, ScheduleError
@@ -71,8 +71,7 @@ def yalsa_volumes(problem: Problem, schedule: Schedule) -> tuple[tuple[int, ...]
 
     Examples
     --------
-    >>> from loopsched.problems.builders import gemm
-    >>> from loopsched.nests.notation import parse_schedule
+    >>> from loopsched import gemm, parse_schedule
     >>> problem = gemm(m=64, n=256, k=256)
     >>> schedule = parse_schedule("M:64 K:256 N:256 M:32 K:32 N:32", problem)
     >>> yalsa_volumes(problem, schedule)[:3]
@@ -124,8 +123,7 @@ def yalsa_bandwidth(
 
     Examples
     --------
-    >>> from loopsched.problems.builders import gemm
-    >>> from loopsched.nests.notation import parse_schedule
+    >>> from loopsched import gemm, parse_schedule
     >>> problem = gemm(m=64, n=256, k=256).with_element_bytes(2)
     >>> schedule = parse_schedule("M:64 K:256 N:256 M:32 K:32 N:32", problem)
     >>> yalsa_bandwidth(problem, schedule, capacity_bytes=8192, iterations_per_cycle=16)
@@ -167,8 +165,7 @@ def yalsa_scratchpad(
 
     Examples
     --------
-    >>> from loopsched.problems.builders import gemm
-    >>> from loopsched.nests.notation import parse_schedule
+    >>> from loopsched import gemm, parse_schedule
     >>> problem = gemm(m=64, n=256, k=256).with_element_bytes(2)
     >>> schedule = parse_schedule("M:64 K:256 N:256 M:32 K:32 N:32", problem)
     >>> yalsa_scratchpad(problem, schedule, capacity_bytes=2048, iterations_per_cycle=256)
@@ -193,8 +190,7 @@ def volume_table(problem: Problem, schedule: Schedule) -> str:
 
     Examples
     --------
-    >>> from loopsched.problems.builders import gemm
-    >>> from loopsched.nests.notation import parse_schedule
+    >>> from loopsched import gemm, parse_schedule
     >>> problem = gemm(m=4, n=3, k=2)
     >>> print(volume_table(problem, parse_schedule("M:4 N:3 K:2", problem)))
     Array Volumes by Loop Level: (in element count)
@@ -222,8 +218,7 @@ def bandwidth_table(
 
     Examples
     --------
-    >>> from loopsched.problems.builders import gemm
-    >>> from loopsched.nests.notation import parse_schedule
+    >>> from loopsched import gemm, parse_schedule
     >>> problem = gemm(m=4, n=3, k=2)
     >>> schedule = parse_schedule("M:4 N:3 K:2", problem)
     >>> print("\n".join(bandwidth_table(problem, schedule).splitlines()[:4]))
@@ -236,16 +231,24 @@ def bandwidth_table(
         f"Assume {iterations_per_cycle} iters/cycle, datatype size: {element_bytes} bytes",
         f"{'cache size(B)':>14}{'b/w (B/cyc)':>13}{'fit_lvl':>8}",
     ]
-    for capacity in _TABLE_CAPACITIES:
-        bandwidth, fit_level = yalsa_bandwidth(
-            problem,
-            schedule,
-            capacity_bytes=capacity,
-            iterations_per_cycle=iterations_per_cycle,
-            element_bytes=element_bytes,
-        )
+    for capacity, bandwidth, fit_level in bandwidths(
+        problem, schedule, iterations_per_cycle, element_bytes
+    ):
         lines.append(f"{capacity:14d}{bandwidth:13.2f}{fit_level:8d}")
     return "\n".join(lines)
+
+
+def bandwidths(
+    problem: Problem, schedule: Schedule, iterations_per_cycle: int = 16, element_bytes: int = 2
+) -> Iterator[tuple[int, float, int]]:
+    """Yield capacities of 16 B to 8 MiB, each with what `yalsa_bandwidth` gives for it."""
+    for capacity in _TABLE_CAPACITIES:
+        yield (
+            capacity,
+            *_bandwidth(
+                problem, schedule, problem.tensors, capacity, iterations_per_cycle, element_bytes
+            ),
+        )
 
 
 def _row(cells: list[object]) -> str:

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from loopsched.base.rows import Row
+from loopsched.base.rows import Row, picked
 
 if TYPE_CHECKING:
     from loopsched.models.score import Evaluation, LevelScore
-    from loopsched.models.traffic import Bracket
     from loopsched.scheduler.result import Result
 
 
@@ -30,42 +29,26 @@ def evaluation_row(evaluation: Evaluation, *, has_brackets: bool = True) -> Row:
         The names are those of the attributes; ``levels`` holds one dictionary
         a level, with brackets as ``low``, ``point`` and ``high``.
     """
-    return {
-        "time_s": evaluation.time_s,
-        "time_bound_s": evaluation.time_bound_s,
-        "problem_bound_s": evaluation.problem_bound_s,
-        "bound_by": evaluation.bound_by,
-        "compute_time_s": evaluation.compute_time_s,
-        "compute_utilisation": evaluation.compute_utilisation,
-        "dram_bytes": evaluation.dram_bytes,
-        "dram_read_bytes": evaluation.dram_read_bytes,
-        "dram_write_bytes": evaluation.dram_write_bytes,
-        "least_dram_bytes": evaluation.least_dram_bytes,
-        "required_dram_bandwidth_bytes_per_s": evaluation.required_dram_bandwidth_bytes_per_s,
-        "energy_pj": evaluation.energy_pj,
-        "levels": [_level(level, has_brackets) for level in evaluation.levels],
-    }
+    levels = [_level(level, has_brackets) for level in evaluation.levels]
+    return picked(evaluation, *_SCORES) | {"levels": levels}
+
+
+_SCORES = (
+    "time_s", "time_bound_s", "problem_bound_s", "bound_by", "compute_time_s",
+    "compute_utilisation", "dram_bytes", "dram_read_bytes", "dram_write_bytes",
+    "least_dram_bytes", "required_dram_bandwidth_bytes_per_s", "energy_pj",
+)  # fmt: skip
+_LEVEL_SCORES = (
+    "name", "capacity_bytes", "working_set_bytes", "promised_bytes", "time_s", "utilisation",
+    "operational_intensity",
+)  # fmt: skip
 
 
 def _level(level: LevelScore, has_brackets: bool) -> Row:
-    row: Row = {
-        "name": level.name,
-        "capacity_bytes": level.capacity_bytes,
-        "working_set_bytes": level.working_set_bytes,
-        "promised_bytes": level.promised_bytes,
-        "time_s": level.time_s,
-        "utilisation": level.utilisation,
-        "operational_intensity": level.operational_intensity,
+    brackets = ("bytes", "read_bytes", "write_bytes") if has_brackets else ()
+    return picked(level, *_LEVEL_SCORES) | {
+        name: picked(getattr(level, name), "low", "point", "high") for name in brackets
     }
-    if has_brackets:
-        row["bytes"] = _bracket(level.bytes)
-        row["read_bytes"] = _bracket(level.read_bytes)
-        row["write_bytes"] = _bracket(level.write_bytes)
-    return row
-
-
-def _bracket(bracket: Bracket) -> dict[str, int]:
-    return {"low": bracket.low, "point": bracket.point, "high": bracket.high}
 
 
 def result_rows(result: Result, *, has_brackets: bool = True) -> list[Row]:
@@ -93,12 +76,7 @@ def result_rows(result: Result, *, has_brackets: bool = True) -> list[Row]:
             "schedule": str(schedule),
             **evaluation_row(evaluation, has_brackets=has_brackets),
             "objective": result.objective,
-            "lower_bound": certificate.lower_bound,
-            "gap": certificate.gap,
-            "proven": certificate.proven,
-            "listed": certificate.listed,
-            "nodes": certificate.nodes,
-            "space_size": certificate.space_size,
+            **picked(certificate, "lower_bound", "gap", "proven", "listed", "nodes", "space_size"),
             "stopped": certificate.effort.stopped,
             "budget": certificate.effort.budget.work,
             "time_limit_s": certificate.effort.budget.time_s,

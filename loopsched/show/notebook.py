@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 from loopsched.base.units import binary, format_capacity, percent, scaled
@@ -36,33 +37,28 @@ def _code(text: str) -> str:
 
 def schedule_html(schedule: Schedule) -> str:
     """Show a schedule: its text, and how often each loop runs."""
-    rows = [
-        [loop.dim, str(loop.extent), str(step), str(trips), loop.unit or "temporal"]
-        for loop, step, trips in zip(schedule.loops, schedule.steps, schedule.trips, strict=True)
-    ]
-    numbers = map(Column, ["extent", "step", "trips"])
-    return _code(str(schedule)) + Table([words("loop"), *numbers, words("run by")], rows).html()
+    rows = zip(schedule.loops, schedule.steps, schedule.trips, strict=True)
+    columns = (
+        words("loop", lambda row: row[0].dim),
+        Column("extent", lambda row: row[0].extent),
+        Column("step", lambda row: row[1]),
+        Column("trips", lambda row: row[2]),
+        words("run by", lambda row: row[0].unit or "temporal"),
+    )
+    return _code(str(schedule)) + Table(columns, list(rows)).html()
 
 
 def workload_html(workload: Workload) -> str:
     """Show a workload: its problems with sizes and counts."""
-    rows = [
-        [
-            str(number),
-            problem.name,
-            str(count),
-            problem.kind,
-            " ".join(f"{dim}={size}" for dim, size in problem.sizes),
-            scaled(problem.macs, "MAC"),
-        ]
-        for number, (problem, count) in enumerate(
-            zip(workload.problems, workload.counts, strict=True)
-        )
-    ]
-    columns = [
-        Column("#"), words("problem"), Column("count"), words("kind"), words("sizes"),
-        Column("work"),
-    ]  # fmt: skip
+    columns = (
+        Column("#"),
+        words("problem", lambda row: row[1].name),
+        Column("count"),
+        words("kind", lambda row: row[1].kind),
+        words("sizes", lambda row: " ".join(f"{dim}={size}" for dim, size in row[1].sizes)),
+        Column("work", lambda row: row[1].macs, "MAC"),
+    )
+    rows = list(zip(count(), workload.problems, workload.counts, strict=False))
     head = _said(
         workload.name,
         f"{len(rows)} problems, {scaled(workload.macs, 'MAC')} with counts",
@@ -73,16 +69,13 @@ def workload_html(workload: Workload) -> str:
 
 def arch_html(arch: Arch) -> str:
     """Show a machine: its levels and its units."""
-    rows = [
-        [
-            level.name,
-            level.kind,
-            "-" if level.capacity_bytes is None else format_capacity(level.capacity_bytes),
-            str(level.instances),
-            scaled(level.bandwidth_bytes_per_s, "B/s"),
-        ]
-        for level in arch.levels
-    ]
+    columns = (
+        words("level", "name"),
+        words("kind", "kind"),
+        Column("capacity", "capacity_bytes", format_capacity),
+        Column("instances", "instances"),
+        Column("from outside", "bandwidth_bytes_per_s", "B/s"),
+    )
     compute = arch.compute
     rates = ", ".join(f"{name} {rate}" for name, rate in compute.macs_per_cycle_per_unit)
     head = _said(
@@ -90,8 +83,7 @@ def arch_html(arch: Arch) -> str:
         f"{compute.units} {compute.unit} at {scaled(compute.clock_hz, 'Hz')}; "
         f"MAC a cycle of one: {rates}",
     )
-    numbers = map(Column, ["capacity", "instances", "from outside"])
-    return head + Table([words("level"), words("kind"), *numbers], rows).html()
+    return head + Table(columns, arch.levels).html()
 
 
 def evaluation_html(evaluation: Evaluation) -> str:
@@ -103,19 +95,15 @@ def evaluation_html(evaluation: Evaluation) -> str:
         f"compute {scaled(evaluation.compute_time_s, 's')}, units "
         f"{percent(evaluation.compute_utilisation)} useful",
     )
-    rows = [
-        [
-            f"{level.outer} - {level.name}",
-            scaled(level.promised_read_bytes, "B"),
-            scaled(level.promised_write_bytes, "B"),
-            scaled(level.time_s, "s"),
-            percent(level.utilisation),
-            f"{level.operational_intensity:.4g}",
-        ]
-        for level in evaluation.levels
-    ]
-    numbers = map(Column, ["read", "written", "time", "busy", "FLOP/B"])
-    return head + Table([words("boundary"), *numbers], rows).html()
+    columns = (
+        words("boundary", lambda level: f"{level.outer} - {level.name}"),
+        Column("read", "promised_read_bytes", "B"),
+        Column("written", "promised_write_bytes", "B"),
+        Column("time", "time_s", "s"),
+        Column("busy", "utilisation", "%"),
+        Column("FLOP/B", lambda level: f"{level.operational_intensity:.4g}"),
+    )
+    return head + Table(columns, evaluation.levels).html()
 
 
 def result_html(result: Result) -> str:
@@ -128,17 +116,13 @@ def result_html(result: Result) -> str:
     )
     others = ""
     if result.alternatives:
-        rows = [
-            [
-                str(rank),
-                str(each.schedule),
-                scaled(each.evaluation.time_s, "s"),
-                scaled(each.evaluation.dram_bytes, "B"),
-            ]
-            for rank, each in enumerate(result.alternatives, 2)
-        ]
-        columns = [Column("rank"), words("alternative"), Column("time"), Column("DRAM")]
-        others = Table(columns, rows).html()
+        columns = (
+            Column("rank", lambda pair: pair[0]),
+            words("alternative", lambda pair: pair[1].schedule),
+            Column("time", lambda pair: pair[1].evaluation.time_s, "s"),
+            Column("DRAM", lambda pair: pair[1].evaluation.dram_bytes, "B"),
+        )
+        others = Table(columns, list(enumerate(result.alternatives, 2))).html()
     return head + _code(str(result.schedule)) + evaluation_html(result.evaluation) + others
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Literal
+from typing import Any, Literal
+
+from loopsched.base.units import percent, scaled
 
 Shrinks = Literal["", "middle", "end"]
 
@@ -24,6 +26,13 @@ class Column:
     Parameters
     ----------
     title : str
+    of : str or callable, optional
+        What its cells show: the value of that name (an item or an attribute)
+        of each row, or what a function makes of the row.  None: rows are
+        sequences, and it shows the item at its own place.
+    unit : str or callable, optional
+        Of numbers, which are then written with a prefix; ``%``: of shares; or
+        what writes a value.
     numeric : bool
         Numbers stand to the right, words to the left.
     shrinks : {'', 'middle', 'end'}
@@ -32,17 +41,42 @@ class Column:
     spare : int
         Columns with a higher number are the first to be left out where the
         table is too wide; 0 is never left out.
+
+    Examples
+    --------
+    >>> Column("DRAM", "dram_bytes", "B").cell({"dram_bytes": 1500}, 0), Column("").cell("abc", 2)
+    ('1.500 kB', 'c')
     """
 
     title: str
+    of: str | Callable[[Any], object] | None = None
+    unit: str | Callable[[Any], str] | None = None
     numeric: bool = True
     shrinks: Shrinks = ""
     spare: int = 0
 
+    def cell(self, row: Any, place: int) -> str:
+        """Write what it shows of a row; a dash where nothing is known."""
+        if isinstance(self.of, str):
+            value = row[self.of] if isinstance(row, Mapping) else getattr(row, self.of)
+        else:
+            value = row[place] if self.of is None else self.of(row)
+        if value is None or self.unit is None:
+            return "-" if value is None else str(value)
+        if not isinstance(self.unit, str):
+            return self.unit(value)
+        return percent(value) if self.unit == "%" else scaled(value, self.unit)
 
-def words(title: str, *, shrinks: Shrinks = "", spare: int = 0) -> Column:
+
+def words(
+    title: str,
+    of: str | Callable[[Any], object] | None = None,
+    *,
+    shrinks: Shrinks = "",
+    spare: int = 0,
+) -> Column:
     """Make a column of words."""
-    return Column(title, numeric=False, shrinks=shrinks, spare=spare)
+    return Column(title, of, numeric=False, shrinks=shrinks, spare=spare)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +86,8 @@ class Table:
     Parameters
     ----------
     columns : sequence of Column
-    rows : iterable of sequence of str
-        One cell a column.
+    rows : sequence
+        What the columns show: sequences of cells, mappings or objects.
     details : sequence of str
         A text for each row that stands below it; or none.
 
@@ -70,8 +104,13 @@ class Table:
     """
 
     columns: Sequence[Column]
-    rows: Sequence[Sequence[str]]
+    rows: Sequence[Any]
     details: Sequence[str] = ()
+
+    @property
+    def cells(self) -> list[list[str]]:
+        """What stands in each row, column by column."""
+        return [[one.cell(row, at) for at, one in enumerate(self.columns)] for row in self.rows]
 
     def text(self, width: int) -> str:
         """Lay out the rows so that no line is wider than ``width``.
@@ -87,9 +126,10 @@ class Table:
         ------------------  -----
         a very l... indeed     12
         """
-        kept = _kept(self.columns, self.rows, width)
+        rows = self.cells
+        kept = _kept(self.columns, rows, width)
         columns = [self.columns[i] for i in kept]
-        cells = [[row[i] for i in kept] for row in self.rows]
+        cells = [[row[i] for i in kept] for row in rows]
         widths = _widths(columns, cells, width)
         lines = [_line([column.title for column in columns], columns, widths)]
         lines.append(GAP.join("-" * wide for wide in widths))
@@ -103,7 +143,7 @@ class Table:
         """Write it for a notebook, every text escaped; at most a hundred rows are shown."""
         sides = [_RIGHT if column.numeric else _LEFT for column in self.columns]
         head = _cells("th", sides, [column.title for column in self.columns])
-        body = [_cells("td", sides, row) for row in self.rows[:_MOST_ROWS]]
+        body = [_cells("td", sides, row) for row in self.cells[:_MOST_ROWS]]
         wide = f'<td colspan="{len(sides)}"'
         for place in reversed(range(len(self.details[:_MOST_ROWS]))):
             body.insert(place + 1, f"{wide}{_LEFT}>{escape(self.details[place])}</td>")

@@ -12,6 +12,7 @@ from loopsched.base.display import Shown
 from loopsched.base.errors import ConstraintError, nearest
 from loopsched.base.keywords import takes
 from loopsched.base.pool import check_jobs
+from loopsched.base.rows import Row, picked
 from loopsched.machines.arch import Arch
 from loopsched.problems.workload import Workload
 from loopsched.scheduler.goal import Goal, Goals
@@ -26,7 +27,6 @@ from loopsched.study.points import (
 
 Quantity = Literal["time", "estimate", "dram_bytes"]
 QUANTITIES: tuple[Quantity, ...] = get_args(Quantity)
-Row = dict[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,9 +161,7 @@ class Sensitivity(Shown):
             change = point.estimate_s / base.estimate_s - 1
         return {
             "key": point.key or None,
-            "factor": point.factor,
-            "ratio": point.ratio,
-            "time_s": point.time_s,
+            **picked(point, "factor", "ratio", "time_s"),
             "time_change": point.time_s / base.time_s - 1,
             "bound_by": dict(point.bound_by),
             "dram_bytes": point.dram_bytes,
@@ -178,9 +176,7 @@ class Sensitivity(Shown):
     def summary(self) -> Row:
         """The machine as it is, and each parameter, ranked."""
         every: Row = {
-            "workload": self.workload,
-            "arch": self.arch,
-            "quantity": self.quantity,
+            **picked(self, "workload", "arch", "quantity"),
             "points": len(self.points),
             "base": self._row(self.base),
         }
@@ -188,9 +184,7 @@ class Sensitivity(Shown):
 
     def _about(self, one: Parameter) -> Row:
         return {
-            "key": one.key,
-            "elasticity": one.elasticity,
-            "range_elasticity": one.range_elasticity,
+            **picked(one, "key", "elasticity", "range_elasticity"),
             "time_elasticity": self._parameter(one.key, "time").elasticity,
             "estimate_elasticity": self._parameter(one.key, "estimate").elasticity,
             "lowest_ratio": one.lowest.ratio,
@@ -343,9 +337,7 @@ def _point(changed: Changed, layers: tuple[Layer, ...], counts: Sequence[int]) -
             estimated[layer.estimate_bound_by] += count
     estimates = [count * layer.estimate_s for count, layer in pairs if layer.estimate_s is not None]
     return Point(
-        key=changed.key,
-        factor=changed.factor,
-        ratio=changed.ratio,
+        **picked(changed, "key", "factor", "ratio"),
         time_s=math.fsum(count * layer.time_s for count, layer in pairs),
         dram_bytes=sum(count * layer.dram_bytes for count, layer in pairs),
         bound_by=_ordered(bound),

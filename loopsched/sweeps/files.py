@@ -15,6 +15,7 @@ from loopsched.base.arrow_rows import need_arrow
 from loopsched.base.errors import SweepError
 from loopsched.base.files import whole_file
 from loopsched.base.rows import Row, json_text
+from loopsched.sweeps.plan import FOUND
 
 if TYPE_CHECKING:
     from pyarrow import Schema, Table
@@ -75,46 +76,25 @@ def _tables(rows: Iterable[Row], form: Schema) -> Iterator[Table]:
 def schema(manifest: Mapping[str, Any]) -> Schema:
     """Name the columns with their types."""
     pa = need_arrow()
-    text, whole, real = pa.string(), pa.int64(), pa.float64()
-    level = {
-        "name": text,
-        "capacity_bytes": whole,
-        "working_set_bytes": whole,
-        "promised_bytes": whole,
-        "time_s": real,
-        "utilisation": real,
-        "operational_intensity": real,
+    types = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+    level = {"name": str, **dict.fromkeys(_BYTES, int), **dict.fromkeys(_REALS, float)}
+    inner = pa.struct({name: types[kind] for name, kind in level.items()})
+    columns = {
+        "arch": str,
+        "base": str,
+        **dict.fromkeys(manifest["keys"], float),
+        "workload": str,
+        "layer": int,
+        "problem": str,
+        "count": int,
+        "objective": str,
+        **FOUND,
+        "error": str,
     }
-    return pa.schema(
-        {
-            "arch": text,
-            "base": text,
-            **dict.fromkeys(manifest["keys"], real),
-            "workload": text,
-            "layer": whole,
-            "problem": text,
-            "count": whole,
-            "objective": text,
-            "rank": whole,
-            "schedule": text,
-            "time_s": real,
-            "time_bound_s": real,
-            "problem_bound_s": real,
-            "bound_by": text,
-            "compute_time_s": real,
-            "compute_utilisation": real,
-            "dram_bytes": whole,
-            "dram_read_bytes": whole,
-            "dram_write_bytes": whole,
-            "least_dram_bytes": whole,
-            "required_dram_bandwidth_bytes_per_s": real,
-            "energy_pj": real,
-            "levels": pa.list_(pa.struct(level)),
-            "lower_bound": real,
-            "gap": real,
-            "proven": pa.bool_(),
-            "nodes": whole,
-            "space_size": real,
-            "error": text,
-        }
-    )
+    types[list] = pa.list_(inner)
+    return pa.schema({name: types[kind] for name, kind in columns.items()})
+
+
+# Of a level.
+_BYTES = ("capacity_bytes", "working_set_bytes", "promised_bytes")
+_REALS = ("time_s", "utilisation", "operational_intensity")

@@ -21,6 +21,16 @@ MOST_TASKS = 10_000_000
 # In the place of names, which a search does not look at: equal work is done once.
 PROBLEM, MACHINE = "the problem", "the machine"
 
+# What a search gives a row, in its order, with its type; all empty where nothing fits.
+FOUND = {
+    "rank": int, "schedule": str, "time_s": float, "time_bound_s": float,
+    "problem_bound_s": float, "bound_by": str, "compute_time_s": float,
+    "compute_utilisation": float, "dram_bytes": int, "dram_read_bytes": int,
+    "dram_write_bytes": int, "least_dram_bytes": int,
+    "required_dram_bandwidth_bytes_per_s": float, "energy_pj": float, "levels": list,
+    "lower_bound": float, "gap": float, "proven": bool, "nodes": int, "space_size": float,
+}  # fmt: skip
+
 
 class Task(NamedTuple):
     """One search."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from loopsched.base.arguments import MAX_NAME
 from loopsched.scheduler.constraints import TILES
-from loopsched.scheduler.goal import OBJECTIVES, STRATEGIES, VALUES
-from loopsched.sweeps.spec import MOST_SAMPLES, MOST_TOP
+from loopsched.scheduler.goal import OBJECTIVES
+from loopsched.sweeps.spec import NUMBERS, WORDS
 from loopsched.sweeps.vary import COMBINE, MOST_STEPS, SCALES
 
 Schema = dict[str, object]
@@ -99,11 +99,8 @@ def sweep_schema() -> Schema:
         "archs": _one_or_list({"anyOf": [_TEXT, _ARCH]}),
         "workloads": _one_or_list({"anyOf": [_TEXT, _WORKLOAD]}),
         "objectives": _one_or_list(objective),
-        "strategy": {"enum": list(STRATEGIES)},
-        "value": {"enum": list(VALUES)},
-        "top": _whole(1, MOST_TOP),
-        "samples": _whole(1, MOST_SAMPLES),
-        "seed": _whole(0, 2**63 - 1),
+        **{name: {"enum": list(of)} for name, of in WORDS.items()},
+        **{name: _whole(*ends) for name, ends in NUMBERS.items()},
         "constraints": _CONSTRAINTS,
     }
     return {

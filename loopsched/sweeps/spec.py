@@ -23,7 +23,9 @@ FIELDS = (
 ARCH_FIELDS = ("arch", "name", "vary", "combine")
 WORKLOAD_FIELDS = ("workload", "name", "layers", "element_bytes")
 CONSTRAINT_FIELDS = ("tiles", "fix", "spatial", "order", "prefix")
-MOST_TOP, MOST_SAMPLES = 1000, 10**9
+# Fields of the goal: words, and whole numbers with the least and the most.
+WORDS = {"strategy": STRATEGIES, "value": VALUES}
+NUMBERS = {"top": (1, 1000), "samples": (1, 10**9), "seed": (0, 2**63 - 1)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,12 +126,10 @@ def read_spec(source: Mapping[str, Any] | str | os.PathLike[str]) -> Spec:
         for name in dict.fromkeys(names):
             if names.count(name) > 1:
                 check.fault(f"{kind}: '{name}' occurs {names.count(name)} times; set a 'name'")
+    given = {name: data.get(name, getattr(Goal(), name)) for name in (*WORDS, *NUMBERS)}
     fields: dict[str, Any] = {
-        "strategy": check.choice("strategy", data.get("strategy", "exact"), STRATEGIES),
-        "value": check.choice("value", data.get("value", "high"), VALUES),
-        "top": whole(check, "top", data.get("top", 1), least=1, most=MOST_TOP),
-        "samples": whole(check, "samples", data.get("samples", 1000), least=1, most=MOST_SAMPLES),
-        "seed": whole(check, "seed", data.get("seed", 0), least=0, most=2**63 - 1),
+        **{name: check.choice(name, given[name], of) for name, of in WORDS.items()},
+        **{name: whole(check, name, given[name], *ends) for name, ends in NUMBERS.items()},
         "constraints": _constraints(check, data.get("constraints")),
     }
     _check_energies(check, objectives, machines)
@@ -164,10 +164,16 @@ def _plain(value: Any) -> Any:
 
 
 def _known(check: Checker, place: str, data: Mapping[Any, Any], fields: Sequence[str]) -> None:
+    """Fault what is no field."""
     head = f"{place}: " if place else ""
     for key in data:
         if key not in fields:
             check.fault(f"{head}unknown field {show(key)}; {near(key, fields)}")
+
+
+def _several(given: Any, one: Any = str) -> Any:
+    """Take one text, or one of some other kind, for a list of it."""
+    return [given] if isinstance(given, one) else given
 
 
 def _listed(check: Checker, data: Mapping[str, Any], name: str) -> list[Any]:
@@ -243,14 +249,13 @@ def _workloads(check: Checker, entries: Sequence[Any]) -> Iterator[Chosen]:
         if not _is_entry(check, place, data, "workload", WORKLOAD_FIELDS):
             continue
         n_faults = len(check.faults)
-        layers = data.get("layers", ())
-        layers = [layers] if isinstance(layers, str | int) else layers
+        layers = _several(data.get("layers", ()), str | int)
         if not isinstance(layers, list | tuple):
             check.fault(f"{place}.layers is {show(layers)}; numbers or names are needed")
             continue
         size = data.get("element_bytes")
         if size is not None:
-            size = whole(check, f"{place}.element_bytes", size, least=1, most=1024)
+            size = whole(check, f"{place}.element_bytes", size, 1, 1024)
         workload = data["workload"]
         if not isinstance(workload, str | Workload):
             check.fault(f"{place}.workload is {show(workload)}; a name, file or problem is needed")
@@ -273,8 +278,7 @@ def _workloads(check: Checker, entries: Sequence[Any]) -> Iterator[Chosen]:
 
 
 def _objectives(check: Checker, data: Mapping[str, Any]) -> tuple[Objective, ...]:
-    given = data.get("objectives", ["time"])
-    given = [given] if isinstance(given, str) else given
+    given = _several(data.get("objectives", ["time"]))
     if not isinstance(given, list | tuple) or not given:
         check.fault(f"objectives is {show(given)}; {near('', OBJECTIVES)}")
         return ()
@@ -291,8 +295,7 @@ def _constraints(check: Checker, data: object) -> Constraints | None:
     _known(check, "constraints", data, CONSTRAINT_FIELDS)
     lists: dict[str, list[str]] = {}
     for name in ("fix", "order"):
-        given = data.get(name, [])
-        given = [given] if isinstance(given, str) else given
+        given = _several(data.get(name, []))
         if not isinstance(given, list | tuple) or not all(isinstance(one, str) for one in given):
             check.fault(f"constraints.{name} is {show(given)}; a list of text is needed")
             given = []

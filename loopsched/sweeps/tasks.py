@@ -14,7 +14,7 @@ from loopsched.base.rows import Row, json_text
 from loopsched.base.version import __version__
 from loopsched.scheduler import Goal, warm_up
 from loopsched.scheduler.rows import result_rows
-from loopsched.sweeps.plan import MACHINE, PROBLEM, Task
+from loopsched.sweeps.plan import FOUND, MACHINE, PROBLEM, Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +139,3 @@ def _rows(task: Task, goal: Goal) -> list[Row]:
 def _failed(reason: str) -> Row:
     text = reason.removeprefix(f"problem '{PROBLEM}': ").replace(f"'{MACHINE}'", MACHINE)
     return {**dict.fromkeys(FOUND), "error": text.replace(f"'{PROBLEM}'", PROBLEM)}
-
-
-# What a search gives a row, in its order; all empty where nothing fits.
-FOUND = (
-    "rank", "schedule", "time_s", "time_bound_s", "problem_bound_s", "bound_by", "compute_time_s",
-    "compute_utilisation", "dram_bytes", "dram_read_bytes", "dram_write_bytes",
-    "least_dram_bytes", "required_dram_bandwidth_bytes_per_s", "energy_pj", "levels",
-    "lower_bound", "gap", "proven", "nodes", "space_size",
-)  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import prod
 from typing import Any, Literal
 
 from loopsched.base.arguments import Checker, near, show
@@ -114,9 +115,7 @@ def _combined(
             )
             return []
         return list(dict.fromkeys(zip(*columns, strict=False)))
-    total = 1
-    for length in lengths:
-        total *= length
+    total = prod(lengths)
     if total > MOST_POINTS:
         check.fault(f"{place}: {total} machines; at most {MOST_POINTS} are allowed")
         return []
@@ -159,7 +158,7 @@ def _range(check: Checker, place: str, key: str, data: Mapping[Any, Any]) -> Ite
         if name in data:
             one = data[name]
             ends.append(_factor(check, at, one) if is_factor else _value(check, at, key, one))
-    steps = whole(check, f"{place}.steps", data.get("steps", 2), least=2, most=MOST_STEPS)
+    steps = whole(check, f"{place}.steps", data.get("steps", 2), 2, MOST_STEPS)
     scale = check.choice(f"{place}.scale", data.get("scale", "linear"), SCALES)
     if len(check.faults) > n_faults:
         return
@@ -171,7 +170,7 @@ def _range(check: Checker, place: str, key: str, data: Mapping[Any, Any]) -> Ite
         yield max(1, round(value)) if is_whole else float(f"{value:.{_DIGITS}g}")
 
 
-def whole(check: Checker, place: str, value: object, *, least: int, most: int) -> int:
+def whole(check: Checker, place: str, value: object, least: int, most: int) -> int:
     """Check a whole number, given as such or as text."""
     if isinstance(value, str) and value.strip().lstrip("+-").isdecimal() and len(value) < 20:
         value = int(value)
@@ -195,7 +194,7 @@ def _value(check: Checker, place: str, key: str, value: object) -> float | int |
     """Read a number of a machine: text with its unit, or in base units."""
     field = key.rpartition(".")[2]
     if field == "units":
-        return whole(check, place, value, least=1, most=10**9)
+        return whole(check, place, value, 1, 10**9)
     number = None if isinstance(value, str) and field != "macs" else _number(value)
     if number is not None and number > 0:
         return round(number) if _is_whole(key) else number

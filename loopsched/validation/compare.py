@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, get_args
 
 from loopsched.base.arguments import show
 from loopsched.base.display import Shown
@@ -14,13 +14,13 @@ from loopsched.base.statistics import percentile, rank_correlation
 from loopsched.machines.arch import Arch
 from loopsched.machines.arch_file import load_arch
 from loopsched.machines.levels import Level
-from loopsched.validation.counter_files import MEASURED, CounterRow, read_counters, rows_of
-from loopsched.validation.csv_files import Value, check
+from loopsched.validation.counter_files import MEASURED, CounterRow, counters_in
+from loopsched.validation.csv_files import Source, Value, check, sheet_of
 from loopsched.validation.launch import Launch
 from loopsched.validation.launches import launch_of, loaded_sectors
 
 Method = Literal["simulator", "evaluate"]
-METHODS: tuple[Method, ...] = ("simulator", "evaluate")
+METHODS: tuple[Method, ...] = get_args(Method)
 
 # Lines that a set of an H200's L2 holds: Accel-Sim, gpgpu-sim
 # configs/tested-cfgs/SM90_H200 (256 sets of 20 lines of 128 bytes a slice).
@@ -54,7 +54,7 @@ class Validation(Shown):
 
 
 def validate_counters(
-    counters: str | os.PathLike[str] | Iterable[Mapping[str, Value]],
+    counters: Source,
     arch: str | os.PathLike[str] | Arch = "h200",
     *,
     method: Method = "simulator",
@@ -99,9 +99,8 @@ def validate_counters(
     if method not in METHODS:
         raise InputError(f"method is {show(method)}; allowed are: {' '.join(METHODS)}")
     machine = arch if isinstance(arch, Arch) else load_arch(os.fspath(arch))
-    is_file = isinstance(counters, str | os.PathLike)
-    where = os.fspath(counters) if isinstance(counters, str | os.PathLike) else "rows"
-    rows = read_counters(where) if is_file else rows_of(counters)  # type: ignore[arg-type]
+    sheet = sheet_of(counters, "counters")
+    where, rows = sheet.where, counters_in(sheet)
     l2, unit, units = _shared_cache(machine)
     launches, faults = [], []
     for row in rows:
@@ -208,20 +207,16 @@ def _abreast(arch: Arch, many: int) -> Arch:
     """Put several units in the place of each, which share what it had."""
     if many == 1:
         return arch
-    levels = []
-    for level in arch.levels:
-        if level.instances == 1:
-            levels.append(level)
-            continue
-        capacity, useful = level.capacity_bytes, level.effective_capacity_bytes
-        levels.append(
-            replace(
-                level,
-                instances=level.instances * many,
-                capacity_bytes=None if capacity is None else capacity // many,
-                effective_capacity_bytes=None if useful is None else useful // many,
-            )
-        )
+
+    def shared(level: Level) -> Level:
+        sizes = {
+            name: size // many
+            for name in ("capacity_bytes", "effective_capacity_bytes")
+            if (size := getattr(level, name)) is not None
+        }
+        return replace(level, instances=level.instances * many, **sizes)
+
+    levels = [one if one.instances == 1 else shared(one) for one in arch.levels]
     compute = replace(arch.compute, units=arch.compute.units * many)
     return replace(arch, levels=tuple(levels), compute=compute)
 
@@ -234,13 +229,11 @@ def _compared(
         found["schedule"] = None if launch.schedule is None else str(launch.schedule)
     found["predicted_by"] = predicted.by
     values = (predicted.dram_read_bytes, predicted.dram_write_bytes, predicted.l2_read_sectors)
-    for name, value in zip(MEASURED, values, strict=True):
-        found[f"predicted_{name}"] = None if value is None else round(value)
-    for name, value in zip(MEASURED, values, strict=True):
+    rounded = [None if value is None else round(value) for value in values]
+    found |= {f"predicted_{name}": value for name, value in zip(MEASURED, rounded, strict=True)}
+    for name, value in zip(MEASURED, rounded, strict=True):
         measured = row.measured(name)
-        found[f"error_{name}"] = (
-            None if value is None or not measured else round(value) / measured - 1
-        )
+        found[f"error_{name}"] = None if value is None or not measured else value / measured - 1
     found["bound_dram_read_bytes"] = launch.compulsory_read_bytes
     found["bound_dram_write_bytes"] = max(0, launch.written_bytes - (l2.capacity_bytes or 0))
     return found

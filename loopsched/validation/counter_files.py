@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from loopsched.base.arguments import is_count
-from loopsched.base.errors import InputError, nearest
+from loopsched.base.errors import nearest
 from loopsched.base.resources import resource_names
 from loopsched.validation.csv_files import (
+    Sheet,
+    Source,
     Value,
     check,
-    read_csv,
     repeated,
     sheet_of,
     shown,
-    value_of,
 )
 
 # What is measured, by the names of the columns.
@@ -70,105 +69,75 @@ def shipped_counters() -> tuple[str, ...]:
     return resource_names("counters", ".csv")
 
 
-def read_counters(file: str | os.PathLike[str]) -> tuple[CounterRow, ...]:
-    """Read measured counters from a file, or from a shipped one by its name.
+def read_counters(source: Source) -> tuple[CounterRow, ...]:
+    """Read measured counters: a file, a shipped one by its name, or rows that are mappings.
 
     Raises
     ------
     InputError
-        With all faults of the file.
+        With all faults.
 
     Examples
     --------
     >>> rows = read_counters("h200_tiled_gemm")
     >>> len(rows), rows[0].form, rows[0].count("tile_m")
     (45, 'tiled_gemm', 64)
+    >>> read_counters([{"problem": "gemm:m=8,n=8,k=8", "schedule": "M:8 N:8 K:8"}])[0].form
+    'schedules'
     """
-    return parse_counters(read_csv(file, "counters"), os.fspath(file))
+    return counters_in(sheet_of(source, "counters"))
 
 
-def parse_counters(text: str, where: str = "counters") -> tuple[CounterRow, ...]:
-    """Read measured counters from CSV text.
-
-    Parameters
-    ----------
-    text : str
-        A line of column names, then a line a launch.
-    where : str
-        For messages.
+def counters_in(sheet: Sheet) -> tuple[CounterRow, ...]:
+    """Take the rows of a table as measured counters.
 
     Raises
     ------
     InputError
-        With all faults of the text.
+        With all faults.
 
     Examples
     --------
+    >>> from loopsched.validation.csv_files import parsed
     >>> lines = ["problem,schedule,dram_read_bytes", "deepbench_gemm#0,M:8 N:8 K:8,512"]
-    >>> parse_counters(chr(10).join(lines))[0].measured("dram_read_bytes")
+    >>> counters_in(parsed(chr(10).join(lines), "my.csv"))[0].measured("dram_read_bytes")
     512.0
-    >>> parse_counters(chr(10).join([*lines, "gemm:m=8,n=8,k=8,M:8 N:8 K:8,512"]), "my.csv")
+    >>> lines.append("gemm:m=8,n=8,k=8,M:8 N:8 K:8,512")
+    >>> counters_in(parsed(chr(10).join(lines), "my.csv"))
     Traceback (most recent call last):
         ...
     loopsched.base.errors.InputError: my.csv: line 3: 5 values, but 3 columns; a value ...
     """
-    sheet = sheet_of(text, where)
-    form = _form(list(sheet.names), where)
+    if sheet.names:  # what is wrong with columns is told once, not for each row
+        check(sheet.where, _form(sheet.names)[1])
     faults: list[str] = []
     rows = []
     for place, values in sheet.rows:
-        found = [values] if isinstance(values, str) else list(_row_faults(form, values))
-        faults += [f"{place}: {fault}" for fault in found]
-        if not found and not isinstance(values, str):
+        if isinstance(values, str):
+            faults.append(f"{place}: {values}")
+            continue
+        form, wrong = _form(sheet.names or list(values))
+        wrong = wrong or list(_row_faults(form, values))
+        faults += [f"{place}: {fault}" for fault in wrong]
+        if not wrong:
             rows.append(CounterRow(place, form, values))
-    check(where, faults)
+    check(sheet.where, faults)
     return tuple(rows)
 
 
-def rows_of(rows: Iterable[Mapping[str, Value]], where: str = "rows") -> tuple[CounterRow, ...]:
-    """Take rows that are mappings, by the same rules as a file's.
-
-    Examples
-    --------
-    >>> row = {"problem": "gemm:m=8,n=8,k=8", "schedule": "M:8 N:8 K:8"}
-    >>> rows_of([row])[0].form
-    'schedules'
-    """
-    found, faults = [], []
-    for number, row in enumerate(rows):
-        try:
-            form = _form(list(row), where)
-        except InputError as error:
-            faults.append(f"row {number}: {str(error).removeprefix(f'{where}: ')}")
-            continue
-        values = {
-            name: value_of(value) if isinstance(value, str) else value
-            for name, value in row.items()
-        }
-        wrong = list(_row_faults(form, values))
-        faults += [f"row {number}: {fault}" for fault in wrong]
-        if not wrong:
-            found.append(CounterRow(f"row {number}", form, values))
-    check(where, faults)
-    return tuple(found)
-
-
-def _form(names: Sequence[str], where: str) -> str:
-    twice = repeated(names)
-    if twice:
-        raise InputError.joined(where, twice)
+def _form(names: Sequence[str]) -> tuple[str, list[str]]:
+    """Tell what rows with such columns describe, and what is wrong with the columns."""
+    faults = repeated(names)
     for form, needed in FORMS.items():
-        if all(name in names for name in needed):
-            return form
+        if faults or all(name in names for name in needed):
+            return form, faults
     # The form that was meant: the one of which most is there.
     meant = max(FORMS, key=lambda form: sum(name in names for name in FORMS[form]) / 8)
     missing = [name for name in FORMS[meant] if name not in names]
     if len(missing) == len(FORMS[meant]):
         forms = "; or ".join(" ".join(needed) for needed in FORMS.values())
-        raise InputError(f"{where}: columns say of no launch what it was; needed are: {forms}")
-    raise InputError.joined(
-        where, [f"no column '{name}'; {nearest(name, names, 'there are')}" for name in missing]
-    )
+        return meant, [f"columns say of no launch what it was; needed are: {forms}"]
+    return meant, [f"no column '{name}'; {nearest(name, names, 'there are')}" for name in missing]
 
 
 def _row_faults(form: str, values: Mapping[str, Value]) -> Iterable[str]:

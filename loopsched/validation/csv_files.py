@@ -7,7 +7,7 @@ import io
 import math
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from loopsched.base.files import read_text
 from loopsched.base.resources import resource_dir, resource_names
 
 Value = str | int | float | None
+Source = str | os.PathLike[str] | Iterable[Mapping[str, Value]]
 
 MOST_FAULTS = 50
 _COUNT = re.compile(r"[+]?([0-9]{1,15})(\.0*)?")
@@ -25,46 +26,54 @@ _NOTHING = ("", "-", "na", "n/a", "nan", "none", "null")
 
 @dataclass(frozen=True, slots=True)
 class Sheet:
-    """A table as it stands in a file.
+    """A table of measurements.
 
     Parameters
     ----------
+    where : str
+        For messages: the file.
     names : tuple of str
-        Of the columns, in order.
+        Of the columns of a file, in order; empty: each row has its own.
     rows : tuple of (str, mapping or str)
         Place, for messages, and values by column name; or what is wrong with
         the line.
     """
 
+    where: str
     names: tuple[str, ...]
     rows: tuple[tuple[str, dict[str, Value] | str], ...]
 
 
-def read_csv(file: str | os.PathLike[str], *kinds: str) -> str:
-    """Read a CSV file, or a shipped one of some kinds by its name.
+def sheet_of(source: Source, *kinds: str) -> Sheet:
+    """Read a CSV file, a shipped one of some kinds by its name, or rows that are mappings.
 
     Raises
     ------
     InputError
-        If it cannot be read, or is not text.
+        If a file cannot be read, or is not CSV.
 
     Examples
     --------
-    >>> read_csv("h200_kernels", "counters").partition(",")[0]
-    'case'
+    >>> sheet_of("h200_kernels", "counters").names[0], sheet_of([{"a": "1.50"}]).rows
+    ('case', (('row 0', {'a': 1.5}),))
     """
-    name = os.fspath(file)
+    if not isinstance(source, str | os.PathLike):
+        rows = [
+            {name: value_of(one) if isinstance(one, str) else one for name, one in row.items()}
+            for row in source
+        ]
+        return Sheet("rows", (), tuple((f"row {at}", row) for at, row in enumerate(rows)))
+    name = os.fspath(source)
     path = Path(name)
     shipped = {one: kind for kind in kinds for one in resource_names(kind, ".csv")}
     if name in shipped and not path.exists():
         path = resource_dir(shipped[name]) / f"{name}.csv"
-    return read_text(
-        path, "a CSV file", where=name, hint=lambda: f"; shipped are: {' '.join(shipped)}"
-    )
+    hint = f"; shipped are: {' '.join(shipped)}"
+    return parsed(read_text(path, "a CSV file", where=name, hint=lambda: hint), name)
 
 
-def sheet_of(text: str, where: str) -> Sheet:
-    """Cut CSV text into rows.
+def parsed(text: str, where: str) -> Sheet:
+    """Cut CSV text into rows: a line of column names, then a line each.
 
     Raises
     ------
@@ -73,7 +82,7 @@ def sheet_of(text: str, where: str) -> Sheet:
 
     Examples
     --------
-    >>> found = sheet_of("a,b" + chr(10) + "1,x" + chr(10) + "2", "mine.csv")
+    >>> found = parsed("a,b" + chr(10) + "1,x" + chr(10) + "2", "mine.csv")
     >>> found.rows[0], found.rows[1][1].partition(";")[0]
     (('line 2', {'a': 1, 'b': 'x'}), '1 values, but 2 columns')
     """
@@ -100,7 +109,7 @@ def sheet_of(text: str, where: str) -> Sheet:
             rows.append((f"line {number}", f"{fault}; {hint}"))
     if not rows:
         raise InputError(f"{where}: no rows below the column names")
-    return Sheet(names, tuple(rows))
+    return Sheet(where, names, tuple(rows))
 
 
 def repeated(names: Sequence[str]) -> list[str]:

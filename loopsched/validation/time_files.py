@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 from loopsched.base.arguments import DATA_TYPE_BYTES, is_count
 from loopsched.base.errors import InputError, nearest
@@ -17,13 +17,13 @@ from loopsched.network.selection import problem_of
 from loopsched.problems.builders import conv2d, gemm
 from loopsched.problems.problem import Problem
 from loopsched.validation.csv_files import (
+    Sheet,
+    Source,
     Value,
     check,
-    read_csv,
     repeated,
     sheet_of,
     shown,
-    value_of,
 )
 from loopsched.validation.kernels import kernel_of
 
@@ -153,74 +153,45 @@ def shipped_times() -> tuple[str, ...]:
     return resource_names("measurements", ".csv")
 
 
-def read_times(file: str | os.PathLike[str]) -> tuple[TimeRow, ...]:
-    """Read measured times from a file, or from a shipped one by its name.
+def read_times(source: Source) -> tuple[TimeRow, ...]:
+    """Read measured times: a file, a shipped one by its name, or rows that are mappings.
 
     Raises
     ------
     InputError
-        With all faults of the file.
+        With all faults.
 
     Examples
     --------
     >>> rows = read_times("titan_v_measured")
     >>> len(rows), rows[0].arch, rows[0].algorithm, rows[-1].problem.name
     (56, 'titan_v', 'GEMM', 'm32 n1 k32')
+    >>> read_times([{"problem": "gemm:m=8,n=8,k=8", "time_us": "3", "gpu": "m40"}])[0].time_us
+    3.0
     """
-    return parse_times(read_csv(file, "measurements", "counters"), os.fspath(file))
+    return times_in(sheet_of(source, "measurements", "counters"))
 
 
-def parse_times(text: str, where: str = "times") -> tuple[TimeRow, ...]:
-    """Read measured times from CSV text.
-
-    Parameters
-    ----------
-    text : str
-        A line of column names, then a line a problem.
-    where : str
-        For messages.
+def times_in(sheet: Sheet) -> tuple[TimeRow, ...]:
+    """Take the rows of a table as measured times.
 
     Raises
     ------
     InputError
-        With all faults of the text.
+        With all faults.
 
     Examples
     --------
-    >>> rows = parse_times("gpu,m,n,k,time_us" + chr(10) + "V100,64,32,16,7")
+    >>> from loopsched.validation.csv_files import parsed
+    >>> rows = times_in(parsed("gpu,m,n,k,time_us" + chr(10) + "V100,64,32,16,7", "my.csv"))
     >>> rows[0].problem.macs, rows[0].arch, rows[0].data_type
     (32768, 'v100', 'fp32')
     """
-    sheet = sheet_of(text, where)
-    check(where, repeated(sheet.names))
-    return _rows(sheet.rows, where)
-
-
-def times_of(rows: Iterable[Mapping[str, Value]], where: str = "rows") -> tuple[TimeRow, ...]:
-    """Take rows that are mappings, by the same rules as a file's.
-
-    Examples
-    --------
-    >>> times_of([{"problem": "gemm:m=8,n=8,k=8", "time_us": "3", "gpu": "m40"}])[0].time_us
-    3.0
-    """
-    read = [
-        (
-            f"row {number}",
-            {name: value_of(v) if isinstance(v, str) else v for name, v in row.items()},
-        )
-        for number, row in enumerate(rows)
-    ]
-    if not read:
-        raise InputError(f"{where}: no rows")
-    return _rows(read, where)
-
-
-def _rows(rows: Sequence[tuple[str, dict[str, Value] | str]], where: str) -> tuple[TimeRow, ...]:
+    check(sheet.where, repeated(sheet.names) if sheet.rows else ["no rows"])
     faults: list[str] = []
     missing: dict[str, None] = {}  # a fault of the columns is told once, not for each row
     found = []
-    for place, values in rows:
+    for place, values in sheet.rows:
         if isinstance(values, str):
             faults.append(f"{place}: {values}")
             continue
@@ -230,7 +201,7 @@ def _rows(rows: Sequence[tuple[str, dict[str, Value] | str]], where: str) -> tup
         missing |= dict.fromkeys(reader.missing)
         if row is not None:
             found.append(row)
-    check(where, [*missing, *faults])
+    check(sheet.where, [*missing, *faults])
     return tuple(found)
 
 
@@ -343,7 +314,7 @@ class _Reader:
         return any(name in self.values for name in ("filter_w", "filter_h", "w", "h"))
 
     def _conv(self, element_bytes: int, pass_: str) -> Problem | None:
-        sizes = {name: self._count(name) for name in _IMAGE}
+        sizes: dict[str, Any] = {name: self._count(name) for name in _IMAGE}
         borders = {}
         for side in "hw":
             for name, least in _BORDERS.items():
@@ -352,14 +323,9 @@ class _Reader:
                 borders[own] = self._count(column, least)
         if self.faults or self.missing:
             return None
+        sizes |= {"r": sizes.pop("filter_h"), "s": sizes.pop("filter_w")}
         return conv2d(
-            n=sizes["n"],
-            c=sizes["c"],
-            k=sizes["k"],
-            h=sizes["h"],
-            w=sizes["w"],
-            r=sizes["filter_h"],
-            s=sizes["filter_w"],
+            **sizes,
             stride=(borders["stride_h"], borders["stride_w"]),
             padding=(borders["pad_h"], borders["pad_w"]),
             pass_=pass_,

@@ -6,8 +6,13 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from loopsched.base.rows import picked
 from loopsched.base.statistics import percentile, rank_correlation
+from loopsched.gpu.library.machine import CONVERTED
 from loopsched.gpu.result import Estimate
+from loopsched.machines.arch import Arch
+from loopsched.problems.footprint import tensor_bytes
+from loopsched.problems.problem import Problem
 from loopsched.validation.csv_files import Value
 from loopsched.validation.time_files import TimeRow
 
@@ -130,8 +135,7 @@ def summary_of(rows: Sequence[Compared], worst: int) -> dict[str, object]:
                 "precision": one.row.precision,
                 "pass": one.row.pass_,
                 "time_us": one.row.time_us,
-                "bound_us": one.bound_us,
-                "estimate_us": one.estimate_us,
+                **picked(one, "bound_us", "estimate_us"),
                 "error": one.ratio - 1,
                 "reason": "; ".join(reasons_of(one)),
             }
@@ -194,3 +198,26 @@ def _mape(said: Iterable[float | None], measured: Sequence[float]) -> float | No
 
 def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
+
+
+def roofline(problem: Problem, arch: Arch, *, data_type: str = "fp32") -> float:
+    """Compute the plain roofline of the data sheet: an estimate, not a bound.
+
+    The direct algorithm's operations at the peak rate, or operands and result
+    once at the memory's bandwidth, whichever takes longer, in seconds.
+
+    Examples
+    --------
+    >>> from loopsched import gemm, load_arch
+    >>> problem = gemm(m=4096, n=4096, k=4096)
+    >>> round(1e6 * roofline(problem, load_arch("v100")))
+    8772
+    """
+    compute_s = problem.macs / arch.compute.peak_macs_per_s(CONVERTED.get(data_type, data_type))
+    bandwidth = arch.caches[0].bandwidth_bytes_per_s
+    return max(compute_s, operand_bytes(problem) / bandwidth if bandwidth else 0.0)
+
+
+def operand_bytes(problem: Problem) -> int:
+    """Count the bytes of operands and result that are touched, each once."""
+    return sum(tensor_bytes(problem, tensor) for tensor in problem.tensors)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Literal, get_args
 
@@ -17,10 +17,9 @@ from loopsched.machines.arch import Arch
 from loopsched.machines.arch_file import load_arch
 from loopsched.problems.problem import Problem
 from loopsched.published.model_003 import report003_time
-from loopsched.validation.csv_files import Value, check
-from loopsched.validation.plain_roofline import roofline
-from loopsched.validation.time_files import GPUS, TimeRow, read_times, times_of
-from loopsched.validation.time_summary import Compared, summary_of
+from loopsched.validation.csv_files import Source, Value, check, sheet_of
+from loopsched.validation.time_files import GPUS, TimeRow, times_in
+from loopsched.validation.time_summary import Compared, roofline, summary_of
 
 Algorithm = Literal["known", "any"]
 ALGORITHM_CHOICES: tuple[Algorithm, ...] = get_args(Algorithm)
@@ -58,7 +57,7 @@ class TimeValidation(Shown):
 
 
 def validate_times(
-    times: str | os.PathLike[str] | Iterable[Mapping[str, Value]],
+    times: Source,
     arch: str | os.PathLike[str] | Arch | None = None,
     *,
     algorithm: Algorithm = "known",
@@ -106,13 +105,9 @@ def validate_times(
     if algorithm not in ALGORITHM_CHOICES:
         allowed = near(algorithm, ALGORITHM_CHOICES)
         raise InputError(f"algorithm is {show(algorithm)}; {allowed}")
-    if isinstance(times, str | os.PathLike):
-        name = os.fspath(times)
-        rows = read_times(name)
-    else:
-        name = "rows"
-        rows = times_of(times)
-    rows = _chosen(rows, where or {}, name)
+    sheet = sheet_of(times, "measurements", "counters")
+    name = sheet.where
+    rows = _chosen(times_in(sheet), where or {}, name)
     machines = _machines(rows, arch, name)
     said = _Said()
     found, faults = [], []

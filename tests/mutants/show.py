@@ -22,15 +22,15 @@ _notebook.broken(
 _notebook.broken(
     "notebook-ranks-from-one",
     "alternatives are numbered from the best on",
-    "for rank, each in enumerate(result.alternatives, 2)",
-    "for rank, each in enumerate(result.alternatives, 1)",
+    "list(enumerate(result.alternatives, 2))",
+    "list(enumerate(result.alternatives, 1))",
     "::TestNotebook::test_a_result",
 )
 _notebook.broken(
     "notebook-reads-are-writes",
     "reads and writes change places",
-    'scaled(level.promised_read_bytes, "B"),\n            scaled(level.promised_write_bytes, "B"),',
-    'scaled(level.promised_write_bytes, "B"),\n            scaled(level.promised_read_bytes, "B"),',
+    '"promised_read_bytes", "B"),\n        Column("written", "promised_write_bytes", "B"),',
+    '"promised_write_bytes", "B"),\n        Column("written", "promised_read_bytes", "B"),',
     "::TestNotebook::test_a_result",
 )
 _notebook.broken(

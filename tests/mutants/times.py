@@ -20,8 +20,8 @@ _files.broken(
 _files.broken(
     "filter-sides-swapped",
     "width of the filter along the height",
-    'r=sizes["filter_h"],\n            s=sizes["filter_w"],',
-    'r=sizes["filter_w"],\n            s=sizes["filter_h"],',
+    '"r": sizes.pop("filter_h"), "s": sizes.pop("filter_w")',
+    '"r": sizes.pop("filter_w"), "s": sizes.pop("filter_h")',
 )
 _files.broken(
     "half-stored-as-float",

@@ -19,6 +19,7 @@ from loopsched.published.presets.report001 import (
     filter_shared,
 )
 from loopsched.published.presets.report002 import (
+    Steps,
     layer_base,
     layer_batched,
     layer_constant,
@@ -28,8 +29,6 @@ from loopsched.published.presets.report002 import (
     layer_tuned,
     layer_unroll,
 )
-
-Steps = tuple[tuple[Kernel, int], ...]
 
 __all__ = [
     "Preset",

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from loopsched.gpu.kernel import Kernel
 from loopsched.problems.builders import gemm
-from loopsched.published.presets.padding import cut
-from loopsched.published.presets.vectors import row_vector
+from loopsched.published.presets.padding import cut, row_vector
 
 
 def gemm_naive(m: int = 1024, n: int = 1024, k: int = 1024, block: int = 16) -> Kernel:

@@ -6,11 +6,12 @@ of sectors for variant 2 fits blocks of 32 x 16; those of variant 3 are not know
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from loopsched.base.arguments import near, show
 from loopsched.base.errors import InputError
 from loopsched.gpu.kernel import Kernel
 from loopsched.problems.convolution import conv2d
-from loopsched.problems.problem import Problem
 
 # Table 3: registers a thread, of the baseline and of the last variant.
 _REGISTERS = 40
@@ -21,41 +22,24 @@ def filter_rowmap(
     images: int = 16, size: int = 2048, radius: int = 5, x: int = 16, y: int = 16
 ) -> Kernel:
     """Filter images, threads of a warp on different rows (report 001, baseline)."""
-    taps = 2 * radius + 1
-    text = f"N:{images}@block_z Q:{size}@block_y P:{size}@block_x Q:{y}@thread_y P:{x}@thread_x"
-    return Kernel.of(
-        _problem(images, size, radius),
-        f"{text} R:{taps} S:{taps}",
-        name="filter_rowmap",
-        registers=_REGISTERS,
-    )
+    loops = f"Q:{y}@thread_y P:{x}@thread_x {_taps(radius)}"
+    return _filter((images, size, radius), "filter_rowmap", loops, axes="QP")
 
 
 def filter_colmap(
     images: int = 16, size: int = 2048, radius: int = 5, x: int = 32, y: int = 8
 ) -> Kernel:
     """Filter images, threads of a warp on adjacent columns (report 001, variant 1)."""
-    taps = 2 * radius + 1
-    return Kernel.of(
-        _problem(images, size, radius),
-        f"{_blocks(images, size)} P:{y}@thread_y Q:{x}@thread_x R:{taps} S:{taps}",
-        name="filter_colmap",
-        registers=_REGISTERS,
-    )
+    loops = f"P:{y}@thread_y Q:{x}@thread_x {_taps(radius)}"
+    return _filter((images, size, radius), "filter_colmap", loops)
 
 
 def filter_shared(
     images: int = 16, size: int = 2048, radius: int = 5, x: int = 32, y: int = 16
 ) -> Kernel:
     """Filter images in tiles of shared memory, filter constant (report 001, variant 2)."""
-    taps = 2 * radius + 1
-    return Kernel.of(
-        _problem(images, size, radius),
-        f"{_blocks(images, size)} P:{y}@thread_y Q:{x}@thread_x R:{taps} S:{taps}",
-        name="filter_shared",
-        reads=_IN_TILES,
-        registers=_REGISTERS,
-    )
+    loops = f"P:{y}@thread_y Q:{x}@thread_x {_taps(radius)}"
+    return _filter((images, size, radius), "filter_shared", loops, reads=_IN_TILES)
 
 
 def filter_coarse(
@@ -73,27 +57,31 @@ def filter_coarse(
     """
     if outputs not in ("adjacent", "apart"):
         raise InputError(f"outputs is {show(outputs)}; {near(outputs, ('adjacent', 'apart'))}")
-    taps = 2 * radius + 1
-    grid = _blocks(images, size)
+    taps = _taps(radius)
     if outputs == "apart":
-        threads = f"R:{taps} S:{taps} P:{2 * y} Q:{2 * x} P:{y}@thread_y Q:{x}@thread_x"
+        loops = f"{taps} P:{2 * y} Q:{2 * x} P:{y}@thread_y Q:{x}@thread_x"
         reads = _IN_TILES
     else:
-        threads = f"P:{2 * y}@thread_y Q:{2 * x}@thread_x R:{taps} S:{taps} P:2 Q:2"
+        loops = f"P:{2 * y}@thread_y Q:{2 * x}@thread_x {taps} P:2 Q:2"
         reads = _IN_TILES | {"input": "shared@block,held=R"}
-    return Kernel.of(
-        _problem(images, size, radius),
-        f"{grid} {threads}",
-        name=f"filter_coarse {outputs}",
-        reads=reads,
-        registers=_REGISTERS,
-    )
+    return _filter((images, size, radius), f"filter_coarse {outputs}", loops, reads=reads)
 
 
-def _problem(images: int, size: int, radius: int) -> Problem:
+def _taps(radius: int) -> str:
+    return f"R:{2 * radius + 1} S:{2 * radius + 1}"
+
+
+def _filter(
+    sizes: tuple[int, int, int],
+    name: str,
+    loops: str,
+    *,
+    axes: str = "PQ",
+    reads: Mapping[str, str] | None = None,
+) -> Kernel:
+    """Build a filter from images, size and radius, and the loops inside its grid."""
+    images, size, radius = sizes
     taps = 2 * radius + 1
-    return conv2d(n=images, c=1, k=1, h=size, w=size, r=taps, s=taps, padding=radius)
-
-
-def _blocks(images: int, size: int) -> str:
-    return f"N:{images}@block_z P:{size}@block_y Q:{size}@block_x"
+    problem = conv2d(n=images, c=1, k=1, h=size, w=size, r=taps, s=taps, padding=radius)
+    grid = f"N:{images}@block_z {axes[0]}:{size}@block_y {axes[1]}:{size}@block_x"
+    return Kernel.of(problem, f"{grid} {loops}", name=name, reads=reads, registers=_REGISTERS)

@@ -7,6 +7,7 @@ with filters of 7 x 7 (workloads/report_002.json says how that follows from the 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from loopsched.base.errors import InputError
 from loopsched.gpu.kernel import Kernel
@@ -15,9 +16,10 @@ from loopsched.problems.builders import gemm
 from loopsched.problems.convolution import conv2d
 from loopsched.problems.problem import Problem
 from loopsched.problems.projections import affine
-from loopsched.published.presets.padding import cut
-from loopsched.published.presets.vectors import row_vector
+from loopsched.published.presets.padding import cut, row_vector
 
+# Kernels that run one after another, each with how often it is started.
+Steps = tuple[tuple[Kernel, int], ...]
 # The textbook's unrolling kernel, which the report follows: one dimension, 1,024 threads.
 _UNROLL_THREADS = 1024
 # Optimization 4 states 31 registers; 33 to 40 give the 75 % of optimization 7.
@@ -67,54 +69,40 @@ def _layer(number: int) -> _Layer:
 
 def layer_base(layer: int = 1, batch: int = 1000, block: int = 16) -> Kernel:
     """Convolve a layer, all from global memory (report 002, milestone 3)."""
-    one = _layer(layer)
-    return Kernel.of(
-        one.convolution(batch),
-        _tiles(one, batch, block) + f" C:{one.inputs} R:{one.taps} S:{one.taps}",
-        name="forward",
-        registers=32,
-    )
+    return _convolution(layer, batch, block, name="forward", registers=32)
 
 
 def layer_shared(layer: int = 1, batch: int = 1000, block: int = 16) -> Kernel:
     """Convolve a layer, input and filter in shared memory (report 002, optimization 7)."""
+    reads = {"input": "shared@C", "weight": "shared@C"}
+    how = {"name": "forward_shared", "reads": reads, "registers": _SHARED_REGISTERS}
+    return _convolution(layer, batch, block, **how)
+
+
+def _convolution(layer: int, batch: int, block: int, **how: Any) -> Kernel:
+    """Convolve on the grid [images, maps, tiles] of the report."""
     one = _layer(layer)
     return Kernel.of(
         one.convolution(batch),
-        _tiles(one, batch, block) + f" C:{one.inputs} R:{one.taps} S:{one.taps}",
-        name="forward_shared",
-        reads={"input": "shared@C", "weight": "shared@C"},
-        registers=_SHARED_REGISTERS,
-    )
-
-
-def _tiles(one: _Layer, batch: int, block: int) -> str:
-    """Write the grid [images, maps, tiles] of the report's convolutions."""
-    return (
         f"N:{batch}@block_x K:{one.outputs}@block_y P:{one.side}@block_z Q:{one.side}@block_z "
-        f"P:{block}@thread_y Q:{block}@thread_x"
+        f"P:{block}@thread_y Q:{block}@thread_x C:{one.inputs} R:{one.taps} S:{one.taps}",
+        **how,
     )
 
 
-def layer_unroll(
-    layer: int = 1, batch: int = 1000, tile: int = 32
-) -> tuple[tuple[Kernel, int], ...]:
+def layer_unroll(layer: int = 1, batch: int = 1000, tile: int = 32) -> Steps:
     """Unroll each image, then multiply matrices (report 002, optimization 1)."""
     one = _layer(layer)
     return ((_unrolling(one), batch), (_multiply(one, tile), batch))
 
 
-def layer_constant(
-    layer: int = 1, batch: int = 1000, tile: int = 32
-) -> tuple[tuple[Kernel, int], ...]:
+def layer_constant(layer: int = 1, batch: int = 1000, tile: int = 32) -> Steps:
     """Unroll and multiply, weights in constant memory (report 002, optimization 2)."""
     one = _layer(layer)
     return ((_unrolling(one), batch), (_multiply(one, tile, weights="constant"), batch))
 
 
-def layer_fused(
-    layer: int = 1, batch: int = 1000, tile: int = 32
-) -> tuple[tuple[Kernel, int], ...]:
+def layer_fused(layer: int = 1, batch: int = 1000, tile: int = 32) -> Steps:
     """Multiply without unrolling first, image by image (report 002, optimization 3)."""
     return ((_implicit(_layer(layer), 1, tile), batch),)
 

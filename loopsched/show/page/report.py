@@ -8,6 +8,7 @@ import html
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
@@ -220,13 +221,7 @@ def _totals(layers: Mapping[int, list[Row]], problems: Mapping[int, Problem]) ->
     best = [found[0] for found in layers.values()]
     sums = totals(best)
     return {
-        "time_s": sums.time_s,
-        "time_bound_s": sums.time_bound_s,
-        "dram_bytes": sums.dram_bytes,
-        "least_dram_bytes": sums.least_dram_bytes,
-        "bound_by": sums.bound_by,
-        "n_proven": sums.n_proven,
-        "nodes": sums.nodes,
+        **asdict(sums),
         "space_size": _about(sums.space_size),
         "flops": sum(row["count"] * problems[row["layer"]].flops for row in best),
     }

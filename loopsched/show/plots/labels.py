@@ -31,12 +31,8 @@ class Box(NamedTuple):
 
     def is_free_of(self, other: Box) -> bool:
         """Whether two rectangles have nothing in common."""
-        return (
-            self.right <= other.left
-            or other.right <= self.left
-            or self.high <= other.low
-            or other.high <= self.low
-        )
+        is_beside = self.right <= other.left or other.right <= self.left
+        return is_beside or self.high <= other.low or other.high <= self.low
 
 
 # Where a label may stand: right, left, above, below, then the corners.
@@ -112,17 +108,10 @@ def _candidates(
 def _write(ax: Axes, spot: Spot, side: tuple[int, int], size: float) -> None:
     away = spot.radius + _GAP
     reach = away if 0 in side else 0.75 * away
-    ax.annotate(
-        spot.text,
-        (spot.x, spot.y),
-        xytext=(side[0] * reach, side[1] * reach),
-        textcoords="offset points",
-        ha=("right", "center", "left")[side[0] + 1],
-        va=("top", "center_baseline", "bottom")[side[1] + 1],
-        fontsize=size,
-        color=style.INK,
-        zorder=5,
-    )
+    across = ("right", "center", "left")[side[0] + 1]
+    down = ("top", "center_baseline", "bottom")[side[1] + 1]
+    offset = (side[0] * reach, side[1] * reach)
+    style.beside(ax, spot.text, (spot.x, spot.y), offset, across, down, fontsize=size, zorder=5)
 
 
 def _texts(ax: Axes, points: float) -> Iterator[Box]:
@@ -152,9 +141,5 @@ def _box(extent: Any, points: float) -> Box:
 
 
 def _is_inside(box: Box, frame: Box) -> bool:
-    return (
-        frame.left <= box.left
-        and box.right <= frame.right
-        and frame.low <= box.low
-        and box.high <= frame.high
-    )
+    is_across = frame.left <= box.left and box.right <= frame.right
+    return is_across and frame.low <= box.low and box.high <= frame.high

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from loopsched.base.units import scaled
 from loopsched.models.machine import data_type_of
@@ -247,16 +247,8 @@ def _roofs(
         ax.plot([start, right], [peak, peak], color=colour,
                 linewidth=1.2 if is_used else 0.7, zorder=2,
                 linestyle="-" if is_used else style.DASHES[2])  # fmt: skip
-        ax.annotate(
-            f"{', '.join(names)} {scaled(peak, 'FLOP/s')}",
-            (right, peak),
-            xytext=(-1, 1.5),
-            textcoords="offset points",
-            ha="right",
-            va="bottom",
-            fontsize=style.NOTE,
-            color=colour,
-        )
+        text = f"{', '.join(names)} {scaled(peak, 'FLOP/s')}"
+        style.beside(ax, text, (right, peak), (-1, 1.5), "right", "bottom", color=colour)
 
 
 def _along(ax: Axes, width: float, top: float, text: str, colour: str) -> None:
@@ -269,15 +261,6 @@ def _along(ax: Axes, width: float, top: float, text: str, colour: str) -> None:
     (x0, y0), (x1, y1) = ax.transData.transform([(start, width * start), (end, width * end)])
     angle = math.degrees(math.atan2(y1 - y0, x1 - x0))
     at = start * (end / start) ** 0.1
-    ax.annotate(
-        text,
-        (at, width * at),
-        xytext=(-2.5 * math.sin(math.radians(angle)), 2.5 * math.cos(math.radians(angle))),
-        textcoords="offset points",
-        rotation=angle,
-        rotation_mode="anchor",
-        ha="left",
-        va="bottom",
-        fontsize=style.NOTE,
-        color=colour,
-    )
+    away = (-2.5 * math.sin(math.radians(angle)), 2.5 * math.cos(math.radians(angle)))
+    look: dict[str, Any] = {"rotation": angle, "rotation_mode": "anchor", "color": colour}
+    style.beside(ax, text, (at, width * at), away, va="bottom", **look)

@@ -208,14 +208,5 @@ def _machine(ax: Axes, arch: Arch, left: float, right: float) -> None:
         if size is None or not left <= size <= right:
             continue
         ax.axvline(size, color=style.INK, linewidth=0.7, linestyle=style.DASHES[3])
-        ax.annotate(
-            f"{level.name}\n{style.binary(size)}B",
-            (size, 1.0),
-            xycoords=("data", "axes fraction"),
-            xytext=(0, 1.5),
-            textcoords="offset points",
-            ha="center",
-            va="bottom",
-            fontsize=style.NOTE,
-            color=style.INK,
-        )
+        text, at = f"{level.name}\n{style.binary(size)}B", ("data", "axes fraction")
+        style.beside(ax, text, (size, 1.0), (0, 1.5), "center", "bottom", xycoords=at)

@@ -112,11 +112,24 @@ def dress(ax: Axes, title: str = "") -> None:
 def titled(ax: Axes, title: str, *remarks: str, pad: float = 4.0) -> None:
     """Set a title, shortened to the width there is, with small lines below it."""
     for number, line in enumerate(reversed(remarks)):
-        ax.annotate(line, (0.5, 1), xytext=(0, pad + 1.2 * NOTE * number), ha="center",
-                    xycoords="axes fraction", textcoords="offset points", va="bottom",
-                    fontsize=NOTE, color=INK)  # fmt: skip
+        offset = (0, pad + 1.2 * NOTE * number)
+        beside(ax, line, (0.5, 1), offset, "center", "bottom", xycoords="axes fraction")
     text = shortened(title, max(12, int(_TITLE_PER_INCH * inches(ax))))
     ax.set_title(text, fontsize=TITLE, color=INK, pad=pad + 1.2 * NOTE * len(remarks) + 2.5)
+
+
+def beside(
+    ax: Axes,
+    text: str,
+    place: tuple[float, float],
+    offset: tuple[float, float],
+    ha: str = "left",
+    va: str = "center",
+    **look: Any,
+) -> None:
+    """Write a small text some points away from a place in the data."""
+    look = {"fontsize": NOTE, "color": INK, **look}
+    ax.annotate(text, place, offset, textcoords="offset points", ha=ha, va=va, **look)
 
 
 def legend(ax: Axes, **where: Any) -> None:

@@ -133,13 +133,5 @@ def _bar(ax: Axes, position: int, point: Point, change: float, look: tuple[str, 
     colour, hatch, label = look
     ax.barh(position, change, 0.62, color=colour, hatch=hatch, edgecolor="white", linewidth=0,
             label=None if label in ax.get_legend_handles_labels()[1] else label)  # fmt: skip
-    ax.annotate(
-        f"x{point.ratio:.3g}",
-        (change, position),
-        xytext=(2.5 if change > 0 else -2.5, 0),
-        textcoords="offset points",
-        ha="left" if change > 0 else "right",
-        va="center",
-        fontsize=style.NOTE,
-        color=style.INK,
-    )
+    away, side = (2.5, "left") if change > 0 else (-2.5, "right")
+    style.beside(ax, f"x{point.ratio:.3g}", (change, position), (away, 0), side)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from loopsched.base.rows import picked
 from loopsched.base.units import format_capacity
 from loopsched.show.plots import style
 from loopsched.show.plots.figure import axes_of
@@ -42,9 +43,7 @@ def pareto_rows(fronts: Fronts) -> list[Row]:
     return [
         {
             "problem": name,
-            "capacity_bytes": point.capacity_bytes,
-            "time_s": point.time_s,
-            "dram_bytes": point.dram_bytes,
+            **picked(point, "capacity_bytes", "time_s", "dram_bytes"),
             "bound_by": point.evaluation.bound_by,
             "schedule": str(point.schedule),
         }

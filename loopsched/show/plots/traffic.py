@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from loopsched.base.errors import InputError, nearest
+from loopsched.base.rows import picked
 from loopsched.base.units import scaled
 from loopsched.show.plots import style
 from loopsched.show.plots.figure import axes_of, new_figure
@@ -50,9 +51,7 @@ def bytes_rows(results: Sequence[Result | Layer]) -> list[Row]:
             "count": layer.count,
             "level": found.outer,
             "tensor": name,
-            "read_bytes": moved.read_bytes,
-            "write_bytes": moved.write_bytes,
-            "bytes": moved.bytes,
+            **picked(moved, "read_bytes", "write_bytes", "bytes"),
         }
         for layer in layers_of(results)
         for found in layer.evaluation.levels
@@ -137,9 +136,7 @@ def _boundaries(
                 edgecolor="white", linewidth=0.4, label=tensor)  # fmt: skip
         ends = [end + more for end, more in zip(ends, moved, strict=True)]
     for position, end in enumerate(ends):
-        ax.annotate(scaled(int(end), "B"), (end, position), xytext=(3, 0),
-                    textcoords="offset points", va="center", fontsize=style.NOTE,
-                    color=style.INK)  # fmt: skip
+        style.beside(ax, scaled(int(end), "B"), (end, position), (3, 0))
     names = [found.name for found in layer.evaluation.levels if found.outer in levels]
     pairs = zip(levels, names, strict=True)
     ax.set_yticks(range(len(levels)), [f"{outer} - {inner}" for outer, inner in pairs])
