@@ -109,14 +109,21 @@ def many(*names: str, metavar: str, meaning: str) -> Callable[[Command], Command
 
 
 rank = click.option("--rank", type=click.IntRange(1), help="Of a result file: only this rank.")
-data_type = click.option(
-    "--type",
-    "data_type",
-    default="fp32",
-    show_default=True,
-    metavar="TYPE",
-    help="fp32, tf32, fp16, int8, ...: what the machine has a rate for.",
-)
+
+
+def data_type_of(default: str) -> Callable[[Command], Command]:
+    """Make the option of a data type."""
+    return click.option(
+        "--type",
+        "data_type",
+        default=default,
+        show_default=True,
+        metavar="TYPE",
+        help="fp32, tf32, fp16, int8, ...: what the machine has a rate for.",
+    )
+
+
+data_type = data_type_of("fp32")
 form = choice(
     "--format", "form", of=get_args(Style), meaning="A table for people, or rows for programs."
 )
@@ -127,14 +134,19 @@ def summed_form(meaning: str) -> Callable[[Command], Command]:
     return choice("--format", "form", of=["table", "json", "csv"], meaning=meaning)
 
 
-arch = click.option(
-    "--arch",
-    "-a",
-    default="titan_v",
-    show_default=True,
-    metavar="NAME|FILE",
-    help="Machine: see 'loopsched archs'.",
-)
+def arch_of(default: str) -> Callable[[Command], Command]:
+    """Make the option of a machine."""
+    return click.option(
+        "--arch",
+        "-a",
+        default=default,
+        show_default=True,
+        metavar="NAME|FILE",
+        help="Machine: see 'loopsched archs'.",
+    )
+
+
+arch = arch_of("titan_v")
 _layer = many(
     "--layer",
     "-l",

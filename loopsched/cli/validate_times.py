@@ -14,6 +14,7 @@ from loopsched.show.table import Column, words
 
 if TYPE_CHECKING:
     from loopsched.validation import TimeValidation, Validation
+    from loopsched.validation.choices import ChoiceValidation
 
 _EPILOG = """\b
 loopsched validate times deepbench_gemm_measured --where gpu=V100
@@ -73,7 +74,9 @@ def times(
     output.print_summed(found, form, _show)
 
 
-def save_comparisons(targets: Sequence[Path], found: Validation | TimeValidation) -> None:
+def save_comparisons(
+    targets: Sequence[Path], found: Validation | TimeValidation | ChoiceValidation
+) -> None:
     """Write the plots of predictions over measurements."""
     if not targets:
         return

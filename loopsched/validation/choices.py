@@ -21,7 +21,7 @@ from loopsched.machines.arch_file import load_arch
 from loopsched.problems.builders import gemm
 from loopsched.problems.convolution import conv2d
 from loopsched.problems.problem import Problem
-from loopsched.validation.csv_files import Value, check, read_csv, repeated, sheet_of, shown
+from loopsched.validation.csv_files import Value, check, repeated, sheet_of, shown
 
 FIRST = (1, 5, 10, 20)
 _LIBRARY = "library"
@@ -106,8 +106,8 @@ def validate_choices(
             checker.fault(f"unknown kernel '{kernel}'; {nearest(kernel, FAMILIES)}")
         checker.finish()
     machine = arch if isinstance(arch, Arch) else load_arch(os.fspath(arch))
-    where = os.fspath(file)
-    sheet = sheet_of(read_csv(file, "spaces"), where)
+    sheet = sheet_of(file, "spaces")
+    where = sheet.where
     check(where, [*repeated(sheet.names), *_missing(sheet.names, kernel)])
     faults: list[str] = []
     left_out: dict[str, int] = {}
@@ -209,6 +209,7 @@ def _judged(
     for row, guess, may in zip(kept, estimate, ranked.may_be_best, strict=True):
         rows.append(
             dict(row)
+            | {"kind": case.family.kind, "data_type": case.data_type}
             | {"estimate_us": float(guess), "bound_us": bound_us, "may_be_best": bool(may)}
         )
     return _sums(case, ranked, measured, estimate, bound_us)

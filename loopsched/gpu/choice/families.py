@@ -46,18 +46,9 @@ class Family:
     work: Callable[[Problem, str, Space, Resources, Machine, Fitted], Work]
 
 
-def _usual(rows: tuple[int, ...], columns: tuple[int, ...], terms: tuple[int, ...]) -> Space:
+def _usual(values: dict[str, tuple[int, ...]]) -> Space:
     """Combine tiles, stages and warps; no warp with too little to do, none with too much."""
-    space = product_space(
-        {
-            "block_m": rows,
-            "block_n": columns,
-            "block_k": terms,
-            "stages": (2, 3, 4, 5),
-            "warps": (4, 8),
-            "group_m": (8, 1),
-        }
-    )
+    space = product_space(values)
     sums = space["block_m"] * space["block_n"]
     four, eight = sums <= 16_384, (sums >= 4_096) & (sums <= 32_768)
     return space.kept(np.where(space["warps"] == 4, four, eight))
@@ -198,7 +189,16 @@ TRITON_GEMM = Family(
     "gemm",
     "C[m,n] = A[m,k] B[k,n] of row-major operands, blocks in groups of group_m rows of tiles",
     ("block_m", "block_n", "block_k", "stages", "warps", "group_m"),
-    lambda: _usual((16, 32, 64, 128, 256), (32, 64, 128, 256), (32, 64, 128)),
+    lambda: _usual(
+        {
+            "block_m": (16, 32, 64, 128, 256),
+            "block_n": (32, 64, 128, 256),
+            "block_k": (32, 64, 128),
+            "stages": (2, 3, 4, 5),
+            "warps": (4, 8),
+            "group_m": (8, 1),
+        }
+    ),
     gemm_work,
 )
 TRITON_CONV = Family(
@@ -206,7 +206,15 @@ TRITON_CONV = Family(
     "conv",
     "forward convolution, NHWC, pixels down and output channels across, filter place by place",
     ("block_m", "block_n", "block_k", "stages", "warps"),
-    lambda: _usual((32, 64, 128, 256), (32, 64, 128, 256), (32, 64)),
+    lambda: _usual(
+        {
+            "block_m": (32, 64, 128, 256),
+            "block_n": (32, 64, 128, 256),
+            "block_k": (32, 64),
+            "stages": (2, 3, 4),
+            "warps": (4, 8),
+        }
+    ),
     conv_work,
 )
 FAMILIES = {one.name: one for one in (TRITON_GEMM, TRITON_CONV)}

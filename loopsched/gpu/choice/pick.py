@@ -14,7 +14,7 @@ from loopsched.base.arguments import Checker
 from loopsched.base.display import Shown
 from loopsched.base.errors import InputError, nearest
 from loopsched.gpu.bound import repeated_bound
-from loopsched.gpu.choice.families import FAMILIES, Family
+from loopsched.gpu.choice.families import FAMILIES, TRITON_CONV, TRITON_GEMM, Family
 from loopsched.gpu.choice.pipeline import PARTS, Times, fitted, judged, times
 from loopsched.gpu.choice.space import Space, read_space, space_of
 from loopsched.gpu.choice.triton import Resources, refused, resources
@@ -154,7 +154,7 @@ def pick(
     problem: Problem,
     arch: Arch,
     *,
-    kernel: str = "triton_gemm",
+    kernel: str | None = None,
     space: Space | str | os.PathLike[str] | Iterable[Mapping[str, Any]] | None = None,
     data_type: str = "fp16",
     top: int | None = None,
@@ -169,7 +169,8 @@ def pick(
         ``triton_conv``.
     arch : Arch
         A GPU.
-    kernel : {'triton_gemm', 'triton_conv'}
+    kernel : {'triton_gemm', 'triton_conv'}, optional
+        By default the one that computes the problem.
     space : path, Space or iterable of mappings, optional
         Configurations: a file (CSV, a column a parameter), or a mapping each.
         ``registers``, ``spills`` and ``shared_bytes`` of compiled kernels are
@@ -216,6 +217,8 @@ def pick(
     check = Checker("pick", InputError)
     if top is not None:
         check.count("top", top)
+    if kernel is None:
+        kernel = TRITON_CONV.name if problem.kind == "conv2d" else TRITON_GEMM.name
     if kernel not in FAMILIES:
         check.fault(f"unknown kernel '{kernel}'; {nearest(str(kernel), FAMILIES)}")
     check.finish()
@@ -319,9 +322,9 @@ def _why(ranked: Ranked, at: int, first: int) -> str:
     waves, resident = float(ranked.times.waves[at]), int(ranked.taken.resident[at])
     held = f"{resident} block{'s' if resident > 1 else ''} an SM, {waves:.3g} waves"
     if at == first:
-        return f"the first choice: {longest} last longest; {held}"
+        return f"the first choice: most time on {longest}; {held}"
     best = {name: float(ranked.times.parts[name][first]) for name in PARTS}
     ratio = {name: here[name] / max(best[name], 1e-30) for name in PARTS}
     changed = sorted(PARTS, key=lambda name: -abs(np.log(max(ratio[name], 1e-9))))[:2]
-    said = ", ".join(f"{name} {ratio[name]:.2f} times" for name in changed)
-    return f"against the first choice: {said}; {longest} last longest; {held}"
+    said = ", ".join(f"{name} {ratio[name]:.2f} times as long" for name in changed)
+    return f"against the first choice: {said}; most time on {longest}; {held}"

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from loopsched.base.rows import Row
     from loopsched.validation import TimeValidation, Validation
+    from loopsched.validation.choices import ChoiceValidation
 
 _COUNTERS = (
     ("dram_read_bytes", "DRAM reads", "B"),
@@ -72,12 +73,15 @@ class Comparison:
         return tuple(sorted(names, key=lambda name: name == _APART))
 
 
-def comparisons(found: Validation | TimeValidation) -> tuple[Comparison, ...]:
+def comparisons(found: Validation | TimeValidation | ChoiceValidation) -> tuple[Comparison, ...]:
     """Split what was validated into panels: by counter, or by kind of kernel."""
     from loopsched.validation import TimeValidation
+    from loopsched.validation.choices import ChoiceValidation
 
     if isinstance(found, TimeValidation):
         return tuple(_times(found))
+    if isinstance(found, ChoiceValidation):
+        return tuple(_choices(found))
     return tuple(_counters(found))
 
 
@@ -94,6 +98,21 @@ def _times(found: TimeValidation) -> Iterator[Comparison]:
         ]
         if pairs:
             yield Comparison(title, "s", 0.25, tuple(pairs))
+
+
+def _choices(found: ChoiceValidation) -> Iterator[Comparison]:
+    for group in found.summary["groups"]:
+        pairs = [
+            Pair(
+                "may be best" if row["may_be_best"] else "others",
+                1e-6 * row["time_us"],
+                1e-6 * row["estimate_us"],
+            )
+            for row in found.rows
+            if (row["kind"], row["data_type"]) == (group["kind"], group["data_type"])
+        ]
+        title = f"{_KINDS[group['kind']]}, {group['data_type']}"
+        yield Comparison(title, "s", 0.25, tuple(pairs))
 
 
 def _counters(found: Validation) -> Iterator[Comparison]:

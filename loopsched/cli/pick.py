@@ -1,0 +1,187 @@
+"""``pick``: which configuration of a GPU kernel to run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from loopsched.base.errors import ProblemError
+from loopsched.base.files import write_text
+from loopsched.base.units import scaled
+from loopsched.cli import options, output
+from loopsched.cli.inputs import select
+from loopsched.cli.output import Style
+from loopsched.show.table import Column, words
+
+if TYPE_CHECKING:
+    from loopsched.gpu.choice.pick import Choice, Pick
+    from loopsched.machines.arch import Arch
+    from loopsched.problems.problem import Problem
+
+_EPILOG = """\b
+loopsched pick gemm:m=4096,n=4096,k=4096 --explain
+loopsched pick gemm:m=16,n=14336,k=4096 --type bf16 --space mine.csv --top 10
+loopsched pick resnet50 --top 1
+loopsched pick gemm:m=1,n=4096,k=4096 --dispatch 8192
+loopsched pick gemm:m=512,n=512,k=512 --emit triton -o kernel.py
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("problem", metavar="PROBLEM|WORKLOAD")
+@click.option(
+    "--kernel",
+    metavar="NAME",
+    help="triton_gemm or triton_conv; by default the one that computes the problem.",
+)
+@options.data_type_of("fp16")
+@click.option(
+    "--space",
+    metavar="FILE.csv",
+    help="Configurations to choose from, a column a parameter; by default those usually tried.",
+)
+@options.count("--top", default=5, meaning="Show the N first choices.")
+@click.option("--explain", is_flag=True, help="Say what sets a choice apart from the first.")
+@options.count(
+    "--dispatch", "most_m", meaning="A table for products of 1 to N rows instead, range by range."
+)
+@click.option(
+    "--emit", type=click.Choice(["triton"]), help="Write the first choice as a kernel instead."
+)
+@click.option("--output", "-o", "target", metavar="FILE", help="Where --emit writes.")
+@options.layers
+@options.arch_of("h100")
+@options.form
+def pick(
+    problem: str,
+    kernel: str | None,
+    data_type: str,
+    space: str | None,
+    top: int,
+    explain: bool,
+    most_m: int | None,
+    emit: str | None,
+    target: str | None,
+    layers: tuple[str, ...],
+    arch: str,
+    form: Style,
+) -> None:
+    """Rank the configurations of a GPU kernel for a problem; no GPU is needed.
+
+    PROBLEM is a product or a forward convolution, such as gemm:m=64,n=64,k=64;
+    of a WORKLOAD, all that a kernel computes are shown.
+    """
+    from loopsched.gpu.choice.pick import pick as choose
+    from loopsched.machines.arch_file import load_arch
+
+    if emit and most_m:
+        raise click.UsageError("--emit and --dispatch exclude each other")
+    if target and not emit:
+        raise click.UsageError("--output is for --emit")
+    problems, machine = select(problem, layers).workload.problems, load_arch(arch)
+    if most_m:
+        for one in problems:
+            _dispatch(one, machine, most_m, data_type, space, form)
+        return
+    found: list[Pick] = []
+    for one in problems:
+        try:
+            made = choose(
+                one,
+                machine,
+                kernel=kernel,
+                space=space,
+                data_type=data_type,
+                top=1 if emit else top,
+                explain=explain,
+            )
+        except ProblemError as error:
+            if len(problems) == 1:
+                raise
+            click.echo(f"left out: {error}", err=True)
+            continue
+        if emit:
+            _emit(one, made, target)
+            return
+        found.append(made)
+    if form == "table":
+        for at, made in enumerate(found):
+            if at:
+                click.echo()
+            _show(made)
+    else:
+        output.print_rows((row for made in found for row in made.rows()), form)
+
+
+def _configuration(one: Choice) -> str:
+    parts = dict(one.configuration)
+    tile = "x".join(str(parts.pop(name)) for name in ("block_m", "block_n", "block_k"))
+    return " ".join([tile, *(f"{name} {value}" for name, value in parts.items())])
+
+
+_COLUMNS = (
+    words("configuration", _configuration),
+    Column("estimate", lambda one: one.estimate_us * 1e-6, "s"),
+    Column("from", lambda one: one.low_us * 1e-6, "s", spare=3),
+    Column("to", lambda one: one.high_us * 1e-6, "s", spare=3),
+    words("mostly", "bound_by", spare=1),
+    Column("blocks an SM", "resident_blocks", spare=2),
+    words("may be best", lambda one: "yes" if one.may_be_best else "", spare=1),
+)
+
+
+def _show(found: Pick) -> None:
+    output.print_text(
+        f"{found.problem}, {found.data_type}, {found.kernel} on {found.arch}: at least "
+        f"{scaled(found.best.bound_us * 1e-6, 's')}; {found.n_configurations} "
+        f"configurations, {found.n_infeasible} cannot run, {found.n_may_be_best} may be best"
+    )
+    output.print_table(_COLUMNS, found.choices, [one.why for one in found.choices])
+
+
+_RANGES = (
+    words("rows", lambda one: f"{one.first} to {one.last}"),
+    words("configuration", _configuration),
+    Column("regret", "regret", "%"),
+    Column("estimate at first", lambda one: one.low_us * 1e-6, "s", spare=2),
+    Column("at last", lambda one: one.high_us * 1e-6, "s", spare=1),
+)
+
+
+def _dispatch(
+    problem: Problem, machine: Arch, most_m: int, data_type: str, space: str | None, form: Style
+) -> None:
+    from loopsched.gpu.choice.dispatch import dispatch
+    from loopsched.gpu.choice.families import TRITON_GEMM
+    from loopsched.gpu.choice.space import read_space
+    from loopsched.gpu.library.gemm import product_of
+
+    product = product_of(problem, data_type)
+    given = None if space is None else read_space(space, TRITON_GEMM.names)
+    found = dispatch(product.n, product.k, machine, most_m=most_m, data_type=data_type, space=given)
+    if form == "table":
+        output.print_text(
+            f"rows x {found.n} x {found.k}, {data_type}, on {found.arch}; regret: at worst over "
+            "the best of a size"
+        )
+        output.print_table(_RANGES, found.buckets)
+    else:
+        output.print_rows(found.rows(), form)
+
+
+def _emit(problem: Problem, found: Pick, target: str | None) -> None:
+    from loopsched.exchange.triton_kernel import to_triton_kernel
+
+    made = to_triton_kernel(
+        problem,
+        found.best.configuration,
+        kernel=found.kernel,
+        data_type=found.data_type,
+        arch=found.arch,
+    )
+    if target is None:
+        click.echo(made.text(), nl=False)
+    else:
+        write_text(target, made.text())
+        click.echo(f"wrote {target}", err=True)

@@ -1,0 +1,92 @@
+"""``validate choices``: what choosing by estimate costs on measured spaces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from loopsched.base.units import percent
+from loopsched.cli import options, output
+from loopsched.show.table import Column, words
+
+if TYPE_CHECKING:
+    from loopsched.validation.choices import ChoiceValidation
+
+_EPILOG = """\b
+loopsched validate choices triton_h100 --arch h100
+loopsched validate choices mine.csv --arch h200 --kernel triton_gemm --format json
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("file", metavar="FILE.csv")
+@options.arch_of("h100")
+@click.option(
+    "--kernel", metavar="NAME", help="Of all rows; by default what the column 'kind' says."
+)
+@options.summed_form("Tables for people, or {summary, rows}, or rows, for programs.")
+@options.plot("estimate over measured")
+def choices(
+    file: str,
+    arch: str,
+    kernel: str | None,
+    form: Literal["table", "json", "csv"],
+    plot: tuple[Path, ...],
+) -> None:
+    """Hold choices of configurations against measured spaces.
+
+    FILE.csv has a row a configuration: its columns are those of the shipped
+    file triton_h100, whose name works as FILE.  See docs/choosing_kernels.md.
+    """
+    from loopsched.cli.validate_times import save_comparisons
+    from loopsched.validation.choices import validate_choices
+
+    found = validate_choices(file, arch, kernel=kernel)
+    if plot:
+        save_comparisons(plot, found)
+    output.print_summed(found, form, _show)
+
+
+def _times(value: float) -> str:
+    return f"{value:.3f}"
+
+
+_PROBLEMS = (
+    words("problem", lambda one: f"{one['kind']} {one['problem']}"),
+    Column("of", "configurations", spare=3),
+    Column("best", lambda one: one["best_us"] * 1e-6, "s"),
+    Column("first", "first_1", _times),
+    Column("of 5", "first_5", _times),
+    Column("of 10", "first_10", _times, spare=2),
+    Column("rank", "rank_correlation", _times, spare=4),
+    Column("error", "mape", "%"),
+    Column("set", "set_share", "%", spare=1),
+    words("holds it", lambda one: "yes" if one["set_holds_best"] else "no", spare=1),
+)
+_GROUPS = (
+    words("all of", lambda one: f"{one['kind']} {one['data_type']}"),
+    Column("problems", "problems"),
+    Column("first", lambda one: f"{one['first_1']:.3f} {one['first_1_worst']:.3f}"),
+    Column("of 5", lambda one: f"{one['first_5']:.3f} {one['first_5_worst']:.3f}"),
+    Column("of 10", lambda one: f"{one['first_10']:.3f} {one['first_10_worst']:.3f}", spare=1),
+    Column("error", "mape", "%"),
+    Column("sets without", "sets_without_best", spare=2),
+)
+
+
+def _show(found: ChoiceValidation) -> None:
+    output.print_table(_PROBLEMS, found.problems)
+    click.echo()
+    output.print_table(_GROUPS, found.summary["groups"])
+    click.echo()
+    output.print_text(
+        "first, of 5, of 10: the best measured of so many choices over the best measured of all; "
+        "below, geometric mean and worst. set: share of the space that may be best, and whether "
+        f"it holds the best. {found.summary['bound_violations']} measurements are below the bound."
+    )
+    for kind, many in found.summary["left_out"].items():
+        output.print_text(f"{many} rows of kind '{kind}' are left out: no kernel family here.")
+    shares = [one["set_share"] for one in found.problems]
+    output.print_text(f"The largest set is {percent(max(shares))} of its space.")
