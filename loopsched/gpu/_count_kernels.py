@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from loopsched.base.arrays import Flags, Ints
 from loopsched.base.jit import jit, step
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 # A lane that does nothing.
 OFF = -(2**60)
@@ -19,14 +17,7 @@ GLOBAL, SHARED, CONSTANT, NOTHING = range(4)
 
 
 @step
-def _class_of(
-    shapes: NDArray[np.int64],
-    hashes: NDArray[np.int64],
-    row: NDArray[np.int64],
-    mixed: int,
-    classes: int,
-    last: int,
-) -> int:
+def _class_of(shapes: Ints, hashes: Ints, row: Ints, mixed: int, classes: int, last: int) -> int:
     """Find the class whose relative addresses these are, the latest first; -1: none yet."""
     for at in range(classes):
         c = last if at == 0 else (at - 1 if at <= last else at)
@@ -43,7 +34,7 @@ def _class_of(
 
 @jit
 def classify(
-    address: NDArray[np.int64], is_on: NDArray[np.bool_], bins: int, power: int, scale: int
+    address: Ints, is_on: Flags, bins: int, power: int, scale: int
 ) -> tuple[Any, Any, int]:
     """Sort the iterations of some loops into classes that differ only in where they begin.
 
@@ -105,7 +96,7 @@ def classify(
 
 
 @jit
-def fold(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
+def fold(one: Ints, other: Ints) -> Ints:
     """Combine classes of two groups of loops: all pairs, beginnings added."""
     n, bins = one.shape
     m = other.shape[0]
@@ -121,14 +112,7 @@ def fold(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 @jit
-def _most_words(
-    place: NDArray[np.int64],
-    active: int,
-    shift: int,
-    elem: int,
-    bank: int,
-    load: NDArray[np.int64],
-) -> int:
+def _most_words(place: Ints, active: int, shift: int, elem: int, bank: int, load: Ints) -> int:
     """Count the words that the busiest bank delivers; one word serves any number of lanes."""
     load[:] = 0
     banks = len(load)
@@ -145,14 +129,7 @@ def _most_words(
 
 
 @jit
-def count_lanes(
-    hist: NDArray[np.int64],
-    picks: NDArray[np.int64],
-    shapes: NDArray[np.int64],
-    lanes: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    out: NDArray[np.int64],
-) -> None:
+def count_lanes(hist: Ints, picks: Ints, shapes: Ints, lanes: Ints, sizes: Ints, out: Ints) -> None:
     """Run the lanes of every warp once for each combination of classes, and add up.
 
     ``lanes[v, l, g]`` is the thread's place in group g, -1 where lane l does not

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from loopsched.base.arrays import Flags, Ints
 from loopsched.base.jit import jit
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @jit
 def row_sectors(
-    address: NDArray[np.int64],
-    is_on: NDArray[np.bool_],
-    elem: int,
-    sector: int,
-    per_bin: int,
-    bins: int,
-) -> NDArray[np.int64]:
+    address: Ints, is_on: Flags, elem: int, sector: int, per_bin: int, bins: int
+) -> Ints:
     """Count distinct sectors of rising addresses, for each beginning; over all iterations."""
     found = np.zeros(bins, np.int64)
     many, width = address.shape
@@ -40,14 +31,8 @@ def row_sectors(
 
 @jit
 def joined_rows(
-    address: NDArray[np.int64],
-    is_on: NDArray[np.bool_],
-    pitch: int,
-    elem: int,
-    sector: int,
-    per_bin: int,
-    bins: int,
-) -> NDArray[np.int64]:
+    address: Ints, is_on: Flags, pitch: int, elem: int, sector: int, per_bin: int, bins: int
+) -> Ints:
     """Count rows whose last sector is the first of the row after, for each beginning."""
     found = np.zeros(bins, np.int64)
     many, width = address.shape
@@ -70,13 +55,13 @@ def joined_rows(
 
 @jit
 def view_sectors(
-    outer: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    rows_on: NDArray[np.bool_],
-    columns: NDArray[np.int64],
-    columns_on: NDArray[np.bool_],
+    outer: Ints,
+    rows: Ints,
+    rows_on: Flags,
+    columns: Ints,
+    columns_on: Flags,
     shift: int,
-    stamp: NDArray[np.int64],
+    stamp: Ints,
 ) -> int:
     """Count distinct sectors of sums of addresses, one combination of iterations at a time.
 
@@ -103,10 +88,10 @@ def view_sectors(
 
 @jit
 def shared_keys(
-    keys_x: NDArray[np.int64],
-    keys_y: NDArray[np.int64],
-    keys_z: NDArray[np.int64],
-    starts: NDArray[np.int64],
+    keys_x: Ints,
+    keys_y: Ints,
+    keys_z: Ints,
+    starts: Ints,
     units: int,
     resident: int,
     looked_at: int,
@@ -149,16 +134,16 @@ def shared_keys(
 
 @jit
 def overlapped(
-    key: NDArray[np.int64],
-    row_of: NDArray[np.int64],
-    column_of: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    rows_on: NDArray[np.bool_],
-    columns: NDArray[np.int64],
-    columns_on: NDArray[np.bool_],
+    key: Ints,
+    row_of: Ints,
+    column_of: Ints,
+    rows: Ints,
+    rows_on: Flags,
+    columns: Ints,
+    columns_on: Flags,
     elem: int,
     sector: int,
-    stamp: NDArray[np.int64],
+    stamp: Ints,
     mark: int,
 ) -> tuple[int, int, int]:
     """Count sectors of some blocks of one unit: of each alone, and of all together.

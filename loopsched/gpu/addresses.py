@@ -11,17 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from loopsched.base.arrays import Flags, Ints
 from loopsched.gpu.kernel import BoundLoop, Kernel
 from loopsched.gpu.views import DigitLayout, Digits
 from loopsched.problems.problem import Tensor
 from loopsched.simulator.layout import placed
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +42,7 @@ class PlacedAxis:
     count: int
     digits: Digits
 
-    def address(self, stored: NDArray[np.int64]) -> NDArray[np.int64]:
+    def address(self, stored: Ints) -> Ints:
         """Addresses, in elements, of stored places."""
         if len(self.digits) == 1:
             return stored * self.digits[0][1]
@@ -119,14 +116,14 @@ class DimGrid:
         Whether every loop is within its extent; None: all are.
     """
 
-    outer: NDArray[np.int64]
-    near: NDArray[np.int64]
-    inner: NDArray[np.int64]
-    threads: NDArray[np.int64]
-    is_inside: NDArray[np.bool_] | None
+    outer: Ints
+    near: Ints
+    inner: Ints
+    threads: Ints
+    is_inside: Flags | None
 
 
-def all_inside(grids: Iterable[DimGrid]) -> NDArray[np.bool_]:
+def all_inside(grids: Iterable[DimGrid]) -> Flags:
     """Join the tests of several dimensions, over all of their iterations together."""
     is_inside = np.ones((1, 1, 1), np.bool_)
     for grid in grids:
@@ -217,7 +214,7 @@ class Geometry:
     @staticmethod
     def _inside(
         loops: Sequence[BoundLoop], kinds: Sequence[int], shape: tuple[int, int, int]
-    ) -> NDArray[np.bool_]:
+    ) -> Flags:
         """Test each loop's extent, from the innermost outward."""
         left = [np.arange(many, dtype=np.int64) for many in shape]
         offset = np.zeros((1, 1, 1), np.int64)
@@ -234,7 +231,7 @@ class Geometry:
         """Loops over some dimensions that threads share out, in the dimensions' order."""
         return [loop for dim in dims for loop in self.loops[dim] if loop.kind == "thread"]
 
-    def thread_places(self, dims: Iterable[str]) -> NDArray[np.int64]:
+    def thread_places(self, dims: Iterable[str]) -> Ints:
         """For every thread of a block, which of the group's thread iterations it runs."""
         place = np.zeros(self.kernel.block_threads, np.int64)
         for loop in self.thread_loops(dims):
@@ -246,9 +243,7 @@ class Geometry:
         return math.prod(loop.trips for loop in self.kernel.time_loops if loop.position < depth)
 
 
-def _combined(
-    loops: Sequence[BoundLoop], counts: Sequence[bool] | None = None
-) -> NDArray[np.int64]:
+def _combined(loops: Sequence[BoundLoop], counts: Sequence[bool] | None = None) -> Ints:
     """Positions of all iterations of some loops, the outermost slowest."""
     total = np.zeros(1, np.int64)
     for number, loop in enumerate(loops):
@@ -257,7 +252,7 @@ def _combined(
     return total
 
 
-def _thread_indices(kernel: Kernel) -> dict[int, NDArray[np.int64]]:
+def _thread_indices(kernel: Kernel) -> dict[int, Ints]:
     """Index of each thread in each thread loop; threads are numbered x fastest."""
     sizes = kernel.block
     number = np.arange(kernel.block_threads, dtype=np.int64)

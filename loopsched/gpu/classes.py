@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from loopsched.base.arrays import Flags, Ints
 from loopsched.gpu._count_kernels import (
     CONSTANT,
     GLOBAL,
@@ -22,9 +22,6 @@ from loopsched.gpu._count_kernels import (
 from loopsched.gpu.addresses import Geometry, PlacedAxis, Wide, all_inside
 from loopsched.machines.gpu_limits import Gpu
 from loopsched.problems.problem import Tensor
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _CODES = {"shared": SHARED, "constant": CONSTANT, "none": NOTHING}
 
@@ -100,8 +97,8 @@ class Site:
 class Classes:
     """Classes of iterations of one group of loops: shapes by thread, and how many."""
 
-    shapes: NDArray[np.int64]
-    hist: NDArray[np.int64]
+    shapes: Ints
+    hist: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +120,7 @@ class Counts:
 
 def count_site(geometry: Geometry, site: Site, gpu: Gpu) -> Counts:
     """Count an access that each thread makes at its own places."""
-    grouped: list[tuple[Classes, NDArray[np.int64]]] = []
+    grouped: list[tuple[Classes, Ints]] = []
     plain: list[Classes] = []
     for dims, uses in _groups(geometry, site.uses):
         found = _group_classes(geometry, site, dims, uses, gpu)
@@ -143,12 +140,7 @@ def count_site(geometry: Geometry, site: Site, gpu: Gpu) -> Counts:
 
 
 def count_filling(
-    geometry: Geometry,
-    site: Site,
-    shape: Sequence[int],
-    gpu: Gpu,
-    *,
-    is_linear: bool,
+    geometry: Geometry, site: Site, shape: Sequence[int], gpu: Gpu, *, is_linear: bool
 ) -> tuple[Counts, int]:
     """Count an access by which a block fills a tile together; and its rounds a thread.
 
@@ -283,13 +275,11 @@ def _group_classes(
     return Classes(shapes[:many], hist[:many])
 
 
-def _outer_sum(
-    outer: NDArray[np.int64], inner: NDArray[np.int64], threads: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _outer_sum(outer: Ints, inner: Ints, threads: Ints) -> Ints:
     return outer[:, None, None] + inner[None, :, None] + threads[None, None, :]
 
 
-def sums(parts: Iterable[NDArray[np.int64]], steps: Iterable[int]) -> NDArray[np.int64]:
+def sums(parts: Iterable[Ints], steps: Iterable[int]) -> Ints:
     """Add up what several dimensions move, over all of their iterations together."""
     total = np.zeros(1, np.int64)
     for part, step in zip(parts, steps, strict=True):
@@ -297,9 +287,7 @@ def sums(parts: Iterable[NDArray[np.int64]], steps: Iterable[int]) -> NDArray[np
     return total
 
 
-def _once_each(
-    address: NDArray[np.int64], is_on: NDArray[np.bool_], places: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _once_each(address: Ints, is_on: Flags, places: Ints) -> tuple[Ints, Flags]:
     """Keep one inner iteration for each element, on where any of them is."""
     _, first, which = np.unique(places, axis=1, return_index=True, return_inverse=True)
     which = which.reshape(-1)
@@ -335,7 +323,7 @@ def _filling_classes(
 
 def _row_lanes(
     geometry: Geometry, sizes: Sequence[tuple[int, int, int]], gpu: Gpu
-) -> tuple[NDArray[np.int64], int]:
+) -> tuple[Ints, int]:
     """Places of the lanes of all warps in all rounds, where rows go to thread_y."""
     block = geometry.kernel.block
     threads = math.prod(block)
@@ -364,9 +352,7 @@ def _row_lanes(
     return lanes.reshape(total * warps, gpu.warp_threads, -1), total
 
 
-def _linear_lanes(
-    geometry: Geometry, sizes: Sequence[int], gpu: Gpu
-) -> tuple[NDArray[np.int64], int]:
+def _linear_lanes(geometry: Geometry, sizes: Sequence[int], gpu: Gpu) -> tuple[Ints, int]:
     """Places of the lanes of all warps in all rounds, elements going to threads in order."""
     threads = geometry.kernel.block_threads
     elems = math.prod(sizes)
@@ -383,11 +369,7 @@ def _linear_lanes(
 
 
 def _counted(
-    site: Site,
-    grouped: Sequence[Classes],
-    plain: Sequence[Classes],
-    lanes: NDArray[np.int64],
-    gpu: Gpu,
+    site: Site, grouped: Sequence[Classes], plain: Sequence[Classes], lanes: Ints, gpu: Gpu
 ) -> Counts:
     """Combine the classes of all groups and run the lanes through each combination."""
     bins, per_bin = _bins(site, gpu)
@@ -410,7 +392,7 @@ def _counted(
     return Counts(*(int(value) for value in out))
 
 
-def _stacked(grouped: Sequence[Classes]) -> NDArray[np.int64]:
+def _stacked(grouped: Sequence[Classes]) -> Ints:
     if not grouped:
         return np.zeros((1, 1, 1), np.int64)
     room = [max(one.shapes.shape[at] for one in grouped) for at in range(2)]

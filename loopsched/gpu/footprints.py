@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from loopsched.base.arrays import Flags, Ints
 from loopsched.gpu._footprint_kernels import joined_rows, row_sectors, view_sectors
 from loopsched.gpu.addresses import DimGrid, Geometry, PlacedAxis, all_inside
 from loopsched.gpu.classes import sums
 from loopsched.problems.problem import Tensor
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 # Axes that are touched whole are joined into one while that has so many places.
 _MOST_JOINED = 2**18
@@ -26,8 +23,8 @@ _MOST_FOLLOWED = 2**19
 class Reach:
     """Addresses of what one axis touches, for each iteration outside the place."""
 
-    address: NDArray[np.int64]
-    is_on: NDArray[np.bool_]
+    address: Ints
+    is_on: Flags
     stride: int
     count: int
 
@@ -78,9 +75,7 @@ def axis_reach(geometry: Geometry, tensor: Tensor, axis: PlacedAxis, depth: int)
     return Reach(axis.address(stored), is_on, digits[-1][1], axis.count)
 
 
-def _touched(
-    grids: list[DimGrid], many: int, which: NDArray[np.int64], places: int
-) -> NDArray[np.bool_]:
+def _touched(grids: list[DimGrid], many: int, which: Ints, places: int) -> Flags:
     """Tell which places some point inside all loops touches."""
     flat = all_inside(grids).reshape(many, -1)
     found = np.zeros((many, places), np.bool_)
@@ -149,7 +144,7 @@ def _joined(fast: Reach, row: Reach) -> tuple[Reach, int] | None:
     return joined, int(used.sum())
 
 
-def _cyclic(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
+def _cyclic(one: Ints, other: Ints) -> Ints:
     bins = len(one)
     out = np.zeros(bins, np.int64)
     for at in np.flatnonzero(one):

@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from loopsched.base.arrays import Ints
 from loopsched.gpu._footprint_kernels import overlapped, shared_keys
 from loopsched.gpu.accesses import AccessCount
 from loopsched.gpu.addresses import Geometry
@@ -23,9 +23,6 @@ from loopsched.gpu.occupancy import Occupancy
 from loopsched.machines.arch import Arch
 from loopsched.problems.footprint import tensor_bytes
 from loopsched.problems.problem import Tensor
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 # Waves that are looked at for what blocks share: the first and the last.
 _WAVES = 2
@@ -253,13 +250,11 @@ def _window_share(geometry: Geometry, tensor: Tensor, resident: int, arch: Arch)
     return together / alone if alone else 1.0
 
 
-def _iterations(
-    kernel: Kernel, numbers: NDArray[np.int64], dims: Sequence[str]
-) -> NDArray[np.int64]:
+def _iterations(kernel: Kernel, numbers: Ints, dims: Sequence[str]) -> Ints:
     """Number, for some blocks, the iterations of the grid loops over some dimensions."""
     sizes = kernel.grid
     along = [numbers % sizes[0], numbers // sizes[0] % sizes[1], numbers // (sizes[0] * sizes[1])]
-    index: dict[int, NDArray[np.int64]] = {}
+    index: dict[int, Ints] = {}
     for loop in reversed(kernel.loops):
         if loop.kind == "block":
             along[loop.axis], index[loop.position] = np.divmod(along[loop.axis], loop.trips)
@@ -271,7 +266,7 @@ def _iterations(
     return total
 
 
-def _keys(kernel: Kernel, tensor: Tensor, axis: int) -> NDArray[np.int64]:
+def _keys(kernel: Kernel, tensor: Tensor, axis: int) -> Ints:
     """Number the blocks along an axis of the grid by the part of the tensor they read."""
     key = np.zeros(1, np.int64)
     for loop in kernel.loops:

@@ -7,19 +7,11 @@ the next victim's.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from loopsched.base.arrays import Ids, Ints, Words
 from loopsched.base.jit import jit
 from loopsched.simulator._lru import tensor_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Ids = NDArray[np.int32]
-    Words = NDArray[np.uint64]
 
 _ONE = np.uint64(1)
 

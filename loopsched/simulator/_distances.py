@@ -11,19 +11,11 @@ as what the problem touches.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from loopsched.base.arrays import Ids, Ints, Words
 from loopsched.base.jit import is_enabled, jit
 from loopsched.simulator._lru import tensor_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Ids = NDArray[np.int32]
-    Words = NDArray[np.uint64]
 
 _FIVES = np.uint64(0x5555555555555555)
 _THREES = np.uint64(0x3333333333333333)

@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from loopsched.base.arrays import Ids, Ints
 from loopsched.base.jit import jit
 from loopsched.simulator._lru import tensor_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Ids = NDArray[np.int32]
 
 # What is asked for: read; write all of it; read and write it in place.
 READ, WRITE, UPDATE = 0, 1, 2

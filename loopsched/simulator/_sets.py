@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import numpy as np
-
+from loopsched.base.arrays import Ids, Ints
 from loopsched.base.jit import jit
 from loopsched.simulator._lru import EVICTED, NEVER, tensor_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Ids = NDArray[np.int32]
 
 _ALL = (1 << 32) - 1
 

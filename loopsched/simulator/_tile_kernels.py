@@ -7,16 +7,10 @@ between the tile's last slot, its own bytes included, and now.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from loopsched.base.arrays import Ints
 from loopsched.base.jit import jit
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
 
 # Members of the running state.
 NOW, LIVE, STEP = 0, 1, 2

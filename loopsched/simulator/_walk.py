@@ -8,28 +8,14 @@ the same dimension, or -1) and the size to cover where there is no parent;
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from loopsched.base.arrays import Ids, Ints
 from loopsched.base.jit import jit
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Ids = NDArray[np.int32]
 
 
 @jit
-def reset(
-    first: int,
-    loop: Ints,
-    now: Ints,
-    end: Ints,
-    address: Ints,
-    place: Ints,
-) -> None:
+def reset(first: int, loop: Ints, now: Ints, end: Ints, address: Ints, place: Ints) -> None:
     """Set the loops from ``first`` inward to their first iterations."""
     for i in range(first, loop.shape[0]):
         parent = loop[i, 1]
@@ -47,13 +33,7 @@ def reset(
 
 @jit
 def advance(
-    loop: Ints,
-    delta: Ints,
-    shift: Ints,
-    now: Ints,
-    end: Ints,
-    address: Ints,
-    place: Ints,
+    loop: Ints, delta: Ints, shift: Ints, now: Ints, end: Ints, address: Ints, place: Ints
 ) -> bool:
     """Go on to the next run of the innermost loop; False if there is none."""
     i = loop.shape[0] - 2

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from loopsched.base.arguments import show
+from loopsched.base.arrays import Ids, Ints
 from loopsched.base.errors import InputError
 from loopsched.simulator.result import TensorCounts, in_order
 from loopsched.simulator.trace import Memory
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Ids = NDArray[np.int32]
 
 # Told, after every chunk, how many accesses are done.
 Progress = Callable[[int], None]

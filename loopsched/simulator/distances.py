@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import gcd
-from typing import TYPE_CHECKING
 
 from loopsched.base.arguments import Checker
+from loopsched.base.arrays import Ints
 from loopsched.base.errors import InputError
 from loopsched.simulator.cache import Kept, Progress, Source, tensor_counts
 from loopsched.simulator.result import LevelCounts
 from loopsched.simulator.trace import Memory
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Words = NDArray[np.uint64]
 
 # Bits of time are numbered in 32 bits, and there must be some to spare.
 _MAX_UNITS = 2**29
@@ -158,17 +151,7 @@ def measure(source: Source, schedule: str, progress: Progress | None = None) -> 
     done = 0
     for ids in source.chunks():
         _distances.distances(
-            ids,
-            len(ids),
-            bounds,
-            weights,
-            last,
-            words,
-            blocks,
-            starts,
-            state,
-            histogram,
-            first,
+            ids, len(ids), bounds, weights, last, words, blocks, starts, state, histogram, first
         )
         if progress is not None:
             done += len(ids)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING
 
+from loopsched.base.arrays import Ids, Ints
 from loopsched.base.errors import ArchError
 from loopsched.machines.arch import Arch
 from loopsched.machines.levels import Level
@@ -20,13 +21,7 @@ from loopsched.simulator.trace import Memory
 from loopsched.simulator.waves import Run, Waves
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from loopsched.simulator._levels import Caches
-
-    Ints = NDArray[np.int64]
-    Ids = NDArray[np.int32]
 
 _REQUESTS = 1 << 13
 # More than this is refused before it is asked for.

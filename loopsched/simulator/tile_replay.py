@@ -11,20 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from loopsched.base.arrays import Floats, Ints
 from loopsched.base.errors import ScheduleError
 from loopsched.nests.nest import Loop, Schedule
 from loopsched.problems.footprint import footprint_elems
 from loopsched.problems.problem import Problem
 from loopsched.simulator import _tile_kernels as kernels
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
 
 # A step of one item may touch this much before steps are split up.
 STEP_BYTES = 2**15
@@ -79,15 +74,13 @@ class ReuseProfile:
         once = np.array(self.written_again, float) + np.array(self.written_left, float)
         return float(self._gone(capacity_bytes, ways) @ once)
 
-    def _gone(self, capacity_bytes: int, ways: int | None) -> NDArray[np.float64]:
+    def _gone(self, capacity_bytes: int, ways: int | None) -> Floats:
         distances = (np.arange(len(self.read_again)) + 0.5) * self.bin_bytes
         distances[-1] = math.inf
         return eviction_probability(distances / capacity_bytes, ways)
 
 
-def eviction_probability(
-    distance: NDArray[np.float64], ways: int | None = None
-) -> NDArray[np.float64]:
+def eviction_probability(distance: Floats, ways: int | None = None) -> Floats:
     """Probability that a line was evicted since its last use.
 
     Parameters
@@ -123,7 +116,7 @@ def eviction_probability(
     for met in range(1, ways):
         term = term * mean / met
         kept += term
-    gone: NDArray[np.float64] = np.maximum(1 - kept, 0.0)
+    gone: Floats = np.maximum(1 - kept, 0.0)
     return gone
 
 

@@ -10,20 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from loopsched.base.arguments import show
+from loopsched.base.arrays import Ids, Ints
 from loopsched.base.errors import InputError
 from loopsched.nests.nest import Schedule
 from loopsched.problems.problem import Problem
 from loopsched.simulator.layout import Layout, Placed, placed
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Ids = NDArray[np.int32]
 
 # Accesses at a time: they stay in a core's own cache, and Ctrl-C is served between them.
 CHUNK = 1 << 14

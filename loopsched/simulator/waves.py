@@ -10,17 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from loopsched.base.arrays import Flags, Ids, Ints
 from loopsched.nests.nest import Schedule
 from loopsched.simulator.trace import CHUNK, Memory, loops_of, nest_of
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Ids = NDArray[np.int32]
 
 Loops = list[tuple[str, int, int]]
 
@@ -63,7 +56,7 @@ class Group:
     def __len__(self) -> int:
         return len(self.path)
 
-    def only(self, which: Ints | NDArray[np.bool_]) -> Group:
+    def only(self, which: Ints | Flags) -> Group:
         """Keep some items, or put them in another order."""
         return Group(self.start[which], self.length[which], self.path[which])
 
