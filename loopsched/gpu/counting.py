@@ -264,8 +264,7 @@ def _check_size(kernel: Kernel) -> None:
                     f"axis {' and '.join(axis.dims)} of '{tensor.name}': {many} iterations; "
                     f"at most {MOST_ITERATIONS} are counted"
                 )
-    if faults:
-        raise InputError.joined(f"kernel '{kernel.name}'", faults)
+    InputError.refuse(f"kernel '{kernel.name}'", faults)
 
 
 def _accesses(geometry: Geometry, gpu: Gpu) -> Iterator[AccessCount]:

@@ -144,14 +144,11 @@ class Kernel:
     def __post_init__(self) -> None:
         units = [loop.unit for loop in self.schedule.loops if loop.unit not in (None, *UNITS)]
         faults = [f"no unit '{unit}'; {near(unit, UNITS)}" for unit in dict.fromkeys(units)]
-        if faults:
-            raise InputError.joined(f"kernel '{self.name}'", faults)
+        InputError.refuse(f"kernel '{self.name}'", faults)
         self.schedule.check(self.problem)
         self.schedule.check_even("a kernel")
         object.__setattr__(self, "loops", tuple(_bound(self.schedule)))
-        faults = list(_faults(self))
-        if faults:
-            raise InputError.joined(f"kernel '{self.name}'", faults)
+        InputError.refuse(f"kernel '{self.name}'", _faults(self))
 
     @classmethod
     def of(
@@ -182,8 +179,7 @@ class Kernel:
                 places[tensor] = one if isinstance(one, Read) else read_from(one, nest)
             except InputError as error:
                 faults += [f"read of '{tensor}': {fault}" for fault in error.problems]
-        if faults:
-            raise InputError.joined(f"kernel for '{problem.name}'", faults)
+        InputError.refuse(f"kernel for '{problem.name}'", faults)
         laid = {
             tensor: Layout.parse(one) if isinstance(one, str) else one
             for tensor, one in (layouts or {}).items()

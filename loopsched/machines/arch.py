@@ -85,9 +85,7 @@ class Arch(Shown):
     gpu: Gpu | None = None
 
     def __post_init__(self) -> None:
-        faults = list(arch_faults(self))
-        if faults:
-            raise ArchError.joined(f"architecture '{self.name}'", faults)
+        ArchError.refuse(f"architecture '{self.name}'", arch_faults(self))
 
     def __hash__(self) -> int:  # quick; what else differs is compared
         return hash((self.name, self.levels))

@@ -218,8 +218,7 @@ def _spatial(problem: Problem, schedule: Schedule) -> tuple[int, int]:
     for tensor in problem.tensors:
         if any(len(axis.terms) != 1 or axis.size is not None for axis in tensor.axes):
             faults.append(f"tensor '{tensor.name}': a replay by tiles cannot slide windows")
-    if faults:
-        raise ScheduleError.joined(f"schedule '{schedule}'", faults)
+    ScheduleError.refuse(f"schedule '{schedule}'", faults)
     return (at[0], at[-1] + 1) if at else (0, 0)
 
 

@@ -164,8 +164,7 @@ def _check_lines(memory: Memory, line_bytes: int) -> None:
                 f"layout of '{name}': offset_bytes is {each.layout.offset_bytes}; "
                 f"a multiple of its element size, {size}, is needed"
             )
-    if faults:
-        raise InputError.joined("lines", faults)
+    InputError.refuse("lines", faults)
 
 
 @dataclass(frozen=True)

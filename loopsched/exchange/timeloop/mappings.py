@@ -173,8 +173,7 @@ def read_mapping(
                 found += _read_loops(place, entry, words, level, faults)
     if not faults:
         faults += _mismatches(found, problem, words, written)
-    if faults:
-        raise ScheduleError.joined(f"{where}: mapping", faults)
+    ScheduleError.refuse(f"{where}: mapping", faults)
     remarks.append(
         "mapping: at which storage a temporal loop stands is not kept; "
         "here each level holds the largest tile of the nest that fits"

@@ -90,8 +90,7 @@ def read_arch(
         hint = "; 'subtree' is of Timeloop 0.3: convert it to version 0.4" if older else ""
         raise ArchError(f"{where}: architecture: no list 'nodes'{hint}")
     parts = list(_flattened(nodes, faults, is_parallel=False, depth=0))
-    if faults:
-        raise ArchError.joined(f"{where}: architecture", faults)
+    ArchError.refuse(f"{where}: architecture", faults)
     note, is_stale = read_note(section)
     try:
         read = _assembled(parts, variables, name)
@@ -189,12 +188,10 @@ def _assembled(parts: list[Part], variables: object, name: str) -> Read:
         )
     if len(units) != 1:
         faults.append(f"{len(units)} components compute (class mac or compute); one is needed")
-    if faults:
-        raise ArchError.joined("machine", faults)
+    ArchError.refuse("machine", faults)
     words = _unit_words(parts, storages[-1], remarks)
     levels = tuple(_levels(parts, words, clock_hz, faults, remarks))
-    if faults:
-        raise ArchError.joined("machine", faults)
+    ArchError.refuse("machine", faults)
     compute = _compute(parts, levels, storages[-1], words, clock_hz)
     order = [
         (part.name, words.get(part.name)) for part in parts if part.kind not in ("units", "nothing")
