@@ -184,26 +184,15 @@ class Geometry:
         loops = self.loops[dim]
         if wide is not None:
             loops = tuple(_widened(loop, *wide) for loop in loops)
-        kinds = []
-        for loop in loops:
-            if loop.kind == "thread":
-                kinds.append(2)
-            elif loop.kind == "block" or loop.position < depth:
-                kinds.append(0)
-            else:
-                kinds.append(1)
-        outer, inner, threads = (
-            _combined([loop for loop, kind in zip(loops, kinds, strict=True) if kind == which])
-            for which in range(3)
-        )
-        near = _combined(
-            [loop for loop, kind in zip(loops, kinds, strict=True) if kind == 0],
-            [
-                loop.kind == "time" and loop.position >= tile
-                for loop, kind in zip(loops, kinds, strict=True)
-                if kind == 0
-            ],
-        )
+        kinds = [
+            2 if loop.kind == "thread" else int(loop.kind == "time" and loop.position >= depth)
+            for loop in loops
+        ]
+        pairs = list(zip(loops, kinds, strict=True))
+        outside, *others = ([loop for loop, kind in pairs if kind == at] for at in range(3))
+        outer, inner, threads = map(_combined, (outside, *others))
+        is_near = [loop.kind == "time" and loop.position >= tile for loop in outside]
+        near = _combined(outside, is_near)
         if not with_inner:
             inner = inner[:1]
         is_inside = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from loopsched.gpu._count_kernels import (
     NOTHING,
     OFF,
     SHARED,
+    Access,
     classify,
     count_lanes,
     fold,
@@ -101,21 +103,20 @@ class Classes:
     hist: Ints
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(NamedTuple):
     """What was counted of an access, over the whole kernel.
 
-    ``lanes`` are executions by single threads, ``partial`` the requests in
-    which some lane that exists was off.
+    ``partial`` are warps that some of their lanes leave out; the others are
+    those of `loopsched.gpu.accesses.AccessCount`.
     """
 
     requests: int
     lanes: int
-    partial: int
     sectors: int
     lines: int
     wavefronts: int
     useful_bytes: int
+    partial: int
 
 
 def count_site(geometry: Geometry, site: Site, gpu: Gpu) -> Counts:
@@ -229,7 +230,6 @@ def _groups(
 def _group_classes(
     geometry: Geometry, site: Site, dims: tuple[str, ...], uses: Sequence[AxisUse], gpu: Gpu
 ) -> Classes:
-    bins, per_bin = _bins(site, gpu)
     addressing = {dim for use in uses if use.addresses for dim in use.dims}
     grids = {
         dim: geometry.grid(
@@ -239,7 +239,7 @@ def _group_classes(
     }
     guards = [grids[dim].is_inside for dim in dims] if site.is_guarded else []
     if not uses and all(one is None for one in guards):
-        return _scalar(math.prod(len(grid.outer) for grid in grids.values()), bins)
+        return _scalar(math.prod(len(grid.outer) for grid in grids.values()), _bins(site, gpu)[0])
     shape = tuple(
         math.prod(len(getattr(grid, part)) for grid in grids.values())
         for part in ("outer", "inner", "threads")
@@ -268,9 +268,14 @@ def _group_classes(
             kept.append(inner)
     if shape[1] > 1:
         address, is_on = _once_each(address, is_on, np.stack(kept))
-    width = shape[2]
-    flat = np.ascontiguousarray(address.reshape(-1, width))
-    on = np.ascontiguousarray(is_on.reshape(-1, width))
+    return _classified(site, gpu, address, is_on)
+
+
+def _classified(site: Site, gpu: Gpu, address: Ints, is_on: Flags) -> Classes:
+    """Sort iterations into classes, the last axis being the threads."""
+    bins, per_bin = _bins(site, gpu)
+    flat = np.ascontiguousarray(address.reshape(-1, address.shape[-1]))
+    on = np.ascontiguousarray(is_on.reshape(flat.shape))
     shapes, hist, many = classify(flat, on, bins, per_bin.bit_length() - 1, site.element_bytes)
     return Classes(shapes[:many], hist[:many])
 
@@ -301,7 +306,6 @@ def _filling_classes(
     geometry: Geometry, site: Site, use: AxisUse, extent: int, is_moving: bool, gpu: Gpu
 ) -> Classes:
     """Classes of where a tile begins on one axis; its places are the threads."""
-    bins, per_bin = _bins(site, gpu)
     dims = use.dims
     steps = [step for _, step in use.axis.terms]
     begin = sums([geometry.grid(dim, site.depth, 0, False).outer for dim in dims], steps)
@@ -314,11 +318,7 @@ def _filling_classes(
         address = np.broadcast_to(places * use.stride, stored.shape)
     if not is_moving:
         address, is_on = address.reshape(-1, 1), is_on.reshape(-1, 1)
-    address, is_on = np.ascontiguousarray(address), np.ascontiguousarray(is_on)
-    shapes, hist, many = classify(
-        address, is_on, bins, per_bin.bit_length() - 1, site.element_bytes
-    )
-    return Classes(shapes[:many], hist[:many])
+    return _classified(site, gpu, address, is_on)
 
 
 def _row_lanes(
@@ -384,12 +384,12 @@ def _counted(
         number = np.arange(len(hist), dtype=np.int64)
         for at in reversed(range(len(grouped))):
             number, picks[:, at] = np.divmod(number, len(grouped[at].hist))
-        powers = [size.bit_length() - 1 for size in (gpu.sector_bytes, gpu.line_bytes)]
-        sizes = [site.element_bytes, site.access_bytes, per_bin, *powers]
-        sizes += [gpu.bank_bytes, gpu.banks, _CODES.get(site.space, GLOBAL)]
-        shapes = _stacked(grouped)
-        count_lanes(hist, picks, shapes, lanes, np.array(sizes, np.int64), out)
-    return Counts(*(int(value) for value in out))
+        sector, line = (size.bit_length() - 1 for size in (gpu.sector_bytes, gpu.line_bytes))
+        code = _CODES.get(site.space, GLOBAL)
+        sizes = site.element_bytes, site.access_bytes, per_bin
+        access = Access(*sizes, sector, line, gpu.bank_bytes, gpu.banks, code)
+        count_lanes(hist, picks, _stacked(grouped), lanes, access, out)
+    return Counts(*out.tolist())
 
 
 def _stacked(grouped: Sequence[Classes]) -> Ints:

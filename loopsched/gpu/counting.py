@@ -15,7 +15,6 @@ from loopsched.gpu.accesses import AccessCount, Op
 from loopsched.gpu.addresses import Geometry, PlacedAxis
 from loopsched.gpu.classes import (
     AxisUse,
-    Counts,
     Site,
     count_filling,
     count_site,
@@ -221,9 +220,7 @@ def profile(kernel: Kernel, arch: Arch) -> Profile:
     )
     edges = tensor_uses(geometry.placed[kernel.problem.output].axes)
     edge = count_site(
-        geometry,
-        Site(tuple(AxisUse(one.axis, None, False) for one in edges), "none", 1, 0),
-        gpu,
+        geometry, Site(tuple(AxisUse(one.axis, None, False) for one in edges), "none", 1, 0), gpu
     )
     warps = -(-kernel.block_threads // gpu.warp_threads)
     integer_ops, efficiency = integer_instructions(kernel, accesses, fma, gpu.warp_threads)
@@ -287,7 +284,7 @@ def _accesses(geometry: Geometry, gpu: Gpu) -> Iterator[AccessCount]:
     )
     found = count_site(geometry, site, gpu)
     trips = geometry.trips(depth) * held_elements(geometry, tensor, depth)
-    yield _access(tensor, "store", "global", "epilogue", (trips, 1), found, True)
+    yield AccessCount(tensor.name, "store", "global", "epilogue", trips, 1, *found[:-1], True)
 
 
 def _fillings(geometry: Geometry, tensor: Tensor, gpu: Gpu) -> Iterator[AccessCount]:
@@ -307,7 +304,7 @@ def _fillings(geometry: Geometry, tensor: Tensor, gpu: Gpu) -> Iterator[AccessCo
         site = Site(uses, where, tensor.element_bytes, read.position, offset_bytes=offset)
         found, rounds = count_filling(geometry, site, shape, gpu, is_linear=is_linear)
         name: Op = "load" if op == "load" else "store"
-        yield _access(tensor, name, space, "fill", (trips, rounds), found, True)
+        yield AccessCount(tensor.name, name, space, "fill", trips, rounds, *found[:-1], True)
 
 
 def _compute_load(geometry: Geometry, tensor: Tensor, gpu: Gpu) -> AccessCount:
@@ -346,7 +343,7 @@ def _compute_load(geometry: Geometry, tensor: Tensor, gpu: Gpu) -> AccessCount:
     )
     is_padded = bool(_skip_tests(geometry, depth)) or _is_padded(geometry, tensor)
     is_tested = where == "global" and (not is_guarded or is_padded)
-    return _access(tensor, "load", read.space, "compute", (trips, 1), found, is_tested)
+    return AccessCount(tensor.name, "load", read.space, "compute", trips, 1, *found[:-1], is_tested)
 
 
 def compute_depth(kernel: Kernel, tensor: Tensor) -> int:
@@ -408,31 +405,6 @@ def _useful_macs(geometry: Geometry, gpu: Gpu) -> int:
         return kernel.problem.macs
     uses = tuple(AxisUse(axis, None, False) for axis in cut)
     return count_site(geometry, Site(uses, "none", 1, len(kernel.loops)), gpu).lanes
-
-
-def _access(
-    tensor: Tensor,
-    op: Op,
-    space: str,
-    stage: Literal["fill", "compute", "epilogue"],
-    often: tuple[int, int],
-    found: Counts,
-    is_tested: bool,
-) -> AccessCount:
-    return AccessCount(
-        tensor.name,
-        op,
-        space,
-        stage,
-        *often,
-        found.requests,
-        found.lanes,
-        found.sectors,
-        found.lines,
-        found.wavefronts,
-        found.useful_bytes,
-        is_tested,
-    )
 
 
 def _barriers(kernel: Kernel) -> int:

@@ -57,10 +57,7 @@ class Executions:
 
 
 def executions(
-    kernel: Kernel,
-    accesses: Sequence[AccessCount],
-    multiply_adds: int,
-    warp_threads: int,
+    kernel: Kernel, accesses: Sequence[AccessCount], multiply_adds: int, warp_threads: int
 ) -> Executions:
     """Count the executions that cost overhead.
 
@@ -93,10 +90,7 @@ def executions(
 
 
 def instructions(
-    kernel: Kernel,
-    accesses: Sequence[AccessCount],
-    multiply_adds: int,
-    warp_threads: int,
+    kernel: Kernel, accesses: Sequence[AccessCount], multiply_adds: int, warp_threads: int
 ) -> Instructions:
     """Estimate what the warps of a kernel execute; see `executions` for parameters."""
     costs = kernel_calibration().instructions

@@ -185,12 +185,7 @@ class Kernel:
             for tensor, one in (layouts or {}).items()
         }
         return cls(
-            name or problem.name,
-            problem,
-            nest,
-            tuple(places.items()),
-            tuple(laid.items()),
-            **how,
+            name or problem.name, problem, nest, tuple(places.items()), tuple(laid.items()), **how
         )
 
     def renamed(self, name: str) -> Kernel:

@@ -52,13 +52,7 @@ class Wave:
 
 
 def waves(
-    kernel: Kernel,
-    found: Profile,
-    work: Instructions,
-    arch: Arch,
-    *,
-    issue: float,
-    is_cold: bool,
+    kernel: Kernel, found: Profile, work: Instructions, arch: Arch, *, issue: float, is_cold: bool
 ) -> list[tuple[int, Wave]]:
     """List the waves of a kernel: how many are alike, and one of them.
 
@@ -83,10 +77,7 @@ def waves(
     if rest:
         shapes.append((1, -(-rest // units), is_cold and not full))
     return [
-        (
-            many,
-            Wave(_pipes(found, work, arch, blocks, issue), _chain(kernel, found, arch, cold)),
-        )
+        (many, Wave(_pipes(found, work, arch, blocks, issue), _chain(kernel, found, arch, cold)))
         for many, blocks, cold in shapes
         if many
     ]

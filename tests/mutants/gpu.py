@@ -37,8 +37,8 @@ _addresses.broken(
 _addresses.broken(
     "addresses-time-loops-inside",
     "a loop just outside a place counts as inside it",
-    'elif loop.kind == "block" or loop.position < depth:',
-    'elif loop.kind == "block" or loop.position <= depth:',
+    'int(loop.kind == "time" and loop.position >= depth)',
+    'int(loop.kind == "time" and loop.position > depth)',
     "::test_time_loops_outside_threads_give_outputs_a_block_apart",
 )
 _addresses.broken(

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
-from loopsched.base.errors import LoopschedError
-
-_FILE = Path(__file__).parent / "calibration.json"
+from loopsched.gpu.calibrated import PRODUCTS, calibrated, of_data_type
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,18 +56,6 @@ class Calibration:
 
 
 @cache
-def calibration_file() -> Mapping[str, object]:
-    """Read the shipped calibration: parameters, rows they were fitted on, errors.
-
-    Examples
-    --------
-    >>> "data_types" in calibration_file()
-    True
-    """
-    found: Mapping[str, object] = json.loads(_FILE.read_text(encoding="utf-8"))
-    return found
-
-
 def calibration(data_type: str) -> Calibration:
     """Look up the parameters for a data type; tensor cores have their own.
 
@@ -81,15 +64,7 @@ def calibration(data_type: str) -> Calibration:
     >>> calibration("fp32").launch > 0
     True
     """
-    section = "fp32"
-    sections = calibration_file()["data_types"]
-    if isinstance(sections, Mapping) and data_type in sections:
-        section = data_type
-    found = sections[section] if isinstance(sections, Mapping) else None
-    if not isinstance(found, Mapping):
-        raise LoopschedError(f"{_FILE.name}: no parameters for '{section}'")
-    values = found["parameters"]
-    return Calibration(**{field.name: float(values[field.name]) for field in fields(Calibration)})
+    return of_data_type(Calibration, PRODUCTS, data_type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +93,4 @@ def own_kernels() -> OwnKernels:
     >>> 0.1 < own_kernels().tf32_pipe < 0.5
     True
     """
-    found = calibration_file()["tiled"]
-    if not isinstance(found, Mapping):
-        raise LoopschedError(f"{_FILE.name}: no parameters of tiled kernels")
-    values = found["parameters"]
-    return OwnKernels(float(values["tf32_pipe"]), float(values["tf32_copy_cycles"]))
+    return calibrated(OwnKernels, PRODUCTS, "tiled", "parameters")

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
-from loopsched.base.errors import LoopschedError
 from loopsched.gpu.bound import CONVERTED
+from loopsched.gpu.calibrated import CONVOLUTIONS, first_spread, of_data_type
 from loopsched.gpu.library.calibration import Calibration
-from loopsched.gpu.library.spread import first_of
 from loopsched.gpu.result import Spread
 
-_FILE = Path(__file__).parent / "calibration_conv.json"
 # Numbers of the core that convolutions take as they are: A is gathered, not strided.
 _NOT_STRIDED = 1.0
 
@@ -87,19 +82,6 @@ class ConvCalibration:
 
 
 @cache
-def conv_calibration_file() -> Mapping[str, object]:
-    """Read the shipped calibration: parameters, rows they were fitted on, errors.
-
-    Examples
-    --------
-    >>> "data_types" in conv_calibration_file()
-    True
-    """
-    section: Mapping[str, object] = json.loads(_FILE.read_text(encoding="utf-8"))
-    return section
-
-
-@cache
 def conv_calibration(data_type: str) -> ConvCalibration:
     """Look up the parameters for a data type; tensor cores have their own.
 
@@ -108,16 +90,7 @@ def conv_calibration(data_type: str) -> ConvCalibration:
     >>> conv_calibration("fp32").gather
     8.0
     """
-    sections = conv_calibration_file()["data_types"]
-    found = None
-    if isinstance(sections, Mapping):
-        found = sections.get(data_type, sections.get("fp32"))
-    if not isinstance(found, Mapping):
-        raise LoopschedError("calibration_conv.json: no parameters for 'fp32'")
-    values = found["parameters"]
-    return ConvCalibration(
-        **{field.name: float(values[field.name]) for field in fields(ConvCalibration)}
-    )
+    return of_data_type(ConvCalibration, CONVOLUTIONS, data_type)
 
 
 def conv_spread(measured_as: str, data_type: str, pass_: str, *, is_known: bool) -> Spread:
@@ -137,4 +110,4 @@ def conv_spread(measured_as: str, data_type: str, pass_: str, *, is_known: bool)
         f"other {CONVERTED.get(data_type, data_type)} {kind}",
         f"other other {kind}",
     )
-    return first_of(conv_calibration_file(), keys)
+    return first_spread(CONVOLUTIONS, keys)

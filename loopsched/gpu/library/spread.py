@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
-from loopsched.base.errors import LoopschedError
-from loopsched.gpu.library.calibration import calibration_file
+from loopsched.gpu.calibrated import PRODUCTS, first_spread
 from loopsched.gpu.result import Spread
 
 
@@ -20,7 +17,7 @@ def product_spread(measured_as: str, data_type: str) -> Spread:
     'V100 fp32 GEMMs held out of the fit'
     """
     other = "another gpu" if data_type == "fp32" else "other"
-    return first_of(calibration_file(), (f"{measured_as} {data_type}", other))
+    return first_spread(PRODUCTS, (f"{measured_as} {data_type}", other))
 
 
 def own_spread(measured_as: str, data_type: str) -> Spread:
@@ -31,20 +28,4 @@ def own_spread(measured_as: str, data_type: str) -> Spread:
     >>> own_spread("h200", "tf32").low > own_spread("h200", "fp32").low
     True
     """
-    return first_of(calibration_file(), (f"{measured_as} own {data_type}", "own"))
-
-
-def first_of(calibrated: Mapping[str, object], keys: Iterable[str]) -> Spread:
-    """Look up the first spread that a calibration has.
-
-    Raises
-    ------
-    LoopschedError
-        If it has none of them.
-    """
-    spreads = calibrated["spreads"]
-    for key in keys:
-        found = spreads.get(key) if isinstance(spreads, Mapping) else None
-        if isinstance(found, Mapping):
-            return Spread(float(found["low"]), float(found["high"]), str(found["basis"]))
-    raise LoopschedError(f"a calibration has none of the spreads {', '.join(keys)}")
+    return first_spread(PRODUCTS, (f"{measured_as} own {data_type}", "own"))
