@@ -12,15 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from loopsched.models.replay import (
-    Item,
-    Nest,
-    Pool,
-    Replayed,
-    items_of,
-    pools_of,
-    replay_at,
-)
+from loopsched.models.replay import Item, Nest, Pool, Replayed, items_of, pools_of, replay_at
 from loopsched.problems.footprint import footprint_elems
 
 if TYPE_CHECKING:

@@ -78,8 +78,7 @@ class _Geometry:
 def convolution(view: View, weight: int = 1) -> list[Part]:
     """Build the nest of Conv and of its kin; ``weight`` is the filter's place."""
     image, filters = view.shape(0), view.shape(weight)
-    rank = _rank(image, filters)
-    strides, dilations, window = _window(view, filters, rank)
+    strides, dilations, window = _window(view, filters, _rank(image, filters))
     large = image[2:]
     begins, ends = pads(view, large, window, strides, dilations)
     reaches = _reaches(window, dilations)
@@ -176,6 +175,11 @@ def pads(
         max(0, (-(-size // stride) - 1) * stride + reach - size)
         for size, stride, reach in zip(large, strides, _reaches(window, dilations), strict=True)
     ]
+    return _halves(totals, automatic)
+
+
+def _halves(totals: list[int], automatic: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Share out totals before and behind; what is odd goes behind only with SAME_UPPER."""
     less = tuple(total // 2 for total in totals)
     more = tuple(total - total // 2 for total in totals)
     return (less, more) if automatic == "SAME_UPPER" else (more, less)
@@ -202,9 +206,7 @@ def _crops(
         totals = [full - side for full, side in zip(whole, sides, strict=True)]
         if min(*totals, *sides) < 0:
             raise UnsayableError("its output is larger than what its windows reach")
-        less = tuple(total // 2 for total in totals)
-        more = tuple(total - total // 2 for total in totals)
-        return (less, more, sides) if automatic == "SAME_UPPER" else (more, less, sides)
+        return *_halves(totals, automatic), sides
     pads = view.integers("pads", (0,) * (2 * rank)) if automatic != "VALID" else (0,) * (2 * rank)
     begins, ends = pads[:rank], pads[rank:]
     large = tuple(full - begin - end for full, begin, end in zip(whole, begins, ends, strict=True))

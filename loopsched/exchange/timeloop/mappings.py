@@ -307,10 +307,7 @@ def _read_loops(
 
 
 def _mismatches(
-    found: Iterable[Factor],
-    problem: Problem,
-    words: Mapping[str, str],
-    written: Mapping[str, int],
+    found: Iterable[Factor], problem: Problem, words: Mapping[str, str], written: Mapping[str, int]
 ) -> Iterable[str]:
     letters = {dim: word for word, dim in words.items()}
     chains: dict[str, list[Factor]] = {dim: [] for dim in problem.dims}
