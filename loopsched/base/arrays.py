@@ -13,5 +13,6 @@ if TYPE_CHECKING:
     Words = NDArray[np.uint64]
     Floats = NDArray[np.float64]
     Flags = NDArray[np.bool_]
+    Bytes = NDArray[np.uint8]
 else:
-    Ints = Ids = Words = Floats = Flags = Any
+    Ints = Ids = Words = Floats = Flags = Bytes = Any

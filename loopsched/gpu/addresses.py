@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 
@@ -153,7 +154,7 @@ class Geometry:
         for loop in kernel.loops:
             self.loops[loop.dim] += (loop,)
         self.placed = {one.name: place_tensor(kernel, one) for one in kernel.problem.tensors}
-        self.thread_index = _thread_indices(kernel)
+        self.thread_index = indices(kernel, "thread", np.arange(kernel.block_threads))
         self._grids: dict[tuple[str, int, int, bool, Wide | None], DimGrid] = {}
 
     def grid(
@@ -241,13 +242,12 @@ def _combined(loops: Sequence[BoundLoop], counts: Sequence[bool] | None = None) 
     return total
 
 
-def _thread_indices(kernel: Kernel) -> dict[int, Ints]:
-    """Index of each thread in each thread loop; threads are numbered x fastest."""
-    sizes = kernel.block
-    number = np.arange(kernel.block_threads, dtype=np.int64)
+def indices(kernel: Kernel, kind: Literal["block", "thread"], number: Ints) -> dict[int, Ints]:
+    """Index of some blocks, or threads of a block, in each loop they share; x is fastest."""
+    sizes = kernel.grid if kind == "block" else kernel.block
     along = [number % sizes[0], number // sizes[0] % sizes[1], number // (sizes[0] * sizes[1])]
     found = {}
     for loop in reversed(kernel.loops):
-        if loop.kind == "thread":
+        if loop.kind == kind:
             along[loop.axis], found[loop.position] = np.divmod(along[loop.axis], loop.trips)
     return found

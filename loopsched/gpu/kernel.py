@@ -307,6 +307,14 @@ class Kernel:
             max((loop.extent for loop in inside), default=1) - 1,
         )
 
+    def region_elems(self, tensor: Tensor, position: int) -> int:
+        """Elements from first to last that a block covers from a position inward."""
+        reaches = (
+            1 + sum(c * (self.span(dim, position) - 1) for dim, c in axis.terms)
+            for axis in tensor.axes
+        )
+        return math.prod(reaches)
+
     def _divisors(self, tensor: Tensor) -> tuple[int, ...]:
         layout = self.layout(tensor.name)
         if isinstance(layout, DigitLayout):

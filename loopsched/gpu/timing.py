@@ -202,10 +202,9 @@ def _miss_wait(kernel: Kernel, one: AccessCount, found: Profile, gpu: Gpu, is_co
 def _constant_wait(kernel: Kernel, one: AccessCount, gpu: Gpu) -> float:
     """Constants that overflow their first cache come from the next, one after another."""
     tensor = kernel.problem.tensor(one.tensor)
-    elems = math.prod(
-        1 + sum(c * (kernel.span(dim, 0) - 1) for dim, c in axis.terms) for axis in tensor.axes
+    used = min(
+        kernel.region_elems(tensor, 0) * tensor.element_bytes, tensor_bytes(kernel.problem, tensor)
     )
-    used = min(elems * tensor.element_bytes, tensor_bytes(kernel.problem, tensor))
     if used <= gpu.constant_cache_bytes:
         return 0.0
     return one.trips * gpu.constant_far_latency

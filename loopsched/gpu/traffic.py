@@ -16,7 +16,7 @@ import numpy as np
 from loopsched.base.arrays import Ints
 from loopsched.gpu._footprint_kernels import overlapped, shared_keys
 from loopsched.gpu.accesses import AccessCount
-from loopsched.gpu.addresses import Geometry
+from loopsched.gpu.addresses import Geometry, indices
 from loopsched.gpu.footprints import Reach, axis_reach, footprint_sectors
 from loopsched.gpu.kernel import Kernel
 from loopsched.gpu.occupancy import Occupancy
@@ -164,11 +164,7 @@ def _region_bytes(kernel: Kernel, depth: int) -> int:
     for tensor in kernel.inputs:
         if kernel.read(tensor.name).space in ("constant", "l2"):
             continue
-        elems = math.prod(
-            1 + sum(c * (kernel.span(dim, depth) - 1) for dim, c in axis.terms)
-            for axis in tensor.axes
-        )
-        total += elems * tensor.element_bytes
+        total += kernel.region_elems(tensor, depth) * tensor.element_bytes
     return total
 
 
@@ -252,12 +248,7 @@ def _window_share(geometry: Geometry, tensor: Tensor, resident: int, arch: Arch)
 
 def _iterations(kernel: Kernel, numbers: Ints, dims: Sequence[str]) -> Ints:
     """Number, for some blocks, the iterations of the grid loops over some dimensions."""
-    sizes = kernel.grid
-    along = [numbers % sizes[0], numbers // sizes[0] % sizes[1], numbers // (sizes[0] * sizes[1])]
-    index: dict[int, Ints] = {}
-    for loop in reversed(kernel.loops):
-        if loop.kind == "block":
-            along[loop.axis], index[loop.position] = np.divmod(along[loop.axis], loop.trips)
+    index = indices(kernel, "block", numbers)
     total = np.zeros_like(numbers)
     for dim in dims:
         for loop in kernel.loops:

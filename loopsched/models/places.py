@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from loopsched.base.errors import ScheduleError, nearest
+from loopsched.machines.arch import Arch
+from loopsched.machines.levels import Level
 from loopsched.models.machine import own_units, roles, room_of
 from loopsched.nests.nest import PASSES, Place, Schedule
 from loopsched.problems.problem import Problem
-
-if TYPE_CHECKING:
-    from loopsched.machines.arch import Arch
-    from loopsched.machines.levels import Level
 
 
 def placed_in(places: Iterable[Place], level: str) -> tuple[Place, ...]:

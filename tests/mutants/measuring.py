@@ -384,8 +384,8 @@ _statistics = In("base/statistics.py", "test_validation.py")
 _statistics.broken(
     "ties-ranked-apart",
     "equal values do not share a rank",
-    "found[i] = (begin + 1 + end) / 2",
-    "found[i] = float(begin + 1)",
+    "(bisect_left(ordered, one) + bisect_right(ordered, one) + 1) / 2",
+    "float(bisect_left(ordered, one) + 1)",
 )
 
 MEASURING = tuple(
