@@ -169,13 +169,11 @@ class Profile:
     def intensity(self, level: Literal["L1", "shared", "L2", "DRAM"]) -> float:
         """Floating-point operations for each byte that moves at a level."""
         sectors = self.load_sectors + self.store_sectors
+        ops: tuple[Op, Op] = "load", "store"
+        wavefronts = sum(self.total("wavefronts", op, "shared") for op in ops)
         moved = {
             "L1": 32 * sectors,
-            "shared": 128
-            * (
-                self.total("wavefronts", "load", "shared")
-                + self.total("wavefronts", "store", "shared")
-            ),
+            "shared": 128 * wavefronts,
             "L2": 32 * (self.l2_read_sectors + self.l2_write_sectors),
             "DRAM": self.dram_read_bytes + self.dram_write_bytes,
         }[level]

@@ -17,7 +17,7 @@ from loopsched.base.arrays import Ints
 from loopsched.gpu._footprint_kernels import overlapped, shared_keys
 from loopsched.gpu.accesses import AccessCount
 from loopsched.gpu.addresses import Geometry, indices
-from loopsched.gpu.footprints import Reach, axis_reach, footprint_sectors
+from loopsched.gpu.footprints import NOWHERE, axis_reach, footprint_sectors
 from loopsched.gpu.kernel import Kernel
 from loopsched.gpu.occupancy import Occupancy
 from loopsched.machines.arch import Arch
@@ -219,28 +219,20 @@ def _window_share(geometry: Geometry, tensor: Tensor, resident: int, arch: Arch)
     dims = [tuple(dim for dim, _ in laid.axes[at].terms) for at in fast]
     others = [dim for dim in tensor.dims if not any(dim in some for some in dims)]
     if len(reaches) == 1:
-        nothing = Reach(np.zeros((1, 1), np.int64), np.ones((1, 1), np.bool_), 1, 1)
-        reaches, dims = [*reaches, nothing], [*dims, ()]
+        reaches, dims = [*reaches, NOWHERE], [*dims, ()]
+    reaches = [one._replace(address=one.address - one.address.min()) for one in reaches]
     columns, rows = reaches
-    low = [int(one.address.min()) for one in reaches]
-    reach = sum(int(one.address.max()) for one in reaches) - sum(low)
-    stamp = np.zeros(reach * tensor.element_bytes // gpu.sector_bytes + 2, np.int64)
+    reach = sum(int(one.address.max()) for one in reaches)
+    elem, sector = tensor.element_bytes, gpu.sector_bytes
+    stamp = np.zeros(reach * elem // sector + 2, np.int64)
     most = max(1, _MOST_PLACES // (rows.address.shape[1] * columns.address.shape[1]))
     alone = together = mark = 0
     for numbers in blocks:
         numbers = numbers[:most]
+        along = (others, dims[1], dims[0])
+        key, row_of, column_of = (_iterations(kernel, numbers, some) for some in along)
         one, all_, mark = overlapped(
-            _iterations(kernel, numbers, others),
-            _iterations(kernel, numbers, dims[1]),
-            _iterations(kernel, numbers, dims[0]),
-            rows.address - low[1],
-            rows.is_on,
-            columns.address - low[0],
-            columns.is_on,
-            tensor.element_bytes,
-            gpu.sector_bytes,
-            stamp,
-            mark,
+            key, row_of, column_of, rows, columns, elem, sector, stamp, mark
         )
         alone, together = alone + int(one), together + int(all_)
     return together / alone if alone else 1.0

@@ -10,6 +10,8 @@ from loopsched.problems.convolution import conv2d
 from loopsched.problems.problem import Problem
 from loopsched.problems.projections import affine
 
+# One for each axis.
+Lengths = tuple[int, ...]
 # Letters of the output's and the filter's axes, for three.
 _OUTER, _INNER = "OPQ", "TRS"
 
@@ -22,13 +24,13 @@ class _Geometry:
     channels: int
     filters: int
     groups: int
-    large: tuple[int, ...]
-    small: tuple[int, ...]
-    window: tuple[int, ...]
-    strides: tuple[int, ...]
-    dilations: tuple[int, ...]
-    begins: tuple[int, ...]
-    ends: tuple[int, ...]
+    large: Lengths
+    small: Lengths
+    window: Lengths
+    strides: Lengths
+    dilations: Lengths
+    begins: Lengths
+    ends: Lengths
 
     def problem(self, pass_: str, widths: dict[str, int]) -> Problem:
         """Build the nest; one axis is a picture one high, three are spelt out."""
@@ -36,7 +38,7 @@ class _Geometry:
             return self._volume(pass_, widths)
         high, wide = (0, 1) if len(self.large) == 2 else (None, 0)
 
-        def both(values: tuple[int, ...], one: int) -> tuple[int, int]:
+        def both(values: Lengths, one: int) -> tuple[int, int]:
             return (one if high is None else values[high], values[wide])
 
         h, w = both(self.large, 1)
@@ -129,7 +131,7 @@ def transposed_convolution(view: View) -> list[Part]:
     return [Part(problem, operands)]
 
 
-def _rank(image: tuple[int, ...], filters: tuple[int, ...]) -> int:
+def _rank(image: Lengths, filters: Lengths) -> int:
     rank = len(filters) - 2
     if not 1 <= rank <= 3 or len(image) != len(filters):
         raise UnsayableError(
@@ -139,7 +141,7 @@ def _rank(image: tuple[int, ...], filters: tuple[int, ...]) -> int:
     return rank
 
 
-def _window(view: View, filters: tuple[int, ...], rank: int) -> tuple[tuple[int, ...], ...]:
+def _window(view: View, filters: Lengths, rank: int) -> tuple[Lengths, ...]:
     ones = (1,) * rank
     window = view.integers("kernel_shape", filters[2:])
     strides, dilations = view.integers("strides", ones), view.integers("dilations", ones)
@@ -148,17 +150,13 @@ def _window(view: View, filters: tuple[int, ...], rank: int) -> tuple[tuple[int,
     return strides, dilations, window
 
 
-def _reaches(window: tuple[int, ...], dilations: tuple[int, ...]) -> tuple[int, ...]:
+def _reaches(window: Lengths, dilations: Lengths) -> Lengths:
     return tuple((size - 1) * step + 1 for size, step in zip(window, dilations, strict=True))
 
 
 def pads(
-    view: View,
-    large: tuple[int, ...],
-    window: tuple[int, ...],
-    strides: tuple[int, ...],
-    dilations: tuple[int, ...],
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    view: View, large: Lengths, window: Lengths, strides: Lengths, dilations: Lengths
+) -> tuple[Lengths, Lengths]:
     """Find the padding before and behind every axis, of a convolution or a pooling."""
     rank = len(large)
     automatic = view.word("auto_pad", "NOTSET")
@@ -178,7 +176,7 @@ def pads(
     return _halves(totals, automatic)
 
 
-def _halves(totals: list[int], automatic: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _halves(totals: list[int], automatic: str) -> tuple[Lengths, Lengths]:
     """Share out totals before and behind; what is odd goes behind only with SAME_UPPER."""
     less = tuple(total // 2 for total in totals)
     more = tuple(total - total // 2 for total in totals)
@@ -186,8 +184,8 @@ def _halves(totals: list[int], automatic: str) -> tuple[tuple[int, ...], tuple[i
 
 
 def _crops(
-    view: View, small: tuple[int, ...], reaches: tuple[int, ...], strides: tuple[int, ...]
-) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    view: View, small: Lengths, reaches: Lengths, strides: Lengths
+) -> tuple[Lengths, Lengths, Lengths]:
     """Find what a transposed convolution cuts off at both ends, and its output's size."""
     rank = len(small)
     added = view.integers("output_padding", (0,) * rank)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import cache
 
 from loopsched.gpu.bound import CONVERTED
@@ -12,6 +12,7 @@ from loopsched.gpu.result import Spread
 
 # Numbers of the core that convolutions take as they are: A is gathered, not strided.
 _NOT_STRIDED = 1.0
+_SHARED = {entry.name for entry in fields(Calibration)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,17 +69,8 @@ class ConvCalibration:
     @property
     def core(self) -> Calibration:
         """What the wave-and-tile core takes."""
-        return Calibration(
-            pipe=self.pipe,
-            dram=self.dram,
-            l2=self.l2,
-            strided=_NOT_STRIDED,
-            latency=self.latency,
-            barrier=self.barrier,
-            fill=self.fill,
-            launch=self.launch,
-            split=self.split,
-        )
+        own = {name: value for name, value in asdict(self).items() if name in _SHARED}
+        return Calibration(strided=_NOT_STRIDED, **own)
 
 
 @cache

@@ -106,18 +106,11 @@ def product_of(problem: Problem, data_type: str, a_transposed: bool = False) -> 
             f"not {problem.kind} over {' '.join(problem.dims)}"
         )
     problem = stored_as(problem, data_type)
-    a, b, c = (problem.tensor(name) for name in "ABC")
-    return Product(
-        sizes["M"],
-        sizes["N"],
-        sizes["K"],
-        batch=sizes.get("B", 1),
-        a_bytes=tensor_bytes(problem, a),
-        b_bytes=tensor_bytes(problem, b),
-        c_bytes=tensor_bytes(problem, c),
-        element_bytes=a.element_bytes,
-        is_strided=a_transposed,
-    )
+    tensors = [problem.tensor(name) for name in "ABC"]
+    a, b, c = (tensor_bytes(problem, tensor) for tensor in tensors)
+    m, n, k = (sizes[dim] for dim in "MNK")
+    width = tensors[0].element_bytes
+    return Product(m, n, k, sizes.get("B", 1), a, b, c, width, is_strided=a_transposed)
 
 
 def stored_as(problem: Problem, data_type: str) -> Problem:
