@@ -43,6 +43,10 @@ class PlacedAxis:
     count: int
     digits: Digits
 
+    def moved(self, parts: Iterable[Ints]) -> Ints:
+        """Add up what the iterations of its dimensions move."""
+        return sums(parts, (step for _, step in self.terms))
+
     def address(self, stored: Ints) -> Ints:
         """Addresses, in elements, of stored places."""
         if len(self.digits) == 1:
@@ -251,3 +255,11 @@ def indices(kernel: Kernel, kind: Literal["block", "thread"], number: Ints) -> d
         if loop.kind == kind:
             along[loop.axis], found[loop.position] = np.divmod(along[loop.axis], loop.trips)
     return found
+
+
+def sums(parts: Iterable[Ints], steps: Iterable[int]) -> Ints:
+    """Add up what several dimensions move, over all of their iterations together."""
+    total = np.zeros(1, np.int64)
+    for part, step in zip(parts, steps, strict=True):
+        total = (total[:, None] + part * step).ravel()
+    return total

@@ -21,7 +21,7 @@ from loopsched.gpu._count_kernels import (
     count_lanes,
     fold,
 )
-from loopsched.gpu.addresses import Geometry, PlacedAxis, Wide, all_inside
+from loopsched.gpu.addresses import Geometry, PlacedAxis, Wide, all_inside, sums
 from loopsched.machines.gpu_limits import Gpu
 from loopsched.problems.problem import Tensor
 
@@ -284,14 +284,6 @@ def _outer_sum(outer: Ints, inner: Ints, threads: Ints) -> Ints:
     return outer[:, None, None] + inner[None, :, None] + threads[None, None, :]
 
 
-def sums(parts: Iterable[Ints], steps: Iterable[int]) -> Ints:
-    """Add up what several dimensions move, over all of their iterations together."""
-    total = np.zeros(1, np.int64)
-    for part, step in zip(parts, steps, strict=True):
-        total = (total[:, None] + part * step).ravel()
-    return total
-
-
 def _once_each(address: Ints, is_on: Flags, places: Ints) -> tuple[Ints, Flags]:
     """Keep one inner iteration for each element, on where any of them is."""
     _, first, which = np.unique(places, axis=1, return_index=True, return_inverse=True)
@@ -306,9 +298,7 @@ def _filling_classes(
     geometry: Geometry, site: Site, use: AxisUse, extent: int, is_moving: bool, gpu: Gpu
 ) -> Classes:
     """Classes of where a tile begins on one axis; its places are the threads."""
-    dims = use.dims
-    steps = [step for _, step in use.axis.terms]
-    begin = sums([geometry.grid(dim, site.depth, 0, False).outer for dim in dims], steps)
+    begin = use.axis.moved(geometry.grid(dim, site.depth, 0, False).outer for dim in use.dims)
     places = np.arange(extent, dtype=np.int64)
     stored = begin[:, None] + use.axis.origin + places
     is_on = (stored >= 0) & (stored < use.axis.count) | (not use.tests)
@@ -417,8 +407,6 @@ def held_elements(geometry: Geometry, tensor: Tensor, depth: int) -> int:
     """Count the elements of a tensor that a thread's loops from a place inward touch."""
     total = 1
     for axis in geometry.placed[tensor.name].axes:
-        dims = [dim for dim, _ in axis.terms]
-        steps = [step for _, step in axis.terms]
-        inner = sums([geometry.grid(dim, depth, 0, True).inner for dim in dims], steps)
-        total *= len(np.unique(inner))
+        inner = (geometry.grid(dim, depth, 0, True).inner for dim, _ in axis.terms)
+        total *= len(np.unique(axis.moved(inner)))
     return total

@@ -414,8 +414,6 @@ def _barriers(kernel: Kernel) -> int:
     }
     total = 0
     for place in places:
-        trips = 1
-        for loop in kernel.time_loops:
-            trips *= loop.trips if loop.position < place else 1
+        trips = math.prod(loop.trips for loop in kernel.time_loops if loop.position < place)
         total += trips * (1 if kernel.double_buffered or trips == 1 else 2)
     return total

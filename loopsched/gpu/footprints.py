@@ -9,7 +9,6 @@ import numpy as np
 from loopsched.base.arrays import Flags, Ints
 from loopsched.gpu._footprint_kernels import Reach, joined_rows, row_sectors, view_sectors
 from loopsched.gpu.addresses import DimGrid, Geometry, PlacedAxis, all_inside
-from loopsched.gpu.classes import sums
 from loopsched.problems.problem import Tensor
 
 # Axes that are touched whole are joined into one while that has so many places.
@@ -46,10 +45,8 @@ def axis_reach(geometry: Geometry, tensor: Tensor, axis: PlacedAxis, depth: int)
     """Find what blocks touch along an axis: a whole tile, or what computing needs."""
     kernel = geometry.kernel
     read = kernel.read(tensor.name)
-    dims = [dim for dim, _ in axis.terms]
-    steps = [step for _, step in axis.terms]
-    grids = [geometry.grid(dim, depth, 0, True) for dim in dims]
-    outer = sums([grid.outer for grid in grids], steps) + axis.origin
+    grids = [geometry.grid(dim, depth, 0, True) for dim, _ in axis.terms]
+    outer = axis.moved(grid.outer for grid in grids) + axis.origin
     if read.space == "shared":
         extent = 1 + sum(
             step * (kernel.span(dim, min(depth, read.position)) - 1) for dim, step in axis.terms
@@ -57,8 +54,8 @@ def axis_reach(geometry: Geometry, tensor: Tensor, axis: PlacedAxis, depth: int)
         stored = outer[:, None] + np.arange(extent, dtype=np.int64)
         is_on = (stored >= 0) & (stored < axis.count)
     else:
-        inner = sums([grid.inner for grid in grids], steps)
-        threads = sums([grid.threads for grid in grids], steps)
+        inner = axis.moved(grid.inner for grid in grids)
+        threads = axis.moved(grid.threads for grid in grids)
         places, which = np.unique(inner[:, None] + threads[None, :], return_inverse=True)
         stored = outer[:, None] + places
         is_on = (stored >= 0) & (stored < axis.count)

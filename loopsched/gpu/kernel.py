@@ -20,6 +20,7 @@ from loopsched.gpu.views import DigitLayout
 from loopsched.nests.nest import Schedule
 from loopsched.nests.notation import parse_schedule
 from loopsched.problems.problem import Problem, Tensor
+from loopsched.problems.projections import span
 from loopsched.simulator.layout import Layout, placed
 
 BLOCK_UNITS = ("block_x", "block_y", "block_z")
@@ -309,11 +310,8 @@ class Kernel:
 
     def region_elems(self, tensor: Tensor, position: int) -> int:
         """Elements from first to last that a block covers from a position inward."""
-        reaches = (
-            1 + sum(c * (self.span(dim, position) - 1) for dim, c in axis.terms)
-            for axis in tensor.axes
-        )
-        return math.prod(reaches)
+        spans = {dim: self.span(dim, position) for dim in tensor.dims}
+        return math.prod(span(axis, spans) for axis in tensor.axes)
 
     def _divisors(self, tensor: Tensor) -> tuple[int, ...]:
         layout = self.layout(tensor.name)
@@ -359,10 +357,7 @@ def _faults(kernel: Kernel) -> Iterator[str]:
     for loop in kernel.loops:
         if loop.kind == "thread" and loop.dim in sums:
             yield f"loop {loop.dim}:{loop.extent} sums; threads cannot run it side by side"
-    last = 0
-    for loop in kernel.loops:
-        if loop.kind == "block":
-            last = loop.position
+    last = max((loop.position for loop in kernel.loops if loop.kind == "block"), default=0)
     for loop in kernel.time_loops:
         if loop.position < last:
             yield f"loop {loop.dim}:{loop.extent} lies outside of the grid; start several kernels"

@@ -23,6 +23,7 @@ from loopsched.gpu.occupancy import Occupancy
 from loopsched.machines.arch import Arch
 from loopsched.problems.footprint import tensor_bytes
 from loopsched.problems.problem import Tensor
+from loopsched.problems.projections import span
 
 # Waves that are looked at for what blocks share: the first and the last.
 _WAVES = 2
@@ -307,14 +308,9 @@ def _passing(geometry: Geometry, inside: Iterable[tuple[str, int]]) -> int:
     trips: dict[str, int] = {}
     for dim, many in inside:
         trips[dim] = trips.get(dim, 1) * many
+    moved = {dim: min(n, trips.get(dim, 1) * kernel.span(dim, 0)) for dim, n in size.items()}
     total = 0
     for tensor in kernel.problem.tensors:
-        elems = 1
-        for axis in tensor.axes:
-            reach = 1
-            for dim, c in axis.terms:
-                moved = min(size[dim], trips.get(dim, 1) * kernel.span(dim, 0))
-                reach += c * (moved - 1)
-            elems *= reach
+        elems = math.prod(span(axis, moved) for axis in tensor.axes)
         total += min(elems, geometry.placed[tensor.name].size_elems) * tensor.element_bytes
     return total

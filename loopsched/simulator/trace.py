@@ -17,6 +17,7 @@ from loopsched.base.arguments import show
 from loopsched.base.arrays import Ids
 from loopsched.base.errors import InputError
 from loopsched.nests.nest import Schedule
+from loopsched.problems.footprint import is_clipped
 from loopsched.problems.problem import Problem
 from loopsched.simulator._walk import Walk, fill, reset
 from loopsched.simulator.layout import Layout, Placed, placed
@@ -147,8 +148,7 @@ class Memory:
         found = []
         for t, each in enumerate(self.tensors):
             for axis in each.tensor.axes:
-                far = axis.offset + sum(c * (size[dim] - 1) for dim, c in axis.terms)
-                if axis.size is not None and (axis.offset < 0 or far >= axis.size):
+                if axis.size is not None and is_clipped(axis, size):
                     found.append((t, axis.size, axis.offset, dict(axis.terms)))
         return tuple(found)
 

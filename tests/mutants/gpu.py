@@ -87,8 +87,8 @@ _counting.broken(
 _counting.broken(
     "profile-barrier-inside",
     "loops inside the filling repeat its barriers",
-    "trips *= loop.trips if loop.position < place else 1",
-    "trips *= loop.trips if loop.position <= place else 1",
+    "math.prod(loop.trips for loop in kernel.time_loops if loop.position < place)",
+    "math.prod(loop.trips for loop in kernel.time_loops if loop.position <= place)",
     "::test_partial_warps_and_barriers",
 )
 _counting.broken(
