@@ -65,7 +65,6 @@ class PlacedTensor:
 
     Parameters
     ----------
-    tensor : Tensor
     axes : tuple of PlacedAxis
     offset_bytes : int, bytes
     size_elems : int
@@ -74,7 +73,6 @@ class PlacedTensor:
         Whether different places may have the same address.
     """
 
-    tensor: Tensor
     axes: tuple[PlacedAxis, ...]
     offset_bytes: int
     size_elems: int
@@ -90,7 +88,7 @@ def place_tensor(kernel: Kernel, tensor: Tensor) -> PlacedTensor:
             PlacedAxis(axis.terms, 0, size[axis.dims[0]], digits)
             for axis, digits in zip(tensor.axes, layout.axes, strict=True)
         )
-        return PlacedTensor(tensor, axes, layout.offset_bytes, layout.size_elems, True)
+        return PlacedTensor(axes, layout.offset_bytes, layout.size_elems, True)
     laid = placed(kernel.problem, tensor, layout)
     axes = tuple(
         PlacedAxis(
@@ -101,7 +99,7 @@ def place_tensor(kernel: Kernel, tensor: Tensor) -> PlacedTensor:
         )
         for axis, span, stride in zip(tensor.axes, laid.spans, laid.strides, strict=True)
     )
-    return PlacedTensor(tensor, axes, layout.offset_bytes, laid.size_elems)
+    return PlacedTensor(axes, layout.offset_bytes, laid.size_elems)
 
 
 @dataclass(frozen=True, slots=True)

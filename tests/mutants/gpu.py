@@ -8,8 +8,8 @@ _footprint_kernels = In("gpu/_footprint_kernels.py", "test_gpu_counting.py")
 _footprint_kernels.broken(
     "footprint-off-counts",
     "positions that are off touch sectors",
-    "                if not reach.is_on[i, t]:\n                    continue\n                begin",
-    "                if not reach.is_on[i, 0]:\n                    continue\n                begin",
+    "if not reach.is_on[i, t]:\n                    continue\n                begin",
+    "if not reach.is_on[i, 0]:\n                    continue\n                begin",
     "::test_footprints_are_those_of_a_literal_walk",
 )
 _footprint_kernels.broken(

@@ -1,11 +1,12 @@
-"""The few numbers that were fitted, and on what."""
+"""The few numbers that were fitted, on what, and how far estimates are off."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
 
-from loopsched.gpu.calibrated import PRODUCTS, calibrated, of_data_type
+from loopsched.gpu.calibrated import PRODUCTS, first_spread, of_data_type
+from loopsched.gpu.result import Spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +85,26 @@ class OwnKernels:
     tf32_copy_cycles: float
 
 
-@cache
-def own_kernels() -> OwnKernels:
-    """Look up what is known of tiled kernels that are no library's.
+def product_spread(measured_as: str, data_type: str) -> Spread:
+    """Find the rows of library products most like it: same GPU and data type, or others.
+
+    ``measured_as`` is what the architecture file says.
 
     Examples
     --------
-    >>> 0.1 < own_kernels().tf32_pipe < 0.5
+    >>> product_spread("v100", "fp32").basis
+    'V100 fp32 GEMMs held out of the fit'
+    """
+    other = "another gpu" if data_type == "fp32" else "other"
+    return first_spread(PRODUCTS, (f"{measured_as} {data_type}", other))
+
+
+def own_spread(measured_as: str, data_type: str) -> Spread:
+    """The same of kernels that are no library's.
+
+    Examples
+    --------
+    >>> own_spread("h200", "tf32").low > own_spread("h200", "fp32").low
     True
     """
-    return calibrated(OwnKernels, PRODUCTS, "tiled", "parameters")
+    return first_spread(PRODUCTS, (f"{measured_as} own {data_type}", "own"))

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from loopsched.base.errors import ProblemError, nearest
 from loopsched.gpu.bound import repeated_bound
-from loopsched.gpu.library.calibration import calibration
+from loopsched.gpu.library.calibration import calibration, product_spread
 from loopsched.gpu.library.machine import Machine, element_bytes, machine_of, sum_bytes
-from loopsched.gpu.library.spread import product_spread
 from loopsched.gpu.library.tiles import LIBRARIES, Library
 from loopsched.gpu.library.wave import Product, tiled_time
 from loopsched.gpu.result import Estimate, estimate_of
