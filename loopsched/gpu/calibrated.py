@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import fields
+from dataclasses import MISSING, fields
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -44,7 +44,9 @@ def calibrated(kind: type[T], name: str, *place: str) -> T:
     try:
         for key in place:
             found = found[key]
-        return kind(**{entry.name: float(found[entry.name]) for entry in fields(kind)})  # type: ignore[arg-type]
+        entries = fields(kind)  # type: ignore[arg-type]
+        names = [e.name for e in entries if e.default is MISSING or e.name in found]
+        return kind(**{name: float(found[name]) for name in names})
     except KeyError as error:
         raise LoopschedError(f"{Path(name).name}: {error} is missing") from None
 

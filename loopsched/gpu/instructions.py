@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 
 from loopsched.gpu.accesses import AccessCount
 from loopsched.gpu.kernel import BoundLoop, Kernel
-from loopsched.gpu.kernel_calibration import kernel_calibration
+from loopsched.gpu.kernel_calibration import InstructionCosts, kernel_calibration
 from loopsched.gpu.views import DigitLayout
 
 
@@ -40,20 +40,8 @@ class Instructions:
 
 
 @dataclass(frozen=True, slots=True)
-class Executions:
-    """How often warps execute the parts of a kernel that cost overhead.
-
-    The fields are those of `InstructionCosts`.
-    """
-
-    start: float
-    fill: float
-    digits: float
-    test: float
-    load: float
-    row: float
-    unrolled_load: float
-    unrolled_start: float
+class Executions(InstructionCosts):
+    """How often warps execute the parts of a kernel that cost overhead, named as their costs."""
 
 
 def executions(

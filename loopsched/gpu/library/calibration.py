@@ -9,7 +9,7 @@ from loopsched.gpu.calibrated import PRODUCTS, first_spread, of_data_type
 from loopsched.gpu.result import Spread
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
     """Numbers of the wave-and-tile model that no document gives.
 
@@ -48,7 +48,7 @@ class Calibration:
     pipe: float
     dram: float
     l2: float
-    strided: float
+    strided: float = 1.0
     latency: float
     barrier: float
     fill: float

@@ -77,7 +77,7 @@ class Target:
     def stream_s(self, moved_bytes: float) -> float:
         """Time of a kernel that reads and writes so much; what fits stays in L2."""
         kept = self.machine.l2_bytes / 2
-        return max(0.0, moved_bytes - kept) / dram_rate(self.machine, self.fitted.core)
+        return max(0.0, moved_bytes - kept) / dram_rate(self.machine, self.fitted)
 
 
 def implicit_gemm(layer: Layer, target: Target, precomputed: bool) -> Run:
@@ -180,7 +180,7 @@ def _scattered(layer: Layer, target: Target) -> Run:
 
 
 def _timed(layer: Layer, target: Target, base: Product) -> Iterator[Timed]:
-    core = target.fitted.core
+    core: Calibration = target.fitted
     if layer.pass_ == "backward_weights":
         core = replace(core, pipe=core.pipe * target.fitted.weights)
     for tile, resident in fitting(target.tiles, target.element_bytes, target.machine):

@@ -92,7 +92,7 @@ def fused(layer: Layer, target: Target, outputs: int) -> Run:
     product = Product(m, n, cut.rows, 1, images[0], filters, images[1], width, reads_output=False)
     product = replace(product, extra_instructions=_FUSED_TRANSFORM)
     fitted = target.fitted
-    core = replace(fitted.core, pipe=fitted.pipe * fitted.fused)
+    core = replace(fitted, pipe=fitted.pipe * fitted.fused)
     found = tiled_time(product, (_FUSED_BLOCK,), target.machine, core, splits=SPLITS[:1])
     transform_s = target.stream_s(filters) + target.kernel_s
     parts = (*found.parts, ("transform", transform_s))
