@@ -138,14 +138,14 @@ def overlapped(
     column_of: Ints,
     rows: Reach,
     columns: Reach,
-    elem: int,
     sector: int,
     stamp: Ints,
     mark: int,
 ) -> tuple[int, int, int]:
     """Count sectors of some blocks of one unit: of each alone, and of all together.
 
-    Block i reads ``rows[row_of[i]]`` and ``columns[column_of[i]]`` of the plane ``key[i]``.
+    Block i reads ``rows[row_of[i]]`` and ``columns[column_of[i]]``, addresses in bytes, of the
+    plane ``key[i]``.
     ``stamp`` holds no mark above ``mark``; the last one used is returned too.
     """
     alone = 0
@@ -168,11 +168,8 @@ def overlapped(
                 for c in range(columns.address.shape[1]):
                     if not columns.is_on[column_of[i], c]:
                         continue
-                    place = (
-                        (rows.address[row_of[i], r] + columns.address[column_of[i], c])
-                        * elem
-                        // sector
-                    )
+                    address = rows.address[row_of[i], r] + columns.address[column_of[i], c]
+                    place = address // sector
                     seen = stamp[place]
                     if seen < plane:
                         together += 1

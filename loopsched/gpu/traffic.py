@@ -221,20 +221,19 @@ def _window_share(geometry: Geometry, tensor: Tensor, resident: int, arch: Arch)
     others = [dim for dim in tensor.dims if not any(dim in some for some in dims)]
     if len(reaches) == 1:
         reaches, dims = [*reaches, NOWHERE], [*dims, ()]
-    reaches = [one._replace(address=one.address - one.address.min()) for one in reaches]
-    columns, rows = reaches
-    reach = sum(int(one.address.max()) for one in reaches)
     elem, sector = tensor.element_bytes, gpu.sector_bytes
-    stamp = np.zeros(reach * elem // sector + 2, np.int64)
+    columns, rows = (
+        one._replace(address=(one.address - one.address.min()) * elem) for one in reaches
+    )
+    reach = int(rows.address.max()) + int(columns.address.max())
+    stamp = np.zeros(reach // sector + 2, np.int64)
     most = max(1, _MOST_PLACES // (rows.address.shape[1] * columns.address.shape[1]))
     alone = together = mark = 0
     for numbers in blocks:
         numbers = numbers[:most]
         along = (others, dims[1], dims[0])
         key, row_of, column_of = (_iterations(kernel, numbers, some) for some in along)
-        one, all_, mark = overlapped(
-            key, row_of, column_of, rows, columns, elem, sector, stamp, mark
-        )
+        one, all_, mark = overlapped(key, row_of, column_of, rows, columns, sector, stamp, mark)
         alone, together = alone + int(one), together + int(all_)
     return together / alone if alone else 1.0
 
