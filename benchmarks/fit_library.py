@@ -314,7 +314,7 @@ def add_own(content: dict[str, object]) -> None:
     launch.calibration = lambda name: Calibration(**sections[name]["parameters"])
 
     def off(launches: Sequence[CounterRow], tried: OwnKernels) -> list[float]:
-        launch.own_kernels = lambda: tried
+        launch.calibrated = lambda *_: tried
         return [own_error(row) for row in launches]
 
     step = 0.3

@@ -482,8 +482,8 @@ def test_stored_points_are_never_over_counted(problem: Problem) -> None:
     # Points that two axes clip along one dimension are not counted: nothing is claimed of them.
     assert work in ({0, stored} if len(set(dims)) < len(dims) else {stored})
     whole = oracle.touched(problem, points)
-    for tensor, elems in zip(problem.tensors, part.elems, strict=True):
-        assert part.copies * elems == len(whole[tensor.name])
+    for tensor, touched in zip(problem.tensors, part.touched, strict=True):
+        assert part.copies * touched == len(whole[tensor.name]) * tensor.element_bytes
 
 
 def test_long_axes_are_counted_in_part() -> None:

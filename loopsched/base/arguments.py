@@ -123,8 +123,7 @@ class Checker:
 
     def finish(self) -> None:
         """Raise the error with every fault found, if there is one."""
-        if self.faults:
-            raise self.error.joined(self.where, self.faults)
+        self.error.refuse(self.where, self.faults)
 
     def count(self, name: str, value: object, least: int = 1) -> int:
         """Check a whole number, ``least`` or more."""

@@ -45,6 +45,13 @@ class InputError(LoopschedError, ValueError):
         lines = "\n".join(f"  {fault}" for fault in found)
         return cls(f"{where}: {len(found)} errors\n{lines}", found)
 
+    @classmethod
+    def refuse(cls, where: str, problems: Iterable[str]) -> None:
+        """Raise one error with all faults of one file, if there are any."""
+        found = tuple(problems)
+        if found:
+            raise cls.joined(where, found)
+
 
 class ProblemError(InputError):
     """A problem (iteration space and tensors) that cannot exist."""

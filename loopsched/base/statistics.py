@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 
@@ -37,17 +38,8 @@ def ranks(values: Sequence[float]) -> list[float]:
     >>> ranks([30.0, 10.0, 30.0, 20.0])
     [3.5, 1.0, 3.5, 2.0]
     """
-    order = sorted(range(len(values)), key=lambda i: values[i])
-    found = [0.0] * len(values)
-    begin = 0
-    while begin < len(order):
-        end = begin
-        while end < len(order) and values[order[end]] == values[order[begin]]:
-            end += 1
-        for i in order[begin:end]:
-            found[i] = (begin + 1 + end) / 2
-        begin = end
-    return found
+    ordered = sorted(values)
+    return [(bisect_left(ordered, one) + bisect_right(ordered, one) + 1) / 2 for one in values]
 
 
 def rank_correlation(left: Sequence[float], right: Sequence[float]) -> float | None:

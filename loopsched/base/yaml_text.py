@@ -54,8 +54,7 @@ def parse_yaml(text: str, tags: Container[str] = ()) -> Data:
         raise InputError(f"is not YAML: {_first_line(error)}") from None
     except UnicodeError as error:
         raise InputError(f"is not YAML: {error}") from None
-    if builder.faults:
-        raise InputError.joined("YAML", builder.faults)
+    InputError.refuse("YAML", builder.faults)
     if not builder.documents:
         raise InputError("is empty")
     return builder.documents[0]

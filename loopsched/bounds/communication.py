@@ -185,7 +185,6 @@ class _Part:
 
     copies: int
     size: dict[str, int]
-    elems: tuple[int, ...]
     widths: tuple[int, ...]
     touched: tuple[int, ...]
 
@@ -212,7 +211,7 @@ def _part_of(problem: Problem) -> _Part:
     )
     widths = tuple(tensor.element_bytes for tensor in problem.tensors)
     touched = tuple(n * width for n, width in zip(elems, widths, strict=True))
-    return _Part(copies, inner, elems, widths, touched)
+    return _Part(copies, inner, widths, touched)
 
 
 def _is_alone(tensor: Tensor, dim: str) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
 
+from loopsched.problems.footprint import is_clipped
 from loopsched.problems.problem import Axis, Problem
 
 # Weights of points are whole multiples of 1 / WEIGHT_SCALE.
@@ -116,16 +117,15 @@ def stored_work(
     seen: set[str] = set()
     for i, tensor in enumerate(problem.tensors):
         for j, axis in enumerate(tensor.axes):
-            last = axis.offset + sum(c * (size[dim] - 1) for dim, c in axis.terms)
-            is_clipped = axis.size is not None and (axis.offset < 0 or last >= axis.size)
+            is_clip = is_clipped(axis, size)
             split, weight = weighted.get((i, j), (None, ()))
             if seen & set(axis.dims):
-                if is_clipped:
+                if is_clip:
                     return 0, 1  # two axes clip one dimension: their counts do not multiply
                 continue  # without weights: they are at least 1
             if split is not None and split.size > _MAX_WALK:
                 split = None
-            if not is_clipped and split is None:
+            if not is_clip and split is None:
                 continue
             seen |= set(axis.dims)
             total //= math.prod(size[dim] for dim in axis.dims)

@@ -17,8 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations
 from math import prod
-from typing import TYPE_CHECKING
 
+from loopsched.base.arrays import Ints
 from loopsched.base.errors import ProblemError
 from loopsched.curves.curve import Curve
 from loopsched.curves.staircase import NestBound, Stairs
@@ -28,12 +28,6 @@ from loopsched.problems.problem import Problem
 from loopsched.scheduler.least import cuts_evenly, least_tables
 from loopsched.scheduler.orders import OrderClass, order_classes
 from loopsched.scheduler.tables import NO_BYTES, Tables, check_bytes, tables_for
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
 
 _FIRST_ROOM = 4096
 

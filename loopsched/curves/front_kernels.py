@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from loopsched.base.arrays import Floats, Ints
 from loopsched.base.jit import jit, step
 from loopsched.scheduler.kernels import (
     LARGEST,
@@ -20,12 +21,6 @@ from loopsched.scheduler.kernels import (
     window_pair,
     with_along,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Floats = NDArray[np.float64]
 
 NEVER = 2**62
 

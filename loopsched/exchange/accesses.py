@@ -29,6 +29,12 @@ class Guard:
     before: bool
     after: bool
 
+    @property
+    def tests(self) -> list[str]:
+        """Comparisons, as C and Python write them, that hold where the position is stored."""
+        tests = [f"{self.position} >= 0"] if self.before else []
+        return tests + ([f"{self.position} < {self.size}"] if self.after else [])
+
 
 @dataclass(frozen=True, slots=True)
 class Access:
@@ -49,6 +55,11 @@ class Access:
     word: str
     indices: tuple[str, ...]
     guards: tuple[Guard, ...]
+
+    @property
+    def element(self) -> str:
+        """The element as Python writes it."""
+        return f"{self.word}[{', '.join(self.indices) or '()'}]"
 
 
 def stored_shape(problem: Problem, tensor: Tensor) -> tuple[int, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from loopsched.exchange.accesses import Access, Guard, accesses, stored_shape
+from loopsched.exchange.accesses import Access, accesses, stored_shape
 from loopsched.exchange.exported import Exported
 from loopsched.exchange.names import checked_name, safe_names
 from loopsched.nests.loops_text import Span, loop_spans
@@ -152,20 +152,14 @@ def _shared_loops(problem: Problem, schedule: Schedule, spans: Sequence[Span]) -
 
 
 def _body(touched: Sequence[Access], margin: str) -> list[str]:
-    guards = [_test(guard) for access in touched for guard in access.guards]
+    tests = [test for access in touched for guard in access.guards for test in guard.tests]
     written, *read = (_element(access) for access in touched)
     statement = f"{written} += {' * '.join(read) or '1'};"
-    if not guards:
+    if not tests:
         return [f"{margin}{statement}"]
-    return [f"{margin}if ({' && '.join(guards)})", f"{margin}  {statement}"]
+    return [f"{margin}if ({' && '.join(tests)})", f"{margin}  {statement}"]
 
 
 def _element(access: Access) -> str:
     indices = "".join(f"[{index}]" for index in access.indices) or "[0]"
     return f"{access.word}{indices}"
-
-
-def _test(guard: Guard) -> str:
-    tests = [f"{guard.position} >= 0"] if guard.before else []
-    tests += [f"{guard.position} < {guard.size}"] if guard.after else []
-    return " && ".join(tests)

@@ -86,7 +86,7 @@ def to_python(problem: Problem, schedule: Schedule, *, name: str = "compute") ->
     if guards:
         lines.append(f"{'    ' * depth}if {' and '.join(map(_test, guards))}:")
         depth += 1
-    written, *read = (_element(access) for access in touched)
+    written, *read = (access.element for access in touched)
     lines.append(f"{'    ' * depth}{written} += {' * '.join(read) or '1'}")
     lines += [f"    return {touched[0].word}", ""]
     return Exported(((f"{name}.py", "\n".join(lines)),))
@@ -113,10 +113,6 @@ def _head(problem: Problem, touched: list[Access], name: str) -> list[str]:
         f"    if {written} is None:",
         f"        {written} = np.zeros({shapes[0]}{kind})",
     ]
-
-
-def _element(access: Access) -> str:
-    return f"{access.word}[{', '.join(access.indices) or '()'}]"
 
 
 def _test(guard: Guard) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from keyword import kwlist
 
-from loopsched.exchange.accesses import Access, Guard, accesses, stored_shape
+from loopsched.exchange.accesses import Access, accesses, stored_shape
 from loopsched.exchange.exported import Exported
 from loopsched.exchange.factors import Factor, factors, rounded
 from loopsched.exchange.names import free_name, safe_names
@@ -140,18 +140,13 @@ def _kind(tensor: Tensor) -> str:
 
 def _element(access: Access, kind: str) -> str:
     """Write an element, as wide as the sum that it goes into."""
-    element = f"{access.word}[{', '.join(access.indices) or '()'}]"
+    element = access.element
     if _kind(access.tensor) != kind:
         element += f'.astype("{kind}")'
     if not access.guards:
         return element
-    tests = ", ".join(test for guard in access.guards for test in _tests(guard))
+    tests = ", ".join(test for guard in access.guards for test in guard.tests)
     return f"te.if_then_else(te.all({tests}), {element}, 0)"
-
-
-def _tests(guard: Guard) -> list[str]:
-    tests = [f"{guard.position} >= 0"] if guard.before else []
-    return tests + ([f"{guard.position} < {guard.size}"] if guard.after else [])
 
 
 def _primitives(

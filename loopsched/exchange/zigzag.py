@@ -110,9 +110,7 @@ def _operand(problem: Problem, tensor: Tensor) -> str:
 
 
 def _layer(number: int, problem: Problem, words: Mapping[str, str]) -> dict[str, Any]:
-    faults = list(_refused(problem))
-    if faults:
-        raise ProblemError.joined(f"problem '{problem.name}' for ZigZag", faults)
+    ProblemError.refuse(f"problem '{problem.name}' for ZigZag", _refused(problem))
     windows: dict[str, Axis] = {}
     texts = {}
     for tensor in problem.tensors:

@@ -5,17 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from loopsched.base.arrays import Ints
 from loopsched.fusion.extents import Held, kept, needs, passing, tile_starts
 from loopsched.fusion.stages import Stage
 from loopsched.network.window import Window
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
 
 Halo = Literal["recompute", "retain"]
 HALOS: tuple[Halo, ...] = ("recompute", "retain")

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING
 
+from loopsched.base.arrays import Flags, Floats, Ints
 from loopsched.base.errors import ProblemError
 from loopsched.fusion.extents import needs
 from loopsched.fusion.rooms import HALOS, Halo, Sizes, Way, sides, sizes_of
@@ -19,13 +19,6 @@ from loopsched.fusion.stages import Stage
 from loopsched.fusion.weights import Weights
 from loopsched.problems.problem import MAX_MACS
 from loopsched.scheduler.tables import trip_classes
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Numbers = NDArray[np.int64] | NDArray[np.float64]
 
 # What is made small, DRAM bytes, multiply-accumulates, whether halos are kept, tiles, room.
 _Key = tuple[float, int, int, bool, int, int]
@@ -184,7 +177,7 @@ def _least(
         fits = resident >= 0
         if not fits.any():
             continue
-        keys: list[Numbers] = [moved, macs, n_tiles, needed]
+        keys: list[Ints | Floats] = [moved, macs, n_tiles, needed]
         if pace is not None:
             keys.insert(0, _worth(pace, macs, moved))
         at = _first_least(keys, fits)
@@ -201,18 +194,18 @@ def _least(
     return best
 
 
-def _worth(pace: Pace | None, macs: Ints, moved: Ints) -> Numbers:
+def _worth(pace: Pace | None, macs: Ints, moved: Ints) -> Ints | Floats:
     """Count what is made small: bytes, or a machine's time."""
     import numpy as np
 
     if pace is None:
         return moved
-    worth: Numbers = np.maximum(macs / pace.macs_per_s, moved / pace.bytes_per_s)
+    worth: Ints | Floats = np.maximum(macs / pace.macs_per_s, moved / pace.bytes_per_s)
     return worth
 
 
 def _with_weights(
-    weights: Weights, live: Ints, n_tiles: Ints, capacity_bytes: int, hopeful: NDArray[np.bool_]
+    weights: Weights, live: Ints, n_tiles: Ints, capacity_bytes: int, hopeful: Flags
 ) -> tuple[Ints, Ints]:
     """Find what weights stay of every hopeful tile that fits (else -1), and its working set.
 
@@ -229,7 +222,7 @@ def _with_weights(
     return resident, needed
 
 
-def _first_least(keys: Sequence[Numbers], fits: NDArray[np.bool_]) -> tuple[int, int]:
+def _first_least(keys: Sequence[Ints | Floats], fits: Flags) -> tuple[int, int]:
     """Find the first place where the first key is least, then the second, ..."""
     import numpy as np
 

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from loopsched.base.arrays import Flags, Ints
 from loopsched.base.jit import jit, step
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 # A lane that does nothing.
 OFF = -(2**60)
 # What is counted of an access, in this order.
-REQUESTS, LANES, PARTIAL, SECTORS, LINES, WAVEFRONTS, USEFUL = range(7)
+REQUESTS, LANES, SECTORS, LINES, WAVEFRONTS, USEFUL, PARTIAL = range(7)
 GLOBAL, SHARED, CONSTANT, NOTHING = range(4)
 
 
 @step
-def _class_of(
-    shapes: NDArray[np.int64],
-    hashes: NDArray[np.int64],
-    row: NDArray[np.int64],
-    mixed: int,
-    classes: int,
-    last: int,
-) -> int:
+def _class_of(shapes: Ints, hashes: Ints, row: Ints, mixed: int, classes: int, last: int) -> int:
     """Find the class whose relative addresses these are, the latest first; -1: none yet."""
     for at in range(classes):
         c = last if at == 0 else (at - 1 if at <= last else at)
@@ -43,7 +34,7 @@ def _class_of(
 
 @jit
 def classify(
-    address: NDArray[np.int64], is_on: NDArray[np.bool_], bins: int, power: int, scale: int
+    address: Ints, is_on: Flags, bins: int, power: int, scale: int
 ) -> tuple[Any, Any, int]:
     """Sort the iterations of some loops into classes that differ only in where they begin.
 
@@ -105,7 +96,7 @@ def classify(
 
 
 @jit
-def fold(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
+def fold(one: Ints, other: Ints) -> Ints:
     """Combine classes of two groups of loops: all pairs, beginnings added."""
     n, bins = one.shape
     m = other.shape[0]
@@ -121,14 +112,7 @@ def fold(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 @jit
-def _most_words(
-    place: NDArray[np.int64],
-    active: int,
-    shift: int,
-    elem: int,
-    bank: int,
-    load: NDArray[np.int64],
-) -> int:
+def _most_words(place: Ints, active: int, shift: int, elem: int, bank: int, load: Ints) -> int:
     """Count the words that the busiest bank delivers; one word serves any number of lanes."""
     load[:] = 0
     banks = len(load)
@@ -144,35 +128,65 @@ def _most_words(
     return most
 
 
+class Access(NamedTuple):
+    """An access: bytes of an element, of all that a thread accesses, of a beginning's step.
+
+    Then the powers of two of a sector and of a line, bytes of a bank, the banks, the space.
+    """
+
+    step: int
+    elem: int
+    per_bin: int
+    sector: int
+    line: int
+    bank: int
+    banks: int
+    space: int
+
+
+@step
+def _gather(picks: Ints, shapes: Ints, warp: Ints, size: int, place: Ints) -> tuple[int, int]:
+    """Find where the lanes of a warp are, in order; how many there are, and are on."""
+    present = 0
+    active = 0
+    for lane in range(warp.shape[0]):
+        if warp[lane, 0] < 0:
+            continue
+        present += 1
+        at = 0
+        is_on = True
+        for g in range(warp.shape[1]):
+            moved = shapes[g, picks[g], warp[lane, g]]
+            if moved == OFF:
+                is_on = False
+                break
+            at += moved
+        if is_on:
+            # Sorted as they come: mostly they are already.
+            at *= size
+            spot = active
+            while spot > 0 and place[spot - 1] > at:
+                place[spot] = place[spot - 1]
+                spot -= 1
+            place[spot] = at
+            active += 1
+    return present, active
+
+
 @jit
 def count_lanes(
-    hist: NDArray[np.int64],
-    picks: NDArray[np.int64],
-    shapes: NDArray[np.int64],
-    lanes: NDArray[np.int64],
-    sizes: NDArray[np.int64],
-    out: NDArray[np.int64],
+    hist: Ints, picks: Ints, shapes: Ints, lanes: Ints, access: Access, out: Ints
 ) -> None:
     """Run the lanes of every warp once for each combination of classes, and add up.
 
-    ``lanes[v, l, g]`` is the thread's place in group g, -1 where lane l does not
-    exist; ``sizes`` holds bytes of an element, of an access, of a beginning's step, the powers
-    of two of a sector and of a line, bytes of a bank, the banks, and the space.
+    ``lanes[v, l, g]`` is the thread's place in group g, -1 where lane l does not exist.
     """
     many, bins = hist.shape
-    warps, wide, groups = lanes.shape
-    step, elem, per_bin, sector, line, bank, banks, space = (
-        sizes[0],
-        sizes[1],
-        sizes[2],
-        sizes[3],
-        sizes[4],
-        sizes[5],
-        sizes[6],
-        sizes[7],
-    )
+    warps, wide, _ = lanes.shape
+    elem, per_bin, sector, line = access.elem, access.per_bin, access.sector, access.line
+    space = access.space
     place = np.empty(wide, np.int64)
-    load = np.zeros(banks, np.int64)
+    load = np.zeros(access.banks, np.int64)
     for n in range(many):
         total = 0
         for b in range(bins):
@@ -180,29 +194,7 @@ def count_lanes(
         if total == 0:
             continue
         for v in range(warps):
-            present = 0
-            active = 0
-            for lane in range(wide):
-                if lanes[v, lane, 0] < 0:
-                    continue
-                present += 1
-                at = 0
-                is_on = True
-                for g in range(groups):
-                    moved = shapes[g, picks[n, g], lanes[v, lane, g]]
-                    if moved == OFF:
-                        is_on = False
-                        break
-                    at += moved
-                if is_on:
-                    # Sorted as they come: mostly they are already.
-                    at *= step
-                    spot = active
-                    while spot > 0 and place[spot - 1] > at:
-                        place[spot] = place[spot - 1]
-                        spot -= 1
-                    place[spot] = at
-                    active += 1
+            present, active = _gather(picks[n], shapes, lanes[v], access.step, place)
             if active == 0:
                 continue
             out[REQUESTS] += total
@@ -222,7 +214,7 @@ def count_lanes(
             if space == SHARED:
                 for b in range(bins):
                     if hist[n, b]:
-                        most = _most_words(place, active, b * per_bin, elem, bank, load)
+                        most = _most_words(place, active, b * per_bin, elem, access.bank, load)
                         out[WAVEFRONTS] += most * hist[n, b]
                 continue
             for b in range(bins):

@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 
+from loopsched.base.arrays import Flags, Ints
 from loopsched.base.jit import jit
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+
+class Reach(NamedTuple):
+    """Addresses of what one axis touches, for each iteration outside the place."""
+
+    address: Ints
+    is_on: Flags
+    stride: int
+    places: int
 
 
 @jit
-def row_sectors(
-    address: NDArray[np.int64],
-    is_on: NDArray[np.bool_],
-    elem: int,
-    sector: int,
-    per_bin: int,
-    bins: int,
-) -> NDArray[np.int64]:
+def row_sectors(reach: Reach, elem: int, sector: int, per_bin: int, bins: int) -> Ints:
     """Count distinct sectors of rising addresses, for each beginning; over all iterations."""
     found = np.zeros(bins, np.int64)
-    many, width = address.shape
+    many, width = reach.address.shape
     for i in range(many):
         for b in range(bins):
             done = -(2**60)
             for t in range(width):
-                if not is_on[i, t]:
+                if not reach.is_on[i, t]:
                     continue
-                begin = address[i, t] * elem + b * per_bin
+                begin = reach.address[i, t] * elem + b * per_bin
                 end = (begin + elem - 1) // sector
                 if end > done:
                     found[b] += end - max(begin // sector - 1, done)
@@ -39,45 +39,29 @@ def row_sectors(
 
 
 @jit
-def joined_rows(
-    address: NDArray[np.int64],
-    is_on: NDArray[np.bool_],
-    pitch: int,
-    elem: int,
-    sector: int,
-    per_bin: int,
-    bins: int,
-) -> NDArray[np.int64]:
+def joined_rows(reach: Reach, pitch: int, elem: int, sector: int, per_bin: int, bins: int) -> Ints:
     """Count rows whose last sector is the first of the row after, for each beginning."""
     found = np.zeros(bins, np.int64)
-    many, width = address.shape
+    many, width = reach.address.shape
     for i in range(many):
         first = width
         last = -1
         for t in range(width):
-            if is_on[i, t]:
+            if reach.is_on[i, t]:
                 first = min(first, t)
                 last = t
         if last < 0:
             continue
         for b in range(bins):
-            end = (address[i, last] * elem + elem - 1 + b * per_bin) // sector
-            begin = ((address[i, first] + pitch) * elem + b * per_bin) // sector
+            end = (reach.address[i, last] * elem + elem - 1 + b * per_bin) // sector
+            begin = ((reach.address[i, first] + pitch) * elem + b * per_bin) // sector
             if end >= begin:
                 found[b] += 1
     return found
 
 
 @jit
-def view_sectors(
-    outer: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    rows_on: NDArray[np.bool_],
-    columns: NDArray[np.int64],
-    columns_on: NDArray[np.bool_],
-    shift: int,
-    stamp: NDArray[np.int64],
-) -> int:
+def view_sectors(outer: Ints, rows: Reach, columns: Reach, shift: int, stamp: Ints) -> int:
     """Count distinct sectors of sums of addresses, one combination of iterations at a time.
 
     A sector holds two to the power of ``shift`` elements.
@@ -85,16 +69,16 @@ def view_sectors(
     total = 0
     mark = 0
     for o in range(len(outer)):
-        for i in range(rows.shape[0]):
-            for j in range(columns.shape[0]):
+        for i in range(rows.address.shape[0]):
+            for j in range(columns.address.shape[0]):
                 mark += 1
-                for r in range(rows.shape[1]):
-                    if not rows_on[i, r]:
+                for r in range(rows.address.shape[1]):
+                    if not rows.is_on[i, r]:
                         continue
-                    for c in range(columns.shape[1]):
-                        if not columns_on[j, c]:
+                    for c in range(columns.address.shape[1]):
+                        if not columns.is_on[j, c]:
                             continue
-                        place = (outer[o] + rows[i, r] + columns[j, c]) >> shift
+                        place = (outer[o] + rows.address[i, r] + columns.address[j, c]) >> shift
                         if stamp[place] != mark:
                             stamp[place] = mark
                             total += 1
@@ -103,10 +87,10 @@ def view_sectors(
 
 @jit
 def shared_keys(
-    keys_x: NDArray[np.int64],
-    keys_y: NDArray[np.int64],
-    keys_z: NDArray[np.int64],
-    starts: NDArray[np.int64],
+    keys_x: Ints,
+    keys_y: Ints,
+    keys_z: Ints,
+    starts: Ints,
     units: int,
     resident: int,
     looked_at: int,
@@ -149,21 +133,19 @@ def shared_keys(
 
 @jit
 def overlapped(
-    key: NDArray[np.int64],
-    row_of: NDArray[np.int64],
-    column_of: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    rows_on: NDArray[np.bool_],
-    columns: NDArray[np.int64],
-    columns_on: NDArray[np.bool_],
-    elem: int,
+    key: Ints,
+    row_of: Ints,
+    column_of: Ints,
+    rows: Reach,
+    columns: Reach,
     sector: int,
-    stamp: NDArray[np.int64],
+    stamp: Ints,
     mark: int,
 ) -> tuple[int, int, int]:
     """Count sectors of some blocks of one unit: of each alone, and of all together.
 
-    Block i reads ``rows[row_of[i]]`` and ``columns[column_of[i]]`` of the plane ``key[i]``.
+    Block i reads ``rows[row_of[i]]`` and ``columns[column_of[i]]``, addresses in bytes, of the
+    plane ``key[i]``.
     ``stamp`` holds no mark above ``mark``; the last one used is returned too.
     """
     alone = 0
@@ -180,13 +162,14 @@ def overlapped(
                 continue
             is_done[i] = True
             mine = plane + i - first
-            for r in range(rows.shape[1]):
-                if not rows_on[row_of[i], r]:
+            for r in range(rows.address.shape[1]):
+                if not rows.is_on[row_of[i], r]:
                     continue
-                for c in range(columns.shape[1]):
-                    if not columns_on[column_of[i], c]:
+                for c in range(columns.address.shape[1]):
+                    if not columns.is_on[column_of[i], c]:
                         continue
-                    place = (rows[row_of[i], r] + columns[column_of[i], c]) * elem // sector
+                    address = rows.address[row_of[i], r] + columns.address[column_of[i], c]
+                    place = address // sector
                     seen = stamp[place]
                     if seen < plane:
                         together += 1

@@ -11,17 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Literal
 
 import numpy as np
 
+from loopsched.base.arrays import Flags, Ints
 from loopsched.gpu.kernel import BoundLoop, Kernel
 from loopsched.gpu.views import DigitLayout, Digits
 from loopsched.problems.problem import Tensor
 from loopsched.simulator.layout import placed
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +43,11 @@ class PlacedAxis:
     count: int
     digits: Digits
 
-    def address(self, stored: NDArray[np.int64]) -> NDArray[np.int64]:
+    def moved(self, parts: Iterable[Ints]) -> Ints:
+        """Add up what the iterations of its dimensions move."""
+        return sums(parts, (step for _, step in self.terms))
+
+    def address(self, stored: Ints) -> Ints:
         """Addresses, in elements, of stored places."""
         if len(self.digits) == 1:
             return stored * self.digits[0][1]
@@ -63,7 +65,6 @@ class PlacedTensor:
 
     Parameters
     ----------
-    tensor : Tensor
     axes : tuple of PlacedAxis
     offset_bytes : int, bytes
     size_elems : int
@@ -72,7 +73,6 @@ class PlacedTensor:
         Whether different places may have the same address.
     """
 
-    tensor: Tensor
     axes: tuple[PlacedAxis, ...]
     offset_bytes: int
     size_elems: int
@@ -88,7 +88,7 @@ def place_tensor(kernel: Kernel, tensor: Tensor) -> PlacedTensor:
             PlacedAxis(axis.terms, 0, size[axis.dims[0]], digits)
             for axis, digits in zip(tensor.axes, layout.axes, strict=True)
         )
-        return PlacedTensor(tensor, axes, layout.offset_bytes, layout.size_elems, True)
+        return PlacedTensor(axes, layout.offset_bytes, layout.size_elems, True)
     laid = placed(kernel.problem, tensor, layout)
     axes = tuple(
         PlacedAxis(
@@ -99,7 +99,7 @@ def place_tensor(kernel: Kernel, tensor: Tensor) -> PlacedTensor:
         )
         for axis, span, stride in zip(tensor.axes, laid.spans, laid.strides, strict=True)
     )
-    return PlacedTensor(tensor, axes, layout.offset_bytes, laid.size_elems)
+    return PlacedTensor(axes, layout.offset_bytes, laid.size_elems)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +119,14 @@ class DimGrid:
         Whether every loop is within its extent; None: all are.
     """
 
-    outer: NDArray[np.int64]
-    near: NDArray[np.int64]
-    inner: NDArray[np.int64]
-    threads: NDArray[np.int64]
-    is_inside: NDArray[np.bool_] | None
+    outer: Ints
+    near: Ints
+    inner: Ints
+    threads: Ints
+    is_inside: Flags | None
 
 
-def all_inside(grids: Iterable[DimGrid]) -> NDArray[np.bool_]:
+def all_inside(grids: Iterable[DimGrid]) -> Flags:
     """Join the tests of several dimensions, over all of their iterations together."""
     is_inside = np.ones((1, 1, 1), np.bool_)
     for grid in grids:
@@ -156,7 +156,7 @@ class Geometry:
         for loop in kernel.loops:
             self.loops[loop.dim] += (loop,)
         self.placed = {one.name: place_tensor(kernel, one) for one in kernel.problem.tensors}
-        self.thread_index = _thread_indices(kernel)
+        self.thread_index = indices(kernel, "thread", np.arange(kernel.block_threads))
         self._grids: dict[tuple[str, int, int, bool, Wide | None], DimGrid] = {}
 
     def grid(
@@ -187,26 +187,15 @@ class Geometry:
         loops = self.loops[dim]
         if wide is not None:
             loops = tuple(_widened(loop, *wide) for loop in loops)
-        kinds = []
-        for loop in loops:
-            if loop.kind == "thread":
-                kinds.append(2)
-            elif loop.kind == "block" or loop.position < depth:
-                kinds.append(0)
-            else:
-                kinds.append(1)
-        outer, inner, threads = (
-            _combined([loop for loop, kind in zip(loops, kinds, strict=True) if kind == which])
-            for which in range(3)
-        )
-        near = _combined(
-            [loop for loop, kind in zip(loops, kinds, strict=True) if kind == 0],
-            [
-                loop.kind == "time" and loop.position >= tile
-                for loop, kind in zip(loops, kinds, strict=True)
-                if kind == 0
-            ],
-        )
+        kinds = [
+            2 if loop.kind == "thread" else int(loop.kind == "time" and loop.position >= depth)
+            for loop in loops
+        ]
+        pairs = list(zip(loops, kinds, strict=True))
+        outside, *others = ([loop for loop, kind in pairs if kind == at] for at in range(3))
+        outer, inner, threads = map(_combined, (outside, *others))
+        is_near = [loop.kind == "time" and loop.position >= tile for loop in outside]
+        near = _combined(outside, is_near)
         if not with_inner:
             inner = inner[:1]
         is_inside = None
@@ -217,7 +206,7 @@ class Geometry:
     @staticmethod
     def _inside(
         loops: Sequence[BoundLoop], kinds: Sequence[int], shape: tuple[int, int, int]
-    ) -> NDArray[np.bool_]:
+    ) -> Flags:
         """Test each loop's extent, from the innermost outward."""
         left = [np.arange(many, dtype=np.int64) for many in shape]
         offset = np.zeros((1, 1, 1), np.int64)
@@ -234,7 +223,7 @@ class Geometry:
         """Loops over some dimensions that threads share out, in the dimensions' order."""
         return [loop for dim in dims for loop in self.loops[dim] if loop.kind == "thread"]
 
-    def thread_places(self, dims: Iterable[str]) -> NDArray[np.int64]:
+    def thread_places(self, dims: Iterable[str]) -> Ints:
         """For every thread of a block, which of the group's thread iterations it runs."""
         place = np.zeros(self.kernel.block_threads, np.int64)
         for loop in self.thread_loops(dims):
@@ -246,9 +235,7 @@ class Geometry:
         return math.prod(loop.trips for loop in self.kernel.time_loops if loop.position < depth)
 
 
-def _combined(
-    loops: Sequence[BoundLoop], counts: Sequence[bool] | None = None
-) -> NDArray[np.int64]:
+def _combined(loops: Sequence[BoundLoop], counts: Sequence[bool] | None = None) -> Ints:
     """Positions of all iterations of some loops, the outermost slowest."""
     total = np.zeros(1, np.int64)
     for number, loop in enumerate(loops):
@@ -257,13 +244,20 @@ def _combined(
     return total
 
 
-def _thread_indices(kernel: Kernel) -> dict[int, NDArray[np.int64]]:
-    """Index of each thread in each thread loop; threads are numbered x fastest."""
-    sizes = kernel.block
-    number = np.arange(kernel.block_threads, dtype=np.int64)
+def indices(kernel: Kernel, kind: Literal["block", "thread"], number: Ints) -> dict[int, Ints]:
+    """Index of some blocks, or threads of a block, in each loop they share; x is fastest."""
+    sizes = kernel.grid if kind == "block" else kernel.block
     along = [number % sizes[0], number // sizes[0] % sizes[1], number // (sizes[0] * sizes[1])]
     found = {}
     for loop in reversed(kernel.loops):
-        if loop.kind == "thread":
+        if loop.kind == kind:
             along[loop.axis], found[loop.position] = np.divmod(along[loop.axis], loop.trips)
     return found
+
+
+def sums(parts: Iterable[Ints], steps: Iterable[int]) -> Ints:
+    """Add up what several dimensions move, over all of their iterations together."""
+    total = np.zeros(1, np.int64)
+    for part, step in zip(parts, steps, strict=True):
+        total = (total[:, None] + part * step).ravel()
+    return total

@@ -5,26 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 
+from loopsched.base.arrays import Flags, Ints
 from loopsched.gpu._count_kernels import (
     CONSTANT,
     GLOBAL,
     NOTHING,
     OFF,
     SHARED,
+    Access,
     classify,
     count_lanes,
     fold,
 )
-from loopsched.gpu.addresses import Geometry, PlacedAxis, Wide, all_inside
+from loopsched.gpu.addresses import Geometry, PlacedAxis, Wide, all_inside, sums
 from loopsched.machines.gpu_limits import Gpu
 from loopsched.problems.problem import Tensor
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 _CODES = {"shared": SHARED, "constant": CONSTANT, "none": NOTHING}
 
@@ -100,30 +99,29 @@ class Site:
 class Classes:
     """Classes of iterations of one group of loops: shapes by thread, and how many."""
 
-    shapes: NDArray[np.int64]
-    hist: NDArray[np.int64]
+    shapes: Ints
+    hist: Ints
 
 
-@dataclass(frozen=True, slots=True)
-class Counts:
+class Counts(NamedTuple):
     """What was counted of an access, over the whole kernel.
 
-    ``lanes`` are executions by single threads, ``partial`` the requests in
-    which some lane that exists was off.
+    ``partial`` are warps that some of their lanes leave out; the others are
+    those of `loopsched.gpu.accesses.AccessCount`.
     """
 
     requests: int
     lanes: int
-    partial: int
     sectors: int
     lines: int
     wavefronts: int
     useful_bytes: int
+    partial: int
 
 
 def count_site(geometry: Geometry, site: Site, gpu: Gpu) -> Counts:
     """Count an access that each thread makes at its own places."""
-    grouped: list[tuple[Classes, NDArray[np.int64]]] = []
+    grouped: list[tuple[Classes, Ints]] = []
     plain: list[Classes] = []
     for dims, uses in _groups(geometry, site.uses):
         found = _group_classes(geometry, site, dims, uses, gpu)
@@ -143,12 +141,7 @@ def count_site(geometry: Geometry, site: Site, gpu: Gpu) -> Counts:
 
 
 def count_filling(
-    geometry: Geometry,
-    site: Site,
-    shape: Sequence[int],
-    gpu: Gpu,
-    *,
-    is_linear: bool,
+    geometry: Geometry, site: Site, shape: Sequence[int], gpu: Gpu, *, is_linear: bool
 ) -> tuple[Counts, int]:
     """Count an access by which a block fills a tile together; and its rounds a thread.
 
@@ -237,7 +230,6 @@ def _groups(
 def _group_classes(
     geometry: Geometry, site: Site, dims: tuple[str, ...], uses: Sequence[AxisUse], gpu: Gpu
 ) -> Classes:
-    bins, per_bin = _bins(site, gpu)
     addressing = {dim for use in uses if use.addresses for dim in use.dims}
     grids = {
         dim: geometry.grid(
@@ -247,7 +239,7 @@ def _group_classes(
     }
     guards = [grids[dim].is_inside for dim in dims] if site.is_guarded else []
     if not uses and all(one is None for one in guards):
-        return _scalar(math.prod(len(grid.outer) for grid in grids.values()), bins)
+        return _scalar(math.prod(len(grid.outer) for grid in grids.values()), _bins(site, gpu)[0])
     shape = tuple(
         math.prod(len(getattr(grid, part)) for grid in grids.values())
         for part in ("outer", "inner", "threads")
@@ -276,30 +268,23 @@ def _group_classes(
             kept.append(inner)
     if shape[1] > 1:
         address, is_on = _once_each(address, is_on, np.stack(kept))
-    width = shape[2]
-    flat = np.ascontiguousarray(address.reshape(-1, width))
-    on = np.ascontiguousarray(is_on.reshape(-1, width))
+    return _classified(site, gpu, address, is_on)
+
+
+def _classified(site: Site, gpu: Gpu, address: Ints, is_on: Flags) -> Classes:
+    """Sort iterations into classes, the last axis being the threads."""
+    bins, per_bin = _bins(site, gpu)
+    flat = np.ascontiguousarray(address.reshape(-1, address.shape[-1]))
+    on = np.ascontiguousarray(is_on.reshape(flat.shape))
     shapes, hist, many = classify(flat, on, bins, per_bin.bit_length() - 1, site.element_bytes)
     return Classes(shapes[:many], hist[:many])
 
 
-def _outer_sum(
-    outer: NDArray[np.int64], inner: NDArray[np.int64], threads: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def _outer_sum(outer: Ints, inner: Ints, threads: Ints) -> Ints:
     return outer[:, None, None] + inner[None, :, None] + threads[None, None, :]
 
 
-def sums(parts: Iterable[NDArray[np.int64]], steps: Iterable[int]) -> NDArray[np.int64]:
-    """Add up what several dimensions move, over all of their iterations together."""
-    total = np.zeros(1, np.int64)
-    for part, step in zip(parts, steps, strict=True):
-        total = (total[:, None] + part * step).ravel()
-    return total
-
-
-def _once_each(
-    address: NDArray[np.int64], is_on: NDArray[np.bool_], places: NDArray[np.int64]
-) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+def _once_each(address: Ints, is_on: Flags, places: Ints) -> tuple[Ints, Flags]:
     """Keep one inner iteration for each element, on where any of them is."""
     _, first, which = np.unique(places, axis=1, return_index=True, return_inverse=True)
     which = which.reshape(-1)
@@ -313,10 +298,7 @@ def _filling_classes(
     geometry: Geometry, site: Site, use: AxisUse, extent: int, is_moving: bool, gpu: Gpu
 ) -> Classes:
     """Classes of where a tile begins on one axis; its places are the threads."""
-    bins, per_bin = _bins(site, gpu)
-    dims = use.dims
-    steps = [step for _, step in use.axis.terms]
-    begin = sums([geometry.grid(dim, site.depth, 0, False).outer for dim in dims], steps)
+    begin = use.axis.moved(geometry.grid(dim, site.depth, 0, False).outer for dim in use.dims)
     places = np.arange(extent, dtype=np.int64)
     stored = begin[:, None] + use.axis.origin + places
     is_on = (stored >= 0) & (stored < use.axis.count) | (not use.tests)
@@ -326,16 +308,12 @@ def _filling_classes(
         address = np.broadcast_to(places * use.stride, stored.shape)
     if not is_moving:
         address, is_on = address.reshape(-1, 1), is_on.reshape(-1, 1)
-    address, is_on = np.ascontiguousarray(address), np.ascontiguousarray(is_on)
-    shapes, hist, many = classify(
-        address, is_on, bins, per_bin.bit_length() - 1, site.element_bytes
-    )
-    return Classes(shapes[:many], hist[:many])
+    return _classified(site, gpu, address, is_on)
 
 
 def _row_lanes(
     geometry: Geometry, sizes: Sequence[tuple[int, int, int]], gpu: Gpu
-) -> tuple[NDArray[np.int64], int]:
+) -> tuple[Ints, int]:
     """Places of the lanes of all warps in all rounds, where rows go to thread_y."""
     block = geometry.kernel.block
     threads = math.prod(block)
@@ -364,9 +342,7 @@ def _row_lanes(
     return lanes.reshape(total * warps, gpu.warp_threads, -1), total
 
 
-def _linear_lanes(
-    geometry: Geometry, sizes: Sequence[int], gpu: Gpu
-) -> tuple[NDArray[np.int64], int]:
+def _linear_lanes(geometry: Geometry, sizes: Sequence[int], gpu: Gpu) -> tuple[Ints, int]:
     """Places of the lanes of all warps in all rounds, elements going to threads in order."""
     threads = geometry.kernel.block_threads
     elems = math.prod(sizes)
@@ -383,11 +359,7 @@ def _linear_lanes(
 
 
 def _counted(
-    site: Site,
-    grouped: Sequence[Classes],
-    plain: Sequence[Classes],
-    lanes: NDArray[np.int64],
-    gpu: Gpu,
+    site: Site, grouped: Sequence[Classes], plain: Sequence[Classes], lanes: Ints, gpu: Gpu
 ) -> Counts:
     """Combine the classes of all groups and run the lanes through each combination."""
     bins, per_bin = _bins(site, gpu)
@@ -402,15 +374,15 @@ def _counted(
         number = np.arange(len(hist), dtype=np.int64)
         for at in reversed(range(len(grouped))):
             number, picks[:, at] = np.divmod(number, len(grouped[at].hist))
-        powers = [size.bit_length() - 1 for size in (gpu.sector_bytes, gpu.line_bytes)]
-        sizes = [site.element_bytes, site.access_bytes, per_bin, *powers]
-        sizes += [gpu.bank_bytes, gpu.banks, _CODES.get(site.space, GLOBAL)]
-        shapes = _stacked(grouped)
-        count_lanes(hist, picks, shapes, lanes, np.array(sizes, np.int64), out)
-    return Counts(*(int(value) for value in out))
+        sector, line = (size.bit_length() - 1 for size in (gpu.sector_bytes, gpu.line_bytes))
+        code = _CODES.get(site.space, GLOBAL)
+        sizes = site.element_bytes, site.access_bytes, per_bin
+        access = Access(*sizes, sector, line, gpu.bank_bytes, gpu.banks, code)
+        count_lanes(hist, picks, _stacked(grouped), lanes, access, out)
+    return Counts(*out.tolist())
 
 
-def _stacked(grouped: Sequence[Classes]) -> NDArray[np.int64]:
+def _stacked(grouped: Sequence[Classes]) -> Ints:
     if not grouped:
         return np.zeros((1, 1, 1), np.int64)
     room = [max(one.shapes.shape[at] for one in grouped) for at in range(2)]
@@ -435,8 +407,6 @@ def held_elements(geometry: Geometry, tensor: Tensor, depth: int) -> int:
     """Count the elements of a tensor that a thread's loops from a place inward touch."""
     total = 1
     for axis in geometry.placed[tensor.name].axes:
-        dims = [dim for dim, _ in axis.terms]
-        steps = [step for _, step in axis.terms]
-        inner = sums([geometry.grid(dim, depth, 0, True).inner for dim in dims], steps)
-        total *= len(np.unique(inner))
+        inner = (geometry.grid(dim, depth, 0, True).inner for dim, _ in axis.terms)
+        total *= len(np.unique(axis.moved(inner)))
     return total

@@ -15,7 +15,6 @@ from loopsched.gpu.accesses import AccessCount, Op
 from loopsched.gpu.addresses import Geometry, PlacedAxis
 from loopsched.gpu.classes import (
     AxisUse,
-    Counts,
     Site,
     count_filling,
     count_site,
@@ -170,13 +169,11 @@ class Profile:
     def intensity(self, level: Literal["L1", "shared", "L2", "DRAM"]) -> float:
         """Floating-point operations for each byte that moves at a level."""
         sectors = self.load_sectors + self.store_sectors
+        ops: tuple[Op, Op] = "load", "store"
+        wavefronts = sum(self.total("wavefronts", op, "shared") for op in ops)
         moved = {
             "L1": 32 * sectors,
-            "shared": 128
-            * (
-                self.total("wavefronts", "load", "shared")
-                + self.total("wavefronts", "store", "shared")
-            ),
+            "shared": 128 * wavefronts,
             "L2": 32 * (self.l2_read_sectors + self.l2_write_sectors),
             "DRAM": self.dram_read_bytes + self.dram_write_bytes,
         }[level]
@@ -221,9 +218,7 @@ def profile(kernel: Kernel, arch: Arch) -> Profile:
     )
     edges = tensor_uses(geometry.placed[kernel.problem.output].axes)
     edge = count_site(
-        geometry,
-        Site(tuple(AxisUse(one.axis, None, False) for one in edges), "none", 1, 0),
-        gpu,
+        geometry, Site(tuple(AxisUse(one.axis, None, False) for one in edges), "none", 1, 0), gpu
     )
     warps = -(-kernel.block_threads // gpu.warp_threads)
     integer_ops, efficiency = integer_instructions(kernel, accesses, fma, gpu.warp_threads)
@@ -264,8 +259,7 @@ def _check_size(kernel: Kernel) -> None:
                     f"axis {' and '.join(axis.dims)} of '{tensor.name}': {many} iterations; "
                     f"at most {MOST_ITERATIONS} are counted"
                 )
-    if faults:
-        raise InputError.joined(f"kernel '{kernel.name}'", faults)
+    InputError.refuse(f"kernel '{kernel.name}'", faults)
 
 
 def _accesses(geometry: Geometry, gpu: Gpu) -> Iterator[AccessCount]:
@@ -288,7 +282,7 @@ def _accesses(geometry: Geometry, gpu: Gpu) -> Iterator[AccessCount]:
     )
     found = count_site(geometry, site, gpu)
     trips = geometry.trips(depth) * held_elements(geometry, tensor, depth)
-    yield _access(tensor, "store", "global", "epilogue", (trips, 1), found, True)
+    yield AccessCount(tensor.name, "store", "global", "epilogue", trips, 1, *found[:-1], True)
 
 
 def _fillings(geometry: Geometry, tensor: Tensor, gpu: Gpu) -> Iterator[AccessCount]:
@@ -308,7 +302,7 @@ def _fillings(geometry: Geometry, tensor: Tensor, gpu: Gpu) -> Iterator[AccessCo
         site = Site(uses, where, tensor.element_bytes, read.position, offset_bytes=offset)
         found, rounds = count_filling(geometry, site, shape, gpu, is_linear=is_linear)
         name: Op = "load" if op == "load" else "store"
-        yield _access(tensor, name, space, "fill", (trips, rounds), found, True)
+        yield AccessCount(tensor.name, name, space, "fill", trips, rounds, *found[:-1], True)
 
 
 def _compute_load(geometry: Geometry, tensor: Tensor, gpu: Gpu) -> AccessCount:
@@ -347,7 +341,7 @@ def _compute_load(geometry: Geometry, tensor: Tensor, gpu: Gpu) -> AccessCount:
     )
     is_padded = bool(_skip_tests(geometry, depth)) or _is_padded(geometry, tensor)
     is_tested = where == "global" and (not is_guarded or is_padded)
-    return _access(tensor, "load", read.space, "compute", (trips, 1), found, is_tested)
+    return AccessCount(tensor.name, "load", read.space, "compute", trips, 1, *found[:-1], is_tested)
 
 
 def compute_depth(kernel: Kernel, tensor: Tensor) -> int:
@@ -411,31 +405,6 @@ def _useful_macs(geometry: Geometry, gpu: Gpu) -> int:
     return count_site(geometry, Site(uses, "none", 1, len(kernel.loops)), gpu).lanes
 
 
-def _access(
-    tensor: Tensor,
-    op: Op,
-    space: str,
-    stage: Literal["fill", "compute", "epilogue"],
-    often: tuple[int, int],
-    found: Counts,
-    is_tested: bool,
-) -> AccessCount:
-    return AccessCount(
-        tensor.name,
-        op,
-        space,
-        stage,
-        *often,
-        found.requests,
-        found.lanes,
-        found.sectors,
-        found.lines,
-        found.wavefronts,
-        found.useful_bytes,
-        is_tested,
-    )
-
-
 def _barriers(kernel: Kernel) -> int:
     """Count barriers: after each filling, and before the next one of the same tiles."""
     places = {
@@ -445,8 +414,6 @@ def _barriers(kernel: Kernel) -> int:
     }
     total = 0
     for place in places:
-        trips = 1
-        for loop in kernel.time_loops:
-            trips *= loop.trips if loop.position < place else 1
+        trips = math.prod(loop.trips for loop in kernel.time_loops if loop.position < place)
         total += trips * (1 if kernel.double_buffered or trips == 1 else 2)
     return total

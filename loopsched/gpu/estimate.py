@@ -146,15 +146,11 @@ def estimate_steps(
     for kernel, many in steps:
         check.count(f"runs of '{kernel.name}'", many)
     check.finish()
-    return joined(
-        [
-            (
-                estimate_kernel(kernel, arch, caches=kept_caches(caches, many), clock_hz=clock_hz),
-                many,
-            )
-            for kernel, many in steps
-        ]
-    )
+    each = [
+        estimate_kernel(kernel, arch, caches=kept_caches(caches, many), clock_hz=clock_hz)
+        for kernel, many in steps
+    ]
+    return joined([(one, many) for one, (_, many) in zip(each, steps, strict=True)])
 
 
 def kept_caches(caches: Caches, launches: int) -> Caches:
@@ -171,19 +167,14 @@ def joined(said: Sequence[tuple[Estimate, int]]) -> Estimate:
         for name, seconds in one.parts:
             parts[name] = parts.get(name, 0.0) + many * seconds
 
-    def total(field: str) -> float:
-        return float(sum(many * getattr(one, field) for one, many in said))
-
-    return Estimate(
-        total("time_s"),
-        total("low_s"),
-        total("high_s"),
-        total("time_bound_s"),
-        max(parts, key=lambda name: parts[name]),
-        tuple(parts.items()),
-        ", ".join(f"{many} x {one.kernel}" for one, many in said),
-        said[0][0].basis,
+    time_s, low_s, high_s, bound_s = (
+        float(sum(many * getattr(one, field) for one, many in said))
+        for field in ("time_s", "low_s", "high_s", "time_bound_s")
     )
+    bound_by = max(parts, key=parts.__getitem__)
+    kernel = ", ".join(f"{many} x {one.kernel}" for one, many in said)
+    by, basis = tuple(parts.items()), said[0][0].basis
+    return Estimate(time_s, low_s, high_s, bound_s, bound_by, by, kernel, basis)
 
 
 def kernel_bound(kernel: Kernel, arch: Arch, found: Profile) -> float:

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from loopsched.gpu._footprint_kernels import joined_rows, row_sectors, view_sectors
+from loopsched.base.arrays import Flags, Ints
+from loopsched.gpu._footprint_kernels import Reach, joined_rows, row_sectors, view_sectors
 from loopsched.gpu.addresses import DimGrid, Geometry, PlacedAxis, all_inside
-from loopsched.gpu.classes import sums
 from loopsched.problems.problem import Tensor
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
 
 # Axes that are touched whole are joined into one while that has so many places.
 _MOST_JOINED = 2**18
@@ -22,14 +17,8 @@ _MOST_JOINED = 2**18
 _MOST_FOLLOWED = 2**19
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """Addresses of what one axis touches, for each iteration outside the place."""
-
-    address: NDArray[np.int64]
-    is_on: NDArray[np.bool_]
-    stride: int
-    count: int
+# What an axis of one position touches.
+NOWHERE = Reach(np.zeros((1, 1), np.int64), np.ones((1, 1), np.bool_), 1, 1)
 
 
 def footprint_sectors(geometry: Geometry, tensor: Tensor, depth: int, sector_bytes: int) -> int:
@@ -56,10 +45,8 @@ def axis_reach(geometry: Geometry, tensor: Tensor, axis: PlacedAxis, depth: int)
     """Find what blocks touch along an axis: a whole tile, or what computing needs."""
     kernel = geometry.kernel
     read = kernel.read(tensor.name)
-    dims = [dim for dim, _ in axis.terms]
-    steps = [step for _, step in axis.terms]
-    grids = [geometry.grid(dim, depth, 0, True) for dim in dims]
-    outer = sums([grid.outer for grid in grids], steps) + axis.origin
+    grids = [geometry.grid(dim, depth, 0, True) for dim, _ in axis.terms]
+    outer = axis.moved(grid.outer for grid in grids) + axis.origin
     if read.space == "shared":
         extent = 1 + sum(
             step * (kernel.span(dim, min(depth, read.position)) - 1) for dim, step in axis.terms
@@ -67,8 +54,8 @@ def axis_reach(geometry: Geometry, tensor: Tensor, axis: PlacedAxis, depth: int)
         stored = outer[:, None] + np.arange(extent, dtype=np.int64)
         is_on = (stored >= 0) & (stored < axis.count)
     else:
-        inner = sums([grid.inner for grid in grids], steps)
-        threads = sums([grid.threads for grid in grids], steps)
+        inner = axis.moved(grid.inner for grid in grids)
+        threads = axis.moved(grid.threads for grid in grids)
         places, which = np.unique(inner[:, None] + threads[None, :], return_inverse=True)
         stored = outer[:, None] + places
         is_on = (stored >= 0) & (stored < axis.count)
@@ -78,9 +65,7 @@ def axis_reach(geometry: Geometry, tensor: Tensor, axis: PlacedAxis, depth: int)
     return Reach(axis.address(stored), is_on, digits[-1][1], axis.count)
 
 
-def _touched(
-    grids: list[DimGrid], many: int, which: NDArray[np.int64], places: int
-) -> NDArray[np.bool_]:
+def _touched(grids: list[DimGrid], many: int, which: Ints, places: int) -> Flags:
     """Tell which places some point inside all loops touches."""
     flat = all_inside(grids).reshape(many, -1)
     found = np.zeros((many, places), np.bool_)
@@ -92,8 +77,8 @@ def _touched(
 
 def _separate(reaches: list[Reach], elem: int, sector: int, offset_bytes: int) -> int:
     """Count rows by where in a sector they begin; axes multiply."""
-    ordered = sorted((one for one in reaches if one.count > 1), key=lambda one: one.stride)
-    fixed = [one for one in reaches if one.count <= 1]
+    ordered = sorted((one for one in reaches if one.places > 1), key=lambda one: one.stride)
+    fixed = [one for one in reaches if one.places <= 1]
     many = math.prod(int(one.is_on.any(axis=1).sum()) for one in fixed)
     if not ordered:
         return many
@@ -121,13 +106,13 @@ def _separate(reaches: list[Reach], elem: int, sector: int, offset_bytes: int) -
         else:
             after = _cyclic(after, np.bincount(at, minlength=bins))
         begins = begins_next
-    address, is_on = np.ascontiguousarray(fast.address), np.ascontiguousarray(fast.is_on)
-    total = int(begins @ row_sectors(address, is_on, elem, sector, per_bin, bins))
+    fast = _packed(fast)
+    total = int(begins @ row_sectors(fast, elem, sector, per_bin, bins))
     if rest and len(rest[0].address[0]) > 1:
         pitch = int(rest[0].address[0, 1] - rest[0].address[0, 0])
-        width = int((address.max(axis=1) - address.min(axis=1)).max())
+        width = int((fast.address.max(axis=1) - fast.address.min(axis=1)).max())
         if (pitch - width) * elem < 2 * sector:
-            same = joined_rows(address, is_on, pitch, elem, sector, per_bin, bins)
+            same = joined_rows(fast, pitch, elem, sector, per_bin, bins)
             total -= int(after @ same)
     return many * total
 
@@ -136,20 +121,26 @@ def _joined(fast: Reach, row: Reach) -> tuple[Reach, int] | None:
     """Join rows that every block touches whole and that follow one another."""
     whole = fast.is_on.sum(axis=1)
     used = whole > 0
-    is_whole = bool((whole[used] == fast.count).all()) and used.any()
-    if not is_whole or row.stride != fast.stride * fast.count:
+    is_whole = bool((whole[used] == fast.places).all()) and used.any()
+    if not is_whole or row.stride != fast.stride * fast.places:
         return None
-    if row.address.size * fast.count > _MOST_JOINED:
+    if row.address.size * fast.places > _MOST_JOINED:
         return None
     first = int(np.flatnonzero(used)[0])
     columns = np.sort(fast.address[first][fast.is_on[first]])
     address = (row.address[:, :, None] + columns).reshape(len(row.address), -1)
     is_on = np.repeat(row.is_on, len(columns), axis=1)
-    joined = Reach(address, is_on, fast.stride, row.count * fast.count)
+    joined = Reach(address, is_on, fast.stride, row.places * fast.places)
     return joined, int(used.sum())
 
 
-def _cyclic(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int64]:
+def _packed(reach: Reach, step: int = 1) -> Reach:
+    """Take every nth iteration, in C's order."""
+    address, is_on = reach.address[::step], reach.is_on[::step]
+    return reach._replace(address=np.ascontiguousarray(address), is_on=np.ascontiguousarray(is_on))
+
+
+def _cyclic(one: Ints, other: Ints) -> Ints:
     bins = len(one)
     out = np.zeros(bins, np.int64)
     for at in np.flatnonzero(one):
@@ -159,9 +150,8 @@ def _cyclic(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.int6
 
 def _followed(reaches: list[Reach], elem: int, sector: int) -> int:
     """Follow a view's addresses one by one; images that begin alike are followed once."""
-    *outer, rows, columns = [Reach(np.zeros((1, 1), np.int64), np.ones((1, 1), bool), 1, 1)] * (
-        3 - len(reaches)
-    ) + reaches
+    missing = 3 - len(reaches)
+    *outer, rows, columns = [NOWHERE] * missing + [_packed(one) for one in reaches]
     at = np.zeros(1, np.int64)
     for one in outer:
         at = (at[:, None] + one.address[one.is_on]).ravel()
@@ -169,20 +159,13 @@ def _followed(reaches: list[Reach], elem: int, sector: int) -> int:
     begins, times = np.unique(at % period, return_counts=True)
     cost = len(begins) * rows.address.size * columns.address.size
     step = min(len(columns.address), -(-cost // _MOST_FOLLOWED))
-    picked = columns.address[::step], columns.is_on[::step]
-    scale = len(columns.address) / len(picked[0])
+    picked = _packed(columns, step)
+    scale = len(columns.address) / len(picked.address)
+    shift = max(0, (sector // elem).bit_length() - 1)
     total = 0.0
     room = (period + int(rows.address.max()) + int(columns.address.max())) * elem // sector + 2
     for begin, many in zip(begins.tolist(), times.tolist(), strict=True):
         stamp = np.zeros(room, np.int64)
-        followed = view_sectors(
-            np.array([begin]),
-            np.ascontiguousarray(rows.address),
-            np.ascontiguousarray(rows.is_on),
-            np.ascontiguousarray(picked[0]),
-            np.ascontiguousarray(picked[1]),
-            max(0, (sector // elem).bit_length() - 1),
-            stamp,
-        )
+        followed = view_sectors(np.array([begin]), rows, picked, shift, stamp)
         total += many * scale * followed
     return round(total)

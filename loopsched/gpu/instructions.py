@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 
 from loopsched.gpu.accesses import AccessCount
 from loopsched.gpu.kernel import BoundLoop, Kernel
-from loopsched.gpu.kernel_calibration import kernel_calibration
+from loopsched.gpu.kernel_calibration import InstructionCosts, kernel_calibration
 from loopsched.gpu.views import DigitLayout
 
 
@@ -40,27 +40,12 @@ class Instructions:
 
 
 @dataclass(frozen=True, slots=True)
-class Executions:
-    """How often warps execute the parts of a kernel that cost overhead.
-
-    The fields are those of `InstructionCosts`.
-    """
-
-    start: float
-    fill: float
-    digits: float
-    test: float
-    load: float
-    row: float
-    unrolled_load: float
-    unrolled_start: float
+class Executions(InstructionCosts):
+    """How often warps execute the parts of a kernel that cost overhead, named as their costs."""
 
 
 def executions(
-    kernel: Kernel,
-    accesses: Sequence[AccessCount],
-    multiply_adds: int,
-    warp_threads: int,
+    kernel: Kernel, accesses: Sequence[AccessCount], multiply_adds: int, warp_threads: int
 ) -> Executions:
     """Count the executions that cost overhead.
 
@@ -93,10 +78,7 @@ def executions(
 
 
 def instructions(
-    kernel: Kernel,
-    accesses: Sequence[AccessCount],
-    multiply_adds: int,
-    warp_threads: int,
+    kernel: Kernel, accesses: Sequence[AccessCount], multiply_adds: int, warp_threads: int
 ) -> Instructions:
     """Estimate what the warps of a kernel execute; see `executions` for parameters."""
     costs = kernel_calibration().instructions

@@ -20,6 +20,7 @@ from loopsched.gpu.views import DigitLayout
 from loopsched.nests.nest import Schedule
 from loopsched.nests.notation import parse_schedule
 from loopsched.problems.problem import Problem, Tensor
+from loopsched.problems.projections import span
 from loopsched.simulator.layout import Layout, placed
 
 BLOCK_UNITS = ("block_x", "block_y", "block_z")
@@ -144,14 +145,11 @@ class Kernel:
     def __post_init__(self) -> None:
         units = [loop.unit for loop in self.schedule.loops if loop.unit not in (None, *UNITS)]
         faults = [f"no unit '{unit}'; {near(unit, UNITS)}" for unit in dict.fromkeys(units)]
-        if faults:
-            raise InputError.joined(f"kernel '{self.name}'", faults)
+        InputError.refuse(f"kernel '{self.name}'", faults)
         self.schedule.check(self.problem)
         self.schedule.check_even("a kernel")
         object.__setattr__(self, "loops", tuple(_bound(self.schedule)))
-        faults = list(_faults(self))
-        if faults:
-            raise InputError.joined(f"kernel '{self.name}'", faults)
+        InputError.refuse(f"kernel '{self.name}'", _faults(self))
 
     @classmethod
     def of(
@@ -182,19 +180,13 @@ class Kernel:
                 places[tensor] = one if isinstance(one, Read) else read_from(one, nest)
             except InputError as error:
                 faults += [f"read of '{tensor}': {fault}" for fault in error.problems]
-        if faults:
-            raise InputError.joined(f"kernel for '{problem.name}'", faults)
+        InputError.refuse(f"kernel for '{problem.name}'", faults)
         laid = {
             tensor: Layout.parse(one) if isinstance(one, str) else one
             for tensor, one in (layouts or {}).items()
         }
         return cls(
-            name or problem.name,
-            problem,
-            nest,
-            tuple(places.items()),
-            tuple(laid.items()),
-            **how,
+            name or problem.name, problem, nest, tuple(places.items()), tuple(laid.items()), **how
         )
 
     def renamed(self, name: str) -> Kernel:
@@ -316,6 +308,11 @@ class Kernel:
             max((loop.extent for loop in inside), default=1) - 1,
         )
 
+    def region_elems(self, tensor: Tensor, position: int) -> int:
+        """Elements from first to last that a block covers from a position inward."""
+        spans = {dim: self.span(dim, position) for dim in tensor.dims}
+        return math.prod(span(axis, spans) for axis in tensor.axes)
+
     def _divisors(self, tensor: Tensor) -> tuple[int, ...]:
         layout = self.layout(tensor.name)
         if isinstance(layout, DigitLayout):
@@ -360,10 +357,7 @@ def _faults(kernel: Kernel) -> Iterator[str]:
     for loop in kernel.loops:
         if loop.kind == "thread" and loop.dim in sums:
             yield f"loop {loop.dim}:{loop.extent} sums; threads cannot run it side by side"
-    last = 0
-    for loop in kernel.loops:
-        if loop.kind == "block":
-            last = loop.position
+    last = max((loop.position for loop in kernel.loops if loop.kind == "block"), default=0)
     for loop in kernel.time_loops:
         if loop.position < last:
             yield f"loop {loop.dim}:{loop.extent} lies outside of the grid; start several kernels"

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
-from loopsched.base.errors import LoopschedError
-
-_FILE = Path(__file__).parent / "kernel_calibration.json"
+from loopsched.gpu.calibrated import KERNELS, calibrated, calibration_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,16 +94,8 @@ def kernel_calibration() -> KernelCalibration:
     LoopschedError
         If the file lacks a number.
     """
-    data = json.loads(_FILE.read_text(encoding="utf-8"))
-    try:
-        return KernelCalibration(
-            InstructionCosts(**_numbers(data["instructions"], InstructionCosts)),
-            TimeShares(**_numbers(data["time"], TimeShares)),
-            str(data["basis"]),
-        )
-    except KeyError as error:
-        raise LoopschedError(f"{_FILE.name}: {error} is missing") from None
-
-
-def _numbers(data: dict[str, float], kind: type[InstructionCosts | TimeShares]) -> dict[str, float]:
-    return {entry.name: float(data[entry.name]) for entry in fields(kind)}
+    return KernelCalibration(
+        calibrated(InstructionCosts, KERNELS, "instructions"),
+        calibrated(TimeShares, KERNELS, "time"),
+        str(calibration_file(KERNELS)["basis"]),
+    )

@@ -82,9 +82,10 @@ def occupancy(gpu: Gpu, threads: int, registers: int, shared_bytes: int = 0) -> 
     taken = _taken_shared_bytes(gpu, shared_bytes)
     if taken:
         limits += (("shared memory", gpu.shared_bytes // taken),)
-    faults = list(_excesses(gpu, threads, registers, shared_bytes, dict(limits)))
-    if faults:
-        raise InputError.joined(f"a block of {threads} threads does not fit", faults)
+    InputError.refuse(
+        f"a block of {threads} threads does not fit",
+        _excesses(gpu, threads, registers, shared_bytes, dict(limits)),
+    )
     blocks = min(many for _, many in limits)
     limited_by = tuple(name for name, many in limits if many == blocks)
     return Occupancy(blocks, blocks * warps, blocks * warps / gpu.max_warps, limited_by, limits)

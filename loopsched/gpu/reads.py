@@ -64,9 +64,7 @@ class Read:
     vector: int = 1
 
     def __post_init__(self) -> None:
-        faults = list(_faults(self))
-        if faults:
-            raise InputError.joined("read", faults)
+        InputError.refuse("read", _faults(self))
 
     @property
     def position(self) -> int:

@@ -10,6 +10,19 @@ from loopsched.gpu.counting import Profile
 
 _LEVELS: tuple[Literal["L1", "shared", "L2", "DRAM"], ...] = ("L1", "shared", "L2", "DRAM")
 
+# What goes by the same name in a profile.
+_WARPS = ("partial_warps", "divergent_warps", "warp_efficiency", "registers", "shared_bytes")
+_COUNTS = (
+    "waves", "syncs", "flops", "fma_thread_instructions", "fma_warp_instructions", "integer_ops",
+    "load_requests", "load_sectors", "sectors_per_load_request", "load_efficiency",
+    "store_requests", "store_sectors", "store_efficiency", "l1_hit", "l2_read_sectors",
+    "l2_write_sectors", "dram_read_bytes", "dram_write_bytes",
+)  # fmt: skip
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
 
 def profile_row(found: Profile, launches: int = 1) -> dict[str, Any]:
     """Describe a profile by plain values.
@@ -42,37 +55,13 @@ def profile_row(found: Profile, launches: int = 1) -> dict[str, Any]:
         "block": "x".join(map(str, found.block)),
         "blocks": found.n_blocks,
         "warps": found.n_warps,
-        "partial_warps": found.partial_warps,
-        "divergent_warps": found.divergent_warps,
-        "warp_efficiency": found.warp_efficiency,
-        "registers": found.registers,
-        "shared_bytes": found.shared_bytes,
+        **{name: getattr(found, name) for name in _WARPS},
         "occupancy": found.occupancy.share,
         "resident_blocks": found.occupancy.blocks,
         "resident_warps": found.occupancy.warps,
         "limited_by": " ".join(found.occupancy.limited_by),
-        "waves": found.waves,
-        "syncs": found.syncs,
-        "flops": found.flops,
-        "fma_thread_instructions": found.fma_thread_instructions,
-        "fma_warp_instructions": found.fma_warp_instructions,
-        "integer_ops": found.integer_ops,
-        "load_requests": found.load_requests,
-        "load_sectors": found.load_sectors,
-        "sectors_per_load_request": found.sectors_per_load_request,
-        "load_efficiency": found.load_efficiency,
-        "store_requests": found.store_requests,
-        "store_sectors": found.store_sectors,
-        "store_efficiency": found.store_efficiency,
-        "l1_hit": found.l1_hit,
-        "l2_read_sectors": found.l2_read_sectors,
-        "l2_write_sectors": found.l2_write_sectors,
-        "dram_read_bytes": found.dram_read_bytes,
-        "dram_write_bytes": found.dram_write_bytes,
-        **{
-            f"intensity_{level.lower()}": value if math.isfinite(value) else None
-            for level, value in ((one, found.intensity(one)) for one in _LEVELS)
-        },
+        **{name: getattr(found, name) for name in _COUNTS},
+        **{f"intensity_{one.lower()}": _finite(found.intensity(one)) for one in _LEVELS},
         "accesses": [asdict(one) for one in found.accesses],
         "tensors": [asdict(one) for one in found.traffic.tensors],
     }

@@ -52,13 +52,7 @@ class Wave:
 
 
 def waves(
-    kernel: Kernel,
-    found: Profile,
-    work: Instructions,
-    arch: Arch,
-    *,
-    issue: float,
-    is_cold: bool,
+    kernel: Kernel, found: Profile, work: Instructions, arch: Arch, *, issue: float, is_cold: bool
 ) -> list[tuple[int, Wave]]:
     """List the waves of a kernel: how many are alike, and one of them.
 
@@ -83,10 +77,7 @@ def waves(
     if rest:
         shapes.append((1, -(-rest // units), is_cold and not full))
     return [
-        (
-            many,
-            Wave(_pipes(found, work, arch, blocks, issue), _chain(kernel, found, arch, cold)),
-        )
+        (many, Wave(_pipes(found, work, arch, blocks, issue), _chain(kernel, found, arch, cold)))
         for many, blocks, cold in shapes
         if many
     ]
@@ -211,10 +202,9 @@ def _miss_wait(kernel: Kernel, one: AccessCount, found: Profile, gpu: Gpu, is_co
 def _constant_wait(kernel: Kernel, one: AccessCount, gpu: Gpu) -> float:
     """Constants that overflow their first cache come from the next, one after another."""
     tensor = kernel.problem.tensor(one.tensor)
-    elems = math.prod(
-        1 + sum(c * (kernel.span(dim, 0) - 1) for dim, c in axis.terms) for axis in tensor.axes
+    used = min(
+        kernel.region_elems(tensor, 0) * tensor.element_bytes, tensor_bytes(kernel.problem, tensor)
     )
-    used = min(elems * tensor.element_bytes, tensor_bytes(kernel.problem, tensor))
     if used <= gpu.constant_cache_bytes:
         return 0.0
     return one.trips * gpu.constant_far_latency

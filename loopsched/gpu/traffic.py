@@ -10,22 +10,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from loopsched.base.arrays import Ints
 from loopsched.gpu._footprint_kernels import overlapped, shared_keys
 from loopsched.gpu.accesses import AccessCount
-from loopsched.gpu.addresses import Geometry
-from loopsched.gpu.footprints import Reach, axis_reach, footprint_sectors
+from loopsched.gpu.addresses import Geometry, indices
+from loopsched.gpu.footprints import NOWHERE, axis_reach, footprint_sectors
 from loopsched.gpu.kernel import Kernel
 from loopsched.gpu.occupancy import Occupancy
 from loopsched.machines.arch import Arch
 from loopsched.problems.footprint import tensor_bytes
 from loopsched.problems.problem import Tensor
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from loopsched.problems.projections import span
 
 # Waves that are looked at for what blocks share: the first and the last.
 _WAVES = 2
@@ -167,11 +165,7 @@ def _region_bytes(kernel: Kernel, depth: int) -> int:
     for tensor in kernel.inputs:
         if kernel.read(tensor.name).space in ("constant", "l2"):
             continue
-        elems = math.prod(
-            1 + sum(c * (kernel.span(dim, depth) - 1) for dim, c in axis.terms)
-            for axis in tensor.axes
-        )
-        total += elems * tensor.element_bytes
+        total += kernel.region_elems(tensor, depth) * tensor.element_bytes
     return total
 
 
@@ -226,43 +220,27 @@ def _window_share(geometry: Geometry, tensor: Tensor, resident: int, arch: Arch)
     dims = [tuple(dim for dim, _ in laid.axes[at].terms) for at in fast]
     others = [dim for dim in tensor.dims if not any(dim in some for some in dims)]
     if len(reaches) == 1:
-        nothing = Reach(np.zeros((1, 1), np.int64), np.ones((1, 1), np.bool_), 1, 1)
-        reaches, dims = [*reaches, nothing], [*dims, ()]
-    columns, rows = reaches
-    low = [int(one.address.min()) for one in reaches]
-    reach = sum(int(one.address.max()) for one in reaches) - sum(low)
-    stamp = np.zeros(reach * tensor.element_bytes // gpu.sector_bytes + 2, np.int64)
+        reaches, dims = [*reaches, NOWHERE], [*dims, ()]
+    elem, sector = tensor.element_bytes, gpu.sector_bytes
+    columns, rows = (
+        one._replace(address=(one.address - one.address.min()) * elem) for one in reaches
+    )
+    reach = int(rows.address.max()) + int(columns.address.max())
+    stamp = np.zeros(reach // sector + 2, np.int64)
     most = max(1, _MOST_PLACES // (rows.address.shape[1] * columns.address.shape[1]))
     alone = together = mark = 0
     for numbers in blocks:
         numbers = numbers[:most]
-        one, all_, mark = overlapped(
-            _iterations(kernel, numbers, others),
-            _iterations(kernel, numbers, dims[1]),
-            _iterations(kernel, numbers, dims[0]),
-            rows.address - low[1],
-            rows.is_on,
-            columns.address - low[0],
-            columns.is_on,
-            tensor.element_bytes,
-            gpu.sector_bytes,
-            stamp,
-            mark,
-        )
+        along = (others, dims[1], dims[0])
+        key, row_of, column_of = (_iterations(kernel, numbers, some) for some in along)
+        one, all_, mark = overlapped(key, row_of, column_of, rows, columns, sector, stamp, mark)
         alone, together = alone + int(one), together + int(all_)
     return together / alone if alone else 1.0
 
 
-def _iterations(
-    kernel: Kernel, numbers: NDArray[np.int64], dims: Sequence[str]
-) -> NDArray[np.int64]:
+def _iterations(kernel: Kernel, numbers: Ints, dims: Sequence[str]) -> Ints:
     """Number, for some blocks, the iterations of the grid loops over some dimensions."""
-    sizes = kernel.grid
-    along = [numbers % sizes[0], numbers // sizes[0] % sizes[1], numbers // (sizes[0] * sizes[1])]
-    index: dict[int, NDArray[np.int64]] = {}
-    for loop in reversed(kernel.loops):
-        if loop.kind == "block":
-            along[loop.axis], index[loop.position] = np.divmod(along[loop.axis], loop.trips)
+    index = indices(kernel, "block", numbers)
     total = np.zeros_like(numbers)
     for dim in dims:
         for loop in kernel.loops:
@@ -271,7 +249,7 @@ def _iterations(
     return total
 
 
-def _keys(kernel: Kernel, tensor: Tensor, axis: int) -> NDArray[np.int64]:
+def _keys(kernel: Kernel, tensor: Tensor, axis: int) -> Ints:
     """Number the blocks along an axis of the grid by the part of the tensor they read."""
     key = np.zeros(1, np.int64)
     for loop in kernel.loops:
@@ -329,14 +307,9 @@ def _passing(geometry: Geometry, inside: Iterable[tuple[str, int]]) -> int:
     trips: dict[str, int] = {}
     for dim, many in inside:
         trips[dim] = trips.get(dim, 1) * many
+    moved = {dim: min(n, trips.get(dim, 1) * kernel.span(dim, 0)) for dim, n in size.items()}
     total = 0
     for tensor in kernel.problem.tensors:
-        elems = 1
-        for axis in tensor.axes:
-            reach = 1
-            for dim, c in axis.terms:
-                moved = min(size[dim], trips.get(dim, 1) * kernel.span(dim, 0))
-                reach += c * (moved - 1)
-            elems *= reach
+        elems = math.prod(span(axis, moved) for axis in tensor.axes)
         total += min(elems, geometry.placed[tensor.name].size_elems) * tensor.element_bytes
     return total

@@ -94,5 +94,4 @@ class DigitLayout:
                     f"digits count to {room}; dimension '{axis.dims[0]}' has "
                     f"{problem.size[axis.dims[0]]}"
                 )
-        if faults:
-            raise InputError.joined(f"view of '{tensor.name}'", faults)
+        InputError.refuse(f"view of '{tensor.name}'", faults)

@@ -85,9 +85,7 @@ class Arch(Shown):
     gpu: Gpu | None = None
 
     def __post_init__(self) -> None:
-        faults = list(arch_faults(self))
-        if faults:
-            raise ArchError.joined(f"architecture '{self.name}'", faults)
+        ArchError.refuse(f"architecture '{self.name}'", arch_faults(self))
 
     def __hash__(self) -> int:  # quick; what else differs is compared
         return hash((self.name, self.levels))
@@ -219,9 +217,7 @@ class Arch(Shown):
         2048
         """
         current = self.value(key)
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not value > 0:
-            raise ArchError(f"'{key}' must be a number above zero, not {show(value)}")
-        _check_finite(key, value)
+        _check_factor(key, value)
         # Exactly, so that the value asked for is the value set.
         factor = Fraction(value) / Fraction(current)
         return self._changed(key, factor, f"{self.name}[{key}={value:g}]")
@@ -255,9 +251,7 @@ class Arch(Shown):
         ('buffer[dram.bandwidth*2]', 200000000000.0)
         """
         self.value(key)
-        if isinstance(factor, bool) or not isinstance(factor, (int, float)) or not factor > 0:
-            raise ArchError(f"factor of '{key}' must be a number above zero, not {show(factor)}")
-        _check_finite(key, factor)
+        _check_factor(key, factor, "factor of ")
         return self._changed(key, Fraction(factor), f"{self.name}[{key}*{factor:g}]")
 
     @property
@@ -402,7 +396,9 @@ def buffer_arch(
     )
 
 
-def _check_finite(key: str, number: float | int) -> None:
+def _check_factor(key: str, number: object, what: str = "") -> None:
+    if isinstance(number, bool) or not isinstance(number, (int, float)) or not number > 0:
+        raise ArchError(f"{what}'{key}' must be a number above zero, not {show(number)}")
     if not math.isfinite(number):
         raise ArchError(f"'{key}' cannot become infinite")
 

@@ -238,6 +238,13 @@ class _Reader:
                 found[entry.field] = tuple(read)
         return found
 
+    def part(self, place: str, data: object, keys: Sequence[Key]) -> dict[str, Any] | None:
+        """Read a part as fields of its object, sources among them; None after a fault."""
+        before = len(self.faults)
+        found = self.mapping(place, data, [entry.key for entry in keys])
+        fields = self.values(place, found, keys)
+        return None if len(self.faults) > before else fields | {"sources": self.sources_of(place)}
+
     def value(self, place: str, data: object, entry: Key) -> Any:
         match entry.kind:
             case "word":
@@ -391,25 +398,16 @@ def _read_compute(reader: _Reader, data: object) -> Compute | None:
     if data is _MISSING:
         reader.fault("compute", "is missing")
         return None
-    before = len(reader.faults)
-    found = reader.mapping("compute", data, [entry.key for entry in COMPUTE_KEYS])
-    fields = reader.values("compute", found, COMPUTE_KEYS)
-    if len(reader.faults) > before:
+    fields = reader.part("compute", data, COMPUTE_KEYS)
+    if fields is None:
         return None
     fields.setdefault("max_clock_hz", fields["clock_hz"])
-    sources = reader.sources_of("compute")
-    return reader.build("compute", lambda: Compute(**fields, sources=sources))
+    return reader.build("compute", lambda: Compute(**fields))
 
 
 def _read_gpu(reader: _Reader, data: object) -> Gpu | None:
-    if data is _MISSING:
-        return None
-    before = len(reader.faults)
-    found = reader.mapping("gpu", data, [entry.key for entry in GPU_KEYS])
-    fields = reader.values("gpu", found, GPU_KEYS)
-    if len(reader.faults) > before:
-        return None
-    return reader.build("", lambda: Gpu(**fields, sources=reader.sources_of("gpu")))
+    fields = None if data is _MISSING else reader.part("gpu", data, GPU_KEYS)
+    return None if fields is None else reader.build("", lambda: Gpu(**fields))
 
 
 def _read_constants(reader: _Reader, data: object) -> tuple[Constant, ...]:

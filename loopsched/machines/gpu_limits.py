@@ -129,9 +129,7 @@ class Gpu:
     sources: Sources = ()
 
     def __post_init__(self) -> None:
-        faults = list(key_faults(self, GPU_KEYS))
-        if faults:
-            raise ArchError.joined("gpu", faults)
+        ArchError.refuse("gpu", key_faults(self, GPU_KEYS))
 
     @property
     def max_warps(self) -> int:

@@ -96,9 +96,7 @@ class Level:
     may_hold: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        faults = list(level_faults(self))
-        if faults:
-            raise ArchError.joined(f"level '{self.name}'", faults)
+        ArchError.refuse(f"level '{self.name}'", level_faults(self))
 
     def __hash__(self) -> int:  # quick; what else differs is compared
         return hash((self.name, self.capacity_bytes, self.instances, self.bandwidth_bytes_per_s))
@@ -183,9 +181,7 @@ class Compute:
     storage_bytes: int | None = None
 
     def __post_init__(self) -> None:
-        faults = list(compute_faults(self))
-        if faults:
-            raise ArchError.joined("compute", faults)
+        ArchError.refuse("compute", compute_faults(self))
 
     @property
     def data_types(self) -> tuple[str, ...]:

@@ -181,9 +181,9 @@ def _check_one_level(places: Sequence[Place], room: Room, problem: Problem) -> N
     levels = list(dict.fromkeys(place.level for place in places))
     if len(levels) > 1:
         raise ScheduleError(f"one buffer is asked for, and tiles are placed in {' '.join(levels)}")
-    faults = list(check_held(places, (tensor.name for tensor in room.held(problem))))
-    if faults:
-        raise ScheduleError.joined("schedule", faults)
+    ScheduleError.refuse(
+        "schedule", check_held(places, (tensor.name for tensor in room.held(problem)))
+    )
 
 
 def check_policy(policy: object) -> None:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import itertools
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from loopsched.base.arrays import Ints
 from loopsched.problems.footprint import reach, segments
 from loopsched.problems.problem import Axis
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
 
 MOST_ENTRIES = 2**22
 

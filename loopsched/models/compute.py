@@ -140,5 +140,4 @@ def check_spatial(schedule: Schedule, units: tuple[str, ...]) -> None:
                 )
             seen.append(loop.unit)
         before = loop.unit
-    if faults:
-        raise ScheduleError.joined("schedule", faults)
+    ScheduleError.refuse("schedule", faults)

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
 
 from loopsched.base.errors import ScheduleError, nearest
+from loopsched.machines.arch import Arch
+from loopsched.machines.levels import Level
 from loopsched.models.machine import own_units, roles, room_of
 from loopsched.nests.nest import PASSES, Place, Schedule
 from loopsched.problems.problem import Problem
-
-if TYPE_CHECKING:
-    from loopsched.machines.arch import Arch
-    from loopsched.machines.levels import Level
 
 
 def placed_in(places: Iterable[Place], level: str) -> tuple[Place, ...]:
@@ -49,9 +46,7 @@ def resolved(problem: Problem, schedule: Schedule, arch: Arch) -> tuple[Schedule
     passing = tuple(place for place in schedule.places if place.position == PASSES)
     if not passing:
         return schedule, arch
-    faults = list(_passing_faults(problem, passing, arch))
-    if faults:
-        raise ScheduleError.joined(f"schedule on '{arch.name}'", faults)
+    ScheduleError.refuse(f"schedule on '{arch.name}'", _passing_faults(problem, passing, arch))
     rest = tuple(place for place in schedule.places if place.position != PASSES)
     levels = (_keeping(problem, level, placed_in(passing, level.name)) for level in arch.levels)
     return replace(schedule, places=rest), replace(arch, levels=tuple(levels))
@@ -140,8 +135,7 @@ def check_places(problem: Problem, schedule: Schedule, arch: Arch) -> None:
         else:
             faults += _level_faults(problem, schedule, arch, levels[name], places)
     faults += _order_faults(schedule, [level.name for level in arch.caches])
-    if faults:
-        raise ScheduleError.joined(f"schedule on '{arch.name}'", faults)
+    ScheduleError.refuse(f"schedule on '{arch.name}'", faults)
 
 
 def check_held(places: Sequence[Place], held: Iterable[str]) -> Iterator[str]:

@@ -150,11 +150,7 @@ def _level_reason(problem: Problem, level: Level, score: Evaluation) -> LevelRea
         else sum(view.footprint_bytes(tensor, body - 1) for tensor in room.held(problem)),
         tensors=tuple(
             _tensor_reason(
-                view,
-                level,
-                tensor,
-                upto.get(tensor.name, body),
-                found.promised[tensor.name].bytes,
+                view, level, tensor, upto.get(tensor.name, body), found.promised[tensor.name].bytes
             )
             for tensor in problem.tensors
         ),

@@ -202,7 +202,7 @@ def _stays(
     view: View, room: Room, upto: int, between: tuple[Cut, ...], item: Item, many: int = 2
 ) -> bool:
     """Whether consecutive bodies fit together, and the sums that come where an item ends."""
-    window = window_bytes(view, room, upto, between, many)
+    window = _window_bytes(view, room, upto, between, many)
     if view.problem.output in window and between[-1].position < item.start:
         window[view.problem.output] += item.late_bytes
     return room.fits(window)
@@ -245,19 +245,10 @@ def _is_unbroken(axis: Axis, extents: Mapping[str, int]) -> bool:
     return bits.bit_count() == bits.bit_length()
 
 
-def window_bytes(
+def _window_bytes(
     view: View, room: Room, upto: int, between: tuple[Cut, ...], many: int = 2
 ) -> dict[str, int]:
-    """Bound what two consecutive bodies touch, or more of them, for each tensor.
-
-    Parameters
-    ----------
-    view, room : View, Room
-    upto : int
-        The body is the region inside this many cuts.
-    between : tuple of Cut
-        The cuts whose steps lead from one body to the next.
-    """
+    """Bound what two or more bodies touch, one after the other by steps of the cuts between."""
     return {
         tensor.name: _pair_bytes(view, tensor, upto, between, many)
         for tensor in room.held(view.problem)

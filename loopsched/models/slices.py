@@ -10,25 +10,13 @@ than the cache say nearly all.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-from loopsched.models.replay import (
-    Item,
-    Nest,
-    Pool,
-    Replayed,
-    items_of,
-    pools_of,
-    replay_at,
-)
+from loopsched.models.replay import Item, Nest, Pool, Replayed, items_of, pools_of, replay_at
+from loopsched.models.traffic import Room
+from loopsched.models.view import View
 from loopsched.problems.footprint import footprint_elems
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from loopsched.models.traffic import Room
-    from loopsched.models.view import View
-    from loopsched.problems.problem import Tensor
+from loopsched.problems.problem import Tensor
 
 
 def replay_slices(view: View, room: Room, budget: int) -> Replayed | None:

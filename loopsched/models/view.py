@@ -376,41 +376,20 @@ class View:
 
 
 class _Chain(NamedTuple):
-    """Cuts of one dimension, one in the other.
-
-    Parameters
-    ----------
-    extents : tuple of int
-    longest : int
-        The longest piece.
-    copies : int
-        How many of them run at once, cut further.
-    """
+    """Cuts of one dimension, one in the other."""
 
     extents: tuple[int, ...]
-    longest: int
-    copies: int
+    longest: int  # piece
+    copies: int  # of it that run at once, cut further
 
 
 class _Line(NamedTuple):
-    """One dimension with its cuts; of each part, an entry for every number of them.
+    """One dimension with its cuts; of each part, an entry for every number of them."""
 
-    Parameters
-    ----------
-    n_pieces : tuple of int
-        Pieces that are visited one after the other.
-    shortest : tuple of int
-        The shortest piece, each parallel one by itself.
-    whole : tuple of _Chain
-        Cuts up to the last one that is sequential.
-    held : tuple of int
-        Positions of the longest piece, parallel ones that are cut further counted apart.
-    """
-
-    n_pieces: tuple[int, ...]
-    shortest: tuple[int, ...]
-    whole: tuple[_Chain, ...]
-    held: tuple[int, ...]
+    n_pieces: tuple[int, ...]  # visited one after the other
+    shortest: tuple[int, ...]  # each parallel piece by itself
+    whole: tuple[_Chain, ...]  # up to the last sequential cut
+    held: tuple[int, ...]  # of the longest piece; parallel ones cut further are counted apart
 
 
 @lru_cache(maxsize=8192)

@@ -131,6 +131,15 @@ class Network:
         return tuple(node for node in self.nodes if node.is_layer)
 
     @property
+    def different(self) -> dict[Problem, list[Node]]:
+        """The layers of each different problem, whose name is then left out."""
+        found: dict[Problem, list[Node]] = {}
+        for node in self.layers:
+            if node.problem is not None:
+                found.setdefault(node.problem.renamed("-"), []).append(node)
+        return found
+
+    @property
     def macs(self) -> int:
         """Multiply-accumulates of the whole network."""
         return sum(node.macs for node in self.nodes)
@@ -193,20 +202,14 @@ class Network:
         >>> found.problems[0].name, found.counts
         ('q', (2,))
         """
-        counts: dict[Problem, int] = {}
-        names: dict[Problem, str] = {}
-        for node in self.layers:
-            if node.problem is None:
-                continue
-            bare = node.problem.renamed("-")
-            counts[bare] = counts.get(bare, 0) + node.count
-            names.setdefault(bare, node.name)
-        if not counts:
+        if not self.layers:
             raise self.no_layers()
-        problems = tuple(problem.renamed(name) for problem, name in names.items())
+        different = self.different
+        problems = tuple(bare.renamed(nodes[0].name) for bare, nodes in different.items())
+        counts = tuple(sum(node.count for node in nodes) for nodes in different.values())
         left = ", ".join(f"{one.op} {one.count}" for one in self.unsupported)
         source = f"{self.source}; left out: {left}" if left else self.source
-        return Workload(self.name, problems, tuple(counts.values()), source)
+        return Workload(self.name, problems, counts, source)
 
     def no_layers(self) -> WorkloadError:
         """Make the error that no layer has a loop nest, with the first reason."""

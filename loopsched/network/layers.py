@@ -19,18 +19,8 @@ if TYPE_CHECKING:
     import networkx as nx
 
 # They give other names, orders or readings to data that stay as they are stored.
-VIEWS = frozenset(
-    {
-        "DequantizeLinear",
-        "Dropout",
-        "Flatten",
-        "Identity",
-        "Reshape",
-        "Squeeze",
-        "Transpose",
-        "Unsqueeze",
-    }
-)
+_VIEWS = "DequantizeLinear Dropout Flatten Identity Reshape Squeeze Transpose Unsqueeze"
+VIEWS = frozenset(_VIEWS.split())
 
 
 class Flows:

@@ -103,17 +103,11 @@ def _attention(view: View, heads: _Heads, names: tuple[str, str, str], past: int
     keys = heads.keys + past
     width = view.width(0)
     scores = f"{view.operator.name}/scores"
+    scored = batched_gemm(
+        batch=batch, m=rows, n=keys, k=heads.depth, transpose_b=True, element_bytes=width
+    )
+    summed = batched_gemm(batch=batch, m=rows, n=heads.value_depth, k=keys, element_bytes=width)
     return [
-        Part(
-            batched_gemm(
-                batch=batch, m=rows, n=keys, k=heads.depth, transpose_b=True, element_bytes=width
-            ),
-            (("A", names[0]), ("B", names[1]), ("C", scores)),
-            "scores",
-        ),
-        Part(
-            batched_gemm(batch=batch, m=rows, n=heads.value_depth, k=keys, element_bytes=width),
-            (("A", scores), ("B", names[2]), ("C", view.output)),
-            "context",
-        ),
+        Part(scored, (("A", names[0]), ("B", names[1]), ("C", scores)), "scores"),
+        Part(summed, (("A", scores), ("B", names[2]), ("C", view.output)), "context"),
     ]

@@ -10,6 +10,8 @@ from loopsched.problems.convolution import conv2d
 from loopsched.problems.problem import Problem
 from loopsched.problems.projections import affine
 
+# One for each axis.
+Lengths = tuple[int, ...]
 # Letters of the output's and the filter's axes, for three.
 _OUTER, _INNER = "OPQ", "TRS"
 
@@ -22,13 +24,13 @@ class _Geometry:
     channels: int
     filters: int
     groups: int
-    large: tuple[int, ...]
-    small: tuple[int, ...]
-    window: tuple[int, ...]
-    strides: tuple[int, ...]
-    dilations: tuple[int, ...]
-    begins: tuple[int, ...]
-    ends: tuple[int, ...]
+    large: Lengths
+    small: Lengths
+    window: Lengths
+    strides: Lengths
+    dilations: Lengths
+    begins: Lengths
+    ends: Lengths
 
     def problem(self, pass_: str, widths: dict[str, int]) -> Problem:
         """Build the nest; one axis is a picture one high, three are spelt out."""
@@ -36,7 +38,7 @@ class _Geometry:
             return self._volume(pass_, widths)
         high, wide = (0, 1) if len(self.large) == 2 else (None, 0)
 
-        def both(values: tuple[int, ...], one: int) -> tuple[int, int]:
+        def both(values: Lengths, one: int) -> tuple[int, int]:
             return (one if high is None else values[high], values[wide])
 
         h, w = both(self.large, 1)
@@ -78,8 +80,7 @@ class _Geometry:
 def convolution(view: View, weight: int = 1) -> list[Part]:
     """Build the nest of Conv and of its kin; ``weight`` is the filter's place."""
     image, filters = view.shape(0), view.shape(weight)
-    rank = _rank(image, filters)
-    strides, dilations, window = _window(view, filters, rank)
+    strides, dilations, window = _window(view, filters, _rank(image, filters))
     large = image[2:]
     begins, ends = pads(view, large, window, strides, dilations)
     reaches = _reaches(window, dilations)
@@ -130,7 +131,7 @@ def transposed_convolution(view: View) -> list[Part]:
     return [Part(problem, operands)]
 
 
-def _rank(image: tuple[int, ...], filters: tuple[int, ...]) -> int:
+def _rank(image: Lengths, filters: Lengths) -> int:
     rank = len(filters) - 2
     if not 1 <= rank <= 3 or len(image) != len(filters):
         raise UnsayableError(
@@ -140,7 +141,7 @@ def _rank(image: tuple[int, ...], filters: tuple[int, ...]) -> int:
     return rank
 
 
-def _window(view: View, filters: tuple[int, ...], rank: int) -> tuple[tuple[int, ...], ...]:
+def _window(view: View, filters: Lengths, rank: int) -> tuple[Lengths, ...]:
     ones = (1,) * rank
     window = view.integers("kernel_shape", filters[2:])
     strides, dilations = view.integers("strides", ones), view.integers("dilations", ones)
@@ -149,17 +150,13 @@ def _window(view: View, filters: tuple[int, ...], rank: int) -> tuple[tuple[int,
     return strides, dilations, window
 
 
-def _reaches(window: tuple[int, ...], dilations: tuple[int, ...]) -> tuple[int, ...]:
+def _reaches(window: Lengths, dilations: Lengths) -> Lengths:
     return tuple((size - 1) * step + 1 for size, step in zip(window, dilations, strict=True))
 
 
 def pads(
-    view: View,
-    large: tuple[int, ...],
-    window: tuple[int, ...],
-    strides: tuple[int, ...],
-    dilations: tuple[int, ...],
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    view: View, large: Lengths, window: Lengths, strides: Lengths, dilations: Lengths
+) -> tuple[Lengths, Lengths]:
     """Find the padding before and behind every axis, of a convolution or a pooling."""
     rank = len(large)
     automatic = view.word("auto_pad", "NOTSET")
@@ -176,14 +173,19 @@ def pads(
         max(0, (-(-size // stride) - 1) * stride + reach - size)
         for size, stride, reach in zip(large, strides, _reaches(window, dilations), strict=True)
     ]
+    return _halves(totals, automatic)
+
+
+def _halves(totals: list[int], automatic: str) -> tuple[Lengths, Lengths]:
+    """Share out totals before and behind; what is odd goes behind only with SAME_UPPER."""
     less = tuple(total // 2 for total in totals)
     more = tuple(total - total // 2 for total in totals)
     return (less, more) if automatic == "SAME_UPPER" else (more, less)
 
 
 def _crops(
-    view: View, small: tuple[int, ...], reaches: tuple[int, ...], strides: tuple[int, ...]
-) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    view: View, small: Lengths, reaches: Lengths, strides: Lengths
+) -> tuple[Lengths, Lengths, Lengths]:
     """Find what a transposed convolution cuts off at both ends, and its output's size."""
     rank = len(small)
     added = view.integers("output_padding", (0,) * rank)
@@ -202,9 +204,7 @@ def _crops(
         totals = [full - side for full, side in zip(whole, sides, strict=True)]
         if min(*totals, *sides) < 0:
             raise UnsayableError("its output is larger than what its windows reach")
-        less = tuple(total // 2 for total in totals)
-        more = tuple(total - total // 2 for total in totals)
-        return (less, more, sides) if automatic == "SAME_UPPER" else (more, less, sides)
+        return *_halves(totals, automatic), sides
     pads = view.integers("pads", (0,) * (2 * rank)) if automatic != "VALID" else (0,) * (2 * rank)
     begins, ends = pads[:rank], pads[rank:]
     large = tuple(full - begin - end for full, begin, end in zip(whole, begins, ends, strict=True))

@@ -19,10 +19,7 @@ _MOST_ROUNDS = 8
 
 
 def load_onnx(
-    path: str | os.PathLike[str],
-    *,
-    batch: int | None = None,
-    dims: Mapping[str, int] | None = None,
+    path: str | os.PathLike[str], *, batch: int | None = None, dims: Mapping[str, int] | None = None
 ) -> Network:
     """Load the network that an ONNX file describes; weights are not read.
 

@@ -13,15 +13,7 @@ from typing import Any
 
 from loopsched.network.onnx_operator import Flat, Operator, Repeat
 from loopsched.network.onnx_order import inner_nodes, ordered
-from loopsched.network.onnx_read import (
-    attributes,
-    graph_in,
-    scalar,
-    tensor_in,
-    text,
-    whole,
-    wholes,
-)
+from loopsched.network.onnx_read import attributes, graph_in, scalar, tensor_in, text, whole, wholes
 from loopsched.network.operators import CONTROL, STANDARD, role_of
 
 # A number goes through these as it is.
@@ -251,12 +243,7 @@ class _Flattener:
         return text(body.output[0].name) in true
 
     def open_scan(
-        self,
-        name: str,
-        inputs: tuple[str, ...],
-        body: Any,
-        found: Mapping[str, Any],
-        scope: _Scope,
+        self, name: str, inputs: tuple[str, ...], body: Any, found: Mapping[str, Any], scope: _Scope
     ) -> list[str] | None:
         n_scanned = whole(found, "num_scan_inputs")
         n_states = len(inputs) - n_scanned

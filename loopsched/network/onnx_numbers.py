@@ -67,26 +67,15 @@ def compute(operator: Operator, inputs: Sequence[Numbers | None]) -> Numbers | N
     return found if found.size <= _MOST else None
 
 
+def _ints(values: Numbers) -> list[int]:
+    return [int(one) for one in values.reshape(-1)]
+
+
 def _axes(operator: Operator, given: Sequence[Numbers]) -> tuple[int, ...]:
     """Axes: an attribute in older operator sets, an input in newer ones."""
     if len(given) > 1 and given[1] is not _NOTHING:
-        return tuple(int(one) for one in given[1].reshape(-1))
+        return tuple(_ints(given[1]))
     return wholes(operator.attributes, "axes")
-
-
-def _unsqueeze(operator: Operator, given: Sequence[Numbers]) -> Numbers:
-    axes = _axes(operator, given)
-    return numbers_of(np.expand_dims(given[0], axes))
-
-
-def _squeeze(operator: Operator, given: Sequence[Numbers]) -> Numbers:
-    axes = _axes(operator, given)
-    return numbers_of(np.squeeze(given[0], axes or None))
-
-
-def _gather(operator: Operator, given: Sequence[Numbers]) -> Numbers:
-    places = given[1].astype(np.int64)
-    return numbers_of(np.take(given[0], places, axis=whole(operator.attributes, "axis")))
 
 
 def _concat(operator: Operator, given: Sequence[Numbers]) -> Numbers:
@@ -95,7 +84,7 @@ def _concat(operator: Operator, given: Sequence[Numbers]) -> Numbers:
 
 def _slice(operator: Operator, given: Sequence[Numbers]) -> Numbers:
     found = operator.attributes
-    rows = [tuple(int(one) for one in each.reshape(-1)) for each in given[1:]]
+    rows = [tuple(_ints(each)) for each in given[1:]]
     if "starts" in found:
         rows = [wholes(found, name) for name in ("starts", "ends", "axes")]
     starts, ends, axes, steps = (*rows, (), ())[:4]
@@ -106,16 +95,16 @@ def _slice(operator: Operator, given: Sequence[Numbers]) -> Numbers:
     return given[0][tuple(cuts)]
 
 
-def _reshape(operator: Operator, given: Sequence[Numbers]) -> Numbers:
-    return given[0].reshape([int(one) for one in given[1].reshape(-1)])
+def _small(shape: Sequence[int]) -> Sequence[int]:
+    if math.prod(shape) > _MOST:
+        raise ValueError("too many")
+    return shape
 
 
 def _of_shape(operator: Operator, given: Sequence[Numbers]) -> Numbers:
     from onnx import numpy_helper
 
-    shape = [int(one) for one in given[0].reshape(-1)]
-    if math.prod(shape) > _MOST:
-        raise ValueError("too many")
+    shape = _small(_ints(given[0]))
     tensor = tensor_in(operator.attributes, "value")
     value = 0 if tensor is None else numpy_helper.to_array(tensor).reshape(-1)[0].item()
     return np.full(shape, value, dtype=object)
@@ -123,16 +112,14 @@ def _of_shape(operator: Operator, given: Sequence[Numbers]) -> Numbers:
 
 def _range(operator: Operator, given: Sequence[Numbers]) -> Numbers:
     start, stop, step = (int(one.reshape(-1)[0]) for one in given)
-    if len(range(start, stop, step)) > _MOST:
-        raise ValueError("too many")
-    return numbers_of(list(range(start, stop, step)))
+    places = range(start, stop, step)
+    _small([len(places)])
+    return numbers_of(list(places))
 
 
 def _expand(operator: Operator, given: Sequence[Numbers]) -> Numbers:
-    shape = tuple(int(one) for one in given[1].reshape(-1))
-    if math.prod(shape) > _MOST:
-        raise ValueError("too many")
-    return numbers_of(np.broadcast_to(given[0], np.broadcast_shapes(given[0].shape, shape)))
+    shape = tuple(_small(_ints(given[1])))
+    return np.broadcast_to(given[0], np.broadcast_shapes(given[0].shape, shape))
 
 
 def _product(operator: Operator, given: Sequence[Numbers]) -> Numbers:
@@ -180,10 +167,6 @@ def _same(a: int, b: int) -> int:
     return int(a == b)
 
 
-def _kept(operator: Operator, given: Sequence[Numbers]) -> Numbers:
-    return given[0]
-
-
 _RULES: Mapping[str, _Rule] = {
     "Abs": _each(abs),
     "Add": _each(lambda a, b: a + b),
@@ -195,9 +178,11 @@ _RULES: Mapping[str, _Rule] = {
     "Equal": _each(_same),
     "Expand": _expand,
     "Floor": _each(math.floor),
-    "Gather": _gather,
+    "Gather": lambda operator, given: np.take(
+        given[0], given[1].astype(np.int64), axis=whole(operator.attributes, "axis")
+    ),
     "Greater": _each(lambda a, b: int(a > b)),
-    "Identity": _kept,
+    "Identity": lambda _, given: given[0],
     "Less": _each(lambda a, b: int(a < b)),
     "Max": _each(max),
     "Min": _each(min),
@@ -207,10 +192,10 @@ _RULES: Mapping[str, _Rule] = {
     "Not": _each(lambda a: int(not a)),
     "Range": _range,
     "ReduceProd": _product,
-    "Reshape": _reshape,
+    "Reshape": lambda _, given: given[0].reshape(_ints(given[1])),
     "Slice": _slice,
-    "Squeeze": _squeeze,
+    "Squeeze": lambda operator, given: np.squeeze(given[0], _axes(operator, given) or None),
     "Sub": _each(lambda a, b: a - b),
-    "Unsqueeze": _unsqueeze,
+    "Unsqueeze": lambda operator, given: np.expand_dims(given[0], _axes(operator, given)),
     "Where": _each(_chosen),
 }

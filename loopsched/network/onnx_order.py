@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
 from loopsched.network.onnx_read import attributes, text
@@ -35,20 +37,16 @@ def ordered(nodes: Sequence[Any]) -> tuple[list[Any], list[Any]]:
     for i, node in enumerate(nodes):
         for name in map(text, node.output):
             makers.setdefault(name, i)
-    needs = [_needs(node, i, makers) for i, node in enumerate(nodes)]
-    users: dict[int, list[int]] = {}
-    for i, need in enumerate(needs):
-        for maker in need:
-            users.setdefault(maker, []).append(i)
-    ready = [i for i, need in enumerate(needs) if not need]
-    order = []
+    sorter = TopologicalSorter({i: _needs(node, i, makers) for i, node in enumerate(nodes)})
+    with suppress(CycleError):  # what waits for no cycle is sorted all the same
+        sorter.prepare()
+    ready, order = list(sorter.get_ready()), list[int]()
+    heapq.heapify(ready)
     while ready:
-        at = heapq.heappop(ready)
-        order.append(at)
-        for user in users.get(at, ()):
-            needs[user].discard(at)
-            if not needs[user]:
-                heapq.heappush(ready, user)
+        order.append(heapq.heappop(ready))
+        sorter.done(order[-1])
+        for at in sorter.get_ready():
+            heapq.heappush(ready, at)
     done = set(order)
     return [nodes[i] for i in order], [node for i, node in enumerate(nodes) if i not in done]
 

@@ -140,5 +140,4 @@ def _check_reshapes(flat: Flat, types: Mapping[str, Type], where: str) -> None:
                 f"{operator.name[:80]} makes {list(after)} of {list(before)}: the model is for "
                 "one batch; export it with an open one"
             )
-    if faults:
-        raise WorkloadError.joined(where, faults[:5])
+    WorkloadError.refuse(where, faults[:5])

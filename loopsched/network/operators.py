@@ -72,15 +72,12 @@ SAME_SHAPE = _names(
     SkipSimplifiedLayerNormalization
     """
 )
-_CONTRIBUTED_VECTOR = SAME_SHAPE | {
-    "DequantizeLinear",
-    "EmbedLayerNormalization",
-    "NhwcMaxPool",
-    "QLinearAveragePool",
-    "QLinearConcat",
-    "QLinearGlobalAveragePool",
-    "QuantizeLinear",
-}
+_CONTRIBUTED_VECTOR = SAME_SHAPE | _names(
+    """
+    DequantizeLinear EmbedLayerNormalization NhwcMaxPool QLinearAveragePool QLinearConcat
+    QLinearGlobalAveragePool QuantizeLinear
+    """
+)
 _NARROW = frozenset({"GatherBlockQuantized", "MatMulBnb4", "MatMulFpQ4", "MatMulNBits"})
 
 

@@ -11,6 +11,11 @@ from loopsched.problems.problem import Problem
 from loopsched.problems.workload_schema import OPERATIONS
 from loopsched.problems.workload_write import problem_fields
 
+_KEYS = (
+    "layer", "role", "name", "operator", "kind", "shape", "count", "macs", "data_bytes",
+    "weight_bytes", "why",
+)  # fmt: skip
+
 
 def shape_text(problem: Problem) -> str:
     """Write a problem's shape as the builders name it by default.
@@ -45,17 +50,10 @@ def network_rows(network: Network) -> list[dict[str, Any]]:
     >>> row["name"], row["count"], row["shape"]
     ('query_key_value', 48, 'm384 n768 k768 nt')
     """
-    first: dict[Problem, Node] = {}
-    counts: dict[Problem, int] = {}
-    for node in network.layers:
-        if node.problem is not None:
-            bare = node.problem.renamed("-")
-            first.setdefault(bare, node)
-            counts[bare] = counts.get(bare, 0) + node.count
     weights = _stored(network)
     rows = [
-        _layer_row(number, node, problem, counts[problem], weights)
-        for number, (problem, node) in enumerate(first.items())
+        _layer_row(number, nodes[0], problem, sum(node.count for node in nodes), weights)
+        for number, (problem, nodes) in enumerate(network.different.items())
     ]
     rows += [
         _row("unsupported", one.op, one.count, name=one.where, why=one.why)
@@ -94,17 +92,5 @@ def _layer_row(
 
 
 def _row(role: str, op: str, count: int, **more: Any) -> dict[str, Any]:
-    empty: dict[str, Any] = {
-        "layer": None,
-        "role": role,
-        "name": None,
-        "operator": op,
-        "kind": None,
-        "shape": None,
-        "count": count,
-        "macs": None,
-        "data_bytes": None,
-        "weight_bytes": None,
-        "why": None,
-    }
-    return empty | more
+    given = {"role": role, "operator": op, "count": count} | more
+    return {key: given.get(key) for key in _KEYS}

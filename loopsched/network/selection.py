@@ -171,8 +171,7 @@ def _numbers(workload: Workload, layers: Sequence[str]) -> list[int]:
         else:
             allowed = names if len(names) <= 10 else [*names[:10], "..."]
             faults.append(f"no layer '{layer}'; {_meant(layer, names, allowed)}")
-    if faults:
-        raise WorkloadError.joined(f"workload '{workload.name}'", faults)
+    WorkloadError.refuse(f"workload '{workload.name}'", faults)
     return list(dict.fromkeys(numbers))
 
 

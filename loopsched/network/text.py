@@ -147,6 +147,5 @@ def _lengths(text: str, given: str) -> dict[str, int]:
             faults.append(f"{show(part)} is not NAME=LENGTH, such as batch=8")
         elif lengths.setdefault(name, int(length)) != int(length):
             faults.append(f"{show(name)} is given two lengths")
-    if faults:
-        raise WorkloadError.joined(text if text.isprintable() else show(text), faults)
+    WorkloadError.refuse(text if text.isprintable() else show(text), faults)
     return lengths

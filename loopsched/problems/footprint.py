@@ -12,13 +12,10 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from loopsched.base.arrays import Ints
 from loopsched.problems.problem import Axis, Problem, Tensor
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 
 @lru_cache(maxsize=4096)
@@ -277,11 +274,11 @@ def axis_slid(
 
 def _places(
     axis: Axis, pieces: tuple[tuple[tuple[int, int], ...], ...]
-) -> Iterator[tuple[tuple[int, ...], NDArray[np.int64]]]:
+) -> Iterator[tuple[tuple[int, ...], Ints]]:
     """List, for each shape of a piece, the first positions of all pieces that have it."""
     import numpy as np
 
-    starts: list[dict[int, NDArray[np.int64]]] = []
+    starts: list[dict[int, Ints]] = []
     for part, (_, coefficient) in zip(pieces, axis.terms, strict=True):
         both = np.array(part, dtype=np.int64).reshape(-1, 2)
         lengths = sorted(set(both[:, 1].tolist()))
@@ -297,7 +294,7 @@ def _reach_of(axis: Axis, shape: tuple[int, ...]) -> int:
     return reach(tuple((c, length) for (_, c), length in zip(axis.terms, shape, strict=True)))
 
 
-def _clipped_counts(bits: int, first: NDArray[np.int64], size: int | None) -> NDArray[np.int64]:
+def _clipped_counts(bits: int, first: Ints, size: int | None) -> Ints:
     """Count, for each first position, the marked positions inside [0, size)."""
     import numpy as np
 

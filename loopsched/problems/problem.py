@@ -140,9 +140,7 @@ class Problem:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "dims", tuple(name for name, _ in self.sizes))
-        faults = list(_faults(self))
-        if faults:
-            raise ProblemError.joined(f"problem '{self.name}'", faults)
+        ProblemError.refuse(f"problem '{self.name}'", _faults(self))
         object.__setattr__(self, "size", MappingProxyType(dict(self.sizes)))
         object.__setattr__(self, "macs", math.prod(self.size.values()))
 

@@ -336,6 +336,7 @@ def _operands(check: Checker, expression: object) -> list[str]:
     if not isinstance(expression, str) or len(expression) > 200 or expression.count("->") != 1:
         check.fault(f"expression is {show(expression)}; a form like 'mk,kn->mn' is needed")
         return [""]
+    where = f"expression {show(expression)}"
     left, result = "".join(expression.split()).split("->")
     inputs = left.split(",")
     if len(inputs) > 25:
@@ -343,19 +344,16 @@ def _operands(check: Checker, expression: object) -> list[str]:
     for i, operand in enumerate([*inputs, result]):
         what = f"operand {i + 1}" if i < len(inputs) else "the result"
         if not operand and i < len(inputs):
-            check.fault(f"expression {show(expression)}: {what} is empty")
+            check.fault(f"{where}: {what} is empty")
         for letter in dict.fromkeys(operand):
             if not (letter.isascii() and letter.isalpha()):
-                check.fault(
-                    f"expression {show(expression)}: {show(letter)} in {what}; letters only"
-                )
+                check.fault(f"{where}: {show(letter)} in {what}; letters only")
             elif operand.count(letter) > 1:
                 check.fault(
-                    f"expression {show(expression)}: '{letter}' occurs "
-                    f"{operand.count(letter)} times in {what}; a dimension may index one "
-                    "axis of a tensor, once"
+                    f"{where}: '{letter}' occurs {operand.count(letter)} times in {what}; "
+                    "a dimension may index one axis of a tensor, once"
                 )
     for letter in dict.fromkeys(result):
         if letter.isalpha() and letter not in left:
-            check.fault(f"expression {show(expression)}: '{letter}' of the result is in no operand")
+            check.fault(f"{where}: '{letter}' of the result is in no operand")
     return [*inputs, result] if not check.faults else [""]

@@ -4,23 +4,13 @@ What the models promise is held against what is counted here.  See
 docs/simulation.md for what is counted, and how.
 """
 
-from __future__ import annotations
-
-from loopsched.simulator.distances import Distances, StackDistances
-from loopsched.simulator.front import simulate, stack_distances
-from loopsched.simulator.layout import Layout
-from loopsched.simulator.result import LevelCounts, Simulation, TensorCounts
-from loopsched.simulator.simulated import Cache, Caches
-
-__all__ = [
-    "Cache",
-    "Caches",
-    "Distances",
-    "Layout",
-    "LevelCounts",
-    "Simulation",
-    "StackDistances",
-    "TensorCounts",
-    "simulate",
-    "stack_distances",
-]
+from loopsched.simulator.distances import Distances as Distances
+from loopsched.simulator.distances import StackDistances as StackDistances
+from loopsched.simulator.front import simulate as simulate
+from loopsched.simulator.front import stack_distances as stack_distances
+from loopsched.simulator.layout import Layout as Layout
+from loopsched.simulator.result import LevelCounts as LevelCounts
+from loopsched.simulator.result import Simulation as Simulation
+from loopsched.simulator.result import TensorCounts as TensorCounts
+from loopsched.simulator.simulated import Cache as Cache
+from loopsched.simulator.simulated import Caches as Caches

@@ -7,19 +7,13 @@ the next victim's.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 
+from loopsched.base.arrays import Ids, Ints, Words
 from loopsched.base.jit import jit
 from loopsched.simulator._lru import tensor_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Ids = NDArray[np.int32]
-    Words = NDArray[np.uint64]
 
 _ONE = np.uint64(1)
 
@@ -69,28 +63,30 @@ def highest(words: Words, starts: Ints) -> int:
     return at
 
 
-@jit
-def belady(
-    ids: Ids,
-    following: Ids,
-    first: int,
-    stop: int,
-    capacity: int,
-    bounds: Ints,
-    weights: Ints,
-    held: Ids,
-    idle: Ids,
-    words: Words,
-    starts: Ints,
-    state: Ints,
-    counts: Ints,
-) -> None:
-    """Run a stretch of the trace through the cache.
+class Optimum(NamedTuple):
+    """A cache that knows what comes.
 
     ``held[i]`` is 1 for what is in the cache, 0 for what was, -1 for what never
-    was.  ``idle`` lists what is held and never used again.  ``state`` holds the
-    length of that list and the room in use; ``counts[t]`` as for `_lru.lru`.
+    was.  ``idle`` lists what is held and never used again; the set bits of
+    ``words`` are when the others are.  ``state`` holds the length of that list
+    and the room in use.
     """
+
+    capacity: int
+    bounds: Ints
+    weights: Ints
+    held: Ids
+    idle: Ids
+    words: Words
+    starts: Ints
+    state: Ints
+
+
+@jit
+def belady(ids: Ids, following: Ids, first: int, stop: int, own: Optimum, counts: Ints) -> None:
+    """Run a stretch of the trace through the cache; ``counts[t]`` as for `_lru.lru`."""
+    bounds, weights, held, idle = own.bounds, own.weights, own.held, own.idle
+    words, starts, state = own.words, own.starts, own.state
     n_idle, used = state[0], state[1]
     for k in range(first, stop):
         one = ids[k]
@@ -101,11 +97,11 @@ def belady(
             counts[t, 0] += 1
             if held[one] < 0:
                 counts[t, 1] += 1
-            if weights[t] > capacity:  # it passes through
+            if weights[t] > own.capacity:  # it passes through
                 counts[t, 2] += 1
                 held[one] = 0
                 continue
-            while used + weights[t] > capacity:
+            while used + weights[t] > own.capacity:
                 if n_idle:
                     n_idle -= 1
                     other = idle[n_idle]

@@ -11,19 +11,13 @@ as what the problem touches.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 
+from loopsched.base.arrays import Ids, Ints, Words
 from loopsched.base.jit import is_enabled, jit
 from loopsched.simulator._lru import tensor_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Ids = NDArray[np.int32]
-    Words = NDArray[np.uint64]
 
 _FIVES = np.uint64(0x5555555555555555)
 _THREES = np.uint64(0x3333333333333333)
@@ -60,7 +54,7 @@ def mark(at: int, many: int, words: Words) -> None:
 def compact(now: int, words: Words, blocks: Ids, starts: Ints, last: Ids) -> int:
     """Move all set bits to the beginning of time; returns the new present."""
     n_words = len(words)
-    ranks = np.zeros(n_words + 1, dtype=np.int32)
+    ranks = np.zeros(n_words + 1, dtype=np.int64)
     for w in range(n_words):
         ranks[w + 1] = ranks[w] + ones(words[w])
     for one in range(len(last)):
@@ -118,29 +112,32 @@ def since(at: int, now: int, words: Words, blocks: Ids, starts: Ints) -> int:
     return found
 
 
-@jit
-def distances(
-    ids: Ids,
-    n: int,
-    bounds: Ints,
-    weights: Ints,
-    last: Ids,
-    words: Words,
-    blocks: Ids,
-    starts: Ints,
-    state: Ints,
-    histogram: Ints,
-    first: Ints,
-) -> None:
-    """Count the stack distances of ``n`` accesses.
+class Stack(NamedTuple):
+    """What was touched, in order of use, and what has been counted so far.
 
     ``last[i]`` is the first bit of i's latest access, or -1; ``state[0]`` the
     present; ``histogram[t, d]`` counts accesses of tensor t at distance d, in
     units of size; ``first[t]`` those without one.
     """
+
+    bounds: Ints
+    weights: Ints
+    last: Ids
+    words: Words
+    blocks: Ids
+    starts: Ints
+    state: Ints
+    histogram: Ints
+    first: Ints
+
+
+@jit
+def distances(ids: Ids, own: Stack) -> None:
+    """Count the stack distances of some accesses."""
+    bounds, weights, last, words, blocks, starts, state, histogram, first = own
     now = state[0]
     room = len(words) * 64
-    for k in range(n):
+    for k in range(len(ids)):
         one = ids[k]
         t = tensor_of(one, bounds)
         weight = weights[t]

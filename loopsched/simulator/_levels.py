@@ -7,18 +7,11 @@ element's or line's number, the instance that asks, and what it asks for.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
-
+from loopsched.base.arrays import Bytes, Ids, Ints
 from loopsched.base.jit import jit
 from loopsched.simulator._lru import tensor_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Ids = NDArray[np.int32]
 
 # What is asked for: read; write all of it; read and write it in place.
 READ, WRITE, UPDATE = 0, 1, 2
@@ -63,7 +56,7 @@ class Caches(NamedTuple):
     nodes: Ids
     buckets: Ids
     lists: Ints
-    seen: NDArray[np.uint8]
+    seen: Bytes
     counts: Ints
     margin: int
     out: Ids

@@ -7,17 +7,8 @@ entries that count move to its beginning.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-import numpy as np
-
+from loopsched.base.arrays import Ids, Ints
 from loopsched.base.jit import jit
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Ids = NDArray[np.int32]
 
 # Of `last`: never touched; touched, and evicted since.
 NEVER, EVICTED = -1, -2

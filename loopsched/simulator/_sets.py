@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-import numpy as np
-
+from loopsched.base.arrays import Ids, Ints
 from loopsched.base.jit import jit
 from loopsched.simulator._lru import EVICTED, NEVER, tensor_of
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Ids = NDArray[np.int32]
 
 _ALL = (1 << 32) - 1
 
@@ -30,32 +23,34 @@ def draw(state: Ints, many: int) -> int:
     return (x * many) >> 32
 
 
-@jit
-def sets(
-    ids: Ids,
-    n: int,
-    bounds: Ints,
-    starts: Ints,
-    n_sets: int,
-    ways: int,
-    is_random: bool,
-    where: Ids,
-    lines: Ids,
-    before: Ids,
-    after: Ids,
-    heads: Ids,
-    filled: Ids,
-    random: Ints,
-    counts: Ints,
-) -> None:
-    """Run ``n`` accesses of lines through the cache.
+class Sets(NamedTuple):
+    """A cache of ``n_sets`` sets, and its lines.
 
     ``starts[t]`` is what to add to a line's number for its place in memory.
     ``where[i]`` is the slot of line i; slots of one set are neighbours.
     ``heads[s]`` is the most recently used slot of a set, ``before`` and
-    ``after`` make its slots a ring.  ``counts[t]`` as for `_lru.lru`.
+    ``after`` make its slots a ring.
     """
-    for k in range(n):
+
+    n_sets: int
+    ways: int
+    is_random: bool
+    starts: Ints
+    where: Ids
+    lines: Ids
+    before: Ids
+    after: Ids
+    heads: Ids
+    filled: Ids
+    random: Ints
+
+
+@jit
+def sets(ids: Ids, bounds: Ints, own: Sets, counts: Ints) -> None:
+    """Run accesses of lines through the cache; ``counts[t]`` as for `_lru.lru`."""
+    ways, is_random, where, lines = own.ways, own.is_random, own.where, own.lines
+    before, after, heads, filled = own.before, own.after, own.heads, own.filled
+    for k in range(len(ids)):
         one = ids[k]
         slot = where[one]
         if slot >= 0:
@@ -79,7 +74,7 @@ def sets(
         counts[t, 0] += 1
         if slot == NEVER:
             counts[t, 1] += 1
-        s = (one + starts[t]) % n_sets
+        s = (one + own.starts[t]) % own.n_sets
         if filled[s] < ways:
             slot = s * ways + filled[s]
             filled[s] += 1
@@ -91,7 +86,7 @@ def sets(
                 before[slot], after[slot] = tail, head
                 after[tail], before[head] = slot, slot
         else:
-            slot = s * ways + draw(random, ways) if is_random else before[heads[s]]
+            slot = s * ways + draw(own.random, ways) if is_random else before[heads[s]]
             gone = lines[slot]
             where[gone] = EVICTED
             counts[tensor_of(gone, bounds), 2] += 1

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
+
+import numpy as np
 
 from loopsched.base.arguments import show
+from loopsched.base.arrays import Ids, Ints
 from loopsched.base.errors import InputError
+from loopsched.simulator import _belady, _lru, _sets
 from loopsched.simulator.result import TensorCounts, in_order
 from loopsched.simulator.trace import Memory
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Ids = NDArray[np.int32]
 
 # Told, after every chunk, how many accesses are done.
 Progress = Callable[[int], None]
@@ -50,7 +47,8 @@ class Kept:
         return cls(*columns)
 
 
-def _watched(source: Source, progress: Progress | None) -> Iterator[Ids]:
+def watched(source: Source, progress: Progress | None) -> Iterator[Ids]:
+    """Generate the accesses in order, and tell after every chunk how many are done."""
     done = 0
     for ids in source.chunks():
         yield ids
@@ -61,10 +59,6 @@ def _watched(source: Source, progress: Progress | None) -> Iterator[Ids]:
 
 def run_lru(source: Source, capacity_bytes: int, progress: Progress | None = None) -> Kept:
     """Replay through a fully associative LRU cache."""
-    import numpy as np
-
-    from loopsched.simulator import _lru
-
     memory = source.memory
     n_ids, units = memory.bounds[-1], memory.unit_bytes
     live = min(n_ids, capacity_bytes // min(units)) + 1
@@ -75,7 +69,7 @@ def run_lru(source: Source, capacity_bytes: int, progress: Progress | None = Non
     counts = np.zeros((len(units), 3), dtype=np.int64)
     bounds = np.array(memory.bounds, dtype=np.int64)
     weights = np.array(units, dtype=np.int64)
-    for ids in _watched(source, progress):
+    for ids in watched(source, progress):
         _lru.lru(ids, capacity_bytes, bounds, weights, last, ring, state, counts)
     return Kept.of(counts)
 
@@ -90,10 +84,6 @@ def run_sets(
     progress: Progress | None = None,
 ) -> Kept:
     """Replay through a set-associative cache of lines."""
-    import numpy as np
-
-    from loopsched.simulator import _lru, _sets
-
     memory = source.memory
     line_bytes = memory.line_bytes or memory.unit_bytes[0]
     n_sets = capacity_bytes // (line_bytes * ways)
@@ -108,24 +98,11 @@ def run_sets(
     bounds = np.array(memory.bounds, dtype=np.int64)
     places = [address // line_bytes for address in memory.addresses]
     starts = np.array(places, dtype=np.int64) - bounds[:-1]
-    for ids in _watched(source, progress):
-        _sets.sets(
-            ids,
-            len(ids),
-            bounds,
-            starts,
-            n_sets,
-            ways,
-            is_random,
-            where,
-            lines,
-            before,
-            after,
-            heads,
-            filled,
-            random,
-            counts,
-        )
+    own = _sets.Sets(
+        n_sets, ways, is_random, starts, where, lines, before, after, heads, filled, random
+    )
+    for ids in watched(source, progress):
+        _sets.sets(ids, bounds, own, counts)
     return Kept.of(counts)
 
 
@@ -137,10 +114,6 @@ def run_belady(source: Source, capacity_bytes: int, progress: Progress | None = 
     InputError
         If the trace is too long.
     """
-    import numpy as np
-
-    from loopsched.simulator import _belady
-
     memory = source.memory
     most = memory.problem.macs * len(memory.tensors)
     if most > MAX_AHEAD:
@@ -170,23 +143,10 @@ def run_belady(source: Source, capacity_bytes: int, progress: Progress | None = 
     counts = np.zeros((len(memory.tensors), 3), dtype=np.int64)
     bounds = np.array(memory.bounds, dtype=np.int64)
     weights = np.array(memory.unit_bytes, dtype=np.int64)
+    own = _belady.Optimum(capacity_bytes, bounds, weights, held, idle, words, starts, state)
     for first in range(0, n, stretch):
         stop = min(n, first + stretch)
-        _belady.belady(
-            ids,
-            following,
-            first,
-            stop,
-            capacity_bytes,
-            bounds,
-            weights,
-            held,
-            idle,
-            words,
-            starts,
-            state,
-            counts,
-        )
+        _belady.belady(ids, following, first, stop, own, counts)
         if progress is not None:
             progress(stop)
     return Kept.of(counts)

@@ -5,20 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import gcd
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from loopsched.base.arguments import Checker
+from loopsched.base.arrays import Ints
 from loopsched.base.errors import InputError
-from loopsched.simulator.cache import Kept, Progress, Source, tensor_counts
+from loopsched.simulator import _distances
+from loopsched.simulator.cache import Kept, Progress, Source, tensor_counts, watched
 from loopsched.simulator.result import LevelCounts
 from loopsched.simulator.trace import Memory
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Words = NDArray[np.uint64]
 
 # Bits of time are numbered in 32 bits, and there must be some to spare.
 _MAX_UNITS = 2**29
@@ -132,10 +128,6 @@ class StackDistances:
 
 def measure(source: Source, schedule: str, progress: Progress | None = None) -> StackDistances:
     """Find the stack distances of all accesses of a source."""
-    import numpy as np
-
-    from loopsched.simulator import _distances
-
     memory = source.memory
     unit = gcd(*memory.unit_bytes)
     weights = np.array([size // unit for size in memory.unit_bytes], dtype=np.int64)
@@ -155,24 +147,9 @@ def measure(source: Source, schedule: str, progress: Progress | None = None) -> 
     state = np.zeros(1, dtype=np.int64)
     histogram = np.zeros((len(weights), units + 1), dtype=np.int64)
     first = np.zeros(len(weights), dtype=np.int64)
-    done = 0
-    for ids in source.chunks():
-        _distances.distances(
-            ids,
-            len(ids),
-            bounds,
-            weights,
-            last,
-            words,
-            blocks,
-            starts,
-            state,
-            histogram,
-            first,
-        )
-        if progress is not None:
-            done += len(ids)
-            progress(done)
+    own = _distances.Stack(bounds, weights, last, words, blocks, starts, state, histogram, first)
+    for ids in watched(source, progress):
+        _distances.distances(ids, own)
     now = _distances.compact(int(state[0]), words, blocks, starts, last)
     found = {}
     for t, name in enumerate(memory.names):
@@ -196,8 +173,6 @@ def measure(source: Source, schedule: str, progress: Progress | None = None) -> 
 
 def _block_starts(n_words: int) -> Ints:
     """Lay out the levels of blocks, each of 16 of the level below, until 16 are left."""
-    import numpy as np
-
     starts, bits = [0], 10
     while True:
         many = (n_words * 64 - 1 >> bits) + 2

@@ -19,14 +19,7 @@ from loopsched.simulator import tiles
 from loopsched.simulator.distances import StackDistances, measure
 from loopsched.simulator.layout import LayoutLike, Placed, layouts_of
 from loopsched.simulator.result import LevelCounts, Simulation, TensorCounts
-from loopsched.simulator.simulated import (
-    Cache,
-    Caches,
-    Fields,
-    Instances,
-    check_line,
-    simulated,
-)
+from loopsched.simulator.simulated import Cache, Caches, Fields, Instances, check_line, simulated
 from loopsched.simulator.system import System, check_caches, units_of
 from loopsched.simulator.trace import Memory, Walker
 from loopsched.simulator.waves import Waves

@@ -58,9 +58,7 @@ class Layout:
     offset_bytes: int = 0
 
     def __post_init__(self) -> None:
-        faults = list(_faults(self))
-        if faults:
-            raise InputError.joined("layout", faults)
+        InputError.refuse("layout", _faults(self))
 
     @classmethod
     def parse(cls, text: str, *, align_bytes: int = ALIGN_BYTES) -> Layout:
@@ -282,6 +280,5 @@ def layouts_of(
             found[tensor.name] = placed(problem, tensor, layout)
         except InputError as error:
             faults.extend(error.problems)
-    if faults:
-        raise InputError.joined("layouts", faults)
+    InputError.refuse("layouts", faults)
     return found

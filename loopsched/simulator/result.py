@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from loopsched.base.arguments import near, show
+from loopsched.base.errors import InputError
+
 
 @dataclass(frozen=True, slots=True)
 class TensorCounts:
@@ -160,9 +163,6 @@ class Simulation(_Counted):
         InputError
             If there is none; names those that exist.
         """
-        from loopsched.base.arguments import near, show
-        from loopsched.base.errors import InputError
-
         for level in self.levels:
             if level.name.casefold() == str(name).casefold():
                 return level

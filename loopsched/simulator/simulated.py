@@ -176,8 +176,7 @@ def simulated(cache: Cache | Caches | Arch | None, given: Mapping[str, Any]) -> 
             found: Cache | Caches = object_of(kind, cache, kept, "simulate")
     except InputError as error:
         faults += error.problems
-    if faults:
-        raise InputError.joined("simulate", faults)
+    InputError.refuse("simulate", faults)
     return found
 
 

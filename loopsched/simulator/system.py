@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from math import prod
-from typing import TYPE_CHECKING
 
+import numpy as np
+
+from loopsched.base.arrays import Ids, Ints
 from loopsched.base.errors import ArchError
 from loopsched.machines.arch import Arch
 from loopsched.machines.levels import Level
@@ -14,19 +16,11 @@ from loopsched.models.compute import check_spatial
 from loopsched.models.machine import data_type_of, nested_units, own_units, room_of
 from loopsched.nests.nest import Schedule
 from loopsched.problems.problem import Problem
+from loopsched.simulator import _levels
 from loopsched.simulator.cache import Progress
 from loopsched.simulator.result import LevelCounts, TensorCounts, in_order
-from loopsched.simulator.trace import Memory
+from loopsched.simulator.trace import CHUNK, Memory
 from loopsched.simulator.waves import Run, Waves
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from loopsched.simulator._levels import Caches
-
-    Ints = NDArray[np.int64]
-    Ids = NDArray[np.int32]
 
 _REQUESTS = 1 << 13
 # More than this is refused before it is asked for.
@@ -86,8 +80,6 @@ def _digits(arch: Arch, level: Level, runs: tuple[Run, ...]) -> tuple[list[tuple
 
 def _instances(digits: list[tuple[int, int]], runs: tuple[Run, ...]) -> Ints:
     """Instance of a level for every path through the runs."""
-    import numpy as np
-
     paths = np.arange(prod(run.instances for run in runs), dtype=np.int64)
     found, weight = np.zeros_like(paths), 1
     for run, (many, sharing) in zip(reversed(runs), reversed(digits), strict=True):
@@ -103,16 +95,12 @@ class _Caches:
 
     level: Level
     n_own_runs: int
-    tables: Caches
+    tables: _levels.Caches
 
     @classmethod
     def of(
         cls, memory: Memory, level: Level, instance_of: Ids, n_instances: int, n_own_runs: int
     ) -> _Caches:
-        import numpy as np
-
-        from loopsched.simulator import _levels
-
         room = room_of(memory.problem, level)
         own = dict(room.own_bytes)
         capacities = [room.shared_bytes, *own.values()]
@@ -183,8 +171,6 @@ class System:
         sees: str = "misses",
         is_warm: bool = False,
     ) -> None:
-        import numpy as np
-
         self.memory, self.arch = memory, arch
         self.waves = Waves(memory, schedule, units)
         self.sees_all = sees == "all"
@@ -206,11 +192,6 @@ class System:
 
     def run(self, *, flush: bool = True, progress: Progress | None = None) -> None:
         """Replay the schedule; ``flush`` writes back what is dirty at the end."""
-        import numpy as np
-
-        from loopsched.simulator import _levels
-        from loopsched.simulator.trace import CHUNK
-
         requests = np.empty((max(CHUNK, len(self.memory.tensors)), 3), dtype=np.int32)
         output = self.memory.bounds[-2]
         done = 0
@@ -232,16 +213,11 @@ class System:
                 self._flush(depth)
 
     def _ask(self, requests: Ids, n: int) -> None:
-        if not self.sees_all:
-            self._pass(0, requests, n)
-            return
-        for depth in range(len(self.levels)):
+        for depth in range(len(self.levels) if self.sees_all else 1):
             self._pass(depth, requests, n)
 
     def _pass(self, depth: int, requests: Ids, n: int) -> None:
         """Hand requests to a level, and what it asks for to the next one out."""
-        from loopsched.simulator import _levels
-
         if depth == len(self.levels):
             return
         own = self.levels[depth].tables
@@ -252,8 +228,6 @@ class System:
                 self._pass(depth + 1, own.out, int(own.state[0]))
 
     def _flush(self, depth: int) -> None:
-        from loopsched.simulator import _levels
-
         own = self.levels[depth].tables
         while True:
             n = _levels.flush(own)
@@ -282,10 +256,8 @@ class System:
         return tuple(reversed(found))
 
     def _tensors(self, own: _Caches) -> dict[str, TensorCounts]:
-        found = []
-        for name, row in zip(self.memory.names, own.tables.counts.tolist(), strict=True):
-            accesses, misses, backs, read, written = row
-            found.append(TensorCounts(name, accesses, misses, backs, read, written))
+        rows = zip(self.memory.names, own.tables.counts.tolist(), strict=True)
+        found = [TensorCounts(name, *row) for name, row in rows]
         return in_order([tensor.name for tensor in self.memory.problem.tensors], found)
 
     def _as_asked(

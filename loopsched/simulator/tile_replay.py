@@ -11,20 +11,15 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from loopsched.base.arrays import Floats, Ints
 from loopsched.base.errors import ScheduleError
 from loopsched.nests.nest import Loop, Schedule
 from loopsched.problems.footprint import footprint_elems
 from loopsched.problems.problem import Problem
 from loopsched.simulator import _tile_kernels as kernels
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
 
 # A step of one item may touch this much before steps are split up.
 STEP_BYTES = 2**15
@@ -79,15 +74,13 @@ class ReuseProfile:
         once = np.array(self.written_again, float) + np.array(self.written_left, float)
         return float(self._gone(capacity_bytes, ways) @ once)
 
-    def _gone(self, capacity_bytes: int, ways: int | None) -> NDArray[np.float64]:
+    def _gone(self, capacity_bytes: int, ways: int | None) -> Floats:
         distances = (np.arange(len(self.read_again)) + 0.5) * self.bin_bytes
         distances[-1] = math.inf
         return eviction_probability(distances / capacity_bytes, ways)
 
 
-def eviction_probability(
-    distance: NDArray[np.float64], ways: int | None = None
-) -> NDArray[np.float64]:
+def eviction_probability(distance: Floats, ways: int | None = None) -> Floats:
     """Probability that a line was evicted since its last use.
 
     Parameters
@@ -123,7 +116,7 @@ def eviction_probability(
     for met in range(1, ways):
         term = term * mean / met
         kept += term
-    gone: NDArray[np.float64] = np.maximum(1 - kept, 0.0)
+    gone: Floats = np.maximum(1 - kept, 0.0)
     return gone
 
 
@@ -171,40 +164,25 @@ def reuse_profile(
             f"schedule '{schedule}': {n_touches} tiles to follow; at most {MOST_TOUCHES}"
         )
     bin_bytes = max(1, capacity_bytes // BINS_A_CAPACITY)
-    layout = _layout(problem, starts, lengths, offsets)
-    cold = np.zeros(len(problem.tensors), np.int64)
-    again = np.zeros((len(problem.tensors), BINS), np.int64)
-    left = np.zeros(BINS, np.int64)
-    n_tiles = layout.n_tiles
-    state = np.zeros(3, np.int64)
-    stamp = np.zeros(n_tiles, np.int64)
-    slot = np.full(n_tiles, -1, np.int64)
-    size = np.zeros(n_tiles, np.int64)
-    owner = np.full(2 * n_tiles + 16, -1, np.int64)
-    tree = np.zeros(len(owner) + 1, np.int64)
+    layout = _layout(problem, starts, lengths, offsets, extents)
+    n_tiles, many = layout.n_tiles, len(problem.tensors)
+    replay = kernels.Replay(
+        bin_bytes,
+        cold=np.zeros(many, np.int64),
+        again=np.zeros((many, BINS), np.int64),
+        state=np.zeros(3, np.int64),
+        stamp=np.zeros(n_tiles, np.int64),
+        tree=np.zeros(2 * n_tiles + 17, np.int64),
+        slot=np.full(n_tiles, -1, np.int64),
+        owner=np.full(2 * n_tiles + 16, -1, np.int64),
+        size=np.zeros(n_tiles, np.int64),
+    )
     for begin, end in zip(begins, [*begins[1:], len(starts)], strict=True):
         for at in range(begin, end, instances):
             wave = slice(at, min(at + instances, end))
-            kernels.run_wave(
-                starts[wave],
-                lengths[wave],
-                offsets,
-                extents,
-                layout.tensors,
-                layout.strides,
-                layout.pieces,
-                layout.first_piece,
-                bin_bytes,
-                cold,
-                again,
-                state,
-                stamp,
-                tree,
-                slot,
-                owner,
-                size,
-            )
-    kernels.left_behind(layout.first_written, bin_bytes, left, state, slot, owner, size)
+            kernels.run_wave(starts[wave], lengths[wave], layout, replay)
+    cold, again, left = replay.cold, replay.again, np.zeros(BINS, np.int64)
+    kernels.left_behind(replay, layout.first_written, left)
     written = [t.name for t in problem.tensors].index(problem.output)
     reads = again.sum(axis=0) - again[written]
     return ReuseProfile(
@@ -225,8 +203,7 @@ def _spatial(problem: Problem, schedule: Schedule) -> tuple[int, int]:
     for tensor in problem.tensors:
         if any(len(axis.terms) != 1 or axis.size is not None for axis in tensor.axes):
             faults.append(f"tensor '{tensor.name}': a replay by tiles cannot slide windows")
-    if faults:
-        raise ScheduleError.joined(f"schedule '{schedule}'", faults)
+    ScheduleError.refuse(f"schedule '{schedule}'", faults)
     return (at[0], at[-1] + 1) if at else (0, 0)
 
 
@@ -316,19 +293,9 @@ def _steps(problem: Problem, schedule: Schedule, inside: int, position: int) -> 
     return starts, lengths
 
 
-@dataclass(frozen=True, slots=True)
-class _Layout:
-    """Numbers of tiles, for the kernel."""
-
-    tensors: Ints
-    strides: Ints
-    pieces: Ints
-    first_piece: Ints
-    n_tiles: int
-    first_written: int
-
-
-def _layout(problem: Problem, starts: Ints, lengths: Ints, offsets: Ints) -> _Layout:
+def _layout(
+    problem: Problem, starts: Ints, lengths: Ints, offsets: Ints, extents: Ints
+) -> kernels.Layout:
     pieces: list[Ints] = []
     counts: list[int] = []
     for dim, size in enumerate(problem.size.values()):
@@ -358,7 +325,9 @@ def _layout(problem: Problem, starts: Ints, lengths: Ints, offsets: Ints) -> _La
     if n_tiles > MOST_TILES:
         raise ScheduleError(f"problem '{problem.name}': {n_tiles} tiles; at most {MOST_TILES}")
     first_piece = np.cumsum([0, *(len(part) for part in pieces)])[:-1]
-    return _Layout(
+    return kernels.Layout(
+        offsets,
+        extents,
         tensors,
         strides,
         np.concatenate(pieces),

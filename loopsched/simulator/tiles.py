@@ -9,18 +9,18 @@ has it.  `loopsched.models.replay` walks the tiles.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from loopsched.base.errors import InputError
+from loopsched.machines.arch import Arch
+from loopsched.models.machine import instances_inside, own_units, room_of
+from loopsched.models.replay import Nest, items_of, pools_of, replay_at
+from loopsched.models.traffic import Room
+from loopsched.models.view import View, view_of
 from loopsched.nests.nest import Schedule
 from loopsched.problems.footprint import tensor_bytes
 from loopsched.problems.problem import Problem
 from loopsched.simulator.result import LevelCounts, TensorCounts
-
-if TYPE_CHECKING:
-    from loopsched.machines.arch import Arch
-    from loopsched.models.traffic import Room
-    from loopsched.models.view import View
+from loopsched.simulator.system import lanes_of
 
 _UNLIMITED = 2**62
 
@@ -55,9 +55,6 @@ def one_cache(
     InputError
         If there are too many tiles.
     """
-    from loopsched.models.traffic import Room
-    from loopsched.models.view import view_of
-
     view = view_of(problem, schedule, instances=instances)
     return _counts(view, schedule, Room.shared(capacity_bytes))
 
@@ -70,10 +67,6 @@ def system(problem: Problem, schedule: Schedule, arch: Arch) -> tuple[LevelCount
     InputError
         If there are too many tiles.
     """
-    from loopsched.models.machine import instances_inside, own_units, room_of
-    from loopsched.models.view import view_of
-    from loopsched.simulator.system import lanes_of
-
     found: list[LevelCounts] = []
     behind = _asked(problem, schedule)
     lanes = lanes_of(arch, problem, schedule)
@@ -120,8 +113,6 @@ def _asked(problem: Problem, schedule: Schedule) -> dict[str, TensorCounts]:
 
 def _tiles_elems(problem: Problem, schedule: Schedule) -> dict[str, int]:
     """Elements of each tensor in all tiles, every visit counted."""
-    from loopsched.models.view import view_of
-
     view = view_of(problem, schedule)
     position = tile_position(schedule)
     upto = sum(cut.position < position for cut in view.cuts)
@@ -130,8 +121,6 @@ def _tiles_elems(problem: Problem, schedule: Schedule) -> dict[str, int]:
 
 def _counts(view: View, schedule: Schedule, room: Room) -> dict[str, TensorCounts]:
     """Move the tiles that one kind of buffer sees, every item from a cold start."""
-    from loopsched.models.replay import Nest, items_of, pools_of, replay_at
-
     problem = view.problem
     items = items_of(view)
     found = None

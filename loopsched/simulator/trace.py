@@ -10,20 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+
+import numpy as np
 
 from loopsched.base.arguments import show
+from loopsched.base.arrays import Ids
 from loopsched.base.errors import InputError
 from loopsched.nests.nest import Schedule
+from loopsched.problems.footprint import is_clipped
 from loopsched.problems.problem import Problem
+from loopsched.simulator._walk import Walk, fill, reset
 from loopsched.simulator.layout import Layout, Placed, placed
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Ids = NDArray[np.int32]
 
 # Accesses at a time: they stay in a core's own cache, and Ctrl-C is served between them.
 CHUNK = 1 << 14
@@ -151,8 +148,7 @@ class Memory:
         found = []
         for t, each in enumerate(self.tensors):
             for axis in each.tensor.axes:
-                far = axis.offset + sum(c * (size[dim] - 1) for dim, c in axis.terms)
-                if axis.size is not None and (axis.offset < 0 or far >= axis.size):
+                if axis.size is not None and is_clipped(axis, size):
                     found.append((t, axis.size, axis.offset, dict(axis.terms)))
         return tuple(found)
 
@@ -171,31 +167,13 @@ def _check_lines(memory: Memory, line_bytes: int) -> None:
                 f"layout of '{name}': offset_bytes is {each.layout.offset_bytes}; "
                 f"a multiple of its element size, {size}, is needed"
             )
-    if faults:
-        raise InputError.joined("lines", faults)
+    InputError.refuse("lines", faults)
 
 
-@dataclass(frozen=True)
-class Nest:
-    """Loops as the compiled walk takes them; see `loopsched.simulator._walk`.
-
-    Parameters
-    ----------
-    dims : tuple of str
-        Dimension of each loop.
-    loop, delta, shift : array
-    """
-
-    dims: tuple[str, ...]
-    loop: Ints
-    delta: Ints
-    shift: Ints
-
-
-def nest_of(
+def walk_of(
     memory: Memory, loops: list[tuple[str, int, int]], lengths: Mapping[str, int] | None = None
-) -> Nest:
-    """Prepare loops for the walk.
+) -> tuple[tuple[str, ...], Walk]:
+    """Prepare loops for the walk, which begins with the first point of the space.
 
     Parameters
     ----------
@@ -204,10 +182,15 @@ def nest_of(
         Outermost first; those of one iteration are left out, and neighbours
         along one dimension are joined where that changes no order.
     lengths : mapping of str to int, optional
-        What the outermost loops cover, where it is less than their extents.
-    """
-    import numpy as np
+        What the outermost loops cover, where it is less than their extents;
+        addresses and positions then count from where an item begins.
 
+    Returns
+    -------
+    dims : tuple of str
+        Dimension of each loop.
+    walk : Walk
+    """
     joined: list[tuple[str, int, int]] = []
     for dim, extent, step in loops:
         if extent <= step:
@@ -227,12 +210,24 @@ def nest_of(
     moves = {dim: memory.move(dim) for dim in outer}
     delta = [[step * far for far in moves[dim]] for dim, _, step in joined]
     shift = [[step * terms.get(dim, 0) for *_, terms in memory.clips] for dim, _, step in joined]
-    return Nest(
-        tuple(dim for dim, _, _ in joined),
-        np.array(table, dtype=np.int64).reshape(len(joined), 3),
-        np.array(delta, dtype=np.int64).reshape(len(joined), len(memory.tensors)),
-        np.array(shift, dtype=np.int64).reshape(len(joined), len(memory.clips)),
+    n_loops, n_tensors, n_clips = len(joined), len(memory.tensors), len(memory.clips)
+    clip = [(t, size) for t, size, _, _ in memory.clips]
+    walk = Walk(
+        np.array(table, np.int64).reshape(n_loops, 3),
+        np.array(delta, np.int64).reshape(n_loops, n_tensors),
+        np.array(shift, np.int64).reshape(n_loops, n_clips),
+        np.array(clip, np.int64).reshape(n_clips, 2),
+        memory.line_bits,
+        now=np.zeros(n_loops, np.int64),
+        end=np.zeros(n_loops, np.int64),
+        address=np.zeros((n_loops + 1, n_tensors), np.int64),
+        place=np.zeros((n_loops + 1, n_clips), np.int64),
     )
+    if lengths is None:
+        walk.address[0] = memory.origins
+        walk.place[0] = [first for _, _, first, _ in memory.clips]
+    reset(walk, 0)
+    return tuple(dim for dim, _, _ in joined), walk
 
 
 def loops_of(schedule: Schedule) -> list[tuple[str, int, int]]:
@@ -265,43 +260,13 @@ class Walker:
     """
 
     def __init__(self, memory: Memory, schedule: Schedule) -> None:
-        import numpy as np
-
-        self.memory = memory
-        self.nest = nest_of(memory, loops_of(schedule))
+        self.memory, self.schedule = memory, schedule
         self.accesses = np.zeros(len(memory.tensors), dtype=np.int64)
 
     def chunks(self, size: int = CHUNK) -> Iterator[Ids]:
         """Generate the accesses in order; each chunk is overwritten by the next."""
-        import numpy as np
-
-        from loopsched.simulator import _walk
-
-        nest, memory = self.nest, self.memory
-        n_loops = len(nest.loop)
-        now, end = np.zeros(n_loops, dtype=np.int64), np.zeros(n_loops, dtype=np.int64)
-        address = np.zeros((n_loops + 1, len(memory.tensors)), dtype=np.int64)
-        place = np.zeros((n_loops + 1, len(memory.clips)), dtype=np.int64)
-        address[0] = memory.origins
-        place[0] = [first for _, _, first, _ in memory.clips]
-        clip = np.array([(t, size) for t, size, _, _ in memory.clips], dtype=np.int64)
-        clip = clip.reshape(len(memory.clips), 2)
+        _, walk = walk_of(self.memory, loops_of(self.schedule))
         state = np.zeros(1, dtype=np.int64)
-        out = np.empty(max(size, len(memory.tensors)), dtype=np.int32)
-        _walk.reset(0, nest.loop, now, end, address, place)
+        out = np.empty(max(size, len(self.memory.tensors)), dtype=np.int32)
         while not state[0]:
-            n = _walk.fill(
-                nest.loop,
-                nest.delta,
-                nest.shift,
-                clip,
-                memory.line_bits,
-                now,
-                end,
-                address,
-                place,
-                state,
-                self.accesses,
-                out,
-            )
-            yield out[:n]
+            yield out[: fill(walk, state, self.accesses, out)]

@@ -10,17 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+import numpy as np
+
+from loopsched.base.arrays import Flags, Ids, Ints
 from loopsched.nests.nest import Schedule
-from loopsched.simulator.trace import CHUNK, Memory, loops_of, nest_of
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Ids = NDArray[np.int32]
+from loopsched.simulator._walk import Items, fill_group
+from loopsched.simulator.trace import CHUNK, Memory, loops_of, walk_of
 
 Loops = list[tuple[str, int, int]]
 
@@ -63,7 +59,7 @@ class Group:
     def __len__(self) -> int:
         return len(self.path)
 
-    def only(self, which: Ints | NDArray[np.bool_]) -> Group:
+    def only(self, which: Ints | Flags) -> Group:
         """Keep some items, or put them in another order."""
         return Group(self.start[which], self.length[which], self.path[which])
 
@@ -141,8 +137,6 @@ class Waves:
     """
 
     def __init__(self, memory: Memory, schedule: Schedule, instances: Mapping[str, int]) -> None:
-        import numpy as np
-
         self.memory = memory
         self.dims = memory.problem.dims
         self.runs, self.inside = runs_of(schedule, instances)
@@ -150,8 +144,6 @@ class Waves:
 
     def steps(self) -> Iterator[Step]:
         """Generate the groups of items in order, and the ends of waves."""
-        import numpy as np
-
         sizes = np.array([[size for _, size in self.memory.problem.sizes]], dtype=np.int64)
         whole = Group(np.zeros_like(sizes), sizes, np.zeros(1, dtype=np.int64))
         yield from self._inside(0, whole)
@@ -180,8 +172,6 @@ class Waves:
             yield from self._iterations(rest, active)
 
     def _waves(self, run: Run, group: Group) -> Iterator[Group]:
-        import numpy as np
-
         if len(group) == 1 and len({dim for dim, _, _ in run.items}) == len(run.items):
             yield from self._waves_of_one(run, group)
             return
@@ -206,8 +196,6 @@ class Waves:
 
     def _waves_of_one(self, run: Run, group: Group) -> Iterator[Group]:
         """Cut one list into waves, of which only one is made at a time."""
-        import numpy as np
-
         places = [self.dims.index(dim) for dim, _, _ in run.items]
         steps = [step for _, _, step in run.items]
         trips = [
@@ -226,57 +214,30 @@ class Waves:
 
     def walk(self, group: Group, size: int = CHUNK) -> Iterator[tuple[Ids, Ids]]:
         """Generate the accesses of a group, with the item that makes each."""
-        import numpy as np
-
-        from loopsched.simulator import _walk
-
         memory = self.memory
         longest = dict(zip(self.dims, group.length.max(axis=0).tolist(), strict=True))
-        nest = nest_of(memory, self.inside, longest)
+        dims, walk = walk_of(memory, self.inside, longest)
         moves = np.array([memory.move(dim) for dim in self.dims], dtype=np.int64)
         terms = [[c.get(dim, 0) for *_, c in memory.clips] for dim in self.dims]
         bends = np.array(terms, dtype=np.int64).reshape(len(self.dims), len(memory.clips))
-        bases = np.array(memory.origins, dtype=np.int64) + group.start @ moves
         first = np.array([at for _, _, at, _ in memory.clips], dtype=np.int64)
-        places = first + group.start @ bends
         # Of the dimensions that differ between items: where in a tile a point is.
         uneven = [
-            (nest.dims[::-1].index(dim), at)
+            (len(dims) - 1 - dims[::-1].index(dim), at)
             for at, dim in enumerate(self.dims)
-            if dim in nest.dims and group.length[:, at].min() < longest[dim]
+            if dim in dims and group.length[:, at].min() < longest[dim]
         ]
-        inner = np.array([len(nest.dims) - 1 - back for back, _ in uneven], dtype=np.int64)
-        lengths = np.ascontiguousarray(group.length[:, [at for _, at in uneven]])
-        n_loops = len(nest.loop)
-        now, end = np.zeros(n_loops, dtype=np.int64), np.zeros(n_loops, dtype=np.int64)
-        address = np.zeros((n_loops + 1, len(memory.tensors)), dtype=np.int64)
-        place = np.zeros((n_loops + 1, len(memory.clips)), dtype=np.int64)
-        clip = np.array([(t, many) for t, many, _, _ in memory.clips], dtype=np.int64)
-        clip = clip.reshape(len(memory.clips), 2)
+        together = Items(
+            np.array(memory.origins, dtype=np.int64) + group.start @ moves,
+            first + group.start @ bends,
+            np.array([loop for loop, _ in uneven], dtype=np.int64),
+            np.ascontiguousarray(group.length[:, [at for _, at in uneven]]),
+        )
         state = np.zeros(2, dtype=np.int64)
         ids = np.empty(max(size, len(memory.tensors)), dtype=np.int32)
         items = np.empty(len(ids), dtype=np.int32)
-        _walk.reset(0, nest.loop, now, end, address, place)
         while not state[0]:
-            n = _walk.fill_group(
-                nest.loop,
-                nest.delta,
-                nest.shift,
-                clip,
-                memory.line_bits,
-                now,
-                end,
-                address,
-                place,
-                bases,
-                places,
-                inner,
-                lengths,
-                state,
-                self.accesses,
-                ids,
-                items,
-            )
+            n = fill_group(walk, together, state, self.accesses, ids, items)
             yield ids[:n], items[:n]
 
     def chunks(self, size: int = CHUNK) -> Iterator[Ids]:

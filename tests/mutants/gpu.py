@@ -8,8 +8,8 @@ _footprint_kernels = In("gpu/_footprint_kernels.py", "test_gpu_counting.py")
 _footprint_kernels.broken(
     "footprint-off-counts",
     "positions that are off touch sectors",
-    "                if not is_on[i, t]:\n                    continue\n                begin",
-    "                if not is_on[i, 0]:\n                    continue\n                begin",
+    "if not reach.is_on[i, t]:\n                    continue\n                begin",
+    "if not reach.is_on[i, 0]:\n                    continue\n                begin",
     "::test_footprints_are_those_of_a_literal_walk",
 )
 _footprint_kernels.broken(
@@ -37,8 +37,8 @@ _addresses.broken(
 _addresses.broken(
     "addresses-time-loops-inside",
     "a loop just outside a place counts as inside it",
-    'elif loop.kind == "block" or loop.position < depth:',
-    'elif loop.kind == "block" or loop.position <= depth:',
+    'int(loop.kind == "time" and loop.position >= depth)',
+    'int(loop.kind == "time" and loop.position > depth)',
     "::test_time_loops_outside_threads_give_outputs_a_block_apart",
 )
 _addresses.broken(
@@ -87,8 +87,8 @@ _counting.broken(
 _counting.broken(
     "profile-barrier-inside",
     "loops inside the filling repeat its barriers",
-    "trips *= loop.trips if loop.position < place else 1",
-    "trips *= loop.trips if loop.position <= place else 1",
+    "math.prod(loop.trips for loop in kernel.time_loops if loop.position < place)",
+    "math.prod(loop.trips for loop in kernel.time_loops if loop.position <= place)",
     "::test_partial_warps_and_barriers",
 )
 _counting.broken(

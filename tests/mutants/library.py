@@ -95,8 +95,8 @@ _gemm = In("gpu/library/gemm.py", "test_library_gemm.py")
 _gemm.broken(
     "transposes-ignored",
     "a transposed A streams as a plain one",
-    "        is_strided=a_transposed,\n",
-    "        is_strided=False,\n",
+    "is_strided=a_transposed)",
+    "is_strided=False)",
 )
 _gemm.broken(
     "library-of-another-generation",

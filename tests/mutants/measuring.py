@@ -127,8 +127,8 @@ _sets.broken(
 _sets.broken(
     "lines-in-one-set",
     "where a line lies does not choose its set",
-    "s = (one + starts[t]) % n_sets",
-    "s = (one + starts[t]) // 2 % n_sets",
+    "s = (one + own.starts[t]) % own.n_sets",
+    "s = (one + own.starts[t]) // 2 % own.n_sets",
 )
 _walk = In("simulator/_walk.py", "test_simulator.py", "test_simulator_system.py")
 _walk.broken(
@@ -152,8 +152,8 @@ _walk.broken(
 _walk.broken(
     "short-items-stop-early",
     "an item shorter than the others stops one iteration early",
-    "if now[inner[d]] >= lengths[i, d]:",
-    "if now[inner[d]] >= lengths[i, d] - 1:",
+    "if now[group.inner[d]] >= lengths[i, d]:",
+    "if now[group.inner[d]] >= lengths[i, d] - 1:",
 )
 _levels = In("simulator/_levels.py", "test_simulator_system.py")
 _levels.broken(
@@ -384,8 +384,8 @@ _statistics = In("base/statistics.py", "test_validation.py")
 _statistics.broken(
     "ties-ranked-apart",
     "equal values do not share a rank",
-    "found[i] = (begin + 1 + end) / 2",
-    "found[i] = float(begin + 1)",
+    "(bisect_left(ordered, one) + bisect_right(ordered, one) + 1) / 2",
+    "float(bisect_left(ordered, one) + 1)",
 )
 
 MEASURING = tuple(

@@ -21,8 +21,8 @@ _graph = In("network/graph.py", "test_network.py")
 _graph.broken(
     "network-loops-run-once",
     "equal layers count as one each, however often their loop runs",
-    "counts[bare] = counts.get(bare, 0) + node.count",
-    "counts[bare] = counts.get(bare, 0) + 1",
+    "counts = tuple(sum(node.count for node in nodes) for nodes in different.values())",
+    "counts = tuple(len(nodes) for nodes in different.values())",
 )
 _convolutions = In("network/onnx_convolutions.py", "test_network_onnx.py")
 _convolutions.broken(

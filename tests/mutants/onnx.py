@@ -122,8 +122,7 @@ _onnx_numbers.broken(
 _onnx_numbers.broken(
     "numbers-axes-of-attribute",
     "axes that come as an input are not read",
-    "    if len(given) > 1 and given[1] is not _NOTHING:\n"
-    "        return tuple(int(one) for one in given[1].reshape(-1))\n",
+    "    if len(given) > 1 and given[1] is not _NOTHING:\n        return tuple(_ints(given[1]))\n",
     "",
     "::test_numbers_are_those_of_onnx",
 )

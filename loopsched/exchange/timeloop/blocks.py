@@ -94,8 +94,7 @@ def _check_spatial(problem: Problem, schedule: Schedule, nodes: Sequence[Node]) 
                 "of a unit stand together, outer units first"
             )
         last = loop.unit
-    if faults:
-        raise ScheduleError.joined(f"schedule for '{problem.name}'", faults)
+    ScheduleError.refuse(f"schedule for '{problem.name}'", faults)
 
 
 def _in_one_wave(schedule: Schedule, fans: dict[str, Node]) -> tuple[Schedule, list[str]]:

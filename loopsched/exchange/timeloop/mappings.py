@@ -173,8 +173,7 @@ def read_mapping(
                 found += _read_loops(place, entry, words, level, faults)
     if not faults:
         faults += _mismatches(found, problem, words, written)
-    if faults:
-        raise ScheduleError.joined(f"{where}: mapping", faults)
+    ScheduleError.refuse(f"{where}: mapping", faults)
     remarks.append(
         "mapping: at which storage a temporal loop stands is not kept; "
         "here each level holds the largest tile of the nest that fits"
@@ -308,10 +307,7 @@ def _read_loops(
 
 
 def _mismatches(
-    found: Iterable[Factor],
-    problem: Problem,
-    words: Mapping[str, str],
-    written: Mapping[str, int],
+    found: Iterable[Factor], problem: Problem, words: Mapping[str, str], written: Mapping[str, int]
 ) -> Iterable[str]:
     letters = {dim: word for word, dim in words.items()}
     chains: dict[str, list[Factor]] = {dim: [] for dim in problem.dims}

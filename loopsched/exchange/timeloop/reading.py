@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from loopsched.base.arguments import show
@@ -90,8 +91,7 @@ def read_arch(
         hint = "; 'subtree' is of Timeloop 0.3: convert it to version 0.4" if older else ""
         raise ArchError(f"{where}: architecture: no list 'nodes'{hint}")
     parts = list(_flattened(nodes, faults, is_parallel=False, depth=0))
-    if faults:
-        raise ArchError.joined(f"{where}: architecture", faults)
+    ArchError.refuse(f"{where}: architecture", faults)
     note, is_stale = read_note(section)
     try:
         read = _assembled(parts, variables, name)
@@ -189,12 +189,10 @@ def _assembled(parts: list[Part], variables: object, name: str) -> Read:
         )
     if len(units) != 1:
         faults.append(f"{len(units)} components compute (class mac or compute); one is needed")
-    if faults:
-        raise ArchError.joined("machine", faults)
+    ArchError.refuse("machine", faults)
     words = _unit_words(parts, storages[-1], remarks)
     levels = tuple(_levels(parts, words, clock_hz, faults, remarks))
-    if faults:
-        raise ArchError.joined("machine", faults)
+    ArchError.refuse("machine", faults)
     compute = _compute(parts, levels, storages[-1], words, clock_hz)
     order = [
         (part.name, words.get(part.name)) for part in parts if part.kind not in ("units", "nothing")
@@ -251,9 +249,9 @@ def _levels(
         unit = words.get(part.name, unit)
         if part.kind != "storage":
             continue
-        numbers = _Numbers(part, faults)
-        word_bits = numbers.get("datawidth", 8)
-        capacity = _capacity_bytes(numbers, word_bits)
+        number = partial(_number, part, faults)
+        word_bits = number("datawidth", 8)
+        capacity = _capacity_bytes(number, word_bits)
         if is_first:
             yield Level(_word(part.name), "memory", None)
             if instances > 1:
@@ -269,9 +267,9 @@ def _levels(
                 unit=unit if instances > 1 else None,
                 bandwidth_bytes_per_s=bandwidth,
                 holds=_holds(part, remarks),
-                double_buffered=numbers.get("multiple_buffering", 1) >= 2,
+                double_buffered=number("multiple_buffering", 1) >= 2,
             )
-        words_a_cycle = numbers.get("shared_bandwidth", numbers.get("read_bandwidth", 0))
+        words_a_cycle = number("shared_bandwidth", number("read_bandwidth", 0))
         bandwidth = words_a_cycle * word_bits / 8 * instances * clock_hz
         if not words_a_cycle:
             unlimited.append(part.name)
@@ -290,13 +288,13 @@ def _word(name: str) -> str:
     return word if word[0].isalpha() else f"x{word}"
 
 
-def _capacity_bytes(numbers: _Numbers, word_bits: float) -> int | None:
-    depth = numbers.get("depth", 0)
+def _capacity_bytes(number: Callable[[str, float], float], word_bits: float) -> int | None:
+    depth = number("depth", 0)
     if depth:
-        return max(1, math.floor(depth * numbers.get("width", word_bits) / 8))
-    if entries := numbers.get("entries", 0):
+        return max(1, math.floor(depth * number("width", word_bits) / 8))
+    if entries := number("entries", 0):
         return max(1, math.floor(entries * word_bits / 8))
-    kibibytes = numbers.get("sizeKB", 0)
+    kibibytes = number("sizeKB", 0)
     return math.floor(kibibytes * 1024) if kibibytes else None
 
 
@@ -335,21 +333,12 @@ def _compute(
     return Compute(unit or "unit", count, clock_hz, clock_hz, macs, lane_unit=lane)
 
 
-class _Numbers:
-    """Attributes of a part as numbers."""
-
-    def __init__(self, part: Part, faults: list[str]) -> None:
-        self._part = part
-        self._faults = faults
-
-    def get(self, key: str, default: float) -> float:
-        """Look up a number; a fault, and the default, if it is none."""
-        text = self._part.attributes.get(key)
-        if text is None or text == "null":
-            return default
-        if isinstance(text, str) and _NUMBER.fullmatch(text):
-            return float(text)
-        self._faults.append(
-            f"'{self._part.name}': {key} is {show(text)}; a number is needed (no expressions)"
-        )
+def _number(part: Part, faults: list[str], key: str, default: float) -> float:
+    """Look up an attribute that is a number; a fault, and the default, if it is none."""
+    text = part.attributes.get(key)
+    if text is None or text == "null":
         return default
+    if isinstance(text, str) and _NUMBER.fullmatch(text):
+        return float(text)
+    faults.append(f"'{part.name}': {key} is {show(text)}; a number is needed (no expressions)")
+    return default

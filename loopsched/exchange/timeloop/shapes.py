@@ -254,8 +254,7 @@ def _from_section(section: object, where: str, element_bytes: int) -> Problem:
             faults.append(f"instance: no size for '{dim}'; {nearest(dim, instance)}")
     factors = {key: value for key, value in values.items() if key not in dims}
     axes, written = _spaces(shape, dims, factors, faults)
-    if faults:
-        raise ProblemError.joined(f"{where}: problem", faults)
+    ProblemError.refuse(f"{where}: problem", faults)
     name = shape.get("name")
     title = name if is_text(name) else "timeloop"
     try:

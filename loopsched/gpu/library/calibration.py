@@ -1,19 +1,15 @@
-"""The few numbers that were fitted, and on what."""
+"""The few numbers that were fitted, on what, and how far estimates are off."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
-from loopsched.base.errors import LoopschedError
-
-_FILE = Path(__file__).parent / "calibration.json"
+from loopsched.gpu.calibrated import PRODUCTS, first_spread, of_data_type
+from loopsched.gpu.result import Spread
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
     """Numbers of the wave-and-tile model that no document gives.
 
@@ -52,7 +48,7 @@ class Calibration:
     pipe: float
     dram: float
     l2: float
-    strided: float
+    strided: float = 1.0
     latency: float
     barrier: float
     fill: float
@@ -61,18 +57,6 @@ class Calibration:
 
 
 @cache
-def calibration_file() -> Mapping[str, object]:
-    """Read the shipped calibration: parameters, rows they were fitted on, errors.
-
-    Examples
-    --------
-    >>> "data_types" in calibration_file()
-    True
-    """
-    found: Mapping[str, object] = json.loads(_FILE.read_text(encoding="utf-8"))
-    return found
-
-
 def calibration(data_type: str) -> Calibration:
     """Look up the parameters for a data type; tensor cores have their own.
 
@@ -81,15 +65,7 @@ def calibration(data_type: str) -> Calibration:
     >>> calibration("fp32").launch > 0
     True
     """
-    section = "fp32"
-    sections = calibration_file()["data_types"]
-    if isinstance(sections, Mapping) and data_type in sections:
-        section = data_type
-    found = sections[section] if isinstance(sections, Mapping) else None
-    if not isinstance(found, Mapping):
-        raise LoopschedError(f"{_FILE.name}: no parameters for '{section}'")
-    values = found["parameters"]
-    return Calibration(**{field.name: float(values[field.name]) for field in fields(Calibration)})
+    return of_data_type(Calibration, PRODUCTS, data_type)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,17 +85,26 @@ class OwnKernels:
     tf32_copy_cycles: float
 
 
-@cache
-def own_kernels() -> OwnKernels:
-    """Look up what is known of tiled kernels that are no library's.
+def product_spread(measured_as: str, data_type: str) -> Spread:
+    """Find the rows of library products most like it: same GPU and data type, or others.
+
+    ``measured_as`` is what the architecture file says.
 
     Examples
     --------
-    >>> 0.1 < own_kernels().tf32_pipe < 0.5
+    >>> product_spread("v100", "fp32").basis
+    'V100 fp32 GEMMs held out of the fit'
+    """
+    other = "another gpu" if data_type == "fp32" else "other"
+    return first_spread(PRODUCTS, (f"{measured_as} {data_type}", other))
+
+
+def own_spread(measured_as: str, data_type: str) -> Spread:
+    """The same of kernels that are no library's.
+
+    Examples
+    --------
+    >>> own_spread("h200", "tf32").low > own_spread("h200", "fp32").low
     True
     """
-    found = calibration_file()["tiled"]
-    if not isinstance(found, Mapping):
-        raise LoopschedError(f"{_FILE.name}: no parameters of tiled kernels")
-    values = found["parameters"]
-    return OwnKernels(float(values["tf32_pipe"]), float(values["tf32_copy_cycles"]))
+    return first_spread(PRODUCTS, (f"{measured_as} own {data_type}", "own"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from loopsched.base.errors import InputError, ProblemError, nearest
@@ -263,18 +262,9 @@ def _refusal(layer: Layer, algorithm: str) -> str:
     }[algorithm]
     return (
         f"{algorithm} needs {needs}; the layer has a {layer.r}x{layer.s} filter, "
-        f"{_words(layer)}, {layer.pass_}"
+        f"stride {_pair(layer.stride)}, dilation {_pair(layer.dilation)}, groups {layer.groups}, "
+        f"image {layer.h}x{layer.w}, {layer.pass_}"
     )
-
-
-def _words(layer: Layer) -> str:
-    parts: Sequence[tuple[str, object]] = (
-        ("stride", _pair(layer.stride)),
-        ("dilation", _pair(layer.dilation)),
-        ("groups", layer.groups),
-        ("image", f"{layer.h}x{layer.w}"),
-    )
-    return ", ".join(f"{name} {value}" for name, value in parts)
 
 
 def _pair(values: tuple[int, int]) -> str:

@@ -2,51 +2,26 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
-from loopsched.base.errors import LoopschedError
 from loopsched.gpu.bound import CONVERTED
+from loopsched.gpu.calibrated import CONVOLUTIONS, first_spread, of_data_type
 from loopsched.gpu.library.calibration import Calibration
-from loopsched.gpu.library.spread import first_of
 from loopsched.gpu.result import Spread
 
-_FILE = Path(__file__).parent / "calibration_conv.json"
-# Numbers of the core that convolutions take as they are: A is gathered, not strided.
-_NOT_STRIDED = 1.0
 
-
-@dataclass(frozen=True, slots=True)
-class ConvCalibration:
-    """Numbers that no document gives, each relative to the architecture file's.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvCalibration(Calibration):
+    """Numbers of convolutions: those of products, though A is gathered, not strided, and more.
 
     Parameters
     ----------
-    pipe : float
-        Share of the arithmetic rate, at the sustained clock, that a full SM
-        reaches; above 1 where cards run above that clock.
     fused, weights : float
-        The same of fused Winograd kernels, and of implicit products for the
+        Arithmetic rate of fused Winograd kernels, and of implicit products for the
         weights' gradient, whose operands both lie along the sum; over ``pipe``.
-    dram, l2 : float
-        Achieved DRAM bandwidth over ``gpu.dram_efficiency`` times the data
-        sheet's; achieved L2 bandwidth over the file's.
-    latency : float
-        Part of the L2 or DRAM latency that a step shows if its arithmetic is
-        shorter.
-    barrier : float, cycles
-        What a step adds that only other blocks can hide.
-    fill : float
-        Filling and draining a wave of blocks, in DRAM latencies.
-    launch : float
-        Time from one call to the next over ``gpu.launch_s``.
     kernel : float
         What each further kernel of a call adds, over ``gpu.launch_s``.
-    split : float
-        Adding up the parts of split sums, over ``gpu.launch_s``.
     gather : float
         Instructions for each gathered element: row and column, their bounds,
         a 64-bit address, a load and a store of its own.
@@ -57,46 +32,10 @@ class ConvCalibration:
     True
     """
 
-    pipe: float
     fused: float
     weights: float
-    dram: float
-    l2: float
-    latency: float
-    barrier: float
-    fill: float
-    launch: float
     kernel: float
-    split: float
     gather: float
-
-    @property
-    def core(self) -> Calibration:
-        """What the wave-and-tile core takes."""
-        return Calibration(
-            pipe=self.pipe,
-            dram=self.dram,
-            l2=self.l2,
-            strided=_NOT_STRIDED,
-            latency=self.latency,
-            barrier=self.barrier,
-            fill=self.fill,
-            launch=self.launch,
-            split=self.split,
-        )
-
-
-@cache
-def conv_calibration_file() -> Mapping[str, object]:
-    """Read the shipped calibration: parameters, rows they were fitted on, errors.
-
-    Examples
-    --------
-    >>> "data_types" in conv_calibration_file()
-    True
-    """
-    section: Mapping[str, object] = json.loads(_FILE.read_text(encoding="utf-8"))
-    return section
 
 
 @cache
@@ -108,16 +47,7 @@ def conv_calibration(data_type: str) -> ConvCalibration:
     >>> conv_calibration("fp32").gather
     8.0
     """
-    sections = conv_calibration_file()["data_types"]
-    found = None
-    if isinstance(sections, Mapping):
-        found = sections.get(data_type, sections.get("fp32"))
-    if not isinstance(found, Mapping):
-        raise LoopschedError("calibration_conv.json: no parameters for 'fp32'")
-    values = found["parameters"]
-    return ConvCalibration(
-        **{field.name: float(values[field.name]) for field in fields(ConvCalibration)}
-    )
+    return of_data_type(ConvCalibration, CONVOLUTIONS, data_type)
 
 
 def conv_spread(measured_as: str, data_type: str, pass_: str, *, is_known: bool) -> Spread:
@@ -137,4 +67,4 @@ def conv_spread(measured_as: str, data_type: str, pass_: str, *, is_known: bool)
         f"other {CONVERTED.get(data_type, data_type)} {kind}",
         f"other other {kind}",
     )
-    return first_of(conv_calibration_file(), keys)
+    return first_spread(CONVOLUTIONS, keys)

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from loopsched.gpu.library.conv_gemm import Run, Target
+from loopsched.gpu.library.conv_gemm import Run, Target, with_transforms
 from loopsched.gpu.library.conv_layer import Layer
-from loopsched.gpu.library.tiles import SPLITS
-from loopsched.gpu.library.wave import Product, tiled_time
+from loopsched.gpu.library.wave import Product
 
 TILE = 32
 # cuDNN's FFT takes padded images up to this side.
@@ -74,24 +73,11 @@ def fft(layer: Layer, target: Target, cut: Spectrum) -> Run:
         n, k = k, n
     elif layer.pass_ == "backward_weights":
         m, n, k = layer.k, layer.c, cut.tiles
-    product = Product(
-        m,
-        n,
-        _COMPLEX_MACS * k,
-        batch=cut.points,
-        a_bytes=spread[0],
-        b_bytes=spread[2],
-        c_bytes=spread[1],
-        element_bytes=width,
-        reads_output=False,
+    a, c, b = spread
+    product = Product(m, n, _COMPLEX_MACS * k, cut.points, a, b, c, width, reads_output=False)
+    return with_transforms(
+        product, target, zip(plain, spread, strict=True), f"fft {cut.high}x{cut.wide}"
     )
-    found = tiled_time(product, target.plain_tiles, target.machine, target.plain, splits=SPLITS[:1])
-    transform_s = sum(
-        target.stream_s(before + after) + target.kernel_s
-        for before, after in zip(plain, spread, strict=True)
-    )
-    parts = (*found.parts, ("transform", transform_s))
-    return Run(found.time_s + transform_s, parts, f"fft {cut.high}x{cut.wide}, {found.tile}")
 
 
 def _power(size: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from loopsched.gpu.library.calibration import Calibration, calibration
@@ -11,14 +11,7 @@ from loopsched.gpu.library.conv_calibration import ConvCalibration
 from loopsched.gpu.library.conv_layer import Layer
 from loopsched.gpu.library.machine import Machine
 from loopsched.gpu.library.tiles import SGEMM_TILES, SPLITS, TENSOR_TILES, Tile
-from loopsched.gpu.library.wave import (
-    Product,
-    Timed,
-    dram_rate,
-    fitting,
-    launch_time,
-    tiled_time,
-)
+from loopsched.gpu.library.wave import Product, Timed, dram_rate, fitting, launch_time, tiled_time
 
 # As in the names of cuDNN's kernels: maxwell_scudnn_128x128, _128x64, _128x32 (pixels x channels).
 LANE_TILES = (
@@ -84,7 +77,7 @@ class Target:
     def stream_s(self, moved_bytes: float) -> float:
         """Time of a kernel that reads and writes so much; what fits stays in L2."""
         kept = self.machine.l2_bytes / 2
-        return max(0.0, moved_bytes - kept) / dram_rate(self.machine, self.fitted.core)
+        return max(0.0, moved_bytes - kept) / dram_rate(self.machine, self.fitted)
 
 
 def implicit_gemm(layer: Layer, target: Target, precomputed: bool) -> Run:
@@ -158,18 +151,17 @@ def product_of(layer: Layer, element_bytes: int, *, is_phased: bool = False) -> 
     else:
         sizes = layer.c * taps, layer.k, layer.n * layer.p * layer.q
         memory = read, outputs, weights
-    m, n, k = sizes
-    return Product(
-        m,
-        n,
-        k,
-        batch=layer.groups,
-        a_bytes=memory[0],
-        b_bytes=memory[1],
-        c_bytes=memory[2],
-        element_bytes=width,
-        reads_output=False,
-    )
+    return Product(*sizes, layer.groups, *memory, width, reads_output=False)
+
+
+def with_transforms(
+    product: Product, target: Target, moved: Iterable[tuple[int, int]], name: str
+) -> Run:
+    """Time a product between transforms, each of which reads and writes so many bytes."""
+    found = tiled_time(product, target.plain_tiles, target.machine, target.plain, splits=SPLITS[:1])
+    transform_s = sum(target.stream_s(sum(each)) + target.kernel_s for each in moved)
+    parts = (*found.parts, ("transform", transform_s))
+    return Run(found.time_s + transform_s, parts, f"{name}, {found.tile}")
 
 
 def _scattered(layer: Layer, target: Target) -> Run:
@@ -188,7 +180,7 @@ def _scattered(layer: Layer, target: Target) -> Run:
 
 
 def _timed(layer: Layer, target: Target, base: Product) -> Iterator[Timed]:
-    core = target.fitted.core
+    core: Calibration = target.fitted
     if layer.pass_ == "backward_weights":
         core = replace(core, pipe=core.pipe * target.fitted.weights)
     for tile, resident in fitting(target.tiles, target.element_bytes, target.machine):

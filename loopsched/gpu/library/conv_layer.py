@@ -105,30 +105,15 @@ def layer_of(problem: Problem) -> Layer:
         stride, dilation = _pair(attributes["stride"]), _pair(attributes["dilation"])
         top, bottom, left, right = _numbers(attributes["padding"])
         size = problem.size
-        sizes = [size[dim] for dim in "NCKPQRS"]
+        n, c, k, p, q, r, s = (size[dim] for dim in "NCKPQRS")
         pass_ = _PASSES[problem.output]
     except (KeyError, TypeError, ValueError):
         raise ProblemError(
             f"problem '{problem.name}': a conv2d is needed, "
             f"not {problem.kind} over {' '.join(problem.dims)}"
         ) from None
-    n, c, k, p, q, r, s = sizes
-    return Layer(
-        pass_=pass_,
-        n=n,
-        groups=size.get("G", 1),
-        c=c,
-        k=k,
-        h=high,
-        w=wide,
-        p=p,
-        q=q,
-        r=r,
-        s=s,
-        stride=stride,
-        dilation=dilation,
-        padding=(top, bottom, left, right),
-    )
+    pads, groups = (top, bottom, left, right), size.get("G", 1)
+    return Layer(pass_, n, groups, c, k, high, wide, p, q, r, s, stride, dilation, pads)
 
 
 def _numbers(value: object) -> tuple[int, ...]:

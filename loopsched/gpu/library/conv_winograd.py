@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from loopsched.gpu.library.conv_gemm import Run, Target
+from loopsched.gpu.library.conv_gemm import Run, Target, with_transforms
 from loopsched.gpu.library.conv_layer import Layer
 from loopsched.gpu.library.tiles import SPLITS, Tile
 from loopsched.gpu.library.wave import Product, tiled_time
@@ -87,19 +87,12 @@ def fused(layer: Layer, target: Target, outputs: int) -> Run:
     width = target.element_bytes
     filters = width * layer.k * layer.c * (layer.r * layer.s + cut.points)
     images = _images(layer, width)
-    product = Product(
-        math.ceil(cut.tiles / _FUSED_SPAN) * _FUSED_BLOCK.m,
-        math.ceil(cut.columns / _FUSED_SPAN) * _FUSED_BLOCK.n,
-        cut.rows,
-        a_bytes=images[0],
-        b_bytes=filters,
-        c_bytes=images[1],
-        element_bytes=width,
-        reads_output=False,
-        extra_instructions=_FUSED_TRANSFORM,
-    )
+    m = math.ceil(cut.tiles / _FUSED_SPAN) * _FUSED_BLOCK.m
+    n = math.ceil(cut.columns / _FUSED_SPAN) * _FUSED_BLOCK.n
+    product = Product(m, n, cut.rows, 1, images[0], filters, images[1], width, reads_output=False)
+    product = replace(product, extra_instructions=_FUSED_TRANSFORM)
     fitted = target.fitted
-    core = replace(fitted.core, pipe=fitted.pipe * fitted.fused)
+    core = replace(fitted, pipe=fitted.pipe * fitted.fused)
     found = tiled_time(product, (_FUSED_BLOCK,), target.machine, core, splits=SPLITS[:1])
     transform_s = target.stream_s(filters) + target.kernel_s
     parts = (*found.parts, ("transform", transform_s))
@@ -113,14 +106,8 @@ def nonfused(layer: Layer, target: Target, outputs: int) -> Run:
     spread = [width * cut.points * count for count in _transformed(layer, cut)]
     plain = [*_images(layer, width), width * layer.weight_elems]
     product = _batched(layer, cut, spread, width)
-    found = tiled_time(product, target.plain_tiles, target.machine, target.plain, splits=SPLITS[:1])
-    transform_s = sum(
-        target.stream_s(before + after) + target.kernel_s
-        for before, after in zip(plain, spread, strict=True)
-    )
-    name = f"winograd nonfused {cut.outputs}x{cut.outputs}, {found.tile}"
-    parts = (*found.parts, ("transform", transform_s))
-    return Run(found.time_s + transform_s, parts, name)
+    name = f"winograd nonfused {cut.outputs}x{cut.outputs}"
+    return with_transforms(product, target, zip(plain, spread, strict=True), name)
 
 
 def _batched(layer: Layer, cut: Tiling, spread: list[int], width: int) -> Product:
@@ -129,17 +116,7 @@ def _batched(layer: Layer, cut: Tiling, spread: list[int], width: int) -> Produc
     m, n, k, a, b, c = cut.tiles, cut.columns, cut.rows, image, weight, result
     if layer.pass_ == "backward_weights":
         m, n, k, a, b, c = cut.columns, cut.rows, cut.tiles, result, image, weight
-    return Product(
-        m,
-        n,
-        k,
-        batch=cut.points,
-        a_bytes=a,
-        b_bytes=b,
-        c_bytes=c,
-        element_bytes=width,
-        reads_output=False,
-    )
+    return Product(m, n, k, cut.points, a, b, c, width, reads_output=False)
 
 
 def _images(layer: Layer, width: int) -> tuple[int, int]:

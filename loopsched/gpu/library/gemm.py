@@ -6,9 +6,8 @@ from dataclasses import replace
 
 from loopsched.base.errors import ProblemError, nearest
 from loopsched.gpu.bound import repeated_bound
-from loopsched.gpu.library.calibration import calibration
+from loopsched.gpu.library.calibration import calibration, product_spread
 from loopsched.gpu.library.machine import Machine, element_bytes, machine_of, sum_bytes
-from loopsched.gpu.library.spread import product_spread
 from loopsched.gpu.library.tiles import LIBRARIES, Library
 from loopsched.gpu.library.wave import Product, tiled_time
 from loopsched.gpu.result import Estimate, estimate_of
@@ -106,18 +105,11 @@ def product_of(problem: Problem, data_type: str, a_transposed: bool = False) -> 
             f"not {problem.kind} over {' '.join(problem.dims)}"
         )
     problem = stored_as(problem, data_type)
-    a, b, c = (problem.tensor(name) for name in "ABC")
-    return Product(
-        sizes["M"],
-        sizes["N"],
-        sizes["K"],
-        batch=sizes.get("B", 1),
-        a_bytes=tensor_bytes(problem, a),
-        b_bytes=tensor_bytes(problem, b),
-        c_bytes=tensor_bytes(problem, c),
-        element_bytes=a.element_bytes,
-        is_strided=a_transposed,
-    )
+    tensors = [problem.tensor(name) for name in "ABC"]
+    a, b, c = (tensor_bytes(problem, tensor) for tensor in tensors)
+    m, n, k = (sizes[dim] for dim in "MNK")
+    width = tensors[0].element_bytes
+    return Product(m, n, k, sizes.get("B", 1), a, b, c, width, is_strided=a_transposed)
 
 
 def stored_as(problem: Problem, data_type: str) -> Problem:

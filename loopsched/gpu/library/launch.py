@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from loopsched.gpu.library.calibration import Calibration, calibration, own_kernels
+from loopsched.gpu.calibrated import PRODUCTS, calibrated
+from loopsched.gpu.library.calibration import Calibration, OwnKernels, calibration
 from loopsched.gpu.library.machine import Machine
 from loopsched.gpu.library.order import WAYS, Grid, grouped_schedule, operand_reads
 from loopsched.gpu.library.tiles import Tile
@@ -169,7 +170,7 @@ def _fitted(launch: Launch, data_type: str) -> tuple[Calibration, tuple[float, f
     fitted = calibration("fp32" if launch.machine.on_lanes else "fp16")
     if data_type != "tf32":
         return fitted, (0.0, 0.0)
-    own = own_kernels()
+    own = calibrated(OwnKernels, PRODUCTS, "tiled", "parameters")
     # B that comes element by element is turned on the way: the cores then run at their rate.
     fitted = replace(fitted, pipe=own.tf32_pipe if launch.b_in_vectors else 1.0)
     of_a = 0.0 if launch.a_in_vectors else own.tf32_copy_cycles

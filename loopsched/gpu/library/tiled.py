@@ -9,18 +9,12 @@ from typing import Any
 from loopsched.base.arguments import Checker, show
 from loopsched.base.errors import ProblemError
 from loopsched.gpu.bound import repeated_bound
+from loopsched.gpu.library.calibration import own_spread
 from loopsched.gpu.library.conv_gemm import product_of as conv_product_of
 from loopsched.gpu.library.conv_layer import layer_of
 from loopsched.gpu.library.gemm import product_of, stored_as
-from loopsched.gpu.library.launch import (
-    Launch,
-    moved_by,
-    operand_bytes,
-    replayed_bytes,
-    seconds_of,
-)
+from loopsched.gpu.library.launch import Launch, moved_by, operand_bytes, replayed_bytes, seconds_of
 from loopsched.gpu.library.machine import element_bytes, machine_of, sum_bytes
-from loopsched.gpu.library.spread import own_spread
 from loopsched.gpu.library.tiles import Tile
 from loopsched.gpu.library.wave import Product, overlapped
 from loopsched.gpu.occupancy import Occupancy, occupancy

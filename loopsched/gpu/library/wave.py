@@ -93,28 +93,23 @@ class Timed:
     tile : Tile
     split : int
         Parts of each sum.
-    blocks, resident : int
-        Of the grid; of one SM at a time.
-    waves : float
-        Blocks over what fits at a time; may be a fraction.
+    resident : int
+        Blocks of one SM at a time.
     compute_s, l2_s, dram_s, split_s, launch_s : float, seconds
         The first three overlap; the others add.
-    dram_bytes, l2_bytes : float, bytes
-        Read and written at DRAM; loaded by SMs and stored.
+    l2_bytes : float, bytes
+        Loaded by SMs and stored.
     """
 
     time_s: float
     tile: Tile
     split: int
-    blocks: int
     resident: int
-    waves: float
     compute_s: float
     l2_s: float
     dram_s: float
     split_s: float
     launch_s: float
-    dram_bytes: float
     l2_bytes: float
 
     @property
@@ -249,15 +244,12 @@ def launch_time(
         time_s=together_s + split_s + launch_s,
         tile=tile,
         split=split,
-        blocks=blocks,
         resident=resident,
-        waves=blocks / at_once,
         compute_s=compute_s,
         l2_s=l2_s,
         dram_s=dram_s,
         split_s=split_s,
         launch_s=launch_s,
-        dram_bytes=dram_bytes,
         l2_bytes=l2_bytes,
     )
 
