@@ -85,6 +85,18 @@ def test_an_interrupt_ends_a_process_that_does_not_listen_yet() -> None:
         assert pool.submit(divmod, 7, 2).result() == (3, 1)  # the next call gets another
 
 
+def import_broken_off() -> None:
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt:
+        raise ImportError("check that you have the versions you expect") from None
+
+
+def test_an_interrupt_is_one_whatever_a_call_makes_of_it() -> None:
+    with Processes(1) as pool, pytest.raises(KeyboardInterrupt):
+        pool.submit(import_broken_off).result()
+
+
 def take_an_interrupt() -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     signal.raise_signal(signal.SIGINT)

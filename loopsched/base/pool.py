@@ -233,7 +233,8 @@ def _serve(pipe: Connection[Any, Any], hears: bool) -> None:
         except BaseException as error:  # raised again where it was called
             if not isinstance(error, LoopschedError | KeyboardInterrupt):
                 error.add_note(f"in a process of a pool:\n{format_exc()}")
-            answer = False, error
+            # What an interrupt breaks off, such as an import, may say something else.
+            answer = False, KeyboardInterrupt() if _Interrupts.has_come else error
         pipe.send(answer)
 
 
