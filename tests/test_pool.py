@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -27,7 +28,7 @@ from loopsched import (
 )
 from loopsched.base.arguments import show
 from loopsched.base.errors import InputError, LoopschedError
-from loopsched.base.pool import each_in_order
+from loopsched.base.pool import Processes, each_in_order
 
 PROBLEM = gemm(m=4, n=3, k=2)
 WORKLOAD = Workload("two", (PROBLEM, gemm(m=5, n=3, k=2)))
@@ -76,6 +77,50 @@ def test_closing_does_not_wait_for_calls_that_have_begun() -> None:
     each.close()
 
 
+def test_an_interrupt_ends_a_process_that_does_not_listen_yet() -> None:
+    with Processes(1) as pool:
+        pool.interrupt()
+        with pytest.raises(KeyboardInterrupt):
+            pool.submit(divmod, 7, 2).result(timeout=60)
+        assert pool.submit(divmod, 7, 2).result() == (3, 1)  # the next call gets another
+
+
+def import_broken_off() -> None:
+    try:
+        signal.raise_signal(signal.SIGINT)
+    except KeyboardInterrupt:
+        raise ImportError("check that you have the versions you expect") from None
+
+
+def test_an_interrupt_is_one_whatever_a_call_makes_of_it() -> None:
+    with Processes(1) as pool, pytest.raises(KeyboardInterrupt):
+        pool.submit(import_broken_off).result()
+
+
+def take_an_interrupt() -> None:
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    signal.raise_signal(signal.SIGINT)
+
+
+def test_processes_start_before_an_interrupt_that_another_thread_takes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    started: list[Any] = []
+    start = Processes._start
+
+    def interrupted(pool: Processes) -> Any:
+        taker = threading.Thread(target=take_an_interrupt)
+        taker.start()
+        taker.join()
+        started.append(start(pool))
+        return started[-1]
+
+    monkeypatch.setattr(Processes, "_start", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        Processes(2)
+    assert [worker.process.is_alive() for worker in started] == [False, False]
+
+
 def fail(number: int) -> int:
     return 1 // number
 
@@ -91,7 +136,7 @@ def test_what_a_call_raises_is_raised_in_its_turn_and_says_where() -> None:
 PARENT = """
 import os, sys, time
 from test_pool import pid_and_wait
-from loopsched.base.pool import each_in_order
+from loopsched.base.pool import Processes, each_in_order
 if __name__ == "__main__":
     for _ in each_in_order(pid_and_wait, [(sys.argv[1],)] * 4, 2):
         pass

@@ -126,6 +126,9 @@ class Processes:
         except OSError as error:
             self.__exit__()
             raise LoopschedError(f"{many} processes cannot be started: {error.strerror}") from None
+        except KeyboardInterrupt:
+            self.__exit__()
+            raise
 
     def _start(self) -> _Worker:
         self._workers.append(_Worker(self._hears))
@@ -149,24 +152,30 @@ class Processes:
         return self._threads.submit(self._call, function, arguments)
 
     def interrupt(self) -> None:
-        """Let the processes hear an interrupt that only this one may have heard."""
+        """Let the processes hear an interrupt that only this one may have heard.
+
+        Those that have not begun to listen have done nothing yet: they end.
+        """
         for worker in list(self._workers):
-            with suppress(OSError):
-                os.kill(worker.process.pid or 0, signal.SIGINT)
+            if worker.is_listening:
+                with suppress(OSError):
+                    os.kill(worker.process.pid or 0, signal.SIGINT)
+            else:
+                worker.is_unwanted = True
+                worker.process.terminate()
 
     def _call(self, function: Callable[..., T], arguments: tuple[Any, ...]) -> T:
         worker: _Worker | None = self._free.get()
         try:
             with _deaf():
                 worker = worker or self._start()
-            worker.pipe.send((function, arguments))
-            is_answer, found = worker.pipe.recv()
+            is_answer, found = worker.answer(function, arguments)
         except (EOFError, OSError):
             if worker is None:
                 raise
             self._workers.remove(worker)
-            how, worker = worker.buried(), None
-            raise DeadProcess(how) from None
+            is_unwanted, how, worker = worker.is_unwanted, worker.buried(), None
+            raise (KeyboardInterrupt if is_unwanted else DeadProcess(how)) from None
         finally:
             self._free.put(worker)
         if is_answer:
@@ -187,6 +196,16 @@ class _Worker:
             self.process.start()
         finally:
             theirs.close()  # so that the pipe ends when the process does
+        self.is_listening = self.is_unwanted = False
+
+    def answer(self, function: Callable[..., T], arguments: tuple[Any, ...]) -> tuple[bool, Any]:
+        """Wait until it listens, then for what a call returns, or raises."""
+        if not self.is_listening:
+            self.pipe.recv()
+            self.is_listening = True
+        self.pipe.send((function, arguments))
+        found: tuple[bool, Any] = self.pipe.recv()
+        return found
 
     def buried(self) -> str:
         """Say how it died."""
@@ -202,6 +221,8 @@ def _serve(pipe: Connection[Any, Any], hears: bool) -> None:
     signal.signal(signal.SIGINT, _heard if hears else signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     end_with_parent()
+    with suppress(OSError):
+        pipe.send("listening")
     while True:
         try:
             function, arguments = pipe.recv()
@@ -212,18 +233,27 @@ def _serve(pipe: Connection[Any, Any], hears: bool) -> None:
         except BaseException as error:  # raised again where it was called
             if not isinstance(error, LoopschedError | KeyboardInterrupt):
                 error.add_note(f"in a process of a pool:\n{format_exc()}")
-            answer = False, error
+            # What an interrupt breaks off, such as an import, may say something else.
+            answer = False, KeyboardInterrupt() if _Interrupts.has_come else error
         pipe.send(answer)
 
 
 @contextmanager
 def _deaf() -> Iterator[None]:
-    """Let interrupts wait."""
+    """Let interrupts wait, also those that another thread takes: the main one answers them."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    is_main, heard = threading.current_thread() is threading.main_thread(), list[int]()
+    handler = signal.getsignal(signal.SIGINT)
+    if is_main:
+        signal.signal(signal.SIGINT, lambda number, _: heard.append(number))
     try:
         yield
     finally:
+        if is_main:
+            signal.signal(signal.SIGINT, handler)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if heard:
+            signal.raise_signal(signal.SIGINT)
 
 
 class _Interrupts:

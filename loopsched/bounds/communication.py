@@ -223,7 +223,7 @@ def _best(part: _Part, inequality: Inequality, known: _Touched, capacity: int) -
 
     def about(n: int) -> float:
         if n not in known:
-            known[n] = sum(_shares(part, inequality, n))
+            known[n] = sum(_shares(part, inequality, n, _level(part, inequality, n)))
         return known[n] - (n - 1.0) * capacity
 
     tried: list[int] = []
@@ -251,9 +251,8 @@ def _phase_counts() -> tuple[int, ...]:
     return tuple(counts)
 
 
-def _shares(part: _Part, inequality: Inequality, n: int) -> list[float]:
+def _shares(part: _Part, inequality: Inequality, n: int, level: float) -> list[float]:
     """Least bytes of each tensor that n phases touch together, but for rounding."""
-    level = _level(part, inequality, n)
     return [
         min(max(power * level, d), n * d) if power else float(d)
         for power, d in zip(inequality.powers, part.touched, strict=True)
@@ -299,7 +298,7 @@ def _touched_at_least(part: _Part, inequality: Inequality, n: int) -> int:
     By weak duality any prices will do; these are the best but for rounding.
     """
     level = _level(part, inequality, n)
-    shares = _shares(part, inequality, n)
+    shares = _shares(part, inequality, n, level)
     prices, total = [], 0
     for power, share, d, width in zip(
         inequality.powers, shares, part.touched, part.widths, strict=True

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from loopsched.base.errors import InputError, ScheduleError
 from loopsched.base.files import MEBIBYTE, read_text
 from loopsched.network.selection import Selection as Selection
+from loopsched.network.selection import choose
 from loopsched.network.selection import select as select
 from loopsched.network.selection import select_one as select_one
 from loopsched.problems.problem import Problem
@@ -45,9 +46,14 @@ class Inputs:
     dialect: str = "loopsched"
 
     @cached_property
+    def whole(self) -> Selection:
+        """All problems of the workload."""
+        return select(self.text, (), self.element_bytes)
+
+    @cached_property
     def chosen(self) -> Selection:
         """The problems of the workload that are meant."""
-        return select(self.text, self.layers, self.element_bytes)
+        return choose(self.whole.workload, self.layers) if self.layers else self.whole
 
     @cached_property
     def problem(self) -> Problem:

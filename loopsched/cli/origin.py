@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from loopsched.base.version import __version__
-from loopsched.cli.inputs import Inputs, select
+from loopsched.cli.inputs import Inputs
 
 if TYPE_CHECKING:
     from loopsched.base.rows import Row
@@ -23,7 +23,7 @@ def origin(inputs: Inputs) -> Row:
         "arch": inputs.arch,
         "arch_digest": inputs.machine.digest,
         "workload": inputs.text,
-        "workload_digest": workload_digest(select(inputs.text, (), inputs.element_bytes).workload),
+        "workload_digest": workload_digest(inputs.whole.workload),
         "element_bytes": inputs.element_bytes,
         "version": __version__,
         "command": repeatable(click.get_current_context().obj),

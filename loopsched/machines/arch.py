@@ -180,6 +180,9 @@ class Arch(Shown):
             del content["gpu"]
         else:
             parts.append(content["gpu"])
+            for name, unknown in (("power_w", 0.0), ("tensor_issue", "warp")):
+                if content["gpu"][name] == unknown:
+                    del content["gpu"][name]
         for part in parts:
             for key in ("title", "notes", "sources", "source"):
                 part.pop(key, None)

@@ -17,7 +17,6 @@ that holds whole tiles.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -386,7 +385,34 @@ class Nest:
     def run(
         self, item: Item, depth: int, pool: Pool, budget: int, *, is_point: bool
     ) -> Replayed | None:
-        """Replay one item; None if that takes much more than the budget."""
+        """Replay one item, or look up what the same loops brought in before.
+
+        Schedules that are alike often ask for the same replay: which tiles an item is cut
+        into says nothing to a buffer that holds whole items.  None if it takes much more
+        than the budget.
+        """
+        is_exact = depth == self.deepest
+        loops = [
+            (loop.dim, loop.extent, loop.group, self.instances.get(loop.unit or "", 1))
+            for loop in self.loops[:depth]
+        ]
+        region = [(dim, item.start[dim], item.length[dim]) for dim in self.dims]
+        key = (*loops, *region, pool, budget, is_exact, is_point)
+        if key not in _known:
+            if len(_known) == MOST_KNOWN:
+                _known.clear()
+            _known[key] = self._counts(item, depth, pool, budget, is_exact or is_point)
+        found = _known[key]
+        if found is None:
+            return None
+        names = [tensor.name for tensor in pool.tensors]
+        low, point, anew = (dict(zip(names, part, strict=True)) for part in found[0])
+        return Replayed(low, point, anew, found[1])
+
+    def _counts(
+        self, item: Item, depth: int, pool: Pool, budget: int, has_point: bool
+    ) -> _Counts | None:
+        """Replay one item: what is brought in at least, probably, at most; whether visits fit."""
         program = self.program(item, depth)
         cells = [self.cells(item, depth, tensor) for tensor in pool.tensors]
         per_box = 0.0
@@ -399,10 +425,11 @@ class Nest:
         if cost > 2 * budget or tables.n_cells > MOST_CELLS:
             return None
         sizes = np.array([item.length[dim] for dim in self.dims], np.int64)
-        is_exact = depth == self.deepest
-        return _walk(
-            program, tables, sizes, pool, has_point=is_exact or is_point, has_bounds=not is_exact
-        )
+        return _counted(program, tables, sizes, pool, has_point, depth < self.deepest)
+
+
+_Counts = tuple[list[list[int]], bool]
+_known: dict[object, _Counts | None] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -477,49 +504,6 @@ def _tables(dims: Sequence[str], pool: Pool, cells: Sequence[Sequence[AxisCells]
     )
 
 
-def _walk(
-    program: _Program,
-    tables: _Tables,
-    sizes: Ints,
-    pool: Pool,
-    *,
-    has_point: bool,
-    has_bounds: bool,
-) -> Replayed:
-    """Replay, or look up what the same loops brought in before.
-
-    Schedules that are alike often ask for the same replay: which tiles an item is
-    cut into says nothing to a buffer that holds whole items.
-    """
-    key = _digest(program, tables, sizes, has_point, has_bounds)
-    if key not in _known:
-        if len(_known) == MOST_KNOWN:
-            _known.clear()
-        _known[key] = _counted(program, tables, sizes, pool, has_point, has_bounds)
-    counts, fits = _known[key]
-    names = [tensor.name for tensor in pool.tensors]
-    low, point, anew = (dict(zip(names, part, strict=True)) for part in counts)
-    return Replayed(low, point, anew, fits)
-
-
-# Digests are kept, not the tables: those may be large.
-_known: dict[bytes, tuple[list[list[int]], bool]] = {}
-
-
-def _digest(
-    program: _Program, tables: _Tables, sizes: Ints, has_point: bool, has_bounds: bool
-) -> bytes:
-    """Identify all that the kernel gets; the limits name the capacity."""
-    found = hashlib.blake2b(repr((program.picks, has_point, has_bounds)).encode(), digest_size=20)
-    for array in (
-        sizes, program.loops, program.groups, tables.tensors, tables.axes, tables.axis_dims,
-        tables.rows, tables.columns, tables.weights, tables.limits,
-    ):  # fmt: skip
-        found.update(repr(array.shape).encode())
-        found.update(array.tobytes())
-    return found.digest()
-
-
 def _counted(
     program: _Program,
     tables: _Tables,
@@ -527,7 +511,7 @@ def _counted(
     pool: Pool,
     has_point: bool,
     has_bounds: bool,
-) -> tuple[list[list[int]], bool]:
+) -> _Counts:
     limits = tables.limits
     state = np.zeros(kernels.WINDOW + 2 * len(limits), np.int64)
     state[kernels.HEAD] = state[kernels.TAIL] = -1

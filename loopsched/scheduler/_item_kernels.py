@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from loopsched.base.jit import jit
+from loopsched.base.jit import jit, step
 from loopsched.scheduler.kernels import moved
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Kept(NamedTuple):
     waste: Floats
 
 
-@jit
+@step
 def with_lists(cuts: Cuts, k: int, option: int, many: Ints, parts: Ints) -> None:
     """Put each combination of lists together with those of one more dimension.
 
@@ -88,57 +88,61 @@ def with_lists(cuts: Cuts, k: int, option: int, many: Ints, parts: Ints) -> None
     many[k + 1] = at - (2 << k)
 
 
-@jit
-def n_steps(instances: int, first: int, many: int, parts: Ints) -> int:
-    """Count the steps of all lists, each in waves of its own."""
+@step
+def n_steps(instances: int, first: int, many: int, parts: Ints, most: float) -> int:
+    """Count the steps of all lists, each in waves of its own; or of some, if more than ``most``."""
     steps = 0
     for part in range(first, first + many):
         steps += -(-parts[part, 0] // instances) * parts[part, 1]
+        if steps > most:
+            break
     return steps
 
 
-@jit
-def own_axes(sums: Sums, split: Ints) -> tuple[Ints, Ints, Ints]:
-    """Find what axes without a split dimension are for each tensor, the others, and their ends."""
+@step
+def own_axes(sums: Sums) -> tuple[Ints, Ints, Ints]:
+    """Find what each tensor's axes are that no cut changes, the others, and their ends."""
     fixed = np.ones(len(sums.weight), dtype=np.int64)
     axes = np.zeros(len(sums.axis_start), dtype=np.int64)
     ends = np.zeros(len(sums.weight), dtype=np.int64)
-    is_split = np.zeros(sums.pieces.shape[0], dtype=np.int64)
-    for d in split:
-        is_split[d] = 1
     found = 0
     for t in range(len(sums.weight)):
         for a in range(sums.tensor_axes[t], sums.tensor_axes[t + 1]):
-            d1, d2 = sums.axis_dims[a, 0], sums.axis_dims[a, 1]
-            if is_split[d1] or (d2 >= 0 and is_split[d2]):
+            first = sums.axis_start[a]
+            end = sums.axis_start[a + 1] if a + 1 < len(sums.axis_start) else len(sums.total)
+            if (sums.total[first:end] == sums.total[first]).all():
+                fixed[t] *= sums.total[first]
+            else:
                 axes[found] = a
                 found += 1
-            else:
-                fixed[t] *= sums.total[sums.axis_start[a]]
         ends[t] = found
     return fixed, axes, ends
 
 
-@jit
-def bytes_moved(sums: Sums, split: Ints, index: Ints, fixed: Ints, axes: Ints, ends: Ints) -> int:
-    """Count the bytes that items need to get in, cut as they are."""
+@step
+def bytes_moved(sums: Sums, index: Ints, times: Ints, fixed: Ints, axes: Ints, ends: Ints) -> int:
+    """Count the bytes that items need to get in; each tensor's are repeated so many times."""
     found, first = -sums.constant, 0
     for t in range(len(sums.weight)):
-        repeats, elems = 1, fixed[t]
-        for d in split:
-            if sums.is_indexed[t, d] == 0:
-                repeats *= sums.pieces[d, index[d]]
+        elems = fixed[t]
         for k in range(first, ends[t]):
             a = axes[k]
             d2 = sums.axis_dims[a, 1]
             at = sums.axis_start[a] + index[sums.axis_dims[a, 0]] * sums.axis_stride[a]
             elems *= sums.total[at + (index[d2] if d2 >= 0 else 0)]
-        found += moved(sums.weight[t], repeats, elems)
+        found += moved(sums.weight[t], times[t], elems)
         first = ends[t]
     return found
 
 
-@jit
+@step
+def repeat(sums: Sums, d: int, index: Ints, before: Ints, after: Ints) -> None:
+    """Say how often each tensor is brought in once one more dimension is cut."""
+    for t in range(len(before)):
+        after[t] = before[t] * (sums.pieces[d, index[d]] if sums.is_indexed[t, d] == 0 else 1)
+
+
+@step
 def takes_next(cuts: Cuts, k: int, option: Ints, index: Ints, waste: Floats) -> bool:
     """Cut a dimension the next way; return whether there is one."""
     d = cuts.split[k]
@@ -154,7 +158,7 @@ def takes_next(cuts: Cuts, k: int, option: Ints, index: Ints, waste: Floats) -> 
     return True
 
 
-@jit
+@step
 def keep(kept: Kept, n_kept: int, option: Ints, score: float) -> int:
     """Keep a leaf, if there is room; return how many there are."""
     if n_kept < kept.leaves.shape[0]:
@@ -189,12 +193,14 @@ def best_items(
     parts = np.zeros((2 << n_split, 2), dtype=np.int64)
     parts[1, 0], parts[1, 1] = 1, cuts.reduction
     option, k, n_kept = state[2:], state[0], state[1]
+    times = np.ones((n_split + 1, len(sums.weight)), dtype=np.int64)
     for j in range(n_split):
         if option[j] >= 0:
             index[split[j]] = cuts.table_at[split[j], option[j]]
         if j < k:
             with_lists(cuts, j, option[j], many, parts)
-    fixed, axes, ends = own_axes(sums, split)
+            repeat(sums, split[j], index, times[j], times[j + 1])
+    fixed, axes, ends = own_axes(sums)
     nodes = 0
     while k >= 0:
         if nodes >= limit or (is_collecting and n_kept >= n_leaves):
@@ -207,7 +213,9 @@ def best_items(
         compute_s = cuts.macs / speed.instances * waste[k + 1 if n_split else 0] / speed.rate
         is_late = compute_s * (1.0 - 1e-12) >= limit_s
         if not is_late:
-            inner = bytes_moved(sums, split, index, fixed, axes, ends)
+            if n_split:
+                repeat(sums, split[k], index, times[k], times[k + 1])
+            inner = bytes_moved(sums, index, times[k + 1 if n_split else 0], fixed, axes, ends)
             inner_s = inner / speed.inner_bandwidth
             is_late = inner_s >= limit_s
         if is_late:
@@ -221,7 +229,8 @@ def best_items(
             option[k] = -1
             continue
         nodes += (n_split << n_split) >> 7  # what each combination of lists costs, if many
-        steps = n_steps(speed.instances, 1 << n_split, many[n_split], parts)
+        most = limit_s * speed.rate * (1.0 + 1e-12)
+        steps = n_steps(speed.instances, 1 << n_split, many[n_split], parts, most)
         score = max(steps / speed.rate, inner_s, speed.floor_s)
         if score < limit_s:
             if not is_collecting:

@@ -13,7 +13,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import product
+from itertools import combinations, product
 from math import comb, factorial, prod
 from typing import TYPE_CHECKING
 
@@ -419,29 +419,22 @@ def _count(sizes: tuple[tuple[int, tuple[bool, ...]], ...], n_slots: int) -> int
     numbers of loops a block are the exponents of a polynomial, packed into one
     integer; a block of k loops has k! orders.
     """
-    places = n_slots + 1
-    base = len(sizes) + 1
-    most = 1
+    # A block's exponent is at most the number of dimensions that it may cut.
+    radix = [1 + sum(may[b] for _, may in sizes) for b in range(n_slots)] + [1 + len(sizes)]
+    most = prod(factorial(one - 1) for one in radix)
     for size, may in sizes:
-        free = sum(may)
-        most *= sum(comb(free, k) * comb(size - 1, k) for k in range(free + 1))
-    bits = most.bit_length() + places * factorial(base).bit_length()
+        most *= sum(comb(sum(may), k) * comb(size - 1, k) for k in range(sum(may) + 1))
+    spans = [most.bit_length() * prod(radix[:b]) for b in range(n_slots + 1)]
     packed = 1
     for size, may in sizes:
+        free = [span for span, is_free in zip(spans, may, strict=False) if is_free]
         grown = 0
-        for chosen in range(2**n_slots):
-            cuts = [b for b in range(n_slots) if chosen >> b & 1]
-            if not all(may[b] for b in cuts):
-                continue
-            shift = sum(base**b for b in cuts)
-            to_one = comb(size - 2, len(cuts) - 1) if cuts else 0
-            to_more = comb(size - 2, len(cuts))
-            if to_one:
-                grown += (packed * to_one) << (bits * shift)
-            if to_more:
-                grown += (packed * to_more) << (bits * (shift + base**n_slots))
+        for n_cuts in range(len(free) + 1):
+            part = packed * comb(size - 2, n_cuts) << spans[-1]
+            part += packed * comb(size - 2, n_cuts - 1) if n_cuts else 0
+            for cuts in combinations(free, n_cuts) if part else ():
+                grown += part << sum(cuts)
         packed = grown
-    for place in reversed(range(places)):  # block by block: each number of loops has its orders
-        span = bits * base**place
-        packed = sum((packed >> span * k & (1 << span) - 1) * factorial(k) for k in range(base))
+    for span, n in zip(reversed(spans), reversed(radix), strict=True):  # each number of loops
+        packed = sum((packed >> span * k & (1 << span) - 1) * factorial(k) for k in range(n))
     return packed

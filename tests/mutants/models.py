@@ -130,8 +130,8 @@ _replay.broken(
 _replay.broken(
     "known-at-any-capacity",
     "what was replayed at one capacity is taken for that at another",
-    "tables.rows, tables.columns, tables.weights, tables.limits,",
-    "tables.rows, tables.columns, tables.weights,",
+    "key = (*loops, *region, pool, budget, is_exact, is_point)",
+    "key = (*loops, *region, pool.tensors, budget, is_exact, is_point)",
 )
 _replay.broken(
     "kinds-not-counted",
