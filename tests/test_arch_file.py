@@ -30,7 +30,9 @@ from loopsched.machines.arch_file import (
 SHIPPED = (
     "diannao",
     "gtx_1080ti",
+    "h100",
     "h200",
+    "l4",
     "m40",
     "p100",
     "t4",
