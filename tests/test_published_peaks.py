@@ -7,6 +7,9 @@ from typing import NamedTuple
 import pytest
 
 from loopsched.base.resources import resource_names
+from loopsched.gpu.bound import repeated_bound
+from loopsched.gpu.library.machine import machine_of
+from loopsched.gpu.occupancy import occupancy
 from loopsched.machines.arch_file import load_arch
 
 MIB = 2**20
@@ -101,6 +104,27 @@ PEAKS = {
         "NVIDIA L40S data sheet: 142 RT cores, one an SM; L2 of AD102 in the Ada whitepaper",
     ),
     "m40": Published(24, 288, 3, {"fp32": 6.8}, "NVIDIA Tesla M40 data sheet", ("fp32",)),
+    "mi250x": Published(
+        110,
+        3276.8 / 2,
+        8,
+        {"fp32": 95.7 / 2, "fp16": 383 / 2, "bf16": 383 / 2, "int8": 383 / 2},
+        "AMD Instinct MI250X data sheet, halved: matrix cores, two dies",
+    ),
+    "mi300x": Published(
+        304,
+        5300,
+        32,
+        {
+            "fp32": 163.4,
+            "tf32": 653.7,
+            "fp16": 1307.4,
+            "bf16": 1307.4,
+            "fp8": 2614.9,
+            "int8": 2614.9,
+        },
+        "AMD Instinct MI300X data sheet; CDNA 3 white paper: 4 MB of L2 in each of 8 XCDs",
+    ),
     "p100": Published(
         56,
         732,
@@ -171,6 +195,20 @@ PEAKS = {
         "NVIDIA Tesla V100 whitepaper, SXM2",
         ("fp32", "fp16"),
     ),
+    "w6600": Published(
+        28,
+        224,
+        2,
+        {"fp32": 10.4, "fp16": 20.8},
+        "AMD Radeon PRO W6600 specifications",
+    ),
+    "w7800": Published(
+        70,
+        576,
+        6,
+        {"fp32": 45.2, "fp16": 90.5},
+        "AMD Radeon PRO W7800 32 GB specifications",
+    ),
 }
 
 
@@ -191,6 +229,53 @@ def test_published_peaks(name: str) -> None:
         expected[data_type] = tera
     assert found == pytest.approx(expected, rel=0.015)
     assert found["units"] == expected["units"]
+
+
+def test_wavefronts_and_infinity_caches() -> None:
+    """What differs from NVIDIA's GPUs: warps of 64, a cache behind L2, dies with an L2 each."""
+    machines = {name: load_arch(name) for name in ("mi250x", "mi300x", "w6600", "w7800")}
+    found = {
+        name: (arch.kernel_limits.warp_threads, arch.kernel_limits.max_warps, len(arch.caches))
+        for name, arch in machines.items()
+    }
+    assert found == {
+        "mi250x": (64, 32, 2),
+        "mi300x": (64, 32, 3),
+        "w6600": (32, 32, 3),
+        "w7800": (32, 32, 3),
+    }
+    for name, inside in {"mi300x": "L2", "w6600": "LDS", "w7800": "LDS"}.items():
+        arch = machines[name]
+        seen = machine_of(arch, "fp16")
+        assert seen.l2_bytes == arch.level("L3").capacity_bytes
+        assert seen.dram_bytes_per_s == arch.level("L3").bandwidth_bytes_per_s
+        assert seen.l2_bytes_per_s == arch.level(inside).bandwidth_bytes_per_s
+
+
+@pytest.mark.parametrize(
+    ("name", "threads", "registers", "blocks"),
+    [  # AMD's rules: a SIMD's registers over those of a wavefront, workgroups over all SIMDs
+        ("mi250x", 256, 128, 4),  # 512 / 128 wavefronts a SIMD, one of each workgroup
+        ("mi250x", 256, 129, 3),  # 136 registers: 3
+        ("mi300x", 512, 256, 1),  # 2 a SIMD, two of each workgroup
+        ("mi300x", 64, 8, 16),  # workgroups before wavefronts
+        ("w6600", 256, 64, 4),  # 16 a SIMD, 4 of each workgroup
+        ("w6600", 256, 65, 3),  # 80 registers: 12
+        ("w7800", 256, 96, 4),  # 1,536 / 96 = 16
+        ("w7800", 256, 97, 3),  # 120 registers: 12
+    ],
+)
+def test_resident_workgroups(name: str, threads: int, registers: int, blocks: int) -> None:
+    assert occupancy(load_arch(name).kernel_limits, threads, registers).blocks == blocks
+
+
+def test_nothing_that_outlives_a_kernel_is_bound_to_be_read() -> None:
+    """Operands that L3 and the L2s of an MI300X may hold need no DRAM; L1 and LDS hold none."""
+    arch = load_arch("mi300x")
+    kept = 256 * MIB + 8 * 4 * MIB
+    assert repeated_bound(1, kept, arch, "fp16")[1] == "compute"
+    seconds, what = repeated_bound(1, kept + 5_325_000, arch, "fp16")
+    assert (seconds, what) == (pytest.approx(1e-6), "DRAM")
 
 
 def test_machines_without_published_peaks_are_known() -> None:

@@ -197,7 +197,7 @@ def _report(kernels: Sequence[tuple[Kernel, int]], arch: Arch, caches: Caches, f
         for title, text in (*estimate_lines(said), *_lines(found, built)):
             output.print_text(f"{title:<14}{text}", hang=" " * 14)
         click.echo()
-        _print_accesses(found.accesses)
+        _print_accesses(found.accesses, found.sector_bytes)
         click.echo()
         _print_traffic(found)
     if len(described) > 1 or described[0][1] > 1:
@@ -229,7 +229,7 @@ def _lines(found: Profile, built: Kernel) -> Iterator[tuple[str, str]]:
     yield (
         "warps",
         f"{found.n_warps}; {found.divergent_warps} across the edge of the output "
-        f"({percent(found.divergence)}), {found.partial_warps} with fewer than 32 threads",
+        f"({percent(found.divergence)}), {found.partial_warps} not full",
     )
     yield (
         "occupancy",
@@ -262,7 +262,7 @@ def _lines(found: Profile, built: Kernel) -> Iterator[tuple[str, str]]:
     )
 
 
-def _print_accesses(accesses: Sequence[AccessCount]) -> None:
+def _print_accesses(accesses: Sequence[AccessCount], sector_bytes: int) -> None:
     rows = [
         [
             f"{one.tensor} {one.op}",
@@ -273,7 +273,7 @@ def _print_accesses(accesses: Sequence[AccessCount]) -> None:
             str(one.sectors) if one.is_global else "",
             _ratio(one.sectors, one.requests) if one.is_global else "",
             "" if one.is_global else _ratio(one.wavefronts, one.requests),
-            percent(one.useful_bytes / (32 * one.sectors)) if one.sectors else "",
+            percent(one.useful_bytes / (sector_bytes * one.sectors)) if one.sectors else "",
         ]
         for one in accesses
     ]
@@ -304,8 +304,8 @@ def _print_traffic(found: Profile) -> None:
         [
             "L2",
             "",
-            scaled(32 * found.l2_read_sectors, "B"),
-            scaled(32 * found.l2_write_sectors, "B"),
+            scaled(found.sector_bytes * found.l2_read_sectors, "B"),
+            scaled(found.sector_bytes * found.l2_write_sectors, "B"),
             _intensity(found, "L2"),
         ],
         [

@@ -208,7 +208,7 @@ _kernel.broken(
 _kernel.broken(
     "kernel-l2-in-sectors",
     "traffic of L2 is shown in sectors",
-    'scaled(32 * found.l2_read_sectors, "B")',
+    'scaled(found.sector_bytes * found.l2_read_sectors, "B")',
     'scaled(found.l2_read_sectors, "B")',
     "::test_a_schedule_is_described",
 )
