@@ -50,7 +50,7 @@ _ARCHS = (
     words("machine", shrinks="end"),
     Column("fp32 peak"),
     Column("DRAM", spare=1),
-    words("caches, outermost first"),
+    words("caches, outermost first", shrinks="middle"),
 )
 
 
