@@ -89,6 +89,13 @@ PEAKS = {
         "NVIDIA H200 data sheet, SXM: half of sparse figures; L2 as measured files take it",
         at_highest=("fp32",),
     ),
+    "l4": Published(
+        58,
+        300,
+        48,
+        {"fp32": 30.3, "tf32": 60, "fp16": 121, "bf16": 121, "int8": 242},
+        "NVIDIA L4 data sheet: 7,424 cores, half of sparse figures",
+    ),
     "l40s": Published(
         142,
         864,
@@ -283,7 +290,6 @@ def test_machines_without_published_peaks_are_known() -> None:
     others = {
         "diannao",
         "gtx_1080ti",
-        "l4",
         "titan_v",
         "titan_v_seed003",
         "titan_x_pascal",
