@@ -23,6 +23,8 @@ Index = dict[int, int]
 class Count(Counter[str]):
     """Requests and what they are made of."""
 
+    sector, line = SECTOR, LINE
+
     def request(self, places: list[int | None], elem: int, space: str) -> None:
         """Add one execution by a warp; a place is an address in bytes, None where off."""
         on = [place for place in places if place is not None]
@@ -33,8 +35,8 @@ class Count(Counter[str]):
         self["useful_bytes"] += elem * len(set(on))
         touched = {place + i for place in on for i in range(elem)}
         if space == "global":
-            self["sectors"] += len({byte // SECTOR for byte in touched})
-            self["lines"] += len({byte // LINE for byte in touched})
+            self["sectors"] += len({byte // self.sector for byte in touched})
+            self["lines"] += len({byte // self.line for byte in touched})
         elif space == "shared":
             words = {byte // BANK for byte in touched}
             self["wavefronts"] += max(Counter(word % BANKS for word in words).values())
@@ -45,8 +47,11 @@ class Count(Counter[str]):
 class Walk:
     """The walk of one kernel."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(
+        self, kernel: Kernel, warp: int = WARP, sector: int = SECTOR, line: int = LINE
+    ) -> None:
         self.kernel = kernel
+        self.warp, self.sector, self.line = warp, sector, line
         self.block = self._sizes("thread")
         self.grid = self._sizes("block")
         self.counts: dict[tuple[str, str, str], Count] = {}
@@ -94,7 +99,7 @@ class Walk:
     def _threads(self) -> list[list[tuple[int, int, int]]]:
         x, y, z = self.block
         threads = [(i, j, k) for k in range(z) for j in range(y) for i in range(x)]
-        return [threads[begin : begin + WARP] for begin in range(0, len(threads), WARP)]
+        return [threads[begin : begin + self.warp] for begin in range(0, len(threads), self.warp)]
 
     def _stored(self, tensor: Tensor, index: Index) -> list[tuple[int, int]]:
         """Stored place on every axis, and how many there are."""
@@ -174,7 +179,9 @@ class Walk:
                     self.fma.request(on, 4, "none")
 
     def _count(self, tensor: Tensor, op: str, stage: str) -> Count:
-        return self.counts.setdefault((tensor.name, op, stage), Count())
+        count = self.counts.setdefault((tensor.name, op, stage), Count())
+        count.sector, count.line = self.sector, self.line
+        return count
 
     def _held(self, tensor: Tensor, depth: int) -> list[list[Index]]:
         """Iterations inside a place, those together that touch the same for any thread."""
@@ -332,7 +339,7 @@ class Walk:
             mine: list[tuple[int, ...] | None] = [None] * threads
             some = every[begin : begin + threads]
             mine[: len(some)] = some
-            yield [mine[at : at + WARP] for at in range(0, threads, WARP)]
+            yield [mine[at : at + self.warp] for at in range(0, threads, self.warp)]
 
     def _store(self, here: Index, dims: list[str]) -> None:
         kernel = self.kernel
@@ -375,6 +382,6 @@ class Walk:
                         )
                         if is_on and self._is_in_bounds(tensor, index):
                             stored = [at for at, _ in self._stored(tensor, index)]
-                            touched.add(self._address(tensor, stored) // SECTOR)
+                            touched.add(self._address(tensor, stored) // self.sector)
                 total += len(touched)
         return total

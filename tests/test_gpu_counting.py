@@ -21,7 +21,13 @@ from loopsched.problems.projections import affine
 from loopsched.published.presets.padding import cut
 from loopsched.simulator.layout import Layout
 
-H200 = load_arch("h200")
+# Warps of 32 and 64 threads, lines of four sectors, of two and of one.
+MACHINES = {
+    "h200": (32, 32, 128),
+    "mi250x": (64, 64, 64),
+    "mi300x": (64, 128, 128),
+    "w7800": (32, 64, 128),
+}
 SPACES = ("global", "shared", "shared", "constant", "l2", "readonly")
 
 
@@ -186,12 +192,15 @@ def work(kernel: Kernel) -> int:
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.one_of(kernels(), kernels(), kernels(), vector_kernels()))
-def test_requests_are_those_of_a_literal_walk(kernel: Kernel) -> None:
+@given(
+    st.one_of(kernels(), kernels(), kernels(), vector_kernels()),
+    st.sampled_from(["h200", *MACHINES]),
+)
+def test_requests_are_those_of_a_literal_walk(kernel: Kernel, name: str) -> None:
     if kernel.block_threads > 1024 or work(kernel) > 4000:
         return
-    found = profile(kernel, H200)
-    walk = Walk(kernel)
+    found = profile(kernel, load_arch(name))
+    walk = Walk(kernel, *MACHINES[name])
     for access in found.accesses:
         stage = access.stage
         count = walk.counts[access.tensor, access.op, stage]
@@ -205,6 +214,10 @@ def test_requests_are_those_of_a_literal_walk(kernel: Kernel) -> None:
     assert found.fma_thread_instructions == walk.fma["lanes"]
     assert found.fma_warp_instructions == walk.fma["requests"]
     assert found.divergent_warps == walk.edges
+    loaded = [count for (_, op, _), count in walk.counts.items() if op == "load"]
+    useful = sum(count["useful_bytes"] for count in loaded if count["sectors"])
+    moved = sum(count["sectors"] for count in loaded) * walk.sector
+    assert found.load_efficiency == useful / max(1, moved)
 
 
 @settings(max_examples=60, deadline=None)

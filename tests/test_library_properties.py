@@ -104,6 +104,12 @@ def test_only_rates_beyond_packed_lanes_are_tensor_cores() -> None:
         ("titan_xp", "int8"): True,
         ("t4", "int8"): False,
         ("h200", "tf32"): False,
+        ("rtx_3090", "tf32"): False,
+        ("rtx_3090", "fp16"): False,
+        ("rtx_3090", "bf16"): False,
+        ("rtx_3090", "fp16_simt"): True,
+        ("rtx_4090", "fp8"): False,
+        ("rtx_2080_ti", "fp16"): False,
         ("h200", "fp16_simt"): True,
         ("l4", "tf32"): False,
     }

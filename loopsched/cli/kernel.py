@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
@@ -21,7 +22,7 @@ from loopsched.show.table import Column, words
 
 if TYPE_CHECKING:
     from loopsched.base.rows import Row
-    from loopsched.gpu.counting import Profile
+    from loopsched.gpu.counting import AccessCount, Profile
     from loopsched.gpu.estimate import Caches
     from loopsched.gpu.kernel import Kernel
     from loopsched.gpu.result import Estimate
@@ -189,7 +190,8 @@ def _report(kernels: Sequence[tuple[Kernel, int]], arch: Arch, caches: Caches, f
         click.echo()
         output.print_titled((*estimate_lines(said), *_lines(found, built)))
         click.echo()
-        output.print_table(_ACCESSES, found.accesses)
+        useful = partial(_useful, found.sector_bytes)
+        output.print_table([*_ACCESSES, Column("useful", useful, spare=1)], found.accesses)
         click.echo()
         _print_traffic(found)
     if len(described) > 1 or described[0][1] > 1:
@@ -209,7 +211,7 @@ def _lines(found: Profile, built: Kernel) -> Iterator[tuple[str, str]]:
     yield (
         "warps",
         f"{found.n_warps}; {found.divergent_warps} across the edge of the output "
-        f"({percent(found.divergence)}), {found.partial_warps} with fewer than 32 threads",
+        f"({percent(found.divergence)}), {found.partial_warps} not full",
     )
     warps = f" and {found.occupancy.warps} warps"
     yield "occupancy", occupancy_text(found.occupancy, warps)
@@ -247,12 +249,11 @@ _ACCESSES = (
     Column("sectors", lambda one: one.sectors if one.is_global else ""),
     Column("each", lambda one: _ratio(one.sectors, one.requests) if one.is_global else ""),
     Column("passes", lambda one: "" if one.is_global else _ratio(one.wavefronts, one.requests)),
-    Column("useful", lambda one: _useful(one.useful_bytes, one.sectors), spare=1),
 )
 
 
-def _useful(useful_bytes: int, sectors: int) -> str:
-    return percent(useful_bytes / (32 * sectors)) if sectors else ""
+def _useful(sector_bytes: int, one: AccessCount) -> str:
+    return percent(one.useful_bytes / (sector_bytes * one.sectors)) if one.sectors else ""
 
 
 def _ratio(part: int, whole: int) -> str:
@@ -260,7 +261,9 @@ def _ratio(part: int, whole: int) -> str:
 
 
 def _print_traffic(found: Profile) -> None:
-    l2 = [scaled(32 * n, "B") for n in (found.l2_read_sectors, found.l2_write_sectors)]
+    l2 = [
+        scaled(found.sector_bytes * n, "B") for n in (found.l2_read_sectors, found.l2_write_sectors)
+    ]
     dram = [scaled(n, "B") for n in (found.dram_read_bytes, found.dram_write_bytes)]
     rows = [
         ["L1", percent(found.l1_hit), "", "", _intensity(found, "L1")],

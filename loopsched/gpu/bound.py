@@ -42,7 +42,10 @@ def repeated_bound(
     compute_s = macs / arch.compute.peak_macs_per_s(CONVERTED.get(data_type, data_type))
     outer = arch.caches[0]
     bandwidth = outer.bound_bandwidth_bytes_per_s
-    # What is inside of the boundary, useful or not: all of it may hold data.
-    kept = (outer.capacity_bytes or 0) * outer.instances
+    # What is inside of the boundary, useful or not: all of it may hold data, but for what
+    # units own, which loses it between kernels.
+    units = arch.compute.units
+    lasting = [one for one in arch.caches if one is outer or one.instances < units]
+    kept = sum((one.capacity_bytes or 0) * one.instances for one in lasting)
     dram_s = max(0, touched_bytes - kept) / bandwidth if bandwidth else 0.0
     return max((compute_s, "compute"), (dram_s, "DRAM"))

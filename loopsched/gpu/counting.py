@@ -57,7 +57,7 @@ class Profile:
     integer_ops : float
         By threads; a model, see `loopsched.gpu.integers`.
     warp_efficiency : float
-        Lanes that are on, of 32, over all instructions of that model.
+        Lanes that are on, of those of a warp, over all instructions of that model.
     registers : int
         Of a thread; an estimate where the kernel does not say.
     shared_bytes : int, bytes
@@ -70,6 +70,7 @@ class Profile:
     accesses : tuple of AccessCount
     traffic : Traffic
         A model: what goes between L1, L2 and DRAM.
+    sector_bytes : int, bytes
     """
 
     name: str
@@ -91,6 +92,7 @@ class Profile:
     syncs: int
     accesses: tuple[AccessCount, ...]
     traffic: Traffic
+    sector_bytes: int = 32
 
     def total(self, field: str, op: Op, space: str = "global") -> int:
         """Add up a field of the accesses; ``global`` stands for all its paths."""
@@ -128,12 +130,12 @@ class Profile:
     @property
     def load_efficiency(self) -> float:
         """Distinct bytes that global loads ask for, over the sectors that they touch."""
-        return self.total("useful_bytes", "load") / max(1, 32 * self.load_sectors)
+        return self.total("useful_bytes", "load") / max(1, self.sector_bytes * self.load_sectors)
 
     @property
     def store_efficiency(self) -> float:
         """Distinct bytes that global stores write, over the sectors that they touch."""
-        return self.total("useful_bytes", "store") / max(1, 32 * self.store_sectors)
+        return self.total("useful_bytes", "store") / max(1, self.sector_bytes * self.store_sectors)
 
     @property
     def divergence(self) -> float:
@@ -172,9 +174,9 @@ class Profile:
         ops: tuple[Op, Op] = "load", "store"
         wavefronts = sum(self.total("wavefronts", op, "shared") for op in ops)
         moved = {
-            "L1": 32 * sectors,
+            "L1": self.sector_bytes * sectors,
             "shared": 128 * wavefronts,
-            "L2": 32 * (self.l2_read_sectors + self.l2_write_sectors),
+            "L2": self.sector_bytes * (self.l2_read_sectors + self.l2_write_sectors),
             "DRAM": self.dram_read_bytes + self.dram_write_bytes,
         }[level]
         return self.flops / moved if moved else float("inf")
@@ -242,6 +244,7 @@ def profile(kernel: Kernel, arch: Arch) -> Profile:
         syncs=_barriers(kernel),
         accesses=accesses,
         traffic=traffic_of(geometry, accesses, held, arch),
+        sector_bytes=gpu.sector_bytes,
     )
 
 

@@ -94,7 +94,7 @@ def validate_choices(
     --------
     >>> found = validate_choices("triton_h100", "h200")
     >>> found.summary["rows"], found.summary["left_out"]
-    (6819, {'attn': 140})
+    (7090, {'attn': 140})
 
     See Also
     --------

@@ -209,7 +209,7 @@ _kernel.broken(
 _kernel.broken(
     "kernel-l2-in-sectors",
     "traffic of L2 is shown in sectors",
-    'scaled(32 * n, "B")',
+    'scaled(found.sector_bytes * n, "B")',
     'scaled(n, "B")',
     "::test_a_schedule_is_described",
 )

@@ -99,8 +99,8 @@ _machine = In("gpu/library/machine.py", "test_library_properties.py")
 _machine.broken(
     "packed-halves-are-tensor-cores",
     "two halves in a lane count as a tensor core",
-    "on_lanes=macs <= packed * lanes",
-    "on_lanes=macs <= lanes",
+    "of_lanes = packed * lanes",
+    "of_lanes = lanes",
 )
 
 LIBRARY_CONV = (

@@ -13,6 +13,8 @@ from loopsched.machines.gpu_limits import Gpu
 ELEMENT_BYTES = {**DATA_TYPE_BYTES, "fp16_simt": 2, "fp16_as_fp32": 2}
 # Bytes of a lane: two halves, or four of one byte, are multiplied by one instruction.
 _LANE_BYTES = 4
+# No ordinary lane multiplies these.
+_TENSOR_ONLY = ("tf32", "fp8")
 # What an SM can receive a cycle, where a file says nothing of L2: half a line.
 _LINES_PER_CYCLE = 0.5
 
@@ -37,6 +39,7 @@ class Machine:
     dram_bytes_per_s, l2_bytes_per_s : float, bytes per second
         Of the data sheet, and of L2 toward the SMs.
     l2_bytes : int, bytes
+        Of the cache before memory: behind L2, where there is another.
 
     Examples
     --------
@@ -100,13 +103,15 @@ def machine_of(arch: Arch, data_type: str) -> Machine:
     80
     >>> [machine_of(titan_v, name).on_lanes for name in ("fp16", "int8")]
     [False, True]
+    >>> machine_of(load_arch("rtx_3090"), "fp16").on_lanes
+    False
     """
     gpu = arch.kernel_limits
     caches = [level for level in arch.caches if level.is_shared]
     if not caches or caches[-1] is arch.caches[-1]:
         raise ArchError(f"'{arch.name}' has no shared cache above its {arch.compute.unit}s")
-    l2 = caches[-1]
-    inner = arch.caches[arch.caches.index(l2) + 1]
+    l2 = caches[0]
+    inner = next(level for level in arch.caches if not level.is_shared)
     dram, behind_l2 = l2.bandwidth_bytes_per_s, inner.bandwidth_bytes_per_s
     room = l2.usable_bytes
     if dram is None or room is None:
@@ -115,6 +120,9 @@ def machine_of(arch: Arch, data_type: str) -> Machine:
     macs = compute.rate(CONVERTED.get(str(data_type), data_type))
     lanes = compute.rate("fp32")
     packed = 1 if data_type in CONVERTED else max(1, _LANE_BYTES // element_bytes(data_type, 4))
+    of_lanes = packed * lanes
+    if packed == 2:
+        of_lanes = dict(compute.macs_per_cycle_per_unit).get("fp16_simt", of_lanes)
     if behind_l2 is None:
         behind_l2 = _LINES_PER_CYCLE * gpu.line_bytes * compute.units * compute.clock_hz
     return Machine(
@@ -124,7 +132,7 @@ def machine_of(arch: Arch, data_type: str) -> Machine:
         max_clock_hz=compute.max_clock_hz,
         macs_per_cycle=macs,
         lanes=lanes,
-        on_lanes=macs <= packed * lanes,
+        on_lanes=data_type not in _TENSOR_ONLY and macs <= of_lanes,
         dram_bytes_per_s=dram,
         l2_bytes_per_s=behind_l2,
         l2_bytes=room,
