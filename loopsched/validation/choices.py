@@ -92,7 +92,7 @@ def validate_choices(
 
     Examples
     --------
-    >>> found = validate_choices("triton_h100", "h200")
+    >>> found = validate_choices("triton_h100", "h100")
     >>> found.summary["rows"], found.summary["left_out"]
     (7090, {'attn': 140})
 
