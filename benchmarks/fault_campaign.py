@@ -41,6 +41,8 @@ READERS = {
     "sweep": (".yaml", ["sweep", "FILE", "--out", "folder"]),
     "counters": (".csv", ["validate", "counters", "FILE"]),
     "times": (".csv", ["validate", "times", "FILE"]),
+    "measured space": (".csv", ["validate", "choices", "FILE"]),
+    "space": (".csv", ["pick", GEMM, "--space", "FILE"]),
     "Timeloop": (".yaml", ["import", "timeloop", "FILE"]),
     "model": (".onnx", ["network", "FILE"]),
 }
@@ -55,6 +57,7 @@ WRITERS = {
     "page": (["explore", GEMM, "--no-open", "-o", "FILE.html"], "FILE.html"),
     "code": (["export", GEMM, NEST, "--to", "c", "-o", "FILE.c"], "FILE.c"),
     "a folder": (["export", GEMM, NEST, "--to", "timeloop", "-o", "FILE"], "FILE"),
+    "kernel": (["pick", GEMM, "--emit", "triton", "-o", "FILE.py"], "FILE.py"),
     "rows of curves": (["curve", GEMM, "--out", "FILE.jsonl"], "FILE.jsonl"),
 }
 

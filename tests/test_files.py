@@ -17,10 +17,13 @@ from loopsched.base.errors import InputError, WorkloadError
 from loopsched.base.files import GrowingFile, read_bytes, read_text, whole_file, write_text
 from loopsched.base.rows import ResultFile, read_rows
 from loopsched.cli.inputs import schedule_from
+from loopsched.gpu.choice.families import TRITON_GEMM
+from loopsched.gpu.choice.space import read_space
 from loopsched.nests.schedule_file import read_schedule_dict
 from loopsched.sweeps.folder import read_manifest
 from loopsched.sweeps.spec import read_spec
 from loopsched.validation import read_counters, validate_times
+from loopsched.validation.choices import validate_choices
 from loopsched.verify import verify_proofs
 
 PROBLEM = gemm(m=4, n=3, k=2)
@@ -32,6 +35,8 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
     "timeloop": (".yaml", lambda path: read_timeloop([path])),
     "counters": (".csv", read_counters),
     "times": (".csv", lambda path: validate_times(path, "titan_v")),
+    "space": (".csv", lambda path: read_space(path, TRITON_GEMM.names)),
+    "measured space": (".csv", lambda path: validate_choices(path, "h100")),
     "rows": (".jsonl", lambda path: list(read_rows(path))),
     "columns": (".parquet", lambda path: list(read_rows(path))),
     "schedule": (".txt", lambda path: schedule_from(f"@{path}", PROBLEM)),
