@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from multiprocessing import active_children
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from loopsched import (
 )
 from loopsched.base.arguments import show
 from loopsched.base.errors import InputError, LoopschedError
-from loopsched.base.pool import Processes, each_in_order
+from loopsched.base.pool import DeadProcess, Processes, each_in_order
 
 PROBLEM = gemm(m=4, n=3, k=2)
 WORKLOAD = Workload("two", (PROBLEM, gemm(m=5, n=3, k=2)))
@@ -75,6 +76,15 @@ def test_closing_does_not_wait_for_calls_that_have_begun() -> None:
     each = each_in_order(wait_for_all_but_one, [(n,) for n in range(4)], 2)
     assert next(each) == 0
     each.close()
+
+
+def test_a_call_that_comes_late_starts_no_process_in_a_closed_pool() -> None:
+    """A process that dies makes room for another just as the pool is closed: it would stay."""
+    with Processes(1) as pool:
+        assert pool.submit(divmod, 7, 2).result() == (3, 1)
+    with pytest.raises(DeadProcess, match="closed"):
+        pool._start()
+    assert not active_children()
 
 
 def test_an_interrupt_ends_a_process_that_does_not_listen_yet() -> None:

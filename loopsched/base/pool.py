@@ -116,6 +116,7 @@ class Processes:
         from multiprocessing import resource_tracker
 
         self._hears, self._workers = hears, list[_Worker]()
+        self._is_closed, self._changes = False, threading.Lock()
         self._free: SimpleQueue[_Worker | None] = SimpleQueue()
         self._threads = ThreadPoolExecutor(many)
         try:
@@ -131,8 +132,11 @@ class Processes:
             raise
 
     def _start(self) -> _Worker:
-        self._workers.append(_Worker(self._hears))
-        return self._workers[-1]
+        with self._changes:
+            if self._is_closed:  # nobody would end it
+                raise DeadProcess("the pool is closed")
+            self._workers.append(_Worker(self._hears))
+            return self._workers[-1]
 
     def __enter__(self) -> Processes:
         return self
@@ -140,6 +144,8 @@ class Processes:
     def __exit__(self, *_: object) -> None:
         """End the processes, whatever they are at."""
         self._threads.shutdown(wait=False, cancel_futures=True)
+        with self._changes:
+            self._is_closed = True
         for worker in list(self._workers):
             worker.process.terminate()
         self._threads.shutdown()

@@ -91,6 +91,13 @@ _pool.broken(
     "::test_a_process_that_dies_is_one_message",
 )
 _pool.broken(
+    "pool-closed-starts",
+    "a pool that is closed starts processes that nobody ends",
+    "            if self._is_closed:",
+    "            if False:",
+    "::test_a_call_that_comes_late_starts_no_process_in_a_closed_pool",
+)
+_pool.broken(
     "pool-no-jobs",
     "no processes at all are taken",
     "    if not is_count(jobs):\n",
