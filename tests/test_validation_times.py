@@ -67,6 +67,7 @@ def test_shipped_files() -> None:
     assert set(shipped_times()) == {
         "deepbench_conv_measured",
         "deepbench_gemm_measured",
+        "library_gemm_measured",
         "titan_v_measured",
     }
     for name, n_rows in (("deepbench_conv_measured", 852), ("deepbench_gemm_measured", 466)):

@@ -66,9 +66,10 @@ class Gpu:
     tensor_issue : {'warp', 'group'}
         Whether tensor cores take their instructions from single warps, or from
         groups of four that read operands out of shared memory.
-    library : {'volta', 'maxwell'}
-        Generation of the tiles that library products in fp32 have.
-    measured_as : {'none', 'v100', 'titan_v', 'h200'}
+    library : {'volta', 'maxwell', 'ampere'}
+        Generation of libraries: the tiles that products in fp32 have, and from
+        Ampere on kernels for tensor cores that copy asynchronously.
+    measured_as : {'none', 'v100', 'titan_v', 'h200', 'h100', 'a100'}
         GPU whose measured times the spreads of library estimates are of.
     banks, bank_bytes, sector_bytes, line_bytes, constant_bytes : int
     sources : tuple of (str, str)
@@ -137,6 +138,7 @@ class Gpu:
         return self.max_threads // self.warp_threads
 
 
+_MEASURED = ("none", "v100", "titan_v", "h200", "h100", "a100")
 _varied = partial(Key, required=True, along=())
 GPU_KEYS = (
     Key("schedulers", "schedulers", "count", True),
@@ -176,7 +178,7 @@ GPU_KEYS = (
     Key("l2_efficiency", "l2_efficiency", "share", least=0),
     Key("power", "power_w", "power", least=0),
     Key("tensor_issue", "tensor_issue", "choice", words=("warp", "group")),
-    Key("library", "library", "choice", words=("volta", "maxwell")),
-    Key("measured_as", "measured_as", "choice", words=("none", "v100", "titan_v", "h200")),
+    Key("library", "library", "choice", words=("volta", "maxwell", "ampere")),
+    Key("measured_as", "measured_as", "choice", words=_MEASURED),
 )
 """Keys of the `gpu` part, in the order of files."""

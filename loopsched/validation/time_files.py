@@ -12,6 +12,7 @@ from loopsched.base.errors import InputError, nearest
 from loopsched.base.resources import resource_names
 from loopsched.gpu.kernel import Kernel
 from loopsched.gpu.library.conv import ALGORITHMS
+from loopsched.gpu.library.gemm import stored_as
 from loopsched.gpu.library.tiled import Tiling
 from loopsched.network.selection import problem_of
 from loopsched.problems.builders import conv2d, gemm
@@ -27,7 +28,7 @@ from loopsched.validation.csv_files import (
 )
 from loopsched.validation.kernels import kernel_of
 
-# DeepBench's names of GPUs, and the architectures that they mean.
+# Names of GPUs in published lists, and the architectures that they mean.
 GPUS = {
     "V100": "v100",
     "P100": "p100",
@@ -39,6 +40,10 @@ GPUS = {
     "M40": "m40",
     "H200": "h200",
     "TitanV": "titan_v",
+    "A100": "a100",
+    "H100": "h100",
+    "L40S": "l40s",
+    "B200": "b200",
 }
 # Precision as files call it: the data type of the operands.
 # Report 003's sheet calls fp32 arithmetic on fp16 data "half (32)".
@@ -220,7 +225,8 @@ class _Reader:
         gpu, arch = self._gpu()
         is_tiled = any(name in self.values for name in TILING)
         usual = REPORT_PRECISION if _REPORT_COLUMN in self.values else "fp32"
-        precision = self._word("precision", PRECISIONS, _TILED_PRECISION if is_tiled else usual)
+        usual = _TILED_PRECISION if is_tiled else usual
+        precision = self._word(self._either("precision", "data_type"), PRECISIONS, usual)
         data_type = PRECISIONS[precision]
         pass_ = self._word("pass", PASSES, "fwd")
         algorithm = self._word("algo", ALGORITHMS, "") or None
@@ -292,7 +298,7 @@ class _Reader:
                 return self._from_text(element_bytes)
             if self._is_conv():
                 return self._conv(element_bytes, PASSES[pass_])
-            return self._gemm(element_bytes)
+            return self._gemm(data_type)
         except InputError as error:
             self.faults += error.problems
             return None
@@ -303,7 +309,7 @@ class _Reader:
             what = "grouped convolution" if "G" in problem.dims else problem.kind
             self.faults.append(f"problem is a {what}; a gemm or a conv2d without groups is needed")
             return None
-        if self.values.get("precision") is not None:
+        if self.values.get(self._either("precision", "data_type")) is not None:
             problem = problem.with_element_bytes(element_bytes)
         return problem
 
@@ -332,7 +338,7 @@ class _Reader:
             element_bytes=element_bytes,
         )
 
-    def _gemm(self, element_bytes: int) -> Problem | None:
+    def _gemm(self, data_type: str) -> Problem | None:
         is_report = any(self.values.get(name) is not None for name in _REPORT_GEMM)
         if is_report:
             n, m, k = (self._count(name) for name in _REPORT_GEMM)
@@ -341,8 +347,8 @@ class _Reader:
         flags = [self._flag(name) for name in ("a_t", "b_t")]
         if self.faults or self.missing:
             return None
-        widths = element_bytes if element_bytes > 1 else {"A": 1, "B": 1, "C": 4}
-        return gemm(m=m, n=n, k=k, transpose_a=flags[0], transpose_b=flags[1], element_bytes=widths)
+        product = gemm(m=m, n=n, k=k, transpose_a=flags[0], transpose_b=flags[1])
+        return stored_as(product, data_type)
 
     def _kernel(self) -> Kernel | None:
         case = self.values.get("case")
@@ -388,8 +394,10 @@ class _Reader:
 
     def _cased(self, name: str) -> str:
         """Find a size of a product, in capitals if it stands so."""
-        upper = name.upper()
-        return upper if name not in self.values and upper in self.values else name
+        return self._either(name, name.upper())
+
+    def _either(self, name: str, other: str) -> str:
+        return other if name not in self.values and other in self.values else name
 
     def _lacks(self, name: str) -> bool:
         if name in self.values:

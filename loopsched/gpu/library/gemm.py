@@ -8,6 +8,7 @@ from loopsched.base.errors import ProblemError, nearest
 from loopsched.gpu.bound import repeated_bound
 from loopsched.gpu.library.calibration import calibration, product_spread
 from loopsched.gpu.library.machine import Machine, element_bytes, machine_of, sum_bytes
+from loopsched.gpu.library.pipelined import Fastest, pipelined, pipelined_spread, pipelined_time
 from loopsched.gpu.library.tiles import LIBRARIES, Library
 from loopsched.gpu.library.wave import Product, tiled_time
 from loopsched.gpu.result import Estimate, estimate_of
@@ -27,6 +28,10 @@ def gemm_estimate(
 ) -> Estimate:
     """Estimate the time of a library's matrix product, repeated on warm data.
 
+    Where the architecture's ``library`` is ``ampere``, products on tensor cores
+    are those of a network: B is one of five layers' weights, which take turns.
+    A of ``fp8`` comes in 16 bits and is scaled down first, as calls do.
+
     Parameters
     ----------
     problem : Problem
@@ -40,9 +45,9 @@ def gemm_estimate(
         A transposed A lies along the sums and streams more slowly; B has no
         effect that measurements show.
     library : str, optional
-        ``volta``, ``maxwell`` or ``half``; on tensor cores only ``tensor``: see
-        docs/library_kernels.md.  By default what suits architecture and data
-        type.
+        ``volta``, ``maxwell`` or ``half``; on tensor cores ``tensor`` or
+        ``ampere``: see docs/library_kernels.md.  By default what suits
+        architecture and data type.
 
     Returns
     -------
@@ -68,17 +73,20 @@ def gemm_estimate(
     """
     machine = machine_of(arch, data_type)
     product = product_of(problem, data_type, a_transposed)
-    chosen = _library(library, arch, machine, data_type)
-    fitted = calibration("fp32" if machine.on_lanes else "fp16")
-    found = tiled_time(product, chosen.tiles, machine, fitted, splits=chosen.splits)
     touched = product.a_bytes + product.b_bytes + product.c_bytes
     bound_s, _ = repeated_bound(problem.macs, touched, arch, data_type)
-    split = f" split {found.split}" if found.split > 1 else ""
-    like = product_spread(machine.gpu.measured_as, data_type)
+    chosen = _library(library, arch.kernel_limits.library, machine, data_type)
+    measured_as = machine.gpu.measured_as
+    if chosen == _PIPELINED:
+        found = pipelined_time(product, machine, pipelined(), scales=data_type == "fp8")
+        like = pipelined_spread(measured_as, data_type)
+    else:
+        found = _tiled(product, LIBRARIES[chosen], machine)
+        like = product_spread(measured_as, data_type)
     if product.batch > 1:
         like = product_spread("none", "none")
         like = replace(like, basis="no batched product was measured; as wide as any")
-    return estimate_of(found.time_s, bound_s, found.parts, f"{found.tile}{split}", like)
+    return estimate_of(found.time_s, bound_s, found.parts, found.kernel, like)
 
 
 def product_of(problem: Problem, data_type: str, a_transposed: bool = False) -> Product:
@@ -125,20 +133,33 @@ def stored_as(problem: Problem, data_type: str) -> Problem:
     width = element_bytes(data_type, now)
     if width == now:
         return problem
-    return problem.with_element_bytes({"A": width, "B": width, "C": sum_bytes(width)})
+    # What scales sums of fp8 gives 16 bits.
+    out = 2 if data_type == "fp8" else sum_bytes(width)
+    return problem.with_element_bytes({"A": width, "B": width, "C": out})
 
 
-def _library(name: str | None, arch: Arch, machine: Machine, data_type: str) -> Library:
+_PIPELINED = "ampere"
+
+
+def _tiled(product: Product, library: Library, machine: Machine) -> Fastest:
+    fitted = calibration("fp32" if machine.on_lanes else "fp16")
+    found = tiled_time(product, library.tiles, machine, fitted, splits=library.splits)
+    split = f" split {found.split}" if found.split > 1 else ""
+    return Fastest(found.time_s, f"{found.tile}{split}", found.parts)
+
+
+def _library(name: str | None, usual: str, machine: Machine, data_type: str) -> str:
     if name is not None:
-        runs = [one for one in LIBRARIES if (one == "tensor") != machine.on_lanes]
+        of_tensor = ("tensor", _PIPELINED)
+        runs = [one for one in LIBRARIES if one not in of_tensor] if machine.on_lanes else of_tensor
         if name not in runs:
             where = "ordinary lanes" if machine.on_lanes else "tensor cores"
             raise ProblemError(
                 f"no library '{name}' for {data_type} on {where}; {nearest(str(name), runs)}"
             )
-        return LIBRARIES[name]
+        return name
     if not machine.on_lanes:
-        return LIBRARIES["tensor"]
+        return _PIPELINED if usual == _PIPELINED else "tensor"
     if data_type == "fp16_as_fp32":
-        return LIBRARIES["half"]
-    return LIBRARIES[arch.kernel_limits.library]
+        return "half"
+    return "volta" if usual == _PIPELINED else usual
