@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .base import BASE
+from .choice import CHOICE
 from .cli import CLI
 from .curve import CURVE
 from .curves import CURVES
@@ -75,4 +76,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *VALIDATION,
     *SHOW,
     *CLI,
+    *CHOICE,
 )
