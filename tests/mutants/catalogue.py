@@ -30,6 +30,7 @@ from .plots import PLOTS
 from .problems import PROBLEMS
 from .proofs import PROOFS
 from .published import PUBLISHED
+from .remaining import REMAINING
 from .scheduler import SCHEDULER
 from .searching import SEARCHING
 from .show import SHOW
@@ -77,4 +78,5 @@ MUTANTS: tuple[Mutant, ...] = (
     *SHOW,
     *CLI,
     *CHOICE,
+    *REMAINING,
 )
