@@ -159,3 +159,5 @@ def test_a_kernel_is_compiled_again_when_one_that_it_calls_changes(
     assert compiled(tmp_path, "kept", **kept) == (50, "")
     other.write_text(kernels.format(after))
     assert compiled(tmp_path, **kept) == (60, "")
+    # Code of the function as it was is no longer kept.
+    assert len([*(tmp_path / "kept").rglob("*.code")]) == 1

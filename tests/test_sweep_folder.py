@@ -463,6 +463,28 @@ def test_a_killed_command_tells_how_far_it_is_and_gives_no_place_to_parts(
     assert told[4].endswith("1 of 2 to do")
 
 
+def test_results_that_were_not_written_are_not_complete(here: Path) -> None:
+    run = sweep("caches.yaml", "run")
+    assert run.is_complete
+    for path in run.results:
+        path.unlink()
+    again = load_run("run")
+    assert (again.n_done, again.n_tasks, again.is_complete) == (6, 6, False)
+
+
+def test_progress_begins_with_what_is_done(here: Path) -> None:
+    told: list[tuple[int, int]] = []
+
+    def stop(done: int, total: int) -> None:
+        if done == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sweep("caches.yaml", "run", progress=stop)
+    sweep("caches.yaml", "run", progress=lambda done, total: told.append((done, total)))
+    assert (told[0], told[-1]) == ((2, 6), (6, 6))
+
+
 def test_the_command_tells_why_layers_fail(
     here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

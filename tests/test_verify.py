@@ -31,13 +31,15 @@ from loopsched import (
     gemm,
     parse_schedule,
 )  # fmt: skip
-from loopsched.base.errors import LoopschedError, ProofError
+from loopsched.base.errors import ArchError, LoopschedError, ProofError
 from loopsched.cli import run
+from loopsched.machines.arch_file import arch_names
 from loopsched.machines.levels import Compute
+from loopsched.models.machine import data_type_of
 from loopsched.scheduler.proof import closes, proof_of
 from loopsched.verify import verify_proof
 from loopsched.verify.bounds import Bounds, totals
-from loopsched.verify.readers import Capacity, groups_of
+from loopsched.verify.readers import Capacity, groups_of, own_units, rate_of
 from loopsched.verify.value import cached, followed, points, tiles_of, value_of, view_of, walk
 
 CHECKER = Path(loopsched.__file__).parent / "verify"
@@ -762,3 +764,33 @@ def test_no_way_to_cut_a_window_touches_less(seed: int) -> None:
             assert totals(axis, (p, r))((len(first), len(second))) <= sum(counts)
             for found in footprints:
                 assert found((first[0], second[0]))["x"] <= max(counts)
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 8])
+def test_the_checker_multiplies_at_the_rate_of_evaluate(width: int) -> None:
+    """That of the narrowest type that holds the widest operand; a machine without is refused."""
+    problem = gemm(m=4, n=4, k=4, element_bytes=width)
+    refused = 0
+    for name in arch_names():
+        arch = loopsched.load_arch(name)
+        try:
+            rate = arch.compute.rate(data_type_of(problem, arch))
+        except ArchError:
+            refused += 1
+            with pytest.raises(ArchError, match=f"no rate for elements of {width} bytes"):
+                rate_of(problem, arch)
+        else:
+            assert rate_of(problem, arch) == Fraction(rate) * Fraction(arch.compute.clock_hz)
+    assert (refused == len(arch_names())) == (width == 8)
+
+
+def test_a_level_is_owned_by_the_units_that_have_one_each_or_hold_it() -> None:
+    levels = (
+        Level("memory", "memory", None),
+        Level("shared", "cache", 600, bandwidth_bytes_per_s=1.0),
+        Level("group", "cache", 300, unit="cluster", instances=2, bandwidth_bytes_per_s=1.0),
+        Level("own", "cache", 100, unit="core", instances=8, bandwidth_bytes_per_s=1.0),
+    )
+    arch = Arch("nested", levels, Compute("core", 8, 1.0, 1.0, (("fp32", 1.0),)))
+    owned = [own_units(arch, level) for level in levels]
+    assert owned == [set(), set(), {"cluster"}, {"cluster", "core"}]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
@@ -10,11 +10,12 @@ from loopsched.base.errors import ProblemError
 from loopsched.base.files import write_text
 from loopsched.base.units import scaled
 from loopsched.cli import options, output
-from loopsched.cli.inputs import select
+from loopsched.cli.inputs import select, select_one
 from loopsched.cli.output import Style
 from loopsched.show.table import Column, words
 
 if TYPE_CHECKING:
+    from loopsched.gpu.choice.dispatch import Dispatch
     from loopsched.gpu.choice.pick import Choice, Pick
     from loopsched.machines.arch import Arch
     from loopsched.problems.problem import Problem
@@ -79,39 +80,44 @@ def pick(
         raise click.UsageError("--emit and --dispatch exclude each other")
     if target and not emit:
         raise click.UsageError("--output is for --emit")
-    problems, machine = select(problem, layers).workload.problems, load_arch(arch)
-    if most_m:
-        for one in problems:
-            _dispatch(one, machine, most_m, data_type, space, form)
-        return
-    found: list[Pick] = []
+    machine = load_arch(arch)
+    problems = (select_one(problem, layers),) if emit else select(problem, layers).workload.problems
+    found: list[Pick | Dispatch] = []
     for one in problems:
         try:
-            made = choose(
-                one,
-                machine,
-                kernel=kernel,
-                space=space,
-                data_type=data_type,
-                top=1 if emit else top,
-                explain=explain,
-            )
+            made: Pick | Dispatch
+            if most_m:
+                made = _dispatch(one, machine, most_m, data_type, space)
+            else:
+                made = choose(
+                    one,
+                    machine,
+                    kernel=kernel,
+                    space=space,
+                    data_type=data_type,
+                    top=1 if emit else top,
+                    explain=explain,
+                )
         except ProblemError as error:
             if len(problems) == 1:
                 raise
             click.echo(f"left out: {error}", err=True)
             continue
-        if emit:
-            _emit(one, made, target)
-            return
-        found.append(made)
-    if form == "table":
+        if made not in found:
+            found.append(made)
+    if not found:
+        raise ProblemError(f"{problem}: no kernel computes any of its {len(problems)} problems")
+    if emit:
+        _emit(problems[0], cast("Pick", found[0]), target)
+    elif form == "table":
         for at, made in enumerate(found):
             if at:
                 click.echo()
             _show(made)
     else:
-        output.print_rows((row for made in found for row in made.rows()), form)
+        rows = [row for made in found for row in made.rows()]
+        names = dict.fromkeys(name for row in rows for name in row)
+        output.print_rows(({name: row.get(name) for name in names} for row in rows), form)
 
 
 def _configuration(one: Choice) -> str:
@@ -131,15 +137,6 @@ _COLUMNS = (
 )
 
 
-def _show(found: Pick) -> None:
-    output.print_text(
-        f"{found.problem}, {found.data_type}, {found.kernel} on {found.arch}: at least "
-        f"{scaled(found.best.bound_us * 1e-6, 's')}; {found.n_configurations} "
-        f"configurations, {found.n_infeasible} cannot run, {found.n_may_be_best} may be best"
-    )
-    output.print_table(_COLUMNS, found.choices, [one.why for one in found.choices])
-
-
 _RANGES = (
     words("rows", lambda one: f"{one.first} to {one.last}"),
     words("configuration", _configuration),
@@ -149,25 +146,37 @@ _RANGES = (
 )
 
 
+def _show(found: Pick | Dispatch) -> None:
+    from loopsched.gpu.choice.dispatch import Dispatch
+
+    if isinstance(found, Dispatch):
+        output.print_text(
+            f"rows x {found.n} x {found.k}, {found.data_type}, on {found.arch}; regret: at worst "
+            "over the best of a size"
+        )
+        output.print_table(_RANGES, found.buckets)
+        return
+    output.print_text(
+        f"{found.problem}, {found.data_type}, {found.kernel} on {found.arch}: at least "
+        f"{scaled(found.best.bound_us * 1e-6, 's')}; {found.n_configurations} "
+        f"configurations, {found.n_infeasible} cannot run, {found.n_may_be_best} may be best"
+    )
+    output.print_table(_COLUMNS, found.choices, [one.why for one in found.choices])
+
+
 def _dispatch(
-    problem: Problem, machine: Arch, most_m: int, data_type: str, space: str | None, form: Style
-) -> None:
+    problem: Problem, machine: Arch, most_m: int, data_type: str, space: str | None
+) -> Dispatch:
     from loopsched.gpu.choice.dispatch import dispatch
     from loopsched.gpu.choice.families import TRITON_GEMM
     from loopsched.gpu.choice.space import read_space
     from loopsched.gpu.library.gemm import product_of
 
     product = product_of(problem, data_type)
+    if product.batch != 1:
+        raise ProblemError(f"problem '{problem.name}': a single product is needed")
     given = None if space is None else read_space(space, TRITON_GEMM.names)
-    found = dispatch(product.n, product.k, machine, most_m=most_m, data_type=data_type, space=given)
-    if form == "table":
-        output.print_text(
-            f"rows x {found.n} x {found.k}, {data_type}, on {found.arch}; regret: at worst over "
-            "the best of a size"
-        )
-        output.print_table(_RANGES, found.buckets)
-    else:
-        output.print_rows(found.rows(), form)
+    return dispatch(product.n, product.k, machine, most_m=most_m, data_type=data_type, space=given)
 
 
 def _emit(problem: Problem, found: Pick, target: str | None) -> None:

@@ -7,7 +7,7 @@ from string import Template
 
 from loopsched.base.errors import InputError, nearest
 from loopsched.exchange.exported import Exported
-from loopsched.gpu.library.conv_layer import layer_of
+from loopsched.gpu.choice.families import forward_layer
 from loopsched.gpu.library.gemm import product_of
 from loopsched.problems.problem import Problem
 
@@ -230,7 +230,7 @@ def to_triton_kernel(
         body, sizes = _GEMM, {"m": product.m, "n": product.n, "k": product.k}
         about = f"C = A B, {product.m} x {product.n} x {product.k}."
     else:
-        layer = layer_of(problem)
+        layer = forward_layer(problem)
         body = _CONV
         names = (*"nhwckrspq", "stride", "dilation", "padding")
         sizes = {name: getattr(layer, name) for name in names}

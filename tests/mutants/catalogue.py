@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .base import BASE
+from .choice import CHOICE
 from .cli import CLI
 from .curve import CURVE
 from .curves import CURVES
@@ -29,6 +30,7 @@ from .plots import PLOTS
 from .problems import PROBLEMS
 from .proofs import PROOFS
 from .published import PUBLISHED
+from .remaining import REMAINING
 from .scheduler import SCHEDULER
 from .searching import SEARCHING
 from .show import SHOW
@@ -75,4 +77,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *VALIDATION,
     *SHOW,
     *CLI,
+    *CHOICE,
+    *REMAINING,
 )

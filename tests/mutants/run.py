@@ -32,8 +32,8 @@ from .mutant import Mutant
 
 ROOT = Path(__file__).parents[2]
 COPIED = (
-    *("loopsched", "tests", "archs", "benchmarks", "counters", "docs", "measurements", "workloads"),
-    "pyproject.toml",
+    *("loopsched", "tests", "archs", "benchmarks", "counters", "docs", "measurements", "spaces"),
+    *("workloads", "pyproject.toml"),
 )
 TIMEOUT_S = 300.0
 CAUGHT, SURVIVED, CRASHED, NO_IMPORT, HUNG = "caught", "SURVIVED", "CRASHED", "NO IMPORT", "HUNG"

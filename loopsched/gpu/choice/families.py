@@ -102,7 +102,7 @@ def conv_work(
     problem: Problem, data_type: str, space: Space, taken: Resources, machine: Machine, fit: Fitted
 ) -> Work:
     """Cut pixels and output channels into tiles; sums go filter position by position."""
-    layer = _forward(problem)
+    layer = forward_layer(problem)
     width = product_width(problem, data_type)
     bm, bn, bk, warps = (space[name] for name in ("block_m", "block_n", "block_k", "warps"))
     pixels, places = layer.n * layer.p * layer.q, layer.r * layer.s
@@ -136,7 +136,8 @@ def product_width(problem: Problem, data_type: str) -> int:
     return element_bytes(data_type, problem.tensors[0].element_bytes)
 
 
-def _forward(problem: Problem) -> Layer:
+def forward_layer(problem: Problem) -> Layer:
+    """Take a convolution's sizes, if it is what the kernel computes."""
     layer = layer_of(problem)
     if layer.pass_ != "forward" or layer.groups != 1:
         raise ProblemError(f"problem '{problem.name}': a forward conv2d without groups is needed")

@@ -108,10 +108,8 @@ def space_of(rows: Iterable[Mapping[str, Any]], names: tuple[str, ...]) -> Space
 def _faults(at: int, row: Mapping[str, Any], names: tuple[str, ...]) -> Iterable[str]:
     for name in names:
         if name not in row:
-            near = nearest(name, [str(key) for key in row])
-            yield f"configuration {at + 1}: no {name}" + (
-                f" (did you mean '{near}'?)" if near else ""
-            )
+            keys = [str(key) for key in row]
+            yield f"configuration {at + 1}: no {name}; {nearest(name, keys, 'columns')}"
         elif not is_count(row[name], 1, 2**20):
             value = show(row[name])
             yield f"configuration {at + 1}: {name} must be a whole number from 1, not {value}"

@@ -1,0 +1,210 @@
+"""The model of docs/choosing_kernels.md for one configuration: plain numbers, wave by wave."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import ceil
+
+from loopsched.gpu.choice.pipeline import Fitted
+from loopsched.gpu.library.conv_layer import layer_of
+from loopsched.gpu.library.machine import Machine
+from loopsched.problems.problem import Problem
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What the compiler makes of a configuration."""
+
+    by_group: bool
+    resident: int
+
+
+@dataclass(frozen=True)
+class Block:
+    """What one block does, and DRAM's bytes for so many blocks at a time."""
+
+    blocks: int
+    steps: int
+    tensor: float
+    asked_of_l2: float
+    wait: float
+    beside: float
+    dram_bytes: Callable[[float], float]
+    macs: int
+
+
+def estimate(
+    problem: Problem,
+    one: Mapping[str, int],
+    width: int,
+    taken: Taken,
+    machine: Machine,
+    fit: Fitted,
+) -> tuple[float, list[float], float]:
+    """Seconds; of a step of the typical wave, cycles of each part; waves."""
+    make = _conv if problem.kind == "conv2d" else _product
+    block = make(problem, one, width, taken, machine, fit)
+    places = machine.sms * taken.resident
+    left, cycles, of_waves = block.blocks, 0.0, []
+    while left > 0:
+        live = min(left, places)
+        here = taken.resident if live == places else ceil(live / machine.sms)
+        received = fit.later if of_waves else fit.first
+        parts = _step(block, one, width, taken, machine, fit, here, live, received)
+        tensor, l2, dram, wait = parts
+        step = _joined(fit.step, tensor, _joined(fit.memory, wait, l2, dram))
+        ends = fit.latency * machine.gpu.dram_latency + fit.start_cycles
+        ends += here * one["block_m"] * one["block_n"] * fit.sum_cycles
+        cycles += block.steps * step + ends * (1 - fit.hidden if here > 1 else 1)
+        cycles += here * block.beside
+        of_waves.append((live == places, parts))
+        left -= live
+    seconds = cycles / machine.max_clock_hz
+    if machine.gpu.power_w:
+        asked = block.blocks * block.steps * block.asked_of_l2
+        joule = 1e-12 * (block.macs * fit.pj_mac * width / 2 + asked * fit.pj_byte)
+        limit = joule / (0.786 * machine.gpu.power_w) - 1e-6 * fit.slack_us
+        seconds = _joined(fit.power, seconds, max(limit, 1e-9))
+    whole = [parts for full, parts in of_waves if full]
+    typical = whole[-1] if whole else of_waves[0][1]
+    spent = [len(of_waves) * block.steps * part / machine.max_clock_hz for part in typical]
+    return seconds + fit.launch * machine.gpu.launch_s, spent, block.blocks / places
+
+
+def _step(
+    block: Block,
+    one: Mapping[str, int],
+    width: int,
+    taken: Taken,
+    machine: Machine,
+    fit: Fitted,
+    here: int,
+    live: int,
+    received: float,
+) -> list[float]:
+    clock = machine.max_clock_hz
+    delivered = machine.l2_bytes_per_s / clock / machine.sms  # to an SM, each cycle
+    l2 = max(
+        live / machine.sms * block.asked_of_l2 / (received * delivered / fit.l2_at),
+        here * block.asked_of_l2 / (fit.first * delivered / fit.l2_at),
+    )
+    of_step = block.dram_bytes(live) * live / (block.blocks * block.steps)
+    dram = of_step / (machine.dram_bytes_per_s / clock)
+    ahead = one["stages"] - 1.0
+    ahead = max(ahead, 1) if taken.by_group else max(ahead - fit.direct, 0.6)
+    wait = _latency(one, width, machine, fit) / ahead + fit.dram_wait * dram + block.wait
+    if one["stages"] <= 2:
+        wait += fit.two_stages * block.tensor
+    return [here * block.tensor, l2, dram, wait]
+
+
+def _latency(one: Mapping[str, int], width: int, machine: Machine, fit: Fitted) -> float:
+    asked = fit.latency * machine.gpu.dram_latency + fit.row_cycles * one["block_m"]
+    tile = (one["block_m"] + one["block_n"]) * one["block_k"] * width
+    return asked + tile / machine.gpu.shared_bytes_per_cycle
+
+
+def _product(
+    problem: Problem,
+    one: Mapping[str, int],
+    width: int,
+    taken: Taken,
+    machine: Machine,
+    fit: Fitted,
+) -> Block:
+    sizes = problem.size
+    m, n, k, batch = sizes["M"], sizes["N"], sizes["K"], sizes.get("B", 1)
+    down, across = ceil(m / one["block_m"]), ceil(n / one["block_n"])
+    high = min(one["group_m"], down)
+
+    def dram_bytes(live: float) -> float:
+        kept = fit.kept * machine.l2_bytes
+        side = min(ceil(live / high), across)
+        in_wave = (high * one["block_m"] + side * one["block_n"]) * k * width
+        in_group = (high * one["block_m"] + n) * k * width
+        waves_of_group = max(ceil(high * across / live), 1)
+        a = m * k * width * (1 + (waves_of_group - 1) * _lost(in_wave, kept))
+        b = n * k * width * (1 + (ceil(down / high) - 1) * _lost(in_group, kept))
+        return batch * (a + b + 1.5 * m * n * (4 if width == 1 else width))
+
+    return Block(
+        blocks=batch * down * across,
+        steps=ceil(k / one["block_k"]),
+        tensor=_tensor(one, width, taken, machine, fit),
+        asked_of_l2=_asked_of_l2(one, width, fit),
+        wait=0.0,
+        beside=0.0,
+        dram_bytes=dram_bytes,
+        macs=batch * m * n * k,
+    )
+
+
+def _conv(
+    problem: Problem,
+    one: Mapping[str, int],
+    width: int,
+    taken: Taken,
+    machine: Machine,
+    fit: Fitted,
+) -> Block:
+    layer = layer_of(problem)
+    places = layer.r * layer.s
+    pixels, parts = layer.n * layer.p * layer.q, ceil(layer.c / one["block_k"])
+    more = 1 + fit.more_warps if one["warps"] == 8 else 1.0
+    elements = (one["block_m"] + one["block_n"]) * one["block_k"]
+    tensor = _tensor(one, width, taken, machine, fit)
+    tensor += fit.address_cycles * elements / 1024 * more
+    # Each filter position begins anew: a share of a latency and of a step's arithmetic.
+    anew = fit.restart * _latency(one, width, machine, fit) + fit.drain * tensor
+    read = layer.input_elems(width) + layer.k * layer.c * places
+    written = pixels * layer.k * (4 if width == 1 else width)
+    return Block(
+        blocks=ceil(pixels / one["block_m"]) * ceil(layer.k / one["block_n"]),
+        steps=parts * places,
+        tensor=tensor,
+        asked_of_l2=_asked_of_l2(one, width, fit),
+        wait=anew / parts,
+        beside=places * fit.place_cycles * one["block_m"] / 64 * more,
+        dram_bytes=lambda live: read * width + 1.5 * written,
+        macs=pixels * layer.k * layer.c * places,
+    )
+
+
+def _tensor(
+    one: Mapping[str, int], width: int, taken: Taken, machine: Machine, fit: Fitted
+) -> float:
+    bm, bn, bk, warps = (one[name] for name in ("block_m", "block_n", "block_k", "warps"))
+    share = fit.tensor
+    if not taken.by_group and machine.gpu.tensor_issue == "group":
+        share = fit.by_warp
+    cycles = bm * bn * bk / (machine.macs_per_cycle * share)
+    if taken.by_group:
+        if width == 1 and bn == 256 and warps == 8:
+            cycles *= fit.wide_bytes
+        if width == 4:
+            cycles += fit.turned * bn * bk
+        # Groups of four warps have 64 rows each; two of them share as few across.
+        wide = bn / 2 if bm == 64 and warps == 8 else bn
+        operands = bm * bn / (64 * wide) * (64 + wide) * bk
+    else:
+        down = min(warps, max(bm / 16, 1))
+        operands = (bm * warps / down + bn * down) * bk
+    through = (operands + (bm + bn) * bk) * width
+    return max(cycles, fit.shared * through / machine.gpu.shared_bytes_per_cycle)
+
+
+def _asked_of_l2(one: Mapping[str, int], width: int, fit: Fitted) -> float:
+    bm, bn, bk = (one[name] for name in ("block_m", "block_n", "block_k"))
+    a = bm * (64 * ceil(bk * width / 64) + fit.row_bytes)
+    rows, row = (bn, bk * width) if width == 1 else (bk, bn * width)
+    return a + rows * (64 * ceil(row / 64) + fit.row_bytes * ceil(row / 128))
+
+
+def _lost(asked: float, kept: float) -> float:
+    return 1 / (1 + (kept / asked) ** 4)
+
+
+def _joined(exponent: float, *parts: float) -> float:
+    most = max(parts)
+    return most * sum((part / most) ** exponent for part in parts) ** (1 / exponent)

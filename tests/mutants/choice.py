@@ -1,0 +1,517 @@
+"""Mutants of choosing a kernel's configuration, and of what is written for other tools."""
+
+from __future__ import annotations
+
+from .mutant import In
+
+_PRODUCTS = "test_choice_model.py::test_products_take_what_the_model_says"
+_CONVOLUTIONS = "test_choice_model.py::test_convolutions_take_what_the_model_says"
+
+_pick = In("gpu/choice/pick.py", "test_choice.py")
+_pick.broken(
+    "pick-refused-ranked",
+    "configurations that do not compile are ranked",
+    "~refused(space, width) & (resources",
+    "(resources",
+    "::test_what_cannot_run_is_left_out",
+)
+_pick.broken(
+    "pick-all-may-be-best",
+    "all of the first few may be the best, however slow",
+    "found.time_s[few] <= found.time_s[order[0]] * judged(family.name).may_be_best",
+    "True",
+    "::test_the_set_is_what_is_estimated_near_the_first",
+)
+_pick.broken(
+    "pick-set-unlimited",
+    "of a large space, more than its share may be the best",
+    "few = order[: max(_FEW, int(_SHARE * len(space)))]",
+    "few = order",
+    "::test_the_set_is_what_is_estimated_near_the_first",
+)
+_pick.broken(
+    "pick-outputs-as-operands",
+    "sums of single bytes are stored in one byte",
+    "        total += tensor_bytes(problem, tensor) // tensor.element_bytes * min(stored, width)",
+    "        total += tensor_bytes(problem, tensor) // tensor.element_bytes * stored",
+    "::test_bounds_count_the_output_once_as_it_may_be_stored",
+)
+_pick.broken(
+    "pick-ties-by-place",
+    "of equal estimates, the larger block goes first",
+    "np.lexsort((np.arange(len(space)), taken.shared_bytes, found.time_s))",
+    "np.lexsort((np.arange(len(space)), -taken.shared_bytes, found.time_s))",
+    "::test_of_equal_estimates_the_smaller_block_goes_first",
+)
+_pick.broken(
+    "pick-bounds-hidden",
+    "the resource named takes the least time",
+    "bound_by=max(PARTS, key=lambda name: parts[name])",
+    "bound_by=min(PARTS, key=lambda name: parts[name])",
+    "::test_what_most_time_is_spent_on",
+)
+_pipeline = In("gpu/choice/pipeline.py", "test_choice_model.py")
+_pipeline.broken(
+    "pipeline-last-wave-whole",
+    "the last wave holds as many blocks as the others",
+    "beside = np.clip(np.ceil(rest / machine.sms), 1, taken.resident)",
+    "beside = taken.resident",
+    _PRODUCTS,
+)
+_pipeline.broken(
+    "pipeline-later-as-first",
+    "later waves get as much of L2 as the first",
+    "later = wave(taken.resident, places, fit.later)",
+    "later = wave(taken.resident, places, fit.first)",
+    _PRODUCTS,
+)
+_pipeline.broken(
+    "pipeline-one-wave-more",
+    "the first wave runs twice",
+    "first[0] + (full - 1) * later[0]",
+    "first[0] + full * later[0]",
+    _PRODUCTS,
+)
+_pipeline.broken(
+    "pipeline-stages-all-ahead",
+    "operands are asked for as many steps ahead as there are stages",
+    "taken.by_group, np.maximum(stages - 1, 1)",
+    "taken.by_group, np.maximum(stages, 1)",
+    _PRODUCTS,
+)
+_pipeline.broken(
+    "pipeline-dram-of-a-block",
+    "a step waits for what DRAM delivers to one block",
+    "dram = dram / (work.blocks * work.steps) * live",
+    "dram = dram / (work.blocks * work.steps)",
+    _PRODUCTS,
+)
+_pipeline.broken(
+    "pipeline-power-at-once",
+    "a kernel's power counts from the first moment",
+    " - fit.slack_us * 1e-6\n",
+    "\n",
+    _PRODUCTS,
+)
+_pipeline.broken(
+    "pipeline-two-stages-hide",
+    "two stages hide a step's arithmetic",
+    "np.where(stages <= 2, fit.two_stages",
+    "np.where(stages < 2, fit.two_stages",
+    _PRODUCTS,
+)
+_pipeline.broken(
+    "pipeline-parts-of-last-wave",
+    "what a kernel spends its time on is told of its last wave",
+    "np.where(whole, mine, np.where(full > 0, early, late))",
+    "np.where(whole, late, np.where(full > 0, early, late))",
+    _PRODUCTS,
+)
+_families = In("gpu/choice/families.py", "test_choice_model.py")
+_families.broken(
+    "families-batch-once",
+    "of a batch, one product's blocks run",
+    "blocks=product.batch * down * across",
+    "blocks=down * across",
+    _PRODUCTS,
+)
+_families.broken(
+    "families-l2-keeps-b",
+    "what L2 lost of B is not read again",
+    "(np.ceil(down / group) - 1) * again",
+    "np.ceil(down / group) * 0 * again",
+    _PRODUCTS,
+)
+_families.broken(
+    "families-rows-not-lines",
+    "rows of B cost L2 once, however long",
+    "fit.row_bytes * np.ceil(long / _LINE)",
+    "fit.row_bytes",
+    _PRODUCTS,
+)
+_families.broken(
+    "families-pixels-of-one-image",
+    "a convolution computes one image",
+    "pixels, places = layer.n * layer.p * layer.q, layer.r * layer.s",
+    "pixels, places = layer.p * layer.q, layer.r * layer.s",
+    _CONVOLUTIONS,
+)
+_families.broken(
+    "families-places-at-once",
+    "all filter positions are one sum",
+    "steps=steps_here * places",
+    "steps=steps_here",
+    _CONVOLUTIONS,
+)
+_families.broken(
+    "families-groups-computed",
+    "a convolution with groups passes for one without",
+    'if layer.pass_ != "forward" or layer.groups != 1:',
+    'if layer.pass_ != "forward":',
+    "test_choice.py::test_faults_are_said",
+)
+_families.broken(
+    "families-idle-warps",
+    "eight warps share tiles too small for them",
+    "(sums >= 4_096) & (sums <= 32_768)",
+    "sums <= 32_768",
+    "test_choice.py::test_all_families_rank_their_usual_space",
+)
+_space = In("gpu/choice/space.py", "test_choice.py")
+_space.broken(
+    "space-last-name-slowest",
+    "the first parameter changes first",
+    "itertools.product(*values.values())",
+    "(each[::-1] for each in itertools.product(*list(values.values())[::-1]))",
+    ">>> product_space",
+)
+_space.broken(
+    "space-some-compiled",
+    "what one compiled kernel told is asked of all",
+    "if all(is_count(row.get(name), 0, 2**40) for row in given)",
+    "if any(is_count(row.get(name), 0, 2**40) for row in given)",
+    "::test_resources_that_some_kernels_told_are_not_used",
+)
+_space.broken(
+    "space-zero-warps",
+    "a parameter may be 0",
+    "elif not is_count(row[name], 1, 2**20):",
+    "elif not is_count(row[name], 0, 2**20):",
+    "::test_spaces_are_read_from_files",
+)
+_space.broken(
+    "space-first-fault-only",
+    "the first fault of a space is told, the others are not",
+    'raise InputError.joined("space", faults[:20])',
+    'raise InputError.joined("space", faults[:1])',
+    "::test_spaces_are_read_from_files",
+)
+_space.broken(
+    "space-told-lost",
+    "what compilers told of those that are kept is lost",
+    "{name: one[chosen] for name, one in self.columns.items()}",
+    "{name: self.columns[name][chosen] for name in self.names}",
+    "::test_compiled_resources_are_used",
+)
+_triton = In("gpu/choice/triton.py", "test_choice.py")
+_triton.broken(
+    "triton-stages-in-registers",
+    "a stage that goes through registers takes shared memory",
+    "np.maximum(stages - 1, 1))\n    shared",
+    "stages)\n    shared",
+    "::test_shared_memory_is_what_the_compiler_took",
+)
+_triton.broken(
+    "triton-group-from-32-rows",
+    "four warps multiply 32 rows together",
+    "by_group = (bm >= GROUP_ROWS) &",
+    "by_group = (bm >= GROUP_ROWS // 2) &",
+    "::test_shared_memory_is_what_the_compiler_took",
+)
+_triton.broken(
+    "triton-registers-by-block",
+    "a warp takes registers to the register",
+    "np.ceil(registers * gpu.warp_threads / gpu.register_unit) * gpu.register_unit",
+    "registers * gpu.warp_threads * 2",
+    "::test_residence_is_that_of_occupancy",
+)
+_triton.broken(
+    "triton-shared-of-the-system",
+    "what the system takes of shared memory is free",
+    "(shared + gpu.system_shared_bytes)",
+    "shared",
+    "::test_residence_is_that_of_occupancy",
+)
+_triton.broken(
+    "triton-sizes-of-any-kind",
+    "sizes that are no powers of two compile",
+    "(space[name] < smallest) | (powers != np.floor(powers))",
+    "space[name] < smallest",
+    ">>> refused",
+)
+_triton.broken(
+    "triton-fragments-left-out",
+    "fragments of operands take no registers",
+    "(ones, sums, *copies, *fragments), strict=True)",
+    "(ones, sums, *copies, 0, 0), strict=True)",
+    "::test_registers_are_guessed_near_what_the_compiler_took",
+)
+_dispatch = In("gpu/choice/dispatch.py", "test_choice.py")
+_dispatch.broken(
+    "dispatch-gap",
+    "ranges leave one size out",
+    "first, last = last + 1, min(2 * last, most_m)",
+    "first, last = last + 2, min(2 * last, most_m)",
+    "::test_a_table_covers_all_rows_and_says_its_regret",
+)
+_dispatch.broken(
+    "dispatch-beyond",
+    "the last range ends at a power of two",
+    "first, last = 1, min(_FIRST, most_m)",
+    "first, last = 1, _FIRST",
+    "::test_tables_of_few_rows",
+)
+_dispatch.broken(
+    "dispatch-mean-regret",
+    "regret is that of a size between",
+    ").max(axis=0)\n",
+    ").mean(axis=0)\n",
+    "::test_tables_take_the_least_regret",
+)
+_dispatch.broken(
+    "dispatch-next-range",
+    "the last size of a range gets the next one's configuration",
+    "            if m <= bucket.last:",
+    "            if m < bucket.last:",
+    "::test_tables_of_few_rows",
+)
+_dispatch.broken(
+    "dispatch-first-size-only",
+    "the first size of a range decides",
+    "order = np.lexsort((found[0].taken.shared_bytes, regret))",
+    "order = np.lexsort((found[0].taken.shared_bytes, times[0]))",
+    "::test_tables_take_the_least_regret",
+)
+_choices = In("validation/choices.py", "test_choice.py")
+_choices.broken(
+    "choices-first-as-measured",
+    "the first choices are the fastest measured",
+    "in_order = measured[ranked.order]",
+    "in_order = np.sort(measured)",
+    "test_cli_pick.py::test_measured_spaces_are_shown_in_80_columns",
+)
+_choices.broken(
+    "choices-arithmetic-mean",
+    "what choices cost on average is an arithmetic mean",
+    "float(np.exp(np.mean(np.log(costs))))",
+    "float(np.mean(costs))",
+    "::test_sums_of_measured_spaces",
+)
+_choices.broken(
+    "choices-best-worst",
+    "the worst is the best",
+    '_worst"] = max(costs)',
+    '_worst"] = min(costs)',
+    "::test_sums_of_measured_spaces",
+)
+_choices.broken(
+    "choices-library-untold",
+    "what a library takes is not told",
+    "one.rows, libraries.get(key))",
+    "one.rows, None)",
+    "::test_measured_files_are_checked",
+)
+_choices.broken(
+    "choices-types-together",
+    "measurements of two data types are one space",
+    'key = (family.name, data_type, str(line["problem"]))',
+    'key = (family.name, "", str(line["problem"]))',
+    "::test_sums_of_measured_spaces",
+)
+_choices.broken(
+    "choices-mape-signed",
+    "errors of both signs cancel",
+    "np.mean(np.abs(estimate / measured - 1))",
+    "abs(np.mean(estimate / measured - 1))",
+    "::test_sums_of_measured_spaces",
+)
+_cli_pick = In("cli/pick.py", "test_cli_pick.py")
+_cli_pick.broken(
+    "pick-cli-columns-mixed",
+    "rows of another kernel have other columns",
+    "({name: row.get(name) for name in names} for row in rows)",
+    "rows",
+    "::test_a_workload_is_what_kernels_compute_of_it",
+)
+_cli_pick.broken(
+    "pick-cli-nothing-is-done",
+    "a workload of which no kernel computes anything is done",
+    "    if not found:\n",
+    "    if found is None:\n",
+    "::test_nothing_that_a_kernel_computes_is_bad_input",
+)
+_cli_pick.broken(
+    "pick-cli-batch-dropped",
+    "the table for a batch is that of one product",
+    "if product.batch != 1:",
+    "if product.batch < 1:",
+    "::test_tables_over_rows",
+)
+_cli_pick.broken(
+    "pick-cli-space-unread",
+    "a table is made of the usual configurations, whatever the file says",
+    "given = None if space is None else",
+    "given = None if space else",
+    "::test_own_spaces",
+)
+_cli_pick.broken(
+    "pick-cli-first-of-many-emitted",
+    "of a workload, the first layer's kernel is written",
+    "(select_one(problem, layers),) if emit else",
+    "select(problem, layers).workload.problems if emit else",
+    "::test_a_kernel_is_written",
+)
+_cli_pick.broken(
+    "pick-cli-interval-reversed",
+    "the interval begins where it ends",
+    'Column("from", lambda one: one.low_us * 1e-6',
+    'Column("from", lambda one: one.high_us * 1e-6',
+    "::test_wide_tables_say_intervals",
+)
+_cli_pick.broken(
+    "pick-cli-tables-again",
+    "weights that several layers have get a table each",
+    "        if made not in found:\n",
+    "        if made:\n",
+    "::test_tables_over_rows",
+)
+_cli_choices = In("cli/validate_choices.py", "test_cli_pick.py")
+_cli_choices.broken(
+    "choices-cli-left-out-unsaid",
+    "rows that do not count are not told",
+    '    for kind, many in found.summary["left_out"].items():',
+    "    for kind, many in ():",
+    "::test_measured_spaces_are_shown_in_80_columns",
+)
+_cli_choices.broken(
+    "choices-cli-kernel-ignored",
+    "the kernel that is named is not used",
+    "validate_choices(file, arch, kernel=kernel)",
+    "validate_choices(file, arch)",
+    "::test_measured_spaces_that_are_wrong",
+)
+_cli_choices.broken(
+    "choices-cli-smallest-set",
+    "the smallest set passes for the largest",
+    "percent(max(shares))",
+    "percent(1 - max(shares))",
+    "::test_measured_spaces_are_shown_in_80_columns",
+)
+_cli_choices.broken(
+    "choices-cli-first-of-five",
+    "the cost of the first choice is that of the best of five",
+    'Column("first", "first_1", _times)',
+    'Column("first", "first_5", _times)',
+    "::test_measured_spaces_are_shown_in_80_columns",
+)
+_cli_choices.broken(
+    "choices-cli-seconds",
+    "microseconds are shown as seconds",
+    'one["best_us"] * 1e-6',
+    'one["best_us"]',
+    "::test_measured_spaces_are_shown_in_80_columns",
+)
+_kernel = In("exchange/triton_kernel.py", "test_triton_kernel.py")
+_kernel.broken(
+    "kernel-rows-not-wrapped",
+    "rows beyond A are read",
+    "rows = (row * BLOCK_M + tl.arange(0, BLOCK_M)) % m\n",
+    "rows = row * BLOCK_M + tl.arange(0, BLOCK_M)\n",
+    "::test_products_are_right",
+)
+_kernel.broken(
+    "kernel-last-group-high",
+    "the last group has as many rows of tiles as the others",
+    "high = min(down - first, GROUP_M)",
+    "high = GROUP_M",
+    "::test_products_are_right",
+)
+_kernel.broken(
+    "kernel-columns-in-order",
+    "B is read as row-major, whatever its strides",
+    "at_b += BLOCK_K * b_row",
+    "at_b += BLOCK_K * n",
+    "::test_products_are_right",
+)
+_kernel.broken(
+    "kernel-terms-unmasked",
+    "terms beyond a sum are added",
+    "y = tl.load(at_b, mask=terms[:, None] < left, other=0.0)",
+    "y = tl.load(at_b, mask=terms[:, None] < k, other=0.0)",
+    "::test_products_are_right",
+)
+_kernel.broken(
+    "kernel-padding-bottom",
+    "windows begin as far to the left as above",
+    "PADDING[0], PADDING[2], R, S,",
+    "PADDING[0], PADDING[0], R, S,",
+    "::test_convolutions_are_right",
+)
+_kernel.broken(
+    "kernel-window-below",
+    "windows read below the image",
+    "(ih >= 0) & (ih < h) &",
+    "(ih >= 0) & (ih <= h) &",
+    "::test_convolutions_are_right",
+)
+_kernel.broken(
+    "kernel-filters-without-holes",
+    "filters have no holes",
+    "ih, iw = row + r * hole_h, column + s * hole_w",
+    "ih, iw = row + r, column + s * hole_w",
+    "::test_convolutions_are_right",
+)
+_kernel.broken(
+    "kernel-batch-written",
+    "the kernel of a batch computes one product",
+    "        if product.batch != 1:\n",
+    "        if product.batch < 1:\n",
+    "::test_what_is_not_written_is_said",
+)
+_tuner = In("integrations/triton.py", "test_triton_kernel.py")
+_tuner.broken(
+    "tuner-places-shifted",
+    "configurations that cannot run shift those that are kept",
+    "[configs[places[at]] for at in ranked.order[:top]]",
+    "[configs[at] for at in ranked.order[:top]]",
+    "::test_the_tuner_keeps_the_first_choices",
+)
+_tuner.broken(
+    "tuner-top-ignored",
+    "five configurations are kept, whatever is asked for",
+    "for at in ranked.order[:top]]",
+    "for at in ranked.order[:5]]",
+    "::test_the_tuner_keeps_the_first_choices",
+)
+_tuner.broken(
+    "tuner-groups-of-eight",
+    "a kernel without groups of rows passes for one with groups of eight",
+    'found.setdefault("group_m", 1)',
+    'found.pop("group_m", 1)',
+    "::test_kernels_may_call_parameters_as_they_like",
+)
+_tuner.broken(
+    "tuner-launch-arguments",
+    "sizes that are given at the launch are not read",
+    "known = dict(named_args) | more",
+    "known = dict(named_args)",
+    "::test_kernels_may_call_parameters_as_they_like",
+)
+_tuner.broken(
+    "tuner-bytes-are-halves",
+    "operands of single bytes pass for halves",
+    '"int8": "int8",',
+    '"int8": "fp16",',
+    "::test_the_tuner_is_told_the_machine_and_type_by_its_arguments",
+)
+_tuner.broken(
+    "tuner-silent",
+    "nothing is said of a space that is left to the tuner",
+    "_LOG.warning(",
+    "_LOG.debug(",
+    "::test_what_is_not_known_is_left_to_the_tuner",
+)
+
+CHOICE = (
+    *_pick.mutants,
+    *_pipeline.mutants,
+    *_families.mutants,
+    *_space.mutants,
+    *_triton.mutants,
+    *_dispatch.mutants,
+    *_choices.mutants,
+    *_cli_pick.mutants,
+    *_cli_choices.mutants,
+    *_kernel.mutants,
+    *_tuner.mutants,
+)
