@@ -33,9 +33,10 @@ loopsched pick gemm:m=512,n=512,k=512 --emit triton -o kernel.py
 @click.option(
     "--kernel",
     metavar="NAME",
-    help="triton_gemm or triton_conv; by default the one that computes the problem.",
+    help="triton_gemm, triton_conv (both fp16 by default), clblast_gemm or filter (fp32); "
+    "by default Triton's for the problem.",
 )
-@options.data_type_of("fp16")
+@options.data_type_of(None)
 @click.option(
     "--space",
     metavar="FILE.csv",
@@ -56,7 +57,7 @@ loopsched pick gemm:m=512,n=512,k=512 --emit triton -o kernel.py
 def pick(
     problem: str,
     kernel: str | None,
-    data_type: str,
+    data_type: str | None,
     space: str | None,
     top: int,
     explain: bool,
@@ -72,6 +73,7 @@ def pick(
     PROBLEM is a product or a forward convolution, such as gemm:m=64,n=64,k=64;
     of a WORKLOAD, all that a kernel computes are shown.
     """
+    from loopsched.gpu.choice.families import TRITON_GEMM
     from loopsched.gpu.choice.pick import pick as choose
     from loopsched.machines.arch_file import load_arch
 
@@ -82,7 +84,7 @@ def pick(
     problems, machine = select(problem, layers).workload.problems, load_arch(arch)
     if most_m:
         for one in problems:
-            _dispatch(one, machine, most_m, data_type, space, form)
+            _dispatch(one, machine, most_m, data_type or TRITON_GEMM.data_type, space, form)
         return
     found: list[Pick] = []
     for one in problems:
@@ -116,7 +118,10 @@ def pick(
 
 def _configuration(one: Choice) -> str:
     parts = dict(one.configuration)
-    tile = "x".join(str(parts.pop(name)) for name in ("block_m", "block_n", "block_k"))
+    names = [name for name in ("block_m", "block_n", "block_k") if name in parts]
+    tile = "x".join(str(parts.pop(name)) for name in names)
+    if not tile:
+        return " ".join(f"{name}={value}" for name, value in parts.items())
     return " ".join([tile, *(f"{name} {value}" for name, value in parts.items())])
 
 
