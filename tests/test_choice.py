@@ -219,7 +219,7 @@ def test_faults_are_said() -> None:
 
 
 def test_all_families_rank_their_usual_space() -> None:
-    assert set(FAMILIES) == {"triton_gemm", "triton_conv"}
+    assert set(FAMILIES) == {"triton_gemm", "triton_conv", "clblast_gemm", "filter"}
     assert len(TRITON_CONV.tried()) == 150
     assert len(TRITON_GEMM.tried()) == 720
     assert not refused(TRITON_GEMM.tried(), 2).any()

@@ -111,7 +111,7 @@ def many(*names: str, metavar: str, meaning: str) -> Callable[[Command], Command
 rank = click.option("--rank", type=click.IntRange(1), help="Of a result file: only this rank.")
 
 
-def data_type_of(default: str) -> Callable[[Command], Command]:
+def data_type_of(default: str | None) -> Callable[[Command], Command]:
     """Make the option of a data type."""
     return click.option(
         "--type",

@@ -34,9 +34,10 @@ loopsched pick gemm:m=512,n=512,k=512 --emit triton -o kernel.py
 @click.option(
     "--kernel",
     metavar="NAME",
-    help="triton_gemm or triton_conv; by default the one that computes the problem.",
+    help="triton_gemm, triton_conv (both fp16 by default), clblast_gemm or filter (fp32); "
+    "by default Triton's for the problem.",
 )
-@options.data_type_of("fp16")
+@options.data_type_of(None)
 @click.option(
     "--space",
     metavar="FILE.csv",
@@ -57,7 +58,7 @@ loopsched pick gemm:m=512,n=512,k=512 --emit triton -o kernel.py
 def pick(
     problem: str,
     kernel: str | None,
-    data_type: str,
+    data_type: str | None,
     space: str | None,
     top: int,
     explain: bool,
@@ -73,6 +74,7 @@ def pick(
     PROBLEM is a product or a forward convolution, such as gemm:m=64,n=64,k=64;
     of a WORKLOAD, all that a kernel computes are shown.
     """
+    from loopsched.gpu.choice.families import TRITON_GEMM
     from loopsched.gpu.choice.pick import pick as choose
     from loopsched.machines.arch_file import load_arch
 
@@ -87,7 +89,7 @@ def pick(
         try:
             made: Pick | Dispatch
             if most_m:
-                made = _dispatch(one, machine, most_m, data_type, space)
+                made = _dispatch(one, machine, most_m, data_type or TRITON_GEMM.data_type, space)
             else:
                 made = choose(
                     one,
@@ -122,7 +124,10 @@ def pick(
 
 def _configuration(one: Choice) -> str:
     parts = dict(one.configuration)
-    tile = "x".join(str(parts.pop(name)) for name in ("block_m", "block_n", "block_k"))
+    names = [name for name in ("block_m", "block_n", "block_k") if name in parts]
+    tile = "x".join(str(parts.pop(name)) for name in names)
+    if not tile:
+        return " ".join(f"{name}={value}" for name, value in parts.items())
     return " ".join([tile, *(f"{name} {value}" for name, value in parts.items())])
 
 

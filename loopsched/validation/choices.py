@@ -76,8 +76,11 @@ def validate_choices(
     file : str or path
         A CSV file, or ``triton_h100``, which is shipped.  Columns: ``problem``
         (MxNxK, or NxHxWxCxKxRxSxstridexpadding), the kernel's parameters,
-        ``time_us`` (empty: did not run); ``kind`` (``gemm``, ``conv``) unless
-        a kernel is given; ``data_type`` (fp16 if there is none); ``registers``,
+        ``time_us`` or ``time_ms`` (empty: did not run); ``kind`` (``gemm``,
+        ``conv``) unless a kernel is given; ``data_type`` (if there is none,
+        the kernel's usual one).  ``clblast_gemm`` and ``filter`` without
+        problems are those of Kernel Tuner's hub: 4096x4096x4096, and 4096 x
+        4096 outputs of ``filter_height`` x ``filter_width``; ``registers``,
         ``spills`` and ``shared_bytes`` are used where they stand.  A row whose
         first parameter is ``library`` is what a library takes.
     arch : str, path or Arch
@@ -128,7 +131,9 @@ def validate_choices(
 
 
 def _missing(names: Sequence[str], kernel: str | None) -> Iterator[str]:
-    needed = ["problem", "time_us", *([] if kernel else ["kind"])]
+    needed = [] if kernel in _HUB else ["problem"]
+    needed += [] if "time_ms" in names else ["time_us"]
+    needed += [] if kernel else ["kind"]
     for name in needed:
         if name not in names:
             yield f"no column '{name}'; {nearest(name, names, 'columns')}"
@@ -153,16 +158,21 @@ def _cases(
         if family is None:
             left_out[kind] = left_out.get(kind, 0) + 1
             continue
-        time_us = line["time_us"]
+        time_us = _time_us(line)
         if time_us is None:
             continue
-        data_type = str(line.get("data_type") or "fp16")
+        line = line | {"time_us": time_us, "problem": _named(line, family)}
+        data_type = str(line.get("data_type") or family.data_type)
         key = (family.name, data_type, str(line["problem"]))
         if line.get(family.names[0]) == _LIBRARY:
             if isinstance(time_us, (int, float)):
                 libraries[key] = float(time_us)
             continue
-        wrong = [name for name in (*family.names, "time_us") if not _is_positive(line.get(name))]
+        wrong = [
+            name
+            for name in (*family.names, "time_us")
+            if not _is_positive(line.get(name), name in family.switches)
+        ]
         if wrong:
             told = ", ".join(f"{name} {shown(line.get(name))}" for name in wrong)
             faults.append(f"{place}: numbers above zero are needed: {told}")
@@ -175,13 +185,36 @@ def _cases(
     ]
 
 
-def _is_positive(value: Value) -> bool:
-    return isinstance(value, (int, float)) and value > 0
+def _time_us(line: Mapping[str, Value]) -> Value:
+    """Take a row's time; what is no number is left to be told."""
+    if "time_us" in line:
+        return line["time_us"]
+    time_ms = line.get("time_ms")
+    return 1e3 * time_ms if isinstance(time_ms, (int, float)) else time_ms
+
+
+def _named(line: Mapping[str, Value], family: Family) -> Value:
+    """Name a row's problem; files of Kernel Tuner's hub have but one, and do not say it."""
+    if "problem" in line or family.name not in _HUB:
+        return line.get("problem")
+    sizes = {"r": line.get("filter_height", 15), "s": line.get("filter_width", 15)}
+    if not all(isinstance(one, int) for one in sizes.values()):
+        return None
+    more = {name: _HUB_OUTPUTS + int(one or 0) - 1 for name, one in sizes.items()}
+    return _HUB[family.name].format(**sizes, h=more["r"], w=more["s"])
+
+
+_HUB_OUTPUTS = 4096
+_HUB = {"clblast_gemm": "4096x4096x4096", "filter": "1x{h}x{w}x1x1x{r}x{s}x1x0"}
+
+
+def _is_positive(value: Value, or_zero: bool = False) -> bool:
+    return isinstance(value, (int, float)) and (value > 0 or (or_zero and value == 0))
 
 
 def _problem(case: _Case, where: str) -> Problem:
     parts = case.problem.split("x")
-    needed = 3 if case.family.kind == "gemm" else len(_CONV)
+    needed = len(_CONV) if case.family.kind in ("conv", "filter") else 3
     if len(parts) != needed or not all(part.isascii() and part.isdigit() for part in parts):
         form = "MxNxK" if needed == 3 else "x".join(_CONV)
         raise InputError(f"{where}: problem '{case.problem[:60]}' is not {form}")

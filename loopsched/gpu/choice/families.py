@@ -6,14 +6,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from loopsched.base.errors import ProblemError
-from loopsched.gpu.choice.pipeline import Fitted, Work
+from loopsched.gpu.choice import simt
+from loopsched.gpu.choice.pipeline import Fitted, Times, Work, fitted, times
 from loopsched.gpu.choice.space import Numbers, Space, product_space
-from loopsched.gpu.choice.triton import GROUP_ROWS, Resources, warps_down
+from loopsched.gpu.choice.triton import GROUP_ROWS, Resources, refused, resources, warps_down
 from loopsched.gpu.library.conv_layer import Layer, layer_of
 from loopsched.gpu.library.gemm import product_of
 from loopsched.gpu.library.machine import Machine, element_bytes, sum_bytes
+from loopsched.machines.gpu_limits import Gpu
 from loopsched.problems.problem import Problem
 
 _SECTOR, _LINE = 64, 128
@@ -33,9 +36,17 @@ class Family:
         Its parameters.
     tried : callable
         The configurations usually tried.
-    work : callable
-        What its blocks do: of a problem, data type, configurations, their
-        resources, a machine and the fitted numbers.
+    refused : callable
+        Which configurations it cannot have, by their sizes and an element's bytes.
+    taken : callable
+        What its blocks take, for a problem.
+    times : callable
+        How long they take: of a problem, data type, configurations, their
+        resources and a machine.
+    switches : tuple of str
+        Parameters that may be zero.
+    data_type : str
+        Unless another is asked for.
     """
 
     name: str
@@ -43,7 +54,11 @@ class Family:
     about: str
     names: tuple[str, ...]
     tried: Callable[[], Space]
-    work: Callable[[Problem, str, Space, Resources, Machine, Fitted], Work]
+    refused: Callable[[Space, int], NDArray[np.bool_]]
+    taken: Callable[[Problem, Space, Gpu, int], Resources]
+    times: Callable[[Problem, str, Space, Resources, Machine], Times]
+    switches: tuple[str, ...] = ()
+    data_type: str = "fp16"
 
 
 def _usual(values: dict[str, tuple[int, ...]]) -> Space:
@@ -52,6 +67,13 @@ def _usual(values: dict[str, tuple[int, ...]]) -> Space:
     sums = space["block_m"] * space["block_n"]
     four, eight = sums <= 16_384, (sums >= 4_096) & (sums <= 32_768)
     return space.kept(np.where(space["warps"] == 4, four, eight))
+
+
+def _possible(
+    values: dict[str, tuple[int, ...]], wrong: Callable[[Space, int], NDArray[np.bool_]]
+) -> Space:
+    space = product_space(values)
+    return space.kept(~wrong(space, 4))
 
 
 def gemm_work(
@@ -182,6 +204,36 @@ def _tensor_cycles(
     return np.maximum(cycles, fit.shared * (read + tile) / machine.gpu.shared_bytes_per_cycle)
 
 
+def _pipelined(
+    name: str, work: Callable[[Problem, str, Space, Resources, Machine, Fitted], Work]
+) -> tuple[
+    Callable[[Space, int], NDArray[np.bool_]],
+    Callable[[Problem, Space, Gpu, int], Resources],
+    Callable[[Problem, str, Space, Resources, Machine], Times],
+]:
+    """Give what pipelined kernels refuse and take, and how long they take."""
+
+    def estimate(
+        problem: Problem, data_type: str, space: Space, taken: Resources, machine: Machine
+    ) -> Times:
+        fit = fitted(name)
+        todo = work(problem, data_type, space, taken, machine, fit)
+        return times(todo, taken, space["stages"], machine, fit)
+
+    return refused, lambda _, space, gpu, width: resources(space, gpu, width), estimate
+
+
+def _image(problem: Problem) -> Layer:
+    layer = forward_layer(problem)
+    plain = layer.stride == layer.dilation == (1, 1) and not any(layer.padding)
+    if (layer.c, layer.k) != (1, 1) or not plain:
+        raise ProblemError(
+            f"problem '{problem.name}': a conv2d of one channel with one filter is needed, "
+            "its input padded beforehand"
+        )
+    return layer
+
+
 # The output is written, and half as much of what was dirty before is written to make room.
 _WRITTEN = 1.5
 
@@ -200,7 +252,7 @@ TRITON_GEMM = Family(
             "group_m": (8, 1),
         }
     ),
-    gemm_work,
+    *_pipelined("triton_gemm", gemm_work),
 )
 TRITON_CONV = Family(
     "triton_conv",
@@ -216,6 +268,59 @@ TRITON_CONV = Family(
             "warps": (4, 8),
         }
     ),
-    conv_work,
+    *_pipelined("triton_conv", conv_work),
 )
-FAMILIES = {one.name: one for one in (TRITON_GEMM, TRITON_CONV)}
+_CLBLAST = {
+    "MWG": (16, 32, 64, 128),
+    "NWG": (16, 32, 64, 128),
+    "KWG": (32,),
+    "MDIMC": (8, 16, 32),
+    "NDIMC": (8, 16, 32),
+    "MDIMA": (8, 16, 32),
+    "NDIMB": (8, 16, 32),
+    "KWI": (2,),
+    "VWM": (1, 2, 4, 8),
+    "VWN": (1, 2, 4, 8),
+    "STRM": (0,),
+    "STRN": (0,),
+    "SA": (0, 1),
+    "SB": (0, 1),
+}
+CLBLAST_GEMM = Family(
+    "clblast_gemm",
+    "clblast_gemm",
+    "CLBlast's product: column-major A, B transposed; blocks of MWG x NWG sums in registers",
+    tuple(_CLBLAST),
+    lambda: _possible(_CLBLAST, simt.clblast_refused),
+    simt.clblast_refused,
+    lambda _, space, gpu, width: simt.clblast_resources(space, gpu, width),
+    lambda problem, data_type, space, taken, machine: simt.clblast_times(
+        product_of(problem, data_type), space, taken, machine
+    ),
+    ("STRM", "STRN", "SA", "SB"),
+    "fp32",
+)
+_FILTER = {
+    "block_size_x": tuple(range(16, 257, 16)),
+    "block_size_y": (1, 2, 4, 8, 16),
+    "tile_size_x": (1, 2, 3, 4),
+    "tile_size_y": (1, 2, 3, 4),
+    "read_only": (0, 1),
+    "use_padding": (0, 1),
+    "use_shmem": (0, 1),
+}
+FILTER = Family(
+    "filter",
+    "filter",
+    "image filter of one channel: each thread outputs a block apart, filter in constant memory",
+    tuple(_FILTER),
+    lambda: _possible(_FILTER, simt.filter_refused),
+    simt.filter_refused,
+    lambda problem, space, gpu, width: simt.filter_resources(_image(problem), space, gpu, width),
+    lambda problem, data_type, space, taken, machine: simt.filter_times(
+        _image(problem), space, taken, machine
+    ),
+    ("read_only", "use_padding", "use_shmem"),
+    "fp32",
+)
+FAMILIES = {one.name: one for one in (TRITON_GEMM, TRITON_CONV, CLBLAST_GEMM, FILTER)}

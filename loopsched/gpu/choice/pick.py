@@ -15,9 +15,11 @@ from loopsched.base.display import Shown
 from loopsched.base.errors import InputError, nearest
 from loopsched.gpu.bound import repeated_bound
 from loopsched.gpu.choice.families import FAMILIES, TRITON_CONV, TRITON_GEMM, Family
-from loopsched.gpu.choice.pipeline import PARTS, Times, fitted, judged, times
+from loopsched.gpu.choice.pipeline import Times, judged
 from loopsched.gpu.choice.space import Space, read_space, space_of
-from loopsched.gpu.choice.triton import Resources, refused, resources
+from loopsched.gpu.choice.triton import Resources
+from loopsched.gpu.library.conv_layer import layer_of
+from loopsched.gpu.library.gemm import product_of
 from loopsched.gpu.library.machine import element_bytes, machine_of, sum_bytes
 from loopsched.machines.arch import Arch
 from loopsched.problems.footprint import tensor_bytes
@@ -40,7 +42,8 @@ class Choice:
         No run is faster: arithmetic at the highest clock, and what DRAM must deliver.
     bound_by : str
         The resource that the estimate spends most time on: ``tensor cores``,
-        ``L2``, ``DRAM`` or ``latency``.
+        ``L2``, ``DRAM`` or ``latency``; ``lanes``, ``shared memory`` and ``L1``
+        of kernels without tensor cores.
     may_be_best : bool
         Whether it is of the set that holds the fastest.
     registers, shared_bytes, resident_blocks : int
@@ -156,7 +159,7 @@ def pick(
     *,
     kernel: str | None = None,
     space: Space | str | os.PathLike[str] | Iterable[Mapping[str, Any]] | None = None,
-    data_type: str = "fp16",
+    data_type: str | None = None,
     top: int | None = None,
     explain: bool = False,
 ) -> Pick:
@@ -166,18 +169,19 @@ def pick(
     ----------
     problem : Problem
         A `gemm` or `batched_gemm` for ``triton_gemm``, a forward `conv2d` for
-        ``triton_conv``.
+        ``triton_conv``, a product for ``clblast_gemm``, a `conv2d` of one
+        channel and filter for ``filter``.
     arch : Arch
         A GPU.
-    kernel : {'triton_gemm', 'triton_conv'}, optional
+    kernel : {'triton_gemm', 'triton_conv', 'clblast_gemm', 'filter'}, optional
         By default the one that computes the problem.
     space : path, Space or iterable of mappings, optional
         Configurations: a file (CSV, a column a parameter), or a mapping each.
         ``registers``, ``spills`` and ``shared_bytes`` of compiled kernels are
         used if all have them.  By default the configurations usually tried.
-    data_type : str
+    data_type : str, optional
         ``fp16``, ``bf16``, ``tf32``, ``fp8``, ``int8``, ...: as the
-        architecture has rates.
+        architecture has rates; by default fp16, fp32 for kernels of ordinary lanes.
     top : int, optional
         Return the first so many only.
     explain : bool
@@ -223,6 +227,7 @@ def pick(
         check.fault(f"unknown kernel '{kernel}'; {nearest(str(kernel), FAMILIES)}")
     check.finish()
     family = FAMILIES[kernel]
+    data_type = data_type or family.data_type
     given = _space(space, family)
     ranked = rank(problem, arch, family, given, data_type)
     low, high = judged(kernel).spread
@@ -250,8 +255,8 @@ def _space(
     if isinstance(space, Space):
         return space
     if isinstance(space, (str, os.PathLike)):
-        return read_space(space, family.names)
-    return space_of(space, family.names)
+        return read_space(space, family.names, family.switches)
+    return space_of(space, family.names, family.switches)
 
 
 def rank(problem: Problem, arch: Arch, family: Family, space: Space, data_type: str) -> Ranked:
@@ -264,23 +269,24 @@ def rank(problem: Problem, arch: Arch, family: Family, space: Space, data_type: 
     """
     machine = machine_of(arch, data_type)
     width = element_bytes(data_type, problem.tensors[0].element_bytes)
-    fit = fitted(family.name)
-    feasible = ~refused(space, width) & (resources(space, machine.gpu, width).resident >= 1)
+    feasible = ~family.refused(space, width)
+    feasible &= family.taken(problem, space, machine.gpu, width).resident >= 1
     if not feasible.any():
         raise InputError(
             f"problem '{problem.name}': none of {len(space)} configurations of {family.name} "
             f"can run on {arch.name}: each takes more than {machine.gpu.max_block_shared_bytes:,} "
-            "bytes of shared memory, or has sizes that are no powers of two or below 16"
+            "bytes of shared memory, or has sizes that the kernel cannot have"
         )
     space = space.kept(feasible)
-    taken = resources(space, machine.gpu, width)
-    work = family.work(problem, data_type, space, taken, machine, fit)
-    found = times(work, taken, space["stages"], machine, fit)
+    taken = family.taken(problem, space, machine.gpu, width)
+    found = family.times(problem, data_type, space, taken, machine)
     order = np.lexsort((np.arange(len(space)), taken.shared_bytes, found.time_s))
     may_be_best = np.zeros(len(space), dtype=bool)
     few = order[: max(_FEW, int(_SHARE * len(space)))]
     may_be_best[few] = found.time_s[few] <= found.time_s[order[0]] * judged(family.name).may_be_best
-    bound_s, _ = repeated_bound(work.macs, _touched(problem, data_type), arch, data_type)
+    convolves = problem.kind == "conv2d"
+    macs = layer_of(problem).macs if convolves else product_of(problem, data_type).macs
+    bound_s, _ = repeated_bound(macs, _touched(problem, data_type), arch, data_type)
     return Ranked(space, taken, found, order, feasible, may_be_best, bound_s)
 
 
@@ -298,14 +304,14 @@ def _choice(
     ranked: Ranked, at: int, first: int, spread: tuple[float, float], explain: bool
 ) -> Choice:
     time_s = max(float(ranked.times.time_s[at]), ranked.bound_s)
-    parts = {name: float(ranked.times.parts[name][at]) for name in PARTS}
+    parts = {name: float(part[at]) for name, part in ranked.times.parts.items()}
     return Choice(
         configuration=ranked.space.configuration(at),
         estimate_us=1e6 * time_s,
         low_us=1e6 * max(ranked.bound_s, spread[0] * time_s),
         high_us=1e6 * spread[1] * time_s,
         bound_us=1e6 * ranked.bound_s,
-        bound_by=max(PARTS, key=lambda name: parts[name]),
+        bound_by=max(parts, key=lambda name: parts[name]),
         may_be_best=bool(ranked.may_be_best[at]),
         registers=int(ranked.taken.registers[at]),
         shared_bytes=int(ranked.taken.shared_bytes[at]),
@@ -317,14 +323,14 @@ def _choice(
 
 def _why(ranked: Ranked, at: int, first: int) -> str:
     """Say what a configuration spends more and less on than the first choice."""
-    here = {name: float(ranked.times.parts[name][at]) for name in PARTS}
-    longest = max(PARTS, key=lambda name: here[name])
+    here = {name: float(part[at]) for name, part in ranked.times.parts.items()}
+    longest = max(here, key=lambda name: here[name])
     waves, resident = float(ranked.times.waves[at]), int(ranked.taken.resident[at])
     held = f"{resident} block{'s' if resident > 1 else ''} an SM, {waves:.3g} waves"
     if at == first:
         return f"the first choice: most time on {longest}; {held}"
-    best = {name: float(ranked.times.parts[name][first]) for name in PARTS}
-    ratio = {name: here[name] / max(best[name], 1e-30) for name in PARTS}
-    changed = sorted(PARTS, key=lambda name: -abs(np.log(max(ratio[name], 1e-9))))[:2]
+    best = {name: float(ranked.times.parts[name][first]) for name in here}
+    ratio = {name: here[name] / max(best[name], 1e-30) for name in here}
+    changed = sorted(here, key=lambda name: -abs(np.log(max(ratio[name], 1e-9))))[:2]
     said = ", ".join(f"{name} {ratio[name]:.2f} times as long" for name in changed)
     return f"against the first choice: {said}; most time on {longest}; {held}"

@@ -73,7 +73,9 @@ def product_space(values: Mapping[str, Sequence[int]]) -> Space:
     return Space(tuple(values), dict(zip(values, all_of_them.T, strict=True)))
 
 
-def space_of(rows: Iterable[Mapping[str, Any]], names: tuple[str, ...]) -> Space:
+def space_of(
+    rows: Iterable[Mapping[str, Any]], names: tuple[str, ...], switches: tuple[str, ...] = ()
+) -> Space:
     """Take configurations as they are given.
 
     Parameters
@@ -83,6 +85,8 @@ def space_of(rows: Iterable[Mapping[str, Any]], names: tuple[str, ...]) -> Space
         ``shared_bytes`` if all rows have them.  Other keys are not read.
     names : tuple of str
         The kernel's parameters.
+    switches : tuple of str
+        Of these, that may be zero.
 
     Raises
     ------
@@ -95,7 +99,7 @@ def space_of(rows: Iterable[Mapping[str, Any]], names: tuple[str, ...]) -> Space
         raise InputError("space: no configurations")
     if len(given) > MOST_CONFIGURATIONS:
         raise InputError(f"space: more than {MOST_CONFIGURATIONS:,} configurations")
-    faults = [fault for at, row in enumerate(given) for fault in _faults(at, row, names)]
+    faults = [fault for at, row in enumerate(given) for fault in _faults(at, row, names, switches)]
     if faults:
         raise InputError.joined("space", faults[:20])
     told = [name for name in COMPILED if all(is_count(row.get(name), 0, 2**40) for row in given)]
@@ -105,17 +109,21 @@ def space_of(rows: Iterable[Mapping[str, Any]], names: tuple[str, ...]) -> Space
     return Space(names, columns)
 
 
-def _faults(at: int, row: Mapping[str, Any], names: tuple[str, ...]) -> Iterable[str]:
+def _faults(
+    at: int, row: Mapping[str, Any], names: tuple[str, ...], switches: tuple[str, ...]
+) -> Iterable[str]:
     for name in names:
         if name not in row:
             keys = [str(key) for key in row]
             yield f"configuration {at + 1}: no {name}; {nearest(name, keys, 'columns')}"
-        elif not is_count(row[name], 1, 2**20):
+        elif not is_count(row[name], least := int(name not in switches), 2**20):
             value = show(row[name])
-            yield f"configuration {at + 1}: {name} must be a whole number from 1, not {value}"
+            yield f"configuration {at + 1}: {name} must be a whole number from {least}, not {value}"
 
 
-def read_space(file: str | os.PathLike[str], names: tuple[str, ...]) -> Space:
+def read_space(
+    file: str | os.PathLike[str], names: tuple[str, ...], switches: tuple[str, ...] = ()
+) -> Space:
     """Read configurations from a CSV file: a column a parameter, a line a configuration.
 
     Raises
@@ -127,7 +135,7 @@ def read_space(file: str | os.PathLike[str], names: tuple[str, ...]) -> Space:
     lines = csv.DictReader(io.StringIO(read_text(where, "a CSV file", where=where), newline=""))
     rows = [{(key or "").strip(): _cell(cell) for key, cell in line.items()} for line in lines]
     try:
-        return space_of(rows, names)
+        return space_of(rows, names, switches)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
 

@@ -68,7 +68,7 @@ def resources(space: Space, gpu: Gpu, width: int) -> Resources:
     guess = _registers(space, by_group, threads, width)
     registers = space.columns.get("registers", np.minimum(guess, gpu.max_thread_registers))
     spills = space.columns.get("spills", np.maximum(guess - gpu.max_thread_registers, 0.0))
-    resident = _resident(gpu, warps, registers, shared)
+    resident = resident_blocks(gpu, warps, registers, shared)
     return Resources(by_group, threads, registers, shared, spills, resident)
 
 
@@ -91,13 +91,15 @@ def warps_down(bm: Numbers, warps: Numbers) -> Numbers:
     return np.minimum(warps, np.maximum(bm / WARP_ROWS, 1.0))
 
 
-def _resident(gpu: Gpu, warps: Numbers, registers: Numbers, shared: Numbers) -> Numbers:
+def resident_blocks(gpu: Gpu, warps: Numbers, registers: Numbers, shared: Numbers) -> Numbers:
     """Count the blocks that an SM holds, by the rules of `loopsched.occupancy`."""
     of_warp = np.ceil(registers * gpu.warp_threads / gpu.register_unit) * gpu.register_unit
     by_registers = gpu.registers // of_warp // gpu.warp_unit * gpu.warp_unit // warps
     unit = gpu.shared_unit_bytes
     taken = np.ceil((shared + gpu.system_shared_bytes) / unit) * unit
-    by_shared = np.where(shared > gpu.max_block_shared_bytes, 0, gpu.shared_bytes // taken)
+    by_shared = np.where(
+        shared > gpu.max_block_shared_bytes, 0, gpu.shared_bytes // np.maximum(taken, 1)
+    )
     by_warps = np.where(warps * gpu.warp_threads > gpu.max_block_threads, 0, gpu.max_warps // warps)
     by_both = np.minimum(np.minimum(by_registers, by_shared), by_warps)
     return np.minimum(by_both, float(gpu.max_blocks))
