@@ -97,6 +97,32 @@ def test_effort_is_never_wider_than_none(case: tuple[View, int, oracle.Moved], e
     assert few.low <= many.low <= many.high <= few.high
 
 
+def assert_promise_holds(view: View, capacity: int, moved: oracle.Moved, effort: int) -> None:
+    """What is replayed for a promise asks for no probable traffic, and takes a shorter way."""
+    nothing = dict.fromkeys((tensor.name for tensor in view.problem.tensors), 0)
+    found = replay(view, Room.shared(capacity), effort, nothing)
+    for tensor in view.problem.tensors if found else ():
+        size, name = tensor.element_bytes, tensor.name
+        brought = moved.writes[name] if name == view.problem.output else moved.reads[name]
+        assert found is not None
+        assert found.low[name] * size <= brought, name
+        assert found.high is None or brought <= found.high[name] * size, name
+
+
+@given(cases(), efforts)
+def test_a_promise_holds_the_simulation(case: tuple[View, int, oracle.Moved], effort: int) -> None:
+    view, capacity, moved = case
+    assert_promise_holds(view, capacity, moved, effort)
+
+
+@pytest.mark.parametrize("capacity", [8, 10, 14])
+def test_a_longer_item_asks_where_a_shorter_one_with_the_same_data_ends(capacity: int) -> None:
+    problem = loopsched.conv2d(n=2, c=3, k=2, h=5, w=1, r=1, s=1, element_bytes=1)
+    nest = loopsched.parse_schedule("N:2@SM P:5@SM P:2 C:3 K:2", problem)
+    view = view_of(problem, nest, instances={"SM": 2})
+    assert_promise_holds(view, capacity, in_waves(problem, nest, capacity, 2), 100)
+
+
 @given(cases(), st.integers(1, 3000))
 def test_slices_alone_hold_the_simulation(
     case: tuple[View, int, oracle.Moved], effort: int

@@ -43,19 +43,18 @@ def locate(
     groups: Ints,
     digits: Ints,
     pick: int,
-    begin: int,
     stop: int,
     piece: Ints,
     length: Ints,
 ) -> bool:
-    """Go into the pieces that one instance works on at one step, by some of the loops.
+    """Go into the pieces that one instance works on at one step, by the loops before ``stop``.
 
-    ``pick`` numbers the instance of every group of these loops and of those
-    inside, the outermost group's slowest.  ``piece`` and ``length`` are where
-    the loops begin.  Returns whether there is such a piece.
+    ``pick`` numbers the instance of every group of these loops, the outermost
+    group's slowest.  ``piece`` and ``length`` are where the loops begin.
+    Returns whether there is such a piece.
     """
     left = pick
-    i = begin
+    i = 0
     while i < stop:
         group = loops[i, 4]
         if group < 0:
@@ -75,22 +74,27 @@ def locate(
         )
         number = digits[i] * n + left // inside
         left %= inside
-        items = n_items(loops, first, end, length)
-        if number >= items:
-            return False  # items of a list that its region clips are fewer
-        inside_one = items if groups[group, 4] else 0
+        if groups[group, 4]:  # each dimension has one loop: the others' trips do not change
+            for k in range(end - 1, first - 1, -1):
+                dim, extent = loops[k, 0], loops[k, 1]
+                trips = (length[dim] + extent - 1) // extent
+                digit = number % trips
+                number //= trips
+                length[dim] = min(extent, length[dim] - digit * extent)
+                piece[dim] += digit * loops[k, 2]
+            if number > 0:
+                return False  # items of a list that its region clips are fewer
+            i = end
+            continue
+        if number >= n_items(loops, first, end, length):
+            return False
         for k in range(first, end):
             dim, extent = loops[k, 0], loops[k, 1]
             whole = length[dim]
-            if inside_one:  # each dimension has one loop: the others' trips do not change
-                inside_one //= (whole + extent - 1) // extent
-                digit = number // inside_one
-                number -= digit * inside_one
-            else:
-                length[dim] = min(extent, whole)
-                others = n_items(loops, k + 1, end, length)  # of all iterations but the last
-                digit = number // others
-                number -= digit * others
+            length[dim] = min(extent, whole)
+            others = n_items(loops, k + 1, end, length)  # of all iterations but the last
+            digit = number // others
+            number -= digit * others
             length[dim] = min(extent, whole - digit * extent)
             piece[dim] += digit * loops[k, 2]
         i = end
@@ -187,9 +191,11 @@ def walk(
     ``groups``: first loop, end, instances, instances of the groups inside, whether no
     dimension comes twice.
     ``tensors``: first axis, end, bytes an element, first cell, number of its window, first box.
-    ``axes``: first of its dims, end, first row, factor of its cells, first weight, factor of boxes.
+    ``axes``: first of its dims, end, first row, factor of boxes.
     ``axis_dims``: dimension, factor of its pieces.
-    ``done``: the last visit that took each box of cells; no other says more to bounds.
+    ``columns``, ``weights``: what each entry of a row adds to the cell's number, and its elements.
+    ``done``: for each box of cells, visit * picks + pick of the last that a wave's item began
+    at; of equal ones as long, no other says more to bounds.
     ``state``: see the constants above; then start and bytes of each window, where
     window 0 is as long as whole visits fit, and window k+1 as ``limits[k+1]`` says.
     """
@@ -197,7 +203,6 @@ def walk(
     piece = np.zeros(n_dims, np.int64)
     length = np.zeros(n_dims, np.int64)
     offset = np.zeros(n_dims, np.int64)
-    row = np.zeros(axes.shape[0], np.int64)
     inner_rows = np.zeros(axes.shape[0], np.int64)
     most_axes = 1
     for t in range(tensors.shape[0]):
@@ -205,107 +210,85 @@ def walk(
     begin = np.zeros(most_axes, np.int64)
     end = np.zeros(most_axes, np.int64)
     now = np.zeros(most_axes, np.int64)
-    several = np.zeros(most_axes, np.int64)
-    fresh = np.zeros((256, 4), np.int64)
+    kept = np.zeros((256, 3), np.int64)
     n_limits = limits.size
-    # What the outermost list makes of a wave stays while the loops inside go on.
-    inside = groups[0, 1] if groups.shape[0] else 0
-    n_inner = groups[0, 3] if groups.shape[0] else 1
-    n_outer = picks // n_inner
-    outer_pieces = np.zeros((n_outer, n_dims), np.int64)
-    outer_lengths = np.zeros((n_outer, n_dims), np.int64)
-    outer_rows = np.zeros((n_outer, axes.shape[0]), np.int64)
-    is_there = np.zeros(n_outer, np.bool_)
-    has_lists_inside = groups.shape[0] > 1
+    # What lists make of a wave stays while the loops inside all of them go on.
+    inside = groups[groups.shape[0] - 1, 1] if groups.shape[0] else 0
+    outer_lengths = np.zeros((picks, n_dims), np.int64)
+    outer_rows = np.zeros((picks, axes.shape[0]), np.int64)
+    asking = np.zeros((picks * tensors.shape[0], 2), np.int64)
+    n_asking = 0
     is_once = done.size > 1
     went_on = -1
     for _ in range(most):
         visit = state[VISIT]
-        n_fresh = 0
+        n_kept = touched = anew = 0  # bytes of the visit, and of them those of no window
+        whole = state[WINDOW]
+        latest = whole
+        for k in range(1, n_limits):
+            latest = max(latest, state[WINDOW + 2 * k])
         if went_on < inside:
-            for outer in range(n_outer):
-                outer_pieces[outer] = 0
-                outer_lengths[outer] = sizes
-                is_there[outer] = locate(
-                    loops,
-                    groups,
-                    digits,
-                    outer * n_inner,
-                    0,
-                    inside,
-                    outer_pieces[outer],
-                    outer_lengths[outer],
-                )
-                outer_rows[outer] = axes[:, 2]
-                add_rows(axes, axis_dims, outer_pieces[outer], outer_rows[outer])
+            n_asking = 0
+            for pick in range(picks):
+                piece[:], outer_lengths[pick], outer_rows[pick] = 0, sizes, axes[:, 2]
+                if not locate(loops, groups, digits, pick, inside, piece, outer_lengths[pick]):
+                    continue
+                add_rows(axes, axis_dims, piece, outer_rows[pick])
+                for t in range(tensors.shape[0]):
+                    if is_once:
+                        box = tensors[t, 5]
+                        for axis in range(tensors[t, 0], tensors[t, 1]):
+                            box += (outer_rows[pick, axis] - axes[axis, 2]) * axes[axis, 3]
+                        alike = done[box] - visit * picks
+                        done[box] = visit * picks + pick
+                        if alike >= 0 and np.array_equal(outer_lengths[alike], outer_lengths[pick]):
+                            continue
+                    asking[n_asking, 0], asking[n_asking, 1] = pick, t
+                    n_asking += 1
         is_step = True
-        if not has_lists_inside:  # then all instances are as far inside their items
-            piece[:] = 0
-            offset[:] = 0
-            length[:] = sizes
-            for i in range(inside, n_loops):
-                dim = loops[i, 0]
-                offset[dim] += digits[i] * loops[i, 1]
-                piece[dim] += digits[i] * loops[i, 2]
-                is_step = is_step and offset[dim] < length[dim]
-                length[dim] = min(length[dim], offset[dim] + loops[i, 1])
-            inner_rows[:] = 0
-            add_rows(axes, axis_dims, piece, inner_rows)
-        for pick in range(picks):
-            outer = pick // n_inner
-            is_working = is_step and is_there[outer]
-            if is_working and has_lists_inside:
+        piece[:] = 0
+        offset[:] = 0
+        length[:] = sizes
+        for i in range(inside, n_loops):
+            dim = loops[i, 0]
+            offset[dim] += digits[i] * loops[i, 1]
+            piece[dim] += digits[i] * loops[i, 2]
+            is_step = is_step and offset[dim] < length[dim]
+            length[dim] = min(length[dim], offset[dim] + loops[i, 1])
+        inner_rows[:] = 0
+        add_rows(axes, axis_dims, piece, inner_rows)
+        if is_step:
+            for asked in range(n_asking):
+                pick, t = asking[asked, 0], asking[asked, 1]
+                is_working = True
                 for dim in range(n_dims):
-                    piece[dim] = outer_pieces[outer, dim]
-                    length[dim] = outer_lengths[outer, dim]
-                is_working = locate(
-                    loops, groups, digits, pick % n_inner, inside, n_loops, piece, length
-                )
-                row[:] = axes[:, 2]
-                add_rows(axes, axis_dims, piece, row)
-            elif is_working:
-                for dim in range(n_dims):
-                    if offset[dim] >= outer_lengths[outer, dim]:
-                        is_working = False
-                for axis in range(row.size):
-                    row[axis] = outer_rows[outer, axis] + inner_rows[axis]
-            if not is_working:
-                continue
-            for t in range(tensors.shape[0]):
+                    is_working = is_working and offset[dim] < outer_lengths[pick, dim]
+                if not is_working:
+                    continue
                 first_axis = tensors[t, 0]
                 n_axes = tensors[t, 1] - first_axis
-                if is_once:
-                    box = tensors[t, 5]
-                    for axis in range(first_axis, first_axis + n_axes):
-                        box += (row[axis] - axes[axis, 2]) * axes[axis, 5]
-                    if done[box] == visit:
-                        continue
-                    done[box] = visit
                 is_empty = False
                 n_several = 0  # axes with several cells; what the others are worth is common
                 first_cell, first_elems = tensors[t, 3], 1
                 for k in range(n_axes):
                     axis = first_axis + k
-                    place = row[axis]
+                    place = outer_rows[pick, axis] + inner_rows[axis]
                     low, high = rows[place], rows[place + 1]
                     is_empty = is_empty or low == high
                     if high == low + 1:
-                        column = columns[low]
-                        first_cell += column * axes[axis, 3]
-                        first_elems *= weights[axes[axis, 4] + column]
+                        first_cell += columns[low]
+                        first_elems *= weights[low]
                     else:
                         begin[n_several], end[n_several], now[n_several] = low, high, low
-                        several[n_several] = axis
                         n_several += 1
                 if is_empty:
                     continue
+                certain = state[WINDOW + 2 * tensors[t, 4]] if has_bounds else 0
                 while True:
                     cell, elems = first_cell, first_elems
                     for k in range(n_several):
-                        column = columns[now[k]]
-                        axis = several[k]
-                        cell += column * axes[axis, 3]
-                        elems *= weights[axes[axis, 4] + column]
+                        cell += columns[now[k]]
+                        elems *= weights[now[k]]
                     size = elems * tensors[t, 2]
                     if has_point and not touch(cell, size, capacity, cell_sizes, links, state):
                         found[t, 1] += elems
@@ -314,22 +297,25 @@ def walk(
                         if before != visit:  # else another instance brought it in
                             if before >= 0:
                                 at[before] -= size
-                            at[visit] += size
+                            touched += size
                             last[cell] = visit
-                            for k in range(n_limits):
-                                if before < state[WINDOW + 2 * k]:
-                                    state[WINDOW + 2 * k + 1] += size
-                            if n_fresh == fresh.shape[0]:
-                                grown = np.zeros((2 * n_fresh, 4), np.int64)
-                                grown[:n_fresh] = fresh
-                                fresh = grown
-                            fresh[n_fresh, 0] = t
-                            fresh[n_fresh, 1] = elems
-                            fresh[n_fresh, 2] = before
                             # Certainly gone, if what whole visits touched since is too much.
-                            start = state[WINDOW + 2 * tensors[t, 4]]
-                            fresh[n_fresh, 3] = 1 if before < 0 or before + 1 < start else 0
-                            n_fresh += 1
+                            if before < 0 or before + 1 < certain:
+                                found[t, 0] += elems
+                            if before < whole:
+                                anew += size
+                                found[t, 2] += elems
+                            else:  # the window that whole visits fit may yet end after it
+                                if before < latest:
+                                    for k in range(1, n_limits):
+                                        if before < state[WINDOW + 2 * k]:
+                                            state[WINDOW + 2 * k + 1] += size
+                                if n_kept == kept.shape[0]:
+                                    grown = np.zeros((2 * n_kept, 3), np.int64)
+                                    grown[:n_kept] = kept
+                                    kept = grown
+                                kept[n_kept, 0], kept[n_kept, 1], kept[n_kept, 2] = t, elems, before
+                                n_kept += 1
                     k = n_several - 1
                     while k >= 0:
                         now[k] += 1
@@ -340,20 +326,19 @@ def walk(
                     if k < 0:
                         break
         if has_bounds:
-            if at[visit] > capacity:
+            at[visit] = touched
+            if touched > capacity:
                 state[OVERFLOW] = 1
             for k in range(n_limits):
-                start, held = state[WINDOW + 2 * k], state[WINDOW + 2 * k + 1]
+                start, held = state[WINDOW + 2 * k], state[WINDOW + 2 * k + 1] + anew
                 while start <= visit and held > limits[k]:
                     held -= at[start]
                     start += 1
                 state[WINDOW + 2 * k], state[WINDOW + 2 * k + 1] = start, held
-            for f in range(n_fresh):
-                t, elems, before = fresh[f, 0], fresh[f, 1], fresh[f, 2]
-                if fresh[f, 3] == 1:
-                    found[t, 0] += elems
-                if before < 0 or before < state[WINDOW]:
-                    found[t, 2] += elems
+            if state[WINDOW] > whole:
+                for f in range(n_kept):
+                    if kept[f, 2] < state[WINDOW]:
+                        found[kept[f, 0], 2] += kept[f, 1]
             state[VISIT] += 1
         went_on = step_on(loops, digits)
         if went_on < 0:

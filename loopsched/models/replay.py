@@ -465,7 +465,7 @@ def _tables(dims: Sequence[str], pool: Pool, cells: Sequence[Sequence[AxisCells]
     rows: list[Ints] = []
     columns: list[Ints] = []
     weights: list[Ints] = []
-    n_rows = n_columns = n_weights = n_cells = n_boxes = 0
+    n_rows = n_columns = n_cells = n_boxes = 0
     for tensor, of_tensor in zip(pool.tensors, cells, strict=True):
         first = len(axes)
         factor = boxes = 1
@@ -475,15 +475,14 @@ def _tables(dims: Sequence[str], pool: Pool, cells: Sequence[Sequence[AxisCells]
                 [dims.index(dim), stride]
                 for dim, stride in zip(axis.dims, one.strides, strict=True)
             ]
-            axes.append([begin, len(axis_dims), n_rows, factor, n_weights, boxes])
-            factor *= max(1, len(one.weights))
+            axes.append([begin, len(axis_dims), n_rows, boxes])
             boxes *= len(one.rows) - 1
             rows.append(one.rows + n_columns)
-            columns.append(one.columns)
-            weights.append(one.weights)
+            columns.append(one.columns * factor)
+            weights.append(one.weights[one.columns])
+            factor *= max(1, len(one.weights))
             n_rows += len(one.rows)
             n_columns += len(one.columns)
-            n_weights += len(one.weights)
         width = tensor.element_bytes
         tensors.append([first, len(axes), width, n_cells, 1 + widths.index(width), n_boxes])
         n_cells += factor
@@ -491,7 +490,7 @@ def _tables(dims: Sequence[str], pool: Pool, cells: Sequence[Sequence[AxisCells]
     empty = np.zeros(0, np.int64)
     return _Tables(
         np.array(tensors, np.int64).reshape(-1, 6),
-        np.array(axes, np.int64).reshape(-1, 6),
+        np.array(axes, np.int64).reshape(-1, 4),
         np.array(axis_dims, np.int64).reshape(-1, 2),
         np.concatenate([empty, *rows]),
         np.concatenate([empty, *columns]),

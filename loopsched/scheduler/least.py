@@ -22,11 +22,19 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from loopsched.problems.footprint import axis_extremes, is_clipped, reach
 from loopsched.problems.problem import Axis, Problem
-from loopsched.scheduler.tables import NO_BYTES, Tables, has_plain_axes, tables_for, trip_classes
+from loopsched.scheduler.tables import (
+    MAX_KEPT,
+    NO_BYTES,
+    Tables,
+    has_plain_axes,
+    tables_for,
+    trip_classes,
+)
 
 if TYPE_CHECKING:
     import numpy as np
@@ -94,9 +102,10 @@ def least_tables(
             if not axis.is_plain:
                 rows = [int(row) for row in tables.axis_dims[at] if row >= 0]
                 start = int(tables.axis_start[at])
-                where = slice(start, start + math.prod(int(tables.n_extents[r]) for r in rows))
-                numbers[0][where] = _totals(tables, axis, rows)
-                for table, part in zip(numbers[1:], _pieces(tables, axis, rows), strict=True):
+                extents = tuple(tables.extents[row] for row in rows)
+                where = slice(start, start + math.prod(map(len, extents)))
+                sizes = tuple(problem.sizes[row][1] for row in rows)
+                for table, part in zip(numbers, _least(axis, sizes, extents), strict=True):
                     table[where] = part
                 gapless[where] = 1  # where a larger extent of the class is
             at += 1
@@ -165,32 +174,50 @@ def lies_evenly(axis: Axis, size: Mapping[str, int]) -> bool:
     return not has_gaps and not is_clipped(axis, size)
 
 
-def _pieces(tables: Tables, axis: Axis, rows: list[int]) -> Ints:
+def _least(
+    axis: Axis, sizes: tuple[int, ...], extents: tuple[tuple[int, ...], ...]
+) -> tuple[Ints, ...]:
+    """Bound sums, the largest piece and pairs along either dimension, for each choice."""
+    terms = tuple((f"d{number}", c) for number, (_, c) in enumerate(axis.terms))
+    count = _known_least if math.prod(map(len, extents)) <= MAX_KEPT else _new_least
+    return count(replace(axis, terms=terms), sizes, extents)
+
+
+def _new_least(
+    axis: Axis, sizes: tuple[int, ...], extents: tuple[tuple[int, ...], ...]
+) -> tuple[Ints, ...]:
+    return _totals(axis, sizes, extents), *_pieces(axis, extents)
+
+
+# Axes that differ by their names only are alike.
+_known_least = lru_cache(maxsize=64)(_new_least)
+
+
+def _pieces(axis: Axis, extents: tuple[tuple[int, ...], ...]) -> Ints:
     """Bound the largest piece, and a pair along either dimension, for each choice."""
     import numpy as np
 
     from loopsched.scheduler.kernels import Line, least_axis_table
 
-    first = np.array(tables.extents[rows[0]], dtype=np.int64)
-    second = np.array(tables.extents[rows[1]] if len(rows) == 2 else (1,), dtype=np.int64)
+    first = np.array(extents[0], dtype=np.int64)
+    second = np.array(extents[1] if len(extents) == 2 else (1,), dtype=np.int64)
     least = np.zeros((3, len(first) * len(second)), dtype=np.int64)
-    c1, c2 = axis.terms[0][1], axis.terms[1][1] if len(rows) == 2 else 1
+    c1, c2 = axis.terms[0][1], axis.terms[1][1] if len(extents) == 2 else 1
     size = -1 if axis.size is None else axis.size
     least_axis_table(Line(c1, c2, axis.offset, size), first, second, least)
     return least
 
 
-def _totals(tables: Tables, axis: Axis, rows: list[int]) -> Ints:
+def _totals(axis: Axis, sizes: tuple[int, ...], extents: tuple[tuple[int, ...], ...]) -> Ints:
     """Bound the sum over all pieces of an axis, for each choice."""
     import numpy as np
 
-    size = tables.problem.size
-    sizes = tuple(size[dim] for dim in axis.dims)
+    size = dict(zip(axis.dims, sizes, strict=True))
     union = axis_extremes(axis, sizes, ((),) * len(sizes)).total
-    meet = [tables.pieces[row, : len(tables.extents[row])] - 1 for row in rows]
-    shared = [_Shared.at(axis, k, size) for k in range(len(rows))]
+    meet = [-(-whole // np.array(each)) - 1 for whole, each in zip(sizes, extents, strict=True)]
+    shared = [_Shared.at(axis, k, size) for k in range(len(sizes))]
     alone = [each.sums(many) for each, many in zip(shared, meet, strict=True)]
-    if len(rows) == 1:
+    if len(sizes) == 1:
         return union + alone[0]
     found = np.maximum.outer(alone[0], alone[1])
     for k, grid in ((0, found), (1, found.T)):  # each piece of the other dimension is cut, too

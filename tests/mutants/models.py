@@ -218,8 +218,8 @@ _kernels.broken(
 _kernels.broken(
     "last-item-dropped",
     "the last item of a list does not run",
-    "if number >= items:",
-    "if number >= items - 1:",
+    "trips = (length[dim] + extent - 1) // extent",
+    "trips = max(1, (length[dim] - 1) // extent)",
 )
 _kernels.broken(
     "first-in-first-out",
@@ -236,14 +236,14 @@ _kernels.broken(
 _kernels.broken(
     "lower-window-inclusive",
     "the last visit itself counts as what came in between",
-    "1 if before < 0 or before + 1 < start else 0",
-    "1 if before < 0 or before < start else 0",
+    "if before < 0 or before + 1 < certain:",
+    "if before < 0 or before < certain:",
 )
 _kernels.broken(
     "upper-window-exclusive",
     "the last visit does not count as what came in between",
-    "if before < 0 or before < state[WINDOW]:",
-    "if before < 0 or before + 1 < state[WINDOW]:",
+    "if kept[f, 2] < state[WINDOW]:",
+    "if kept[f, 2] + 1 < state[WINDOW]:",
 )
 _kernels.broken(
     "cell-stays-at-its-old-visit",
@@ -254,14 +254,20 @@ _kernels.broken(
 _kernels.broken(
     "cell-in-window-twice",
     "what the first visit of a window touched counts again",
-    "if before < state[WINDOW + 2 * k]:",
-    "if before <= state[WINDOW + 2 * k]:",
+    "if before < whole:",
+    "if before <= whole:",
 )
 _kernels.broken(
     "visit-alone-may-overflow",
     "a visit that does not fit alone is not noticed",
-    "at[visit] > capacity",
-    "at[visit] > 2 * capacity",
+    "touched > capacity",
+    "touched > 2 * capacity",
+)
+_kernels.broken(
+    "longer-items-not-asked",
+    "an item asks for nothing where a shorter one begins",
+    "if alike >= 0 and np.array_equal(outer_lengths[alike], outer_lengths[pick]):",
+    "if alike >= 0:",
 )
 
 _cells = In("models/cells.py", "test_replay.py")

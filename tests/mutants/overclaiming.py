@@ -68,8 +68,8 @@ _least = In("scheduler/least.py")
 _least.broken(
     "pieces-meet-once-more",
     "n pieces meet at n places",
-    "    meet = [tables.pieces[row, : len(tables.extents[row])] - 1 for row in rows]\n",
-    "    meet = [tables.pieces[row, : len(tables.extents[row])] for row in rows]\n",
+    "-(-whole // np.array(each)) - 1 for whole",
+    "-(-whole // np.array(each)) for whole",
 )
 _least.broken(
     "overlaps-add-up",
