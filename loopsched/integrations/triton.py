@@ -24,13 +24,8 @@ _DATA_TYPES = {
     "float8_e5m2": "fp8",
     "int8": "int8",
 }
-# How the driver calls a GPU: the first that is part of the name counts.
-_GPUS = {
-    "H200": "h200",
-    "H100": "h100",
-    "V100": "v100",
-    "T4": "t4",
-}
+# Words in the driver's name of GPUs on which choices were held against measurements.
+_GPUS = {"H200": "h200", "H100": "h100"}
 _SIZES = {"m": "M", "n": "N", "k": "K"}
 _BLOCKS = {
     "block_m": "BLOCK_M",
@@ -57,7 +52,7 @@ def prune_configs_by(
     Parameters
     ----------
     arch : Arch, str or None
-        The GPU.  None: the one that torch runs on.
+        The GPU.  None: the one that torch runs on, if choices were measured on such a one.
     sizes, blocks : mapping of str to str, optional
         What the kernel calls ``m``, ``n``, ``k``, and ``block_m``, ``block_n``,
         ``block_k``, ``group_m``.  By default ``M``, ``BLOCK_M``, ..., ``GROUP_M``.
@@ -138,6 +133,8 @@ def _machine(arch: Arch | str | None) -> Arch:
         return load_arch(arch)
     name = str(import_module("torch").cuda.get_device_name())
     for part, known in _GPUS.items():
-        if part in name:
+        if part in name.split():
             return load_arch(known)
-    raise LoopschedError(f"no machine file for '{name}'; give its name or file as arch")
+    raise LoopschedError(
+        f"choices were not measured on '{name}'; give a machine's name or file as arch"
+    )
