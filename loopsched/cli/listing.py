@@ -12,14 +12,12 @@ from loopsched.base.rows import picked
 from loopsched.base.units import base_unit, format_capacity, scaled
 from loopsched.cli import options, output
 from loopsched.cli.output import Style
-from loopsched.machines.gpu_limits import GPU_KEYS
 from loopsched.problems.footprint import tensor_bytes
 from loopsched.show.table import Column, words
 
 if TYPE_CHECKING:
     from loopsched.base.rows import Row
     from loopsched.machines.arch import Arch
-    from loopsched.machines.gpu_limits import Gpu
     from loopsched.machines.keys import Key
     from loopsched.problems.workload import Workload
 
@@ -84,6 +82,7 @@ _LEVELS = (
     Column("instances", "instances"),
     Column("from outside", "bandwidth_bytes_per_s", "B/s"),
     Column("line", lambda one: f"{one.line_bytes} B" if one.line_bytes else None, spare=2),
+    Column("ways", "ways", spare=3),
     Column("energy", "energy_pj_per_byte", "{:g} pJ/B".format, spare=1),
 )
 
@@ -111,13 +110,16 @@ def _show_arch(arch: Arch) -> None:
             for name, rate in compute.macs_per_cycle_per_unit
         ],
     )
-    if arch.gpu is not None:
+    for name in ("gpu", "cpu"):
+        if (keys := arch.parts.get(name)) is None:
+            continue
         click.echo()
-        cited = dict(arch.gpu.sources)
+        part = getattr(arch, name)
+        cited = dict(part.sources)
         output.print_table(
-            (words("of a GPU"), Column("value")),
-            [[entry.key, _gpu_value(arch.gpu, entry)] for entry in GPU_KEYS],
-            [cited.get(entry.key, "") for entry in GPU_KEYS],
+            (words(f"of a {name.upper()}"), Column("value")),
+            [[entry.key, _part_value(part, entry)] for entry in keys],
+            [cited.get(entry.key, "") for entry in keys],
         )
     if arch.constants:
         click.echo()
@@ -128,10 +130,14 @@ def _show_arch(arch: Arch) -> None:
         )
 
 
-def _gpu_value(gpu: Gpu, entry: Key) -> str:
-    value = getattr(gpu, entry.field)
+def _part_value(part: object, entry: Key) -> str:
+    value = getattr(part, entry.field)
+    if value is None:
+        return "not known"
     if entry.kind == "choice":
         return str(value)
+    if entry.kind == "names":
+        return " ".join(value)
     if entry.kind == "share" and not entry.required and not value:
         return "not known"
     if entry.kind == "bytes":
