@@ -1,0 +1,447 @@
+"""Programs as LLVM's text, written statement by statement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from loopsched.codegen.element import Element
+
+Number = int | str
+"""A 64-bit integer: known while code is written, or the name of a value."""
+
+
+class Loop:
+    """A loop that is being written: its index, and the values that it carries along."""
+
+    def __init__(self, index: Number, values: Sequence[str]) -> None:
+        self.index = index
+        self.values = list(values)
+        """Inside the loop: as an iteration finds them; after it: as the last one left them."""
+        self.next = list(values)
+
+    def carry(self, values: Sequence[str]) -> None:
+        """Set what the next iteration finds."""
+        self.next = list(values)
+
+
+class LlvmText:
+    """A module of functions over byte pointers, 64-bit integers and vectors of one element type.
+
+    Parameters
+    ----------
+    element : Element
+        What is computed with; other stored types are converted when read and written.
+    lanes : int
+        Of a vector.
+    """
+
+    def __init__(self, element: Element, lanes: int) -> None:
+        self.element, self.lanes = element, lanes
+        self._lines: list[str] = []
+        self._tables: list[str] = []
+        self._declared: dict[str, str] = {}
+        self._types: dict[str, str] = {}
+        self._count = 0
+        self._label = "entry"
+
+    def text(self) -> str:
+        """Give the whole module."""
+        return "\n".join([*self._tables, *self._lines, *self._declared.values(), ""])
+
+    # Functions
+
+    @contextmanager
+    def function(
+        self, name: str, pointers: Sequence[str], numbers: Sequence[str], *, is_public: bool = False
+    ) -> Iterator[None]:
+        """Write a function; its arguments are used by their names with a ``%`` before them."""
+        pairs = [f"ptr noalias %{one}" for one in pointers] + [f"i64 %{one}" for one in numbers]
+        kind = "dso_local" if is_public else "internal"
+        self._lines.append(f"define {kind} void @{name}({', '.join(pairs)}) nounwind {{")
+        self._lines.append("entry:")
+        self._label = "entry"
+        yield
+        self._lines += ["  ret void", "}", ""]
+
+    def argument(self, name: str) -> str:
+        """Name an argument."""
+        return f"%{name}"
+
+    def call(self, name: str, pointers: Sequence[str], numbers: Sequence[Number]) -> None:
+        """Call a function of the module."""
+        pairs = [f"ptr {one}" for one in pointers] + [f"i64 {one}" for one in numbers]
+        self._lines.append(f"  call void @{name}({', '.join(pairs)})")
+
+    def table(self, name: str, values: Iterable[int]) -> str:
+        """Write a constant array of integers; return its address."""
+        listed = [f"i64 {value}" for value in values]
+        line = f"@{name} = internal constant [{len(listed)} x i64] [{', '.join(listed)}]"
+        if line not in self._tables:
+            self._tables.append(line)
+        return f"@{name}"
+
+    # Integers and addresses
+
+    def _new(self, text: str, kind: str) -> str:
+        self._count += 1
+        name = f"%v{self._count}"
+        self._types[name] = kind
+        self._lines.append(f"  {name} = {text}")
+        return name
+
+    def add(self, *terms: Number) -> Number:
+        """Add integers."""
+        known = sum(term for term in terms if isinstance(term, int))
+        total: Number | None = None
+        for term in terms:
+            if isinstance(term, str):
+                total = term if total is None else self._new(f"add i64 {total}, {term}", "i64")
+        if total is None:
+            return known
+        return self._new(f"add i64 {total}, {known}", "i64") if known else total
+
+    def mul(self, one: Number, factor: int) -> Number:
+        """Multiply by a known factor."""
+        if isinstance(one, int):
+            return one * factor
+        if factor in (0, 1):
+            return one if factor else 0
+        return self._new(f"mul i64 {one}, {factor}", "i64")
+
+    def divided(self, one: Number, by: int) -> tuple[Number, Number]:
+        """Divide what is not negative by a known number: quotient and rest."""
+        if isinstance(one, int):
+            return divmod(one, by)
+        if by == 1:
+            return one, 0
+        quotient = self._new(f"udiv i64 {one}, {by}", "i64")
+        return quotient, self._new(f"urem i64 {one}, {by}", "i64")
+
+    def least(self, one: Number, other: Number) -> Number:
+        """Give the smaller of two integers."""
+        if isinstance(one, int) and isinstance(other, int):
+            return min(one, other)
+        is_less = self.less(one, other)
+        return self._new(f"select i1 {is_less}, i64 {one}, i64 {other}", "i64")
+
+    def less(self, one: Number, other: Number) -> str:
+        """Compare integers."""
+        return self._new(f"icmp slt i64 {one}, {other}", "i1")
+
+    def equal(self, one: Number, other: Number) -> str:
+        """Compare integers."""
+        return self._new(f"icmp eq i64 {one}, {other}", "i1")
+
+    def inside(self, one: Number, size: int) -> str:
+        """Say whether ``0 <= one < size``."""
+        return self._new(f"icmp ult i64 {one}, {size}", "i1")
+
+    def both(self, one: str, other: str) -> str:
+        """Join two truths."""
+        return self._new(f"and i1 {one}, {other}", "i1")
+
+    def at(self, pointer: str, index: Number, element: Element) -> str:
+        """Move a pointer by elements."""
+        if index == 0:
+            return pointer
+        kind = f"i{8 * element.n_bytes}"
+        return self._new(f"getelementptr {kind}, ptr {pointer}, i64 {index}", "ptr")
+
+    def entry(self, table: str, index: Number) -> Number:
+        """Read an integer of a table."""
+        place = self._new(f"getelementptr i64, ptr {table}, i64 {index}", "ptr")
+        return self._new(f"load i64, ptr {place}", "i64")
+
+    # Control
+
+    def _open(self, label: str) -> None:
+        self._lines.append(f"{label}:")
+        self._label = label
+
+    @contextmanager
+    def loop(
+        self, start: Number, stop: Number, step: int = 1, values: Sequence[str] = ()
+    ) -> Iterator[Loop]:
+        """Write a loop.
+
+        A loop that runs once is written without one.
+        """
+        if isinstance(start, int) and isinstance(stop, int) and start < stop <= start + step:
+            once = Loop(start, values)
+            yield once
+            once.values = once.next
+            return
+        self._count += 1
+        number, before = self._count, self._label
+        index = f"%i{number}"
+        head, body, after = f"head{number}", f"body{number}", f"after{number}"
+        phis = [f"%c{number}.{place}" for place in range(len(values))]
+        self._types.update({phi: self._types[one] for phi, one in zip(phis, values, strict=True)})
+        self._lines.append(f"  br label %{head}")
+        self._lines.append(f"{head}:")
+        mark = len(self._lines)
+        is_sure = isinstance(start, int) and isinstance(stop, int) and start < stop
+        if not is_sure:
+            self._lines.append(f"  %t{number} = icmp slt i64 {index}, {stop}")
+            self._lines.append(f"  br i1 %t{number}, label %{body}, label %{after}")
+        else:
+            self._lines.append(f"  br label %{body}")
+        self._open(body)
+        loop = Loop(index, phis)
+        yield loop
+        self._lines.append(f"  %n{number} = add nsw i64 {index}, {step}")
+        back = self._label
+        heads = [f"  {index} = phi i64 [ {start}, %{before} ], [ %n{number}, %{back} ]"]
+        for phi, first, follow in zip(phis, values, loop.next, strict=True):
+            kind = self._types[first]
+            heads.append(f"  {phi} = phi {kind} [ {first}, %{before} ], [ {follow}, %{back} ]")
+        self._lines[mark:mark] = heads
+        if is_sure:
+            self._lines.append(f"  %t{number} = icmp slt i64 %n{number}, {stop}")
+            self._lines.append(f"  br i1 %t{number}, label %{head}, label %{after}")
+        else:
+            self._lines.append(f"  br label %{head}")
+        self._open(after)
+        loop.values = list(loop.next) if is_sure else phis
+
+    @contextmanager
+    def when(self, truth: str) -> Iterator[None]:
+        """Write statements that run only if something holds; no value leaves them."""
+        self._count += 1
+        then, after = f"then{self._count}", f"end{self._count}"
+        self._lines.append(f"  br i1 {truth}, label %{then}, label %{after}")
+        self._open(then)
+        yield
+        self._lines.append(f"  br label %{after}")
+        self._open(after)
+
+    def negated(self, truth: str) -> str:
+        """Turn a truth round."""
+        return self._new(f"xor i1 {truth}, true", "i1")
+
+    # Vectors; of one lane they are plain numbers
+
+    def _kind(self, lanes: int, element: Element | None = None) -> str:
+        name = (element or self.element).llvm
+        return f"<{lanes} x {name}>" if lanes > 1 else name
+
+    def zero(self) -> str:
+        """Give a vector of zeros."""
+        name = "zeroinitializer"
+        self._types[name] = self._kind(self.lanes)
+        return name
+
+    def first_lanes(self, n: int) -> str | None:
+        """Give a mask of the first lanes; None for all."""
+        if n >= self.lanes:
+            return None
+        bits = ", ".join(f"i1 {int(lane < n)}" for lane in range(self.lanes))
+        return f"<{bits}>"
+
+    def lanes_inside(self, first: Number, step: int, size: Number) -> str:
+        """Give a mask of the lanes for which ``0 <= first + lane * step < size``."""
+        lanes = self.lanes
+        start = self._new(f"insertelement <{lanes} x i64> poison, i64 {first}, i64 0", "")
+        zeros = f"<{lanes} x i32> zeroinitializer"
+        spread = self._new(
+            f"shufflevector <{lanes} x i64> {start}, <{lanes} x i64> poison, {zeros}", ""
+        )
+        steps = ", ".join(f"i64 {lane * step}" for lane in range(lanes))
+        places = self._new(f"add <{lanes} x i64> {spread}, <{steps}>", "")
+        if isinstance(size, int):
+            sizes = "<" + ", ".join([f"i64 {size}"] * lanes) + ">"
+        else:
+            start = self._new(f"insertelement <{lanes} x i64> poison, i64 {size}, i64 0", "")
+            sizes = self._new(
+                f"shufflevector <{lanes} x i64> {start}, <{lanes} x i64> poison, {zeros}", ""
+            )
+        return self._new(f"icmp ult <{lanes} x i64> {places}, {sizes}", "")
+
+    def mask_and(self, mask: str | None, other: str | None) -> str | None:
+        """Join two masks."""
+        if mask is None or other is None:
+            return mask or other
+        return self._new(f"and <{self.lanes} x i1> {mask}, {other}", "")
+
+    def mask_if(self, truth: str, mask: str | None) -> str:
+        """Give a mask if something holds, else one of no lanes."""
+        lanes = self.lanes
+        every = mask or "<" + ", ".join(["i1 1"] * lanes) + ">"
+        return self._new(
+            f"select i1 {truth}, <{lanes} x i1> {every}, <{lanes} x i1> zeroinitializer", ""
+        )
+
+    def _declare(self, name: str, line: str) -> str:
+        self._declared[name] = f"declare {line}"
+        return f"@{name}"
+
+    def load(
+        self, pointer: str, element: Element, mask: str | None = None, step: int = 1
+    ) -> str:
+        """Read a vector whose elements lie ``step`` apart; masked lanes are zero and not read."""
+        lanes, kind = self.lanes, self._kind(self.lanes, element)
+        if step != 1:
+            return self._gathered(pointer, element, mask, step)
+        if mask is None:
+            raw = self._new(f"load {kind}, ptr {pointer}, align {element.n_bytes}", kind)
+        else:
+            suffix = f"v{lanes}{element.llvm_short}"
+            name = self._declare(
+                f"llvm.masked.load.{suffix}.p0",
+                f"{kind} @llvm.masked.load.{suffix}.p0(ptr, i32, <{lanes} x i1>, {kind})",
+            )
+            raw = self._new(
+                f"call {kind} {name}(ptr {pointer}, i32 {element.n_bytes}, "
+                f"<{lanes} x i1> {mask}, {kind} zeroinitializer)",
+                kind,
+            )
+        return self._widened(raw, element, lanes)
+
+    def _gathered(self, pointer: str, element: Element, mask: str | None, step: int) -> str:
+        lanes, kind = self.lanes, self._kind(self.lanes, element)
+        steps = ", ".join(f"i64 {lane * step}" for lane in range(lanes))
+        places = self._new(
+            f"getelementptr i{8 * element.n_bytes}, ptr {pointer}, <{lanes} x i64> <{steps}>", ""
+        )
+        suffix = f"v{lanes}{element.llvm_short}"
+        name = self._declare(
+            f"llvm.masked.gather.{suffix}.v{lanes}p0",
+            f"{kind} @llvm.masked.gather.{suffix}.v{lanes}p0"
+            f"(<{lanes} x ptr>, i32, <{lanes} x i1>, {kind})",
+        )
+        every = mask or "<" + ", ".join(["i1 1"] * lanes) + ">"
+        raw = self._new(
+            f"call {kind} {name}(<{lanes} x ptr> {places}, i32 {element.n_bytes}, "
+            f"<{lanes} x i1> {every}, {kind} zeroinitializer)",
+            kind,
+        )
+        return self._widened(raw, element, lanes)
+
+    def _widened(self, raw: str, element: Element, lanes: int) -> str:
+        """Convert what was read to what is computed with."""
+        kind = self._kind(lanes)
+        if element == self.element:
+            return raw
+        source = self._types[raw]
+        whole = f"<{lanes} x i32>" if lanes > 1 else "i32"
+        if element.llvm == "i8":
+            return self._new(f"sext {source} {raw} to {kind}", kind)
+        bits = self._new(f"zext {source} {raw} to {whole}", whole)
+        high = self._new(f"shl {whole} {bits}, {self._all('i32', 16, lanes)}", whole)
+        return self._new(f"bitcast {whole} {high} to {kind}", kind)
+
+    @staticmethod
+    def _all(kind: str, value: int, lanes: int) -> str:
+        listed = ", ".join([f"{kind} {value}"] * lanes)
+        return f"<{listed}>" if lanes > 1 else str(value)
+
+    def _narrowed(self, value: str, element: Element, lanes: int) -> str:
+        """Convert what was computed to what is stored; bf16 is rounded to nearest even."""
+        if element == self.element:
+            return value
+        kind = self._kind(lanes, element)
+        whole = f"<{lanes} x i32>" if lanes > 1 else "i32"
+        if element.llvm == "i8":
+            return self._new(f"trunc {whole} {value} to {kind}", kind)
+        bits = self._new(f"bitcast {self._types[value]} {value} to {whole}", whole)
+        shifted = self._new(f"lshr {whole} {bits}, {self._all('i32', 16, lanes)}", whole)
+        odd = self._new(f"and {whole} {shifted}, {self._all('i32', 1, lanes)}", whole)
+        half = self._new(f"add {whole} {odd}, {self._all('i32', 32767, lanes)}", whole)
+        raised = self._new(f"add {whole} {bits}, {half}", whole)
+        truth = f"<{lanes} x i1>" if lanes > 1 else "i1"
+        is_nan = self._new(f"fcmp uno {self._types[value]} {value}, {value}", truth)
+        quiet = self._new(f"or {whole} {bits}, {self._all('i32', 4194304, lanes)}", whole)
+        chosen = self._new(
+            f"select {truth} {is_nan}, {whole} {quiet}, {whole} {raised}", whole
+        )
+        high = self._new(f"lshr {whole} {chosen}, {self._all('i32', 16, lanes)}", whole)
+        return self._new(f"trunc {whole} {high} to {kind}", kind)
+
+    def store(
+        self, pointer: str, value: str, element: Element, mask: str | None = None
+    ) -> None:
+        """Write a vector; masked lanes are not touched."""
+        lanes, kind = self.lanes, self._kind(self.lanes, element)
+        value = self._narrowed(value, element, lanes)
+        if mask is None:
+            self._lines.append(
+                f"  store {kind} {value}, ptr {pointer}, align {element.n_bytes}"
+            )
+            return
+        suffix = f"v{lanes}{element.llvm_short}"
+        name = self._declare(
+            f"llvm.masked.store.{suffix}.p0",
+            f"void @llvm.masked.store.{suffix}.p0({kind}, ptr, i32, <{lanes} x i1>)",
+        )
+        self._lines.append(
+            f"  call void {name}({kind} {value}, ptr {pointer}, i32 {element.n_bytes}, "
+            f"<{lanes} x i1> {mask})"
+        )
+
+    def load_one(self, pointer: str, element: Element) -> str:
+        """Read one element."""
+        kind = element.llvm
+        raw = self._new(f"load {kind}, ptr {pointer}, align {element.n_bytes}", kind)
+        return self._widened(raw, element, 1)
+
+    def store_one(self, pointer: str, value: str, element: Element) -> None:
+        """Write one element."""
+        value = self._narrowed(value, element, 1)
+        self._lines.append(f"  store {element.llvm} {value}, ptr {pointer}, align {element.n_bytes}")
+
+    def spread(self, value: str) -> str:
+        """Fill a vector with one number."""
+        if self.lanes == 1:
+            return value
+        lanes, kind = self.lanes, self._kind(self.lanes)
+        start = self._new(
+            f"insertelement {kind} poison, {self.element.llvm} {value}, i64 0", kind
+        )
+        zeros = f"<{lanes} x i32> zeroinitializer"
+        return self._new(f"shufflevector {kind} {start}, {kind} poison, {zeros}", kind)
+
+    def fma(self, one: str, other: str, total: str) -> str:
+        """Multiply and add, rounded once where numbers are floating."""
+        kind = self._types[one]
+        if self.element.is_integer:
+            product = self._new(f"mul {kind} {one}, {other}", kind)
+            return self._new(f"add {kind} {product}, {total}", kind)
+        short = self.element.llvm_short
+        suffix = f"v{self.lanes}{short}" if kind[0] == "<" else short
+        name = self._declare(
+            f"llvm.fma.{suffix}", f"{kind} @llvm.fma.{suffix}({kind}, {kind}, {kind})"
+        )
+        return self._new(f"call {kind} {name}({kind} {one}, {kind} {other}, {kind} {total})", kind)
+
+    def plus(self, one: str, other: str) -> str:
+        """Add vectors, or numbers."""
+        kind = self._types[other]
+        return self._new(f"{'' if self.element.is_integer else 'f'}add {kind} {one}, {other}", kind)
+
+    def plus_if(self, truth: str, value: str, pointer: str, element: Element) -> str:
+        """Add what is in memory, if something holds."""
+        zero = "0" if self.element.is_integer else "0.0"
+        found = self.load_one(pointer, element)
+        kind = self.element.llvm
+        more = self._new(f"select i1 {truth}, {kind} {found}, {kind} {zero}", kind)
+        return self.plus(value, more)
+
+    def room(self, n: int) -> str:
+        """Reserve elements of what is computed with, until the function returns."""
+        kind = f"[{n} x {self.element.llvm}]"
+        return self._new(f"alloca {kind}, align 64", "ptr")
+
+    def positive(self, value: str) -> str:
+        """Replace what is negative by zero (ReLU)."""
+        kind = self._types[value]
+        truth = f"<{self.lanes} x i1>" if kind[0] == "<" else "i1"
+        zero = "zeroinitializer" if kind[0] == "<" else "0" if self.element.is_integer else "0.0"
+        compare = "icmp slt" if self.element.is_integer else "fcmp olt"
+        is_less = self._new(f"{compare} {kind} {value}, {zero}", truth)
+        return self._new(f"select {truth} {is_less}, {kind} {zero}, {kind} {value}", kind)
+
+    def fetch(self, pointer: str) -> None:
+        """Ask for a line that will be needed soon."""
+        name = self._declare("llvm.prefetch.p0", "void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        self._lines.append(f"  call void {name}(ptr {pointer}, i32 0, i32 3, i32 1)")

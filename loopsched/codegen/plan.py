@@ -1,0 +1,119 @@
+"""How a contraction is cut: register tiles, blocks, what is packed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from loopsched.codegen.contraction import Contraction, Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """Dimensions that are walked as one, in blocks of one of them.
+
+    Parameters
+    ----------
+    dims : tuple of str
+        Outermost first.
+    cut : int
+        Which of them is cut: those before it are walked one by one, those after
+        it are whole in each block.
+    block : int
+        Steps of the cut dimension in a block.
+    """
+
+    dims: tuple[str, ...]
+    cut: int = 0
+    block: int = 1
+
+    @property
+    def outer(self) -> tuple[str, ...]:
+        """Dimensions walked one by one."""
+        return self.dims[: self.cut]
+
+    @property
+    def inner(self) -> tuple[str, ...]:
+        """The cut dimension, and those that are whole in a block."""
+        return self.dims[self.cut :]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a contraction is cut.
+
+    Parameters
+    ----------
+    batch : tuple of str
+        Dimensions of both operands and the output.
+    rows, cols, sums : Walk
+        Dimensions of the left operand and the output, of the right operand
+        and the output, and of neither the output.
+    tile_rows, tile_cols : int
+        The register tile; columns are lanes of vectors.
+    row_parts : int
+        In how many parts threads take the rows.
+    packs_left, packs_right : bool
+        Whether blocks are copied so that the kernel finds them in order.
+    """
+
+    batch: tuple[str, ...]
+    rows: Walk
+    cols: Walk
+    sums: Walk
+    tile_rows: int
+    tile_cols: int
+    row_parts: int = 1
+    packs_left: bool = False
+    packs_right: bool = True
+
+
+Sizes = list[tuple[str, int]]
+
+
+def inner_sizes(task: Contraction, walk: Walk, chunk: int) -> Sizes:
+    """List the dimensions of a block with their sizes, the cut one having ``chunk`` steps."""
+    if not walk.inner:
+        return []
+    return [(walk.inner[0], chunk), *((dim, task.size(dim)) for dim in walk.inner[1:])]
+
+
+def chunks(task: Contraction, walk: Walk) -> tuple[int, int, int]:
+    """Count whole blocks, and say how many steps they and the last one (or 0) have."""
+    if not walk.inner:
+        return 1, 1, 0
+    size = task.size(walk.inner[0])
+    return size // walk.block, walk.block, size % walk.block
+
+
+def merged_step(operand: Operand, dims: list[tuple[str, int]]) -> int | None:
+    """Find the step by which an operand moves over dimensions walked as one; None if none."""
+    step, run = None, 1
+    for dim, size in reversed(dims):
+        if size == 1:
+            continue
+        if step is None:
+            step = operand.step(dim)
+        elif operand.step(dim) != step * run:
+            return None
+        run *= size
+    return 0 if step is None and not dims else step if step is not None else 1
+
+
+def roles(task: Contraction) -> dict[str, list[str]]:
+    """Sort dimensions by the operands that they move over."""
+    found: dict[str, list[str]] = {"batch": [], "rows": [], "cols": [], "sums": []}
+    for dim, size in task.sizes:
+        if dim not in task.out.dims:
+            if size > 1 or task.left.step(dim) or task.right.step(dim):
+                found["sums"].append(dim)
+        elif dim in task.left.dims and dim in task.right.dims:
+            found["batch"].append(dim)
+        else:
+            found["cols" if dim in task.right.dims else "rows"].append(dim)
+    return found
+
+
+def length(dims: list[tuple[str, int]]) -> int:
+    """Points of a block."""
+    return math.prod(size for _, size in dims)
