@@ -19,6 +19,7 @@ from loopsched.codegen.plan import (
     roles,
 )
 from loopsched.machines.arch import Arch
+from loopsched.machines.levels import Level
 
 # Cycles for one of each, fitted to GEMM plans measured on a Zen 4 core (docs/running.md).
 COSTS = {
@@ -96,6 +97,37 @@ def core_of(arch: Arch, element_bytes: int) -> tuple[Core, int]:
         ),
         cores,
     )
+
+
+def on_cores(arch: Arch, n_cores: int) -> Arch:
+    """Give a CPU that has only some of its cores; what they share stays whole.
+
+    Examples
+    --------
+    >>> from loopsched import load_arch
+    >>> on_cores(load_arch("epyc_9654"), 2).compute.units
+    2
+    """
+    units = arch.compute.units
+    if n_cores == units:
+        return arch
+
+    def part(level: Level) -> Level:
+        if level.instances == 1:
+            return level
+        n = max(1, level.instances * n_cores // units)
+        rate, peak = level.bandwidth_bytes_per_s, level.peak_bandwidth_bytes_per_s
+        share = n / level.instances
+        return replace(
+            level,
+            instances=n,
+            unit=level.unit if n > 1 else None,
+            bandwidth_bytes_per_s=rate and rate * share,
+            peak_bandwidth_bytes_per_s=peak and peak * share,
+        )
+
+    compute = replace(arch.compute, units=n_cores)
+    return replace(arch, levels=tuple(map(part, arch.levels)), compute=compute)
 
 
 Counts = dict[str, float]
