@@ -17,6 +17,7 @@ from loopsched.codegen.plan import (
     length,
     merged_step,
     roles,
+    skips,
 )
 from loopsched.machines.arch import Arch
 
@@ -132,7 +133,9 @@ def candidates(task: Contraction, core: Core) -> Iterator[tuple[Contraction, Pla
         cols = sorted(kinds["cols"], key=lambda dim: -abs(out.step(dim)))
         sums = sorted(kinds["sums"], key=lambda dim: -abs(one.left.step(dim)))
         row_walks = _walks(one, rows, (64, 168))
-        col_walks = _walks(one, cols, (200, 400, 1024, 1 << 40))
+        if one.left.guards and rows:  # tiles that leave out padding need a dimension whole
+            row_walks.append(Walk(tuple(rows), len(rows) - 1, one.size(rows[-1])))
+        col_walks = _walks(one, cols, (64, 200, 400, 1024, 1 << 40))
         is_narrow = one.out.element.n_bytes < 4
         sum_walks = _walks(one, sums, (1 << 40,) if is_narrow else (256, 512, 1024))
         for row_walk in row_walks:
@@ -166,10 +169,10 @@ def _walks(task: Contraction, dims: Sequence[str], lengths: Sequence[int]) -> li
 def is_read_in_place(task: Contraction, plan: Plan, side: str) -> bool:
     """Whether a kernel can read an operand where it lies."""
     operand: Operand = getattr(task, side)
+    if side == "left":
+        return skips(task, plan)
     if operand.guards:
         return False
-    if side == "left":
-        return True
     _, block, rest = chunks(task, plan.cols)
     for chunk in {block, rest} - {0}:
         dims = inner_sizes(task, plan.cols, chunk)

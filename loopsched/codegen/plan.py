@@ -100,6 +100,28 @@ def merged_step(operand: Operand, dims: list[tuple[str, int]]) -> int | None:
     return 0 if step is None and not dims else step if step is not None else 1
 
 
+def skips(task: Contraction, plan: Plan) -> bool:
+    """Whether tiles that read the left operand in place can leave out what its guards refuse.
+
+    Each guard sees one dimension of the sum, and of rows either none of a block
+    (then that dimension's loop is cut) or only one that is whole in a block
+    (then that dimension is unrolled, and each step has its own rows).
+    """
+    seen: set[str] = set()
+    for guard in task.left.guards:
+        dims = {dim for dim, _ in guard.steps}
+        sums = dims & set(plan.sums.dims)
+        tiled = dims & set(plan.rows.inner)
+        if len(sums) != 1 or sums & seen or not sums <= set(plan.sums.inner[1:]):
+            return False
+        seen |= sums
+        if tiled and (len(plan.rows.inner) > 1 or plan.rows.block < task.size(*tiled)):
+            return False
+        if not tiled and guard.step(*sums) < 1:
+            return False
+    return True
+
+
 def roles(task: Contraction) -> dict[str, list[str]]:
     """Sort dimensions by the operands that they move over."""
     found: dict[str, list[str]] = {"batch": [], "rows": [], "cols": [], "sums": []}
