@@ -26,6 +26,7 @@ from loopsched.codegen.element import DATA_TYPES, Element, Types
 from loopsched.codegen.engine import Engine
 from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.plan import Plan
+from loopsched.codegen.window import Window
 from loopsched.machines.arch import Arch
 from loopsched.problems.problem import Problem
 
@@ -187,7 +188,7 @@ def _placed(one: Array) -> Array:
 def build(task: Contraction, plan: Plan, compute: Element, lanes: int) -> Part:
     """Compile a contraction as it is cut, or load what was compiled before."""
     text = LlvmText(compute, lanes)
-    engine = Engine(text, task, plan, "contract")
+    engine = (Window if plan.slides else Engine)(text, task, plan, "contract")
     key = sha256(f"{_generator()} {host_name()} {lanes} {compute} {task} {plan}".encode()).hexdigest()
     binary = _read(key)
     if binary is None:

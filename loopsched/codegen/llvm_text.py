@@ -239,8 +239,21 @@ class LlvmText:
         """Give a mask of the first lanes; None for all."""
         if n >= self.lanes:
             return None
-        bits = ", ".join(f"i1 {int(lane < n)}" for lane in range(self.lanes))
-        return f"<{bits}>"
+        return self.some_lanes([lane < n for lane in range(self.lanes)])
+
+    def some_lanes(self, picks: Sequence[bool]) -> str | None:
+        """Give a mask of known lanes; None for all."""
+        if all(picks):
+            return None
+        return f"<{', '.join(f'i1 {int(one)}' for one in picks)}>"
+
+    def every_second(self, one: str, other: str, start: int) -> str:
+        """Give every second lane of two vectors that follow each other."""
+        kind, lanes = self._kind(self.lanes), self.lanes
+        picks = ", ".join(f"i32 {lane}" for lane in range(start, 2 * lanes, 2))
+        return self._new(
+            f"shufflevector {kind} {one}, {kind} {other}, <{lanes} x i32> <{picks}>", kind
+        )
 
     def lanes_inside(self, first: Number, step: int, size: Number) -> str:
         """Give a mask of the lanes for which ``0 <= first + lane * step < size``."""

@@ -55,6 +55,10 @@ class Plan:
         In how many parts threads take the rows.
     packs_left, packs_right : bool
         Whether blocks are copied so that the kernel finds them in order.
+    slides : bool
+        Whether a window slides over planes instead (`Window`): columns are
+        the rows of a plane and what lies across, ``tile_rows`` of its rows
+        are a tile.
     """
 
     batch: tuple[str, ...]
@@ -66,6 +70,7 @@ class Plan:
     row_parts: int = 1
     packs_left: bool = False
     packs_right: bool = True
+    slides: bool = False
 
 
 Sizes = list[tuple[str, int]]
