@@ -24,12 +24,12 @@ from loopsched.machines.arch import Arch
 
 # Cycles for one of each, fitted to GEMM plans measured on a Zen 4 core (docs/running.md).
 COSTS = {
-    "issue": 1.06,  # cycle in which multiply-adds or loads are issued
+    "issue": 1.08,  # cycle in which multiply-adds or loads are issued
     "latency": 1.5,  # cycle of a chain of sums that is too short
     "tile": 20.0,  # register tile begun
     "sum": 0.5,  # vector of sums read or written
     "scatter": 3.5,  # sum written by itself
-    "near": 0.3,  # vector of a packed block from L2
+    "near": 0.35,  # vector of a packed block from L2
     "place": 0.25,  # vector read in place that lies in L2
     "far": 0.9,  # vector read in place that does not stay in L2
     "clash": 17.0,  # line of the left operand lost to others of its set in L1
@@ -37,9 +37,11 @@ COSTS = {
     "run": 3.0,  # run of a copy
     "guard": 2.0,  # vector of a copy that may lie in padding
     "gather": 1.6,  # element copied by itself
-    "square": 4.0,  # vector copied by squares that are transposed
-    "turn": 6.0,  # vector of sums written across
-    "line": 38.0,  # line of an operand that lies outside L2
+    "square": 5.0,  # vector copied by squares that are transposed
+    "haul": 5.0,  # more for each of these that lies outside L2
+    "turn": 7.0,  # vector of sums written across
+    "spill": 4.0,  # vector of a packed block that L2 does not hold, each time it is walked
+    "line": 20.0,  # line of an operand that lies outside L2
     "jump": 60.0,  # line read in place that lies outside L2, far from the one before
     "drain": 6.0,  # line of the output that goes there, or comes back
 }
@@ -130,7 +132,7 @@ def candidates(task: Contraction, core: Core) -> Iterator[tuple[Contraction, Pla
         row_walks = _walks(one, rows, (64, 168))
         if one.left.guards and rows:  # tiles that leave out padding need a dimension whole
             row_walks.append(Walk(tuple(rows), len(rows) - 1, one.size(rows[-1])))
-        col_walks = _walks(one, cols, (64, 200, 400, 800, 1600, 1 << 40))
+        col_walks = _walks(one, cols, (32, 64, 128, 200, 400, 800, 1600, 1 << 40))
         is_narrow = one.out.element.n_bytes < 4
         sum_walks = _walks(one, sums, (1 << 40,) if is_narrow else (256, 512, 1024, 2500, 5000))
         for row_walk in row_walks:
@@ -190,7 +192,9 @@ class Model:
     def __init__(self, task: Contraction, core: Core) -> None:
         self.task, self.core = task, core
         self.element_bytes = task.left.element.n_bytes
-        sums = sorted(roles(task)["sums"], key=lambda dim: -abs(task.left.step(dim)))
+        kinds = roles(task)
+        self._batch = frozenset(kinds["batch"])
+        sums = sorted(kinds["sums"], key=lambda dim: -abs(task.left.step(dim)))
         self._is_turned = merged_step(task.right, [(d, task.size(d)) for d in sums]) == 1
         self._real = math.prod(self._inside(guard) for guard in task.left.guards)
 
@@ -272,12 +276,14 @@ class Model:
         core, task = self.core, self.task
         (rows, cols), (times, depth, n_sums) = block, amounts
         n_rows, n_cols = length(rows), length(cols)
+        if plan.packs_right and n_cols * depth * self.element_bytes > 0.7 * core.l2_bytes:
+            found["spill"] += times * depth * n_cols / core.lanes
         is_direct = merged_step(task.out, cols) == 1
         left_step = abs(task.left.step(rows[-1][0])) * self.element_bytes if rows else 0
         real = 1.0 if plan.packs_left else self._real
         for wide, n_wide in _parts(n_cols, plan.tile_cols):
             vectors = -(-wide // core.lanes)
-            stream = self._stream(plan, depth, vectors, n_rows > plan.tile_rows)
+            stream = self._stream(plan, depth, vectors, (n_rows > plan.tile_rows, n_cols))
             for tall, n_tall in _parts(n_rows, min(plan.tile_rows, n_rows)):
                 n = times * n_wide * n_tall
                 sums = tall * vectors
@@ -299,12 +305,16 @@ class Model:
                 if not plan.packs_left and left_step % 4096 == 0 and tall > core.ways:
                     found["clash"] += n * depth * tall / core.lanes
 
-    def _stream(self, plan: Plan, depth: float, vectors: int, is_reused: bool) -> str | None:
+    def _stream(
+        self, plan: Plan, depth: float, vectors: int, block: tuple[bool, int]
+    ) -> str | None:
         """Say from where the vectors of a register tile come."""
         core, task = self.core, self.task
+        is_reused, n_cols = block
         panel = depth * vectors * core.lanes * self.element_bytes
         if plan.packs_right:
-            return None if panel <= 0.6 * core.l1_bytes else "near"
+            walked = panel if is_reused else depth * n_cols * self.element_bytes
+            return None if walked <= 0.6 * core.l1_bytes else "near"
         step = abs(task.right.step(plan.sums.dims[-1])) * self.element_bytes
         span = core.l2_bytes // core.ways
         kept = core.ways * span // max(math.gcd(step, span), 64)
@@ -340,19 +350,27 @@ class Model:
         """Count lines that L2 does not hold, for each time that an operand is walked."""
         task, half = self.task, self.core.l2_bytes / 2
         n_rows, n_cols, n_sums = blocks
-        rows, cols, sums = (
-            math.prod(task.size(dim) for dim in walk.dims)
-            for walk in (plan.rows, plan.cols, plan.sums)
+        left, right, out = (
+            self._elements(operand) * self.element_bytes
+            for operand in (task.left, task.right, task.out)
         )
-        size = self.element_bytes
-        right = cols * sums * size
         if right > half:
             again = n_rows if not plan.packs_right and right > 2 * half else 1
-            found["line" if plan.packs_right else "jump"] += right / 64 * again
-        if rows * sums * size > half:
-            found["line"] += rows * sums * size / 64 * 0.5 * n_cols
-        if rows * cols * size > half:
-            found["drain"] += rows * cols * size / 64 * (2 * n_sums - 1)
+            turned = plan.packs_right and self._is_turned
+            kind = "haul" if turned else "line" if plan.packs_right else "jump"
+            found[kind] += right / 64 * again
+        if left > half:
+            found["line"] += left / 64 * 0.5 * n_cols
+        if out > half:
+            found["drain"] += out / 64 * (2 * n_sums - 1)
+
+    def _elements(self, operand: Operand) -> int:
+        """Count what is read or written of an operand for one point of the batch."""
+        moves = [
+            (abs(step), self.task.size(dim)) for dim, step in operand.steps if dim not in self._batch
+        ]
+        points = math.prod(size for step, size in moves if step)
+        return min(points, 1 + sum(step * (size - 1) for step, size in moves))
 
 
 _COPIES = ("copy", "run", "guard", "gather", "square")
