@@ -28,6 +28,7 @@ from loopsched.codegen.element import DATA_TYPES, Element
 from loopsched.codegen.engine import Engine
 from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.plan import Plan
+from loopsched.codegen.window import Window
 from loopsched.machines.arch import Arch
 from loopsched.problems.problem import Problem
 
@@ -241,7 +242,7 @@ def build(
     """
     compute, lanes = kind
     text = LlvmText(compute, lanes)
-    engine = Engine(text, task, plan, "contract")
+    engine = (Window if plan.slides else Engine)(text, task, plan, "contract")
     key = sha256(f"{_generator()} {host_name()} {lanes} {compute} {task} {plan}".encode()).hexdigest()
     binary = _read(key)
     if binary is None:

@@ -122,8 +122,11 @@ class LlvmText:
         """Give the smaller of two integers."""
         if isinstance(one, int) and isinstance(other, int):
             return min(one, other)
-        is_less = self.less(one, other)
-        return self._new(f"select i1 {is_less}, i64 {one}, i64 {other}", "i64")
+        return self.chosen(self.less(one, other), one, other)
+
+    def chosen(self, truth: str, one: Number, other: Number) -> Number:
+        """Give one integer if something holds, else the other."""
+        return self._new(f"select i1 {truth}, i64 {one}, i64 {other}", "i64")
 
     def less(self, one: Number, other: Number) -> str:
         """Compare integers."""
@@ -236,8 +239,21 @@ class LlvmText:
         """Give a mask of the first lanes; None for all."""
         if n >= self.lanes:
             return None
-        bits = ", ".join(f"i1 {int(lane < n)}" for lane in range(self.lanes))
-        return f"<{bits}>"
+        return self.some_lanes([lane < n for lane in range(self.lanes)])
+
+    def some_lanes(self, picks: Sequence[bool]) -> str | None:
+        """Give a mask of known lanes; None for all."""
+        if all(picks):
+            return None
+        return f"<{', '.join(f'i1 {int(one)}' for one in picks)}>"
+
+    def every_second(self, one: str, other: str, start: int) -> str:
+        """Give every second lane of two vectors that follow each other."""
+        kind, lanes = self._kind(self.lanes), self.lanes
+        picks = ", ".join(f"i32 {lane}" for lane in range(start, 2 * lanes, 2))
+        return self._new(
+            f"shufflevector {kind} {one}, {kind} {other}, <{lanes} x i32> <{picks}>", kind
+        )
 
     def lanes_inside(self, first: Number, step: int, size: Number) -> str:
         """Give a mask of the lanes for which ``0 <= first + lane * step < size``."""
@@ -432,6 +448,23 @@ class LlvmText:
         kind = f"[{n} x {self.element.llvm}]"
         return self._new(f"alloca {kind}, align 64", "ptr")
 
+    def transposed(self, values: Sequence[str]) -> list[str]:
+        """Turn as many vectors as they have lanes into those of their first, second, ... lanes."""
+        lanes, half, kind = self.lanes, self.lanes // 2, self._kind(self.lanes)
+        made, count = list(values), 1
+        masks = []
+        for start in (0, half):
+            picks = [f"i32 {at + side}" for at in range(start, start + half) for side in (0, lanes)]
+            masks.append(f"<{lanes} x i32> <{', '.join(picks)}>")
+        while count < lanes:
+            made = [
+                self._new(f"shufflevector {kind} {made[at]}, {kind} {made[at + half]}, {mask}", kind)
+                for at in range(half)
+                for mask in masks
+            ]
+            count *= 2
+        return made
+
     def positive(self, value: str) -> str:
         """Replace what is negative by zero (ReLU)."""
         kind = self._types[value]
@@ -440,6 +473,10 @@ class LlvmText:
         compare = "icmp slt" if self.element.is_integer else "fcmp olt"
         is_less = self._new(f"{compare} {kind} {value}, {zero}", truth)
         return self._new(f"select {truth} {is_less}, {kind} {zero}, {kind} {value}", kind)
+
+    def read_again(self) -> None:
+        """Keep nothing that was read in registers, lest more is kept than there are."""
+        self._lines.append('  fence syncscope("singlethread") acq_rel')
 
     def fetch(self, pointer: str) -> None:
         """Ask for a line that will be needed soon."""
