@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from loopsched.codegen.contraction import Contraction, Guard, Operand
-from loopsched.codegen.llvm_text import LlvmText, Number
 from loopsched.codegen.plan import Plan, Sizes, Walk, chunks, inner_sizes, length, merged_step
+from loopsched.codegen.writer import Number, Writer
 
 UNROLL = 4
 
@@ -20,7 +20,7 @@ class Line:
     step: int
     table: str | None = None
 
-    def at(self, text: LlvmText, first: Number, place: int) -> Number:
+    def at(self, text: Writer, first: Number, place: int) -> Number:
         """Offset of a point, in elements."""
         if self.table is None:
             return text.add(text.mul(first, self.step), place * self.step)
@@ -33,7 +33,7 @@ class Origin:
 
     index: dict[str, Number] = field(default_factory=dict)
 
-    def of(self, text: LlvmText, operand: Operand | Guard) -> Number:
+    def of(self, text: Writer, operand: Operand | Guard) -> Number:
         """Address of an operand, or position of a guard, at the origin."""
         terms = [text.mul(at, operand.step(dim)) for dim, at in self.index.items()]
         return text.add(operand.offset, *terms)
@@ -44,14 +44,14 @@ class Engine:
 
     Parameters
     ----------
-    text : LlvmText
+    text : Writer
     task : Contraction
     plan : Plan
     name : str
         What the names of its functions begin with.
     """
 
-    def __init__(self, text: LlvmText, task: Contraction, plan: Plan, name: str) -> None:
+    def __init__(self, text: Writer, task: Contraction, plan: Plan, name: str) -> None:
         self.text, self.task, self.plan, self.name = text, task, plan, name
         self.lanes = text.lanes
         self._tables = 0
@@ -391,7 +391,7 @@ class _Flat:
 class _Copy:
     """Writes loops that copy a block of an operand."""
 
-    def __init__(self, text: LlvmText, operand: Operand) -> None:
+    def __init__(self, text: Writer, operand: Operand) -> None:
         self.text, self.operand = text, operand
 
     def _step(self, dim: str | _Flat) -> int:
@@ -480,7 +480,7 @@ class _Copy:
 class _nested:
     """Loops around what is written inside; gives the origin with their indices."""
 
-    def __init__(self, text: LlvmText, dims: Sizes, origin: Origin) -> None:
+    def __init__(self, text: Writer, dims: Sizes, origin: Origin) -> None:
         self._text, self._dims, self._origin = text, dims, origin
         self._open: list = []
 
