@@ -49,6 +49,7 @@ _COMMANDS = {
     "network": ("network", "Show the layers of an ONNX model, and what is no layer."),
     "export": ("export", "Write a schedule for other tools, or as code."),
     "import": ("import_", "Read problems and schedules of other tools."),
+    "detect": ("detect", "Describe the CPU at hand, with the source of every number."),
     "archs": ("listing", "List architectures, or show one with its sources."),
     "workloads": ("listing", "List workloads, or show one with its problems."),
 }

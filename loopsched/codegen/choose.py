@@ -20,12 +20,25 @@ from loopsched.codegen.plan import (
 )
 from loopsched.machines.arch import Arch
 
-# Cycles, fitted on one Zen 4 core: to start a register tile and a job, to read and write a
-# vector of its sums, to copy a vector into a packed block, to start a run of a copy, to gather
-# or scatter one element.
-TILE_START, JOB_START, TILE_VECTOR = 20.0, 60.0, 1.5
-COPY_VECTOR, RUN_START, GATHER_ELEMENT, SCATTER_ELEMENT = 2.0, 3.0, 1.5, 3.0
-
+# Cycles for one of each, fitted to GEMM plans measured on a Zen 4 core (docs/running.md).
+COSTS = {
+    "issue": 1.06,  # cycle in which multiply-adds or loads are issued
+    "latency": 1.5,  # cycle of a chain of sums that is too short
+    "tile": 20.0,  # register tile begun
+    "sum": 0.5,  # vector of sums read or written
+    "scatter": 3.5,  # sum written by itself
+    "near": 0.3,  # vector of a packed block from L2
+    "place": 0.25,  # vector read in place that lies in L2
+    "far": 0.9,  # vector read in place that does not stay in L2
+    "clash": 17.0,  # line of the left operand lost to others of its set in L1
+    "copy": 3.0,  # vector copied into a packed block
+    "run": 3.0,  # run of a copy
+    "guard": 2.0,  # vector of a copy that may lie in padding
+    "gather": 1.6,  # element copied by itself
+    "line": 38.0,  # line of an operand that lies outside L2
+    "jump": 60.0,  # line read in place that lies outside L2, far from the one before
+    "drain": 6.0,  # line of the output that goes there, or comes back
+}
 
 @dataclass(frozen=True, slots=True)
 class Core:
@@ -43,8 +56,7 @@ class Core:
     l3_per_cycle: float
     memory_per_cycle: float
     hertz: float
-    page_bytes: int = 4096
-    tlb_entries: int = 1024
+    ways: int = 8
 
 
 def core_of(arch: Arch, element_bytes: int) -> tuple[Core, int]:
@@ -80,47 +92,27 @@ def core_of(arch: Arch, element_bytes: int) -> tuple[Core, int]:
             l3_per_cycle=rates[1],
             memory_per_cycle=rates[2],
             hertz=clock,
-            page_bytes=cpu.page_bytes,
-            tlb_entries=cpu.tlb_entries or 1024,
+            ways=arch.caches[-2].ways or 8 if len(arch.caches) > 1 else 8,
         ),
         cores,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """What a plan is expected to take on one core, in cycles.
-
-    Parameters
-    ----------
-    multiply : float
-        In register tiles.
-    sums : float
-        To begin tiles, and to read and write their sums.
-    pack : float
-        To copy blocks.
-    memory : float
-        To wait for data that no cache near the core holds.
-    """
-
-    multiply: float
-    sums: float
-    pack: float
-    memory: float
-
-    @property
-    def cycles(self) -> float:
-        """All of it."""
-        return self.multiply + self.sums + self.pack + self.memory
+Counts = dict[str, float]
+"""How often each of `COSTS` is paid."""
 
 
 def register_tiles(core: Core) -> list[tuple[int, int]]:
-    """List register tiles (rows, vectors) whose sums, operands and broadcast fit registers."""
+    """List register tiles (rows, vectors) whose sums, operands and broadcast fit registers.
+
+    Tiles of fewer sums than half the registers never keep the multipliers busier.
+    """
     found = set()
     for n in (1, 2, 3, 4, 6):
         most = min((core.registers - 1 - n) // n, 14)
-        found |= {(rows, n) for rows in (most, 14, 12, 8, 7, 6, 4, 1) if 1 <= rows <= most}
-    return sorted(found)
+        sizes = (most, 14, 12, 8, 7, 6, 4)
+        found |= {(rows, n) for rows in sizes if core.registers // 2 <= rows * n <= most * n}
+    return sorted(found | {(min(core.registers - 2, 14), 1)})
 
 
 def candidates(task: Contraction, core: Core) -> Iterator[tuple[Contraction, Plan]]:
@@ -132,7 +124,7 @@ def candidates(task: Contraction, core: Core) -> Iterator[tuple[Contraction, Pla
         cols = sorted(kinds["cols"], key=lambda dim: -abs(out.step(dim)))
         sums = sorted(kinds["sums"], key=lambda dim: -abs(one.left.step(dim)))
         row_walks = _walks(one, rows, (64, 168))
-        col_walks = _walks(one, cols, (200, 400, 1024, 1 << 40))
+        col_walks = _walks(one, cols, (200, 400, 800, 1600, 1 << 40))
         is_narrow = one.out.element.n_bytes < 4
         sum_walks = _walks(one, sums, (1 << 40,) if is_narrow else (256, 512, 1024))
         for row_walk in row_walks:
@@ -187,53 +179,46 @@ def _packed(task: Contraction, plan: Plan) -> Iterator[Plan]:
 
 
 class Model:
-    """Estimates plans of one contraction on one core."""
+    """Estimates plans of one contraction on one core: counts of events, each with its cost."""
 
     def __init__(self, task: Contraction, core: Core) -> None:
         self.task, self.core = task, core
         self.element_bytes = task.left.element.n_bytes
 
-    def estimate(self, plan: Plan) -> Estimate:
-        """Say what a plan takes if one core does all of it."""
-        task, core = self.task, self.core
-        sums = math.prod(task.size(dim) for dim in plan.sums.dims)
-        outer = math.prod(task.size(dim) for dim in plan.sums.outer)
-        n_whole, block, rest = chunks(task, plan.sums)
-        n_sum_blocks = outer * (n_whole + bool(rest))
-        depth = sums / n_sum_blocks
-        batch = math.prod(task.size(dim) for dim in plan.batch)
-        row_blocks = self._blocks(plan.rows)
-        col_blocks = self._blocks(plan.cols)
-        n_row_blocks = sum(count for _, count in row_blocks)
-        multiply = per_sums = pack = memory = 0.0
-        for cols, n_cols in col_blocks:
-            width = length(cols)
-            if plan.packs_right:
-                pack += n_cols * n_sum_blocks * self._copy(cols, depth, self.task.right)
-            for rows, n_rows in row_blocks:
-                count = n_cols * n_rows
-                one, each = self._tiles(plan, rows, cols, depth, n_sum_blocks)
-                multiply += count * n_sum_blocks * one
-                per_sums += count * n_sum_blocks * each
-                if plan.packs_left:
-                    pack += count * n_sum_blocks * self._copy_left(rows, depth)
-        multiply, per_sums, pack = (batch * one for one in (multiply, per_sums, pack))
-        memory = batch * self._memory(plan, n_row_blocks, col_blocks, depth, n_sum_blocks)
-        return Estimate(multiply, per_sums, pack, memory)
-
-    def thread_cycles(self, plan: Plan, threads: int) -> float:
-        """Say what the slowest of several threads takes."""
-        task = self.task
-        whole = self.estimate(plan)
+    def cycles(self, plan: Plan, threads: int = 1) -> float:
+        """Estimate what the slowest thread takes."""
+        counts = self.counts(plan)
+        shared = sum(COSTS[name] * n for name, n in counts.items() if name not in _COPIES)
+        copies = sum(COSTS[name] * counts[name] for name in _COPIES)
         if threads == 1:
-            return whole.cycles
+            return shared + copies
         n_rows = sum(count for _, count in self._blocks(plan.rows))
-        jobs = math.prod(task.size(dim) for dim in plan.batch)
-        jobs *= sum(count for _, count in self._blocks(plan.cols))
-        most = -(-jobs * plan.row_parts // threads) / (jobs * plan.row_parts)
+        jobs = math.prod(self.task.size(dim) for dim in plan.batch)
+        jobs *= sum(count for _, count in self._blocks(plan.cols)) * plan.row_parts
         uneven = -(-n_rows // plan.row_parts) * plan.row_parts / n_rows
-        work = (whole.multiply + whole.sums) * uneven + whole.memory
-        return most * (work + whole.pack * plan.row_parts) + JOB_START
+        return -(-jobs // threads) / jobs * (shared * uneven + copies * plan.row_parts)
+
+    def counts(self, plan: Plan) -> Counts:
+        """Count what a plan does, whoever does it."""
+        task = self.task
+        outer = math.prod(task.size(dim) for dim in plan.sums.outer)
+        n_whole, _, rest = chunks(task, plan.sums)
+        n_sums = outer * (n_whole + bool(rest))
+        depth = math.prod(task.size(dim) for dim in plan.sums.dims) / n_sums
+        found = dict.fromkeys(COSTS, 0.0)
+        row_blocks, col_blocks = self._blocks(plan.rows), self._blocks(plan.cols)
+        for cols, n_cols in col_blocks:
+            if plan.packs_right:
+                self._copy(found, cols, n_cols * n_sums * depth, task.right)
+            for rows, n_rows in row_blocks:
+                times = float(n_cols * n_rows * n_sums)
+                self._tiles(found, plan, (rows, cols), (times, depth, n_sums))
+                if plan.packs_left:
+                    self._copy_left(found, rows, times, depth)
+        n_blocks = [sum(count for _, count in one) for one in (row_blocks, col_blocks)]
+        self._lines(found, plan, (n_blocks[0], n_blocks[1], n_sums))
+        batch = math.prod(task.size(dim) for dim in plan.batch)
+        return {name: batch * n for name, n in found.items()}
 
     def _blocks(self, walk: Walk) -> list[tuple[Sizes, int]]:
         """List the shapes of blocks, and how many there are of each."""
@@ -244,78 +229,94 @@ class Model:
         return found + ([(inner_sizes(task, walk, rest), outer)] if rest else [])
 
     def _tiles(
-        self, plan: Plan, rows: Sizes, cols: Sizes, depth: float, n_sum_blocks: int
-    ) -> tuple[float, float]:
-        """Cycles of a block's register tiles: for products, and to begin and end."""
+        self,
+        found: Counts,
+        plan: Plan,
+        block: tuple[Sizes, Sizes],
+        amounts: tuple[float, float, int],
+    ) -> None:
+        """Count what the register tiles of a block do."""
         core, task = self.core, self.task
+        (rows, cols), (times, depth, n_sums) = block, amounts
         n_rows, n_cols = length(rows), length(cols)
         is_direct = merged_step(task.out, cols) == 1
-        per_vector = TILE_VECTOR * (2 if n_sum_blocks > 1 else 1)
-        multiply = start = 0.0
-        high = min(plan.tile_rows, n_rows)
+        left_step = abs(task.left.step(rows[-1][0])) * self.element_bytes if rows else 0
         for wide, n_wide in _parts(n_cols, plan.tile_cols):
             vectors = -(-wide // core.lanes)
-            stream = vectors * core.lanes * self.element_bytes / core.l2_per_cycle
-            for tall, n_tall in _parts(n_rows, high):
-                issue = tall * vectors / core.fma_per_cycle
-                loads = (vectors + tall) / core.load_per_cycle
-                pace = max(issue, loads, core.fma_latency, stream)
-                multiply += n_wide * n_tall * depth * pace
-                end = tall * vectors * per_vector if is_direct else tall * wide * SCATTER_ELEMENT
-                start += n_wide * n_tall * (TILE_START + end)
-        return multiply, start
+            stream = self._stream(plan, depth, vectors, n_rows > plan.tile_rows)
+            for tall, n_tall in _parts(n_rows, min(plan.tile_rows, n_rows)):
+                n = times * n_wide * n_tall
+                sums = tall * vectors
+                issue = max(
+                    sums / core.fma_per_cycle, (tall + vectors) / (2 * core.load_per_cycle)
+                )
+                found["issue"] += n * depth * issue
+                found["latency"] += n * depth * max(0.0, core.fma_latency - issue)
+                found["tile"] += n
+                if stream:
+                    found[stream] += n * depth * vectors
+                if is_direct:
+                    found["sum"] += n * sums * (1 if n_sums == 1 else 2)
+                else:
+                    found["scatter"] += n * tall * wide
+                if not plan.packs_left and left_step % 4096 == 0 and tall > core.ways:
+                    found["clash"] += n * depth * tall / core.lanes
 
-    def _copy(self, dims: Sizes, depth: float, operand: Operand) -> float:
-        """Cycles to pack a block whose vectors go along columns."""
+    def _stream(self, plan: Plan, depth: float, vectors: int, is_reused: bool) -> str | None:
+        """Say from where the vectors of a register tile come."""
+        core, task = self.core, self.task
+        panel = depth * vectors * core.lanes * self.element_bytes
+        if plan.packs_right:
+            return None if panel <= 0.6 * core.l1_bytes else "near"
+        step = abs(task.right.step(plan.sums.dims[-1])) * self.element_bytes
+        span = core.l2_bytes // core.ways
+        kept = core.ways * span // max(math.gcd(step, span), 64)
+        fits = depth <= 0.75 * kept and panel < 0.6 * core.l2_bytes
+        return "place" if fits or not is_reused else "far"
+
+    def _copy(self, found: Counts, dims: Sizes, times: float, operand: Operand) -> None:
+        """Count what it takes to pack a block whose vectors go along columns."""
         lanes = self.core.lanes
-        points = length(dims)
         step = merged_step(operand, dims)
         if step is not None and not any(g.step(d) for g in operand.guards for d, _ in dims):
-            run, runs = points, 1
+            run, runs = length(dims), 1
         else:
             run, step = dims[-1][1], operand.step(dims[-1][0])
-            runs = points // run
+            runs = length(dims) // run
         vectors = -(-run // lanes)
-        each = COPY_VECTOR if step == 1 else lanes * GATHER_ELEMENT
-        guard = 2.0 * len(operand.guards) * vectors
-        return depth * runs * (RUN_START + vectors * each + guard)
+        found["run"] += times * runs
+        found["guard"] += times * runs * vectors * len(operand.guards)
+        if step == 1:
+            found["copy"] += times * runs * vectors
+        else:
+            found["gather"] += times * runs * run
 
-    def _copy_left(self, dims: Sizes, depth: float) -> float:
-        lanes = self.core.lanes
-        operand = self.task.left
-        points = length(dims)
-        guard = 2.0 * len(operand.guards)
-        return points * depth / lanes * (COPY_VECTOR + guard) + points * RUN_START
+    def _copy_left(self, found: Counts, dims: Sizes, times: float, depth: float) -> None:
+        vectors = length(dims) * depth / self.core.lanes
+        found["copy"] += times * vectors
+        found["guard"] += times * vectors * len(self.task.left.guards)
+        found["run"] += times * length(dims)
 
-    def _memory(
-        self,
-        plan: Plan,
-        n_row_blocks: int,
-        col_blocks: list[tuple[Sizes, int]],
-        depth: float,
-        n_sum_blocks: int,
-    ) -> float:
-        """Cycles that wait for data outside L2, roughly: each operand from where its re-reads lie."""
-        task, core, size = self.task, self.core, self.element_bytes
-        sums = depth * n_sum_blocks
-        rows = math.prod(task.size(dim) for dim in plan.rows.dims)
-        cols = math.prod(task.size(dim) for dim in plan.cols.dims)
-        n_col_blocks = sum(count for _, count in col_blocks)
-        left, right, out = rows * sums * size, cols * sums * size, rows * cols * size
-        cost = 0.0
-        for once, times in ((left, n_col_blocks), (right, 1), (out, 2 * n_sum_blocks)):
-            far = core.memory_per_cycle if left + right + out > core.l3_bytes else core.l3_per_cycle
-            if left + right + out <= core.l2_bytes:
-                continue
-            cost += once / far
-            if times > 1 and once > core.l2_bytes / 2:
-                near = core.l3_per_cycle if once <= core.l3_bytes else core.memory_per_cycle
-                cost += (times - 1) * once / near
-        if not plan.packs_right:
-            step = max(abs(task.right.step(dim)) for dim in plan.sums.dims) if plan.sums.dims else 0
-            if step * size >= core.page_bytes and right > core.l2_bytes / 2:
-                cost += right / (plan.tile_cols * size) * 6.0
-        return cost
+    def _lines(self, found: Counts, plan: Plan, blocks: tuple[int, int, int]) -> None:
+        """Count lines that L2 does not hold, for each time that an operand is walked."""
+        task, half = self.task, self.core.l2_bytes / 2
+        n_rows, n_cols, n_sums = blocks
+        rows, cols, sums = (
+            math.prod(task.size(dim) for dim in walk.dims)
+            for walk in (plan.rows, plan.cols, plan.sums)
+        )
+        size = self.element_bytes
+        right = cols * sums * size
+        if right > half:
+            again = n_rows if not plan.packs_right and right > 2 * half else 1
+            found["line" if plan.packs_right else "jump"] += right / 64 * again
+        if rows * sums * size > half:
+            found["line"] += rows * sums * size / 64 * 0.5 * n_cols
+        if rows * cols * size > half:
+            found["drain"] += rows * cols * size / 64 * (2 * n_sums - 1)
+
+
+_COPIES = ("copy", "run", "guard", "gather")
 
 
 def _parts(total: int, each: int) -> list[tuple[int, int]]:
@@ -335,5 +336,5 @@ def ranked(
         for parts in sorted({1, threads}):
             for rows, n in register_tiles(core):
                 made = replace(plan, tile_rows=rows, tile_cols=n * core.lanes, row_parts=parts)
-                found.append((model.thread_cycles(made, threads), one, made))
+                found.append((model.cycles(made, threads), one, made))
     return sorted(found, key=lambda one: one[0])

@@ -331,7 +331,7 @@ class Engine:
         lane = _Flat("lane", step)
         if whole:
             tiles = [(panel, whole, pitch * self.max_sum)]
-            parts.append(([*tiles, *sums], [(lane, pitch, 1)]))
+            parts.append(([*sums, *tiles], [(lane, pitch, 1)]))
         if width % pitch:
             place = (panel, 1, pitch * self.max_sum, whole)
             parts.append(([place, *sums], [(lane, width % pitch, 1)]))
