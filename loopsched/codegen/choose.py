@@ -47,6 +47,7 @@ COSTS = {
     "drain": 6.0,  # line of the output that goes there, or comes back
 }
 
+
 @dataclass(frozen=True, slots=True)
 class Core:
     """What one core offers a kernel, in cycles and bytes; caches as far as it may use them."""
@@ -399,7 +400,9 @@ class Model:
     def _elements(self, operand: Operand) -> int:
         """Count what is read or written of an operand for one point of the batch."""
         moves = [
-            (abs(step), self.task.size(dim)) for dim, step in operand.steps if dim not in self._batch
+            (abs(step), self.task.size(dim))
+            for dim, step in operand.steps
+            if dim not in self._batch
         ]
         points = math.prod(size for step, size in moves if step)
         return min(points, 1 + sum(step * (size - 1) for step, size in moves))

@@ -226,9 +226,7 @@ def _placed(one: Array) -> Array:
     return np.ascontiguousarray(one, one.dtype.newbyteorder("="))
 
 
-def build(
-    task: Contraction, plan: Plan, estimate_s: float, kind: tuple[Element, int]
-) -> Part:
+def build(task: Contraction, plan: Plan, estimate_s: float, kind: tuple[Element, int]) -> Part:
     """Compile a contraction as it is cut, or load what was compiled before.
 
     Parameters
@@ -243,14 +241,18 @@ def build(
     compute, lanes = kind
     text = LlvmText(compute, lanes)
     engine = (Window if plan.slides else Engine)(text, task, plan, "contract")
-    key = sha256(f"{_generator()} {host_name()} {lanes} {compute} {task} {plan}".encode()).hexdigest()
+    key = sha256(
+        f"{_generator()} {host_name()} {lanes} {compute} {task} {plan}".encode()
+    ).hexdigest()
     binary = _read(key)
     if binary is None:
         engine.write()
         binary = object_code(text.text())
         _keep(key, binary)
     (run,) = linked(binary, ["contract"], _TYPES)
-    return Part(task, plan, estimate_s, run, engine.n_jobs, engine.work_room * compute.n_bytes + _PAGE)
+    return Part(
+        task, plan, estimate_s, run, engine.n_jobs, engine.work_room * compute.n_bytes + _PAGE
+    )
 
 
 @lru_cache(maxsize=1)
@@ -341,7 +343,9 @@ def compile(  # noqa: A001 - the name under which users know it
     if threads is None:
         threads = cores
     elif not is_count(threads) or threads > cores:
-        raise ProblemError(f"threads is {show(threads)}; 1 to {cores} are possible on '{arch.name}'")
+        raise ProblemError(
+            f"threads is {show(threads)}; 1 to {cores} are possible on '{arch.name}'"
+        )
     if not is_count(measure):
         raise ProblemError(f"measure is {show(measure)}; a whole number >= 1 is needed")
     return CompiledKernel(problem, core, data_type, threads, measure)

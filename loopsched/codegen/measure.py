@@ -121,8 +121,7 @@ def _exact(kernel: CompiledKernel, seed: int) -> tuple[list[Array], Array]:
     names = kernel.names[:-1]
     arrays = [random_array(kernel.shapes[one], read, seed + n) for n, one in enumerate(names)]
     given = {
-        name: numbers(one, read).astype(np.float64)
-        for name, one in zip(names, arrays, strict=True)
+        name: numbers(one, read).astype(np.float64) for name, one in zip(names, arrays, strict=True)
     }
     sums = reference(kernel.problem, given, np.empty(kernel.shapes[kernel.names[-1]]))
     return arrays, stored(sums, kernel.types.out)
