@@ -78,9 +78,7 @@ def _rows(
     threads, data_type, n_measured = given
     for one, count in zip(chosen.workload.problems, chosen.workload.counts, strict=True):
         click.echo(f"compiling {one.name}", err=True)
-        kernel = compiled(
-            one, machine, threads=threads, data_type=data_type, measure=n_measured
-        )
+        kernel = compiled(one, machine, threads=threads, data_type=data_type, measure=n_measured)
         sized = one.with_element_bytes(kernel.element_bytes)
         cores = on_cores(machine, kernel.threads)
         best = search(sized, cores)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from math import inf
 from pathlib import Path
 from threading import Lock
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from loopsched.codegen.choose import Core, core_of, ranked
 from loopsched.codegen.contraction import Contraction, contractions, row_major, stored_shape
 from loopsched.codegen.element import DATA_TYPES, Element
 from loopsched.codegen.engine import Engine
+from loopsched.codegen.epilogue import Epilogue, bias_steps
 from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.plan import Plan
 from loopsched.codegen.window import Window
@@ -33,20 +34,30 @@ from loopsched.machines.arch import Arch
 from loopsched.problems.problem import Problem
 
 _PAGE = 4096
+_NAME = "contract"
 _TYPES = (None, *[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 2)
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A sum of products, how it is cut, and the machine code that computes it."""
+    """A step of a kernel: the arrays it is given, how it is cut, and its machine code."""
 
-    task: Contraction
-    plan: Plan
+    operands: tuple[str, str, str]
+    plan: Plan | None
     estimate_s: float
     run: Any
     n_jobs: int
     room: int
+
+
+class How(NamedTuple):
+    """How a kernel is made: its threads, how many plans are timed, and what follows the sums."""
+
+    threads: int
+    measure: int = 1
+    bias: tuple[str, ...] = ()
+    relu: bool = False
 
 
 @lru_cache(maxsize=1)
@@ -67,16 +78,16 @@ class CompiledKernel:
     array([2., 2., 2.], dtype=float32)
     """
 
-    def __init__(
-        self, problem: Problem, core: Core, data_type: str, threads: int, n_measured: int = 1
-    ) -> None:
-        self.problem, self.core, self.data_type, self.threads = problem, core, data_type, threads
+    def __init__(self, problem: Problem, core: Core, data_type: str, how: How) -> None:
+        self.problem, self.core, self.data_type, self.how = problem, core, data_type, how
         self.types = DATA_TYPES[data_type]
-        self._n_measured = n_measured
         read = [tensor.name for tensor in problem.tensors if tensor.name != problem.output]
-        self.names = (*read, problem.output)
-        """Tensors in the order in which arrays are given; the output is the last."""
         self.shapes = {t.name: stored_shape(problem, t) for t in problem.tensors}
+        if how.bias:
+            read.append("bias")
+            self.shapes["bias"] = tuple(problem.size[dim] for dim in how.bias)
+        self.names = (*read, problem.output)
+        """Arrays in the order in which they are given; the output is the last."""
         self._parts: dict[tuple[tuple[int, ...], ...], list[Part]] = {}
         self._rooms: list[Array] = []
         self._lock, self._room_lock = Lock(), Lock()
@@ -88,14 +99,21 @@ class CompiledKernel:
     @property
     def element_bytes(self) -> dict[str, int]:
         """Bytes of an element of each tensor."""
-        kinds = {name: self.types.read for name in self.names}
-        kinds[self.names[-1]] = self.types.out
-        return {name: kind.n_bytes for name, kind in kinds.items()}
+        return {one.name: self.element(one.name).n_bytes for one in self.problem.tensors}
+
+    @property
+    def threads(self) -> int:
+        """How many threads share the work."""
+        return self.how.threads
+
+    def element(self, name: str) -> Element:
+        """Type of an array; a bias is stored as the output is."""
+        return self.types.out if name in ("bias", self.problem.output) else self.types.read
 
     @property
     def plans(self) -> list[Plan]:
         """How the problem is cut, for contiguous arrays."""
-        return [part.plan for part in self._parts[self._plain_steps()]]
+        return [part.plan for part in self._parts[self._plain_steps()] if part.plan]
 
     @property
     def estimate_s(self) -> float:
@@ -110,25 +128,39 @@ class CompiledKernel:
             return self._parts[steps]
 
     def _built(self, steps: Mapping[str, Sequence[int]]) -> list[Part]:
-        elements = {name: self.types.read for name in self.names[:-1]}
-        elements[self.names[-1]] = self.types.out
+        elements = {name: self.element(name) for name in self.names}
         found = []
         for task in contractions(self.problem, elements, steps):
-            best = ranked(task, self.core, self.threads)[: self._n_measured]
+            best = ranked(task, self.core, self.threads)[: self.how.measure]
             parts = [
                 build(one, plan, cycles / self.core.hertz, (self.types.compute, self.core.lanes))
                 for cycles, one, plan in best
             ]
             found.append(parts[0] if len(parts) == 1 else self._fastest(parts, steps))
+        if self.how.bias or self.how.relu:
+            found.append(self._epilogue(steps[self.problem.output]))
         return found
+
+    def _epilogue(self, steps: Sequence[int]) -> Part:
+        """Compile what follows the sums."""
+        problem, how, shape = self.problem, self.how, self.shapes[self.problem.output]
+        axes = [axis.dims[0] for axis in problem.output_tensor.axes]
+        moves = bias_steps(how.bias, shape, axes) if how.bias else ()
+        what = Epilogue(shape, tuple(steps), moves, how.relu)
+
+        def write(text: LlvmText) -> None:
+            what.write(text, self.types, _NAME)
+
+        run = _loaded(f"{what} {self.types}", (self.types.compute, self.core.lanes), write)
+        first = "bias" if how.bias else problem.output
+        return Part((first, first, problem.output), None, 0.0, run, what.n_jobs, 0)
 
     def _fastest(self, parts: list[Part], steps: Mapping[str, Sequence[int]]) -> Part:
         """Run parts in turn, and give the one that takes least."""
         rooms = {}
         for name, shape in self.shapes.items():
             reach = sum((n - 1) * step for n, step in zip(shape, steps[name], strict=True)) + 1
-            kind = self.types.out if name == self.problem.output else self.types.read
-            rooms[name] = np.zeros(reach, kind.numpy)
+            rooms[name] = np.zeros(reach, self.element(name).numpy)
         address = {name: one.ctypes.data for name, one in rooms.items()}
         taken = [inf] * len(parts)
         for _ in range(5):
@@ -162,9 +194,9 @@ class CompiledKernel:
         given = [*arrays, out]
         self._check(given)
         placed = [_placed(one) for one in given]
-        if placed[-1] is not out:
+        if placed[-1] is not out or any(np.may_share_memory(out, one) for one in arrays):
             placed[-1] = np.empty(out.shape, out.dtype)
-        steps = tuple(tuple(s // one.itemsize for s in one.strides) for one in placed)
+        steps = tuple(_steps(one) for one in placed)
         self._run(self._parts.get(steps) or self.parts(steps), placed)
         if placed[-1] is not out:
             out[...] = placed[-1]
@@ -175,7 +207,7 @@ class CompiledKernel:
             wanted = ", ".join(self.names)
             raise ProblemError(f"{len(given)} arrays are given; {wanted} are needed")
         for name, one in zip(self.names, given, strict=True):
-            element = self.types.out if name == self.names[-1] else self.types.read
+            element = self.element(name)
             if not isinstance(one, np.ndarray):
                 raise ProblemError(f"'{name}' is {show(one)}; a numpy array is needed")
             if one.shape != self.shapes[name]:
@@ -195,7 +227,7 @@ class CompiledKernel:
     def _share(self, part: Part, address: Mapping[str, int]) -> None:
         """Run the jobs of a part on all threads."""
         n = min(self.threads, part.n_jobs)
-        given = [address[one.name] for one in (part.task.left, part.task.right, part.task.out)]
+        given = [address[name] for name in part.operands]
         rooms = [self._room(part.room) for _ in range(n)]
         limits = [part.n_jobs * number // n for number in range(n + 1)]
         waiting = [
@@ -219,11 +251,21 @@ class CompiledKernel:
 
 
 def _placed(one: Array) -> Array:
-    """Give an array that machine code can address: whole steps, none negative."""
-    if all(s >= 0 and s % one.itemsize == 0 for s in one.strides) and one.dtype.isnative:
-        if one.ctypes.data % one.itemsize == 0:
-            return one
-    return np.ascontiguousarray(one, one.dtype.newbyteorder("="))
+    """Give an array that machine code can address: whole steps above zero, in native order."""
+    steps = [step for step, n in zip(one.strides, one.shape, strict=True) if n > 1]
+    is_whole = all(step > 0 and step % one.itemsize == 0 for step in steps)
+    if is_whole and one.dtype.isnative and one.flags.aligned:
+        return one
+    return np.array(one, one.dtype.newbyteorder("="), order="C")
+
+
+def _steps(one: Array) -> tuple[int, ...]:
+    """Say how many elements each axis steps; those of one element, as if it were contiguous."""
+    plain = row_major(one.shape)
+    return tuple(
+        step // one.itemsize if n > 1 else alone
+        for step, n, alone in zip(one.strides, one.shape, plain, strict=True)
+    )
 
 
 def build(task: Contraction, plan: Plan, estimate_s: float, kind: tuple[Element, int]) -> Part:
@@ -239,20 +281,25 @@ def build(task: Contraction, plan: Plan, estimate_s: float, kind: tuple[Element,
         What is computed with, and the lanes of a vector.
     """
     compute, lanes = kind
-    text = LlvmText(compute, lanes)
-    engine = (Window if plan.slides else Engine)(text, task, plan, "contract")
-    key = sha256(
-        f"{_generator()} {host_name()} {lanes} {compute} {task} {plan}".encode()
-    ).hexdigest()
+    form = Window if plan.slides else Engine
+    room = form(LlvmText(compute, lanes), task, plan, _NAME)
+    run = _loaded(f"{task} {plan}", kind, lambda text: form(text, task, plan, _NAME).write())
+    operands = task.left.name, task.right.name, task.out.name
+    n_bytes = room.work_room * compute.n_bytes + _PAGE
+    return Part(operands, plan, estimate_s, run, room.n_jobs, n_bytes)
+
+
+def _loaded(what: str, kind: tuple[Element, int], write: Callable[[LlvmText], None]) -> Any:
+    """Load machine code that is kept of something, or write it and keep it."""
+    key = sha256(f"{_generator()} {host_name()} {kind} {what}".encode()).hexdigest()
     binary = _read(key)
     if binary is None:
-        engine.write()
+        text = LlvmText(*kind)
+        write(text)
         binary = object_code(text.text())
         _keep(key, binary)
-    (run,) = linked(binary, ["contract"], _TYPES)
-    return Part(
-        task, plan, estimate_s, run, engine.n_jobs, engine.work_room * compute.n_bytes + _PAGE
-    )
+    (run,) = linked(binary, [_NAME], _TYPES)
+    return run
 
 
 @lru_cache(maxsize=1)
@@ -299,6 +346,8 @@ def compile(  # noqa: A001 - the name under which users know it
     threads: int | None = None,
     data_type: str | None = None,
     measure: int = 1,
+    bias: str | tuple[str, ...] = (),
+    relu: bool = False,
 ) -> CompiledKernel:
     """Compile a problem for this CPU.
 
@@ -317,6 +366,12 @@ def compile(  # noqa: A001 - the name under which users know it
     measure : int
         How many of the model's best plans to compile and time; the fastest is
         kept.  1: the model alone chooses.
+    bias : str or tuple of str
+        Dimensions of the output over which a bias is added, such as ``"K"`` of
+        a convolution or ``"N"`` of a product; calls then take it as an array
+        before the output, of the output's type.
+    relu : bool
+        Whether what is negative then becomes zero.
 
     Returns
     -------
@@ -348,7 +403,14 @@ def compile(  # noqa: A001 - the name under which users know it
         )
     if not is_count(measure):
         raise ProblemError(f"measure is {show(measure)}; a whole number >= 1 is needed")
-    return CompiledKernel(problem, core, data_type, threads, measure)
+    over = (bias,) if isinstance(bias, str) else tuple(bias)
+    plain = {axis.dims[0] for axis in problem.output_tensor.axes if len(axis.dims) == 1}
+    for dim in over:
+        if dim not in plain:
+            raise ProblemError(f"bias is over {show(dim)}; {nearest(str(dim), sorted(plain))}")
+    if (over or relu) and any(len(axis.dims) != 1 for axis in problem.output_tensor.axes):
+        raise ProblemError(f"'{problem.name}': bias and relu need one dimension an output axis")
+    return CompiledKernel(problem, core, data_type, How(threads, measure, over, bool(relu)))
 
 
 def _type_of(problem: Problem) -> str:

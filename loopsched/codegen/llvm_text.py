@@ -289,6 +289,13 @@ class LlvmText(Writer):
     def store(self, pointer: str, value: str, element: Element, mask: str | None = None) -> None:
         lanes, kind = self.lanes, self._kind(self.lanes, element)
         value = self._narrowed(value, element, lanes)
+        if mask is not None and mask.count("i1 1") == 1:
+            # LLVM 22 writes four bytes here where two or one are meant.
+            lane = mask.split(", ").index("i1 1") if "<i1 1" not in mask else 0
+            one = self._new(f"extractelement {kind} {value}, i64 {lane}", element.llvm)
+            place = self.at(pointer, lane, element)
+            self._lines.append(f"  store {element.llvm} {one}, ptr {place}, align {element.n_bytes}")
+            return
         if mask is None:
             self._lines.append(f"  store {kind} {value}, ptr {pointer}, align {element.n_bytes}")
             return

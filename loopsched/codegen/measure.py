@@ -117,14 +117,28 @@ def check(kernel: CompiledKernel, seed: int = 0) -> None:
 
 
 def _exact(kernel: CompiledKernel, seed: int) -> tuple[list[Array], Array]:
-    read = kernel.types.read
-    names = kernel.names[:-1]
-    arrays = [random_array(kernel.shapes[one], read, seed + n) for n, one in enumerate(names)]
+    """Draw what a kernel takes, and say what it has to give."""
+    names, how, out = kernel.names[:-1], kernel.how, kernel.types.out
+    arrays = [
+        random_array(kernel.shapes[name], kernel.element(name), seed + number)
+        for number, name in enumerate(names)
+    ]
     given = {
-        name: numbers(one, read).astype(np.float64) for name, one in zip(names, arrays, strict=True)
+        name: numbers(one, kernel.element(name)).astype(np.float64)
+        for name, one in zip(names, arrays, strict=True)
     }
-    sums = reference(kernel.problem, given, np.empty(kernel.shapes[kernel.names[-1]]))
-    return arrays, stored(sums, kernel.types.out)
+    found = reference(kernel.problem, given, np.empty(kernel.shapes[kernel.names[-1]]))
+    if how.bias or how.relu:  # sums are rounded before
+        found = numbers(stored(found, out), out).astype(np.float64)
+    if how.bias:
+        axes = [axis.dims[0] for axis in kernel.problem.output_tensor.axes]
+        order = sorted(how.bias, key=axes.index)
+        turned = given["bias"].transpose([how.bias.index(dim) for dim in order])
+        shape = [n if dim in order else 1 for dim, n in zip(axes, found.shape, strict=True)]
+        found += turned.reshape(shape)
+    if how.relu:
+        found = np.maximum(found, 0)
+    return arrays, stored(found, out)
 
 
 def in_turn(calls: list[Callable[[], object]], budget_s: float) -> list[float]:
@@ -173,12 +187,12 @@ def measure(
     check(kernel)
     problem, types = kernel.problem, kernel.types
     names = kernel.names[:-1]
-    arrays = [random_array(kernel.shapes[one], types.read, n) for n, one in enumerate(names)]
+    arrays, _ = _exact(kernel, 0)
     out = kernel(*arrays)
     calls: list[Callable[[], object]] = [lambda: kernel(*arrays, out=out)]
     if timed and not types.compute.is_integer:
         given = {
-            name: numbers(one, types.read).astype(types.compute.numpy)
+            name: numbers(one, kernel.element(name)).astype(types.compute.numpy)
             for name, one in zip(names, arrays, strict=True)
         }
         room = np.empty(out.shape, types.compute.numpy)
