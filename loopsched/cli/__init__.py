@@ -38,6 +38,7 @@ _COMMANDS = {
     "pareto": ("pareto", "Trade time, DRAM traffic and capacity for each other."),
     "tiles": ("tiles", "Map what two tile sizes of a schedule cost."),
     "validate": ("validate", "Hold predictions against counters and measured times."),
+    "run": ("run", "Compile problems for this CPU, check and time them."),
     "pick": ("pick", "Choose tile sizes, stages and warps of a GPU kernel."),
     "kernel": ("kernel", "Say what a GPU kernel asks of a machine."),
     "reproduce": ("reproduce", "Reproduce the tables of a report, with ours beside."),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from loopsched.base.errors import ArchError
-from loopsched.codegen.contraction import Contraction, Operand
+from loopsched.codegen.contraction import Contraction, Guard, Operand
 from loopsched.codegen.plan import (
     Plan,
     Sizes,
@@ -17,17 +17,20 @@ from loopsched.codegen.plan import (
     length,
     merged_step,
     roles,
+    skips,
 )
+from loopsched.codegen.window import window_plan
 from loopsched.machines.arch import Arch
+from loopsched.machines.levels import Level
 
 # Cycles for one of each, fitted to GEMM plans measured on a Zen 4 core (docs/running.md).
 COSTS = {
-    "issue": 1.06,  # cycle in which multiply-adds or loads are issued
+    "issue": 1.08,  # cycle in which multiply-adds or loads are issued
     "latency": 1.5,  # cycle of a chain of sums that is too short
     "tile": 20.0,  # register tile begun
     "sum": 0.5,  # vector of sums read or written
     "scatter": 3.5,  # sum written by itself
-    "near": 0.3,  # vector of a packed block from L2
+    "near": 0.35,  # vector of a packed block from L2
     "place": 0.25,  # vector read in place that lies in L2
     "far": 0.9,  # vector read in place that does not stay in L2
     "clash": 17.0,  # line of the left operand lost to others of its set in L1
@@ -35,10 +38,15 @@ COSTS = {
     "run": 3.0,  # run of a copy
     "guard": 2.0,  # vector of a copy that may lie in padding
     "gather": 1.6,  # element copied by itself
-    "line": 38.0,  # line of an operand that lies outside L2
+    "square": 5.0,  # vector copied by squares that are transposed
+    "haul": 5.0,  # more for each of these that lies outside L2
+    "turn": 7.0,  # vector of sums written across
+    "spill": 4.0,  # vector of a packed block that L2 does not hold, each time it is walked
+    "line": 20.0,  # line of an operand that lies outside L2
     "jump": 60.0,  # line read in place that lies outside L2, far from the one before
     "drain": 6.0,  # line of the output that goes there, or comes back
 }
+
 
 @dataclass(frozen=True, slots=True)
 class Core:
@@ -98,6 +106,37 @@ def core_of(arch: Arch, element_bytes: int) -> tuple[Core, int]:
     )
 
 
+def on_cores(arch: Arch, n_cores: int) -> Arch:
+    """Give a CPU that has only some of its cores; what they share stays whole.
+
+    Examples
+    --------
+    >>> from loopsched import load_arch
+    >>> on_cores(load_arch("epyc_9654"), 2).compute.units
+    2
+    """
+    units = arch.compute.units
+    if n_cores == units:
+        return arch
+
+    def part(level: Level) -> Level:
+        if level.instances == 1:
+            return level
+        n = max(1, level.instances * n_cores // units)
+        rate, peak = level.bandwidth_bytes_per_s, level.peak_bandwidth_bytes_per_s
+        share = n / level.instances
+        return replace(
+            level,
+            instances=n,
+            unit=level.unit if n > 1 else None,
+            bandwidth_bytes_per_s=rate and rate * share,
+            peak_bandwidth_bytes_per_s=peak and peak * share,
+        )
+
+    compute = replace(arch.compute, units=n_cores)
+    return replace(arch, levels=tuple(map(part, arch.levels)), compute=compute)
+
+
 Counts = dict[str, float]
 """How often each of `COSTS` is paid."""
 
@@ -124,9 +163,11 @@ def candidates(task: Contraction, core: Core) -> Iterator[tuple[Contraction, Pla
         cols = sorted(kinds["cols"], key=lambda dim: -abs(out.step(dim)))
         sums = sorted(kinds["sums"], key=lambda dim: -abs(one.left.step(dim)))
         row_walks = _walks(one, rows, (64, 168))
-        col_walks = _walks(one, cols, (200, 400, 800, 1600, 1 << 40))
+        if one.left.guards and rows:  # tiles that leave out padding need a dimension whole
+            row_walks.append(Walk(tuple(rows), len(rows) - 1, one.size(rows[-1])))
+        col_walks = _walks(one, cols, (32, 64, 128, 200, 400, 800, 1600, 1 << 40))
         is_narrow = one.out.element.n_bytes < 4
-        sum_walks = _walks(one, sums, (1 << 40,) if is_narrow else (256, 512, 1024))
+        sum_walks = _walks(one, sums, (1 << 40,) if is_narrow else (256, 512, 1024, 2500, 5000))
         for row_walk in row_walks:
             for col_walk in col_walks:
                 for sum_walk in sum_walks:
@@ -158,10 +199,10 @@ def _walks(task: Contraction, dims: Sequence[str], lengths: Sequence[int]) -> li
 def is_read_in_place(task: Contraction, plan: Plan, side: str) -> bool:
     """Whether a kernel can read an operand where it lies."""
     operand: Operand = getattr(task, side)
+    if side == "left":
+        return skips(task, plan)
     if operand.guards:
         return False
-    if side == "left":
-        return True
     _, block, rest = chunks(task, plan.cols)
     for chunk in {block, rest} - {0}:
         dims = inner_sizes(task, plan.cols, chunk)
@@ -184,6 +225,18 @@ class Model:
     def __init__(self, task: Contraction, core: Core) -> None:
         self.task, self.core = task, core
         self.element_bytes = task.left.element.n_bytes
+        kinds = roles(task)
+        self._batch = frozenset(kinds["batch"])
+        sums = sorted(kinds["sums"], key=lambda dim: -abs(task.left.step(dim)))
+        self._is_turned = merged_step(task.right, [(d, task.size(d)) for d in sums]) == 1
+        self._real = math.prod(self._inside(guard) for guard in task.left.guards)
+
+    def _inside(self, guard: Guard) -> float:
+        """Say at which share of an operand's points a guard holds."""
+        positions = [guard.offset]
+        for dim, step in guard.steps:
+            positions = [one + at * step for one in positions for at in range(self.task.size(dim))]
+        return sum(0 <= one < guard.size for one in positions) / len(positions)
 
     def cycles(self, plan: Plan, threads: int = 1) -> float:
         """Estimate what the slowest thread takes."""
@@ -220,6 +273,23 @@ class Model:
         batch = math.prod(task.size(dim) for dim in plan.batch)
         return {name: batch * n for name, n in found.items()}
 
+    def slid(self, plan: Plan, threads: int) -> float:
+        """Estimate what the slowest thread takes for a window that slides."""
+        task, core = self.task, self.core
+        jobs = math.prod(task.size(dim) for dim in plan.batch)
+        down, across = (task.size(dim) for dim in plan.cols.dims)
+        far, near = (task.size(dim) for dim in plan.sums.dims)
+        vectors = -(-across // core.lanes)
+        step = abs(task.right.step(plan.cols.dims[1]))
+        tiles = -(-down // plan.tile_rows)
+        reads = tiles * (plan.tile_rows + far - 1) * near * (1.0 if step == 1 else 3.0)
+        each = vectors * max(down * far * near / core.fma_per_cycle, reads / core.load_per_cycle)
+        plane = each * COSTS["issue"] + tiles * vectors * COSTS["tile"] / 2
+        lines = (down * across * (1 + step**2)) * self.element_bytes / 64
+        if jobs * lines * 64 > core.l2_bytes:
+            plane += lines * COSTS["drain"]
+        return -(-jobs // threads) * plane
+
     def _blocks(self, walk: Walk) -> list[tuple[Sizes, int]]:
         """List the shapes of blocks, and how many there are of each."""
         task = self.task
@@ -239,15 +309,18 @@ class Model:
         core, task = self.core, self.task
         (rows, cols), (times, depth, n_sums) = block, amounts
         n_rows, n_cols = length(rows), length(cols)
+        if plan.packs_right and n_cols * depth * self.element_bytes > 0.7 * core.l2_bytes:
+            found["spill"] += times * depth * n_cols / core.lanes
         is_direct = merged_step(task.out, cols) == 1
         left_step = abs(task.left.step(rows[-1][0])) * self.element_bytes if rows else 0
+        real = 1.0 if plan.packs_left else self._real
         for wide, n_wide in _parts(n_cols, plan.tile_cols):
             vectors = -(-wide // core.lanes)
-            stream = self._stream(plan, depth, vectors, n_rows > plan.tile_rows)
+            stream = self._stream(plan, depth, vectors, (n_rows > plan.tile_rows, n_cols))
             for tall, n_tall in _parts(n_rows, min(plan.tile_rows, n_rows)):
                 n = times * n_wide * n_tall
                 sums = tall * vectors
-                issue = max(
+                issue = real * max(
                     sums / core.fma_per_cycle, (tall + vectors) / (2 * core.load_per_cycle)
                 )
                 found["issue"] += n * depth * issue
@@ -257,17 +330,24 @@ class Model:
                     found[stream] += n * depth * vectors
                 if is_direct:
                     found["sum"] += n * sums * (1 if n_sums == 1 else 2)
+                elif merged_step(task.out, rows) == 1:
+                    lines = -(-tall // core.lanes) * wide
+                    found["turn"] += n * lines * (1 if n_sums == 1 else 2)
                 else:
                     found["scatter"] += n * tall * wide
                 if not plan.packs_left and left_step % 4096 == 0 and tall > core.ways:
                     found["clash"] += n * depth * tall / core.lanes
 
-    def _stream(self, plan: Plan, depth: float, vectors: int, is_reused: bool) -> str | None:
+    def _stream(
+        self, plan: Plan, depth: float, vectors: int, block: tuple[bool, int]
+    ) -> str | None:
         """Say from where the vectors of a register tile come."""
         core, task = self.core, self.task
+        is_reused, n_cols = block
         panel = depth * vectors * core.lanes * self.element_bytes
         if plan.packs_right:
-            return None if panel <= 0.6 * core.l1_bytes else "near"
+            walked = panel if is_reused else depth * n_cols * self.element_bytes
+            return None if walked <= 0.6 * core.l1_bytes else "near"
         step = abs(task.right.step(plan.sums.dims[-1])) * self.element_bytes
         span = core.l2_bytes // core.ways
         kept = core.ways * span // max(math.gcd(step, span), 64)
@@ -288,6 +368,8 @@ class Model:
         found["guard"] += times * runs * vectors * len(operand.guards)
         if step == 1:
             found["copy"] += times * runs * vectors
+        elif runs == 1 and not operand.guards and self._is_turned:
+            found["square"] += times * vectors
         else:
             found["gather"] += times * runs * run
 
@@ -301,22 +383,32 @@ class Model:
         """Count lines that L2 does not hold, for each time that an operand is walked."""
         task, half = self.task, self.core.l2_bytes / 2
         n_rows, n_cols, n_sums = blocks
-        rows, cols, sums = (
-            math.prod(task.size(dim) for dim in walk.dims)
-            for walk in (plan.rows, plan.cols, plan.sums)
+        left, right, out = (
+            self._elements(operand) * self.element_bytes
+            for operand in (task.left, task.right, task.out)
         )
-        size = self.element_bytes
-        right = cols * sums * size
         if right > half:
             again = n_rows if not plan.packs_right and right > 2 * half else 1
-            found["line" if plan.packs_right else "jump"] += right / 64 * again
-        if rows * sums * size > half:
-            found["line"] += rows * sums * size / 64 * 0.5 * n_cols
-        if rows * cols * size > half:
-            found["drain"] += rows * cols * size / 64 * (2 * n_sums - 1)
+            turned = plan.packs_right and self._is_turned
+            kind = "haul" if turned else "line" if plan.packs_right else "jump"
+            found[kind] += right / 64 * again
+        if left > half:
+            found["line"] += left / 64 * 0.5 * n_cols
+        if out > half:
+            found["drain"] += out / 64 * (2 * n_sums - 1)
+
+    def _elements(self, operand: Operand) -> int:
+        """Count what is read or written of an operand for one point of the batch."""
+        moves = [
+            (abs(step), self.task.size(dim))
+            for dim, step in operand.steps
+            if dim not in self._batch
+        ]
+        points = math.prod(size for step, size in moves if step)
+        return min(points, 1 + sum(step * (size - 1) for step, size in moves))
 
 
-_COPIES = ("copy", "run", "guard", "gather")
+_COPIES = ("copy", "run", "guard", "gather", "square")
 
 
 def _parts(total: int, each: int) -> list[tuple[int, int]]:
@@ -331,6 +423,11 @@ def ranked(
     """Rank plans of a contraction, best first, by the cycles of the slowest thread."""
     models: dict[int, Model] = {}
     found = []
+    for one in (task, task.swapped()):
+        for rows in (1, 2, 4, 7):
+            slid = window_plan(one, rows, core.lanes)
+            if slid is not None:
+                found.append((Model(one, core).slid(slid, threads), one, slid))
     for one, plan in candidates(task, core):
         model = models.setdefault(id(one.left), Model(one, core))
         for parts in sorted({1, threads}):

@@ -10,8 +10,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
+from math import inf
 from pathlib import Path
 from threading import Lock
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -22,10 +24,11 @@ from loopsched.base.errors import ProblemError, nearest
 from loopsched.base.machine_code import host_name, linked, object_code
 from loopsched.codegen.choose import Core, core_of, ranked
 from loopsched.codegen.contraction import Contraction, contractions, row_major, stored_shape
-from loopsched.codegen.element import DATA_TYPES, Element, Types
+from loopsched.codegen.element import DATA_TYPES, Element
 from loopsched.codegen.engine import Engine
 from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.plan import Plan
+from loopsched.codegen.window import Window
 from loopsched.machines.arch import Arch
 from loopsched.problems.problem import Problem
 
@@ -40,6 +43,7 @@ class Part:
 
     task: Contraction
     plan: Plan
+    estimate_s: float
     run: Any
     n_jobs: int
     room: int
@@ -50,7 +54,7 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max(1, (os.cpu_count() or 2) - 1), "loopsched")
 
 
-class Kernel:
+class CompiledKernel:
     """A problem compiled for this CPU.
 
     Made by `compile`.
@@ -64,25 +68,39 @@ class Kernel:
     """
 
     def __init__(
-        self, problem: Problem, core: Core, types: Types, threads: int
+        self, problem: Problem, core: Core, data_type: str, threads: int, n_measured: int = 1
     ) -> None:
-        self.problem, self.core, self.types, self.threads = problem, core, types, threads
+        self.problem, self.core, self.data_type, self.threads = problem, core, data_type, threads
+        self.types = DATA_TYPES[data_type]
+        self._n_measured = n_measured
         read = [tensor.name for tensor in problem.tensors if tensor.name != problem.output]
         self.names = (*read, problem.output)
         """Tensors in the order in which arrays are given; the output is the last."""
         self.shapes = {t.name: stored_shape(problem, t) for t in problem.tensors}
         self._parts: dict[tuple[tuple[int, ...], ...], list[Part]] = {}
         self._rooms: list[Array] = []
-        self._lock = Lock()
+        self._lock, self._room_lock = Lock(), Lock()
         self.parts(self._plain_steps())
 
     def _plain_steps(self) -> tuple[tuple[int, ...], ...]:
         return tuple(row_major(self.shapes[name]) for name in self.names)
 
     @property
+    def element_bytes(self) -> dict[str, int]:
+        """Bytes of an element of each tensor."""
+        kinds = {name: self.types.read for name in self.names}
+        kinds[self.names[-1]] = self.types.out
+        return {name: kind.n_bytes for name, kind in kinds.items()}
+
+    @property
     def plans(self) -> list[Plan]:
         """How the problem is cut, for contiguous arrays."""
         return [part.plan for part in self._parts[self._plain_steps()]]
+
+    @property
+    def estimate_s(self) -> float:
+        """Seconds that a call is expected to take, for contiguous arrays."""
+        return sum(part.estimate_s for part in self._parts[self._plain_steps()])
 
     def parts(self, steps: tuple[tuple[int, ...], ...]) -> list[Part]:
         """Machine code for arrays whose axes step so many elements."""
@@ -96,9 +114,29 @@ class Kernel:
         elements[self.names[-1]] = self.types.out
         found = []
         for task in contractions(self.problem, elements, steps):
-            _, one, plan = ranked(task, self.core, self.threads)[0]
-            found.append(build(one, plan, self.types.compute, self.core.lanes))
+            best = ranked(task, self.core, self.threads)[: self._n_measured]
+            parts = [
+                build(one, plan, cycles / self.core.hertz, (self.types.compute, self.core.lanes))
+                for cycles, one, plan in best
+            ]
+            found.append(parts[0] if len(parts) == 1 else self._fastest(parts, steps))
         return found
+
+    def _fastest(self, parts: list[Part], steps: Mapping[str, Sequence[int]]) -> Part:
+        """Run parts in turn, and give the one that takes least."""
+        rooms = {}
+        for name, shape in self.shapes.items():
+            reach = sum((n - 1) * step for n, step in zip(shape, steps[name], strict=True)) + 1
+            kind = self.types.out if name == self.problem.output else self.types.read
+            rooms[name] = np.zeros(reach, kind.numpy)
+        address = {name: one.ctypes.data for name, one in rooms.items()}
+        taken = [inf] * len(parts)
+        for _ in range(5):
+            for number, part in enumerate(parts):
+                start = perf_counter()
+                self._share(part, address)
+                taken[number] = min(taken[number], perf_counter() - start)
+        return parts[taken.index(min(taken))]
 
     def __call__(self, *arrays: Array, out: Array | None = None) -> Array:
         """Compute the output.
@@ -152,22 +190,26 @@ class Kernel:
     def _run(self, parts: Sequence[Part], arrays: Sequence[Array]) -> None:
         address = dict(zip(self.names, (one.ctypes.data for one in arrays), strict=True))
         for part in parts:
-            n = min(self.threads, part.n_jobs)
-            given = [address[one.name] for one in (part.task.left, part.task.right, part.task.out)]
-            rooms = [self._room(part.room) for _ in range(n)]
-            limits = [part.n_jobs * number // n for number in range(n + 1)]
-            waiting = [
-                _pool().submit(part.run, *given, rooms[i].ctypes.data, limits[i], limits[i + 1])
-                for i in range(1, n)
-            ]
-            part.run(*given, rooms[0].ctypes.data, 0, limits[1])
-            for one in waiting:
-                one.result()
-            with self._lock:
-                self._rooms += rooms
+            self._share(part, address)
+
+    def _share(self, part: Part, address: Mapping[str, int]) -> None:
+        """Run the jobs of a part on all threads."""
+        n = min(self.threads, part.n_jobs)
+        given = [address[one.name] for one in (part.task.left, part.task.right, part.task.out)]
+        rooms = [self._room(part.room) for _ in range(n)]
+        limits = [part.n_jobs * number // n for number in range(n + 1)]
+        waiting = [
+            _pool().submit(part.run, *given, rooms[i].ctypes.data, limits[i], limits[i + 1])
+            for i in range(1, n)
+        ]
+        part.run(*given, rooms[0].ctypes.data, 0, limits[1])
+        for one in waiting:
+            one.result()
+        with self._room_lock:
+            self._rooms += rooms
 
     def _room(self, n_bytes: int) -> Array:
-        with self._lock:
+        with self._room_lock:
             for place, room in enumerate(self._rooms):
                 if room.size >= n_bytes:
                     return self._rooms.pop(place)
@@ -184,18 +226,33 @@ def _placed(one: Array) -> Array:
     return np.ascontiguousarray(one, one.dtype.newbyteorder("="))
 
 
-def build(task: Contraction, plan: Plan, compute: Element, lanes: int) -> Part:
-    """Compile a contraction as it is cut, or load what was compiled before."""
+def build(task: Contraction, plan: Plan, estimate_s: float, kind: tuple[Element, int]) -> Part:
+    """Compile a contraction as it is cut, or load what was compiled before.
+
+    Parameters
+    ----------
+    task : Contraction
+    plan : Plan
+    estimate_s : float, seconds
+        What it is expected to take.
+    kind : (Element, int)
+        What is computed with, and the lanes of a vector.
+    """
+    compute, lanes = kind
     text = LlvmText(compute, lanes)
-    engine = Engine(text, task, plan, "contract")
-    key = sha256(f"{_generator()} {host_name()} {lanes} {compute} {task} {plan}".encode()).hexdigest()
+    engine = (Window if plan.slides else Engine)(text, task, plan, "contract")
+    key = sha256(
+        f"{_generator()} {host_name()} {lanes} {compute} {task} {plan}".encode()
+    ).hexdigest()
     binary = _read(key)
     if binary is None:
         engine.write()
         binary = object_code(text.text())
         _keep(key, binary)
     (run,) = linked(binary, ["contract"], _TYPES)
-    return Part(task, plan, run, engine.n_jobs, engine.work_room * compute.n_bytes + _PAGE)
+    return Part(
+        task, plan, estimate_s, run, engine.n_jobs, engine.work_room * compute.n_bytes + _PAGE
+    )
 
 
 @lru_cache(maxsize=1)
@@ -241,7 +298,8 @@ def compile(  # noqa: A001 - the name under which users know it
     *,
     threads: int | None = None,
     data_type: str | None = None,
-) -> Kernel:
+    measure: int = 1,
+) -> CompiledKernel:
     """Compile a problem for this CPU.
 
     Parameters
@@ -256,10 +314,13 @@ def compile(  # noqa: A001 - the name under which users know it
         Of the tensors that are read; bf16 and int8 are summed in fp32 and
         int32, and int8 gives int32.  By default what the problem's element
         size says.
+    measure : int
+        How many of the model's best plans to compile and time; the fastest is
+        kept.  1: the model alone chooses.
 
     Returns
     -------
-    Kernel
+    CompiledKernel
 
     Raises
     ------
@@ -278,13 +339,16 @@ def compile(  # noqa: A001 - the name under which users know it
         data_type = _type_of(problem)
     if data_type not in DATA_TYPES:
         raise ProblemError(f"data_type is {show(data_type)}; {nearest(str(data_type), DATA_TYPES)}")
-    types = DATA_TYPES[data_type]
-    core, cores = core_of(arch, types.compute.n_bytes)
+    core, cores = core_of(arch, DATA_TYPES[data_type].compute.n_bytes)
     if threads is None:
         threads = cores
     elif not is_count(threads) or threads > cores:
-        raise ProblemError(f"threads is {show(threads)}; 1 to {cores} are possible on '{arch.name}'")
-    return Kernel(problem, core, types, threads)
+        raise ProblemError(
+            f"threads is {show(threads)}; 1 to {cores} are possible on '{arch.name}'"
+        )
+    if not is_count(measure):
+        raise ProblemError(f"measure is {show(measure)}; a whole number >= 1 is needed")
+    return CompiledKernel(problem, core, data_type, threads, measure)
 
 
 def _type_of(problem: Problem) -> str:

@@ -350,9 +350,7 @@ def _guard(line: _Line, size: int) -> Guard:
     return Guard(tuple(line.steps.items()), line.offset, size)
 
 
-def _covers(
-    line: _Line, sizes: Mapping[str, int], size: int, *, inside: bool = False
-) -> bool:
+def _covers(line: _Line, sizes: Mapping[str, int], size: int, *, inside: bool = False) -> bool:
     """Whether positions never leave what is stored; of an output, whether they are all of it."""
     ends = [step * (sizes[dim] - 1) for dim, step in line.steps.items()]
     low = line.offset + sum(end for end in ends if end < 0)

@@ -5,12 +5,26 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from loopsched.codegen.contraction import Contraction, Guard, Operand
-from loopsched.codegen.plan import Plan, Sizes, Walk, chunks, inner_sizes, length, merged_step
+from loopsched.codegen.element import Element
+from loopsched.codegen.plan import (
+    Plan,
+    Sizes,
+    Walk,
+    chunks,
+    inner_sizes,
+    length,
+    merged_step,
+    skips,
+)
 from loopsched.codegen.writer import Number, Writer
 
 UNROLL = 4
+
+Place = tuple[str, int]
+"""A pointer, and elements behind it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,11 +34,15 @@ class Line:
     step: int
     table: str | None = None
 
-    def at(self, text: Writer, first: Number, place: int) -> Number:
-        """Offset of a point, in elements."""
+    def of(
+        self, text: Writer, pointer: str, first: Number, n: int, element: Element
+    ) -> list[Place]:
+        """Places of the points from ``first`` on."""
         if self.table is None:
-            return text.add(text.mul(first, self.step), place * self.step)
-        return text.entry(self.table, text.add(first, place))
+            base = text.at(pointer, text.mul(first, self.step), element)
+            return [(base, place * self.step) for place in range(n)]
+        offsets = [text.entry(self.table, text.add(first, place)) for place in range(n)]
+        return [(text.at(pointer, offset, element), 0) for offset in offsets]
 
 
 @dataclass(slots=True)
@@ -62,6 +80,9 @@ class Engine:
         self.max_sum = length(self._sum_inner)
         outer = math.prod(task.size(dim) for dim in plan.sums.outer)
         self.n_sum_blocks = outer * (chunks(task, plan.sums)[0] + bool(sum_rest))
+        self.skipped: tuple[Guard, ...] = () if plan.packs_left else task.left.guards
+        """Guards that tiles leave points out for."""
+        assert not self.skipped or skips(task, plan)
         self.row_chunks = self._variants(plan.rows)
         self.col_chunks = self._variants(plan.cols)
 
@@ -77,7 +98,9 @@ class Engine:
             return self.n_vectors * self.lanes
         width = length(inner_sizes(self.task, self.plan.cols, chunk))
         vectors = -(-width // self.lanes)
-        return (vectors + (vectors * self.lanes * self.text.element.n_bytes % 4096 == 0)) * self.lanes
+        return (
+            vectors + (vectors * self.lanes * self.text.element.n_bytes % 4096 == 0)
+        ) * self.lanes
 
     def _is_panel(self, chunk: int) -> bool:
         """Whether columns lie as one in the right operand: then they are packed tile by tile."""
@@ -95,7 +118,7 @@ class Engine:
             width = length(inner_sizes(self.task, self.plan.cols, chunk))
             pitch = self.right_pitch(chunk)
             panels = -(-width // pitch) if self._is_panel(chunk) else 1
-            rooms.append(panels * pitch * self.max_sum + 2 * self.lanes)
+            rooms.append(panels * pitch * self.max_sum + self.lanes * max(2, pitch))
         return -(-max(rooms) // 1024) * 1024
 
     @property
@@ -218,25 +241,24 @@ class Engine:
     ) -> None:
         text, task, plan = self.text, self.task, self.plan
         n_whole, block, rest = chunks(task, plan.rows)
-        total = n_whole + bool(rest)
+        n_blocks = n_whole + bool(rest)
+        total = n_blocks * math.prod(task.size(dim) for dim in plan.rows.outer)
         each = -(-total // plan.row_parts)
-        with _nested(text, [(dim, task.size(dim)) for dim in plan.rows.outer], origin) as inside:
-            if plan.row_parts == 1:
-                start: Number = 0
-                stop: Number = total
-            else:
-                start = text.mul(part, each)
-                stop = text.least(text.add(start, each), total)
-            whole_stop = text.least(stop, n_whole)
-            if n_whole:
-                with text.loop(start, whole_stop) as blocks:
-                    self._row_block(inside, blocks.index, block, cols, count, first)
-            if rest:
-                if plan.row_parts == 1:
-                    self._row_block(inside, n_whole, rest, cols, count, first)
-                else:
-                    with text.when(text.equal(stop, total)), text.when(text.less(start, total)):
-                        self._row_block(inside, n_whole, rest, cols, count, first)
+        start: Number = text.mul(part, each)
+        stop = text.least(text.add(start, each), total)
+        with text.loop(start, stop) as blocks:
+            inside = Origin(dict(origin.index))
+            outer, number = text.divided(blocks.index, n_blocks)
+            for dim in reversed(plan.rows.outer):
+                outer, inside.index[dim] = text.divided(outer, task.size(dim))
+            if not (n_whole and rest):
+                self._row_block(inside, number, block if n_whole else rest, cols, count, first)
+                return
+            is_rest = text.equal(number, n_whole)
+            with text.when(text.negated(is_rest)):
+                self._row_block(inside, number, block, cols, count, first)
+            with text.when(is_rest):
+                self._row_block(inside, number, rest, cols, count, first)
 
     def _row_block(
         self, origin: Origin, number: Number, rows: int, cols: int, count: Number, first: Number
@@ -255,7 +277,10 @@ class Engine:
         if not plan.packs_right:
             right = text.at(text.argument("right"), inside.of(text, task.right), task.right.element)
         out = text.at(text.argument("out"), inside.of(text, task.out), task.out.element)
-        text.call(f"{self.name}_block_{rows}_{cols}", (left, right, out), (count, first))
+        positions = [inside.of(text, guard) for guard in self.skipped]
+        text.call(
+            f"{self.name}_block_{rows}_{cols}", (left, right, out), (count, first, *positions)
+        )
 
     # A block: register tiles
 
@@ -276,28 +301,28 @@ class Engine:
         col_dims = inner_sizes(task, plan.cols, col_chunk)
         tiles = _Tiles(self, row_dims, col_dims, col_chunk)
         n_rows, n_cols = length(row_dims), length(col_dims)
-        high, wide = min(plan.tile_rows, n_rows), plan.tile_cols
-        row_parts = [(0, n_rows // high * high, high), (n_rows // high * high, n_rows, n_rows % high)]
-        col_parts = [(0, n_cols // wide * wide, wide), (n_cols // wide * wide, n_cols, n_cols % wide)]
+        high, wide = min(plan.tile_rows, n_rows), min(plan.tile_cols, n_cols)
+        row_parts = tiles.alike(_cut(n_rows, high))
         stem = f"{self.name}_{row_chunk}_{col_chunk}"
-        names = {}
-        for _, _, rows in row_parts:
-            for _, _, cols in col_parts:
-                if rows and cols and (n_rows >= rows and n_cols >= cols):
-                    names[rows, cols] = tiles.write(stem, rows, cols)
+        numbers = ["count", "first", *(f"p{number}" for number in range(len(self.skipped)))]
+        names = {
+            (live, col_part[2]): tiles.write(
+                f"{stem}_tile{number}_{col_part[2]}", live, col_part[2], numbers
+            )
+            for number, live in enumerate(dict.fromkeys(live for _, live in row_parts))
+            for col_part in _cut(n_cols, wide)
+        }
         pointers = ("left", "right", "out")
-        with text.function(f"{self.name}_block_{row_chunk}_{col_chunk}", pointers, ("count", "first")):
+        with text.function(f"{self.name}_block_{row_chunk}_{col_chunk}", pointers, numbers):
             given = [text.argument(one) for one in pointers]
-            numbers = [text.argument("count"), text.argument("first")]
-            for col_start, col_stop, cols in col_parts:
-                if col_start == col_stop:
-                    continue
-                with text.loop(col_start, col_stop, cols) as across:
-                    for row_start, row_stop, rows in row_parts:
-                        if row_start == row_stop:
-                            continue
-                        with text.loop(row_start, row_stop, rows) as down:
-                            text.call(names[rows, cols], given, [*numbers, down.index, across.index])
+            passed = [text.argument(one) for one in numbers]
+            for col_part in _cut(n_cols, wide):
+                with text.loop(*col_part) as across:
+                    for row_part, live in row_parts:
+                        with text.loop(*row_part) as down:
+                            text.call(
+                                names[live, col_part[2]], given, [*passed, down.index, across.index]
+                            )
 
     # Packing
 
@@ -327,6 +352,9 @@ class Engine:
         assert step is not None
         width, parts = length(dims), []
         whole = width // pitch
+        if self.is_turned(chunk):
+            self._write_turned(chunk, _cut(width, pitch), step)
+            return
         panel = _Flat("panel", step * pitch)
         lane = _Flat("lane", step)
         if whole:
@@ -336,6 +364,55 @@ class Engine:
             place = (panel, 1, pitch * self.max_sum, whole)
             parts.append(([place, *sums], [(lane, width % pitch, 1)]))
         self._write_pack("right", chunk, parts)
+
+    def is_turned(self, chunk: int) -> bool:
+        """Whether packing columns side by side transposes: the sum is contiguous in memory."""
+        right = self.task.right
+        dims = inner_sizes(self.task, self.plan.cols, chunk)
+        return (
+            self._is_panel(chunk)
+            and not right.guards
+            and self.lanes > 1
+            and merged_step(right, dims) != 1
+            and merged_step(right, self._sum_inner) == 1
+        )
+
+    def _write_turned(self, chunk: int, parts: list[tuple[int, int, int]], step: int) -> None:
+        """Write a copy of squares that are transposed in registers."""
+        text, pitch = self.text, self.right_pitch(chunk)
+        element = self.task.right.element
+        with text.function(f"{self.name}_pack_right_{chunk}", ("source", "target"), ("count",)):
+            run = text.mul(text.argument("count"), length(self._sum_inner[1:]))
+            whole = text.mul(text.divided(run, text.lanes)[0], text.lanes)
+            rest = text.add(run, text.mul(whole, -1))
+            for start, stop, width in parts:
+                with text.loop(start, stop, width) as panels:
+                    source = text.at(text.argument("source"), text.mul(panels.index, step), element)
+                    target = text.mul(panels.index, self.max_sum)
+                    target = text.at(text.argument("target"), target, text.element)
+                    with text.loop(0, whole, text.lanes) as along:
+                        self._squares(source, target, along.index, (width, pitch, step), None)
+                    with text.when(text.less(0, rest)):
+                        mask = text.lanes_inside(0, 1, rest)
+                        self._squares(source, target, whole, (width, pitch, step), mask)
+
+    def _squares(
+        self, source: str, target: str, at: Number, sizes: tuple, mask: str | None
+    ) -> None:
+        """Transpose some points of the sum for each column of a panel."""
+        text, element, (width, pitch, step) = self.text, self.task.right.element, sizes
+        source = text.at(source, at, element)
+        target = text.at(target, text.mul(at, pitch), text.element)
+        for first in range(0, width, text.lanes):
+            lines = range(first, min(width, first + text.lanes))
+            values = [
+                text.load(text.at(source, one * step, element), element, mask) for one in lines
+            ]
+            values += [text.zero()] * (text.lanes - len(values))
+            for place, value in enumerate(text.transposed(values)):
+                text.store(
+                    text.at(target, place * pitch + first, text.element), value, text.element
+                )
 
     def _sum_dims(self, pitch: int) -> list[tuple[str, int | None, int]]:
         """The dimensions of a packed sum: its cut one has as many steps as is asked for."""
@@ -477,24 +554,27 @@ class _Copy:
         text.store(target, value, text.element)
 
 
-class _nested:
-    """Loops around what is written inside; gives the origin with their indices."""
+def _cut(total: int, each: int) -> list[tuple[int, int, int]]:
+    """Cut a length into equal parts and a rest: start, stop and step of each kind."""
+    whole = total // each * each
+    parts = [(0, whole, each), (whole, total, total - whole)]
+    return [part for part in parts if part[0] < part[1]]
 
-    def __init__(self, text: Writer, dims: Sizes, origin: Origin) -> None:
-        self._text, self._dims, self._origin = text, dims, origin
-        self._open: list = []
 
-    def __enter__(self) -> Origin:
-        inside = Origin(dict(self._origin.index))
-        for dim, size in self._dims:
-            loop = self._text.loop(0, size)
-            inside.index[dim] = loop.__enter__().index
-            self._open.append(loop)
-        return inside
+class _Level(NamedTuple):
+    """A loop of a sum: steps (None: as many as are asked for), and how both operands move."""
 
-    def __exit__(self, *_: object) -> None:
-        for loop in reversed(self._open):
-            loop.__exit__(None, None, None)
+    size: int | None
+    left: int
+    right: int
+    dim: str = ""
+
+
+class _Live(NamedTuple):
+    """A kind of row tile: its rows, and those that count at each step of an unrolled dimension."""
+
+    rows: int
+    steps: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...] = ()
 
 
 class _Tiles:
@@ -504,12 +584,23 @@ class _Tiles:
         self.engine, self.text = engine, engine.text
         task, plan = engine.task, engine.plan
         self.out_rows, self.out_cols = engine._line(task.out, rows), engine._line(task.out, cols)
+        inner = {dim for dim, _ in rows}
+        self.cut_guards = {}
+        """Guards by the dimension of the sum whose loop they cut: their number in arguments."""
+        self.row_guards = {}
+        """Guards by the dimension of the sum that is unrolled for them: the dimension of rows."""
+        for number, guard in enumerate(engine.skipped):
+            (dim,) = (dim for dim, _ in guard.steps if dim in plan.sums.dims)
+            row = [d for d, _ in guard.steps if d in inner]
+            if row:
+                self.row_guards[dim] = guard, row[0]
+            else:
+                self.cut_guards[dim] = guard, f"p{number}"
         self.levels = self._levels(col_chunk)
         if plan.packs_left:
-            high, pitch = plan.tile_rows, engine.left_pitch()
+            pitch = engine.left_pitch()
             self.left_rows = Line(1 if engine.is_left_panel else pitch)
             self.left_tile = engine.max_sum if engine.is_left_panel else pitch
-            assert high
         else:
             self.left_rows = engine._line(task.left, rows)
         if plan.packs_right:
@@ -520,10 +611,39 @@ class _Tiles:
             self.right_cols = engine._line(task.right, cols)
             assert self.right_cols.step == 1 or length(cols) == 1
 
-    def _levels(self, col_chunk: int) -> list[tuple[int | None, int, int]]:
-        """Loops of a sum, outermost first: steps (None: as many as asked for), and both moves."""
+    def alike(self, parts: list[tuple[int, int, int]]) -> list[tuple[tuple[int, int, int], _Live]]:
+        """Cut runs of row tiles further, so that those of a run have the same rows that count."""
+        found: list[tuple[tuple[int, int, int], _Live]] = []
+        for start, stop, rows in parts:
+            if not self.row_guards:
+                found.append(((start, stop, rows), _Live(rows)))
+                continue
+            for at in range(start, stop, rows):
+                live = _Live(rows, tuple((d, self._counting(d, at, rows)) for d in self.row_guards))
+                if found and found[-1][1] == live:
+                    found[-1] = ((found[-1][0][0], at + rows, rows), live)
+                else:
+                    found.append(((at, at + rows, rows), live))
+        return found
+
+    def _counting(self, dim: str, start: int, rows: int) -> tuple[tuple[int, ...], ...]:
+        """List the rows of a tile that a guard lets count, at each step of a dimension."""
+        guard, row = self.row_guards[dim]
+        return tuple(
+            tuple(
+                place
+                for place in range(rows)
+                if 0
+                <= guard.offset + (start + place) * guard.step(row) + at * guard.step(dim)
+                < guard.size
+            )
+            for at in range(self.engine.task.size(dim))
+        )
+
+    def _levels(self, col_chunk: int) -> list[_Level]:
+        """Loops of a sum, outermost first."""
         engine, plan, task = self.engine, self.engine.plan, self.engine.task
-        found: list[tuple[int | None, int, int]] = []
+        found: list[_Level] = []
         run = 1
         pitch = engine.right_pitch(col_chunk)
         for number, (dim, size) in reversed(list(enumerate(engine._sum_inner))):
@@ -532,47 +652,44 @@ class _Tiles:
             else:
                 left = task.left.step(dim)
             right = run * pitch if plan.packs_right else task.right.step(dim)
-            found.insert(0, (None if number == 0 else size, left, right))
+            found.append(_Level(None if number == 0 else size, left, right, dim))
             run *= size
-        merged: list[tuple[int | None, int, int]] = []
+        merged: list[_Level] = []
         self.scale = 1  # steps of the outermost loop for each that is asked for
-        for size, left, right in reversed(found):
-            if merged and merged[0][0] is not None:
-                below, far, wide = merged[0]
-                if left == far * below and right == wide * below:
-                    if size is None:
+        guarded = {*self.cut_guards, *self.row_guards}
+        for level in found:
+            if merged and merged[0].size is not None and not guarded & {level.dim, merged[0].dim}:
+                below, far, wide, _ = merged[0]
+                if level.left == far * below and level.right == wide * below:
+                    if level.size is None:
                         self.scale = below
-                        merged[0] = (None, far, wide)
+                        merged[0] = _Level(None, far, wide)
                     else:
-                        merged[0] = (below * size, far, wide)
+                        merged[0] = _Level(below * level.size, far, wide)
                     continue
-            merged.insert(0, (size, left, right))
-        return merged or [(1, 0, 0)]
+            merged.insert(0, level)
+        return merged or [_Level(1, 0, 0)]
 
-    def write(self, stem: str, rows: int, cols: int) -> str:
+    def write(self, name: str, live: _Live, cols: int, numbers: Sequence[str]) -> str:
         """Write the kernel of a tile; return its name."""
-        text = self.text
-        name = f"{stem}_tile_{rows}_{cols}"
-        with text.function(
-            name, ("left", "right", "out"), ("count", "first", "row", "col")
-        ):
+        text, rows = self.text, live.rows
+        with text.function(name, ("left", "right", "out"), (*numbers, "row", "col")):
             row, col = text.argument("row"), text.argument("col")
             n = -(-cols // text.lanes)
             lefts = self._lefts(row, rows)
             right = self._right(col)
-            outs = [
-                text.at(text.argument("out"), self.out_rows.at(text, row, place), self._out)
-                for place in range(rows)
-            ]
+            outs = self.out_rows.of(text, text.argument("out"), row, rows, self._out)
             if self._is_direct(cols):
-                start = self.out_cols.at(text, col, 0)
-                outs = [text.at(one, start, self._out) for one in outs]
+                outs = self._across(outs, col)
                 for one in outs:
-                    text.fetch(one)
+                    text.fetch(text.at(*one, self._out))
             self.mask = text.first_lanes(cols - (n - 1) * text.lanes)
-            totals = self._sum(self.levels, lefts, right, [text.zero()] * (rows * n), (rows, n))
+            self.live, self.shape = dict(live.steps), (rows, n)
+            totals = self._sum(self.levels, lefts, right, [text.zero()] * (rows * n), range(rows))
             if self._is_direct(cols):
                 self._finish(outs, totals, n)
+            elif self.out_rows.table is None and self.out_rows.step == 1:
+                self._turn(outs[0], totals, (rows, cols, n), col)
             else:
                 self._scatter(outs, totals, (rows, cols, n), col)
         return name
@@ -584,54 +701,79 @@ class _Tiles:
     def _is_direct(self, cols: int) -> bool:
         return self.out_cols.table is None and (self.out_cols.step == 1 or cols == 1)
 
-    def _lefts(self, row: Number, rows: int) -> list[str]:
+    def _across(self, outs: list[Place], col: Number) -> list[Place]:
+        """Move places of rows to a column."""
+        text = self.text
+        offset = text.mul(col, self.out_cols.step)
+        moved = {one: text.at(one, offset, self._out) for one in dict.fromkeys(p for p, _ in outs)}
+        return [(moved[one], behind) for one, behind in outs]
+
+    def _lefts(self, row: Number, rows: int) -> list[Place]:
         text, engine = self.text, self.engine
         left = text.argument("left")
         if not engine.plan.packs_left:
-            element = engine.task.left.element
-            return [
-                text.at(left, self.left_rows.at(text, row, place), element) for place in range(rows)
-            ]
+            return self.left_rows.of(text, left, row, rows, engine.task.left.element)
         base = text.at(left, text.mul(row, self.left_tile), text.element)
-        return [text.at(base, place * self.left_rows.step, text.element) for place in range(rows)]
+        return [(base, place * self.left_rows.step) for place in range(rows)]
 
-    def _right(self, col: Number) -> str:
+    def _right(self, col: Number) -> Place:
         text, engine = self.text, self.engine
         right = text.argument("right")
         if engine.plan.packs_right:
-            return text.at(right, text.mul(col, self.right_tile), text.element)
-        element = engine.task.right.element
-        return text.at(right, self.right_cols.at(text, col, 0), element)
+            return text.at(right, text.mul(col, self.right_tile), text.element), 0
+        return self.right_cols.of(text, right, col, 1, engine.task.right.element)[0]
 
-    def _sum(self, levels, lefts, right, totals, shape) -> list[str]:
+    def _sum(self, levels, lefts, right, totals, rows) -> list[str]:
         """Write the loops of the sum; the innermost is unrolled."""
         text = self.text
-        (size, left, wide), *inner = levels
+        if not levels:
+            return self._point(lefts, right, totals, rows)
+        (size, left, wide, dim), *inner = levels
+        if dim in self.live:
+            for place, counting in enumerate(self.live[dim]):
+                moved, here = _behind(lefts, right, place * left, place * wide)
+                text.read_again()  # neighbouring steps read the same elements
+                totals = self._sum(
+                    inner, moved, here, totals, [one for one in rows if one in counting]
+                )
+            return totals
+        start: Number = 0
         stop: Number = size if size is not None else text.mul(text.argument("count"), self.scale)
-        if inner:
-            with text.loop(0, stop, 1, totals) as loop:
-                moved, here = self._moved(lefts, right, text.mul(loop.index, 1), left, wide)
-                loop.carry(self._sum(inner, moved, here, loop.values, shape))
-            return loop.values
-        unroll = UNROLL if size is None else min(UNROLL, size)
-        if size is None:
-            n_whole, _ = text.divided(stop, unroll)
-            whole: Number = text.mul(n_whole, unroll)
-        else:
-            whole = size // unroll * unroll
-        with text.loop(0, whole, unroll, totals) as loop:
+        if dim in self.cut_guards:
+            start, stop = self._limits(*self.cut_guards[dim], stop)
+        unroll = (
+            1 if inner or dim in self.cut_guards else UNROLL if size is None else min(UNROLL, size)
+        )
+        n_whole, _ = text.divided(stop, unroll)
+        whole: Number = stop if unroll == 1 else text.mul(n_whole, unroll)
+        with text.loop(start, whole, unroll, totals) as loop:
             values = loop.values
             moved, here = self._moved(lefts, right, loop.index, left, wide)
             for place in range(unroll):
-                values = self._point(moved, here, values, shape, (place * left, place * wide))
+                values = self._sum(
+                    inner, *_behind(moved, here, place * left, place * wide), values, rows
+                )
             loop.carry(values)
         totals = loop.values
-        if size is None or size % unroll:
+        if unroll > 1 and whole != stop:
             with text.loop(whole, stop, 1, totals) as loop:
                 moved, here = self._moved(lefts, right, loop.index, left, wide)
-                loop.carry(self._point(moved, here, loop.values, shape, (0, 0)))
+                loop.carry(self._point(moved, here, loop.values, rows))
             totals = loop.values
         return totals
+
+    def _limits(self, guard: Guard, position: str, size: int) -> tuple[Number, Number]:
+        """Give the steps of a loop between which a guard holds."""
+        text = self.text
+        (dim,) = (dim for dim, _ in guard.steps if dim in self.engine.plan.sums.dims)
+        step = guard.step(dim)
+        at = text.mul(text.argument(position), -1)
+        ends = []
+        for end in (at, text.add(at, guard.size)):
+            is_negative = text.less(end, 0)
+            end = text.choice(is_negative, 0, end)
+            ends.append(text.least(text.divided(text.add(end, step - 1), step)[0], size))
+        return ends[0], ends[1]
 
     def _elements(self):
         plan, task, own = self.engine.plan, self.engine.task, self.text.element
@@ -644,22 +786,25 @@ class _Tiles:
         text = self.text
         of_left, of_right = self._elements()
         far = text.mul(index, left)
-        return [text.at(one, far, of_left) for one in lefts], text.at(
-            right, text.mul(index, wide), of_right
+        moved = {one: text.at(one, far, of_left) for one in dict.fromkeys(p for p, _ in lefts)}
+        pointer, behind = right
+        return (
+            [(moved[one], place) for one, place in lefts],
+            (text.at(pointer, text.mul(index, wide), of_right), behind),
         )
 
-    def _point(self, lefts, right, totals, shape, offsets) -> list[str]:
+    def _point(self, lefts, right, totals, rows) -> list[str]:
         """Write the products of one point of the sum."""
-        text, (rows, n) = self.text, shape
+        text, n = self.text, self.shape[1]
         of_left, of_right = self._elements()
         vectors = []
-        for number in range(n):
-            place = text.at(right, offsets[1] + number * text.lanes, of_right)
+        for number in range(n if rows else 0):
+            place = text.at(right[0], right[1] + number * text.lanes, of_right)
             is_masked = number == n - 1 and not self.engine.plan.packs_right
             vectors.append(text.load(place, of_right, self.mask if is_masked else None))
         made = list(totals)
-        for row in range(rows):
-            one = text.spread(text.load_one(text.at(lefts[row], offsets[0], of_left), of_left))
+        for row in rows:
+            one = text.spread(text.load_one(text.at(*lefts[row], of_left), of_left))
             for number in range(n):
                 made[row * n + number] = text.fma(one, vectors[number], made[row * n + number])
         return made
@@ -667,18 +812,39 @@ class _Tiles:
     def _finish(self, outs, totals, n) -> None:
         """Add to what earlier blocks of the sum have left, and write."""
         text = self.text
-        is_later = None
-        if self.engine.n_sum_blocks > 1:
-            is_later = text.less(0, text.argument("first"))
+        is_later = self._is_later()
         for number in range(n):
             mask = self.mask if number == n - 1 else None
             later = text.mask_if(is_later, mask) if is_later else None
             for row, out in enumerate(outs):
-                place = text.at(out, number * text.lanes, self._out)
+                place = text.at(out[0], out[1] + number * text.lanes, self._out)
                 value = totals[row * n + number]
                 if later:
                     value = text.plus(value, text.load(place, self._out, later))
                 text.store(place, value, self._out, mask)
+
+    def _is_later(self) -> str | None:
+        if self.engine.n_sum_blocks == 1:
+            return None
+        return self.text.less(0, self.text.argument("first"))
+
+    def _turn(self, out: Place, totals, shape, col) -> None:
+        """Write a tile whose rows lie side by side, vector by vector of rows."""
+        text, (rows, cols, n) = self.text, shape
+        lanes, is_later = text.lanes, self._is_later()
+        places = self.out_cols.of(text, out[0], col, cols, self._out)
+        for first in range(0, rows, lanes):
+            mask = text.first_lanes(rows - first)
+            later = text.mask_if(is_later, mask) if is_later else None
+            for number in range(n):
+                group = [totals[row * n + number] for row in range(first, min(rows, first + lanes))]
+                group += [text.zero()] * (lanes - len(group))
+                lined = places[number * lanes : (number + 1) * lanes]
+                for value, (pointer, behind) in zip(text.transposed(group), lined, strict=False):
+                    place = text.at(pointer, behind + first, self._out)
+                    if later:
+                        value = text.plus(value, text.load(place, self._out, later))
+                    text.store(place, value, self._out, mask)
 
     def _scatter(self, outs, totals, shape, col) -> None:
         """Write a tile whose columns do not lie side by side, by way of a buffer."""
@@ -686,15 +852,22 @@ class _Tiles:
         room = text.room(rows * n * text.lanes)
         for number, value in enumerate(totals):
             text.store(text.at(room, number * text.lanes, text.element), value, text.element)
-        is_later = None
-        if self.engine.n_sum_blocks > 1:
-            is_later = text.less(0, text.argument("first"))
+        is_later = self._is_later()
         with text.loop(0, cols) as across:
-            offset = self.out_cols.at(text, text.add(col, across.index), 0)
             for row in range(rows):
-                place = text.at(outs[row], offset, self._out)
+                ((pointer, behind),) = self.out_cols.of(
+                    text, text.at(*outs[row], self._out), text.add(col, across.index), 1, self._out
+                )
+                place = text.at(pointer, behind, self._out)
                 start = text.add(across.index, row * n * text.lanes)
                 value = text.load_one(text.at(room, start, text.element), text.element)
                 if is_later:
                     value = text.plus_if(is_later, value, place, self._out)
                 text.store_one(place, value, self._out)
+
+
+def _behind(
+    lefts: Sequence[Place], right: Place, left: int, wide: int
+) -> tuple[list[Place], Place]:
+    """Move places by known steps."""
+    return [(one, place + left) for one, place in lefts], (right[0], right[1] + wide)

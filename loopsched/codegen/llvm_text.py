@@ -166,8 +166,19 @@ class LlvmText(Writer):
     def first_lanes(self, n: int) -> str | None:
         if n >= self.lanes:
             return None
-        bits = ", ".join(f"i1 {int(lane < n)}" for lane in range(self.lanes))
-        return f"<{bits}>"
+        return self.some_lanes([lane < n for lane in range(self.lanes)])
+
+    def some_lanes(self, picks: Sequence[bool]) -> str | None:
+        if all(picks):
+            return None
+        return f"<{', '.join(f'i1 {int(one)}' for one in picks)}>"
+
+    def every_second(self, one: str, other: str, start: int) -> str:
+        kind, lanes = self._kind(self.lanes), self.lanes
+        picks = ", ".join(f"i32 {lane}" for lane in range(start, 2 * lanes, 2))
+        return self._new(
+            f"shufflevector {kind} {one}, {kind} {other}, <{lanes} x i32> <{picks}>", kind
+        )
 
     def lanes_inside(self, first: Number, step: int, size: Number) -> str:
         lanes = self.lanes
@@ -347,6 +358,24 @@ class LlvmText(Writer):
         kind = f"[{n} x {self.element.llvm}]"
         return self._new(f"alloca {kind}, align 64", "ptr")
 
+    def transposed(self, values: Sequence[str]) -> list[str]:
+        lanes, half, kind = self.lanes, self.lanes // 2, self._kind(self.lanes)
+        made, count = list(values), 1
+        masks = []
+        for start in (0, half):
+            picks = [f"i32 {at + side}" for at in range(start, start + half) for side in (0, lanes)]
+            masks.append(f"<{lanes} x i32> <{', '.join(picks)}>")
+        while count < lanes:
+            made = [
+                self._new(
+                    f"shufflevector {kind} {made[at]}, {kind} {made[at + half]}, {mask}", kind
+                )
+                for at in range(half)
+                for mask in masks
+            ]
+            count *= 2
+        return made
+
     def positive(self, value: str) -> str:
         kind = self._types[value]
         truth = f"<{self.lanes} x i1>" if kind[0] == "<" else "i1"
@@ -354,6 +383,9 @@ class LlvmText(Writer):
         compare = "icmp slt" if self.element.is_integer else "fcmp olt"
         is_less = self._new(f"{compare} {kind} {value}, {zero}", truth)
         return self._new(f"select {truth} {is_less}, {kind} {zero}, {kind} {value}", kind)
+
+    def read_again(self) -> None:
+        self._lines.append('  fence syncscope("singlethread") acq_rel')
 
     def fetch(self, pointer: str) -> None:
         name = self._declare("llvm.prefetch.p0", "void @llvm.prefetch.p0(ptr, i32, i32, i32)")

@@ -55,6 +55,10 @@ class Plan:
         In how many parts threads take the rows.
     packs_left, packs_right : bool
         Whether blocks are copied so that the kernel finds them in order.
+    slides : bool
+        Whether a window slides over planes instead (`Window`): columns are
+        the rows of a plane and what lies across, ``tile_rows`` of its rows
+        are a tile.
     """
 
     batch: tuple[str, ...]
@@ -66,6 +70,29 @@ class Plan:
     row_parts: int = 1
     packs_left: bool = False
     packs_right: bool = True
+    slides: bool = False
+
+    def text(self) -> str:
+        """Write it for people.
+
+        Examples
+        --------
+        >>> walks = Walk(("M",), 0, 168), Walk(("N",), 0, 400), Walk(("K",), 0, 512)
+        >>> Plan((), *walks, 8, 48).text()
+        'tile 8x48, M by 168, N by 400, K by 512, packs right'
+        """
+        blocks = [
+            f"{walk.inner[0]} by {walk.block}"
+            for walk in (self.rows, self.cols, self.sums)
+            if walk.inner
+        ]
+        packs = [
+            side for side, yes in (("left", self.packs_left), ("right", self.packs_right)) if yes
+        ]
+        parts = [f"tile {self.tile_rows}x{self.tile_cols}", *blocks]
+        parts += [f"packs {' and '.join(packs)}"] if packs else []
+        parts += [f"rows in {self.row_parts} parts"] if self.row_parts > 1 else []
+        return ", ".join(parts)
 
 
 Sizes = list[tuple[str, int]]
@@ -98,6 +125,28 @@ def merged_step(operand: Operand, dims: list[tuple[str, int]]) -> int | None:
             return None
         run *= size
     return 0 if step is None and not dims else step if step is not None else 1
+
+
+def skips(task: Contraction, plan: Plan) -> bool:
+    """Whether tiles that read the left operand in place can leave out what its guards refuse.
+
+    Each guard sees one dimension of the sum, and of rows either none of a block
+    (then that dimension's loop is cut) or only one that is whole in a block
+    (then that dimension is unrolled, and each step has its own rows).
+    """
+    seen: set[str] = set()
+    for guard in task.left.guards:
+        dims = {dim for dim, _ in guard.steps}
+        sums = dims & set(plan.sums.dims)
+        tiled = dims & set(plan.rows.inner)
+        if len(sums) != 1 or sums & seen or not sums <= set(plan.sums.inner[1:]):
+            return False
+        seen |= sums
+        if tiled and (len(plan.rows.inner) > 1 or plan.rows.block < task.size(*tiled)):
+            return False
+        if not tiled and guard.step(*sums) < 1:
+            return False
+    return True
 
 
 def roles(task: Contraction) -> dict[str, list[str]]:

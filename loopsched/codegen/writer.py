@@ -170,6 +170,22 @@ class Writer(ABC):
         """Give a mask of the first lanes; None for all."""
 
     @abstractmethod
+    def some_lanes(self, picks: Sequence[bool]) -> str | None:
+        """Give a mask of known lanes; None for all."""
+
+    @abstractmethod
+    def every_second(self, one: str, other: str, start: int) -> str:
+        """Give every second lane of two vectors that follow each other."""
+
+    @abstractmethod
+    def transposed(self, values: Sequence[str]) -> list[str]:
+        """Turn as many vectors as they have lanes into those of their first, second, ... lanes."""
+
+    @abstractmethod
+    def read_again(self) -> None:
+        """Keep nothing that was read in registers, lest more is kept than there are."""
+
+    @abstractmethod
     def lanes_inside(self, first: Number, step: int, size: Number) -> str:
         """Give a mask of the lanes for which ``0 <= first + lane * step < size``; size >= 0."""
 
