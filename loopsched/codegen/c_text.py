@@ -173,6 +173,34 @@ class CText(Writer):
     def first_lanes(self, n: int) -> str | None:
         return None if n >= self.lanes else f"{(1 << n) - 1}u"
 
+    def some_lanes(self, picks: Sequence[bool]) -> str | None:
+        if all(picks):
+            return None
+        return f"{sum(1 << lane for lane, one in enumerate(picks) if one)}u"
+
+    def _mixed(self, one: str, other: str, picks: Iterable[int]) -> str:
+        listed = ", ".join(map(str, picks))
+        return self._new("vec", f"__builtin_shufflevector({one}, {other}, {listed})")
+
+    def every_second(self, one: str, other: str, start: int) -> str:
+        return self._mixed(one, other, range(start, 2 * self.lanes, 2))
+
+    def transposed(self, values: Sequence[str]) -> list[str]:
+        lanes, half = self.lanes, self.lanes // 2
+        sides = [
+            [lane + side for lane in range(start, start + half) for side in (0, lanes)]
+            for start in (0, half)
+        ]
+        made, count = list(values), 1
+        while count < lanes:
+            pairs = [(made[at], made[at + half]) for at in range(half)]
+            made = [self._mixed(*pair, picks) for pair in pairs for picks in sides]
+            count *= 2
+        return made
+
+    def read_again(self) -> None:
+        self._lines.append('  __asm__ volatile("" ::: "memory");')
+
     def lanes_inside(self, first: Number, step: int, size: Number) -> str:
         self._declare("lanes_inside", _LANES_INSIDE.replace("LANES", str(self.lanes)))
         return self._new("unsigned", f"lanes_inside({first}, {step}, {size})")

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
-from math import inf
+from math import inf, nan
 from pathlib import Path
 from threading import Lock
 from time import perf_counter
@@ -26,23 +26,27 @@ from loopsched.codegen.choose import Core, core_of, ranked
 from loopsched.codegen.contraction import Contraction, contractions, row_major, stored_shape
 from loopsched.codegen.element import DATA_TYPES, Element
 from loopsched.codegen.engine import Engine
+from loopsched.codegen.general import Nest
 from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.plan import Plan
+from loopsched.codegen.stages import General
 from loopsched.codegen.window import Window
 from loopsched.machines.arch import Arch
 from loopsched.problems.problem import Problem
 
 _PAGE = 4096
-_TYPES = (None, *[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 2)
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A sum of products, how it is cut, and the machine code that computes it."""
+    """A part of a problem, how it is cut, and the machine code that computes it.
 
-    task: Contraction
-    plan: Plan
+    ``tensors`` are those whose addresses the code takes.
+    """
+
+    tensors: tuple[str, ...]
+    plan: Plan | Nest
     estimate_s: float
     run: Any
     n_jobs: int
@@ -93,7 +97,7 @@ class CompiledKernel:
         return {name: kind.n_bytes for name, kind in kinds.items()}
 
     @property
-    def plans(self) -> list[Plan]:
+    def plans(self) -> list[Plan | Nest]:
         """How the problem is cut, for contiguous arrays."""
         return [part.plan for part in self._parts[self._plain_steps()]]
 
@@ -112,8 +116,13 @@ class CompiledKernel:
     def _built(self, steps: Mapping[str, Sequence[int]]) -> list[Part]:
         elements = {name: self.types.read for name in self.names[:-1]}
         elements[self.names[-1]] = self.types.out
+        try:
+            tasks = contractions(self.problem, elements, steps)
+        except NotImplementedError:
+            text = LlvmText(self.types.compute, self.core.lanes)
+            return build_any(General(text, self.problem, elements, steps, self.core.registers))
         found = []
-        for task in contractions(self.problem, elements, steps):
+        for task in tasks:
             best = ranked(task, self.core, self.threads)[: self._n_measured]
             parts = [
                 build(one, plan, cycles / self.core.hertz, (self.types.compute, self.core.lanes))
@@ -195,7 +204,7 @@ class CompiledKernel:
     def _share(self, part: Part, address: Mapping[str, int]) -> None:
         """Run the jobs of a part on all threads."""
         n = min(self.threads, part.n_jobs)
-        given = [address[one.name] for one in (part.task.left, part.task.right, part.task.out)]
+        given = [address[name] for name in part.tensors]
         rooms = [self._room(part.room) for _ in range(n)]
         limits = [part.n_jobs * number // n for number in range(n + 1)]
         waiting = [
@@ -249,10 +258,39 @@ def build(task: Contraction, plan: Plan, estimate_s: float, kind: tuple[Element,
         engine.write()
         binary = object_code(text.text())
         _keep(key, binary)
-    (run,) = linked(binary, ["contract"], _TYPES)
-    return Part(
-        task, plan, estimate_s, run, engine.n_jobs, engine.work_room * compute.n_bytes + _PAGE
-    )
+    tensors = tuple(one.name for one in task.operands)
+    run = _function(binary, "contract", len(tensors))
+    room = engine.work_room * compute.n_bytes + _PAGE
+    return Part(tensors, plan, estimate_s, run, engine.n_jobs, room)
+
+
+def build_any(general: General) -> list[Part]:
+    """Compile a problem that is no sum of products of two operands; nothing estimates its time."""
+    text, nest = general.text, general.nest()
+    stages = general.write("run")
+    program = text.text()
+    key = sha256(f"{host_name()} {program}".encode()).hexdigest()
+    binary = _read(key)
+    if binary is None:
+        binary = object_code(program)
+        _keep(key, binary)
+    return [
+        Part(
+            one.tensors,
+            nest,
+            nan,
+            _function(binary, one.name, len(one.tensors)),
+            one.n_jobs,
+            one.room * text.element.n_bytes + _PAGE,
+        )
+        for one in stages
+    ]
+
+
+def _function(binary: bytes, name: str, n_tensors: int) -> Any:
+    """Load a function of tensors, room, and the first and the last of its jobs."""
+    pointers = [ctypes.c_void_p] * (n_tensors + 1)
+    return linked(binary, [name], (None, *pointers, ctypes.c_int64, ctypes.c_int64))[0]
 
 
 @lru_cache(maxsize=1)
@@ -336,7 +374,7 @@ def compile(  # noqa: A001 - the name under which users know it
 
         arch = load_arch(arch)
     if data_type is None:
-        data_type = _type_of(problem)
+        data_type = type_of(problem)
     if data_type not in DATA_TYPES:
         raise ProblemError(f"data_type is {show(data_type)}; {nearest(str(data_type), DATA_TYPES)}")
     core, cores = core_of(arch, DATA_TYPES[data_type].compute.n_bytes)
@@ -351,7 +389,14 @@ def compile(  # noqa: A001 - the name under which users know it
     return CompiledKernel(problem, core, data_type, threads, measure)
 
 
-def _type_of(problem: Problem) -> str:
+def type_of(problem: Problem) -> str:
+    """Say of which type the tensors that a problem reads are.
+
+    Raises
+    ------
+    ProblemError
+        If they are of no type that is known, or of several.
+    """
     sizes = {tensor.element_bytes for tensor in problem.tensors if tensor.name != problem.output}
     known = {8: "fp64", 4: "fp32", 2: "bf16", 1: "int8"}
     if len(sizes) != 1 or not sizes <= set(known):

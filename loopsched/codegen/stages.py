@@ -6,16 +6,20 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from loopsched.codegen.choose import Core, ranked
 from loopsched.codegen.contraction import (
     Operand,
     Product,
+    contractions,
     elementwise,
     product,
     row_major,
     stored_shape,
 )
 from loopsched.codegen.element import Element
+from loopsched.codegen.engine import Engine
 from loopsched.codegen.general import Nest, Step, Walk, nest_of, plain_loops
+from loopsched.codegen.window import Window
 from loopsched.codegen.writer import Writer
 from loopsched.nests.nest import Schedule
 from loopsched.problems.problem import Problem
@@ -45,6 +49,29 @@ class Stage:
     n_jobs: int
     n_rounds: int = 1
     room: int = 0
+
+
+def write_chosen(
+    text: Writer,
+    problem: Problem,
+    elements: Mapping[str, Element],
+    core: Core,
+    threads: int,
+    name: str,
+) -> list[Stage]:
+    """Write a problem, its arrays contiguous, as it is chosen for a core."""
+    try:
+        tasks = contractions(problem, elements)
+    except NotImplementedError:
+        return General(text, problem, elements, {}, core.registers).write(f"{name}_part0")
+    stages = []
+    for number, task in enumerate(tasks):
+        _, one, plan = ranked(task, core, threads)[0]
+        engine = (Window if plan.slides else Engine)(text, one, plan, f"{name}_part{number}")
+        engine.write()
+        tensors = tuple(each.name for each in one.operands)
+        stages.append(Stage(engine.name, tensors, engine.n_jobs, room=engine.work_room))
+    return stages
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +194,7 @@ class General:
             calls.append((own, given, nest.n_jobs))
         words = {one.name: f"tensor{place}" for place, one in enumerate(inner.operands)}
         words["work"] = "work"
-        with text.function(
-            name, list(words.values()), ("first", "last"), is_public=True
-        ):
+        with text.function(name, list(words.values()), ("first", "last"), is_public=True):
             for own, given, n_jobs in calls:
                 pointers = [text.argument(words[one]) for one in (*given, "work")]
                 text.call(own, pointers, [0, n_jobs])
