@@ -17,7 +17,8 @@ _QUIET = ("psabi", "unused-variable")
 WORDS = tuple(
     re.findall(
         r"\w+",
-        "byte num unum one vec vec_at bits ubits lanes_inside mask_bits rounded rounded_one wide_one",
+        "byte num unum one vec vec_at bits ubits lanes_inside mask_bits rounded rounded_one"
+        " wide_one",
     )
 )
 """Names that programs use beside those of their functions, tables and arguments."""
@@ -166,8 +167,39 @@ class CText(Writer):
     def zero(self) -> str:
         return self._new("vec", "{0}")
 
+    def number(self, value: int) -> str:
+        return self._new("one", str(value))
+
     def first_lanes(self, n: int) -> str | None:
         return None if n >= self.lanes else f"{(1 << n) - 1}u"
+
+    def some_lanes(self, picks: Sequence[bool]) -> str | None:
+        if all(picks):
+            return None
+        return f"{sum(1 << lane for lane, one in enumerate(picks) if one)}u"
+
+    def _mixed(self, one: str, other: str, picks: Iterable[int]) -> str:
+        listed = ", ".join(map(str, picks))
+        return self._new("vec", f"__builtin_shufflevector({one}, {other}, {listed})")
+
+    def every_second(self, one: str, other: str, start: int) -> str:
+        return self._mixed(one, other, range(start, 2 * self.lanes, 2))
+
+    def transposed(self, values: Sequence[str]) -> list[str]:
+        lanes, half = self.lanes, self.lanes // 2
+        sides = [
+            [lane + side for lane in range(start, start + half) for side in (0, lanes)]
+            for start in (0, half)
+        ]
+        made, count = list(values), 1
+        while count < lanes:
+            pairs = [(made[at], made[at + half]) for at in range(half)]
+            made = [self._mixed(*pair, picks) for pair in pairs for picks in sides]
+            count *= 2
+        return made
+
+    def read_again(self) -> None:
+        self._lines.append('  __asm__ volatile("" ::: "memory");')
 
     def lanes_inside(self, first: Number, step: int, size: Number) -> str:
         self._declare("lanes_inside", _LANES_INSIDE.replace("LANES", str(self.lanes)))
@@ -253,7 +285,7 @@ class CText(Writer):
 
     def load(self, pointer: str, element: Element, mask: str | None = None, step: int = 1) -> str:
         raw = self._raw(element)
-        if step not in (0, 1):
+        if step != 1:
             found = f"{self._apart(element)}({pointer}, {step}, {mask or self._every()})"
         elif mask is None:
             found = f"*(const {raw}_at *){pointer}"
@@ -310,12 +342,12 @@ class CText(Writer):
             part = self._part(element, is_write=True)
             self._lines.append(f"  {part}({pointer}, {mask}, {value});")
 
-    def load_one(self, pointer: str, element: Element) -> str:
+    def load_one(self, pointer: str, element: Element, truth: str | None = None) -> str:
         raw = f"*(const {self._alias(element)} *){pointer}"
         if element == BF16 and element != self.element:
             self._declare("wide_one", _WIDE_ONE)
             raw = f"wide_one({raw})"
-        return self._new("one", raw)
+        return self._new("one", raw if truth is None else f"{truth} ? {raw} : 0")
 
     def store_one(self, pointer: str, value: str, element: Element) -> None:
         if element == BF16 and element != self.element:
@@ -334,8 +366,7 @@ class CText(Writer):
         return self._new(self._types[other], f"{one} + {other}")
 
     def plus_if(self, truth: str, value: str, pointer: str, element: Element) -> str:
-        found = self.load_one(pointer, element)
-        return self.plus(value, self._new("one", f"{truth} ? {found} : 0"))
+        return self.plus(value, self.load_one(pointer, element, truth))
 
     def room(self, n: int) -> str:
         self._count += 1

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
-from math import inf
+from math import inf, nan
 from pathlib import Path
 from threading import Lock
 from time import perf_counter
@@ -27,15 +27,16 @@ from loopsched.codegen.contraction import Contraction, contractions, row_major, 
 from loopsched.codegen.element import DATA_TYPES, Element
 from loopsched.codegen.engine import Engine
 from loopsched.codegen.epilogue import Epilogue, bias_steps
+from loopsched.codegen.general import Nest
 from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.plan import Plan
+from loopsched.codegen.stages import General
 from loopsched.codegen.window import Window
 from loopsched.machines.arch import Arch
 from loopsched.problems.problem import Problem
 
 _PAGE = 4096
 _NAME = "contract"
-_TYPES = (None, *[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 2)
 Array = NDArray[Any]
 
 
@@ -43,8 +44,8 @@ Array = NDArray[Any]
 class Part:
     """A step of a kernel: the arrays it is given, how it is cut, and its machine code."""
 
-    operands: tuple[str, str, str]
-    plan: Plan | None
+    tensors: tuple[str, ...]
+    plan: Plan | Nest | None
     estimate_s: float
     run: Any
     n_jobs: int
@@ -111,7 +112,7 @@ class CompiledKernel:
         return self.types.out if name in ("bias", self.problem.output) else self.types.read
 
     @property
-    def plans(self) -> list[Plan]:
+    def plans(self) -> list[Plan | Nest]:
         """How the problem is cut, for contiguous arrays."""
         return [part.plan for part in self._parts[self._plain_steps()] if part.plan]
 
@@ -130,7 +131,13 @@ class CompiledKernel:
     def _built(self, steps: Mapping[str, Sequence[int]]) -> list[Part]:
         elements = {name: self.element(name) for name in self.names}
         found = []
-        for task in contractions(self.problem, elements, steps):
+        try:
+            tasks = contractions(self.problem, elements, steps)
+        except NotImplementedError:
+            text = LlvmText(self.types.compute, self.core.lanes)
+            general = General(text, self.problem, elements, steps, self.core.registers)
+            tasks, found = [], build_any(general)
+        for task in tasks:
             best = ranked(task, self.core, self.threads)[: self.how.measure]
             parts = [
                 build(one, plan, cycles / self.core.hertz, (self.types.compute, self.core.lanes))
@@ -227,7 +234,7 @@ class CompiledKernel:
     def _share(self, part: Part, address: Mapping[str, int]) -> None:
         """Run the jobs of a part on all threads."""
         n = min(self.threads, part.n_jobs)
-        given = [address[name] for name in part.operands]
+        given = [address[name] for name in part.tensors]
         rooms = [self._room(part.room) for _ in range(n)]
         limits = [part.n_jobs * number // n for number in range(n + 1)]
         waiting = [
@@ -290,16 +297,51 @@ def build(task: Contraction, plan: Plan, estimate_s: float, kind: tuple[Element,
 
 
 def _loaded(what: str, kind: tuple[Element, int], write: Callable[[LlvmText], None]) -> Any:
-    """Load machine code that is kept of something, or write it and keep it."""
-    key = sha256(f"{_generator()} {host_name()} {kind} {what}".encode()).hexdigest()
+    """Load a function of three tensors that is kept, or write it and keep it."""
+    return _function(
+        _kept(f"{_generator()} {kind} {what}", lambda: _written(kind, write)), _NAME, 3
+    )
+
+
+def build_any(general: General) -> list[Part]:
+    """Compile a problem that is no sum of products of two operands; nothing estimates its time."""
+    text, nest = general.text, general.nest()
+    stages = general.write("run")
+    program = text.text()
+    binary = _kept(program, lambda: program)
+    return [
+        Part(
+            one.tensors,
+            nest,
+            nan,
+            _function(binary, one.name, len(one.tensors)),
+            one.n_jobs,
+            one.room * text.element.n_bytes + _PAGE,
+        )
+        for one in stages
+    ]
+
+
+def _function(binary: bytes, name: str, n_tensors: int) -> Any:
+    """Load a function of tensors, room, and the first and the last of its jobs."""
+    pointers = [ctypes.c_void_p] * (n_tensors + 1)
+    return linked(binary, [name], (None, *pointers, ctypes.c_int64, ctypes.c_int64))[0]
+
+
+def _written(kind: tuple[Element, int], write: Callable[[LlvmText], None]) -> str:
+    text = LlvmText(*kind)
+    write(text)
+    return text.text()
+
+
+def _kept(what: str, program: Callable[[], str]) -> bytes:
+    """Read machine code that is kept of something; or compile its program, and keep it."""
+    key = sha256(f"{host_name()} {what}".encode()).hexdigest()
     binary = _read(key)
     if binary is None:
-        text = LlvmText(*kind)
-        write(text)
-        binary = object_code(text.text())
+        binary = object_code(program())
         _keep(key, binary)
-    (run,) = linked(binary, [_NAME], _TYPES)
-    return run
+    return binary
 
 
 @lru_cache(maxsize=1)
@@ -391,7 +433,7 @@ def compile(  # noqa: A001 - the name under which users know it
 
         arch = load_arch(arch)
     if data_type is None:
-        data_type = _type_of(problem)
+        data_type = type_of(problem)
     if data_type not in DATA_TYPES:
         raise ProblemError(f"data_type is {show(data_type)}; {nearest(str(data_type), DATA_TYPES)}")
     core, cores = core_of(arch, DATA_TYPES[data_type].compute.n_bytes)
@@ -413,7 +455,14 @@ def compile(  # noqa: A001 - the name under which users know it
     return CompiledKernel(problem, core, data_type, How(threads, measure, over, bool(relu)))
 
 
-def _type_of(problem: Problem) -> str:
+def type_of(problem: Problem) -> str:
+    """Say of which type the tensors that a problem reads are.
+
+    Raises
+    ------
+    ProblemError
+        If they are of no type that is known, or of several.
+    """
     sizes = {tensor.element_bytes for tensor in problem.tensors if tensor.name != problem.output}
     known = {8: "fp64", 4: "fp32", 2: "bf16", 1: "int8"}
     if len(sizes) != 1 or not sizes <= set(known):

@@ -158,6 +158,11 @@ class LlvmText(Writer):
         self._types[name] = self._kind(self.lanes)
         return name
 
+    def number(self, value: int) -> str:
+        name = str(value) if self.element.is_integer else f"{value}.0"
+        self._types[name] = self.element.llvm
+        return name
+
     def first_lanes(self, n: int) -> str | None:
         if n >= self.lanes:
             return None
@@ -294,7 +299,9 @@ class LlvmText(Writer):
             lane = mask.split(", ").index("i1 1") if "<i1 1" not in mask else 0
             one = self._new(f"extractelement {kind} {value}, i64 {lane}", element.llvm)
             place = self.at(pointer, lane, element)
-            self._lines.append(f"  store {element.llvm} {one}, ptr {place}, align {element.n_bytes}")
+            self._lines.append(
+                f"  store {element.llvm} {one}, ptr {place}, align {element.n_bytes}"
+            )
             return
         if mask is None:
             self._lines.append(f"  store {kind} {value}, ptr {pointer}, align {element.n_bytes}")
@@ -309,10 +316,15 @@ class LlvmText(Writer):
             f"<{lanes} x i1> {mask})"
         )
 
-    def load_one(self, pointer: str, element: Element) -> str:
-        kind = element.llvm
-        raw = self._new(f"load {kind}, ptr {pointer}, align {element.n_bytes}", kind)
-        return self._widened(raw, element, 1)
+    def load_one(self, pointer: str, element: Element, truth: str | None = None) -> str:
+        kind, before = element.llvm, self._label
+        if truth is None:
+            raw = self._new(f"load {kind}, ptr {pointer}, align {element.n_bytes}", kind)
+            return self._widened(raw, element, 1)
+        with self.when(truth):
+            found, inside = self.load_one(pointer, element), self._label
+        zero, own = self.number(0), self.element.llvm
+        return self._new(f"phi {own} [ {found}, %{inside} ], [ {zero}, %{before} ]", own)
 
     def store_one(self, pointer: str, value: str, element: Element) -> None:
         value = self._narrowed(value, element, 1)

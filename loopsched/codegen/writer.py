@@ -162,6 +162,10 @@ class Writer(ABC):
         """Give a vector of zeros."""
 
     @abstractmethod
+    def number(self, value: int) -> str:
+        """Give a number of what is computed with."""
+
+    @abstractmethod
     def first_lanes(self, n: int) -> str | None:
         """Give a mask of the first lanes; None for all."""
 
@@ -183,7 +187,7 @@ class Writer(ABC):
 
     @abstractmethod
     def lanes_inside(self, first: Number, step: int, size: Number) -> str:
-        """Give a mask of the lanes for which ``0 <= first + lane * step < size``."""
+        """Give a mask of the lanes for which ``0 <= first + lane * step < size``; size >= 0."""
 
     @abstractmethod
     def mask_and(self, mask: str | None, other: str | None) -> str | None:
@@ -202,8 +206,8 @@ class Writer(ABC):
         """Write a vector; masked lanes are not touched."""
 
     @abstractmethod
-    def load_one(self, pointer: str, element: Element) -> str:
-        """Read one element."""
+    def load_one(self, pointer: str, element: Element, truth: str | None = None) -> str:
+        """Read one element; if something does not hold it is zero, and not read."""
 
     @abstractmethod
     def store_one(self, pointer: str, value: str, element: Element) -> None:
