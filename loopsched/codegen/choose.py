@@ -25,7 +25,7 @@ from loopsched.machines.levels import Level
 
 # Cycles for one of each, fitted to GEMM plans measured on a Zen 4 core (docs/running.md).
 COSTS = {
-    "issue": 1.08,  # cycle in which multiply-adds or loads are issued
+    "issue": 1.06,  # cycle in which multiply-adds or loads are issued
     "latency": 1.5,  # cycle of a chain of sums that is too short
     "tile": 20.0,  # register tile begun
     "sum": 0.5,  # vector of sums read or written
@@ -38,13 +38,14 @@ COSTS = {
     "run": 3.0,  # run of a copy
     "guard": 2.0,  # vector of a copy that may lie in padding
     "gather": 1.6,  # element copied by itself
-    "square": 5.0,  # vector copied by squares that are transposed
-    "haul": 5.0,  # more for each of these that lies outside L2
-    "turn": 7.0,  # vector of sums written across
-    "spill": 4.0,  # vector of a packed block that L2 does not hold, each time it is walked
-    "line": 20.0,  # line of an operand that lies outside L2
+    "square": 6.0,  # vector copied by squares that are transposed
+    "haul": 6.0,  # more for each of these that lies outside L2
+    "turn": 5.7,  # vector of sums written across
+    "spill": 3.0,  # vector of a packed block that L2 does not hold, each time it is walked
+    "line": 15.0,  # line of an operand that lies outside L2
     "jump": 60.0,  # line read in place that lies outside L2, far from the one before
-    "drain": 6.0,  # line of the output that goes there, or comes back
+    "page": 2.0,  # page that a tile walks in place along a sum, if they are many
+    "drain": 5.0,  # line of the output that goes there, or comes back
 }
 
 
@@ -228,6 +229,7 @@ class Model:
         kinds = roles(task)
         self._batch = frozenset(kinds["batch"])
         sums = sorted(kinds["sums"], key=lambda dim: -abs(task.left.step(dim)))
+        self._sums = sums
         self._is_turned = merged_step(task.right, [(d, task.size(d)) for d in sums]) == 1
         self._real = math.prod(self._inside(guard) for guard in task.left.guards)
 
@@ -309,11 +311,13 @@ class Model:
         core, task = self.core, self.task
         (rows, cols), (times, depth, n_sums) = block, amounts
         n_rows, n_cols = length(rows), length(cols)
-        if plan.packs_right and n_cols * depth * self.element_bytes > 0.7 * core.l2_bytes:
-            found["spill"] += times * depth * n_cols / core.lanes
+        padded = -(-n_cols // plan.tile_cols) * plan.tile_cols
+        if plan.packs_right and padded * depth * self.element_bytes > 0.7 * core.l2_bytes:
+            found["spill"] += times * depth * padded / core.lanes
         is_direct = merged_step(task.out, cols) == 1
         left_step = abs(task.left.step(rows[-1][0])) * self.element_bytes if rows else 0
         real = 1.0 if plan.packs_left else self._real
+        pages = 0.0 if plan.packs_left else self._pages(depth)
         for wide, n_wide in _parts(n_cols, plan.tile_cols):
             vectors = -(-wide // core.lanes)
             stream = self._stream(plan, depth, vectors, (n_rows > plan.tile_rows, n_cols))
@@ -335,8 +339,20 @@ class Model:
                     found["turn"] += n * lines * (1 if n_sums == 1 else 2)
                 else:
                     found["scatter"] += n * tall * wide
+                found["page"] += n * pages
                 if not plan.packs_left and left_step % 4096 == 0 and tall > core.ways:
                     found["clash"] += n * depth * tall / core.lanes
+
+    def _pages(self, depth: float) -> float:
+        """Count pages that a tile walks in place along the sum of the left operand, if many."""
+        task = self.task
+        sums = [(abs(task.left.step(dim)), task.size(dim)) for dim in self._sums]
+        if not sums:
+            return 0.0
+        step, size = max(sums)
+        inner = math.prod(n for _, n in sums) / size
+        pages = depth / inner * min(1.0, step * self.element_bytes / 4096)
+        return pages if pages > 64 else 0.0
 
     def _stream(
         self, plan: Plan, depth: float, vectors: int, block: tuple[bool, int]

@@ -132,10 +132,24 @@ class Engine:
             for chunk in self.row_chunks
         ) and not any(g.step(dim) for g in self.task.left.guards for dim in self.plan.rows.inner)
 
+    @property
+    def is_left_wide(self) -> bool:
+        """Whether the left operand is packed with all rows of a block side by side."""
+        rows = [dim for dim, size in inner_sizes(self.task, self.plan.rows, 2) if size > 1]
+        sums = [dim for dim, size in self._sum_inner if size > 1]
+        if self.is_left_panel or not rows:
+            return False
+        left = self.task.left
+        return not sums or abs(left.step(rows[-1])) < abs(left.step(sums[-1]))
+
     def left_pitch(self) -> int:
-        """Elements between packed rows of the left operand, or the height of a panel."""
+        """Elements between packed rows of the left operand, or between points of its sum."""
         if self.is_left_panel:
             return self.plan.tile_rows
+        if self.is_left_wide:
+            chunk = max(self.row_chunks)
+            vectors = -(-length(inner_sizes(self.task, self.plan.rows, chunk)) // self.lanes)
+            return (vectors + (vectors % 16 == 0)) * self.lanes
         pitch = -(-self.max_sum // self.lanes) * self.lanes
         return pitch + self.lanes
 
@@ -146,6 +160,8 @@ class Engine:
         rows = max(length(inner_sizes(self.task, self.plan.rows, one)) for one in self.row_chunks)
         tiles = -(-rows // self.plan.tile_rows) * self.plan.tile_rows
         size = tiles * (self.max_sum if self.is_left_panel else self.left_pitch())
+        if self.is_left_wide:
+            size = self.max_sum * self.left_pitch()
         return -(-(size + 2 * self.lanes) // 1024) * 1024
 
     @property
@@ -390,29 +406,28 @@ class Engine:
                     source = text.at(text.argument("source"), text.mul(panels.index, step), element)
                     target = text.mul(panels.index, self.max_sum)
                     target = text.at(text.argument("target"), target, text.element)
-                    with text.loop(0, whole, text.lanes) as along:
-                        self._squares(source, target, along.index, (width, pitch, step), None)
-                    with text.when(text.less(0, rest)):
-                        mask = text.lanes_inside(0, 1, rest)
-                        self._squares(source, target, whole, (width, pitch, step), mask)
+                    for first in range(0, width, text.lanes):
+                        part = (min(text.lanes, width - first), pitch, step)
+                        here = text.at(source, first * step, element)
+                        there = text.at(target, first, text.element)
+                        with text.loop(0, whole, text.lanes) as along:
+                            self._square(here, there, along.index, part, None)
+                        with text.when(text.less(0, rest)):
+                            self._square(here, there, whole, part, text.lanes_inside(0, 1, rest))
 
-    def _squares(
-        self, source: str, target: str, at: Number, sizes: tuple, mask: str | None
+    def _square(
+        self, source: str, target: str, at: Number, sizes: tuple[int, int, int], mask: str | None
     ) -> None:
-        """Transpose some points of the sum for each column of a panel."""
+        """Transpose some points of the sum for some columns of a panel."""
         text, element, (width, pitch, step) = self.text, self.task.right.element, sizes
         source = text.at(source, at, element)
         target = text.at(target, text.mul(at, pitch), text.element)
-        for first in range(0, width, text.lanes):
-            lines = range(first, min(width, first + text.lanes))
-            values = [
-                text.load(text.at(source, one * step, element), element, mask) for one in lines
-            ]
-            values += [text.zero()] * (text.lanes - len(values))
-            for place, value in enumerate(text.transposed(values)):
-                text.store(
-                    text.at(target, place * pitch + first, text.element), value, text.element
-                )
+        values = [
+            text.load(text.at(source, one * step, element), element, mask) for one in range(width)
+        ]
+        values += [text.zero()] * (text.lanes - width)
+        for place, value in enumerate(text.transposed(values)):
+            text.store(text.at(target, place * pitch, text.element), value, text.element)
 
     def _sum_dims(self, pitch: int) -> list[tuple[str, int | None, int]]:
         """The dimensions of a packed sum: its cut one has as many steps as is asked for."""
@@ -428,11 +443,14 @@ class Engine:
         dims = inner_sizes(task, plan.rows, chunk)
         pitch = self.left_pitch()
         if not self.is_left_panel:
-            rows, run = [], pitch
+            rows, run = [], 1 if self.is_left_wide else pitch
             for dim, size in reversed(dims):
                 rows.insert(0, (dim, size, run))
                 run *= size
-            self._write_pack("left", chunk, [(rows, self._sum_dims(1))])
+            if self.is_left_wide:
+                self._write_pack("left", chunk, [(self._sum_dims(pitch), rows)])
+            else:
+                self._write_pack("left", chunk, [(rows, self._sum_dims(1))])
             return
         step = merged_step(task.left, dims)
         assert step is not None
@@ -520,7 +538,7 @@ class _Copy:
             n_whole, _ = text.divided(count, text.lanes)
             stop = text.mul(n_whole, text.lanes)
             with text.loop(0, stop, text.lanes) as loop:
-                self._vector(dim, loop.index, None, offsets, positions, moves, truth)
+                self._vector(dim, loop.index, None, offsets, positions, moves, truth, text.lanes)
             left = text.add(count, text.mul(stop, -1))
             with text.when(text.less(stop, count)):
                 mask = text.lanes_inside(0, 1, left)
@@ -529,15 +547,29 @@ class _Copy:
         if whole:
             if whole > 8 * text.lanes:
                 with text.loop(0, whole, text.lanes) as loop:
-                    self._vector(dim, loop.index, None, offsets, positions, moves, truth)
+                    self._vector(
+                        dim, loop.index, None, offsets, positions, moves, truth, text.lanes
+                    )
             else:
                 for start in range(0, whole, text.lanes):
-                    self._vector(dim, start, None, offsets, positions, moves, truth)
+                    self._vector(dim, start, None, offsets, positions, moves, truth, text.lanes)
         if size % text.lanes:
             mask = text.first_lanes(size % text.lanes)
-            self._vector(dim, whole, mask, offsets, positions, moves, truth)
+            rest = size % text.lanes
+            self._vector(dim, whole, mask, offsets, positions, moves, truth, rest)
 
-    def _vector(self, dim, start, mask, offsets, positions, moves, truth) -> None:
+    def _apart(self, place: str, live: int) -> str:
+        """Read a vector whose elements lie two apart: as two vectors, of which every second counts."""
+        text, element = self.text, self.operand.element
+        halves = []
+        for first in (0, text.lanes):
+            count = [at % 2 == 0 and at < 2 * live for at in range(first, first + text.lanes)]
+            half = text.at(place, first, element)
+            mask = text.some_lanes(count)
+            halves.append(text.load(half, element, mask) if any(count) else text.zero())
+        return text.every_second(halves[0], halves[1], 0)
+
+    def _vector(self, dim, start, mask, offsets, positions, moves, truth, live=0) -> None:
         text, operand = self.text, self.operand
         step = self._step(dim)
         for guard, at, move in zip(operand.guards, positions, moves, strict=True):
@@ -547,9 +579,11 @@ class _Copy:
         if truth is not None:
             mask = text.mask_if(truth, mask)
         source = text.add(offsets[0], text.mul(start, step))
-        value = text.load(
-            text.at(text.argument("source"), source, operand.element), operand.element, mask, step
-        )
+        place = text.at(text.argument("source"), source, operand.element)
+        if step == 2 and truth is None and live and not any(moves):
+            value = self._apart(place, live)
+        else:
+            value = text.load(place, operand.element, mask, step)
         target = text.at(text.argument("target"), text.add(offsets[1], start), text.element)
         text.store(target, value, text.element)
 
@@ -599,8 +633,9 @@ class _Tiles:
         self.levels = self._levels(col_chunk)
         if plan.packs_left:
             pitch = engine.left_pitch()
-            self.left_rows = Line(1 if engine.is_left_panel else pitch)
-            self.left_tile = engine.max_sum if engine.is_left_panel else pitch
+            by_sum = engine.is_left_panel or engine.is_left_wide
+            self.left_rows = Line(1 if by_sum else pitch)
+            self.left_tile = engine.max_sum if engine.is_left_panel else self.left_rows.step
         else:
             self.left_rows = engine._line(task.left, rows)
         if plan.packs_right:
@@ -646,9 +681,10 @@ class _Tiles:
         found: list[_Level] = []
         run = 1
         pitch = engine.right_pitch(col_chunk)
+        by_sum = engine.is_left_panel or engine.is_left_wide
         for number, (dim, size) in reversed(list(enumerate(engine._sum_inner))):
             if plan.packs_left:
-                left = run * (engine.left_pitch() if engine.is_left_panel else 1)
+                left = run * (engine.left_pitch() if by_sum else 1)
             else:
                 left = task.left.step(dim)
             right = run * pitch if plan.packs_right else task.right.step(dim)
