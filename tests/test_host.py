@@ -66,13 +66,13 @@ def test_a_virtual_machine_of_zen_4(tmp_path: Path) -> None:
 def test_two_sockets(tmp_path: Path) -> None:
     arch = arch_of(linux(trees.two_xeons(tmp_path)))
     assert sizes(arch) == {
-        "L3": (60 * MIB, 2, "socket", 12),
-        "L2": (1280 * KIB, 80, "core", 20),
-        "L1": (48 * KIB, 80, "core", 12),
-        "registers": (2048, 80, "core", None),
+        "L3": (18 * MIB, 2, "socket", 12),
+        "L2": (1280 * KIB, 16, "core", 20),
+        "L1": (48 * KIB, 16, "core", 12),
+        "registers": (2048, 16, "core", None),
     }
-    assert arch.compute.units == 80
-    assert (arch.compute.clock_hz, arch.compute.max_clock_hz) == (3.0e9, 3.4e9)
+    assert arch.compute.units == 16
+    assert (arch.compute.clock_hz, arch.compute.max_clock_hz) == (3.0e9, 3.7e9)
     assert arch.compute.rate("fp32") == 32
     assert arch.code_limits.independent_sums == 8
     peak = arch.caches[0].bound_bandwidth_bytes_per_s
@@ -153,19 +153,19 @@ def test_no_sysctl(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_affinity(tmp_path: Path) -> None:
-    host = linux(trees.two_xeons(tmp_path), range(3, 83))
-    # Of cores 0 to 2, the second threads are allowed, 80 to 82.
-    assert host.n_cores == 80
-    assert linux(tmp_path, range(36)).cores == tuple(range(36))
-    assert linux(tmp_path, range(36)).n_sockets == 1
-    uneven = linux(tmp_path, range(50))
-    assert uneven.cores == tuple(range(40))
-    assert "Of 50 cores, 40 are used" in uneven.notes[0]
+    host = linux(trees.two_xeons(tmp_path), range(3, 19))
+    # Of cores 0 to 2, the second threads are allowed, 16 to 18.
+    assert host.n_cores == 16
+    assert linux(tmp_path, range(7)).cores == tuple(range(7))
+    assert linux(tmp_path, range(7)).n_sockets == 1
+    uneven = linux(tmp_path, range(10))
+    assert uneven.cores == tuple(range(8))
+    assert "Of 10 cores, 8 are used" in uneven.notes[0]
 
 
 @pytest.mark.parametrize(
     ("text", "n_cores", "instances"),
-    [("max 100000", 80, 2), ("400000 100000", 4, 1), ("4800000 100000", 48, 2), ("5 10", 1, 1)],
+    [("max 100000", 16, 2), ("400000 100000", 4, 1), ("1200000 100000", 12, 2), ("5 10", 1, 1)],
 )
 def test_control_groups(tmp_path: Path, text: str, n_cores: int, instances: int) -> None:
     trees.two_xeons(tmp_path)
@@ -264,7 +264,7 @@ def test_an_unknown_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(ArchError, match="nothing says 'fma_per_cycle'"):
         arch_of(host, bare)
     whole = replace(bare, fma_per_cycle=2, load_per_cycle=2, fma_latency=4.0)
-    arch = arch_of(host, replace(whole, latencies={"DRAM": 300.0}))
+    arch = arch_of(host, replace(whole, constants=(("dram_latency", "300 cycles", "loads"),)))
     assert arch.compute.rate("fp32") == 32
     assert arch.constant("dram_latency") == 300
     assert arch.code_limits.model is None

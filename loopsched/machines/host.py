@@ -29,8 +29,8 @@ class Measured:
     how : str
     fma_per_cycle, load_per_cycle : int or None
     fma_latency : float or None, cycles
-    latencies : dict of str to float, cycles
-        Of a load that waits for the one before, by level.
+    constants : tuple of (str, str, str)
+        Further numbers: name, value with its unit, what was measured.
     """
 
     clock_hz: float | None
@@ -39,7 +39,7 @@ class Measured:
     fma_per_cycle: int | None = None
     load_per_cycle: int | None = None
     fma_latency: float | None = None
-    latencies: dict[str, float] | None = None
+    constants: tuple[tuple[str, str, str], ...] = ()
 
 
 def read_host() -> Host:
@@ -84,7 +84,7 @@ def quick(host: Host) -> Measured:
 
     clock = None if host.clock_hz is not None else measured_clock_hz()
     last = host.caches[0]
-    each = min(max(2 * last.capacity_bytes * last.instances, 2**26), 2**29) // host.n_cores
+    each = min(max(4 * last.capacity_bytes * last.instances, 2**26), 2**30) // host.n_cores
     rate = rounded(read_rate(host.n_cores, each, host.vector_bytes))
     how = "Measured here: {what}; rounded, the same until the process ends"
     return Measured(clock, {"DRAM": rate}, how)
@@ -117,13 +117,10 @@ def data_of(host: Host, measured: Measured) -> dict[str, Any]:
         "compute": compute,
         "cpu": cpu,
     }
-    if measured.latencies:
+    if measured.constants:
         data["constants"] = {
-            f"{name.casefold()}_latency": {
-                "value": f"{cycles!r} cycles",
-                "source": measured.how.format(what="loads that wait for each other"),
-            }
-            for name, cycles in measured.latencies.items()
+            name: {"value": value, "source": measured.how.format(what=what)}
+            for name, value, what in measured.constants
         }
     return data
 
