@@ -14,7 +14,7 @@ from loopsched.base.errors import ArchError
 from loopsched.machines.host_facts import Cache, Host
 from loopsched.machines.host_linux import read_linux
 from loopsched.machines.host_macos import read_macos, sysctl_text
-from loopsched.machines.microarchitectures import GLANCE, cores
+from loopsched.machines.microarchitectures import GLANCE, Core, cores
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,10 @@ def _cpu(host: Host, measured: Measured) -> dict[str, Any]:
     }
     cpu: dict[str, Any] = {"isa": host.isa}
     if core is not None:
-        cpu["model"] = {"value": core.model, "source": f"{GLANCE}: {host.identity}"}
+        cpu["model"] = {
+            "value": _model(core, host.features),
+            "source": f"{GLANCE}: {host.identity}",
+        }
     cpu["features"] = {"value": list(host.features), "source": host.read["features"]}
     cpu["vector"] = {
         "value": f"{host.vector_bytes} B",
@@ -192,6 +195,15 @@ def _cpu(host: Host, measured: Measured) -> dict[str, Any]:
     if core is not None:
         cpu["tlb_entries"] = {"value": core.tlb_entries, "source": source}
     return cpu
+
+
+def _model(core: Core, features: tuple[str, ...]) -> str:
+    """Name a processor as LLVM does, which tells three by what they can do."""
+    if core.model == "skylake-avx512":
+        for feature, model in (("avx512bf16", "cooperlake"), ("avx512vnni", "cascadelake")):
+            if feature in features:
+                return model
+    return core.model
 
 
 def _rates(host: Host, vector: dict[str, str], fma: int) -> dict[str, Any]:
