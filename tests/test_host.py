@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import random
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -225,6 +227,19 @@ def test_no_caches_listed(tmp_path: Path) -> None:
     assert [level.name for level in arch.caches] == ["L2", "L1", "registers"]
 
 
+def test_caches_that_do_not_nest(tmp_path: Path) -> None:
+    """Some hypervisors let all cores share an L1, or list a cache for some of them only."""
+    trees.zen4_vm(tmp_path)
+    for number in range(2):
+        place = f"sys/devices/system/cpu/cpu{number}/cache/index0"
+        trees.write(tmp_path, f"{place}/shared_cpu_list", "0-1")
+    assert sizes(arch_of(linux(tmp_path)))["L1"] == (32 * KIB, 2, "core", 8)
+    (tmp_path / "sys/devices/system/cpu/cpu1/cache/index0/size").unlink()
+    level = arch_of(linux(tmp_path)).level("L1")
+    assert level.instances == 2
+    assert "the system lists no such cache" in dict(level.sources)["capacity"]
+
+
 def test_boost_that_the_system_leaves_out(tmp_path: Path) -> None:
     trees.zen4_vm(tmp_path)
     for number in range(2):
@@ -283,6 +298,40 @@ def test_nothing_to_read(tmp_path: Path) -> None:
     trees.cpuinfo(tmp_path, [0], trees.x86("GenuineIntel", 6, 1, "?", "avx2 fma"))
     with pytest.raises(ArchError, match="no caches in /sys/devices/system/cpu/cpu0/cache"):
         linux(tmp_path)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_garbage_is_told_or_passed_over(tmp_path: Path, seed: int) -> None:
+    """Whatever files hold, there is an architecture, or one message."""
+    rng = random.Random(seed)
+    trees.zen4_vm(tmp_path)
+    trees.write(tmp_path, "sys/fs/cgroup/cpu/cpu.max", "200000 100000")
+    files = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    words = [
+        "",
+        "?",
+        "-1",
+        "0",
+        "1",
+        "99999999999",
+        "0-",
+        "1.5",
+        "K",
+        "32",
+        "12K",
+        "\u0663",
+        "a:b:c",
+    ]
+    n_good = 0
+    for _ in range(60):
+        path = rng.choice(files)
+        before = path.read_text()
+        cut = rng.randrange(len(before) + 1)
+        path.write_text(rng.choice([rng.choice(words), before[:cut], before[:cut] + "\n:\n"]))
+        with suppress(ArchError):
+            n_good += arch_of(linux(tmp_path)).compute.units >= 1
+        path.write_text(before)
+    assert n_good > 20
 
 
 @pytest.mark.parametrize("make", [trees.zen4_vm, trees.two_xeons, trees.alder_lake])

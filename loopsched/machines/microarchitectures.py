@@ -69,7 +69,7 @@ _GUIDES = {
     "n1": "Arm, Neoverse N1: Software Optimization Guide, reference manual (from memory)",
     "v1": "Arm, Neoverse V1: Software Optimization Guide, reference manual (from memory)",
     "v2": "Arm, Neoverse V2: Software Optimization Guide, reference manual (from memory)",
-    "m1": "Dougall Johnson, Apple Microarchitecture Research: Firestorm; caches and TLB from memory",
+    "m1": "Dougall Johnson, Apple Microarchitecture Research: Firestorm (from memory)",
     "later": "Taken from the M1; not known for this CPU",
 }
 _TABLE = Path(__file__).with_suffix(".csv")
