@@ -79,6 +79,7 @@ def test_two_sockets(tmp_path: Path) -> None:
     assert arch.code_limits.independent_sums == 8
     peak = arch.caches[0].bound_bandwidth_bytes_per_s
     assert peak == pytest.approx(2 * 204.8e9)
+    assert dict(arch.level("L1").sources)["capacity"].endswith("cpu0/cache/index0")
     assert "virtual" not in arch.notes
 
 
@@ -397,6 +398,28 @@ def test_known_products(vendor: str, family: int, model: int, name: str) -> None
     assert found is not None
     assert found.name == name
     assert core_of(vendor, family, 0xFFF) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("fma",), {"fp32": 32, "bf16": 32}),
+        (("avx2", "fma", "f16c"), {"fp32": 32, "fp16": 32, "bf16": 32, "int8": 64}),
+        (("fma", "avx512vnni", "avx512bf16"), {"fp32": 32, "bf16": 64, "int8": 128}),
+        (("fma", "amx-int8", "amx-bf16"), {"fp32": 32, "bf16": 512, "int8": 1024}),
+    ],
+)
+def test_rates_of_types(tmp_path: Path, words: tuple[str, ...], expected: dict[str, int]) -> None:
+    host = replace(linux(trees.two_xeons(tmp_path)), features=(*words, "avx512f"))
+    assert dict(arch_of(host).compute.macs_per_cycle_per_unit) == expected
+
+
+def test_processors_that_llvm_tells_apart(tmp_path: Path) -> None:
+    host = linux(trees.two_xeons(tmp_path))
+    skylake = replace(host, core=core_of("GenuineIntel", 6, 85))
+    assert arch_of(skylake).code_limits.model == "cascadelake"
+    bare = replace(skylake, features=("avx512f", "fma"))
+    assert arch_of(bare).code_limits.model == "skylake-avx512"
 
 
 def test_words_of_systems() -> None:

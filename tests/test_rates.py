@@ -5,11 +5,14 @@ from __future__ import annotations
 import ctypes
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import host_trees as trees
 import pytest
 
+from loopsched.base.errors import ArchError
 from loopsched.cli import run
 from loopsched.codegen import rates
 from loopsched.machines import host as hosts
@@ -64,6 +67,42 @@ def test_the_reader_reads_every_byte(vector_bytes: int) -> None:
     read(memory.address, n_bytes // 2, 1, ctypes.addressof(sink))
     assert not any(sink.raw)
     memory.close()
+
+
+def test_rates_are_bytes_over_the_time_of_each_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two threads that take 10 ms each for all they read, whatever the clock on the wall says."""
+    asked: list[tuple[int, int]] = []
+
+    def read(address: int, n_bytes: int, times: int, sink: int) -> None:
+        asked.append((n_bytes, times))
+
+    monkeypatch.setattr(timing, "reader", lambda _: read)
+    monkeypatch.setattr(timing, "together", lambda work: [one() or 0.01 for one in work])
+    assert timing.read_rate(2, 10_000, 64, seconds=0.01) == 2 * 9728 / 0.01
+    assert set(asked) == {(9728, 1)}
+    # Too short a time is measured again, with more rounds.
+    asked.clear()
+    monkeypatch.setattr(
+        timing, "together", lambda work: [one() or 1e-5 * asked[-1][1] for one in work]
+    )
+    assert timing.read_rate(1, 512, 64, seconds=0.01) == pytest.approx(512 / 1e-5)
+    assert asked[-1][1] >= 500
+
+
+def test_the_clock_is_cycles_over_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter(one * 1e-3 for one in range(100))
+    monkeypatch.setattr(timing, "time", SimpleNamespace(thread_time=lambda: next(times)))
+    monkeypatch.setattr(timing, "_chain", lambda: lambda n, y, z: 0)
+    timing.measured_clock_hz.cache_clear()
+    assert timing.measured_clock_hz() == 2.6e9  # 40,000 rounds of 64 in a millisecond
+    timing.measured_clock_hz.cache_clear()
+
+
+def test_the_chain_is_what_it_says() -> None:
+    value = 3
+    for _ in range(2 * 32):
+        value = (value + 3) ^ 5
+    assert timing._chain()(2, 3, 5) == value
 
 
 def test_work_runs_in_threads_of_its_own() -> None:
@@ -136,6 +175,13 @@ def test_an_unknown_cpu_is_measured(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     arch = arch_from_dict(hosts.data_of(unknown, measured))
     assert arch.compute.rate("fp32") == 32
     assert arch.code_limits.model is None
+
+
+def test_a_cpu_without_multiply_adds(tmp_path: Path) -> None:
+    host = read_linux(trees.zen4_vm(tmp_path), range(2), 4096)
+    bare = replace(host, features=("avx", "avx2"))
+    with pytest.raises(ArchError, match="'AMD EPYC' has no fused multiply-adds"):
+        rates.measure(bare, "a day", lambda what: None)
 
 
 @pytest.mark.parametrize(("n_cores", "counts"), [(1, [1]), (2, [1, 2]), (6, [1, 2, 4, 6])])

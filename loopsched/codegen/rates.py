@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from functools import lru_cache
 
+from loopsched.base.errors import ArchError
 from loopsched.base.machine_code import called
 from loopsched.base.rows import Row
 from loopsched.machines.host import Measured
@@ -156,8 +157,10 @@ def measure(host: Host, day: str, says: Callable[[str], None]) -> tuple[Measured
     Raises
     ------
     ArchError
-        If no code can be compiled for such vectors.
+        If there are no fused multiply-adds.
     """
+    if host.isa == "x86-64" and "fma" not in host.features:
+        raise ArchError(f"'{host.title}' has no fused multiply-adds, so code is not made for it")
     says("the clock and multiply-adds")
     clock = measured_clock_hz()
     one = multiply_adds_per_s(host.vector_bytes, 1)

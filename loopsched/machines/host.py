@@ -106,7 +106,7 @@ def data_of(host: Host, measured: Measured) -> dict[str, Any]:
         "units": {"value": host.n_cores, "source": host.read["cores"]},
         "clock": clock,
         "max_clock": max_clock,
-        "macs": _rates(host, cpu["vector"], cpu["fma_per_cycle"]["value"]),
+        "macs": _rates(host, cpu["fma_per_cycle"]["value"]),
     }
     data = {
         "name": "host",
@@ -206,7 +206,7 @@ def _model(core: Core, features: tuple[str, ...]) -> str:
     return core.model
 
 
-def _rates(host: Host, vector: dict[str, str], fma: int) -> dict[str, Any]:
+def _rates(host: Host, fma: int) -> dict[str, Any]:
     """List the multiply-accumulates of a core a cycle, of each type that it has some for."""
     lanes = host.vector_bytes // 4 * fma
     has = set(host.features)
