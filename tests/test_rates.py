@@ -99,10 +99,10 @@ def test_the_clock_is_cycles_over_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_chain_is_what_it_says() -> None:
-    value = 3
-    for _ in range(2 * 32):
-        value = (value + 3) ^ 5
-    assert timing._chain()(2, 3, 5) == value
+    value = 1234567
+    for _ in range(3 * 32):
+        value = (value + 1234567) ^ 7654321
+    assert timing._chain()(3, 1234567, 7654321) == value
 
 
 def test_work_runs_in_threads_of_its_own() -> None:
