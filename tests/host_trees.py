@@ -98,17 +98,17 @@ def zen4_vm(root: Path, *, l1: tuple[str, int] = ("32K", 8), model: int = 17) ->
 
 
 def two_xeons(root: Path) -> Path:
-    """Two sockets of 40 cores of Ice Lake, two threads each."""
-    cpuinfo(root, range(160), x86("GenuineIntel", 6, 106, "Intel(R) Xeon(R) 8380", ICE_LAKE))
-    for number in range(160):
-        core, package = number % 80, number % 80 // 40
-        own = f"{core},{core + 80}"
-        last = "0-39,80-119" if package == 0 else "40-79,120-159"
+    """Two sockets of eight cores of Ice Lake, two threads each."""
+    cpuinfo(root, range(32), x86("GenuineIntel", 6, 106, "Intel(R) Xeon(R) Gold 6334", ICE_LAKE))
+    for number in range(32):
+        core, package = number % 16, number % 16 // 8
+        own = f"{core},{core + 16}"
+        last = "0-7,16-23" if package == 0 else "8-15,24-31"
         cpu(root, number, siblings=own, package=package)
-        caches(root, number, own, last, l1=("48K", 12), l2=("1280K", 20), l3=("61440K", 12))
+        caches(root, number, own, last, l1=("48K", 12), l2=("1280K", 20), l3=("18432K", 12))
         place = f"sys/devices/system/cpu/cpu{number}/cpufreq"
         write(root, f"{place}/scaling_driver", "intel_pstate")
-        write(root, f"{place}/cpuinfo_max_freq", 3400000)
+        write(root, f"{place}/cpuinfo_max_freq", 3700000)
         write(root, f"{place}/scaling_max_freq", 3000000)
     write(root, "proc/self/cgroup", "0::/user.slice/job")
     return root

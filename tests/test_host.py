@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import random
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -66,17 +68,18 @@ def test_a_virtual_machine_of_zen_4(tmp_path: Path) -> None:
 def test_two_sockets(tmp_path: Path) -> None:
     arch = arch_of(linux(trees.two_xeons(tmp_path)))
     assert sizes(arch) == {
-        "L3": (60 * MIB, 2, "socket", 12),
-        "L2": (1280 * KIB, 80, "core", 20),
-        "L1": (48 * KIB, 80, "core", 12),
-        "registers": (2048, 80, "core", None),
+        "L3": (18 * MIB, 2, "socket", 12),
+        "L2": (1280 * KIB, 16, "core", 20),
+        "L1": (48 * KIB, 16, "core", 12),
+        "registers": (2048, 16, "core", None),
     }
-    assert arch.compute.units == 80
-    assert (arch.compute.clock_hz, arch.compute.max_clock_hz) == (3.0e9, 3.4e9)
+    assert arch.compute.units == 16
+    assert (arch.compute.clock_hz, arch.compute.max_clock_hz) == (3.0e9, 3.7e9)
     assert arch.compute.rate("fp32") == 32
     assert arch.code_limits.independent_sums == 8
     peak = arch.caches[0].bound_bandwidth_bytes_per_s
     assert peak == pytest.approx(2 * 204.8e9)
+    assert dict(arch.level("L1").sources)["capacity"].endswith("cpu0/cache/index0")
     assert "virtual" not in arch.notes
 
 
@@ -153,19 +156,19 @@ def test_no_sysctl(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_affinity(tmp_path: Path) -> None:
-    host = linux(trees.two_xeons(tmp_path), range(3, 83))
-    # Of cores 0 to 2, the second threads are allowed, 80 to 82.
-    assert host.n_cores == 80
-    assert linux(tmp_path, range(36)).cores == tuple(range(36))
-    assert linux(tmp_path, range(36)).n_sockets == 1
-    uneven = linux(tmp_path, range(50))
-    assert uneven.cores == tuple(range(40))
-    assert "Of 50 cores, 40 are used" in uneven.notes[0]
+    host = linux(trees.two_xeons(tmp_path), range(3, 19))
+    # Of cores 0 to 2, the second threads are allowed, 16 to 18.
+    assert host.n_cores == 16
+    assert linux(tmp_path, range(7)).cores == tuple(range(7))
+    assert linux(tmp_path, range(7)).n_sockets == 1
+    uneven = linux(tmp_path, range(10))
+    assert uneven.cores == tuple(range(8))
+    assert "Of 10 cores, 8 are used" in uneven.notes[0]
 
 
 @pytest.mark.parametrize(
     ("text", "n_cores", "instances"),
-    [("max 100000", 80, 2), ("400000 100000", 4, 1), ("4800000 100000", 48, 2), ("5 10", 1, 1)],
+    [("max 100000", 16, 2), ("400000 100000", 4, 1), ("1200000 100000", 12, 2), ("5 10", 1, 1)],
 )
 def test_control_groups(tmp_path: Path, text: str, n_cores: int, instances: int) -> None:
     trees.two_xeons(tmp_path)
@@ -225,6 +228,19 @@ def test_no_caches_listed(tmp_path: Path) -> None:
     assert [level.name for level in arch.caches] == ["L2", "L1", "registers"]
 
 
+def test_caches_that_do_not_nest(tmp_path: Path) -> None:
+    """Some hypervisors let all cores share an L1, or list a cache for some of them only."""
+    trees.zen4_vm(tmp_path)
+    for number in range(2):
+        place = f"sys/devices/system/cpu/cpu{number}/cache/index0"
+        trees.write(tmp_path, f"{place}/shared_cpu_list", "0-1")
+    assert sizes(arch_of(linux(tmp_path)))["L1"] == (32 * KIB, 2, "core", 8)
+    (tmp_path / "sys/devices/system/cpu/cpu1/cache/index0/size").unlink()
+    level = arch_of(linux(tmp_path)).level("L1")
+    assert level.instances == 2
+    assert "the system lists no such cache" in dict(level.sources)["capacity"]
+
+
 def test_boost_that_the_system_leaves_out(tmp_path: Path) -> None:
     trees.zen4_vm(tmp_path)
     for number in range(2):
@@ -264,7 +280,7 @@ def test_an_unknown_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     with pytest.raises(ArchError, match="nothing says 'fma_per_cycle'"):
         arch_of(host, bare)
     whole = replace(bare, fma_per_cycle=2, load_per_cycle=2, fma_latency=4.0)
-    arch = arch_of(host, replace(whole, latencies={"DRAM": 300.0}))
+    arch = arch_of(host, replace(whole, constants=(("dram_latency", "300 cycles", "loads"),)))
     assert arch.compute.rate("fp32") == 32
     assert arch.constant("dram_latency") == 300
     assert arch.code_limits.model is None
@@ -283,6 +299,40 @@ def test_nothing_to_read(tmp_path: Path) -> None:
     trees.cpuinfo(tmp_path, [0], trees.x86("GenuineIntel", 6, 1, "?", "avx2 fma"))
     with pytest.raises(ArchError, match="no caches in /sys/devices/system/cpu/cpu0/cache"):
         linux(tmp_path)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_garbage_is_told_or_passed_over(tmp_path: Path, seed: int) -> None:
+    """Whatever files hold, there is an architecture, or one message."""
+    rng = random.Random(seed)
+    trees.zen4_vm(tmp_path)
+    trees.write(tmp_path, "sys/fs/cgroup/cpu/cpu.max", "200000 100000")
+    files = sorted(path for path in tmp_path.rglob("*") if path.is_file())
+    words = [
+        "",
+        "?",
+        "-1",
+        "0",
+        "1",
+        "99999999999",
+        "0-",
+        "1.5",
+        "K",
+        "32",
+        "12K",
+        "\u0663",
+        "a:b:c",
+    ]
+    n_good = 0
+    for _ in range(60):
+        path = rng.choice(files)
+        before = path.read_text()
+        cut = rng.randrange(len(before) + 1)
+        path.write_text(rng.choice([rng.choice(words), before[:cut], before[:cut] + "\n:\n"]))
+        with suppress(ArchError):
+            n_good += arch_of(linux(tmp_path)).compute.units >= 1
+        path.write_text(before)
+    assert n_good > 20
 
 
 @pytest.mark.parametrize("make", [trees.zen4_vm, trees.two_xeons, trees.alder_lake])
@@ -348,6 +398,28 @@ def test_known_products(vendor: str, family: int, model: int, name: str) -> None
     assert found is not None
     assert found.name == name
     assert core_of(vendor, family, 0xFFF) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("fma",), {"fp32": 32, "bf16": 32}),
+        (("avx2", "fma", "f16c"), {"fp32": 32, "fp16": 32, "bf16": 32, "int8": 64}),
+        (("fma", "avx512vnni", "avx512bf16"), {"fp32": 32, "bf16": 64, "int8": 128}),
+        (("fma", "amx-int8", "amx-bf16"), {"fp32": 32, "bf16": 512, "int8": 1024}),
+    ],
+)
+def test_rates_of_types(tmp_path: Path, words: tuple[str, ...], expected: dict[str, int]) -> None:
+    host = replace(linux(trees.two_xeons(tmp_path)), features=(*words, "avx512f"))
+    assert dict(arch_of(host).compute.macs_per_cycle_per_unit) == expected
+
+
+def test_processors_that_llvm_tells_apart(tmp_path: Path) -> None:
+    host = linux(trees.two_xeons(tmp_path))
+    skylake = replace(host, core=core_of("GenuineIntel", 6, 85))
+    assert arch_of(skylake).code_limits.model == "cascadelake"
+    bare = replace(skylake, features=("avx512f", "fma"))
+    assert arch_of(bare).code_limits.model == "skylake-avx512"
 
 
 def test_words_of_systems() -> None:

@@ -51,6 +51,7 @@ _COMMANDS = {
     "export": ("export", "Write a schedule for other tools, or as code."),
     "import": ("import_", "Read problems and schedules of other tools."),
     "detect": ("detect", "Describe the CPU at hand, with the source of every number."),
+    "calibrate": ("calibrate", "Measure the machine at hand, and write what was measured."),
     "archs": ("listing", "List architectures, or show one with its sources."),
     "workloads": ("listing", "List workloads, or show one with its problems."),
 }

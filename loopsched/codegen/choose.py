@@ -242,7 +242,10 @@ class Model:
 
     def cycles(self, plan: Plan, threads: int = 1) -> float:
         """Estimate what the slowest thread takes."""
-        counts = self.counts(plan)
+        return self.shared(self.counts(plan), plan, threads)
+
+    def shared(self, counts: Counts, plan: Plan, threads: int) -> float:
+        """Estimate what the slowest thread takes of what was counted."""
         shared = sum(COSTS[name] * n for name, n in counts.items() if name not in _COPIES)
         copies = sum(COSTS[name] * counts[name] for name in _COPIES)
         if threads == 1:
@@ -446,8 +449,10 @@ def ranked(
                 found.append((Model(one, core).slid(slid, threads), one, slid))
     for one, plan in candidates(task, core):
         model = models.setdefault(id(one.left), Model(one, core))
-        for parts in sorted({1, threads}):
-            for rows, n in register_tiles(core):
-                made = replace(plan, tile_rows=rows, tile_cols=n * core.lanes, row_parts=parts)
-                found.append((model.cycles(made, threads), one, made))
+        for rows, n in register_tiles(core):
+            made = replace(plan, tile_rows=rows, tile_cols=n * core.lanes)
+            counts = model.counts(made)
+            for parts in sorted({1, threads}):
+                shared = made if parts == 1 else replace(made, row_parts=parts)
+                found.append((model.shared(counts, shared, threads), one, shared))
     return sorted(found, key=lambda one: one[0])

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from loopsched.codegen.element import FP32, Element
 from loopsched.problems.problem import Axis, Problem, Tensor
 from loopsched.problems.projections import span
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Guard:
     """A position that must lie in ``[0, size)``, or the operand counts as zero there."""
 
@@ -21,10 +22,14 @@ class Guard:
 
     def step(self, dim: str) -> int:
         """How far the position moves with a dimension."""
-        return dict(self.steps).get(dim, 0)
+        return self._moves.get(dim, 0)
+
+    @cached_property
+    def _moves(self) -> dict[str, int]:
+        return dict(self.steps)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Operand:
     """Where the points of an iteration space find a tensor.
 
@@ -48,7 +53,11 @@ class Operand:
 
     def step(self, dim: str) -> int:
         """How far the address moves with a dimension."""
-        return dict(self.steps).get(dim, 0)
+        return self._moves.get(dim, 0)
+
+    @cached_property
+    def _moves(self) -> dict[str, int]:
+        return dict(self.steps)
 
     @property
     def dims(self) -> frozenset[str]:
@@ -56,7 +65,7 @@ class Operand:
         return frozenset(dim for dim, _ in self.steps)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Contraction:
     """``out[...] = sum of left[...] * right[...]`` over the points of an iteration space."""
 
@@ -67,7 +76,11 @@ class Contraction:
 
     def size(self, dim: str) -> int:
         """Size of a dimension."""
-        return dict(self.sizes)[dim]
+        return self._extents[dim]
+
+    @cached_property
+    def _extents(self) -> dict[str, int]:
+        return dict(self.sizes)
 
     @property
     def dims(self) -> tuple[str, ...]:
@@ -115,7 +128,11 @@ class Product:
 
     def size(self, dim: str) -> int:
         """Size of a dimension."""
-        return dict(self.sizes)[dim]
+        return self._extents[dim]
+
+    @cached_property
+    def _extents(self) -> dict[str, int]:
+        return dict(self.sizes)
 
     @property
     def dims(self) -> tuple[str, ...]:

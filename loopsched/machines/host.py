@@ -14,7 +14,7 @@ from loopsched.base.errors import ArchError
 from loopsched.machines.host_facts import Cache, Host
 from loopsched.machines.host_linux import read_linux
 from loopsched.machines.host_macos import read_macos, sysctl_text
-from loopsched.machines.microarchitectures import GLANCE, cores
+from loopsched.machines.microarchitectures import GLANCE, Core, cores
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +29,8 @@ class Measured:
     how : str
     fma_per_cycle, load_per_cycle : int or None
     fma_latency : float or None, cycles
-    latencies : dict of str to float, cycles
-        Of a load that waits for the one before, by level.
+    constants : tuple of (str, str, str)
+        Further numbers: name, value with its unit, what was measured.
     """
 
     clock_hz: float | None
@@ -39,7 +39,7 @@ class Measured:
     fma_per_cycle: int | None = None
     load_per_cycle: int | None = None
     fma_latency: float | None = None
-    latencies: dict[str, float] | None = None
+    constants: tuple[tuple[str, str, str], ...] = ()
 
 
 def read_host() -> Host:
@@ -84,7 +84,7 @@ def quick(host: Host) -> Measured:
 
     clock = None if host.clock_hz is not None else measured_clock_hz()
     last = host.caches[0]
-    each = min(max(2 * last.capacity_bytes * last.instances, 2**26), 2**29) // host.n_cores
+    each = min(max(4 * last.capacity_bytes * last.instances, 2**26), 2**30) // host.n_cores
     rate = rounded(read_rate(host.n_cores, each, host.vector_bytes))
     how = "Measured here: {what}; rounded, the same until the process ends"
     return Measured(clock, {"DRAM": rate}, how)
@@ -106,7 +106,7 @@ def data_of(host: Host, measured: Measured) -> dict[str, Any]:
         "units": {"value": host.n_cores, "source": host.read["cores"]},
         "clock": clock,
         "max_clock": max_clock,
-        "macs": _rates(host, cpu["vector"], cpu["fma_per_cycle"]["value"]),
+        "macs": _rates(host, cpu["fma_per_cycle"]["value"]),
     }
     data = {
         "name": "host",
@@ -117,13 +117,10 @@ def data_of(host: Host, measured: Measured) -> dict[str, Any]:
         "compute": compute,
         "cpu": cpu,
     }
-    if measured.latencies:
+    if measured.constants:
         data["constants"] = {
-            f"{name.casefold()}_latency": {
-                "value": f"{cycles!r} cycles",
-                "source": measured.how.format(what="loads that wait for each other"),
-            }
-            for name, cycles in measured.latencies.items()
+            name: {"value": value, "source": measured.how.format(what=what)}
+            for name, value, what in measured.constants
         }
     return data
 
@@ -173,7 +170,10 @@ def _cpu(host: Host, measured: Measured) -> dict[str, Any]:
     }
     cpu: dict[str, Any] = {"isa": host.isa}
     if core is not None:
-        cpu["model"] = {"value": core.model, "source": f"{GLANCE}: {host.identity}"}
+        cpu["model"] = {
+            "value": _model(core, host.features),
+            "source": f"{GLANCE}: {host.identity}",
+        }
     cpu["features"] = {"value": list(host.features), "source": host.read["features"]}
     cpu["vector"] = {
         "value": f"{host.vector_bytes} B",
@@ -197,7 +197,16 @@ def _cpu(host: Host, measured: Measured) -> dict[str, Any]:
     return cpu
 
 
-def _rates(host: Host, vector: dict[str, str], fma: int) -> dict[str, Any]:
+def _model(core: Core, features: tuple[str, ...]) -> str:
+    """Name a processor as LLVM does, which tells three by what they can do."""
+    if core.model == "skylake-avx512":
+        for feature, model in (("avx512bf16", "cooperlake"), ("avx512vnni", "cascadelake")):
+            if feature in features:
+                return model
+    return core.model
+
+
+def _rates(host: Host, fma: int) -> dict[str, Any]:
     """List the multiply-accumulates of a core a cycle, of each type that it has some for."""
     lanes = host.vector_bytes // 4 * fma
     has = set(host.features)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -101,12 +102,15 @@ def _processors(root: Path) -> dict[int, dict[str, str]]:
 
 
 def _identified(entry: dict[str, str], isa: str) -> tuple[Core | None, str]:
-    if isa == "x86-64":
-        vendor = entry["vendor_id"]
-        family, model = int(entry.get("cpu family", 0)), int(entry.get("model", 0))
-        return core_of(vendor, family, model), f"{vendor} family {family} model {model}"
-    vendor, part = entry["CPU implementer"], int(entry.get("CPU part", "0"), 16)
-    return core_of(vendor, 0, part), f"implementer {vendor} part {part:#x}"
+    try:
+        if isa == "x86-64":
+            vendor = entry["vendor_id"]
+            family, model = int(entry.get("cpu family", 0)), int(entry.get("model", 0))
+            return core_of(vendor, family, model), f"{vendor} family {family} model {model}"
+        vendor, part = entry["CPU implementer"], int(entry.get("CPU part", "0"), 16)
+        return core_of(vendor, 0, part), f"implementer {vendor} part {part:#x}"
+    except ValueError as error:
+        raise ArchError(f"/proc/cpuinfo names a processor in no numbers: {error}") from None
 
 
 def _text(root: Path, name: str) -> str:
@@ -115,16 +119,21 @@ def _text(root: Path, name: str) -> str:
     return ""
 
 
+def _count(root: Path, name: str) -> int:
+    """Read a number; 0 if there is none."""
+    text = _text(root, name)
+    return int(text) if text.isascii() and text.isdigit() else 0
+
+
 def numbers_of(text: str) -> Iterator[int]:
-    """List the numbers of a text such as ``0-3,8``.
+    """List the numbers of a text such as ``0-3,8``; what is none is passed over.
 
     Examples
     --------
     >>> list(numbers_of("0-3,8"))
     [0, 1, 2, 3, 8]
     """
-    for part in filter(None, text.split(",")):
-        low, _, high = part.partition("-")
+    for low, high in re.findall(r"(?a:(\d{1,6})(?:-(\d{1,6}))?)", text):
         yield from range(int(low), int(high or low) + 1)
 
 
@@ -137,7 +146,7 @@ def _fast(
         fast = set(numbers_of((root / "sys/devices/cpu_core/cpus").read_text().strip()))
     kinds = {cpu: known[cpu].get("CPU part", "") for cpu in cpus}
     if len(set(kinds.values())) > 1:
-        best = max(cpus, key=lambda cpu: (int(_text(root, f"cpu{cpu}/cpu_capacity") or 0), -cpu))
+        best = max(cpus, key=lambda cpu: (_count(root, f"cpu{cpu}/cpu_capacity"), -cpu))
         fast = {cpu for cpu in cpus if kinds[cpu] == kinds[best]}
     chosen = [cpu for cpu in cpus if cpu in fast]
     if not chosen:
@@ -163,7 +172,7 @@ def _physical(root: Path, cpus: list[int]) -> list[int]:
 def _quota(root: Path) -> int:
     """Count the cores that control groups, of either version, let run at a time."""
     most = 2**31
-    with suppress(OSError):
+    with suppress(OSError, ValueError):
         for line in (root / "proc/self/cgroup").read_text().splitlines():
             _, kinds, path = line.split(":", 2)
             if kinds and "cpu" not in kinds.split(","):
@@ -193,20 +202,20 @@ def _caches(root: Path, cpu: int) -> list[tuple[int, Cache, int]]:
     found = []
     for index in range(8):
         place = f"cpu{cpu}/cache/index{index}"
-        size, level = _text(root, f"{place}/size"), _text(root, f"{place}/level")
-        if not size or _text(root, f"{place}/type") == "Instruction" or size[:-1] in ("", "0"):
+        size = re.fullmatch(r"(?a:([1-9]\d{0,8})([KMG]))", _text(root, f"{place}/size"))
+        level = _count(root, f"{place}/level")
+        if not size or not level or _text(root, f"{place}/type") == "Instruction":
             continue
-        ways = int(_text(root, f"{place}/ways_of_associativity") or 0)
         shared = next(numbers_of(_text(root, f"{place}/shared_cpu_list")), cpu)
         cache = Cache(
-            level=int(level),
-            capacity_bytes=int(size[:-1]) * _UNITS[size[-1]],
+            level=level,
+            capacity_bytes=int(size[1]) * _UNITS[size[2]],
             instances=1,
-            line_bytes=int(_text(root, f"{place}/coherency_line_size") or 64),
-            ways=ways or None,
+            line_bytes=_count(root, f"{place}/coherency_line_size") or 64,
+            ways=_count(root, f"{place}/ways_of_associativity") or None,
             source=f"/{_CPUS}/cpu{cpu}/cache/index{index}",
         )
-        found.append((int(level), cache, shared))
+        found.append((level, cache, shared))
     return found
 
 
@@ -233,11 +242,14 @@ def _by_level(
 
 
 def _merged(cores: list[int], found: dict[int, list[tuple[int, Cache, int]]]) -> list[Cache]:
-    """Count the instances of each cache, outermost first."""
-    return [
-        replace(each[0][1], instances=len({one[2] for one in each}))
-        for each in _by_level(cores, found)
-    ]
+    """Count the instances of each cache that all cores list, outermost first."""
+    merged: list[Cache] = []
+    for each in _by_level(cores, found):
+        if len(each) == len(cores):
+            n = len({one[2] for one in each})
+            around = merged[-1].instances if merged else 1
+            merged.append(replace(each[0][1], instances=max(n, around)))
+    return merged
 
 
 def _corrected(cache: Cache, core: Core | None, is_virtual: bool) -> Cache:
@@ -280,7 +292,7 @@ def _clocks(root: Path, cores: list[int]) -> tuple[float | None, float | None]:
     if _text(root, f"cpu{cores[0]}/cpufreq/scaling_driver") == "acpi-cpufreq":
         return None, None  # its highest clock leaves out what a core may boost to
     lists = [
-        [int(text) for cpu in cores if (text := _text(root, f"cpu{cpu}/cpufreq/{name}"))]
+        [khz for cpu in cores if (khz := _count(root, f"cpu{cpu}/cpufreq/{name}"))]
         for name in ("scaling_max_freq", "cpuinfo_max_freq")
     ]
     now, highest = (1000.0 * min(each) if each else None for each in lists)

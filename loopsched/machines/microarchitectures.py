@@ -65,7 +65,7 @@ _GUIDES = {
     "zen3": "AMD, Software Optimization Guide for family 19h, models up to 0Fh (from memory)",
     "zen4": "AMD, Software Optimization Guide for family 19h, models 10h and up (from memory)",
     "zen5": "AMD, Next Generation Zen 5 Core (Hot Chips 2024); latency and L3 from memory",
-    "intel": "Intel, Optimization Reference Manual, and uops.info (from memory)",
+    "intel": "Intel, Optimization Reference Manual, sustained rates, and uops.info (from memory)",
     "n1": "Arm, Neoverse N1: Software Optimization Guide, reference manual (from memory)",
     "v1": "Arm, Neoverse V1: Software Optimization Guide, reference manual (from memory)",
     "v2": "Arm, Neoverse V2: Software Optimization Guide, reference manual (from memory)",

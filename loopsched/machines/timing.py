@@ -15,7 +15,7 @@ from loopsched.base.machine_code import called
 
 _CHAIN = 64
 _UNROLLED = 8
-CLOCK_STEP_HZ = 50e6
+CLOCK_STEP_HZ = 100e6
 """What measured clocks are rounded to."""
 
 
@@ -51,15 +51,18 @@ def measured_clock_hz() -> float:
     rounds = 40_000
     clocks = []
     for _ in range(30):
-        start = time.perf_counter_ns()
+        start = time.thread_time()
         chain(rounds, 3, 5)
-        clocks.append(_CHAIN * rounds / (time.perf_counter_ns() - start) * 1e9)
+        clocks.append(_CHAIN * rounds / (time.thread_time() - start))
     return round(max(clocks) / CLOCK_STEP_HZ) * CLOCK_STEP_HZ
 
 
 @lru_cache
-def reader(vector_bytes: int) -> Callable[[int, int, int], None]:
-    """Compile what reads bytes from an address, so many times; a multiple of eight vectors."""
+def reader(vector_bytes: int) -> Callable[[int, int, int, int], None]:
+    """Compile what reads so many bytes from an address so many times, eight vectors a step.
+
+    All that it read is ORed into one vector, at the address that it takes last.
+    """
     lanes = vector_bytes // 4
     kind = f"<{lanes} x i32>"
     lines = [
@@ -100,15 +103,9 @@ def reader(vector_bytes: int) -> Callable[[int, int, int], None]:
         "  ret void",
         "}",
     ]
-    read = called(
+    return called(
         "\n".join(lines), "read", None, ctypes.c_void_p, *[ctypes.c_int64] * 2, ctypes.c_void_p
     )
-    sink = ctypes.create_string_buffer(vector_bytes)
-
-    def run(address: int, n_bytes: int, times: int) -> None:
-        read(address, n_bytes, times, ctypes.addressof(sink))
-
-    return run
 
 
 def _joined(kind: str) -> list[str]:
@@ -135,25 +132,29 @@ class Memory:
             self._map.close()
 
 
-def together(work: Sequence[Callable[[], Any]]) -> float:
-    """Do work in as many threads at the same time; return the seconds until all was done."""
-    gate = threading.Barrier(len(work) + 1)
+def together(work: Sequence[Callable[[], Any]]) -> list[float]:
+    """Do work in as many threads at the same time; return the seconds that each one computed.
 
-    def run(one: Callable[[], Any]) -> None:
+    They are those of the thread's own clock, which stands still while other processes run.
+    """
+    gate = threading.Barrier(len(work))
+    taken = [0.0] * len(work)
+
+    def run(at: int) -> None:
         gate.wait()
-        one()
+        start = time.thread_time()
+        work[at]()
+        taken[at] = time.thread_time() - start
 
-    threads = [threading.Thread(target=run, args=(one,)) for one in work]
+    threads = [threading.Thread(target=run, args=(at,)) for at in range(len(work))]
     for thread in threads:
         thread.start()
-    gate.wait()
-    start = time.perf_counter()
     for thread in threads:
         thread.join()
-    return time.perf_counter() - start
+    return taken
 
 
-def read_rate(n_threads: int, n_bytes: int, vector_bytes: int, *, seconds: float = 0.05) -> float:
+def read_rate(n_threads: int, n_bytes: int, vector_bytes: int, *, seconds: float = 0.03) -> float:
     """Measure the bytes a second that threads read together, each from memory of its own.
 
     Parameters
@@ -163,23 +164,30 @@ def read_rate(n_threads: int, n_bytes: int, vector_bytes: int, *, seconds: float
         Of one thread, read again and again.
     vector_bytes : int, bytes
     seconds : float
-        That one of three tries takes, at least.
+        That one of three tries takes, about.
     """
     read = reader(vector_bytes)
     block = _UNROLLED * vector_bytes
     size = max(block, n_bytes // block * block)
     memories = [Memory(size) for _ in range(n_threads)]
+    sinks = [ctypes.create_string_buffer(vector_bytes) for _ in range(n_threads)]
 
-    def once(times: int) -> float:
-        return together([partial(read, memory.address, size, times) for memory in memories])
+    def rate(times: int) -> tuple[float, float]:
+        work = [
+            partial(read, memory.address, size, times, ctypes.addressof(sink))
+            for memory, sink in zip(memories, sinks, strict=True)
+        ]
+        taken = [max(one, 1e-7) for one in together(work)]
+        return sum(size * times / one for one in taken), min(taken)
 
-    times, taken = 1, once(1)
-    while (taken := once(times)) < seconds / 2:
-        times = max(2 * times, int(times * seconds / max(taken, 1e-6) / 2))
-    best = min(once(times) for _ in range(3))
+    times, taken = 1, rate(1)[1]
+    while taken < seconds / 2:
+        times = max(2 * times, int(times * seconds / taken / 2))
+        taken = rate(times)[1]
+    best = max(rate(times)[0] for _ in range(3))
     for memory in memories:
         memory.close()
-    return n_threads * size * times / min(best, taken)
+    return best
 
 
 def rounded(number: float, digits: int = 2) -> float:
