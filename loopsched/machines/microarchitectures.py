@@ -69,7 +69,7 @@ _GUIDES = {
     "n1": "Arm, Neoverse N1: Software Optimization Guide, reference manual (from memory)",
     "v1": "Arm, Neoverse V1: Software Optimization Guide, reference manual (from memory)",
     "v2": "Arm, Neoverse V2: Software Optimization Guide, reference manual (from memory)",
-    "m1": "Dougall Johnson, Apple Microarchitecture Research: Firestorm (from memory)",
+    "m1": "OSACA, osaca/data/m1.yml: FMA and load ports; latency, L2 and TLB from memory",
     "later": "Taken from the M1; not known for this CPU",
 }
 _TABLE = Path(__file__).with_suffix(".csv")
