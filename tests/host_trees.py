@@ -179,3 +179,47 @@ hw.optional.arm.FEAT_LSE: 1
 machdep.cpu.brand_string: Apple M1
 machdep.cpu.core_count: 8
 """
+
+# As recorded by archspec (archspec-json, tests/targets/darwin-sequoia-m4), shortened.
+M4_MAX = """\
+hw.ncpu: 16
+hw.memsize: 68719476736
+hw.perflevel0.physicalcpu: 12
+hw.perflevel0.logicalcpu: 12
+hw.perflevel0.l1icachesize: 196608
+hw.perflevel0.l1dcachesize: 131072
+hw.perflevel0.l2cachesize: 16777216
+hw.perflevel0.cpusperl2: 6
+hw.perflevel0.name: Performance
+hw.perflevel1.physicalcpu: 4
+hw.perflevel1.l1dcachesize: 65536
+hw.perflevel1.l2cachesize: 4194304
+hw.perflevel1.cpusperl2: 4
+hw.perflevel1.name: Efficiency
+hw.optional.arm.FEAT_CRC32: 1
+hw.optional.arm.FEAT_FHM: 1
+hw.optional.arm.FEAT_DotProd: 1
+hw.optional.arm.FEAT_RDM: 1
+hw.optional.arm.FEAT_LSE: 1
+hw.optional.arm.FEAT_LRCPC: 1
+hw.optional.arm.FEAT_FCMA: 1
+hw.optional.arm.FEAT_JSCVT: 1
+hw.optional.arm.FEAT_BF16: 1
+hw.optional.arm.FEAT_EBF16: 0
+hw.optional.arm.FEAT_I8MM: 1
+hw.optional.arm.FEAT_FP16: 1
+hw.optional.arm.FEAT_SME: 1
+hw.optional.arm.FEAT_SME2: 1
+hw.optional.neon: 1
+hw.physicalcpu: 16
+hw.cacheconfig: 16 1 4 0 0 0 0 0 0 0
+hw.pagesize: 16384
+hw.cachelinesize: 128
+hw.l1dcachesize: 65536
+hw.l2cachesize: 4194304
+hw.osenvironment:
+hw.nperflevels: 2
+hw.targettype: J614c
+machdep.cpu.core_count: 16
+machdep.cpu.brand_string: Apple M4 Max
+"""

@@ -123,10 +123,16 @@ def test_macos() -> None:
     assert "dotprod" in cpu.features
     assert "bf16" not in cpu.features
     assert arch.level("L1").line_bytes == 128
-    pro = trees.M1.replace("perflevel0.physicalcpu: 4", "perflevel0.physicalcpu: 6")
-    clusters = arch_of(read_macos(pro.replace("cpusperl2: 4", "cpusperl2: 3")))
-    assert sizes(clusters)["L2"] == (12 * MIB, 2, "cluster", None)
-    assert clusters.compute.units == 6
+
+
+def test_macos_with_clusters() -> None:
+    """A recorded M4 Max: the features are those that LLVM gives its processor."""
+    arch = arch_of(read_macos(trees.M4_MAX))
+    assert sizes(arch)["L2"] == (16 * MIB, 2, "cluster", None)
+    assert sizes(arch)["L1"] == (128 * KIB, 12, "core", 8)
+    assert arch.compute.units == 12
+    assert arch.code_limits.model == "apple-m4"
+    assert set(arch.code_limits.features) == set(load_arch("apple_m4").code_limits.features)
 
 
 @pytest.mark.parametrize(

@@ -63,13 +63,16 @@ class Core(NamedTuple):
 _GUIDES = {
     "zen2": "AMD, Software Optimization Guide for family 17h, models 30h and up (from memory)",
     "zen3": "AMD, Software Optimization Guide for family 19h, models up to 0Fh (from memory)",
-    "zen4": "AMD, Software Optimization Guide for family 19h, models 10h and up (from memory)",
-    "zen5": "AMD, Next Generation Zen 5 Core (Hot Chips 2024); latency and L3 from memory",
+    "zen4": "LLVM, X86ScheduleZnver4.td (multiply-adds); AMD's optimization guide (from memory)",
+    "zen5": "AMD, Next Generation Zen 5 Core (Hot Chips 2024); LLVM, X86ScheduleZnver5.td"
+    " (latency); L3 from memory",
+    "skx": "LLVM, X86SchedSkylakeServer.td (multiply-adds); Intel, Optimization Reference Manual,"
+    " sustained rates (from memory)",
     "intel": "Intel, Optimization Reference Manual, sustained rates, and uops.info (from memory)",
     "n1": "Arm, Neoverse N1: Software Optimization Guide, reference manual (from memory)",
     "v1": "Arm, Neoverse V1: Software Optimization Guide, reference manual (from memory)",
     "v2": "Arm, Neoverse V2: Software Optimization Guide, reference manual (from memory)",
-    "m1": "Dougall Johnson, Apple Microarchitecture Research: Firestorm (from memory)",
+    "m1": "OSACA, osaca/data/m1.yml: FMA and load ports; latency, L2 and TLB from memory",
     "later": "Taken from the M1; not known for this CPU",
 }
 _TABLE = Path(__file__).with_suffix(".csv")

@@ -120,6 +120,9 @@ class Memory:
 
     def __init__(self, n_bytes: int) -> None:
         self._map = mmap.mmap(-1, n_bytes)
+        if hasattr(mmap, "MADV_HUGEPAGE"):  # as numpy asks for its large arrays
+            with suppress(OSError):
+                self._map.madvise(mmap.MADV_HUGEPAGE)
         self.bytes = n_bytes
         self._view = (ctypes.c_char * n_bytes).from_buffer(self._map)
         self.address = ctypes.addressof(self._view)
