@@ -48,12 +48,7 @@ loopsched export results.jsonl --to zigzag -o dir           saved by a search
 @click.option("--name", default="compute", show_default=True, help="Of the function in code.")
 @options.rank
 def export(
-    inputs: Inputs,
-    form: str,
-    target: str | None,
-    residual: bool,
-    name: str,
-    rank: int | None,
+    inputs: Inputs, form: str, target: str | None, residual: bool, name: str, rank: int | None
 ) -> None:
     """Write SCHEDULE, the best schedule of PROBLEM, or a result file's, for other tools."""
     found = list(inputs.schedules(rank))

@@ -97,10 +97,8 @@ def saved_rows(path: str, is_meant: Callable[[Row], bool] = lambda row: True) ->
                 "search again"
             )
         text = _text(where, row, "schedule")
-        try:
+        with InputError.at(where):
             schedule = parse_schedule(text, problems[number])
-        except InputError as error:
-            raise InputError.joined(where, error.problems) from None
         yield Saved(where, row, problems[number], schedule, arch)
 
 

@@ -136,10 +136,6 @@ def workload_curves(
     jobs : int
         Processes; curves are the same, in the same order, for any number.
 
-    Yields
-    ------
-    Curve
-
     Raises
     ------
     WorkloadError
@@ -169,10 +165,6 @@ def network_curve(
     """Find the curve of a whole network: its layers' sum at a common capacity.
 
     Parameters and errors are those of `workload_curves`.
-
-    Returns
-    -------
-    NetworkCurve
 
     Examples
     --------

@@ -67,10 +67,6 @@ def fuse(
     assume_pooling : bool
         Whether a pooling is taken to lie where the shapes ask for one.
 
-    Returns
-    -------
-    FusionPlan
-
     Raises
     ------
     EmptySpaceError

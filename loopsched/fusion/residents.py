@@ -165,10 +165,6 @@ def residency(
     assume_pooling : bool
         As for `loopsched.fuse`.
 
-    Returns
-    -------
-    Residency
-
     Raises
     ------
     EmptySpaceError

@@ -12,12 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from loopsched.base.arguments import near, show
-from loopsched.base.errors import (
-    ArchError,
-    ConstraintError,
-    ProblemError,
-    ScheduleError,
-)
+from loopsched.base.errors import ArchError, ConstraintError, ProblemError, ScheduleError
 from loopsched.base.pool import each_in_order
 from loopsched.machines.arch import Arch
 from loopsched.models.buffer import QUICK
@@ -117,8 +112,7 @@ def parse_vary(texts: Sequence[str]) -> dict[str, tuple[float, ...]]:
                 found[key] = (*found.get(key, ()), float(word))
             except ValueError:
                 faults.append(f"{key}: factor '{word.strip()}' is no number")
-    if faults:
-        raise ConstraintError.joined("vary", faults)
+    ConstraintError.refuse("vary", faults)
     return found
 
 
@@ -172,8 +166,7 @@ def changed_machines(arch: Arch, vary: Mapping[str, Sequence[float]] | None) -> 
                 if vary is None:  # half of a single unit, say
                     continue
                 faults += [f"{key} times {factor:g}: {fault}" for fault in error.problems]
-    if faults:
-        raise ConstraintError.joined("vary", faults)
+    ConstraintError.refuse("vary", faults)
     return points
 
 

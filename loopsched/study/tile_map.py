@@ -155,10 +155,6 @@ def tile_map(
     progress : callable, optional
         Called with a text after each row of cells.
 
-    Returns
-    -------
-    TileMap
-
     Raises
     ------
     ConstraintError
@@ -248,8 +244,7 @@ def _places(
         )
     faults: list[str] = []
     found = [_loop(schedule, text, faults) for text in chosen]
-    if faults:
-        raise ConstraintError.joined("dims", faults)
+    ConstraintError.refuse("dims", faults)
     if found[0].dim == found[1].dim:
         raise ConstraintError(f"dims: '{found[0].dim}' is given twice; two dimensions are needed")
     for loop in found:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from loopsched.base.arguments import Checker, is_text, near, show
-from loopsched.base.errors import InputError, SweepError
+from loopsched.base.errors import InputError, SweepError, gathered
 from loopsched.machines.arch import Arch
 from loopsched.network.selection import choose, select
 from loopsched.problems.workload import Workload
@@ -146,10 +146,8 @@ def _contents(source: Mapping[str, Any] | str | os.PathLike[str]) -> tuple[objec
     from loopsched.base.yaml_text import parse_yaml
 
     text = read_text(source, "a sweep", most_bytes=MEBIBYTE, error=SweepError)
-    try:
+    with SweepError.at(str(source)):
         return parse_yaml(text), str(source)
-    except InputError as error:
-        raise SweepError.joined(str(source), error.problems) from None
 
 
 def _plain(value: Any) -> Any:
@@ -305,7 +303,7 @@ def _constraints(check: Checker, data: object) -> Constraints | None:
         if text is not None and not isinstance(text, str):
             check.fault(f"constraints.{name} is {show(text)}; text is needed")
             texts[name] = None
-    try:
+    with gathered(check.faults, "constraints: "):
         return Constraints.parse(
             tiles=texts["tiles"] or "all",
             fix=lists["fix"],
@@ -313,9 +311,7 @@ def _constraints(check: Checker, data: object) -> Constraints | None:
             before=lists["order"],
             prefix=texts["prefix"] or "",
         )
-    except InputError as error:
-        check.faults += [f"constraints: {one}" for one in error.problems]
-        return None
+    return None
 
 
 def _check_energies(check: Checker, objectives: Sequence[str], machines: Sequence[Machine]) -> None:

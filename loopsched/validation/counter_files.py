@@ -8,25 +8,13 @@ from dataclasses import dataclass
 from loopsched.base.arguments import is_count
 from loopsched.base.errors import nearest
 from loopsched.base.resources import resource_names
-from loopsched.validation.csv_files import (
-    Sheet,
-    Source,
-    Value,
-    check,
-    repeated,
-    sheet_of,
-    shown,
-)
+from loopsched.validation.csv_files import Sheet, Source, Value, check, repeated, sheet_of, shown
 
 # What is measured, by the names of the columns.
 MEASURED = ("dram_read_bytes", "dram_write_bytes", "l2_read_sectors")
 TILED_GEMM = ("M", "N", "K", "tile_m", "tile_n", "tile_k", "group_m")
 LAUNCH = ("registers", "block_threads", "resident_blocks")
-FORMS = {
-    "tiled_gemm": TILED_GEMM,
-    "kernels": ("case",),
-    "schedules": ("problem", "schedule"),
-}
+FORMS = {"tiled_gemm": TILED_GEMM, "kernels": ("case",), "schedules": ("problem", "schedule")}
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from loopsched.base.arguments import DATA_TYPE_BYTES, is_count
-from loopsched.base.errors import InputError, nearest
+from loopsched.base.errors import gathered, nearest
 from loopsched.base.resources import resource_names
 from loopsched.gpu.kernel import Kernel
 from loopsched.gpu.library.conv import ALGORITHMS
@@ -17,15 +17,7 @@ from loopsched.gpu.library.tiled import Tiling
 from loopsched.network.selection import problem_of
 from loopsched.problems.builders import conv2d, gemm
 from loopsched.problems.problem import Problem
-from loopsched.validation.csv_files import (
-    Sheet,
-    Source,
-    Value,
-    check,
-    repeated,
-    sheet_of,
-    shown,
-)
+from loopsched.validation.csv_files import Sheet, Source, Value, check, repeated, sheet_of, shown
 from loopsched.validation.kernels import kernel_of
 
 # Names of GPUs in published lists, and the architectures that they mean.
@@ -293,15 +285,13 @@ class _Reader:
         element_bytes = _ELEMENT_BYTES[data_type]
         if self.values.get("case") is not None:  # of a kernel that could not be read
             return None
-        try:
+        with gathered(self.faults):
             if self.values.get("problem") is not None:
                 return self._from_text(element_bytes)
             if self._is_conv():
                 return self._conv(element_bytes, PASSES[pass_])
             return self._gemm(data_type)
-        except InputError as error:
-            self.faults += error.problems
-            return None
+        return None
 
     def _from_text(self, element_bytes: int) -> Problem | None:
         problem = problem_of(str(self.values["problem"]))
@@ -355,11 +345,9 @@ class _Reader:
         if case is None:
             return None
         registers = self._count("registers") if self.values.get("registers") is not None else None
-        try:
+        with gathered(self.faults):
             return kernel_of(str(case), registers)
-        except InputError as error:
-            self.faults += error.problems
-            return None
+        return None
 
     def _tiling(self) -> Tiling:
         tile_m, tile_n, tile_k, group_m = (self._count(name) for name in TILING)

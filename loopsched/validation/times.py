@@ -9,7 +9,7 @@ from typing import Literal, get_args
 
 from loopsched.base.arguments import near, show
 from loopsched.base.display import Shown
-from loopsched.base.errors import InputError, ProblemError, nearest
+from loopsched.base.errors import InputError, ProblemError, gathered, nearest
 from loopsched.gpu.library.estimates import library_estimate
 from loopsched.gpu.library.tiled import Tiling, tiled_gemm
 from loopsched.gpu.result import Estimate
@@ -84,10 +84,6 @@ def validate_times(
     progress : callable, optional
         Called with a text before each row.
 
-    Returns
-    -------
-    TimeValidation
-
     Raises
     ------
     InputError
@@ -110,14 +106,12 @@ def validate_times(
     rows = _chosen(times_in(sheet), where or {}, name)
     machines = _machines(rows, arch, name)
     said = _Said()
-    found, faults = [], []
+    found, faults = [], list[str]()
     for row, machine in zip(rows, machines, strict=True):
         if progress is not None:
             progress(row.place)
-        try:
+        with gathered(faults, f"{row.place}: "):
             found.append(said.compared(row, machine, algorithm))
-        except InputError as error:
-            faults += [f"{row.place}: {fault}" for fault in error.problems]
     check(name, faults)
     summary = {"file": name, "algorithm": algorithm, **summary_of(found, worst)}
     return TimeValidation(tuple(one.values() for one in found), summary, tuple(found))

@@ -59,8 +59,8 @@ _yalsa = In("published/yalsa.py", "test_cli.py")
 _yalsa.broken(
     "analyze-yalsa-width",
     "Yalsa's rows are for elements of four bytes",
-    "iterations_per_cycle: int = 16, element_bytes: int = 2\n",
-    "iterations_per_cycle: int = 16, element_bytes: int = 4\n",
+    "schedule: Schedule, iterations_per_cycle: int = 16, element_bytes: int = 2\n",
+    "schedule: Schedule, iterations_per_cycle: int = 16, element_bytes: int = 4\n",
     "::TestAnalyze::test_yalsa_rows",
 )
 _yalsa.broken(

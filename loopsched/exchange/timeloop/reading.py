@@ -93,10 +93,8 @@ def read_arch(
     parts = list(_flattened(nodes, faults, is_parallel=False, depth=0))
     ArchError.refuse(f"{where}: architecture", faults)
     note, is_stale = read_note(section)
-    try:
+    with ArchError.at(f"{where}: architecture"):
         read = _assembled(parts, variables, name)
-    except ArchError as error:
-        raise ArchError.joined(f"{where}: architecture", error.problems) from None
     if note is not None:
         try:
             arch = arch_from_dict(note["arch"])

@@ -257,13 +257,11 @@ def _from_section(section: object, where: str, element_bytes: int) -> Problem:
     ProblemError.refuse(f"{where}: problem", faults)
     name = shape.get("name")
     title = name if is_text(name) else "timeloop"
-    try:
+    with ProblemError.at(f"{where}: problem"):
         # The output goes last, as everywhere in loopsched.
         order = sorted(axes, key=lambda one: one == written)
         tensors = tuple(Tensor(one, parse_projection(axes[one]), element_bytes) for one in order)
         found = Problem(str(title), tuple(sizes.items()), tensors, str(written))
-    except ProblemError as error:
-        raise ProblemError.joined(f"{where}: problem", error.problems) from None
     check = Checker(f"{where}: problem", ProblemError)
     check_spans(check, tensors, sizes)
     check.finish()

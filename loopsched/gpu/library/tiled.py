@@ -178,10 +178,6 @@ def tiled_gemm(
         ``tile``, ``group_m``, ``split_k``, ``stages``, ``threads``,
         ``registers``: see `Tiling`.
 
-    Returns
-    -------
-    TiledKernel
-
     Raises
     ------
     ProblemError

@@ -142,8 +142,7 @@ def preset(name: str, **options: int | str | bool) -> Steps:
             faults.append(f"{option} is {show(value)}; something like {known[option]!r} is needed")
         elif isinstance(value, int) and not isinstance(value, bool) and value < _least(option):
             faults.append(f"{option} is {show(value)}; at least {_least(option)} is needed")
-    if faults:
-        raise InputError.joined(f"preset '{name}'", faults)
+    InputError.refuse(f"preset '{name}'", faults)
     built = found.build(**options)
     return ((built, 1),) if isinstance(built, Kernel) else built
 

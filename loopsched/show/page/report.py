@@ -119,8 +119,7 @@ def _check(layers: Mapping[int, list[Row]], problems: Mapping[int, Problem]) -> 
         if size > _MOST_BYTES or max(extent for _, extent in problem.sizes) > MOST_EXACT:
             faults.append(f"layer {number}: problem '{problem.name}' is too large for a page")
         faults += [fault for row in rows for fault in _misfits(problem, row)]
-    if faults:
-        raise InputError.joined("results", faults)
+    InputError.refuse("results", faults)
 
 
 def _misfits(problem: Problem, row: Row) -> tuple[str, ...]:

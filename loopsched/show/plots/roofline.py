@@ -34,11 +34,6 @@ _COMPUTE = "compute"
 def roofline_rows(results: Sequence[Result | Layer], arch: Arch) -> list[Row]:
     """Describe each layer at each boundary between levels.
 
-    Parameters
-    ----------
-    results : sequence of Result or Layer
-    arch : Arch
-
     Returns
     -------
     list of dict
@@ -89,16 +84,6 @@ def plot_roofline(results: Sequence[Result | Layer], arch: Arch, *, ax: Axes | N
     at their intensities further in.  There is a roof for each level's bandwidth
     and for each rate of the units; those of data types that no layer has are
     dotted.
-
-    Parameters
-    ----------
-    results : sequence of Result or Layer
-    arch : Arch
-    ax : Axes, optional
-
-    Returns
-    -------
-    Axes
     """
     ax = axes_of(ax)
     layers = layers_of(results)
