@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loopsched.base.csv_text import Value, parsed
 from loopsched.base.errors import InputError, ProblemError
 from loopsched.gpu.library.conv_layer import layer_of
 from loopsched.gpu.library.tiled import Tiling
@@ -19,7 +20,6 @@ from loopsched.machines.arch_file import load_arch
 from loopsched.problems.builders import conv2d, gemm
 from loopsched.problems.problem import Problem
 from loopsched.validation import times
-from loopsched.validation.csv_files import Value, parsed
 from loopsched.validation.time_files import (
     GPUS,
     TimeRow,

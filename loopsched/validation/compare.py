@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from loopsched.base.arguments import show
+from loopsched.base.csv_text import Value
 from loopsched.base.display import Shown
 from loopsched.base.errors import ArchError, InputError, gathered
 from loopsched.base.statistics import percentile, rank_correlation
@@ -15,7 +16,7 @@ from loopsched.machines.arch import Arch
 from loopsched.machines.arch_file import load_arch
 from loopsched.machines.levels import Level
 from loopsched.validation.counter_files import MEASURED, CounterRow, counters_in
-from loopsched.validation.csv_files import Source, Value, check, sheet_of
+from loopsched.validation.csv_files import Source, check, sheet_of
 from loopsched.validation.launch import Launch
 from loopsched.validation.launches import launch_of, loaded_sectors
 
@@ -101,7 +102,7 @@ def validate_counters(
     launches, faults = [], list[str]()
     for row in rows:
         with gathered(faults, f"{row.place}: "):
-            launches.append(launch_of(row, unit, units, machine))
+            launches.append(launch_of(row, unit, machine))
     check(where, faults)
     found = []
     for row, launch in zip(rows, launches, strict=True):

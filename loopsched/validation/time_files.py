@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any
 
 from loopsched.base.arguments import DATA_TYPE_BYTES, is_count
+from loopsched.base.csv_text import Sheet, Value
 from loopsched.base.errors import gathered, nearest
 from loopsched.base.resources import resource_names
 from loopsched.gpu.kernel import Kernel
@@ -17,7 +18,7 @@ from loopsched.gpu.library.tiled import Tiling
 from loopsched.network.selection import problem_of
 from loopsched.problems.builders import conv2d, gemm
 from loopsched.problems.problem import Problem
-from loopsched.validation.csv_files import Sheet, Source, Value, check, repeated, sheet_of, shown
+from loopsched.validation.csv_files import Source, check, repeated, rows_read, sheet_of, shown
 from loopsched.validation.kernels import kernel_of
 
 # Names of GPUs in published lists, and the architectures that they mean.
@@ -179,27 +180,21 @@ def times_in(sheet: Sheet) -> tuple[TimeRow, ...]:
 
     Examples
     --------
-    >>> from loopsched.validation.csv_files import parsed
+    >>> from loopsched.base.csv_text import parsed
     >>> rows = times_in(parsed("gpu,m,n,k,time_us" + chr(10) + "V100,64,32,16,7", "my.csv"))
     >>> rows[0].problem.macs, rows[0].arch, rows[0].data_type
     (32768, 'v100', 'fp32')
     """
     check(sheet.where, repeated(sheet.names) if sheet.rows else ["no rows"])
-    faults: list[str] = []
     missing: dict[str, None] = {}  # a fault of the columns is told once, not for each row
-    found = []
-    for place, values in sheet.rows:
-        if isinstance(values, str):
-            faults.append(f"{place}: {values}")
-            continue
+
+    def read(place: str, values: Mapping[str, Value]) -> tuple[TimeRow | None, list[str]]:
         reader = _Reader(place, values)
         row = reader.row()
-        faults += [f"{place}: {fault}" for fault in reader.faults]
-        missing |= dict.fromkeys(reader.missing)
-        if row is not None:
-            found.append(row)
-    check(sheet.where, [*missing, *faults])
-    return tuple(found)
+        missing.update(dict.fromkeys(reader.missing))
+        return row, reader.faults
+
+    return rows_read(sheet, read, missing)
 
 
 class _Reader:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from loopsched.base.csv_text import Value
 from loopsched.base.rows import picked
 from loopsched.base.statistics import percentile, rank_correlation
 from loopsched.gpu.library.machine import CONVERTED
@@ -13,7 +14,6 @@ from loopsched.gpu.result import Estimate
 from loopsched.machines.arch import Arch
 from loopsched.problems.footprint import tensor_bytes
 from loopsched.problems.problem import Problem
-from loopsched.validation.csv_files import Value
 from loopsched.validation.time_files import TimeRow
 
 # Above this share of half a microsecond in a whole one, rounding is worth a word.

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal, get_args
 
 from loopsched.base.arguments import near, show
+from loopsched.base.csv_text import Value
 from loopsched.base.display import Shown
 from loopsched.base.errors import InputError, ProblemError, gathered, nearest
 from loopsched.gpu.library.estimates import library_estimate
@@ -17,7 +18,7 @@ from loopsched.machines.arch import Arch
 from loopsched.machines.arch_file import load_arch
 from loopsched.problems.problem import Problem
 from loopsched.published.model_003 import report003_time
-from loopsched.validation.csv_files import Source, Value, check, sheet_of
+from loopsched.validation.csv_files import Source, check, sheet_of
 from loopsched.validation.time_files import GPUS, TimeRow, times_in
 from loopsched.validation.time_summary import Compared, roofline, summary_of
 

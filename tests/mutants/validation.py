@@ -22,8 +22,8 @@ _counter_files.broken(
 _counter_files.broken(
     "counters-fault-of-first-line",
     "only the first fault of a line is told",
-    "wrong = wrong or list(_row_faults(form, values))",
-    "wrong = wrong or list(_row_faults(form, values))[:1]",
+    "return CounterRow(place, form, values), wrong or list(_row_faults(form, values))",
+    "return CounterRow(place, form, values), wrong or list(_row_faults(form, values))[:1]",
     "::test_bad_files",
 )
 _counter_files.broken(
