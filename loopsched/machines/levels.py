@@ -224,7 +224,7 @@ LEVEL_KEYS = (
     Key("bandwidth", "bandwidth_bytes_per_s", "rate", along=("peak_bandwidth",)),
     Key("peak_bandwidth", "peak_bandwidth_bytes_per_s", "rate"),
     Key("holds", "holds", "names"),
-    Key("may_hold", "may_hold", "names"),
+    Key("may_hold", "may_hold", "names", is_later=True),
     Key("write_policy", "write_policy", "choice", words=("back", "through")),
     Key("accumulate", "accumulate", "choice", words=("level", "registers")),
     Key("double_buffered", "double_buffered", "flag"),
@@ -238,18 +238,10 @@ COMPUTE_KEYS = (
     Key("units", "units", "count", True, along=()),
     Key("clock", "clock_hz", "frequency", True, along=("max_clock",)),
     Key("max_clock", "max_clock_hz", "frequency"),
-    Key(
-        "macs",
-        "macs_per_cycle_per_unit",
-        "macs_per_cycle",
-        True,
-        DATA_TYPES,
-        of_each=True,
-        along=(),
-    ),
+    Key("macs", "macs_per_cycle_per_unit", "macs_per_cycle", True, DATA_TYPES, True, ()),
     Key("lane_unit", "lane_unit", "word"),
     Key("energy", "energy_pj_per_mac", "energy_per_mac"),
-    Key("storage", "storage_bytes", "bytes"),
+    Key("storage", "storage_bytes", "bytes", is_later=True),
 )
 """Keys of the compute units, in the order of files."""
 
