@@ -176,7 +176,12 @@ def test_hand_written_kernels() -> None:
 
 
 def test_names_of_gpus() -> None:
-    for name, arch in GPUS.items():
+    plain = ("V100", "P100", "T4", "M40", "H200", "A100", "H100", "L40S", "B200")
+    known = {name: name.lower() for name in plain}
+    known |= {"1080Ti": "gtx_1080ti", "TitanXp": "titan_xp", "TitanV": "titan_v"}
+    known |= {"TitanX_Pascal": "titan_x_pascal", "TitanX_Maxwell": "titan_x_maxwell"}
+    assert sorted(known) == sorted(GPUS)
+    for name, arch in known.items():
         for word in (name, name.lower(), name.upper(), arch, name.replace("Titan", "Titan ")):
             assert read_times([product_row(1.0, gpu=word)])[0].arch == arch
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from loopsched.base.arguments import show
 from loopsched.base.errors import WorkloadError
 from loopsched.fusion.stages import Pool, Stage, Windows, pool_stage, stage_of, why_not_fused
-from loopsched.network.window import Window
+from loopsched.network.node import Window
 from loopsched.problems.problem import Problem
 
 

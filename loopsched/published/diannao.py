@@ -147,10 +147,8 @@ def yalsa_report(problem: Problem, schedule: Schedule, *, title: str) -> str:
 
     Parameters
     ----------
-    problem : Problem
-        With three tensors.
-    schedule : Schedule
-        Temporal loops only.
+    problem, schedule
+        As for `diannao_time`.
     title : str
         Heading, without its dashes.
 

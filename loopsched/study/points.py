@@ -11,7 +11,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from loopsched.base.arguments import near, show
+from loopsched.base.arguments import near, option_value, pairs, show
 from loopsched.base.errors import ArchError, ConstraintError, ProblemError, ScheduleError
 from loopsched.base.pool import each_in_order
 from loopsched.machines.arch import Arch
@@ -353,16 +353,11 @@ def kernel_workload(text: str) -> tuple[Workload, tuple[Launches]]:
     >>> [(kernel.name, launches) for kernel, launches in kernels[0]]
     [('unroll', 100), ('multiply', 100)]
     """
-    from loopsched.published.presets import option_value, preset
+    from loopsched.published.presets import preset
 
     name, *settings = (part.strip() for part in text.split(","))
-    options: dict[str, int | str | bool] = {}
-    for setting in settings:
-        option, equals, value = (part.strip() for part in setting.partition("="))
-        if not (option and equals and value) or option in options:
-            raise ConstraintError(f"kernel '{text}': '{setting}' is not one OPTION=VALUE")
-        options[option] = option_value(value)
-    steps = preset(name, **options)
+    options = pairs(settings, f"kernel '{text}': option", "OPTION=VALUE", ConstraintError)
+    steps = preset(name, **{option: option_value(value) for option, value in options.items()})
     kernel, launches = _largest(steps)
     problem = kernel.problem.renamed(text)
     return Workload(name, (problem,), (launches,)), (steps,)

@@ -6,19 +6,15 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from loopsched.base.errors import ConstraintError, InputError, ScheduleError, nearest
 from loopsched.base.pool import each_in_order
 from loopsched.base.rows import Row
+from loopsched.machines.arch import Arch
 from loopsched.models.score import Evaluation, evaluate
 from loopsched.nests.nest import Loop, Schedule
 from loopsched.nests.ops import resize, tile
-
-if TYPE_CHECKING:
-    from loopsched.machines.arch import Arch
-    from loopsched.problems.problem import Problem
-
+from loopsched.problems.problem import Problem
 
 STEPS = 16
 _QUANTITIES = ("time_s", "dram_bytes")

@@ -130,13 +130,10 @@ def _row_faults(form: str, values: Mapping[str, Value]) -> Iterable[str]:
                 yield f"{name} is {shown(value)}; a whole number from 1 to 2147483647 is needed"
         elif not isinstance(value, str):
             yield f"{name} is {shown(value)}; a text is needed"
-    for name in MEASURED:
+    for name in (*MEASURED, *LAUNCH):
         value = values.get(name)
+        least, most = (0, 1e18) if name in MEASURED else (1, 65536)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if value is not None and not (is_number and 0 <= float(value) < 1e18):
-            yield f"{name} is {shown(value)}; a number of at least 0 is needed, or nothing"
-    for name in LAUNCH:
-        value = values.get(name)
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if value is not None and not (is_number and 1 <= float(value) <= 65536):
-            yield f"{name} is {shown(value)}; a number from 1 to 65536 is needed, or nothing"
+        if value is not None and not (is_number and least <= float(value) <= most):
+            ends = "of at least 0" if name in MEASURED else f"from {least} to {most}"
+            yield f"{name} is {shown(value)}; a number {ends} is needed, or nothing"

@@ -21,23 +21,11 @@ from loopsched.problems.problem import Problem
 from loopsched.validation.csv_files import Source, check, repeated, rows_read, sheet_of, shown
 from loopsched.validation.kernels import kernel_of
 
-# Names of GPUs in published lists, and the architectures that they mean.
-GPUS = {
-    "V100": "v100",
-    "P100": "p100",
-    "T4": "t4",
-    "1080Ti": "gtx_1080ti",
-    "TitanXp": "titan_xp",
-    "TitanX_Pascal": "titan_x_pascal",
-    "TitanX_Maxwell": "titan_x_maxwell",
-    "M40": "m40",
-    "H200": "h200",
-    "TitanV": "titan_v",
-    "A100": "a100",
-    "H100": "h100",
-    "L40S": "l40s",
-    "B200": "b200",
-}
+# GPUs in published lists, as those write the names of architectures.
+GPUS = (
+    "V100", "P100", "T4", "1080Ti", "TitanXp", "TitanX_Pascal", "TitanX_Maxwell", "M40", "H200",
+    "TitanV", "A100", "H100", "L40S", "B200",
+)  # fmt: skip
 # Precision as files call it: the data type of the operands.
 # Report 003's sheet calls fp32 arithmetic on fp16 data "half (32)".
 REPORT_PRECISION = "half (32)"
@@ -328,7 +316,7 @@ class _Reader:
         if is_report:
             n, m, k = (self._count(name) for name in _REPORT_GEMM)
         else:
-            m, n, k = (self._count(self._cased(name)) for name in _GEMM)
+            m, n, k = (self._count(self._either(name, name.upper())) for name in _GEMM)
         flags = [self._flag(name) for name in ("a_t", "b_t")]
         if self.faults or self.missing:
             return None
@@ -375,10 +363,6 @@ class _Reader:
             self.faults.append(f"{name} is {shown(value)}; 0 or 1 is needed")
         return value == 1
 
-    def _cased(self, name: str) -> str:
-        """Find a size of a product, in capitals if it stands so."""
-        return self._either(name, name.upper())
-
     def _either(self, name: str, other: str) -> str:
         return other if name not in self.values and other in self.values else name
 
@@ -399,8 +383,8 @@ class _Reader:
 
 @cache
 def _gpu_names() -> Mapping[str, str]:
-    names = {_folded(name): arch for name, arch in GPUS.items()}
-    return names | {_folded(arch): arch for arch in resource_names("archs", ".yaml")}
+    known = {_folded(arch): arch for arch in resource_names("archs", ".yaml")}
+    return known | {"1080ti": "gtx_1080ti"}
 
 
 def _folded(name: str) -> str:

@@ -70,10 +70,8 @@ def read_arch(
 
     Parameters
     ----------
-    section : object
-        As parsed, every scalar text.
-    where : str
-        For messages.
+    section, where
+        As for `loopsched.exchange.timeloop.shapes.read_problem`.
     variables : object
         The ``variables`` section, if there is one: it may hold the clock.
     name : str

@@ -284,17 +284,14 @@ def _spaces(
             continue
         texts = [_axis(f"data space '{name}'", one, dims, factors, faults) for one in projection]
         axes[name] = " ".join(texts)
-        if _is_true(entry.get("read_write", entry.get("read-write", "false"))):
+        mark = entry.get("read_write", entry.get("read-write", "false"))
+        if str(mark).lower() in ("true", "yes", "1"):
             written.append(name)
     if len(written) != 1 and not faults:
         faults.append(
             f"{len(written)} data spaces have 'read_write: true'; exactly one is needed, the output"
         )
     return axes, written[0] if written else None
-
-
-def _is_true(value: object) -> bool:
-    return isinstance(value, str) and value.lower() in ("true", "yes", "1")
 
 
 def _axis(
