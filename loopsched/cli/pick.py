@@ -51,7 +51,7 @@ loopsched pick gemm:m=512,n=512,k=512 --emit triton -o kernel.py
 @click.option(
     "--emit", type=click.Choice(["triton"]), help="Write the first choice as a kernel instead."
 )
-@click.option("--output", "-o", "target", metavar="FILE", help="Where --emit writes.")
+@options.target("Where --emit writes.")
 @options.layers
 @options.arch_of("h100")
 @options.form

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from loopsched.base.arrays import Ints
 from loopsched.base.jit import jit
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
 
 # Members of the state that a walk leaves behind, so that it can be taken up again.
 HEAD, TAIL, USED, VISIT, OVERFLOW, FINISHED, WINDOW = 0, 1, 2, 3, 4, 5, 6

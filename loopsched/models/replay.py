@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from loopsched.base.arrays import Ints
 from loopsched.models import _replay_kernels as kernels
 from loopsched.models.asked import ALWAYS
 from loopsched.models.cells import MOST_ENTRIES, AxisCells, axis_cells
@@ -32,12 +33,8 @@ from loopsched.problems.footprint import footprint_elems, is_clipped, n_segments
 from loopsched.problems.problem import Axis, Problem, Tensor
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from loopsched.models.traffic import Room
     from loopsched.models.view import View
-
-    Ints = NDArray[np.int64]
 
 CHUNK = 2**16
 MOST_ITEMS = 256

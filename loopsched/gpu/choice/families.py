@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from loopsched.base.errors import ProblemError
+from loopsched.base.arguments import Checker
+from loopsched.base.errors import ProblemError, nearest
 from loopsched.gpu.choice import simt
 from loopsched.gpu.choice.pipeline import Fitted, Times, Work, fitted, times
 from loopsched.gpu.choice.space import Numbers, Space, product_space
@@ -324,3 +325,10 @@ FILTER = Family(
     "fp32",
 )
 FAMILIES = {one.name: one for one in (TRITON_GEMM, TRITON_CONV, CLBLAST_GEMM, FILTER)}
+
+
+def family_of(check: Checker, kernel: str) -> Family:
+    """Find a family by its name; in the place of one that is unknown, the first."""
+    if kernel not in FAMILIES:
+        check.fault(f"unknown kernel '{kernel}'; {nearest(str(kernel), FAMILIES)}")
+    return FAMILIES.get(kernel, TRITON_GEMM)

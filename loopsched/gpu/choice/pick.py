@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from loopsched.base.arguments import Checker
 from loopsched.base.display import Shown
-from loopsched.base.errors import InputError, nearest
+from loopsched.base.errors import InputError
 from loopsched.gpu.bound import repeated_bound
-from loopsched.gpu.choice.families import FAMILIES, TRITON_CONV, TRITON_GEMM, Family
+from loopsched.gpu.choice.families import TRITON_CONV, TRITON_GEMM, Family, family_of
 from loopsched.gpu.choice.pipeline import Times, judged
 from loopsched.gpu.choice.space import Space, read_space, space_of
 from loopsched.gpu.choice.triton import Resources
@@ -223,10 +223,8 @@ def pick(
         check.count("top", top)
     if kernel is None:
         kernel = TRITON_CONV.name if problem.kind == "conv2d" else TRITON_GEMM.name
-    if kernel not in FAMILIES:
-        check.fault(f"unknown kernel '{kernel}'; {nearest(str(kernel), FAMILIES)}")
+    family = family_of(check, kernel)
     check.finish()
-    family = FAMILIES[kernel]
     data_type = data_type or family.data_type
     given = _space(space, family)
     ranked = rank(problem, arch, family, given, data_type)
