@@ -39,6 +39,7 @@ _COMMANDS = {
     "tiles": ("tiles", "Map what two tile sizes of a schedule cost."),
     "validate": ("validate", "Hold predictions against counters and measured times."),
     "pick": ("pick", "Choose tile sizes, stages and warps of a GPU kernel."),
+    "calibrate": ("calibrate", "Measure the GPU at hand and write its machine file."),
     "kernel": ("kernel", "Say what a GPU kernel asks of a machine."),
     "reproduce": ("reproduce", "Reproduce the tables of a report, with ours beside."),
     "sensitivity": ("sensitivity", "Search again on changed machines: what matters?"),
