@@ -462,8 +462,8 @@ _tuner = In("integrations/triton.py", "test_triton_kernel.py")
 _tuner.broken(
     "tuner-places-shifted",
     "configurations that cannot run shift those that are kept",
-    "[configs[places[at]] for at in ranked.order[:top]]",
-    "[configs[at] for at in ranked.order[:top]]",
+    "[places[at] for at in ranked.order[:top]]",
+    "[int(at) for at in ranked.order[:top]]",
     "::test_the_tuner_keeps_the_first_choices",
 )
 _tuner.broken(
@@ -490,8 +490,8 @@ _tuner.broken(
 _tuner.broken(
     "tuner-bytes-are-halves",
     "operands of single bytes pass for halves",
-    '"int8": "int8",',
-    '"int8": "fp16",',
+    '"float8_e5m2": "fp8",',
+    '"float8_e5m2": "fp16",',
     "::test_the_tuner_is_told_the_machine_and_type_by_its_arguments",
 )
 _tuner.broken(
@@ -500,6 +500,43 @@ _tuner.broken(
     "_LOG.warning(",
     "_LOG.debug(",
     "::test_what_is_not_known_is_left_to_the_tuner",
+)
+
+_inductor = In("integrations/inductor.py", "test_inductor.py")
+_inductor.broken(
+    "inductor-libraries-cut",
+    "templates that no family models are cut as well",
+    "            if uid in _TEMPLATES\n",
+    "            if uid\n",
+    "::test_other_templates_and_libraries_stay",
+)
+_inductor.broken(
+    "inductor-batch-lost",
+    "a batch of products is taken for one",
+    "batch = int(shape[0]) if len(shape) == 3 else 1",
+    "batch = 1",
+    "::test_batches_and_a_bias_before_the_operands",
+)
+_inductor.broken(
+    "inductor-exact-as-tf32",
+    "exact fp32 products pass for those of TF32",
+    'if name == "float32" and not all(one.get("ALLOW_TF32") for one in told):',
+    "if False:",
+    "::test_tf32_needs_leave",
+)
+_inductor.broken(
+    "inductor-key-alike",
+    "caches do not tell how many configurations are kept",
+    'return f"loopsched {__version__} {name} {self.top}"',
+    'return f"loopsched {__version__} {name}"',
+    "::test_it_is_put_in_place_for_this_thread_and_later_ones",
+)
+_inductor.broken(
+    "inductor-later-threads",
+    "threads that start later keep Inductor's own choices",
+    "        config.inductor_choices_class = factory",
+    "        pass",
+    "::test_it_is_put_in_place_for_this_thread_and_later_ones",
 )
 
 CHOICE = (
@@ -514,4 +551,5 @@ CHOICE = (
     *_cli_choices.mutants,
     *_kernel.mutants,
     *_tuner.mutants,
+    *_inductor.mutants,
 )
