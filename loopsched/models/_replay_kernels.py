@@ -167,6 +167,7 @@ def walk(
     capacity: int,
     has_point: bool,
     has_bounds: bool,
+    stops: bool,
     limits: Ints,
     digits: Ints,
     state: Ints,
@@ -190,6 +191,7 @@ def walk(
     ``columns``, ``weights``: what each entry of a row adds to the cell's number, and its elements.
     ``done``: for each box of cells, visit * picks + pick of the last that a wave's item began
     at; of equal ones as long, no other says more to bounds.
+    With ``stops``, the first visit that does not fit is the last.
     ``state``: see the constants above; then start and bytes of each window, where
     window 0 is as long as whole visits fit, and window k+1 as ``limits[k+1]`` says.
     """
@@ -323,6 +325,9 @@ def walk(
             at[visit] = touched
             if touched > capacity:
                 state[OVERFLOW] = 1
+                if stops:
+                    state[FINISHED] = 1
+                    return
             for k in range(n_limits):
                 start, held = state[WINDOW + 2 * k], state[WINDOW + 2 * k + 1] + anew
                 while start <= visit and held > limits[k]:
