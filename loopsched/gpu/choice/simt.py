@@ -116,7 +116,8 @@ def clblast_times(product: Product, space: Space, taken: Resources, machine: Mac
     warps = np.ceil(taken.threads / gpu.warp_threads)
     down, across = at["MWG"] / at["MDIMC"], at["NWG"] / at["NDIMC"]
     terms, sides, copied = at["KWG"], [at["MWG"], at["NWG"]], at["SA"] + at["SB"]
-    path = gpu.shared_bytes_per_cycle / gpu.l1_bytes_per_cycle
+    slower = min(gpu.shared_bytes_per_cycle, gpu.l1_bytes_per_cycle)
+    path = gpu.banks * gpu.bank_bytes / slower
     issue, served, copies, copy_loads = _clblast_thread(at, taken, fit)
 
     multiply = down * across * fit["multiply"] * gpu.schedulers * _LANES / machine.lanes
