@@ -43,6 +43,7 @@ COSTS = {
     "spill": 3.0,  # vector of a packed block that L2 does not hold, each time it is walked
     "line": 15.0,  # line of an operand that lies outside L2
     "jump": 60.0,  # line read in place that lies outside L2, far from the one before
+    "streams": 8.0,  # row of a tile written where too many rows of a large output are
     "page": 2.0,  # page that a tile walks in place along a sum, if they are many
     "drain": 5.0,  # line of the output that goes there, or comes back
 }
@@ -105,6 +106,9 @@ def core_of(arch: Arch, element_bytes: int) -> tuple[Core, int]:
     )
 
 
+MANY_STREAMS = 48
+"""So many rows of the output that a block writes in turn are not foreseen."""
+
 Counts = dict[str, float]
 """How often each of `COSTS` is paid."""
 
@@ -119,7 +123,7 @@ def register_tiles(core: Core) -> list[tuple[int, int]]:
         most = min((core.registers - 1 - n) // n, 14)
         sizes = (most, 14, 12, 8, 7, 6, 4)
         found |= {(rows, n) for rows in sizes if core.registers // 2 <= rows * n <= most * n}
-    return sorted(found | {(min(core.registers - 2, 14), 1)})
+    return sorted(found | {(rows, 1) for rows in (14, 16, 28) if rows <= core.registers - 3})
 
 
 def candidates(task: Contraction, core: Core) -> Iterator[tuple[Contraction, Plan]]:
@@ -130,7 +134,7 @@ def candidates(task: Contraction, core: Core) -> Iterator[tuple[Contraction, Pla
         rows = sorted(kinds["rows"], key=lambda dim: -abs(out.step(dim)))
         cols = sorted(kinds["cols"], key=lambda dim: -abs(out.step(dim)))
         sums = sorted(kinds["sums"], key=lambda dim: -abs(one.left.step(dim)))
-        row_walks = _walks(one, rows, (64, 168))
+        row_walks = _walks(one, rows, (16, 64, 168))
         if one.left.guards and rows:  # tiles that leave out padding need a dimension whole
             row_walks.append(Walk(tuple(rows), len(rows) - 1, one.size(rows[-1])))
         col_walks = _walks(one, cols, (32, 64, 128, 200, 400, 800, 1600, 1 << 40))
@@ -300,6 +304,8 @@ class Model:
                 if stream:
                     found[stream] += n * depth * vectors
                 if is_direct:
+                    if n_rows >= MANY_STREAMS and self._elements(task.out) * 4 > core.l2_bytes:
+                        found["streams"] += n * tall
                     found["sum"] += n * sums * (1 if n_sums == 1 else 2)
                 elif merged_step(task.out, rows) == 1:
                     lines = -(-tall // core.lanes) * wide
@@ -378,7 +384,9 @@ class Model:
         if left > half:
             found["line"] += left / 64 * 0.5 * n_cols
         if out > half:
-            found["drain"] += out / 64 * (2 * n_sums - 1)
+            width = length(inner_sizes(task, plan.cols, plan.cols.block))
+            turned = merged_step(task.out, inner_sizes(task, plan.cols, 2)) != 1 and width > 1
+            found["drain"] += out / 64 * (2 * n_sums - 1) * (2 if turned else 1)
 
     def _elements(self, operand: Operand) -> int:
         """Count what is read or written of an operand for one point of the batch."""
