@@ -159,6 +159,32 @@ def emitted(text: str, name: str, result: list[str]) -> tuple[Code, list[str]]:
     return Code(name, result, needs, _target().emit_object(module)), taken
 
 
+def called(text: str, name: str, *types: Any) -> Callable[..., Any]:
+    r"""Compile a function of LLVM's text, as it stands, into what lets other threads run.
+
+    Parameters
+    ----------
+    text : str
+        A module.
+    name : str
+    *types
+        Of `ctypes`: of the result, then of what the function takes.
+
+    Examples
+    --------
+    >>> text = "define i64 @twice(i64 %n) { %m = add i64 %n, %n\n ret i64 %m }"
+    >>> called(text, "twice", ctypes.c_int64, ctypes.c_int64)(21)
+    42
+    """
+    module = _llvm().parse_assembly(text)
+    module.verify()
+    engine = _llvm().create_mcjit_compiler(module, _target())
+    engine.finalize_object()
+    _ENGINES.append(engine)
+    function: Callable[..., Any] = ctypes.CFUNCTYPE(*types)(engine.get_function_address(name))
+    return function
+
+
 def _numba_file() -> Path:
     """Find numba without importing it."""
     found = importlib.util.find_spec("numba")

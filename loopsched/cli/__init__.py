@@ -38,6 +38,7 @@ _COMMANDS = {
     "pareto": ("pareto", "Trade time, DRAM traffic and capacity for each other."),
     "tiles": ("tiles", "Map what two tile sizes of a schedule cost."),
     "validate": ("validate", "Hold predictions against counters and measured times."),
+    "run": ("run", "Compile problems for this CPU, check and time them."),
     "pick": ("pick", "Choose tile sizes, stages and warps of a GPU kernel."),
     "kernel": ("kernel", "Say what a GPU kernel asks of a machine."),
     "reproduce": ("reproduce", "Reproduce the tables of a report, with ours beside."),
@@ -49,6 +50,7 @@ _COMMANDS = {
     "network": ("network", "Show the layers of an ONNX model, and what is no layer."),
     "export": ("export", "Write a schedule for other tools, or as code."),
     "import": ("import_", "Read problems and schedules of other tools."),
+    "detect": ("detect", "Describe the CPU at hand, with the source of every number."),
     "archs": ("listing", "List architectures, or show one with its sources."),
     "workloads": ("listing", "List workloads, or show one with its problems."),
 }

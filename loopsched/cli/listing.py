@@ -26,13 +26,16 @@ if TYPE_CHECKING:
 @click.argument("name", required=False)
 @options.form
 def archs(name: str | None, form: Style) -> None:
-    """List the architectures, or show NAME with the source of every number."""
+    """List the architectures, or show NAME with the source of every number.
+
+    NAME 'host' is the CPU at hand.
+    """
     from loopsched.machines.arch_file import arch_names, arch_to_dict, load_arch
 
     if name:
         arch = load_arch(name)
         if form == "table":
-            _show_arch(arch)
+            show_arch(arch)
         else:
             output.print_rows([{**arch_to_dict(arch), "digest": arch.digest}], form)
         return
@@ -87,7 +90,8 @@ _LEVELS = (
 )
 
 
-def _show_arch(arch: Arch) -> None:
+def show_arch(arch: Arch) -> None:
+    """Print a machine, its numbers and their sources."""
     output.print_text(f"{arch.name}: {arch.title}" if arch.title else arch.name)
     if arch.notes:
         output.print_text(" ".join(arch.notes.split()))
@@ -115,7 +119,7 @@ def _show_arch(arch: Arch) -> None:
             continue
         click.echo()
         part = getattr(arch, name)
-        cited = dict(part.sources)
+        cited = dict(part.sources) | _listed(part, keys)
         output.print_table(
             (words(f"of a {name.upper()}"), Column("value")),
             [[entry.key, _part_value(part, entry)] for entry in keys],
@@ -130,6 +134,12 @@ def _show_arch(arch: Arch) -> None:
         )
 
 
+def _listed(part: object, keys: Sequence[Key]) -> dict[str, str]:
+    """List the words of parts that may be many."""
+    lists = [(entry.key, getattr(part, entry.field)) for entry in keys if entry.kind == "names"]
+    return {key: " ".join(names) for key, names in lists}
+
+
 def _part_value(part: object, entry: Key) -> str:
     value = getattr(part, entry.field)
     if value is None:
@@ -137,7 +147,7 @@ def _part_value(part: object, entry: Key) -> str:
     if entry.kind == "choice":
         return str(value)
     if entry.kind == "names":
-        return " ".join(value)
+        return str(len(value))
     if entry.kind == "share" and not entry.required and not value:
         return "not known"
     if entry.kind == "bytes":

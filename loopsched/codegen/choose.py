@@ -21,6 +21,7 @@ from loopsched.codegen.plan import (
 )
 from loopsched.codegen.window import window_plan
 from loopsched.machines.arch import Arch
+from loopsched.machines.levels import Level
 
 # Cycles for one of each, fitted to GEMM plans measured on a Zen 4 core (docs/running.md).
 COSTS = {
@@ -47,6 +48,7 @@ COSTS = {
     "page": 2.0,  # page that a tile walks in place along a sum, if they are many
     "drain": 5.0,  # line of the output that goes there, or comes back
 }
+
 
 @dataclass(frozen=True, slots=True)
 class Core:
@@ -108,6 +110,38 @@ def core_of(arch: Arch, element_bytes: int) -> tuple[Core, int]:
 
 MANY_STREAMS = 48
 """So many rows of the output that a block writes in turn are not foreseen."""
+
+
+def on_cores(arch: Arch, n_cores: int) -> Arch:
+    """Give a CPU that has only some of its cores; what they share stays whole.
+
+    Examples
+    --------
+    >>> from loopsched import load_arch
+    >>> on_cores(load_arch("epyc_9654"), 2).compute.units
+    2
+    """
+    units = arch.compute.units
+    if n_cores == units:
+        return arch
+
+    def part(level: Level) -> Level:
+        if level.instances == 1:
+            return level
+        n = max(1, level.instances * n_cores // units)
+        rate, peak = level.bandwidth_bytes_per_s, level.peak_bandwidth_bytes_per_s
+        share = n / level.instances
+        return replace(
+            level,
+            instances=n,
+            unit=level.unit if n > 1 else None,
+            bandwidth_bytes_per_s=rate and rate * share,
+            peak_bandwidth_bytes_per_s=peak and peak * share,
+        )
+
+    compute = replace(arch.compute, units=n_cores)
+    return replace(arch, levels=tuple(map(part, arch.levels)), compute=compute)
+
 
 Counts = dict[str, float]
 """How often each of `COSTS` is paid."""
@@ -391,7 +425,9 @@ class Model:
     def _elements(self, operand: Operand) -> int:
         """Count what is read or written of an operand for one point of the batch."""
         moves = [
-            (abs(step), self.task.size(dim)) for dim, step in operand.steps if dim not in self._batch
+            (abs(step), self.task.size(dim))
+            for dim, step in operand.steps
+            if dim not in self._batch
         ]
         points = math.prod(size for step, size in moves if step)
         return min(points, 1 + sum(step * (size - 1) for step, size in moves))

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
+from math import inf, nan
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from time import perf_counter
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,28 +24,41 @@ from loopsched.base.errors import ProblemError, nearest
 from loopsched.base.machine_code import host_name, linked, object_code
 from loopsched.codegen.choose import Core, core_of, ranked
 from loopsched.codegen.contraction import Contraction, contractions, row_major, stored_shape
-from loopsched.codegen.element import DATA_TYPES, Element, Types
+from loopsched.codegen.element import DATA_TYPES, Element
 from loopsched.codegen.engine import Engine
+from loopsched.codegen.epilogue import Epilogue, bias_steps
+from loopsched.codegen.general import Nest
 from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.plan import Plan
+from loopsched.codegen.stages import General
 from loopsched.codegen.window import Window
 from loopsched.machines.arch import Arch
 from loopsched.problems.problem import Problem
 
 _PAGE = 4096
-_TYPES = (None, *[ctypes.c_void_p] * 4, *[ctypes.c_int64] * 2)
+_NAME = "contract"
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A sum of products, how it is cut, and the machine code that computes it."""
+    """A step of a kernel: the arrays it is given, how it is cut, and its machine code."""
 
-    task: Contraction
-    plan: Plan
+    tensors: tuple[str, ...]
+    plan: Plan | Nest | None
+    estimate_s: float
     run: Any
     n_jobs: int
     room: int
+
+
+class How(NamedTuple):
+    """How a kernel is made: its threads, how many plans are timed, and what follows the sums."""
+
+    threads: int
+    measure: int = 1
+    bias: tuple[str, ...] = ()
+    relu: bool = False
 
 
 @lru_cache(maxsize=1)
@@ -51,7 +66,7 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max(1, (os.cpu_count() or 2) - 1), "loopsched")
 
 
-class Kernel:
+class CompiledKernel:
     """A problem compiled for this CPU.
 
     Made by `compile`.
@@ -64,26 +79,47 @@ class Kernel:
     array([2., 2., 2.], dtype=float32)
     """
 
-    def __init__(
-        self, problem: Problem, core: Core, types: Types, threads: int
-    ) -> None:
-        self.problem, self.core, self.types, self.threads = problem, core, types, threads
+    def __init__(self, problem: Problem, core: Core, data_type: str, how: How) -> None:
+        self.problem, self.core, self.data_type, self.how = problem, core, data_type, how
+        self.types = DATA_TYPES[data_type]
         read = [tensor.name for tensor in problem.tensors if tensor.name != problem.output]
-        self.names = (*read, problem.output)
-        """Tensors in the order in which arrays are given; the output is the last."""
         self.shapes = {t.name: stored_shape(problem, t) for t in problem.tensors}
+        if how.bias:
+            read.append("bias")
+            self.shapes["bias"] = tuple(problem.size[dim] for dim in how.bias)
+        self.names = (*read, problem.output)
+        """Arrays in the order in which they are given; the output is the last."""
         self._parts: dict[tuple[tuple[int, ...], ...], list[Part]] = {}
         self._rooms: list[Array] = []
-        self._lock = Lock()
+        self._lock, self._room_lock = Lock(), Lock()
         self.parts(self._plain_steps())
 
     def _plain_steps(self) -> tuple[tuple[int, ...], ...]:
         return tuple(row_major(self.shapes[name]) for name in self.names)
 
     @property
-    def plans(self) -> list[Plan]:
+    def element_bytes(self) -> dict[str, int]:
+        """Bytes of an element of each tensor."""
+        return {one.name: self.element(one.name).n_bytes for one in self.problem.tensors}
+
+    @property
+    def threads(self) -> int:
+        """How many threads share the work."""
+        return self.how.threads
+
+    def element(self, name: str) -> Element:
+        """Type of an array; a bias is stored as the output is."""
+        return self.types.out if name in ("bias", self.problem.output) else self.types.read
+
+    @property
+    def plans(self) -> list[Plan | Nest]:
         """How the problem is cut, for contiguous arrays."""
-        return [part.plan for part in self._parts[self._plain_steps()]]
+        return [part.plan for part in self._parts[self._plain_steps()] if part.plan]
+
+    @property
+    def estimate_s(self) -> float:
+        """Seconds that a call is expected to take, for contiguous arrays."""
+        return sum(part.estimate_s for part in self._parts[self._plain_steps()])
 
     def parts(self, steps: tuple[tuple[int, ...], ...]) -> list[Part]:
         """Machine code for arrays whose axes step so many elements."""
@@ -93,13 +129,53 @@ class Kernel:
             return self._parts[steps]
 
     def _built(self, steps: Mapping[str, Sequence[int]]) -> list[Part]:
-        elements = {name: self.types.read for name in self.names[:-1]}
-        elements[self.names[-1]] = self.types.out
+        elements = {name: self.element(name) for name in self.names}
         found = []
-        for task in contractions(self.problem, elements, steps):
-            _, one, plan = ranked(task, self.core, self.threads)[0]
-            found.append(build(one, plan, self.types.compute, self.core.lanes))
+        try:
+            tasks = contractions(self.problem, elements, steps)
+        except NotImplementedError:
+            text = LlvmText(self.types.compute, self.core.lanes)
+            general = General(text, self.problem, elements, steps, self.core.registers)
+            tasks, found = [], build_any(general)
+        for task in tasks:
+            best = ranked(task, self.core, self.threads)[: self.how.measure]
+            parts = [
+                build(one, plan, cycles / self.core.hertz, (self.types.compute, self.core.lanes))
+                for cycles, one, plan in best
+            ]
+            found.append(parts[0] if len(parts) == 1 else self._fastest(parts, steps))
+        if self.how.bias or self.how.relu:
+            found.append(self._epilogue(steps[self.problem.output]))
         return found
+
+    def _epilogue(self, steps: Sequence[int]) -> Part:
+        """Compile what follows the sums."""
+        problem, how, shape = self.problem, self.how, self.shapes[self.problem.output]
+        axes = [axis.dims[0] for axis in problem.output_tensor.axes]
+        moves = bias_steps(how.bias, shape, axes) if how.bias else ()
+        what = Epilogue(shape, tuple(steps), moves, how.relu)
+
+        def write(text: LlvmText) -> None:
+            what.write(text, self.types, _NAME)
+
+        run = _loaded(f"{what} {self.types}", (self.types.compute, self.core.lanes), write)
+        first = "bias" if how.bias else problem.output
+        return Part((first, first, problem.output), None, 0.0, run, what.n_jobs, 0)
+
+    def _fastest(self, parts: list[Part], steps: Mapping[str, Sequence[int]]) -> Part:
+        """Run parts in turn, and give the one that takes least."""
+        rooms = {}
+        for name, shape in self.shapes.items():
+            reach = sum((n - 1) * step for n, step in zip(shape, steps[name], strict=True)) + 1
+            rooms[name] = np.zeros(reach, self.element(name).numpy)
+        address = {name: one.ctypes.data for name, one in rooms.items()}
+        taken = [inf] * len(parts)
+        for _ in range(5):
+            for number, part in enumerate(parts):
+                start = perf_counter()
+                self._share(part, address)
+                taken[number] = min(taken[number], perf_counter() - start)
+        return parts[taken.index(min(taken))]
 
     def __call__(self, *arrays: Array, out: Array | None = None) -> Array:
         """Compute the output.
@@ -125,9 +201,9 @@ class Kernel:
         given = [*arrays, out]
         self._check(given)
         placed = [_placed(one) for one in given]
-        if placed[-1] is not out:
+        if placed[-1] is not out or any(np.may_share_memory(out, one) for one in arrays):
             placed[-1] = np.empty(out.shape, out.dtype)
-        steps = tuple(tuple(s // one.itemsize for s in one.strides) for one in placed)
+        steps = tuple(_steps(one) for one in placed)
         self._run(self._parts.get(steps) or self.parts(steps), placed)
         if placed[-1] is not out:
             out[...] = placed[-1]
@@ -138,7 +214,7 @@ class Kernel:
             wanted = ", ".join(self.names)
             raise ProblemError(f"{len(given)} arrays are given; {wanted} are needed")
         for name, one in zip(self.names, given, strict=True):
-            element = self.types.out if name == self.names[-1] else self.types.read
+            element = self.element(name)
             if not isinstance(one, np.ndarray):
                 raise ProblemError(f"'{name}' is {show(one)}; a numpy array is needed")
             if one.shape != self.shapes[name]:
@@ -153,22 +229,26 @@ class Kernel:
     def _run(self, parts: Sequence[Part], arrays: Sequence[Array]) -> None:
         address = dict(zip(self.names, (one.ctypes.data for one in arrays), strict=True))
         for part in parts:
-            n = min(self.threads, part.n_jobs)
-            given = [address[one.name] for one in (part.task.left, part.task.right, part.task.out)]
-            rooms = [self._room(part.room) for _ in range(n)]
-            limits = [part.n_jobs * number // n for number in range(n + 1)]
-            waiting = [
-                _pool().submit(part.run, *given, rooms[i].ctypes.data, limits[i], limits[i + 1])
-                for i in range(1, n)
-            ]
-            part.run(*given, rooms[0].ctypes.data, 0, limits[1])
-            for one in waiting:
-                one.result()
-            with self._lock:
-                self._rooms += rooms
+            self._share(part, address)
+
+    def _share(self, part: Part, address: Mapping[str, int]) -> None:
+        """Run the jobs of a part on all threads."""
+        n = min(self.threads, part.n_jobs)
+        given = [address[name] for name in part.tensors]
+        rooms = [self._room(part.room) for _ in range(n)]
+        limits = [part.n_jobs * number // n for number in range(n + 1)]
+        waiting = [
+            _pool().submit(part.run, *given, rooms[i].ctypes.data, limits[i], limits[i + 1])
+            for i in range(1, n)
+        ]
+        part.run(*given, rooms[0].ctypes.data, 0, limits[1])
+        for one in waiting:
+            one.result()
+        with self._room_lock:
+            self._rooms += rooms
 
     def _room(self, n_bytes: int) -> Array:
-        with self._lock:
+        with self._room_lock:
             for place, room in enumerate(self._rooms):
                 if room.size >= n_bytes:
                     return self._rooms.pop(place)
@@ -178,25 +258,90 @@ class Kernel:
 
 
 def _placed(one: Array) -> Array:
-    """Give an array that machine code can address: whole steps, none negative."""
-    if all(s >= 0 and s % one.itemsize == 0 for s in one.strides) and one.dtype.isnative:
-        if one.ctypes.data % one.itemsize == 0:
-            return one
-    return np.ascontiguousarray(one, one.dtype.newbyteorder("="))
+    """Give an array that machine code can address: whole steps above zero, in native order."""
+    steps = [step for step, n in zip(one.strides, one.shape, strict=True) if n > 1]
+    is_whole = all(step > 0 and step % one.itemsize == 0 for step in steps)
+    if is_whole and one.dtype.isnative and one.flags.aligned:
+        return one
+    return np.array(one, one.dtype.newbyteorder("="), order="C")
 
 
-def build(task: Contraction, plan: Plan, compute: Element, lanes: int) -> Part:
-    """Compile a contraction as it is cut, or load what was compiled before."""
-    text = LlvmText(compute, lanes)
-    engine = (Window if plan.slides else Engine)(text, task, plan, "contract")
-    key = sha256(f"{_generator()} {host_name()} {lanes} {compute} {task} {plan}".encode()).hexdigest()
+def _steps(one: Array) -> tuple[int, ...]:
+    """Say how many elements each axis steps; those of one element, as if it were contiguous."""
+    plain = row_major(one.shape)
+    return tuple(
+        step // one.itemsize if n > 1 else alone
+        for step, n, alone in zip(one.strides, one.shape, plain, strict=True)
+    )
+
+
+def build(task: Contraction, plan: Plan, estimate_s: float, kind: tuple[Element, int]) -> Part:
+    """Compile a contraction as it is cut, or load what was compiled before.
+
+    Parameters
+    ----------
+    task : Contraction
+    plan : Plan
+    estimate_s : float, seconds
+        What it is expected to take.
+    kind : (Element, int)
+        What is computed with, and the lanes of a vector.
+    """
+    compute, lanes = kind
+    form = Window if plan.slides else Engine
+    room = form(LlvmText(compute, lanes), task, plan, _NAME)
+    run = _loaded(f"{task} {plan}", kind, lambda text: form(text, task, plan, _NAME).write())
+    operands = task.left.name, task.right.name, task.out.name
+    n_bytes = room.work_room * compute.n_bytes + _PAGE
+    return Part(operands, plan, estimate_s, run, room.n_jobs, n_bytes)
+
+
+def _loaded(what: str, kind: tuple[Element, int], write: Callable[[LlvmText], None]) -> Any:
+    """Load a function of three tensors that is kept, or write it and keep it."""
+    return _function(
+        _kept(f"{_generator()} {kind} {what}", lambda: _written(kind, write)), _NAME, 3
+    )
+
+
+def build_any(general: General) -> list[Part]:
+    """Compile a problem that is no sum of products of two operands; nothing estimates its time."""
+    text, nest = general.text, general.nest()
+    stages = general.write("run")
+    program = text.text()
+    binary = _kept(program, lambda: program)
+    return [
+        Part(
+            one.tensors,
+            nest,
+            nan,
+            _function(binary, one.name, len(one.tensors)),
+            one.n_jobs,
+            one.room * text.element.n_bytes + _PAGE,
+        )
+        for one in stages
+    ]
+
+
+def _function(binary: bytes, name: str, n_tensors: int) -> Any:
+    """Load a function of tensors, room, and the first and the last of its jobs."""
+    pointers = [ctypes.c_void_p] * (n_tensors + 1)
+    return linked(binary, [name], (None, *pointers, ctypes.c_int64, ctypes.c_int64))[0]
+
+
+def _written(kind: tuple[Element, int], write: Callable[[LlvmText], None]) -> str:
+    text = LlvmText(*kind)
+    write(text)
+    return text.text()
+
+
+def _kept(what: str, program: Callable[[], str]) -> bytes:
+    """Read machine code that is kept of something; or compile its program, and keep it."""
+    key = sha256(f"{host_name()} {what}".encode()).hexdigest()
     binary = _read(key)
     if binary is None:
-        engine.write()
-        binary = object_code(text.text())
+        binary = object_code(program())
         _keep(key, binary)
-    (run,) = linked(binary, ["contract"], _TYPES)
-    return Part(task, plan, run, engine.n_jobs, engine.work_room * compute.n_bytes + _PAGE)
+    return binary
 
 
 @lru_cache(maxsize=1)
@@ -242,7 +387,10 @@ def compile(  # noqa: A001 - the name under which users know it
     *,
     threads: int | None = None,
     data_type: str | None = None,
-) -> Kernel:
+    measure: int = 1,
+    bias: str | tuple[str, ...] = (),
+    relu: bool = False,
+) -> CompiledKernel:
     """Compile a problem for this CPU.
 
     Parameters
@@ -257,10 +405,19 @@ def compile(  # noqa: A001 - the name under which users know it
         Of the tensors that are read; bf16 and int8 are summed in fp32 and
         int32, and int8 gives int32.  By default what the problem's element
         size says.
+    measure : int
+        How many of the model's best plans to compile and time; the fastest is
+        kept.  1: the model alone chooses.
+    bias : str or tuple of str
+        Dimensions of the output over which a bias is added, such as ``"K"`` of
+        a convolution or ``"N"`` of a product; calls then take it as an array
+        before the output, of the output's type.
+    relu : bool
+        Whether what is negative then becomes zero.
 
     Returns
     -------
-    Kernel
+    CompiledKernel
 
     Raises
     ------
@@ -276,19 +433,36 @@ def compile(  # noqa: A001 - the name under which users know it
 
         arch = load_arch(arch)
     if data_type is None:
-        data_type = _type_of(problem)
+        data_type = type_of(problem)
     if data_type not in DATA_TYPES:
         raise ProblemError(f"data_type is {show(data_type)}; {nearest(str(data_type), DATA_TYPES)}")
-    types = DATA_TYPES[data_type]
-    core, cores = core_of(arch, types.compute.n_bytes)
+    core, cores = core_of(arch, DATA_TYPES[data_type].compute.n_bytes)
     if threads is None:
         threads = cores
     elif not is_count(threads) or threads > cores:
-        raise ProblemError(f"threads is {show(threads)}; 1 to {cores} are possible on '{arch.name}'")
-    return Kernel(problem, core, types, threads)
+        raise ProblemError(
+            f"threads is {show(threads)}; 1 to {cores} are possible on '{arch.name}'"
+        )
+    if not is_count(measure):
+        raise ProblemError(f"measure is {show(measure)}; a whole number >= 1 is needed")
+    over = (bias,) if isinstance(bias, str) else tuple(bias)
+    plain = {axis.dims[0] for axis in problem.output_tensor.axes if len(axis.dims) == 1}
+    for dim in over:
+        if dim not in plain:
+            raise ProblemError(f"bias is over {show(dim)}; {nearest(str(dim), sorted(plain))}")
+    if (over or relu) and any(len(axis.dims) != 1 for axis in problem.output_tensor.axes):
+        raise ProblemError(f"'{problem.name}': bias and relu need one dimension an output axis")
+    return CompiledKernel(problem, core, data_type, How(threads, measure, over, bool(relu)))
 
 
-def _type_of(problem: Problem) -> str:
+def type_of(problem: Problem) -> str:
+    """Say of which type the tensors that a problem reads are.
+
+    Raises
+    ------
+    ProblemError
+        If they are of no type that is known, or of several.
+    """
     sizes = {tensor.element_bytes for tensor in problem.tensors if tensor.name != problem.output}
     known = {8: "fp64", 4: "fp32", 2: "bf16", 1: "int8"}
     if len(sizes) != 1 or not sizes <= set(known):

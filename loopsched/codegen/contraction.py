@@ -79,9 +79,53 @@ class Contraction:
         """Points."""
         return math.prod(size for _, size in self.sizes)
 
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        """What is read, then what is written."""
+        return self.left, self.right, self.out
+
     def swapped(self) -> Contraction:
         """The same with the two operands in the other order."""
         return replace(self, left=self.right, right=self.left)
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """``out[...] += product of operands`` over the points of an iteration space.
+
+    Parameters
+    ----------
+    sizes : tuple of (str, int)
+    out : Operand
+    reads : tuple of Operand
+    parallel : tuple of str
+        Dimensions whose points write apart.
+    covers_out : bool
+        Whether each element of the output belongs to one point of its dimensions.
+    value : int
+        What a product of no operands is.
+    """
+
+    sizes: tuple[tuple[str, int], ...]
+    out: Operand
+    reads: tuple[Operand, ...]
+    parallel: tuple[str, ...]
+    covers_out: bool
+    value: int = 1
+
+    def size(self, dim: str) -> int:
+        """Size of a dimension."""
+        return dict(self.sizes)[dim]
+
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """All dimensions."""
+        return tuple(dim for dim, _ in self.sizes)
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        """What is read, then what is written."""
+        return (*self.reads, self.out)
 
 
 def stored_shape(problem: Problem, tensor: Tensor) -> tuple[int, ...]:
@@ -143,6 +187,57 @@ def contractions(
     for number, axis in enumerate(problem.output_tensor.axes):
         spaces = [part for space in spaces for part in space.apart(number, axis)]
     return [space.contraction(elements or {}, axis_steps or {}) for space in spaces]
+
+
+def product(
+    problem: Problem,
+    elements: Mapping[str, Element] | None = None,
+    axis_steps: Mapping[str, Sequence[int]] | None = None,
+) -> Product:
+    """Place a problem in memory as it is: any number of operands, any output.
+
+    Parameters
+    ----------
+    problem, elements, axis_steps
+        As for `contractions`.
+
+    Examples
+    --------
+    >>> from loopsched.problems.builders import gemm
+    >>> product(gemm(m=4, n=3, k=2)).reads[1].steps
+    (('K', 3), ('N', 1))
+    """
+    read = [tensor for tensor in problem.tensors if tensor.name != problem.output]
+    space = _Space(dict(problem.sizes), [problem.output_tensor, *read], problem)
+    found = [
+        space.operand(tensor, lines, (elements or {}).get(tensor.name, FP32), axis_steps or {})
+        for tensor, lines in zip(space.tensors, space.lines, strict=True)
+    ]
+    shape = stored_shape(problem, problem.output_tensor)
+    is_covered = all(
+        len(line.steps) <= 1 and _covers(line, space.sizes, length)
+        for line, length in zip(space.lines[0], shape, strict=True)
+    )
+    sizes = tuple(space.sizes.items())
+    return Product(sizes, found[0], tuple(found[1:]), problem.parallel_dims, is_covered)
+
+
+def elementwise(
+    problem: Problem,
+    out: Operand,
+    out_steps: Sequence[int],
+    read: tuple[Operand, Sequence[int]] | None,
+) -> Product:
+    """Write every element of the output: as another operand has it, or zero."""
+    shape = stored_shape(problem, problem.output_tensor)
+    dims = tuple(f"axis{number}" for number in range(len(shape))) or ("axis",)
+
+    def stepping(one: Operand, steps: Sequence[int]) -> Operand:
+        return replace(one, steps=tuple(zip(dims, steps, strict=False)), offset=0, guards=())
+
+    reads = (stepping(*read),) if read else ()
+    sizes = tuple(zip(dims, shape or (1,), strict=True))
+    return Product(sizes, stepping(out, out_steps), reads, dims, True, 0)
 
 
 @dataclass
@@ -225,7 +320,7 @@ class _Space:
         self, elements: Mapping[str, Element], axis_steps: Mapping[str, Sequence[int]]
     ) -> Contraction:
         made = [
-            self._operand(tensor, lines, elements.get(tensor.name, FP32), axis_steps)
+            self.operand(tensor, lines, elements.get(tensor.name, FP32), axis_steps)
             for tensor, lines in zip(self.tensors, self.lines, strict=True)
         ]
         for line, size in self.limits:
@@ -234,7 +329,7 @@ class _Space:
             made[place] = replace(made[place], guards=(*made[place].guards, guard))
         return Contraction(tuple(self.sizes.items()), *made)
 
-    def _operand(
+    def operand(
         self,
         tensor: Tensor,
         lines: Sequence[_Line],
@@ -258,9 +353,7 @@ def _guard(line: _Line, size: int) -> Guard:
     return Guard(tuple(line.steps.items()), line.offset, size)
 
 
-def _covers(
-    line: _Line, sizes: Mapping[str, int], size: int, *, inside: bool = False
-) -> bool:
+def _covers(line: _Line, sizes: Mapping[str, int], size: int, *, inside: bool = False) -> bool:
     """Whether positions never leave what is stored; of an output, whether they are all of it."""
     ends = [step * (sizes[dim] - 1) for dim, step in line.steps.items()]
     low = line.offset + sum(end for end in ends if end < 0)

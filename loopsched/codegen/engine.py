@@ -9,8 +9,17 @@ from typing import NamedTuple
 
 from loopsched.codegen.contraction import Contraction, Guard, Operand
 from loopsched.codegen.element import Element
-from loopsched.codegen.llvm_text import LlvmText, Number
-from loopsched.codegen.plan import Plan, Sizes, Walk, chunks, inner_sizes, length, merged_step, skips
+from loopsched.codegen.plan import (
+    Plan,
+    Sizes,
+    Walk,
+    chunks,
+    inner_sizes,
+    length,
+    merged_step,
+    skips,
+)
+from loopsched.codegen.writer import Number, Writer
 
 UNROLL = 4
 
@@ -25,7 +34,9 @@ class Line:
     step: int
     table: str | None = None
 
-    def of(self, text: LlvmText, pointer: str, first: Number, n: int, element: Element) -> list[Place]:
+    def of(
+        self, text: Writer, pointer: str, first: Number, n: int, element: Element
+    ) -> list[Place]:
         """Places of the points from ``first`` on."""
         if self.table is None:
             base = text.at(pointer, text.mul(first, self.step), element)
@@ -40,7 +51,7 @@ class Origin:
 
     index: dict[str, Number] = field(default_factory=dict)
 
-    def of(self, text: LlvmText, operand: Operand | Guard) -> Number:
+    def of(self, text: Writer, operand: Operand | Guard) -> Number:
         """Address of an operand, or position of a guard, at the origin."""
         terms = [text.mul(at, operand.step(dim)) for dim, at in self.index.items()]
         return text.add(operand.offset, *terms)
@@ -51,14 +62,14 @@ class Engine:
 
     Parameters
     ----------
-    text : LlvmText
+    text : Writer
     task : Contraction
     plan : Plan
     name : str
         What the names of its functions begin with.
     """
 
-    def __init__(self, text: LlvmText, task: Contraction, plan: Plan, name: str) -> None:
+    def __init__(self, text: Writer, task: Contraction, plan: Plan, name: str) -> None:
         self.text, self.task, self.plan, self.name = text, task, plan, name
         self.lanes = text.lanes
         self._tables = 0
@@ -87,7 +98,9 @@ class Engine:
             return self.n_vectors * self.lanes
         width = length(inner_sizes(self.task, self.plan.cols, chunk))
         vectors = -(-width // self.lanes)
-        return (vectors + (vectors * self.lanes * self.text.element.n_bytes % 4096 == 0)) * self.lanes
+        return (
+            vectors + (vectors * self.lanes * self.text.element.n_bytes % 4096 == 0)
+        ) * self.lanes
 
     def _is_panel(self, chunk: int) -> bool:
         """Whether columns lie as one in the right operand: then they are packed tile by tile."""
@@ -281,7 +294,9 @@ class Engine:
             right = text.at(text.argument("right"), inside.of(text, task.right), task.right.element)
         out = text.at(text.argument("out"), inside.of(text, task.out), task.out.element)
         positions = [inside.of(text, guard) for guard in self.skipped]
-        text.call(f"{self.name}_block_{rows}_{cols}", (left, right, out), (count, first, *positions))
+        text.call(
+            f"{self.name}_block_{rows}_{cols}", (left, right, out), (count, first, *positions)
+        )
 
     # A block: register tiles
 
@@ -307,7 +322,9 @@ class Engine:
         stem = f"{self.name}_{row_chunk}_{col_chunk}"
         numbers = ["count", "first", *(f"p{number}" for number in range(len(self.skipped)))]
         names = {
-            (live, col_part[2]): tiles.write(f"{stem}_tile{number}_{col_part[2]}", live, col_part[2], numbers)
+            (live, col_part[2]): tiles.write(
+                f"{stem}_tile{number}_{col_part[2]}", live, col_part[2], numbers
+            )
             for number, live in enumerate(dict.fromkeys(live for _, live in row_parts))
             for col_part in _cut(n_cols, wide)
         }
@@ -319,7 +336,9 @@ class Engine:
                 with text.loop(*col_part) as across:
                     for row_part, live in row_parts:
                         with text.loop(*row_part) as down:
-                            text.call(names[live, col_part[2]], given, [*passed, down.index, across.index])
+                            text.call(
+                                names[live, col_part[2]], given, [*passed, down.index, across.index]
+                            )
 
     # Packing
 
@@ -467,7 +486,7 @@ class _Flat:
 class _Copy:
     """Writes loops that copy a block of an operand."""
 
-    def __init__(self, text: LlvmText, operand: Operand) -> None:
+    def __init__(self, text: Writer, operand: Operand) -> None:
         self.text, self.operand = text, operand
 
     def _step(self, dim: str | _Flat) -> int:
@@ -649,7 +668,9 @@ class _Tiles:
             tuple(
                 place
                 for place in range(rows)
-                if 0 <= guard.offset + (start + place) * guard.step(row) + at * guard.step(dim) < guard.size
+                if 0
+                <= guard.offset + (start + place) * guard.step(row) + at * guard.step(dim)
+                < guard.size
             )
             for at in range(self.engine.task.size(dim))
         )
@@ -754,20 +775,26 @@ class _Tiles:
             for place, counting in enumerate(self.live[dim]):
                 moved, here = _behind(lefts, right, place * left, place * wide)
                 text.read_again()  # neighbouring steps read the same elements
-                totals = self._sum(inner, moved, here, totals, [one for one in rows if one in counting])
+                totals = self._sum(
+                    inner, moved, here, totals, [one for one in rows if one in counting]
+                )
             return totals
         start: Number = 0
         stop: Number = size if size is not None else text.mul(text.argument("count"), self.scale)
         if dim in self.cut_guards:
             start, stop = self._limits(*self.cut_guards[dim], stop)
-        unroll = 1 if inner or dim in self.cut_guards else UNROLL if size is None else min(UNROLL, size)
+        unroll = (
+            1 if inner or dim in self.cut_guards else UNROLL if size is None else min(UNROLL, size)
+        )
         n_whole, _ = text.divided(stop, unroll)
         whole: Number = stop if unroll == 1 else text.mul(n_whole, unroll)
         with text.loop(start, whole, unroll, totals) as loop:
             values = loop.values
             moved, here = self._moved(lefts, right, loop.index, left, wide)
             for place in range(unroll):
-                values = self._sum(inner, *_behind(moved, here, place * left, place * wide), values, rows)
+                values = self._sum(
+                    inner, *_behind(moved, here, place * left, place * wide), values, rows
+                )
             loop.carry(values)
         totals = loop.values
         if unroll > 1 and whole != stop:
@@ -786,7 +813,7 @@ class _Tiles:
         ends = []
         for end in (at, text.add(at, guard.size)):
             is_negative = text.less(end, 0)
-            end = text.chosen(is_negative, 0, end)
+            end = text.choice(is_negative, 0, end)
             ends.append(text.least(text.divided(text.add(end, step - 1), step)[0], size))
         return ends[0], ends[1]
 
@@ -880,6 +907,8 @@ class _Tiles:
                 text.store_one(place, value, self._out)
 
 
-def _behind(lefts: Sequence[Place], right: Place, left: int, wide: int) -> tuple[list[Place], Place]:
+def _behind(
+    lefts: Sequence[Place], right: Place, left: int, wide: int
+) -> tuple[list[Place], Place]:
     """Move places by known steps."""
     return [(one, place + left) for one, place in lefts], (right[0], right[1] + wide)

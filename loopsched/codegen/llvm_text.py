@@ -6,47 +6,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from loopsched.codegen.element import Element
+from loopsched.codegen.writer import Loop, Number, Writer
 
-Number = int | str
-"""A 64-bit integer: known while code is written, or the name of a value."""
-
-
-class Loop:
-    """A loop that is being written: its index, and the values that it carries along."""
-
-    def __init__(self, index: Number, values: Sequence[str]) -> None:
-        self.index = index
-        self.values = list(values)
-        """Inside the loop: as an iteration finds them; after it: as the last one left them."""
-        self.next = list(values)
-
-    def carry(self, values: Sequence[str]) -> None:
-        """Set what the next iteration finds."""
-        self.next = list(values)
+_SIGNS = {"+": "add", "*": "mul", "/": "udiv", "%": "urem"}
 
 
-class LlvmText:
-    """A module of functions over byte pointers, 64-bit integers and vectors of one element type.
-
-    Parameters
-    ----------
-    element : Element
-        What is computed with; other stored types are converted when read and written.
-    lanes : int
-        Of a vector.
-    """
+class LlvmText(Writer):
+    """A program as a module of LLVM's text; arguments are used with a ``%`` before their names."""
 
     def __init__(self, element: Element, lanes: int) -> None:
-        self.element, self.lanes = element, lanes
-        self._lines: list[str] = []
-        self._tables: list[str] = []
-        self._declared: dict[str, str] = {}
-        self._types: dict[str, str] = {}
-        self._count = 0
+        super().__init__(element, lanes)
         self._label = "entry"
 
     def text(self) -> str:
-        """Give the whole module."""
         return "\n".join([*self._tables, *self._lines, *self._declared.values(), ""])
 
     # Functions
@@ -55,7 +27,6 @@ class LlvmText:
     def function(
         self, name: str, pointers: Sequence[str], numbers: Sequence[str], *, is_public: bool = False
     ) -> Iterator[None]:
-        """Write a function; its arguments are used by their names with a ``%`` before them."""
         pairs = [f"ptr noalias %{one}" for one in pointers] + [f"i64 %{one}" for one in numbers]
         kind = "dso_local" if is_public else "internal"
         self._lines.append(f"define {kind} void @{name}({', '.join(pairs)}) nounwind {{")
@@ -65,16 +36,13 @@ class LlvmText:
         self._lines += ["  ret void", "}", ""]
 
     def argument(self, name: str) -> str:
-        """Name an argument."""
         return f"%{name}"
 
     def call(self, name: str, pointers: Sequence[str], numbers: Sequence[Number]) -> None:
-        """Call a function of the module."""
         pairs = [f"ptr {one}" for one in pointers] + [f"i64 {one}" for one in numbers]
         self._lines.append(f"  call void @{name}({', '.join(pairs)})")
 
     def table(self, name: str, values: Iterable[int]) -> str:
-        """Write a constant array of integers; return its address."""
         listed = [f"i64 {value}" for value in values]
         line = f"@{name} = internal constant [{len(listed)} x i64] [{', '.join(listed)}]"
         if line not in self._tables:
@@ -90,69 +58,31 @@ class LlvmText:
         self._lines.append(f"  {name} = {text}")
         return name
 
-    def add(self, *terms: Number) -> Number:
-        """Add integers."""
-        known = sum(term for term in terms if isinstance(term, int))
-        total: Number | None = None
-        for term in terms:
-            if isinstance(term, str):
-                total = term if total is None else self._new(f"add i64 {total}, {term}", "i64")
-        if total is None:
-            return known
-        return self._new(f"add i64 {total}, {known}", "i64") if known else total
+    def _arithmetic(self, sign: str, one: Number, other: Number) -> str:
+        return self._new(f"{_SIGNS[sign]} i64 {one}, {other}", "i64")
 
-    def mul(self, one: Number, factor: int) -> Number:
-        """Multiply by a known factor."""
-        if isinstance(one, int):
-            return one * factor
-        if factor in (0, 1):
-            return one if factor else 0
-        return self._new(f"mul i64 {one}, {factor}", "i64")
-
-    def divided(self, one: Number, by: int) -> tuple[Number, Number]:
-        """Divide what is not negative by a known number: quotient and rest."""
-        if isinstance(one, int):
-            return divmod(one, by)
-        if by == 1:
-            return one, 0
-        quotient = self._new(f"udiv i64 {one}, {by}", "i64")
-        return quotient, self._new(f"urem i64 {one}, {by}", "i64")
-
-    def least(self, one: Number, other: Number) -> Number:
-        """Give the smaller of two integers."""
-        if isinstance(one, int) and isinstance(other, int):
-            return min(one, other)
-        return self.chosen(self.less(one, other), one, other)
-
-    def chosen(self, truth: str, one: Number, other: Number) -> Number:
-        """Give one integer if something holds, else the other."""
+    def choice(self, truth: str, one: Number, other: Number) -> Number:
         return self._new(f"select i1 {truth}, i64 {one}, i64 {other}", "i64")
 
     def less(self, one: Number, other: Number) -> str:
-        """Compare integers."""
         return self._new(f"icmp slt i64 {one}, {other}", "i1")
 
     def equal(self, one: Number, other: Number) -> str:
-        """Compare integers."""
         return self._new(f"icmp eq i64 {one}, {other}", "i1")
 
     def inside(self, one: Number, size: int) -> str:
-        """Say whether ``0 <= one < size``."""
         return self._new(f"icmp ult i64 {one}, {size}", "i1")
 
     def both(self, one: str, other: str) -> str:
-        """Join two truths."""
         return self._new(f"and i1 {one}, {other}", "i1")
 
     def at(self, pointer: str, index: Number, element: Element) -> str:
-        """Move a pointer by elements."""
         if index == 0:
             return pointer
         kind = f"i{8 * element.n_bytes}"
         return self._new(f"getelementptr {kind}, ptr {pointer}, i64 {index}", "ptr")
 
     def entry(self, table: str, index: Number) -> Number:
-        """Read an integer of a table."""
         place = self._new(f"getelementptr i64, ptr {table}, i64 {index}", "ptr")
         return self._new(f"load i64, ptr {place}", "i64")
 
@@ -166,10 +96,6 @@ class LlvmText:
     def loop(
         self, start: Number, stop: Number, step: int = 1, values: Sequence[str] = ()
     ) -> Iterator[Loop]:
-        """Write a loop.
-
-        A loop that runs once is written without one.
-        """
         if isinstance(start, int) and isinstance(stop, int) and start < stop <= start + step:
             once = Loop(start, values)
             yield once
@@ -210,7 +136,6 @@ class LlvmText:
 
     @contextmanager
     def when(self, truth: str) -> Iterator[None]:
-        """Write statements that run only if something holds; no value leaves them."""
         self._count += 1
         then, after = f"then{self._count}", f"end{self._count}"
         self._lines.append(f"  br i1 {truth}, label %{then}, label %{after}")
@@ -220,7 +145,6 @@ class LlvmText:
         self._open(after)
 
     def negated(self, truth: str) -> str:
-        """Turn a truth round."""
         return self._new(f"xor i1 {truth}, true", "i1")
 
     # Vectors; of one lane they are plain numbers
@@ -230,25 +154,26 @@ class LlvmText:
         return f"<{lanes} x {name}>" if lanes > 1 else name
 
     def zero(self) -> str:
-        """Give a vector of zeros."""
         name = "zeroinitializer"
         self._types[name] = self._kind(self.lanes)
         return name
 
+    def number(self, value: int) -> str:
+        name = str(value) if self.element.is_integer else f"{value}.0"
+        self._types[name] = self.element.llvm
+        return name
+
     def first_lanes(self, n: int) -> str | None:
-        """Give a mask of the first lanes; None for all."""
         if n >= self.lanes:
             return None
         return self.some_lanes([lane < n for lane in range(self.lanes)])
 
     def some_lanes(self, picks: Sequence[bool]) -> str | None:
-        """Give a mask of known lanes; None for all."""
         if all(picks):
             return None
         return f"<{', '.join(f'i1 {int(one)}' for one in picks)}>"
 
     def every_second(self, one: str, other: str, start: int) -> str:
-        """Give every second lane of two vectors that follow each other."""
         kind, lanes = self._kind(self.lanes), self.lanes
         picks = ", ".join(f"i32 {lane}" for lane in range(start, 2 * lanes, 2))
         return self._new(
@@ -256,7 +181,6 @@ class LlvmText:
         )
 
     def lanes_inside(self, first: Number, step: int, size: Number) -> str:
-        """Give a mask of the lanes for which ``0 <= first + lane * step < size``."""
         lanes = self.lanes
         start = self._new(f"insertelement <{lanes} x i64> poison, i64 {first}, i64 0", "")
         zeros = f"<{lanes} x i32> zeroinitializer"
@@ -275,13 +199,11 @@ class LlvmText:
         return self._new(f"icmp ult <{lanes} x i64> {places}, {sizes}", "")
 
     def mask_and(self, mask: str | None, other: str | None) -> str | None:
-        """Join two masks."""
         if mask is None or other is None:
             return mask or other
         return self._new(f"and <{self.lanes} x i1> {mask}, {other}", "")
 
     def mask_if(self, truth: str, mask: str | None) -> str:
-        """Give a mask if something holds, else one of no lanes."""
         lanes = self.lanes
         every = mask or "<" + ", ".join(["i1 1"] * lanes) + ">"
         return self._new(
@@ -292,10 +214,7 @@ class LlvmText:
         self._declared[name] = f"declare {line}"
         return f"@{name}"
 
-    def load(
-        self, pointer: str, element: Element, mask: str | None = None, step: int = 1
-    ) -> str:
-        """Read a vector whose elements lie ``step`` apart; masked lanes are zero and not read."""
+    def load(self, pointer: str, element: Element, mask: str | None = None, step: int = 1) -> str:
         lanes, kind = self.lanes, self._kind(self.lanes, element)
         if step != 1:
             return self._gathered(pointer, element, mask, step)
@@ -368,22 +287,24 @@ class LlvmText:
         truth = f"<{lanes} x i1>" if lanes > 1 else "i1"
         is_nan = self._new(f"fcmp uno {self._types[value]} {value}, {value}", truth)
         quiet = self._new(f"or {whole} {bits}, {self._all('i32', 4194304, lanes)}", whole)
-        chosen = self._new(
-            f"select {truth} {is_nan}, {whole} {quiet}, {whole} {raised}", whole
-        )
+        chosen = self._new(f"select {truth} {is_nan}, {whole} {quiet}, {whole} {raised}", whole)
         high = self._new(f"lshr {whole} {chosen}, {self._all('i32', 16, lanes)}", whole)
         return self._new(f"trunc {whole} {high} to {kind}", kind)
 
-    def store(
-        self, pointer: str, value: str, element: Element, mask: str | None = None
-    ) -> None:
-        """Write a vector; masked lanes are not touched."""
+    def store(self, pointer: str, value: str, element: Element, mask: str | None = None) -> None:
         lanes, kind = self.lanes, self._kind(self.lanes, element)
         value = self._narrowed(value, element, lanes)
-        if mask is None:
+        if mask is not None and mask.count("i1 1") == 1:
+            # LLVM 22 writes four bytes here where two or one are meant.
+            lane = mask.split(", ").index("i1 1") if "<i1 1" not in mask else 0
+            one = self._new(f"extractelement {kind} {value}, i64 {lane}", element.llvm)
+            place = self.at(pointer, lane, element)
             self._lines.append(
-                f"  store {kind} {value}, ptr {pointer}, align {element.n_bytes}"
+                f"  store {element.llvm} {one}, ptr {place}, align {element.n_bytes}"
             )
+            return
+        if mask is None:
+            self._lines.append(f"  store {kind} {value}, ptr {pointer}, align {element.n_bytes}")
             return
         suffix = f"v{lanes}{element.llvm_short}"
         name = self._declare(
@@ -395,30 +316,31 @@ class LlvmText:
             f"<{lanes} x i1> {mask})"
         )
 
-    def load_one(self, pointer: str, element: Element) -> str:
-        """Read one element."""
-        kind = element.llvm
-        raw = self._new(f"load {kind}, ptr {pointer}, align {element.n_bytes}", kind)
-        return self._widened(raw, element, 1)
+    def load_one(self, pointer: str, element: Element, truth: str | None = None) -> str:
+        kind, before = element.llvm, self._label
+        if truth is None:
+            raw = self._new(f"load {kind}, ptr {pointer}, align {element.n_bytes}", kind)
+            return self._widened(raw, element, 1)
+        with self.when(truth):
+            found, inside = self.load_one(pointer, element), self._label
+        zero, own = self.number(0), self.element.llvm
+        return self._new(f"phi {own} [ {found}, %{inside} ], [ {zero}, %{before} ]", own)
 
     def store_one(self, pointer: str, value: str, element: Element) -> None:
-        """Write one element."""
         value = self._narrowed(value, element, 1)
-        self._lines.append(f"  store {element.llvm} {value}, ptr {pointer}, align {element.n_bytes}")
+        self._lines.append(
+            f"  store {element.llvm} {value}, ptr {pointer}, align {element.n_bytes}"
+        )
 
     def spread(self, value: str) -> str:
-        """Fill a vector with one number."""
         if self.lanes == 1:
             return value
         lanes, kind = self.lanes, self._kind(self.lanes)
-        start = self._new(
-            f"insertelement {kind} poison, {self.element.llvm} {value}, i64 0", kind
-        )
+        start = self._new(f"insertelement {kind} poison, {self.element.llvm} {value}, i64 0", kind)
         zeros = f"<{lanes} x i32> zeroinitializer"
         return self._new(f"shufflevector {kind} {start}, {kind} poison, {zeros}", kind)
 
     def fma(self, one: str, other: str, total: str) -> str:
-        """Multiply and add, rounded once where numbers are floating."""
         kind = self._types[one]
         if self.element.is_integer:
             product = self._new(f"mul {kind} {one}, {other}", kind)
@@ -431,12 +353,10 @@ class LlvmText:
         return self._new(f"call {kind} {name}({kind} {one}, {kind} {other}, {kind} {total})", kind)
 
     def plus(self, one: str, other: str) -> str:
-        """Add vectors, or numbers."""
         kind = self._types[other]
         return self._new(f"{'' if self.element.is_integer else 'f'}add {kind} {one}, {other}", kind)
 
     def plus_if(self, truth: str, value: str, pointer: str, element: Element) -> str:
-        """Add what is in memory, if something holds."""
         zero = "0" if self.element.is_integer else "0.0"
         found = self.load_one(pointer, element)
         kind = self.element.llvm
@@ -444,12 +364,10 @@ class LlvmText:
         return self.plus(value, more)
 
     def room(self, n: int) -> str:
-        """Reserve elements of what is computed with, until the function returns."""
         kind = f"[{n} x {self.element.llvm}]"
         return self._new(f"alloca {kind}, align 64", "ptr")
 
     def transposed(self, values: Sequence[str]) -> list[str]:
-        """Turn as many vectors as they have lanes into those of their first, second, ... lanes."""
         lanes, half, kind = self.lanes, self.lanes // 2, self._kind(self.lanes)
         made, count = list(values), 1
         masks = []
@@ -458,7 +376,9 @@ class LlvmText:
             masks.append(f"<{lanes} x i32> <{', '.join(picks)}>")
         while count < lanes:
             made = [
-                self._new(f"shufflevector {kind} {made[at]}, {kind} {made[at + half]}, {mask}", kind)
+                self._new(
+                    f"shufflevector {kind} {made[at]}, {kind} {made[at + half]}, {mask}", kind
+                )
                 for at in range(half)
                 for mask in masks
             ]
@@ -466,7 +386,6 @@ class LlvmText:
         return made
 
     def positive(self, value: str) -> str:
-        """Replace what is negative by zero (ReLU)."""
         kind = self._types[value]
         truth = f"<{self.lanes} x i1>" if kind[0] == "<" else "i1"
         zero = "zeroinitializer" if kind[0] == "<" else "0" if self.element.is_integer else "0.0"
@@ -475,10 +394,8 @@ class LlvmText:
         return self._new(f"select {truth} {is_less}, {kind} {zero}, {kind} {value}", kind)
 
     def read_again(self) -> None:
-        """Keep nothing that was read in registers, lest more is kept than there are."""
         self._lines.append('  fence syncscope("singlethread") acq_rel')
 
     def fetch(self, pointer: str) -> None:
-        """Ask for a line that will be needed soon."""
         name = self._declare("llvm.prefetch.p0", "void @llvm.prefetch.p0(ptr, i32, i32, i32)")
         self._lines.append(f"  call void {name}(ptr {pointer}, i32 0, i32 3, i32 1)")

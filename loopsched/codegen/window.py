@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from loopsched.codegen.contraction import Contraction, Guard
 from loopsched.codegen.engine import Origin
-from loopsched.codegen.llvm_text import LlvmText, Number
+from loopsched.codegen.writer import Number, Writer
 from loopsched.codegen.plan import Plan, Walk, roles
 
 MOST_TAPS = 64
@@ -49,7 +49,7 @@ class Window:
 
     Parameters
     ----------
-    text : LlvmText
+    text : Writer
     task : Contraction
     plan : Plan
     name : str
@@ -57,7 +57,7 @@ class Window:
 
     work_room = 0
 
-    def __init__(self, text: LlvmText, task: Contraction, plan: Plan, name: str) -> None:
+    def __init__(self, text: Writer, task: Contraction, plan: Plan, name: str) -> None:
         self.text, self.task, self.plan, self.name = text, task, plan, name
         self.down, self.across = plan.cols.dims
         self.far, self.near = plan.sums.dims
@@ -77,15 +77,23 @@ class Window:
                 origin, rest = Origin(), jobs.index
                 for dim in reversed(self.plan.batch):
                     rest, origin.index[dim] = text.divided(rest, task.size(dim))
-                self._plane(*(
-                    text.at(text.argument(side), origin.of(text, operand), operand.element)
-                    for side, operand in (("left", task.left), ("right", task.right), ("out", task.out))
-                ))
+                self._plane(
+                    *(
+                        text.at(text.argument(side), origin.of(text, operand), operand.element)
+                        for side, operand in (
+                            ("left", task.left),
+                            ("right", task.right),
+                            ("out", task.out),
+                        )
+                    )
+                )
 
     def _plane(self, left: str, right: str, out: str) -> None:
         text, task = self.text, self.task
         steps = [
-            (far, near) for far in range(task.size(self.far)) for near in range(task.size(self.near))
+            (far, near)
+            for far in range(task.size(self.far))
+            for near in range(task.size(self.near))
         ]
         self.places = {
             (far, near): text.at(
@@ -120,7 +128,8 @@ class Window:
             counting = tuple(
                 tuple(
                     all(
-                        0 <= g.offset + point * g.step(dim) + at * g.step(tap) < g.size for g in guards
+                        0 <= g.offset + point * g.step(dim) + at * g.step(tap) < g.size
+                        for g in guards
                     )
                     for point in range(start, stop)
                 )
@@ -137,10 +146,12 @@ class Window:
         text, task = self.text, self.task
         far_ok, near_ok = counting
         n_rows, n_cols = len(far_ok[0]), len(near_ok[0])
-        place = text.add(*(
-            text.mul(one, task.right.step(dim))
-            for one, dim in zip(at, (self.down, self.across), strict=True)
-        ))
+        place = text.add(
+            *(
+                text.mul(one, task.right.step(dim))
+                for one, dim in zip(at, (self.down, self.across), strict=True)
+            )
+        )
         right = text.at(right, place, task.right.element)
         users: dict[int, list[tuple[int, int]]] = {}
         for row in range(n_rows):
@@ -181,7 +192,9 @@ class Window:
                 halves[first] = self._halves(right, offset + first, near_ok[first : first + 2])
             yield near, text.every_second(*halves[first], near % 2)
 
-    def _halves(self, right: str, offset: int, pair: tuple[tuple[bool, ...], ...]) -> tuple[str, str]:
+    def _halves(
+        self, right: str, offset: int, pair: tuple[tuple[bool, ...], ...]
+    ) -> tuple[str, str]:
         """Read two vectors whose elements belong to two taps in turn."""
         text, element, lanes = self.text, self.task.right.element, self.text.lanes
         read = [

@@ -21,11 +21,13 @@ from loopsched.machines.arch_format import arch_schema as arch_schema
 from loopsched.machines.arch_format import arch_to_dict as arch_to_dict
 from loopsched.machines.cpu import CPU_KEYS, Cpu
 from loopsched.machines.gpu_limits import GPU_KEYS, Gpu
+from loopsched.machines.host import host_data
 from loopsched.machines.keys import Key, Sources
 from loopsched.machines.levels import BOUNDARY, COMPUTE_KEYS, LEVEL_KEYS, Compute, Level
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _FLOATS = ("frequency", "energy_per_byte", "energy_per_mac", "time")  # others may be whole
+HOST = "host"
 _MISSING = object()
 _T = TypeVar("_T")
 
@@ -47,8 +49,9 @@ def load_arch(name_or_path: str | Path) -> Arch:
     Parameters
     ----------
     name_or_path : str or pathlib.Path
-        A name such as ``titan_v``; or a path, told apart by its suffix
-        (``.yaml``, ``.yml``, ``.json``) or a separator.
+        A name such as ``titan_v``; ``host``, which is the CPU at hand; or a
+        path, told apart by its suffix (``.yaml``, ``.yml``, ``.json``) or a
+        separator.
 
     Raises
     ------
@@ -61,6 +64,8 @@ def load_arch(name_or_path: str | Path) -> Arch:
     >>> load_arch("titan_v").level("L2").capacity_bytes
     4718592
     """
+    if name_or_path == HOST:
+        return arch_from_dict(host_data(), where=HOST)
     path = _find(name_or_path)
     where = str(name_or_path)
     text = read_text(
@@ -112,7 +117,7 @@ def _find(name_or_path: object) -> Path:
     if name_or_path in arch_names():
         return resource_dir("archs") / f"{name_or_path}.yaml"
     raise ArchError(
-        f"no architecture '{name_or_path}'; {nearest(name_or_path, arch_names())}; "
+        f"no architecture '{name_or_path}'; {nearest(name_or_path, (*arch_names(), HOST))}; "
         "a file of your own needs its suffix, such as .yaml"
     )
 
