@@ -36,6 +36,7 @@ COSTS = {
     "clash": 17.0,  # line of the left operand lost to others of its set in L1
     "copy": 3.0,  # vector copied into a packed block
     "run": 3.0,  # run of a copy
+    "leap": 10.0,  # run of a copy in a page of its own
     "guard": 2.0,  # vector of a copy that may lie in padding
     "gather": 1.6,  # element copied by itself
     "square": 6.0,  # vector copied by squares that are transposed
@@ -108,6 +109,7 @@ def core_of(arch: Arch, element_bytes: int) -> tuple[Core, int]:
     )
 
 
+PAGE = 4096
 MANY_STREAMS = 48
 """So many rows of the output that a block writes in turn are not foreseen."""
 
@@ -171,9 +173,12 @@ def candidates(task: Contraction, core: Core) -> Iterator[tuple[Contraction, Pla
         row_walks = _walks(one, rows, (16, 64, 168))
         if one.left.guards and rows:  # tiles that leave out padding need a dimension whole
             row_walks.append(Walk(tuple(rows), len(rows) - 1, one.size(rows[-1])))
-        col_walks = _walks(one, cols, (32, 64, 128, 200, 400, 800, 1600, 1 << 40))
+        slides = sum(one.size(dim) > 1 for dim in sums) > 1
+        widths = (32, 64, 128, 200, 400) if slides else (64, 200, 400, 800, 1600)
+        col_walks = _walks(one, cols, (*widths, 1 << 40))
+        depths = (256, 512, 1024, *((2500, 5000) if slides else ()))
         is_narrow = one.out.element.n_bytes < 4
-        sum_walks = _walks(one, sums, (1 << 40,) if is_narrow else (256, 512, 1024, 2500, 5000))
+        sum_walks = _walks(one, sums, (1 << 40,) if is_narrow else depths)
         for row_walk in row_walks:
             for col_walk in col_walks:
                 for sum_walk in sum_walks:
@@ -245,9 +250,9 @@ class Model:
             positions = [one + at * step for one in positions for at in range(self.task.size(dim))]
         return sum(0 <= one < guard.size for one in positions) / len(positions)
 
-    def cycles(self, plan: Plan, threads: int = 1) -> float:
+    def cycles(self, plan: Plan, threads: int = 1, counts: Counts | None = None) -> float:
         """Estimate what the slowest thread takes."""
-        counts = self.counts(plan)
+        counts = counts or self.counts(plan)
         shared = sum(COSTS[name] * n for name, n in counts.items() if name not in _COPIES)
         copies = sum(COSTS[name] * counts[name] for name in _COPIES)
         if threads == 1:
@@ -274,7 +279,7 @@ class Model:
                 times = float(n_cols * n_rows * n_sums)
                 self._tiles(found, plan, (rows, cols), (times, depth, n_sums))
                 if plan.packs_left:
-                    self._copy_left(found, rows, times, depth)
+                    self._copy_left(found, rows, plan.tile_rows, times, depth)
         n_blocks = [sum(count for _, count in one) for one in (row_blocks, col_blocks)]
         self._lines(found, plan, (n_blocks[0], n_blocks[1], n_sums))
         batch = math.prod(task.size(dim) for dim in plan.batch)
@@ -347,8 +352,10 @@ class Model:
                 else:
                     found["scatter"] += n * tall * wide
                 found["page"] += n * pages
-                if not plan.packs_left and left_step % 4096 == 0 and tall > core.ways:
-                    found["clash"] += n * depth * tall / core.lanes
+                if not plan.packs_left and left_step >= 1024:
+                    in_set = tall * max(math.gcd(left_step, PAGE), 64) / PAGE
+                    if in_set > core.ways or tall > 2 * core.ways:
+                        found["clash"] += n * depth * tall / core.lanes
 
     def _pages(self, depth: float) -> float:
         """Count pages that a tile walks in place along the sum of the left operand, if many."""
@@ -388,6 +395,8 @@ class Model:
             runs = length(dims) // run
         vectors = -(-run // lanes)
         found["run"] += times * runs
+        if self._far(operand) * self.element_bytes >= PAGE:
+            found["leap"] += times * runs
         found["guard"] += times * runs * vectors * len(operand.guards)
         if step == 1:
             found["copy"] += times * runs * vectors
@@ -396,11 +405,20 @@ class Model:
         else:
             found["gather"] += times * runs * run
 
-    def _copy_left(self, found: Counts, dims: Sizes, times: float, depth: float) -> None:
+    def _far(self, operand: Operand) -> int:
+        """Say how far an operand moves along the sum, at most."""
+        return max((abs(operand.step(dim)) for dim in self._sums), default=0)
+
+    def _copy_left(
+        self, found: Counts, dims: Sizes, tile_rows: int, times: float, depth: float
+    ) -> None:
         vectors = length(dims) * depth / self.core.lanes
         found["copy"] += times * vectors
         found["guard"] += times * vectors * len(self.task.left.guards)
         found["run"] += times * length(dims)
+        if self._far(self.task.left) * self.element_bytes >= PAGE and dims:
+            runs = length(dims) / min(length(dims), tile_rows)
+            found["leap"] += times * depth * runs
 
     def _lines(self, found: Counts, plan: Plan, blocks: tuple[int, int, int]) -> None:
         """Count lines that L2 does not hold, for each time that an operand is walked."""
@@ -433,7 +451,7 @@ class Model:
         return min(points, 1 + sum(step * (size - 1) for step, size in moves))
 
 
-_COPIES = ("copy", "run", "guard", "gather", "square")
+_COPIES = ("copy", "run", "leap", "guard", "gather", "square")
 
 
 def _parts(total: int, each: int) -> list[tuple[int, int]]:
@@ -455,8 +473,11 @@ def ranked(
                 found.append((Model(one, core).slid(slid, threads), one, slid))
     for one, plan in candidates(task, core):
         model = models.setdefault(id(one.left), Model(one, core))
-        for parts in sorted({1, threads}):
-            for rows, n in register_tiles(core):
-                made = replace(plan, tile_rows=rows, tile_cols=n * core.lanes, row_parts=parts)
-                found.append((model.cycles(made, threads), one, made))
+        highest = length(inner_sizes(one, plan.rows, plan.rows.block))
+        for rows, n in sorted({(min(rows, highest), n) for rows, n in register_tiles(core)}):
+            made = replace(plan, tile_rows=rows, tile_cols=n * core.lanes)
+            counts = model.counts(made)
+            for parts in sorted({1, threads}):
+                shared = replace(made, row_parts=parts)
+                found.append((model.cycles(shared, threads, counts), one, shared))
     return sorted(found, key=lambda one: one[0])
