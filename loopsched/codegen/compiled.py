@@ -5,10 +5,9 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from hashlib import sha256
 from math import inf, nan
 from pathlib import Path
@@ -31,6 +30,7 @@ from loopsched.codegen.general import Nest
 from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.plan import Plan
 from loopsched.codegen.stages import General
+from loopsched.codegen.threads import crew
 from loopsched.codegen.window import Window
 from loopsched.machines.arch import Arch
 from loopsched.problems.problem import Problem
@@ -50,6 +50,8 @@ class Part:
     run: Any
     n_jobs: int
     room: int
+    place: int = 0
+    """Address of its machine code."""
     arrays: tuple[int, ...] = ()
     """Places of its tensors among the arrays of a call."""
 
@@ -61,11 +63,6 @@ class How(NamedTuple):
     measure: int = 1
     bias: tuple[str, ...] = ()
     relu: bool = False
-
-
-@lru_cache(maxsize=1)
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max(1, (os.cpu_count() or 2) - 1), "loopsched")
 
 
 class CompiledKernel:
@@ -130,7 +127,12 @@ class CompiledKernel:
             if steps not in self._parts:
                 built = self._built(dict(zip(self.names, steps, strict=True)))
                 self._parts[steps] = [
-                    replace(one, arrays=tuple(map(self.names.index, one.tensors))) for one in built
+                    replace(
+                        one,
+                        place=ctypes.cast(one.run, ctypes.c_void_p).value or 0,
+                        arrays=tuple(map(self.names.index, one.tensors)),
+                    )
+                    for one in built
                 ]
             return self._parts[steps]
 
@@ -247,7 +249,8 @@ class CompiledKernel:
                 raise ProblemError(f"'{name}' has shape {one.shape}; {self.shapes[name]} is needed")
             if one.dtype.str[1:] not in element.numpy_kinds:
                 raise ProblemError(
-                    f"'{name}' has elements of {one.dtype}; {element.numpy} ({element.name}) is needed"
+                    f"'{name}' has elements of {one.dtype}; {element.numpy} ({element.name}) "
+                    "is needed"
                 )
         if not given[-1].flags.writeable:
             raise ProblemError(f"'{self.names[-1]}' cannot be written")
@@ -262,11 +265,10 @@ class CompiledKernel:
             return
         rooms = [self._room(part.room) for _ in range(n)]
         limits = [part.n_jobs * number // n for number in range(n + 1)]
-        shares = [(*addresses, rooms[i][0], limits[i], limits[i + 1]) for i in range(n)]
-        waiting = [_pool().submit(partial(part.run, *share)) for share in shares[1:]]
-        part.run(*shares[0])
-        for one in waiting:
-            one.result()
+        calls = [(*addresses, rooms[i][0], limits[i], limits[i + 1]) for i in range(n)]
+        if not crew(n).run(part.place, calls):
+            for call in calls:
+                part.run(*call)
         self._rooms += rooms
 
     def _room(self, n_bytes: int) -> tuple[int, int, Array]:
