@@ -209,6 +209,7 @@ def test_detect(
     measured = hosts.Measured(2.6e9, {"DRAM": 3e10}, "Measured here: {what}")
     monkeypatch.setattr(hosts, "read_host", lambda: host)
     monkeypatch.setattr(hosts, "quick", lambda _: measured)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     hosts.host_data.cache_clear()
     try:
         for name in ("host.yaml", "host.json"):

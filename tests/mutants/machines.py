@@ -359,6 +359,13 @@ _host.broken(
     "        if tile in ():",
     "::test_rates_of_types",
 )
+_host.broken(
+    "host-kept-for-any-machine",
+    "what was measured is kept for all machines alike",
+    "crc32(repr(host).encode())",
+    "crc32(b'host')",
+    "::test_what_was_measured_is_kept",
+)
 _host_linux = In("machines/host_linux.py", "test_host.py")
 _host_linux.broken(
     "linux-threads-are-cores",
