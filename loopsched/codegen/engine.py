@@ -358,27 +358,22 @@ class Engine:
         pitch = self.right_pitch(chunk)
         sums = self._sum_dims(pitch)
         if not self._is_panel(chunk):
-            columns, run = [], 1
-            for dim, size in reversed(dims):
-                columns.insert(0, (dim, size, run))
-                run *= size
-            self._write_pack("right", chunk, [(sums, columns)])
+            self._write_pack("right", chunk, [[*sums, *_spans(dims, 1)]])
             return
         step = merged_step(task.right, dims)
         assert step is not None
         width, parts = length(dims), []
-        whole = width // pitch
         if self.is_turned(chunk):
             self._write_turned(chunk, _cut(width, pitch), step)
             return
-        panel = _Flat("panel", step * pitch)
-        lane = _Flat("lane", step)
+        panel, lane = _Flat("panel", step * pitch), _Flat("lane", step)
+        whole, rest = divmod(width, pitch)
         if whole:
-            tiles = [(panel, whole, pitch * self.max_sum)]
-            parts.append(([*sums, *tiles], [(lane, pitch, 1)]))
-        if width % pitch:
-            place = (panel, 1, pitch * self.max_sum, whole)
-            parts.append(([place, *sums], [(lane, width % pitch, 1)]))
+            tiles = _Span(panel, whole, pitch * self.max_sum)
+            parts.append([*sums, tiles, _Span(lane, pitch, 1)])
+        if rest:
+            place = _Span(panel, 1, pitch * self.max_sum, whole)
+            parts.append([place, *sums, _Span(lane, rest, 1)])
         self._write_pack("right", chunk, parts)
 
     def is_turned(self, chunk: int) -> bool:
@@ -429,28 +424,21 @@ class Engine:
         for place, value in enumerate(text.transposed(values)):
             text.store(text.at(target, place * pitch, text.element), value, text.element)
 
-    def _sum_dims(self, pitch: int) -> list[tuple[str, int | None, int]]:
+    def _sum_dims(self, pitch: int) -> list[_Span]:
         """The dimensions of a packed sum: its cut one has as many steps as is asked for."""
-        found: list[tuple[str, int | None, int]] = []
-        run = pitch
-        for number, (dim, size) in reversed(list(enumerate(self._sum_inner))):
-            found.insert(0, (dim, None if number == 0 else size, run))
-            run *= size
-        return found
+        found = _spans(self._sum_inner, pitch)
+        return [found[0]._replace(size=None), *found[1:]] if found else []
 
     def _write_pack_left(self, chunk: int) -> None:
         plan, task = self.plan, self.task
         dims = inner_sizes(task, plan.rows, chunk)
         pitch = self.left_pitch()
         if not self.is_left_panel:
-            rows, run = [], 1 if self.is_left_wide else pitch
-            for dim, size in reversed(dims):
-                rows.insert(0, (dim, size, run))
-                run *= size
             if self.is_left_wide:
-                self._write_pack("left", chunk, [(self._sum_dims(pitch), rows)])
+                spans = [*self._sum_dims(pitch), *_spans(dims, 1)]
             else:
-                self._write_pack("left", chunk, [(rows, self._sum_dims(1))])
+                spans = [*_spans(dims, pitch), *self._sum_dims(1)]
+            self._write_pack("left", chunk, [spans])
             return
         step = merged_step(task.left, dims)
         assert step is not None
@@ -459,20 +447,20 @@ class Engine:
         panel, lane = _Flat("panel", step * pitch), _Flat("lane", step)
         for whole, rows, first in ((n_rows // high, high, 0), (1, n_rows % high, n_rows // high)):
             if rows and whole:
-                place = (panel, whole, pitch * self.max_sum, first)
-                parts.append(([place, *self._sum_dims(pitch)], [(lane, rows, 1)]))
+                place = _Span(panel, whole, pitch * self.max_sum, first)
+                parts.append([place, *self._sum_dims(pitch), _Span(lane, rows, 1)])
         self._write_pack("left", chunk, parts)
 
-    def _write_pack(self, side: str, chunk: int, parts: Sequence[tuple]) -> None:
+    def _write_pack(self, side: str, chunk: int, parts: Sequence[Sequence[_Span]]) -> None:
         text = self.text
         operand: Operand = getattr(self.task, side)
         positions = [f"p{number}" for number in range(len(operand.guards))]
         with text.function(
             f"{self.name}_pack_{side}_{chunk}", ("source", "target"), ("count", *positions)
         ):
-            at = [text.argument(one) for one in positions]
-            for outer, run in parts:
-                _Copy(text, operand).walk([*outer, *run], (0, 0), at)
+            at: list[Number] = [text.argument(one) for one in positions]
+            for spans in parts:
+                _Copy(text, self.task, operand).walk(spans, (0, 0), at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -483,36 +471,64 @@ class _Flat:
     step: int
 
 
+class _Span(NamedTuple):
+    """A dimension of a copy: steps (None: as many as are asked for), each by how much in its target."""
+
+    dim: str | _Flat
+    size: int | None
+    jump: int
+    first: int = 0
+
+
+def _spans(dims: Sizes, jump: int) -> list[_Span]:
+    """List the dimensions of a copy whose points follow each other in its target."""
+    found: list[_Span] = []
+    for dim, size in reversed(dims):
+        found.insert(0, _Span(dim, size, jump))
+        jump *= size
+    return found
+
+
+class _Run(NamedTuple):
+    """The innermost dimension of a copy, and where it begins."""
+
+    dim: str | _Flat
+    offsets: tuple[Number, Number]
+    positions: list[Number]
+    truth: str | None
+
+
 class _Copy:
     """Writes loops that copy a block of an operand."""
 
-    def __init__(self, text: Writer, operand: Operand) -> None:
-        self.text, self.operand = text, operand
+    def __init__(self, text: Writer, task: Contraction, operand: Operand) -> None:
+        self.text, self.task, self.operand = text, task, operand
 
     def _step(self, dim: str | _Flat) -> int:
         return dim.step if isinstance(dim, _Flat) else self.operand.step(dim)
 
+    def _moves(self, dim: str | _Flat) -> list[int]:
+        return [0 if isinstance(dim, _Flat) else g.step(dim) for g in self.operand.guards]
+
     def walk(
-        self, dims: Sequence[tuple], offsets: tuple[Number, Number], positions: list[Number]
+        self, spans: Sequence[_Span], offsets: tuple[Number, Number], positions: list[Number]
     ) -> None:
         """Write one loop for each dimension, and vectors for the last one."""
         text, (source, target) = self.text, offsets
-        (dim, size, jump), *rest = [one[:3] for one in dims[:1]] + list(dims[1:])
-        first = dims[0][3] if len(dims[0]) > 3 else 0
-        moves = [0 if isinstance(dim, _Flat) else g.step(dim) for g in self.operand.guards]
+        (dim, size, jump, first), *rest = spans
         if not rest:
-            self._run(dim, size, jump, offsets, positions)
+            assert jump == 1
+            self._run(dim, size, offsets, positions)
             return
         stop = text.argument("count") if size is None else first + size
         with text.loop(first, stop) as loop:
-            at = loop.index
             inside = [
-                text.add(one, text.mul(at, move)) if move else one
-                for one, move in zip(positions, moves, strict=True)
+                text.add(at, text.mul(loop.index, move))
+                for at, move in zip(positions, self._moves(dim), strict=True)
             ]
             places = (
-                text.add(source, text.mul(at, self._step(dim))),
-                text.add(target, text.mul(at, jump)),
+                text.add(source, text.mul(loop.index, self._step(dim))),
+                text.add(target, text.mul(loop.index, jump)),
             )
             self.walk(rest, places, inside)
 
@@ -520,72 +536,86 @@ class _Copy:
         self,
         dim: str | _Flat,
         size: int | None,
-        jump: int,
         offsets: tuple[Number, Number],
         positions: list[Number],
     ) -> None:
-        text, operand = self.text, self.operand
-        assert jump == 1
-        moves = [0 if isinstance(dim, _Flat) else g.step(dim) for g in operand.guards]
+        text, lanes = self.text, self.text.lanes
         truth = None
-        for guard, at, move in zip(operand.guards, positions, moves, strict=True):
+        for guard, at, move in zip(self.operand.guards, positions, self._moves(dim), strict=True):
             if not move:
                 here = text.inside(at, guard.size)
                 truth = here if truth is None else text.both(truth, here)
-        whole = None if size is None else size // text.lanes * text.lanes
+        run = _Run(dim, offsets, positions, truth)
         if size is None:  # the cut dimension of a sum
             count = text.argument("count")
-            n_whole, _ = text.divided(count, text.lanes)
-            stop = text.mul(n_whole, text.lanes)
-            with text.loop(0, stop, text.lanes) as loop:
-                self._vector(dim, loop.index, None, offsets, positions, moves, truth, text.lanes)
-            left = text.add(count, text.mul(stop, -1))
+            stop = text.mul(text.divided(count, lanes)[0], lanes)
+            with text.loop(0, stop, lanes) as loop:
+                self._vector(run, loop.index, lanes, is_sure=not any(self._moves(dim)))
             with text.when(text.less(stop, count)):
-                mask = text.lanes_inside(0, 1, left)
-                self._vector(dim, stop, mask, offsets, positions, moves, truth)
+                mask = text.lanes_inside(0, 1, text.add(count, text.mul(stop, -1)))
+                self._vector(run, stop, mask, is_sure=False)
             return
-        if whole:
-            if whole > 8 * text.lanes:
-                with text.loop(0, whole, text.lanes) as loop:
-                    self._vector(
-                        dim, loop.index, None, offsets, positions, moves, truth, text.lanes
-                    )
+        kinds = [self._is_sure(dim, at, min(lanes, size - at)) for at in range(0, size, lanes)]
+        at = 0
+        while at < size:
+            is_sure, stop = kinds[at // lanes], at + lanes
+            while stop + lanes <= size and kinds[stop // lanes] == is_sure:
+                stop += lanes
+            if stop - at > 8 * lanes:
+                with text.loop(at, stop, lanes) as loop:
+                    self._vector(run, loop.index, lanes, is_sure=is_sure)
             else:
-                for start in range(0, whole, text.lanes):
-                    self._vector(dim, start, None, offsets, positions, moves, truth, text.lanes)
-        if size % text.lanes:
-            mask = text.first_lanes(size % text.lanes)
-            rest = size % text.lanes
-            self._vector(dim, whole, mask, offsets, positions, moves, truth, rest)
+                for start in range(at, stop, lanes):
+                    self._vector(run, start, min(lanes, size - start), is_sure=is_sure)
+            at = stop
 
-    def _apart(self, place: str, live: int) -> str:
-        """Read a vector whose elements lie two apart: as two vectors, of which every second counts."""
+    def _is_sure(self, dim: str | _Flat, start: int, n: int) -> bool:
+        """Whether some points of a run can never lie in padding, wherever it begins."""
+        for guard, move in zip(self.operand.guards, self._moves(dim), strict=True):
+            low = high = guard.offset
+            for other, step in guard.steps:
+                if other != dim:
+                    low += min(0, step * (self.task.size(other) - 1))
+                    high += max(0, step * (self.task.size(other) - 1))
+            ends = (start * move, (start + n - 1) * move)
+            if move and not (low + min(ends) >= 0 and high + max(ends) < guard.size):
+                return False
+        return True
+
+    def _vector(self, run: _Run, start: Number, live: int | str | None, *, is_sure: bool) -> None:
+        """Copy a vector: some first lanes, or those of a mask."""
+        text, operand, (dim, offsets, positions, truth) = self.text, self.operand, run
+        step = self._step(dim)
+        place = text.at(
+            text.argument("source"), text.add(offsets[0], text.mul(start, step)), operand.element
+        )
+        if step == 2 and isinstance(live, int) and is_sure:
+            value = self._apart(place, live, truth)
+        else:
+            mask = text.first_lanes(live) if isinstance(live, int) else live
+            moves = [] if is_sure else zip(operand.guards, positions, self._moves(dim), strict=True)
+            for guard, at, move in moves:
+                if move:
+                    here = text.add(at, text.mul(start, move))
+                    mask = text.mask_and(mask, text.lanes_inside(here, move, guard.size))
+            if truth is not None:
+                mask = text.mask_if(truth, mask)
+            value = text.load(place, operand.element, mask, step)
+        target = text.at(text.argument("target"), text.add(offsets[1], start), text.element)
+        text.store(target, value, text.element)
+
+    def _apart(self, place: str, live: int, truth: str | None) -> str:
+        """Read a vector whose elements lie two apart: as two, of which every second lane counts."""
         text, element = self.text, self.operand.element
         halves = []
         for first in (0, text.lanes):
             count = [at % 2 == 0 and at < 2 * live for at in range(first, first + text.lanes)]
-            half = text.at(place, first, element)
             mask = text.some_lanes(count)
+            if truth is not None:
+                mask = text.mask_if(truth, mask)
+            half = text.at(place, first, element)
             halves.append(text.load(half, element, mask) if any(count) else text.zero())
         return text.every_second(halves[0], halves[1], 0)
-
-    def _vector(self, dim, start, mask, offsets, positions, moves, truth, live=0) -> None:
-        text, operand = self.text, self.operand
-        step = self._step(dim)
-        for guard, at, move in zip(operand.guards, positions, moves, strict=True):
-            if move:
-                here = text.add(at, text.mul(start, move))
-                mask = text.mask_and(mask, text.lanes_inside(here, move, guard.size))
-        if truth is not None:
-            mask = text.mask_if(truth, mask)
-        source = text.add(offsets[0], text.mul(start, step))
-        place = text.at(text.argument("source"), source, operand.element)
-        if step == 2 and truth is None and live and not any(moves):
-            value = self._apart(place, live)
-        else:
-            value = text.load(place, operand.element, mask, step)
-        target = text.at(text.argument("target"), text.add(offsets[1], start), text.element)
-        text.store(target, value, text.element)
 
 
 def _cut(total: int, each: int) -> list[tuple[int, int, int]]:
