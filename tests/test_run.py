@@ -14,8 +14,8 @@ from loopsched import compile as compiled
 from loopsched.base.errors import LoopschedError
 from loopsched.cli import run
 from loopsched.codegen.choose import on_cores
-from loopsched.codegen.measure import check, numbers, random_array, stored
 from loopsched.codegen.element import BF16, DATA_TYPES
+from loopsched.codegen.measure import check, numbers, random_array, stored
 from loopsched.codegen.reference import reference
 from loopsched.problems.builders import batched_gemm
 
@@ -81,7 +81,9 @@ def point_by_point(problem: Problem, arrays: dict[str, Any]) -> Any:
 @pytest.mark.parametrize("problem", some_problems(12), ids=lambda one: one.name)
 def test_the_reference_is_the_sum_of_all_points(problem: Problem) -> None:
     kernel = compiled(problem, HOST)
-    arrays = {name: random_array(kernel.shapes[name], DATA_TYPES["fp64"].read, 3) for name in kernel.names}
+    arrays = {
+        name: random_array(kernel.shapes[name], DATA_TYPES["fp64"].read, 3) for name in kernel.names
+    }
     found = reference(problem, arrays, np.empty_like(arrays[problem.output]))
     assert np.array_equal(found, point_by_point(problem, arrays))
 
@@ -149,7 +151,7 @@ def test_stored_numbers() -> None:
 
 def test_a_wrong_kernel_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = compiled(gemm(m=5, n=6, k=7), HOST)
-    monkeypatch.setattr(type(kernel), "_run", lambda *_: None)
+    monkeypatch.setattr(type(kernel), "_share", lambda *_: None)
     with pytest.raises(LoopschedError, match="the kernel is wrong"):
         check(kernel)
 

@@ -40,7 +40,7 @@ _COMMANDS = {
     "validate": ("validate", "Hold predictions against counters and measured times."),
     "run": ("run", "Compile problems for this CPU, check and time them."),
     "pick": ("pick", "Choose tile sizes, stages and warps of a GPU kernel."),
-    "calibrate": ("calibrate", "Measure the GPU at hand and write its machine file."),
+    "calibrate": ("calibrate", "Measure the machine at hand, and write its file."),
     "kernel": ("kernel", "Say what a GPU kernel asks of a machine."),
     "reproduce": ("reproduce", "Reproduce the tables of a report, with ours beside."),
     "sensitivity": ("sensitivity", "Search again on changed machines: what matters?"),
@@ -52,7 +52,6 @@ _COMMANDS = {
     "export": ("export", "Write a schedule for other tools, or as code."),
     "import": ("import_", "Read problems and schedules of other tools."),
     "detect": ("detect", "Describe the CPU at hand, with the source of every number."),
-    "calibrate": ("calibrate", "Measure the machine at hand, and write what was measured."),
     "archs": ("listing", "List architectures, or show one with its sources."),
     "workloads": ("listing", "List workloads, or show one with its problems."),
 }

@@ -5,9 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import sha256
 from math import inf, nan
@@ -31,6 +30,7 @@ from loopsched.codegen.general import Nest
 from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.plan import Plan
 from loopsched.codegen.stages import General
+from loopsched.codegen.threads import crew
 from loopsched.codegen.window import Window
 from loopsched.machines.arch import Arch
 from loopsched.problems.problem import Problem
@@ -50,6 +50,10 @@ class Part:
     run: Any
     n_jobs: int
     room: int
+    place: int = 0
+    """Address of its machine code."""
+    arrays: tuple[int, ...] = ()
+    """Places of its tensors among the arrays of a call."""
 
 
 class How(NamedTuple):
@@ -59,11 +63,6 @@ class How(NamedTuple):
     measure: int = 1
     bias: tuple[str, ...] = ()
     relu: bool = False
-
-
-@lru_cache(maxsize=1)
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max(1, (os.cpu_count() or 2) - 1), "loopsched")
 
 
 class CompiledKernel:
@@ -90,8 +89,9 @@ class CompiledKernel:
         self.names = (*read, problem.output)
         """Arrays in the order in which they are given; the output is the last."""
         self._parts: dict[tuple[tuple[int, ...], ...], list[Part]] = {}
-        self._rooms: list[Array] = []
-        self._lock, self._room_lock = Lock(), Lock()
+        self._rooms: list[tuple[int, int, Array]] = []
+        self._known: dict[tuple[Any, ...], _Known] = {}
+        self._lock = Lock()
         self.parts(self._plain_steps())
 
     def _plain_steps(self) -> tuple[tuple[int, ...], ...]:
@@ -125,7 +125,15 @@ class CompiledKernel:
         """Machine code for arrays whose axes step so many elements."""
         with self._lock:
             if steps not in self._parts:
-                self._parts[steps] = self._built(dict(zip(self.names, steps, strict=True)))
+                built = self._built(dict(zip(self.names, steps, strict=True)))
+                self._parts[steps] = [
+                    replace(
+                        one,
+                        place=ctypes.cast(one.run, ctypes.c_void_p).value or 0,
+                        arrays=tuple(map(self.names.index, one.tensors)),
+                    )
+                    for one in built
+                ]
             return self._parts[steps]
 
     def _built(self, steps: Mapping[str, Sequence[int]]) -> list[Part]:
@@ -168,12 +176,11 @@ class CompiledKernel:
         for name, shape in self.shapes.items():
             reach = sum((n - 1) * step for n, step in zip(shape, steps[name], strict=True)) + 1
             rooms[name] = np.zeros(reach, self.element(name).numpy)
-        address = {name: one.ctypes.data for name, one in rooms.items()}
         taken = [inf] * len(parts)
         for _ in range(5):
             for number, part in enumerate(parts):
                 start = perf_counter()
-                self._share(part, address)
+                self._share(part, [rooms[name].ctypes.data for name in part.tensors])
                 taken[number] = min(taken[number], perf_counter() - start)
         return parts[taken.index(min(taken))]
 
@@ -199,12 +206,33 @@ class CompiledKernel:
         if out is None:
             out = np.empty(self.shapes[self.names[-1]], self.types.out.numpy)
         given = [*arrays, out]
+        kinds = tuple(
+            (one.shape, one.strides, one.dtype) if isinstance(one, np.ndarray) else ()
+            for one in given
+        )
+        known = self._known.get(kinds)
+        places = known and [one.__array_interface__["data"] for one in given]
+        if known is None or not places or not known.takes(places):
+            return self._placed(given, kinds)
+        for part in known.parts:
+            self._share(part, [places[at][0] for at in part.arrays])
+        return out
+
+    def _placed(self, given: list[Array], kinds: tuple[Any, ...]) -> Array:
+        """Check arrays, copy those that machine code cannot address, and compute."""
         self._check(given)
+        *read, out = given
         placed = [_placed(one) for one in given]
-        if placed[-1] is not out or any(np.may_share_memory(out, one) for one in arrays):
+        if placed[-1] is not out or any(np.may_share_memory(out, one) for one in read):
             placed[-1] = np.empty(out.shape, out.dtype)
-        steps = tuple(_steps(one) for one in placed)
-        self._run(self._parts.get(steps) or self.parts(steps), placed)
+        parts = self.parts(tuple(_steps(one) for one in placed))
+        if all(one is other for one, other in zip(placed, given, strict=True)):
+            ends = tuple(np.lib.array_utils.byte_bounds(one) for one in given)
+            spans = tuple(end - start for start, end in ends)
+            self._known[kinds] = _Known(parts, spans, tuple(one.itemsize for one in given))
+        addresses = [one.ctypes.data for one in placed]
+        for part in parts:
+            self._share(part, [addresses[at] for at in part.arrays])
         if placed[-1] is not out:
             out[...] = placed[-1]
         return out
@@ -221,40 +249,58 @@ class CompiledKernel:
                 raise ProblemError(f"'{name}' has shape {one.shape}; {self.shapes[name]} is needed")
             if one.dtype.str[1:] not in element.numpy_kinds:
                 raise ProblemError(
-                    f"'{name}' has elements of {one.dtype}; {element.numpy} ({element.name}) is needed"
+                    f"'{name}' has elements of {one.dtype}; {element.numpy} ({element.name}) "
+                    "is needed"
                 )
         if not given[-1].flags.writeable:
             raise ProblemError(f"'{self.names[-1]}' cannot be written")
 
-    def _run(self, parts: Sequence[Part], arrays: Sequence[Array]) -> None:
-        address = dict(zip(self.names, (one.ctypes.data for one in arrays), strict=True))
-        for part in parts:
-            self._share(part, address)
-
-    def _share(self, part: Part, address: Mapping[str, int]) -> None:
+    def _share(self, part: Part, addresses: Sequence[int]) -> None:
         """Run the jobs of a part on all threads."""
         n = min(self.threads, part.n_jobs)
-        given = [address[name] for name in part.tensors]
+        if n == 1:
+            room = self._room(part.room)
+            part.run(*addresses, room[0], 0, part.n_jobs)
+            self._rooms.append(room)
+            return
         rooms = [self._room(part.room) for _ in range(n)]
         limits = [part.n_jobs * number // n for number in range(n + 1)]
-        waiting = [
-            _pool().submit(part.run, *given, rooms[i].ctypes.data, limits[i], limits[i + 1])
-            for i in range(1, n)
-        ]
-        part.run(*given, rooms[0].ctypes.data, 0, limits[1])
-        for one in waiting:
-            one.result()
-        with self._room_lock:
-            self._rooms += rooms
+        calls = [(*addresses, rooms[i][0], limits[i], limits[i + 1]) for i in range(n)]
+        if not crew(n).run(part.place, calls):
+            for call in calls:
+                part.run(*call)
+        self._rooms += rooms
 
-    def _room(self, n_bytes: int) -> Array:
-        with self._room_lock:
-            for place, room in enumerate(self._rooms):
-                if room.size >= n_bytes:
-                    return self._rooms.pop(place)
+    def _room(self, n_bytes: int) -> tuple[int, int, Array]:
+        """Give room of a thread: its address on a page of its own, and its size."""
+        while self._rooms:
+            try:
+                room = self._rooms.pop()
+            except IndexError:  # another thread was quicker
+                break
+            if room[1] >= n_bytes:
+                return room
         raw = np.empty(n_bytes + _PAGE, np.uint8)
-        start = -raw.ctypes.data % _PAGE
-        return raw[start : start + n_bytes]
+        return raw.ctypes.data + -raw.ctypes.data % _PAGE, n_bytes, raw
+
+
+class _Known(NamedTuple):
+    """What runs for arrays of some shapes and steps, and what their addresses must keep to."""
+
+    parts: list[Part]
+    spans: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+    def takes(self, places: Sequence[tuple[int, bool]]) -> bool:
+        """Whether arrays are aligned, and the last may be written and overlaps no other."""
+        *read, (out, is_fixed) = places
+        if is_fixed or out % self.sizes[-1]:
+            return False
+        end = out + self.spans[-1]
+        return all(
+            place % size == 0 and (place >= end or place + span <= out)
+            for (place, _), span, size in zip(read, self.spans, self.sizes, strict=False)
+        )
 
 
 def _placed(one: Array) -> Array:

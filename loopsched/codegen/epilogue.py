@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from loopsched.codegen.element import Types
+from loopsched.codegen.element import Element, Types
 from loopsched.codegen.writer import Number, Writer
 
 
@@ -74,7 +74,7 @@ class _Pass:
         return self.text.at(self.text.argument("left"), offset, self._stored)
 
     @property
-    def _stored(self):
+    def _stored(self) -> Element:
         """How a bias is stored: as sums are, but for bf16, which has its own."""
         return self.types.out
 

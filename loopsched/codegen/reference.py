@@ -60,11 +60,12 @@ def reference(problem: Problem, arrays: Mapping[str, Array], out: Array) -> Arra
             left, right, product_of = names
             k = (set(left) - set(product_of)).pop()
             wanted = product_of[:-1] + k, product_of[:-2] + k + product_of[-1]
-            turned = [
+            one, other = (
                 view.transpose([name.index(letter) for letter in order])
                 for view, name, order in zip(views, (left, right), wanted, strict=True)
-            ]
-            return np.matmul(*turned, out=out)
+            )
+            np.matmul(one, other, out=out)
+            return out
         text = f"{','.join(names[:-1])}->{names[-1]}"
         if is_whole:
             out[...] = 0
