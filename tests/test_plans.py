@@ -100,9 +100,7 @@ def test_all_kinds_of_plans(name: str) -> None:
 
 def test_padding_is_left_out_where_loops_can_be_cut() -> None:
     (task,) = contractions(PROBLEMS["padded"])
-    kinds = [
-        plan for _, one, plan in ranked(task, CORE) if one.left.guards and not plan.packs_left
-    ]
+    kinds = [plan for _, one, plan in ranked(task, CORE) if one.left.guards and not plan.packs_left]
     assert kinds
     assert all(plan.rows.inner == ("Q",) and plan.rows.block == 17 for plan in kinds)
     task = replace(task, left=replace(task.left, guards=task.left.guards * 2))

@@ -17,7 +17,6 @@ from loopsched.codegen.plan import (
     inner_sizes,
     length,
     merged_step,
-    skips,
 )
 from loopsched.codegen.writer import Number, Writer
 
@@ -82,7 +81,6 @@ class Engine:
         self.n_sum_blocks = outer * (chunks(task, plan.sums)[0] + bool(sum_rest))
         self.skipped: tuple[Guard, ...] = () if plan.packs_left else task.left.guards
         """Guards that tiles leave points out for."""
-        assert not self.skipped or skips(task, plan)
         self.row_chunks = self._variants(plan.rows)
         self.col_chunks = self._variants(plan.cols)
 
@@ -198,11 +196,12 @@ class Engine:
         if plan.packs_left:
             for rows in self.row_chunks:
                 self._write_pack_left(rows)
-        with text.function(
-            self.name, ("left", "right", "out", "work"), ("first", "last"), is_public=True
+        pointers, limits = ("left", "right", "out", "work"), ("first", "last")
+        with (
+            text.function(self.name, pointers, limits, is_public=True),
+            text.loop(text.argument("first"), text.argument("last")) as jobs,
         ):
-            with text.loop(text.argument("first"), text.argument("last")) as jobs:
-                self._job(jobs.index)
+            self._job(jobs.index)
 
     def _job(self, job: Number) -> None:
         text, plan = self.text, self.plan
@@ -360,8 +359,7 @@ class Engine:
         if not self._is_panel(chunk):
             self._write_pack("right", chunk, [[*sums, *_spans(dims, 1)]])
             return
-        step = merged_step(task.right, dims)
-        assert step is not None
+        step = merged_step(task.right, dims) or 0
         width, parts = length(dims), []
         if self.is_turned(chunk):
             self._write_turned(chunk, _cut(width, pitch), step)
@@ -440,8 +438,7 @@ class Engine:
                 spans = [*_spans(dims, pitch), *self._sum_dims(1)]
             self._write_pack("left", chunk, [spans])
             return
-        step = merged_step(task.left, dims)
-        assert step is not None
+        step = merged_step(task.left, dims) or 0
         n_rows, parts = length(dims), []
         high = min(pitch, n_rows)
         panel, lane = _Flat("panel", step * pitch), _Flat("lane", step)
@@ -472,7 +469,7 @@ class _Flat:
 
 
 class _Span(NamedTuple):
-    """A dimension of a copy: steps (None: as many as are asked for), each by how much in its target."""
+    """A dimension of a copy: steps (None: as many as are asked for), and how far each writes."""
 
     dim: str | _Flat
     size: int | None
@@ -517,7 +514,6 @@ class _Copy:
         text, (source, target) = self.text, offsets
         (dim, size, jump, first), *rest = spans
         if not rest:
-            assert jump == 1
             self._run(dim, size, offsets, positions)
             return
         stop = text.argument("count") if size is None else first + size
@@ -634,6 +630,18 @@ class _Level(NamedTuple):
     dim: str = ""
 
 
+class _At(NamedTuple):
+    """Where a tile is in its operands: a place for each row, and one for the vectors."""
+
+    lefts: list[Place]
+    right: Place
+
+    def behind(self, left: int, right: int) -> _At:
+        """Move all places by known steps."""
+        pointer, place = self.right
+        return _At([(one, at + left) for one, at in self.lefts], (pointer, place + right))
+
+
 class _Live(NamedTuple):
     """A kind of row tile: its rows, and those that count at each step of an unrolled dimension."""
 
@@ -674,7 +682,6 @@ class _Tiles:
         else:
             self.right_tile = 1
             self.right_cols = engine._line(task.right, cols)
-            assert self.right_cols.step == 1 or length(cols) == 1
 
     def alike(self, parts: list[tuple[int, int, int]]) -> list[tuple[tuple[int, int, int], _Live]]:
         """Cut runs of row tiles further, so that those of a run have the same rows that count."""
@@ -724,16 +731,16 @@ class _Tiles:
         self.scale = 1  # steps of the outermost loop for each that is asked for
         guarded = {*self.cut_guards, *self.row_guards}
         for level in found:
-            if merged and merged[0].size is not None and not guarded & {level.dim, merged[0].dim}:
-                below, far, wide, _ = merged[0]
-                if level.left == far * below and level.right == wide * below:
-                    if level.size is None:
-                        self.scale = below
-                        merged[0] = _Level(None, far, wide)
-                    else:
-                        merged[0] = _Level(below * level.size, far, wide)
-                    continue
-            merged.insert(0, level)
+            below, far, wide, dim = merged[0] if merged else _Level(None, 0, 0)
+            if below is None or guarded & {level.dim, dim}:
+                merged.insert(0, level)
+            elif (level.left, level.right) != (far * below, wide * below):
+                merged.insert(0, level)
+            elif level.size is None:
+                self.scale = below
+                merged[0] = _Level(None, far, wide)
+            else:
+                merged[0] = _Level(below * level.size, far, wide)
         return merged or [_Level(1, 0, 0)]
 
     def write(self, name: str, live: _Live, cols: int, numbers: Sequence[str]) -> str:
@@ -753,7 +760,8 @@ class _Tiles:
                 outs = self.out_cols.of(text, outs[0][0], col, cols, self._out)
             self.mask = text.first_lanes(cols - (n - 1) * text.lanes)
             self.live, self.shape = dict(live.steps), (rows, n)
-            totals = self._sum(self.levels, lefts, right, [text.zero()] * (rows * n), range(rows))
+            zeros = [text.zero()] * (rows * n)
+            totals = self._sum(self.levels, _At(lefts, right), zeros, range(rows))
             if self._is_direct(cols):
                 self._finish(outs, totals, n)
             elif self._is_turned:
@@ -763,7 +771,7 @@ class _Tiles:
         return name
 
     @property
-    def _out(self):
+    def _out(self) -> Element:
         return self.engine.task.out.element
 
     def _is_direct(self, cols: int) -> bool:
@@ -795,19 +803,23 @@ class _Tiles:
             return text.at(right, text.mul(col, self.right_tile), text.element), 0
         return self.right_cols.of(text, right, col, 1, engine.task.right.element)[0]
 
-    def _sum(self, levels, lefts, right, totals, rows) -> list[str]:
+    def _sum(
+        self,
+        levels: Sequence[_Level],
+        at: _At,
+        totals: list[str],
+        rows: Sequence[int],
+    ) -> list[str]:
         """Write the loops of the sum; the innermost is unrolled."""
         text = self.text
         if not levels:
-            return self._point(lefts, right, totals, rows)
+            return self._point(at, totals, rows)
         (size, left, wide, dim), *inner = levels
         if dim in self.live:
             for place, counting in enumerate(self.live[dim]):
-                moved, here = _behind(lefts, right, place * left, place * wide)
                 text.read_again()  # neighbouring steps read the same elements
-                totals = self._sum(
-                    inner, moved, here, totals, [one for one in rows if one in counting]
-                )
+                kept = [one for one in rows if one in counting]
+                totals = self._sum(inner, at.behind(place * left, place * wide), totals, kept)
             return totals
         start: Number = 0
         stop: Number = size if size is not None else text.mul(text.argument("count"), self.scale)
@@ -820,68 +832,66 @@ class _Tiles:
         whole: Number = stop if unroll == 1 else text.mul(n_whole, unroll)
         with text.loop(start, whole, unroll, totals) as loop:
             values = loop.values
-            moved, here = self._moved(lefts, right, loop.index, left, wide)
+            here = self._moved(at, loop.index, left, wide)
             for place in range(unroll):
-                values = self._sum(
-                    inner, *_behind(moved, here, place * left, place * wide), values, rows
-                )
+                values = self._sum(inner, here.behind(place * left, place * wide), values, rows)
             loop.carry(values)
         totals = loop.values
         if unroll > 1 and whole != stop:
             with text.loop(whole, stop, 1, totals) as loop:
-                moved, here = self._moved(lefts, right, loop.index, left, wide)
-                loop.carry(self._point(moved, here, loop.values, rows))
+                here = self._moved(at, loop.index, left, wide)
+                loop.carry(self._point(here, loop.values, rows))
             totals = loop.values
         return totals
 
-    def _limits(self, guard: Guard, position: str, size: int) -> tuple[Number, Number]:
+    def _limits(self, guard: Guard, position: str, size: Number) -> tuple[Number, Number]:
         """Give the steps of a loop between which a guard holds."""
         text = self.text
         (dim,) = (dim for dim, _ in guard.steps if dim in self.engine.plan.sums.dims)
         step = guard.step(dim)
         at = text.mul(text.argument(position), -1)
-        ends = []
+        ends: list[Number] = []
         for end in (at, text.add(at, guard.size)):
-            is_negative = text.less(end, 0)
-            end = text.choice(is_negative, 0, end)
-            ends.append(text.least(text.divided(text.add(end, step - 1), step)[0], size))
+            reached = text.choice(text.less(end, 0), 0, end)
+            ends.append(text.least(text.divided(text.add(reached, step - 1), step)[0], size))
         return ends[0], ends[1]
 
-    def _elements(self):
+    def _elements(self) -> tuple[Element, Element]:
         plan, task, own = self.engine.plan, self.engine.task, self.text.element
         return (
             own if plan.packs_left else task.left.element,
             own if plan.packs_right else task.right.element,
         )
 
-    def _moved(self, lefts, right, index, left, wide):
+    def _moved(self, at: _At, index: Number, left: int, wide: int) -> _At:
+        """Move places by the steps of a loop."""
         text = self.text
         of_left, of_right = self._elements()
         far = text.mul(index, left)
-        moved = {one: text.at(one, far, of_left) for one in dict.fromkeys(p for p, _ in lefts)}
-        pointer, behind = right
-        return (
-            [(moved[one], place) for one, place in lefts],
+        moved = {one: text.at(one, far, of_left) for one in dict.fromkeys(p for p, _ in at.lefts)}
+        pointer, behind = at.right
+        return _At(
+            [(moved[one], place) for one, place in at.lefts],
             (text.at(pointer, text.mul(index, wide), of_right), behind),
         )
 
-    def _point(self, lefts, right, totals, rows) -> list[str]:
+    def _point(self, at: _At, totals: list[str], rows: Sequence[int]) -> list[str]:
         """Write the products of one point of the sum."""
         text, n = self.text, self.shape[1]
         of_left, of_right = self._elements()
         vectors = []
         for number in range(n if rows else 0):
-            place = text.at(right[0], right[1] + number * text.lanes, of_right)
+            place = text.at(at.right[0], at.right[1] + number * text.lanes, of_right)
             is_masked = number == n - 1 and not self.engine.plan.packs_right
             vectors.append(text.load(place, of_right, self.mask if is_masked else None))
         made = list(totals)
         for row in rows:
-            one = text.spread(text.load_one(text.at(*lefts[row], of_left), of_left))
+            one = text.spread(text.load_one(text.at(*at.lefts[row], of_left), of_left))
             for number in range(n):
                 made[row * n + number] = text.fma(one, vectors[number], made[row * n + number])
         return made
 
-    def _finish(self, outs, totals, n) -> None:
+    def _finish(self, outs: list[Place], totals: list[str], n: int) -> None:
         """Add to what earlier blocks of the sum have left, and write."""
         text = self.text
         is_later = self._is_later()
@@ -917,7 +927,9 @@ class _Tiles:
                         value = text.plus(value, text.load(place, self._out, later))
                     text.store(place, value, self._out, mask)
 
-    def _scatter(self, outs, totals, shape, col) -> None:
+    def _scatter(
+        self, outs: list[Place], totals: list[str], shape: tuple[int, int, int], col: Number
+    ) -> None:
         """Write a tile whose columns do not lie side by side, by way of a buffer."""
         text, (rows, cols, n) = self.text, shape
         room = text.room(rows * n * text.lanes)
@@ -935,10 +947,3 @@ class _Tiles:
                 if is_later:
                     value = text.plus_if(is_later, value, place, self._out)
                 text.store_one(place, value, self._out)
-
-
-def _behind(
-    lefts: Sequence[Place], right: Place, left: int, wide: int
-) -> tuple[list[Place], Place]:
-    """Move places by known steps."""
-    return [(one, place + left) for one, place in lefts], (right[0], right[1] + wide)
