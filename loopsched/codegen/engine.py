@@ -732,9 +732,9 @@ class _Tiles:
         guarded = {*self.cut_guards, *self.row_guards}
         for level in found:
             below, far, wide, dim = merged[0] if merged else _Level(None, 0, 0)
-            if below is None or guarded & {level.dim, dim}:
-                merged.insert(0, level)
-            elif (level.left, level.right) != (far * below, wide * below):
+            is_apart = bool(guarded & {level.dim, dim})
+            moves = level.left, level.right
+            if below is None or is_apart or moves != (far * below, wide * below):
                 merged.insert(0, level)
             elif level.size is None:
                 self.scale = below
