@@ -225,9 +225,9 @@ def is_read_in_place(task: Contraction, plan: Plan, side: str) -> bool:
 def _packed(task: Contraction, plan: Plan) -> Iterator[Plan]:
     for packs_left in (False, True):
         for packs_right in (False, True):
-            if packs_left or is_read_in_place(task, plan, "left"):
-                if packs_right or is_read_in_place(task, plan, "right"):
-                    yield replace(plan, packs_left=packs_left, packs_right=packs_right)
+            is_left_fit = packs_left or is_read_in_place(task, plan, "left")
+            if is_left_fit and (packs_right or is_read_in_place(task, plan, "right")):
+                yield replace(plan, packs_left=packs_left, packs_right=packs_right)
 
 
 class Model:
