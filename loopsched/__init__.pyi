@@ -38,6 +38,7 @@ from loopsched.fusion.plan import FusedGroup as FusedGroup
 from loopsched.fusion.plan import FusionPlan as FusionPlan
 from loopsched.fusion.residents import Residency as Residency
 from loopsched.fusion.residents import residency as residency
+from loopsched.gpu.choice.attention import Attention as Attention
 from loopsched.gpu.choice.dispatch import Dispatch as Dispatch
 from loopsched.gpu.choice.dispatch import dispatch as dispatch
 from loopsched.gpu.choice.pick import Choice as Choice
