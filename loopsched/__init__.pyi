@@ -42,6 +42,7 @@ from loopsched.fusion.residents import Residency as Residency
 from loopsched.fusion.residents import residency as residency
 from loopsched.gpu.calibration.machine import Calibration as Calibration
 from loopsched.gpu.calibration.machine import calibrate_gpu as calibrate_gpu
+from loopsched.gpu.choice.attention import Attention as Attention
 from loopsched.gpu.choice.dispatch import Dispatch as Dispatch
 from loopsched.gpu.choice.dispatch import dispatch as dispatch
 from loopsched.gpu.choice.pick import Choice as Choice

@@ -15,6 +15,9 @@ from loopsched.cli.output import Style
 from loopsched.show.table import Column, words
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from loopsched.gpu.choice.attention import Attention
     from loopsched.gpu.choice.dispatch import Dispatch
     from loopsched.gpu.choice.pick import Choice, Pick
     from loopsched.machines.arch import Arch
@@ -25,6 +28,7 @@ _EPILOG = """\b
 loopsched pick gemm:m=4096,n=4096,k=4096 --explain
 loopsched pick gemm:m=16,n=14336,k=4096 --type bf16 --space mine.csv --top 10
 loopsched pick resnet50 --top 1
+loopsched pick attention:4x32x4096x128x1 --arch h200
 loopsched pick gemm:m=1,n=4096,k=4096 --dispatch 8192
 loopsched pick gemm:m=512,n=512,k=512 --emit triton -o kernel.py
 """
@@ -35,7 +39,8 @@ loopsched pick gemm:m=512,n=512,k=512 --emit triton -o kernel.py
 @click.option(
     "--kernel",
     metavar="NAME",
-    help="triton_gemm, triton_conv (both fp16 by default), clblast_gemm or filter (fp32); "
+    help="triton_gemm, triton_conv, triton_attention (fp16 by default), clblast_gemm or filter "
+    "(fp32); "
     "by default Triton's for the problem.",
 )
 @options.data_type_of(None)
@@ -72,8 +77,10 @@ def pick(
 ) -> None:
     """Rank the configurations of a GPU kernel for a problem; no GPU is needed.
 
-    PROBLEM is a product or a forward convolution, such as gemm:m=64,n=64,k=64;
-    of a WORKLOAD, all that a kernel computes are shown.
+    PROBLEM is a product or a forward convolution, such as gemm:m=64,n=64,k=64,
+    or attention:BxHxSxDxCAUSAL: batch, heads, queries and keys, head size,
+    0 or 1, and xG for G heads of keys. Of a WORKLOAD, all that a kernel
+    computes are shown.
     """
     from loopsched.gpu.choice.families import TRITON_GEMM
     from loopsched.gpu.choice.pick import pick as choose
@@ -88,7 +95,7 @@ def pick(
     if target and not emit:
         raise click.UsageError("--output is for --emit")
     machine = load_arch(arch)
-    problems = (select_one(problem, layers),) if emit else select(problem, layers).workload.problems
+    problems = _problems(problem, layers, emit is not None)
     found: list[Pick | Dispatch] = []
     for one in problems:
         try:
@@ -125,6 +132,18 @@ def pick(
         rows = [row for made in found for row in made.rows()]
         names = dict.fromkeys(name for row in rows for name in row)
         output.print_rows(({name: row.get(name) for name in names} for row in rows), form)
+
+
+def _problems(
+    text: str, layers: tuple[str, ...], is_one: bool
+) -> Sequence[Problem] | Sequence[Attention]:
+    """Take an attention, which no workload has, or the problems of a workload."""
+    kind, colon, sizes = text.partition(":")
+    if kind == "attention" and colon:
+        from loopsched.gpu.choice.attention import Attention
+
+        return (Attention.named(sizes),)
+    return (select_one(text, layers),) if is_one else select(text, layers).workload.problems
 
 
 def _configuration(one: Choice) -> str:
@@ -175,20 +194,30 @@ def _show(found: Pick | Dispatch) -> None:
 
 
 def _dispatch(
-    problem: Problem, machine: Arch, most_m: int, data_type: str, space: str | None
+    problem: Problem | Attention,
+    machine: Arch,
+    most_m: int,
+    data_type: str,
+    space: str | None,
 ) -> Dispatch:
+    from loopsched.gpu.choice.attention import Attention
     from loopsched.gpu.choice.dispatch import dispatch
     from loopsched.gpu.library.gemm import product_of
 
+    if isinstance(problem, Attention):
+        raise ProblemError(f"problem '{problem.name}': a single product is needed")
     product = product_of(problem, data_type)
     if product.batch != 1:
         raise ProblemError(f"problem '{problem.name}': a single product is needed")
     return dispatch(product.n, product.k, machine, most_m=most_m, data_type=data_type, space=space)
 
 
-def _emit(problem: Problem, found: Pick, target: str | None) -> None:
+def _emit(problem: Problem | Attention, found: Pick, target: str | None) -> None:
     from loopsched.exchange.triton_kernel import to_triton_kernel
+    from loopsched.problems.problem import Problem
 
+    if not isinstance(problem, Problem):
+        raise ProblemError(f"problem '{problem.name}': no file is written for {found.kernel}")
     made = to_triton_kernel(
         problem,
         found.best.configuration,
