@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
 
 from loopsched.base.errors import ProblemError
-from loopsched.base.files import write_text
+from loopsched.base.files import target_of, write_text
 from loopsched.base.units import scaled
 from loopsched.cli import options, output
 from loopsched.cli.inputs import select, select_one
@@ -26,6 +27,7 @@ loopsched pick gemm:m=16,n=14336,k=4096 --type bf16 --space mine.csv --top 10
 loopsched pick resnet50 --top 1
 loopsched pick gemm:m=1,n=4096,k=4096 --dispatch 8192
 loopsched pick gemm:m=512,n=512,k=512 --emit triton -o kernel.py
+loopsched pick gemm:m=512,n=512,k=512 -o space.html
 """
 
 
@@ -51,7 +53,13 @@ loopsched pick gemm:m=512,n=512,k=512 --emit triton -o kernel.py
 @click.option(
     "--emit", type=click.Choice(["triton"]), help="Write the first choice as a kernel instead."
 )
-@click.option("--output", "-o", "target", metavar="FILE", help="Where --emit writes.")
+@click.option(
+    "--output",
+    "-o",
+    "target",
+    metavar="FILE",
+    help="Where --emit writes; FILE.html without it: a page of the whole space.",
+)
 @options.layers
 @options.arch_of("h100")
 @options.form
@@ -80,8 +88,11 @@ def pick(
 
     if emit and most_m:
         raise click.UsageError("--emit and --dispatch exclude each other")
-    if target and not emit:
-        raise click.UsageError("--output is for --emit")
+    as_page = bool(target) and not emit
+    if target and as_page and (most_m or not target.endswith(".html")):
+        raise click.UsageError("--output is for --emit, or FILE.html for a page without --dispatch")
+    if target:
+        target_of(target)
     machine = load_arch(arch)
     problems = (select_one(problem, layers),) if emit else select(problem, layers).workload.problems
     found: list[Pick | Dispatch] = []
@@ -97,8 +108,8 @@ def pick(
                     kernel=kernel,
                     space=space,
                     data_type=data_type,
-                    top=1 if emit else top,
-                    explain=explain,
+                    top=1 if emit else None if as_page else top,
+                    explain=explain or as_page,
                 )
         except ProblemError as error:
             if len(problems) == 1:
@@ -111,6 +122,8 @@ def pick(
         raise ProblemError(f"{problem}: no kernel computes any of its {len(problems)} problems")
     if emit:
         _emit(problems[0], cast("Pick", found[0]), target)
+    elif target:
+        _write_page(cast("list[Pick]", found), target)
     elif form == "table":
         for at, made in enumerate(found):
             if at:
@@ -120,6 +133,14 @@ def pick(
         rows = [row for made in found for row in made.rows()]
         names = dict.fromkeys(name for row in rows for name in row)
         output.print_rows(({name: row.get(name) for name in names} for row in rows), form)
+
+
+def _write_page(found: list[Pick], target: str) -> None:
+    from loopsched.show.page.space import space_html
+
+    write_text(target, space_html(found))
+    noun = "space" if len(found) == 1 else "spaces"
+    click.echo(f"{target}: {len(found)} {noun}, {scaled(Path(target).stat().st_size, 'B')}")
 
 
 def _configuration(one: Choice) -> str:
