@@ -79,7 +79,7 @@ def test_values_of_levels() -> None:
         ({"energy_pj_per_byte": 0.0}, "energy_pj_per_byte must be above zero"),
         ({"instances": None}, "instances must be a whole number"),
         ({"double_buffered": "yes"}, "double_buffered must be true or false, not 'yes'"),
-        ({"holds": "input"}, "holds must be a tuple of tensors or roles, not 'input'"),
+        ({"holds": "input"}, "holds must be a tuple of names, not 'input'"),
     ],
 )
 def test_impossible_levels(fields: dict[str, object], message: str) -> None:

@@ -276,7 +276,7 @@ def test_inside_may_repeat_the_order(tmp_path: Path) -> None:
         (changed("instances: 4", "instances: 3"), "levels have 3 instances of that unit"),
         (changed("    unit: SM\n", ""), "needs 'unit'"),
         (changed("unit: SM", "unit: S-M"), "must be a word"),
-        (changed("kind: cache", "kind: cache\n    holds: A"), "must be a list of tensors"),
+        (changed("kind: cache", "kind: cache\n    holds: A"), "must be a list of names"),
         (changed("kind: cache", "kind: cache\n    halo_reuse: 2"), "true or false, not '2'"),
         (changed("kind: cache", "kind: cache\n    write_policy: trough"), "mean 'through'"),
         (changed("kind: cache", "kind: cache\n    tensor_capacity: 4 B"), "must be a mapping"),

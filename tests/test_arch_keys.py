@@ -11,6 +11,7 @@ from loopsched import load_arch
 from loopsched.machines import Compute, Level
 from loopsched.machines.arch_file import arch_from_dict, arch_names
 from loopsched.machines.arch_format import arch_schema, arch_to_dict
+from loopsched.machines.cpu import CPU_KEYS, Cpu
 from loopsched.machines.gpu_limits import GPU_KEYS, Gpu
 from loopsched.machines.keys import Key, key_faults
 from loopsched.machines.levels import COMPUTE_KEYS, LEVEL_KEYS
@@ -20,6 +21,7 @@ TABLES = [
     pytest.param(Level, LEVEL_KEYS, "Keys of a level", id="level"),
     pytest.param(Compute, COMPUTE_KEYS, "Keys of `compute`", id="compute"),
     pytest.param(Gpu, GPU_KEYS, "The `gpu` part", id="gpu"),
+    pytest.param(Cpu, CPU_KEYS, "The `cpu` part", id="cpu"),
 ]
 
 
@@ -46,6 +48,7 @@ def test_the_schema_has_every_key() -> None:
         (found["levels"]["items"], LEVEL_KEYS),
         (found["compute"], COMPUTE_KEYS),
         (found["gpu"], GPU_KEYS),
+        (found["cpu"], CPU_KEYS),
     ):
         assert list(part["properties"]) == [entry.key for entry in keys]
         assert part["required"] == [entry.key for entry in keys if entry.required]

@@ -248,7 +248,7 @@ def test_a_machine_without_a_driver_is_told_so(
     monkeypatch.chdir(tmp_path)
     assert run(["calibrate", "gpu", "--arch-out", "mine.yaml"]) == 3
     assert capsys.readouterr().err == "Error: calibrate gpu: no driver of NVIDIA's GPUs\n"
-    assert run(["calibrate", "gpu", "--arch-out", "mine.json"]) == 3
+    assert run(["calibrate", "gpu", "--arch-out", "mine.txt"]) == 3
     assert "ends in .yaml" in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 

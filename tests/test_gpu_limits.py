@@ -23,7 +23,8 @@ def changed(key: str, value: object) -> dict[str, Any]:
 
 
 def test_every_gpu_has_one_with_sources() -> None:
-    assert set(arch_names()) - set(GPUS) == {"diannao", "titan_v_seed003"}
+    cpus = {name for name in arch_names() if load_arch(name).cpu is not None}
+    assert set(arch_names()) - set(GPUS) - cpus == {"diannao", "titan_v_seed003"}
     for name in GPUS:
         gpu = load_arch(name).kernel_limits
         cited = {key for key, _ in gpu.sources}

@@ -285,6 +285,60 @@ def test_nothing_that_outlives_a_kernel_is_bound_to_be_read() -> None:
     assert (seconds, what) == (pytest.approx(1e-6), "DRAM")
 
 
+class PublishedCpu(NamedTuple):
+    """Figures of one CPU: clocks of all and of single cores, fp32 operations of a core a cycle."""
+
+    cores: int
+    clocks_ghz: tuple[float, float]
+    l1_kib: int
+    l2_kib: int
+    last_mib: float
+    dram_gb_per_s: float
+    flop_per_cycle: int
+
+
+CPUS = {  # vendors' specifications: sizes of L1 and L2 of one core, the last level of a socket
+    "apple_m1": PublishedCpu(4, (3.2, 3.2), 128, 12288, 12, 68.25, 32),
+    "apple_m2": PublishedCpu(4, (3.5, 3.5), 128, 16384, 16, 100, 32),
+    "apple_m3": PublishedCpu(4, (4.06, 4.06), 128, 16384, 16, 100, 32),
+    "apple_m4": PublishedCpu(4, (4.4, 4.4), 128, 16384, 16, 120, 32),
+    "epyc_7763": PublishedCpu(64, (2.45, 3.5), 32, 512, 256, 204.8, 32),
+    "epyc_9654": PublishedCpu(96, (2.4, 3.7), 32, 1024, 384, 460.8, 32),
+    "epyc_9755": PublishedCpu(128, (2.7, 4.1), 48, 1024, 512, 576, 64),
+    "graviton3": PublishedCpu(64, (2.6, 2.6), 64, 1024, 32, 307.2, 32),
+    "graviton4": PublishedCpu(96, (2.8, 2.8), 64, 2048, 36, 536.7, 32),
+    "i9_12900k": PublishedCpu(8, (3.2, 5.2), 48, 1280, 30, 76.8, 32),
+    "ryzen_5950x": PublishedCpu(16, (3.4, 4.9), 32, 512, 64, 51.2, 32),
+    "ryzen_7950x": PublishedCpu(16, (4.5, 5.7), 32, 1024, 64, 83.2, 32),
+    "ryzen_9950x": PublishedCpu(16, (4.3, 5.7), 48, 1024, 64, 89.6, 64),
+    "xeon_8280": PublishedCpu(28, (2.7, 4.0), 32, 1024, 38.5, 140.8, 64),
+    "xeon_8380": PublishedCpu(40, (2.3, 3.4), 48, 1280, 60, 204.8, 64),
+    "xeon_8480": PublishedCpu(56, (2.0, 3.8), 48, 2048, 105, 307.2, 64),
+}
+
+
+@pytest.mark.parametrize("name", CPUS)
+def test_published_cpus(name: str) -> None:
+    arch = load_arch(name)
+    compute, last, cpu = arch.compute, arch.caches[0], arch.code_limits
+    found = PublishedCpu(
+        compute.units,
+        (compute.clock_hz / 1e9, compute.max_clock_hz / 1e9),
+        (arch.level("L1").capacity_bytes or 0) // 1024,
+        (arch.level("L2").capacity_bytes or 0) // 1024,
+        (last.capacity_bytes or 0) * last.instances / MIB,
+        (last.bandwidth_bytes_per_s or 0) / 1e9,
+        2 * cpu.lanes(4) * cpu.fma_per_cycle,
+    )
+    assert found == CPUS[name]
+    assert compute.rate("fp32") == cpu.lanes(4) * cpu.fma_per_cycle
+    registers = arch.level("registers")
+    assert registers.capacity_bytes == cpu.vector_registers * cpu.vector_bytes
+    assert registers.bandwidth_bytes_per_s == pytest.approx(
+        compute.units * compute.clock_hz * cpu.load_per_cycle * cpu.vector_bytes
+    )
+
+
 def test_machines_without_published_peaks_are_known() -> None:
     """A new file needs a row above; those without one are older, or of no product."""
     others = {
@@ -295,4 +349,4 @@ def test_machines_without_published_peaks_are_known() -> None:
         "titan_x_pascal",
         "titan_xp",
     }
-    assert set(resource_names("archs", ".yaml")) == others | set(PEAKS)
+    assert set(resource_names("archs", ".yaml")) == others | set(PEAKS) | set(CPUS)

@@ -155,6 +155,6 @@ def test_the_command_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert file.read_text() == space_html([pick(gemm(m=512, n=1536, k=1024), H100, explain=True)])
     for more in (["-o", "space.txt"], ["-o", str(file), "--dispatch", "64"]):
         assert run(["pick", product, *more]) == 2
-        assert "FILE.html for a page without --dispatch" in capsys.readouterr().err
+        assert "FILE.html without --dispatch" in capsys.readouterr().err
     assert run(["pick", product, "-o", str(tmp_path / "none/space.html")]) == 3
     assert "no such folder" in capsys.readouterr().err

@@ -106,11 +106,48 @@ def _llvm() -> Any:
     return llvmlite.binding
 
 
-def _target() -> Any:
+def _target(*, is_wide: bool = False) -> Any:
+    """Describe this CPU to LLVM; ``is_wide``: vectors as wide as they are written."""
     llvm = _llvm()
     cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    if is_wide:
+        features += ",-prefer-256-bit"
     of = llvm.Target.from_default_triple()
     return of.create_target_machine(cpu, features, 3, codemodel="jitdefault", jit=True)
+
+
+def object_code(text: str) -> bytes:
+    """Turn a module of LLVM's text, as it stands, into an object file for this CPU."""
+    module = _llvm().parse_assembly(text)
+    module.verify()
+    code: bytes = _target(is_wide=True).emit_object(module)
+    return code
+
+
+def linked(binary: bytes, names: Sequence[str], types: Sequence[Any]) -> list[Callable[..., Any]]:
+    r"""Load an object file; return functions of it that let other threads run.
+
+    Parameters
+    ----------
+    binary : bytes
+    names : sequence of str
+        Functions that take, and return, the same types.
+    types : sequence
+        Of `ctypes`: of the result, then of what they take.
+
+    Examples
+    --------
+    >>> text = "define i64 @twice(i64 %n) { %m = add i64 %n, %n\n ret i64 %m }"
+    >>> (twice,) = linked(object_code(text), ["twice"], [ctypes.c_int64, ctypes.c_int64])
+    >>> twice(21)
+    42
+    """
+    engine = _llvm().create_mcjit_compiler(_llvm().parse_assembly(""), _target())
+    engine.add_object_file(_llvm().ObjectFileRef.from_data(binary))
+    engine.finalize_object()
+    _ENGINES.append(engine)
+    kind = ctypes.CFUNCTYPE(*types)
+    return [kind(engine.get_function_address(name)) for name in names]
 
 
 def emitted(text: str, name: str, result: list[str]) -> tuple[Code, list[str]]:
@@ -120,6 +157,32 @@ def emitted(text: str, name: str, result: list[str]) -> tuple[Code, list[str]]:
     used = [*module.functions, *module.global_variables]
     needs = [one.name for one in used if one.is_declaration and one.name[:5] != "llvm."]
     return Code(name, result, needs, _target().emit_object(module)), taken
+
+
+def called(text: str, name: str, *types: Any) -> Callable[..., Any]:
+    r"""Compile a function of LLVM's text, as it stands, into what lets other threads run.
+
+    Parameters
+    ----------
+    text : str
+        A module.
+    name : str
+    *types
+        Of `ctypes`: of the result, then of what the function takes.
+
+    Examples
+    --------
+    >>> text = "define i64 @twice(i64 %n) { %m = add i64 %n, %n\n ret i64 %m }"
+    >>> called(text, "twice", ctypes.c_int64, ctypes.c_int64)(21)
+    42
+    """
+    module = _llvm().parse_assembly(text)
+    module.verify()
+    engine = _llvm().create_mcjit_compiler(module, _target())
+    engine.finalize_object()
+    _ENGINES.append(engine)
+    function: Callable[..., Any] = ctypes.CFUNCTYPE(*types)(engine.get_function_address(name))
+    return function
 
 
 def _numba_file() -> Path:
@@ -200,7 +263,7 @@ def _array(kind: str, parts: Iterator[Any]) -> Any:
 
 
 @lru_cache(maxsize=1)
-def _machine() -> str:
+def host_name() -> str:
     """Name what machine code depends on, besides its source."""
     llvm, changed = _llvm(), _numba_file().stat().st_mtime_ns
     known = llvm.llvm_version_info, llvm.get_host_cpu_name(), changed
@@ -220,7 +283,7 @@ class Shelf:
             self._folders.append(Path(cache, "loopsched", own))
         if os.environ.get("NUMBA_CACHE_DIR"):
             self._folders = [Path(os.environ["NUMBA_CACHE_DIR"], own)]
-        self._all = f"{source.stem}.{function.__name__}.{_machine()}"
+        self._all = f"{source.stem}.{function.__name__}.{host_name()}"
         self._own = f"{self._all}.{digest:08x}"
 
     def _of(self, kinds: Kinds) -> str:

@@ -38,8 +38,9 @@ _COMMANDS = {
     "pareto": ("pareto", "Trade time, DRAM traffic and capacity for each other."),
     "tiles": ("tiles", "Map what two tile sizes of a schedule cost."),
     "validate": ("validate", "Hold predictions against counters and measured times."),
+    "run": ("run", "Compile problems for this CPU, check and time them."),
     "pick": ("pick", "Choose tile sizes, stages and warps of a GPU kernel."),
-    "calibrate": ("calibrate", "Measure the GPU at hand and write its machine file."),
+    "calibrate": ("calibrate", "Measure the machine at hand, and write its file."),
     "kernel": ("kernel", "Say what a GPU kernel asks of a machine."),
     "reproduce": ("reproduce", "Reproduce the tables of a report, with ours beside."),
     "sensitivity": ("sensitivity", "Search again on changed machines: what matters?"),
@@ -50,6 +51,7 @@ _COMMANDS = {
     "network": ("network", "Show the layers of an ONNX model, and what is no layer."),
     "export": ("export", "Write a schedule for other tools, or as code."),
     "import": ("import_", "Read problems and schedules of other tools."),
+    "detect": ("detect", "Describe the CPU at hand, with the source of every number."),
     "archs": ("listing", "List architectures, or show one with its sources."),
     "workloads": ("listing", "List workloads, or show one with its problems."),
 }

@@ -2,33 +2,86 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from loopsched.base.errors import ArchError
-from loopsched.base.files import target_of, write_text
 from loopsched.cli import options, output
+from loopsched.cli.detect import arch_target, write_arch
 from loopsched.cli.output import Style
 from loopsched.show.table import Column, words
 
 if TYPE_CHECKING:
     from loopsched.gpu.calibration.machine import Calibration
 
-_EPILOG = """\b
+_arch_out = click.option(
+    "--arch-out",
+    "out",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    callback=lambda context, parameter, given: given and arch_target(given),
+    help="Write an architecture file (.yaml or .json), too.",
+)
+
+
+@click.group()
+def calibrate() -> None:
+    """Measure the machine at hand, and write what was measured."""
+
+
+@calibrate.command(
+    epilog="""\b
+loopsched calibrate cpu --arch-out host.yaml   then: search ... --arch host.yaml
+"""
+)
+@_arch_out
+@options.form
+def cpu(out: Path | None, form: Style) -> None:
+    """Measure this CPU: clock, multiply-adds, bandwidth and latency of every level.
+
+    It takes about half a minute and all cores that this process may use; let nothing else run.
+    """
+    from loopsched.codegen.rates import measure
+    from loopsched.machines.arch_file import arch_from_dict
+    from loopsched.machines.arch_format import arch_to_dict
+    from loopsched.machines.host import data_of, read_host
+
+    host = read_host()
+    measured, rows = measure(
+        host, date.today().isoformat(), lambda what: click.echo(f"measuring {what} ...", err=True)
+    )
+    arch = arch_from_dict(data_of(host, measured), where="calibrate cpu")
+    if form == "table":
+        output.print_text(f"{arch.title}, {(measured.clock_hz or 0) / 1e9:.2f} GHz")
+        output.print_text(
+            f"vectors of {host.vector_bytes} bytes: {measured.fma_per_cycle} multiply-adds a cycle,"
+            f" one every {measured.fma_latency:g} cycles in a chain;"
+            f" {measured.load_per_cycle} loads a cycle"
+        )
+        click.echo()
+    output.shows_table(_LEVELS, rows, form)
+    if out is not None:
+        write_arch(arch_to_dict(arch), out)
+
+
+_LEVELS = (
+    words("from", "level"),
+    Column("cores", "cores"),
+    Column("bandwidth", "bytes_per_s", "B/s"),
+    Column("latency", "latency_cycles", "{} cycles".format),
+)
+
+
+_GPU = """\b
 loopsched calibrate gpu --arch-out my_gpu.yaml
 loopsched pick gemm:m=4096,n=4096,k=4096 --arch my_gpu.yaml
 """
 
 
-@click.group()
-def calibrate() -> None:
-    """Measure the machine at hand: calibrate gpu."""
-
-
-@calibrate.command(epilog=_EPILOG)
-@click.option("--arch-out", metavar="FILE.yaml", help="Write the machine as a file for --arch.")
+@calibrate.command(epilog=_GPU)
+@_arch_out
 @click.option(
     "--like",
     metavar="NAME|FILE",
@@ -36,31 +89,25 @@ def calibrate() -> None:
     "one of its compute capability.",
 )
 @options.form
-def gpu(arch_out: str | None, like: str | None, form: Style) -> None:
+def gpu(out: Path | None, like: str | None, form: Style) -> None:
     """Measure NVIDIA's GPU at hand with microbenchmarks; less than a minute.
 
     Needs its driver, and the compiler NVRTC that torch, CuPy and the CUDA toolkit bring.
     """
-    from loopsched.exchange.yaml_out import to_yaml
     from loopsched.gpu.calibration.machine import calibrate_gpu
     from loopsched.machines.arch_file import arch_to_dict
 
-    if arch_out is not None:
-        if Path(arch_out).suffix not in (".yaml", ".yml"):
-            raise ArchError(f"{arch_out}: the file of a machine ends in .yaml")
-        target_of(arch_out)
-    name = "my_gpu" if arch_out is None else Path(arch_out).stem
+    name = "my_gpu" if out is None else out.stem
     found = calibrate_gpu(name=name, like=like)
     if form == "table":
         _show(found)
     else:
         output.print_rows(found.rows(), form)
-    if arch_out is not None:
-        write_text(arch_out, to_yaml(arch_to_dict(found.arch)))
-        click.echo(f"wrote {arch_out}", err=True)
+    if out is not None:
+        write_arch(arch_to_dict(found.arch), out)
 
 
-_COLUMNS = (
+_RATES = (
     words("what", "what"),
     Column("here", lambda one: one["here"], lambda value: f"{value:.4g}"),
     Column("in its file", lambda one: one["file"], lambda value: f"{value:.4g}"),
@@ -72,4 +119,4 @@ _COLUMNS = (
 def _show(found: Calibration) -> None:
     same = "the same GPU" if found.is_same else "another GPU"
     output.print_text(f"{found.properties.name}; beside it '{found.like.name}', {same}")
-    output.print_table(_COLUMNS, found.rows())
+    output.print_table(_RATES, found.rows())

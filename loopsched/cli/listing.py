@@ -4,37 +4,34 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import click
 
-from loopsched.base.rows import picked
+from loopsched.base.rows import Row, picked
 from loopsched.base.units import base_unit, format_capacity, scaled
 from loopsched.cli import options, output
 from loopsched.cli.output import Style
-from loopsched.machines.gpu_limits import GPU_KEYS
-from loopsched.problems.footprint import tensor_bytes
+from loopsched.machines.arch import Arch
+from loopsched.machines.keys import Key
+from loopsched.problems.footprint import problem_bytes
+from loopsched.problems.workload import Workload
 from loopsched.show.table import Column, words
-
-if TYPE_CHECKING:
-    from loopsched.base.rows import Row
-    from loopsched.machines.arch import Arch
-    from loopsched.machines.gpu_limits import Gpu
-    from loopsched.machines.keys import Key
-    from loopsched.problems.workload import Workload
 
 
 @click.command(epilog="A file of your own works wherever a name does.")
 @click.argument("name", required=False)
 @options.form
 def archs(name: str | None, form: Style) -> None:
-    """List the architectures, or show NAME with the source of every number."""
+    """List the architectures, or show NAME with the source of every number.
+
+    NAME 'host' is the CPU at hand.
+    """
     from loopsched.machines.arch_file import arch_names, arch_to_dict, load_arch
 
     if name:
         arch = load_arch(name)
         if form == "table":
-            _show_arch(arch)
+            show_arch(arch)
         else:
             output.print_rows([{**arch_to_dict(arch), "digest": arch.digest}], form)
         return
@@ -57,9 +54,7 @@ _ARCHS = (
 def _arch_row(arch: Arch) -> Row:
     rate = arch.compute.peak_macs_per_s("fp32") if "fp32" in arch.compute.data_types else None
     return {
-        "name": arch.name,
-        "title": arch.title,
-        "digest": arch.digest,
+        **picked(arch, "name", "title", "digest"),
         "peak_fp32_flops_per_s": rate and 2 * rate,
         "dram_bandwidth_bytes_per_s": arch.caches[0].bandwidth_bytes_per_s,
         "levels": [
@@ -84,11 +79,13 @@ _LEVELS = (
     Column("instances", "instances"),
     Column("from outside", "bandwidth_bytes_per_s", "B/s"),
     Column("line", lambda one: f"{one.line_bytes} B" if one.line_bytes else None, spare=2),
+    Column("ways", "ways", spare=3),
     Column("energy", "energy_pj_per_byte", "{:g} pJ/B".format, spare=1),
 )
 
 
-def _show_arch(arch: Arch) -> None:
+def show_arch(arch: Arch) -> None:
+    """Print a machine, its numbers and their sources."""
     output.print_text(f"{arch.name}: {arch.title}" if arch.title else arch.name)
     if arch.notes:
         output.print_text(" ".join(arch.notes.split()))
@@ -111,13 +108,16 @@ def _show_arch(arch: Arch) -> None:
             for name, rate in compute.macs_per_cycle_per_unit
         ],
     )
-    if arch.gpu is not None:
+    for name in ("gpu", "cpu"):
+        if (keys := arch.parts.get(name)) is None:
+            continue
         click.echo()
-        cited = dict(arch.gpu.sources)
+        part = getattr(arch, name)
+        cited = dict(part.sources) | _listed(part, keys)
         output.print_table(
-            (words("of a GPU"), Column("value")),
-            [[entry.key, _gpu_value(arch.gpu, entry)] for entry in GPU_KEYS],
-            [cited.get(entry.key, "") for entry in GPU_KEYS],
+            (words(f"of a {name.upper()}"), Column("value")),
+            [[entry.key, _part_value(part, entry)] for entry in keys],
+            [cited.get(entry.key, "") for entry in keys],
         )
     if arch.constants:
         click.echo()
@@ -128,10 +128,20 @@ def _show_arch(arch: Arch) -> None:
         )
 
 
-def _gpu_value(gpu: Gpu, entry: Key) -> str:
-    value = getattr(gpu, entry.field)
+def _listed(part: object, keys: Sequence[Key]) -> dict[str, str]:
+    """List the words of parts that may be many."""
+    lists = [(entry.key, getattr(part, entry.field)) for entry in keys if entry.kind == "names"]
+    return {key: " ".join(names) for key, names in lists}
+
+
+def _part_value(part: object, entry: Key) -> str:
+    value = getattr(part, entry.field)
+    if value is None:
+        return "not known"
     if entry.kind == "choice":
         return str(value)
+    if entry.kind == "names":
+        return str(len(value))
     if entry.kind == "share" and not entry.required and not value:
         return "not known"
     if entry.kind == "bytes":
@@ -203,7 +213,7 @@ def _problem_rows(workload: Workload) -> list[Row]:
             "kind": problem.kind,
             "sizes": dict(problem.size),
             "macs": problem.macs,
-            "data_bytes": sum(tensor_bytes(problem, tensor) for tensor in problem.tensors),
+            "data_bytes": problem_bytes(problem),
         }
         for number, problem in enumerate(workload.problems)
     ]

@@ -75,13 +75,14 @@ def to_c(problem: Problem, schedule: Schedule, *, name: str = "compute") -> Expo
     spans = loop_spans(problem, schedule, (*_KEYWORDS, name, *words.values()))
     touched = accesses(problem, schedule, spans, words)
     read = " * ".join(access.tensor.name for access in touched[1:]) or "1"
+    parameters = [_parameter(problem, one) for one in (*touched[1:], touched[0])]
     lines = [
         f"/* Made by loopsched from the schedule {schedule}",
-        f"   Problem {_comment(problem.name)}: {problem.output} += {read}; "
+        f"   Problem {problem.name.replace('*/', '* /')}: {problem.output} += {read}; "
         f"the caller sets {problem.output} to zero. */",
         "static inline long least(long a, long b) { return a < b ? a : b; }",
         "",
-        f"void {name}({', '.join(_parameter(problem, one) for one in _called(touched))})",
+        f"void {name}({', '.join(parameters)})",
         "{",
         *_loops(problem, schedule, spans),
         *_body(touched, "  " * (len(spans) + 1)),
@@ -89,14 +90,6 @@ def to_c(problem: Problem, schedule: Schedule, *, name: str = "compute") -> Expo
         "",
     ]
     return Exported(((f"{name}.c", "\n".join(lines)),), tuple(_lost(problem)))
-
-
-def _comment(text: str) -> str:
-    return text.replace("*/", "* /")
-
-
-def _called(touched: Sequence[Access]) -> list[Access]:
-    return [*touched[1:], touched[0]]
 
 
 def _lost(problem: Problem) -> list[str]:

@@ -6,16 +6,17 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 from loopsched.base.arguments import near, show
 from loopsched.base.display import Shown
 from loopsched.base.errors import ArchError, nearest
+from loopsched.machines.cpu import CPU_KEYS, Cpu
 from loopsched.machines.gpu_limits import GPU_KEYS, Gpu
-from loopsched.machines.keys import scaled_part
+from loopsched.machines.keys import Key, scaled_part
 from loopsched.machines.levels import COMPUTE_KEYS, DATA_TYPES, LEVEL_KEYS, Compute, Level
 
 
@@ -63,6 +64,8 @@ class Arch(Shown):
         What a reader of results should know.
     gpu : Gpu or None
         What bears on kernels, where the machine is a GPU.
+    cpu : Cpu or None
+        What bears on generated code, where it is a CPU.
 
     Raises
     ------
@@ -83,6 +86,7 @@ class Arch(Shown):
     constants: tuple[Constant, ...] = ()
     notes: str = ""
     gpu: Gpu | None = None
+    cpu: Cpu | None = None
 
     def __post_init__(self) -> None:
         ArchError.refuse(f"architecture '{self.name}'", arch_faults(self))
@@ -175,22 +179,22 @@ class Arch(Shown):
         (16, False)
         """
         content = asdict(self)
-        parts = [content, content["compute"], *content["levels"], *content["constants"]]
-        if self.gpu is None:
-            del content["gpu"]
-        else:
-            parts.append(content["gpu"])
-            for name, unknown in (("power_w", 0.0), ("tensor_issue", "warp")):
-                if content["gpu"][name] == unknown:
-                    del content["gpu"][name]
-        for part in parts:
+        parts: list[tuple[Any, Any, tuple[Key, ...]]]
+        parts = [(content["compute"], Compute, COMPUTE_KEYS)]
+        parts += [(level, Level, LEVEL_KEYS) for level in content["levels"]]
+        parts += [(content["gpu"], Gpu, GPU_KEYS)] if self.gpu else []
+        parts += [(content["cpu"], Cpu, CPU_KEYS)] if self.cpu else []
+        for part, kind, keys in parts:
+            usual = {one.name: one.default for one in fields(kind)}
+            for entry in keys:
+                if entry.is_later and part[entry.field] == usual[entry.field]:
+                    del part[entry.field]
+        for part in (content, *(part for part, *_ in parts), *content["constants"]):
             for key in ("title", "notes", "sources", "source"):
                 part.pop(key, None)
-        if self.compute.storage_bytes is None:
-            del content["compute"]["storage_bytes"]
-        for level in content["levels"]:
-            if not level["may_hold"]:
-                del level["may_hold"]
+        for name in ("gpu", "cpu"):
+            if content[name] is None:
+                del content[name]
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 
@@ -266,9 +270,19 @@ class Arch(Shown):
             if inner.bandwidth_bytes_per_s is not None
         ]
         keys += [f"{level.name}.capacity" for level in self.levels if level.capacity_bytes]
-        for part, table in (("compute", COMPUTE_KEYS), ("gpu", GPU_KEYS if self.gpu else ())):
+        for part, table in self.parts.items():
             keys += [f"{part}.{entry.key}" for entry in table if entry.along is not None]
         return tuple(keys)
+
+    @property
+    def parts(self) -> dict[str, tuple[Key, ...]]:
+        """Parts beside the levels that the machine has, and their keys."""
+        parts: dict[str, tuple[Key, ...]] = {"compute": COMPUTE_KEYS}
+        if self.gpu is not None:
+            parts["gpu"] = GPU_KEYS
+        if self.cpu is not None:
+            parts["cpu"] = CPU_KEYS
+        return parts
 
     @property
     def kernel_limits(self) -> Gpu:
@@ -284,6 +298,22 @@ class Arch(Shown):
                 f"'{self.name}' has no 'gpu' part, which kernels need; titan_v has one to copy"
             )
         return self.gpu
+
+    @property
+    def code_limits(self) -> Cpu:
+        """The machine's `cpu`.
+
+        Raises
+        ------
+        ArchError
+            If the machine is no CPU.
+        """
+        if self.cpu is None:
+            raise ArchError(
+                f"'{self.name}' has no 'cpu' part, which generated code needs; "
+                "'loopsched detect' writes that of this machine"
+            )
+        return self.cpu
 
     def _changed(self, key: str, factor: Fraction, name: str) -> Arch:
         owner, _, field = key.casefold().partition(".")
@@ -301,6 +331,9 @@ class Arch(Shown):
         if owner == "gpu":
             gpu = scaled_part(self.kernel_limits, GPU_KEYS, field, factor)
             return replace(self, name=name, gpu=gpu)
+        if owner == "cpu":
+            cpu = scaled_part(self.code_limits, CPU_KEYS, field, factor)
+            return replace(self, name=name, cpu=cpu)
         # A level's inward bandwidth is kept with the next inner level.
         position = self._position(owner) + (field == "bandwidth")
         changed = scaled_part(self.levels[position], LEVEL_KEYS, field, factor)
@@ -339,9 +372,9 @@ class Arch(Shown):
         if owner == "compute":
             values = {"clock": self.compute.clock_hz, "units": float(self.compute.units)}
             return values.get(field, 1.0)
-        if owner == "gpu":
-            name = next(entry.field for entry in GPU_KEYS if entry.key == field)
-            return float(getattr(self.gpu, name))
+        if owner in ("gpu", "cpu"):
+            name = next(entry.field for entry in self.parts[owner] if entry.key == field)
+            return float(getattr(getattr(self, owner), name))
         position = self._position(owner)
         if field == "bandwidth":
             return self.levels[position + 1].bandwidth_bytes_per_s or 0.0
@@ -414,7 +447,7 @@ def arch_faults(arch: Arch) -> Iterator[str]:
         yield "levels: a machine needs a memory and at least one level below it"
     seen: set[str] = set()
     for position, level in enumerate(arch.levels):
-        if level.name.casefold() in seen | {"compute"}:
+        if level.name.casefold() in seen | set(arch.parts):
             yield f"levels[{position}]: the name '{level.name}' is taken; names are unique"
         seen.add(level.name.casefold())
         if (level.kind == "memory") != (position == 0):

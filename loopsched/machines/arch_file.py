@@ -19,12 +19,14 @@ from loopsched.machines.arch import buffer_arch as buffer_arch
 from loopsched.machines.arch_format import CONSTANT_KINDS, RATES, TOP_KEYS
 from loopsched.machines.arch_format import arch_schema as arch_schema
 from loopsched.machines.arch_format import arch_to_dict as arch_to_dict
+from loopsched.machines.cpu import CPU_KEYS, Cpu
 from loopsched.machines.gpu_limits import GPU_KEYS, Gpu
 from loopsched.machines.keys import Key, Sources
 from loopsched.machines.levels import BOUNDARY, COMPUTE_KEYS, LEVEL_KEYS, Compute, Level
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _FLOATS = ("frequency", "energy_per_byte", "energy_per_mac", "time")  # others may be whole
+HOST = "host"
 _MISSING = object()
 _T = TypeVar("_T")
 
@@ -46,8 +48,9 @@ def load_arch(name_or_path: str | Path) -> Arch:
     Parameters
     ----------
     name_or_path : str or pathlib.Path
-        A name such as ``titan_v``; or a path, told apart by its suffix
-        (``.yaml``, ``.yml``, ``.json``) or a separator.
+        A name such as ``titan_v``; ``host``, which is the CPU at hand; or a
+        path, told apart by its suffix (``.yaml``, ``.yml``, ``.json``) or a
+        separator.
 
     Raises
     ------
@@ -60,6 +63,10 @@ def load_arch(name_or_path: str | Path) -> Arch:
     >>> load_arch("titan_v").level("L2").capacity_bytes
     4718592
     """
+    if name_or_path == HOST:
+        from loopsched.machines.host import host_data
+
+        return arch_from_dict(host_data(), where=HOST)
     path = _find(name_or_path)
     where = str(name_or_path)
     text = read_text(
@@ -111,7 +118,7 @@ def _find(name_or_path: object) -> Path:
     if name_or_path in arch_names():
         return resource_dir("archs") / f"{name_or_path}.yaml"
     raise ArchError(
-        f"no architecture '{name_or_path}'; {nearest(name_or_path, arch_names())}; "
+        f"no architecture '{name_or_path}'; {nearest(name_or_path, (*arch_names(), HOST))}; "
         "a file of your own needs its suffix, such as .yaml"
     )
 
@@ -171,7 +178,7 @@ class _Reader:
     def names(self, place: str, data: object) -> tuple[str, ...] | None:
         if isinstance(data, (list, tuple)) and all(isinstance(name, str) for name in data):
             return tuple(data)
-        self.fault(place, f"must be a list of tensors or roles, not {show(data)}")
+        self.fault(place, f"must be a list of names, not {show(data)}")
         return None
 
     def sourced(self, place: str, data: object) -> object:
@@ -254,7 +261,7 @@ class _Reader:
             case "flag":
                 return self.flag(place, data)
             case "names":
-                return self.names(place, data)
+                return self.names(place, self.sourced(place, data))
             case "count":
                 return self.count(place, data)
             case "share":
@@ -297,11 +304,12 @@ def _read_arch(reader: _Reader, data: object) -> Arch | None:
     notes = reader.text("notes", found.get("notes", _MISSING))
     compute = _read_compute(reader, found.get("compute", _MISSING))
     levels = _read_levels(reader, found.get("levels", _MISSING), compute)
-    gpu = _read_gpu(reader, found.get("gpu", _MISSING))
+    gpu = _read_part(reader, "gpu", found, GPU_KEYS, Gpu)
+    cpu = _read_part(reader, "cpu", found, CPU_KEYS, Cpu)
     constants = _read_constants(reader, found.get("constants", _MISSING))
     if reader.faults or compute is None:
         return None
-    return reader.build("", lambda: Arch(name, levels, compute, title, constants, notes, gpu))
+    return reader.build("", lambda: Arch(name, levels, compute, title, constants, notes, gpu, cpu))
 
 
 def _read_levels(reader: _Reader, data: object, compute: Compute | None) -> tuple[Level, ...]:
@@ -405,9 +413,11 @@ def _read_compute(reader: _Reader, data: object) -> Compute | None:
     return reader.build("compute", lambda: Compute(**fields))
 
 
-def _read_gpu(reader: _Reader, data: object) -> Gpu | None:
-    fields = None if data is _MISSING else reader.part("gpu", data, GPU_KEYS)
-    return None if fields is None else reader.build("", lambda: Gpu(**fields))
+def _read_part(
+    reader: _Reader, name: str, data: dict[str, Any], keys: Sequence[Key], make: Callable[..., _T]
+) -> _T | None:
+    fields = reader.part(name, data[name], keys) if name in data else None
+    return None if fields is None else reader.build("", lambda: make(**fields))
 
 
 def _read_constants(reader: _Reader, data: object) -> tuple[Constant, ...]:

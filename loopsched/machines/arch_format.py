@@ -8,21 +8,16 @@ from typing import Any
 
 from loopsched.base.units import Kind, base_unit, pattern
 from loopsched.machines.arch import Arch
+from loopsched.machines.cpu import CPU_KEYS
 from loopsched.machines.gpu_limits import GPU_KEYS
 from loopsched.machines.keys import Key
 from loopsched.machines.levels import BOUNDARY, COMPUTE_KEYS, LEVEL_KEYS
 
-TOP_KEYS = ("name", "title", "notes", "levels", "compute", "gpu", "constants")
+TOP_KEYS = ("name", "title", "notes", "levels", "compute", "gpu", "cpu", "constants")
 RATES: tuple[Kind, ...] = ("bandwidth", "bandwidth_per_cycle")
 CONSTANT_KINDS: tuple[Kind, ...] = (
-    "bytes",
-    "bandwidth",
-    "frequency",
-    "time",
-    "cycles",
-    "macs_per_cycle",
-    "flop_rate",
-)
+    "bytes", "bandwidth", "frequency", "time", "cycles", "macs_per_cycle", "flop_rate",
+)  # fmt: skip
 
 
 def arch_schema() -> dict[str, Any]:
@@ -48,6 +43,7 @@ def arch_schema() -> dict[str, Any]:
             "levels": {"type": "array", "items": _part(LEVEL_KEYS), "minItems": 2},
             "compute": _part(COMPUTE_KEYS),
             "gpu": _part(GPU_KEYS),
+            "cpu": _part(CPU_KEYS),
             "constants": constants,
         },
         required=["name", "levels", "compute"],
@@ -80,6 +76,7 @@ def arch_to_dict(arch: Arch) -> dict[str, Any]:
         ],
         "compute": _values(arch.compute, COMPUTE_KEYS),
         "gpu": None if arch.gpu is None else _values(arch.gpu, GPU_KEYS),
+        "cpu": None if arch.cpu is None else _values(arch.cpu, CPU_KEYS),
         "constants": {
             constant.name: _with_source(f"{constant.value!r} {constant.unit}", constant.source)
             for constant in arch.constants
@@ -112,7 +109,8 @@ def _schema(entry: Key) -> dict[str, Any]:
         case "flag":
             return {"type": "boolean"}
         case "names":
-            return {"type": "array", "items": {"type": "string"}}
+            items = {"enum": list(entry.words)} if entry.words else {"type": "string"}
+            return _sourced({"type": "array", "items": items})
         case "count":
             return _sourced({"type": "integer", "minimum": 1})
         case "share":
@@ -136,10 +134,8 @@ def _values(part: object, keys: Sequence[Key]) -> dict[str, Any]:
                 name: _with_source(_text(each, entry), sources.get(f"{entry.key}.{name}"))
                 for name, each in value
             }
-        elif entry.kind == "names":
-            data[entry.key] = list(value)
-        elif entry.kind in ("word", "flag", "choice") and entry.key not in sources:
-            data[entry.key] = value
+        elif entry.kind in ("word", "flag", "choice", "names") and entry.key not in sources:
+            data[entry.key] = _text(value, entry)
         else:
             data[entry.key] = _with_source(_text(value, entry), sources.get(entry.key))
     return data
@@ -147,8 +143,10 @@ def _values(part: object, keys: Sequence[Key]) -> dict[str, Any]:
 
 def _text(value: object, entry: Key) -> object:
     match entry.kind:
-        case "word" | "flag" | "names" | "count" | "share" | "choice":
+        case "word" | "flag" | "count" | "share" | "choice":
             return value
+        case "names":
+            return list(value) if isinstance(value, tuple) else value
         case "rate":
             return f"{value!r} {base_unit(RATES[0])}"
         case kind:

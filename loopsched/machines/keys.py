@@ -29,18 +29,20 @@ class Key(NamedTuple):
         Attribute of the object.  Empty: the file only.
     kind : str
         A kind of quantity, or ``word`` (letters, digits, underscores),
-        ``choice`` (of `words`), ``flag``, ``names`` (of tensors), ``count``,
+        ``choice`` (of `words`), ``flag``, ``names`` (of tensors, or of `words`), ``count``,
         ``share`` (above 0, at most 1), ``rate`` (bytes, a second or a cycle).
     required : bool
         Whether a file must have it; what it may leave out has the object's default.
     words : tuple of str
-        What a choice allows.
+        What a choice allows, or names, if not all.
     of_each : bool
         Whether there is a value for each of several names.
     along : tuple of str or None
         Keys that a study scales along with this one.  None: not scaled.
     least : int
         Of a whole number.
+    is_later : bool
+        Whether machines had digests before they had it: those do not count its default.
     """
 
     key: str
@@ -51,6 +53,7 @@ class Key(NamedTuple):
     of_each: bool = False
     along: tuple[str, ...] | None = None
     least: int = 1
+    is_later: bool = False
 
     @property
     def is_whole(self) -> bool:
@@ -98,10 +101,13 @@ def _value_faults(what: str, value: object, entry: Key) -> Iterator[str]:
             yield f"{what} must be true or false, not {shown}"
     elif entry.kind == "names":
         if not (isinstance(value, tuple) and all(isinstance(name, str) for name in value)):
-            yield f"{what} must be a tuple of tensors or roles, not {shown}"
+            yield f"{what} must be a tuple of names, not {shown}"
         else:
             for name in sorted({name for name in value if value.count(name) > 1}):
                 yield f"{what} names '{name}' twice"
+            for name in value if entry.words else ():
+                if name not in entry.words:
+                    yield f"{what}: unknown '{name}'; {near(name, entry.words)}"
     elif entry.is_whole:
         if not is_count(value, entry.least, MAX_BYTES):
             yield f"{what} must be a whole number from {entry.least} to 2**62, not {shown}"

@@ -64,6 +64,9 @@ class Level:
         Highest possible bandwidth of the outer boundary, for bounds: at the
         highest clock, or a looser limit where the bandwidth was measured.
         None: ``bandwidth_bytes_per_s``.
+    ways : int or None
+        Lines that one set of a cache holds.  None: not known; models of
+        traffic take every line to fit anywhere.
 
     Raises
     ------
@@ -94,6 +97,7 @@ class Level:
     sources: Sources = ()
     peak_bandwidth_bytes_per_s: float | None = None
     may_hold: tuple[str, ...] = ()
+    ways: int | None = None
 
     def __post_init__(self) -> None:
         ArchError.refuse(f"level '{self.name}'", level_faults(self))
@@ -219,12 +223,13 @@ LEVEL_KEYS = (
     Key("effective_capacity", "effective_capacity_bytes", "bytes"),
     Key("tensor_capacity", "tensor_capacity_bytes", "bytes", of_each=True),
     Key("line", "line_bytes", "bytes"),
+    Key("ways", "ways", "count", is_later=True),
     Key("instances", "instances", "count"),
     Key("unit", "unit", "word"),
     Key("bandwidth", "bandwidth_bytes_per_s", "rate", along=("peak_bandwidth",)),
     Key("peak_bandwidth", "peak_bandwidth_bytes_per_s", "rate"),
     Key("holds", "holds", "names"),
-    Key("may_hold", "may_hold", "names"),
+    Key("may_hold", "may_hold", "names", is_later=True),
     Key("write_policy", "write_policy", "choice", words=("back", "through")),
     Key("accumulate", "accumulate", "choice", words=("level", "registers")),
     Key("double_buffered", "double_buffered", "flag"),
@@ -238,18 +243,10 @@ COMPUTE_KEYS = (
     Key("units", "units", "count", True, along=()),
     Key("clock", "clock_hz", "frequency", True, along=("max_clock",)),
     Key("max_clock", "max_clock_hz", "frequency"),
-    Key(
-        "macs",
-        "macs_per_cycle_per_unit",
-        "macs_per_cycle",
-        True,
-        DATA_TYPES,
-        of_each=True,
-        along=(),
-    ),
+    Key("macs", "macs_per_cycle_per_unit", "macs_per_cycle", True, DATA_TYPES, True, ()),
     Key("lane_unit", "lane_unit", "word"),
     Key("energy", "energy_pj_per_mac", "energy_per_mac"),
-    Key("storage", "storage_bytes", "bytes"),
+    Key("storage", "storage_bytes", "bytes", is_later=True),
 )
 """Keys of the compute units, in the order of files."""
 
@@ -293,6 +290,8 @@ def _capacity_faults(level: Level) -> Iterator[str]:
     if level.capacity_bytes is None:
         yield f"a {level.kind} needs a capacity"
         return
+    if level.ways is not None and level.kind != "cache":
+        yield f"ways are those of a cache, not of a {level.kind}"
     parts = (("effective_capacity", level.effective_capacity_bytes), ("line", level.line_bytes))
     for field, size in parts:
         if is_count(size) and is_count(level.capacity_bytes) and size > level.capacity_bytes:

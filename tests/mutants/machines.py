@@ -280,6 +280,216 @@ _levels.broken(
     "is_positive(high) and high > low * 10:",
     "::test_impossible_compute",
 )
+_cpu = In("machines/cpu.py", "test_cpu.py")
+_cpu.broken(
+    "cpu-width-without-feature",
+    "vectors of 64 bytes need no AVX-512",
+    '64: "avx512f"}',
+    '64: "avx"}',
+    "::test_faults_name_place_and_what_is_allowed",
+)
+_cpu.broken(
+    "cpu-features-of-another-isa",
+    "features of another instruction set pass",
+    "if feature not in FEATURES[cpu.isa]:",
+    "if feature not in CPU_KEYS[2].words:",
+    "::test_faults_name_place_and_what_is_allowed",
+)
+_cpu.broken(
+    "cpu-sums-of-one-multiplier",
+    "independent sums are those of a single multiplier",
+    "-(-self.fma_latency * self.fma_per_cycle // 1)",
+    "-(-self.fma_latency // 1)",
+    "::test_independent_sums",
+)
+_cpu.broken(
+    "cpu-sums-rounded-down",
+    "a part of an independent sum is left out",
+    "-(-self.fma_latency * self.fma_per_cycle // 1)",
+    "self.fma_latency * self.fma_per_cycle // 1",
+    "::test_independent_sums",
+)
+_cpu.broken(
+    "cpu-lanes-in-bits",
+    "lanes are four times as many",
+    "return self.vector_bytes // element_bytes",
+    "return 4 * self.vector_bytes // element_bytes",
+    "::test_arm_vectors",
+)
+_host = In("machines/host.py", "test_host.py")
+_host.broken(
+    "host-highest-clock-is-sustained",
+    "bounds use the clock that is measured",
+    "        highest = host.core.max_clock_hz\n",
+    "        highest = clock\n",
+    "::test_boost_that_the_system_leaves_out",
+)
+_host.broken(
+    "host-registers-always-32",
+    "every CPU has 32 vector registers",
+    '"value": 32 if is_wide else 16,',
+    '"value": 32,',
+    "::test_two_kinds_of_core",
+)
+_host.broken(
+    "host-memory-of-one-socket",
+    "the limit of memory is that of one socket",
+    "core.dram_bytes_per_s * host.n_sockets",
+    "core.dram_bytes_per_s",
+    "::test_two_sockets",
+)
+_host.broken(
+    "host-bandwidth-of-one-core",
+    "caches deliver to one core alone",
+    '"value": f"{rate * cores} B/cycle"',
+    '"value": f"{rate} B/cycle"',
+    "::test_a_virtual_machine_of_zen_4",
+)
+_host.broken(
+    "host-measurement-over-table",
+    "a multiplier that other work kept busy is none",
+    "better = min if key",
+    "better = max if key",
+    "test_rates.py::test_what_is_measured_becomes_a_file",
+)
+_host.broken(
+    "host-tiles-unused",
+    "matrix tiles do not count",
+    "        if tile in has:",
+    "        if tile in ():",
+    "::test_rates_of_types",
+)
+_host.broken(
+    "host-kept-for-any-machine",
+    "what was measured is kept for all machines alike",
+    "crc32(repr(host).encode())",
+    "crc32(b'host')",
+    "::test_what_was_measured_is_kept",
+)
+_host_linux = In("machines/host_linux.py", "test_host.py")
+_host_linux.broken(
+    "linux-threads-are-cores",
+    "each thread of a core is a core",
+    "seen.setdefault(own or str(cpu), cpu)",
+    "seen.setdefault(str(cpu), cpu)",
+    "::test_two_sockets",
+)
+_host_linux.broken(
+    "linux-affinity-unread",
+    "cores that the process may not use count",
+    "sorted(set(allowed) & set(known) or known)",
+    "sorted(known)",
+    "::test_affinity",
+)
+_host_linux.broken(
+    "linux-quota-of-leaf",
+    "limits of outer control groups do not hold",
+    "for each in (folder, *folder.parents):",
+    "for each in (folder,):",
+    "::test_control_groups",
+)
+_host_linux.broken(
+    "linux-quota-rounded-up",
+    "half a core that is granted counts as one",
+    "        return int(quota) // int(period) or 1\n    with suppress(OSError, ValueError):\n"
+    "        quota, period = ((",
+    "        return -(-int(quota) // int(period)) + 1\n    with suppress(OSError, ValueError):\n"
+    "        quota, period = ((",
+    "::test_control_groups",
+)
+_host_linux.broken(
+    "linux-boost-left-out",
+    "the highest clock of acpi-cpufreq passes as one",
+    '== "acpi-cpufreq":',
+    '== "none":',
+    "::test_boost_that_the_system_leaves_out",
+)
+_host_linux.broken(
+    "linux-made-up-caches",
+    "sizes that a virtual machine makes up are believed",
+    "if core is None or not is_virtual or cache.level > 2:",
+    "if core is None or is_virtual or cache.level > 2:",
+    "::test_caches_that_a_virtual_machine_makes_up",
+)
+_host_linux.broken(
+    "linux-instruction-caches",
+    "caches of instructions hold data",
+    '== "Instruction":',
+    '== "Code":',
+    "::test_two_sockets",
+)
+_timing = In("machines/timing.py", "test_rates.py")
+_timing.broken(
+    "timing-half-the-chain",
+    "two operations are taken for one cycle",
+    "clocks.append(_CHAIN * rounds",
+    "clocks.append(_CHAIN // 2 * rounds",
+    "::test_the_clock_is_cycles_over_time",
+)
+_timing.broken(
+    "timing-bytes-of-one-thread",
+    "the rate is that of one thread",
+    "return sum(size * times / one for one in taken), min(taken)",
+    "return size * times / min(taken), min(taken)",
+    "::test_rates_are_bytes_over_the_time_of_each_thread",
+)
+_timing.broken(
+    "timing-every-other-vector",
+    "the reader skips half of the memory",
+    'f"  %o{at} = add i64 %i, {at * vector_bytes}"',
+    'f"  %o{at} = add i64 %i, {at // 2 * 2 * vector_bytes}"',
+    "::test_the_reader_reads_every_byte",
+)
+_timing.broken(
+    "timing-chain-shortcut",
+    "operations of the chain do not wait for each other",
+    'f"  %v{at + 2} = xor i64 %v{at + 1}, %z"',
+    'f"  %v{at + 2} = xor i64 %v0, %z"',
+    "::test_the_chain_is_what_it_says",
+)
+_timing.broken(
+    "timing-one-try",
+    "short tries are not repeated",
+    "while taken < seconds / 2:",
+    "while taken < 0:",
+    "::test_rates_are_bytes_over_the_time_of_each_thread",
+)
+_rates = In("codegen/rates.py", "test_rates.py")
+_rates.broken(
+    "rates-chain-of-sums-lost",
+    "chains begin anew each iteration",
+    "[ %x, %entry ], [ %c{one}_{_TURNS}, %loop ]",
+    "[ %x, %entry ], [ %x, %loop ]",
+    "::test_each_chain_adds_eight_products_an_iteration",
+)
+_rates.broken(
+    "rates-two-rounds-of-lines",
+    "lines are linked in several rounds",
+    "places[order[at - 1] * step]",
+    "places[order[at - 2] * step]",
+    "::test_the_chase_goes_through_all_lines",
+)
+_rates.broken(
+    "rates-size-of-the-level-alone",
+    "what is read fits the level inside",
+    "inner + min(share // 2, 2 * inner or share)",
+    "min(share // 2, 2 * inner or share)",
+    "::test_sizes_are_beyond_the_level_inside",
+)
+_rates.broken(
+    "rates-latency-of-many",
+    "the latency is that of all chains together",
+    "clock / one * 4",
+    "clock / many * 4",
+    "::test_what_is_measured_becomes_a_file",
+)
+_rates.broken(
+    "rates-loads-of-all",
+    "loads a cycle are those of all cores",
+    'if row["level"] == "L1")',
+    'if row["level"] == "L1" and row["cores"] > 1)',
+    "::test_what_is_measured_becomes_a_file",
+)
 
 MACHINES = (
     *_arch.mutants,
@@ -288,4 +498,9 @@ MACHINES = (
     *_gpu_limits.mutants,
     *_keys.mutants,
     *_levels.mutants,
+    *_cpu.mutants,
+    *_host.mutants,
+    *_host_linux.mutants,
+    *_timing.mutants,
+    *_rates.mutants,
 )

@@ -1,0 +1,83 @@
+"""``detect``: the CPU at hand as an architecture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from loopsched.cli import options, output
+from loopsched.cli.output import Style
+
+
+@click.command(
+    epilog="""\b
+loopsched detect -o host.yaml                  a file to keep, and to change
+loopsched search resnet50 --arch host          the same machine without a file
+"""
+)
+@click.option(
+    "-o",
+    "--out",
+    "out",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Write an architecture file (.yaml or .json) instead.",
+)
+@options.form
+def detect(out: Path | None, form: Style) -> None:
+    """Describe the CPU at hand, as far as this process may use it.
+
+    Cores, caches and instructions are the operating system's word, rates and latencies those of
+    the microarchitecture; the bandwidth of memory is measured, in a tenth of a second, and the
+    clock where the system does not say it. Both are kept for '--arch host'.
+    """
+    from loopsched.cli.listing import show_arch
+    from loopsched.machines.arch_file import load_arch
+    from loopsched.machines.arch_format import arch_to_dict
+    from loopsched.machines.host import forget_measured
+
+    forget_measured()
+    arch = load_arch("host")
+    if out is not None:
+        write_arch(arch_to_dict(arch), out)
+    elif form == "table":
+        show_arch(arch)
+    else:
+        output.print_rows([{**arch_to_dict(arch), "digest": arch.digest}], form)
+
+
+def arch_target(path: Path) -> Path:
+    """Check, before work begins, that an architecture file can be written.
+
+    Raises
+    ------
+    ArchError
+        If its suffix is one that `load_arch` does not read, or its folder does not exist.
+    """
+    from loopsched.base.errors import ArchError
+    from loopsched.base.files import target_of
+
+    if path.suffix not in (".yaml", ".yml", ".json"):
+        raise ArchError(f"{path}: an architecture file ends in .yaml, .yml or .json")
+    target_of(path)
+    return path
+
+
+def write_arch(data: dict[str, object], path: Path) -> None:
+    """Write the data of an architecture as the suffix of the file asks.
+
+    Raises
+    ------
+    ArchError
+        If it cannot be written.
+    """
+    import json
+
+    from loopsched.base.errors import ArchError
+    from loopsched.base.files import write_text
+    from loopsched.exchange.yaml_out import to_yaml
+
+    text = json.dumps(data, indent=2) + "\n" if path.suffix == ".json" else to_yaml(data)
+    write_text(arch_target(path), text, ArchError)
+    click.echo(f"wrote {path}", err=True)

@@ -1,0 +1,117 @@
+"""``run``: problems compiled for the CPU at hand, checked and timed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import click
+
+from loopsched.base.units import scaled
+from loopsched.cli import options, output
+from loopsched.cli.inputs import Selection, select
+from loopsched.cli.output import Style
+from loopsched.show.table import Column, words
+
+if TYPE_CHECKING:
+    from loopsched.base.rows import Row
+    from loopsched.machines.arch import Arch
+
+_EPILOG = """\b
+loopsched run gemm:m=1024,n=1024,k=1024               on all cores
+loopsched run resnet50 --threads 1 --out one.jsonl    every layer, kept
+loopsched run gemm:m=64,n=4096,k=1024 --measure 8     time the 8 best plans
+loopsched run gemm:m=512,n=512,k=512 --type int8
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("problem", metavar="PROBLEM|WORKLOAD")
+@options.layers
+@options.count("--threads", meaning="Cores to use; by default all of the machine.")
+@click.option(
+    "--type",
+    "data_type",
+    metavar="TYPE",
+    help="fp32, fp64, bf16 or int8; by default what the problem's elements say.",
+)
+@options.count("--measure", default=1, meaning="Time the N best plans, and keep the fastest.")
+@options.arch_of("host")
+@options.out
+@options.form
+def run(
+    problem: str,
+    layers: tuple[str, ...],
+    threads: int | None,
+    data_type: str | None,
+    measure: int,
+    arch: str,
+    out: str | None,
+    form: Style,
+) -> None:
+    """Compile PROBLEM for this CPU, check it, and time it beside numpy.
+
+    Of a WORKLOAD, every distinct problem is run.  Promised: the best schedule
+    by the model of traffic; estimated: the kernel, by the model that chose it.
+    """
+    from loopsched.machines.arch_file import load_arch
+
+    machine = load_arch(arch)
+    chosen = select(problem, layers)
+    n = len(chosen.workload.problems)
+    progress = output.Progress(n)
+    rows = _rows(chosen, machine, (threads, data_type, measure), progress)
+    output.report_rows(rows, out, form, progress, lambda kept: _show(kept, machine))
+
+
+def _rows(
+    chosen: Selection,
+    machine: Arch,
+    given: tuple[int | None, str | None, int],
+    progress: output.Progress,
+) -> Iterator[list[Row]]:
+    from loopsched.codegen.choose import on_cores
+    from loopsched.codegen.compiled import compile as compiled
+    from loopsched.codegen.measure import measure
+    from loopsched.scheduler import search
+
+    threads, data_type, n_measured = given
+    for one, count in zip(chosen.workload.problems, chosen.workload.counts, strict=True):
+        click.echo(f"compiling {one.name}", err=True)
+        kernel = compiled(one, machine, threads=threads, data_type=data_type, measure=n_measured)
+        sized = one.with_element_bytes(kernel.element_bytes)
+        cores = on_cores(machine, kernel.threads)
+        best = search(sized, cores)
+        yield [{**measure(kernel, best.evaluation).row(), "count": count}]
+        progress.step(one.name)
+
+
+_COLUMNS = (
+    words("problem", "problem", shrinks="middle"),
+    Column("promised", "promised_s", "s", spare=2),
+    Column("estimated", "estimate_s", "s", spare=1),
+    Column("measured", "measured_s", "s"),
+    Column("numpy", "reference_s", "s"),
+    Column("GFLOP/s", lambda one: f"{one['gflops']:.1f}"),
+    words("limit", "bound_by", spare=1),
+    words("plan", "plan", shrinks="end", spare=3),
+)
+
+
+def _show(rows: list[Row], machine: Arch) -> None:
+    threads = rows[0]["threads"]
+    output.print_text(
+        f"{rows[0]['data_type']} on {threads} of {machine.compute.units} cores of "
+        f"{machine.title or machine.name}; all results equal numpy's"
+    )
+    output.print_table(_COLUMNS, rows)
+    if len(rows) > 1:
+        total = {
+            name: sum(row[name] * row["count"] for row in rows)
+            for name in ("promised_s", "estimate_s", "measured_s")
+        }
+        output.print_text(
+            f"all layers, repeats included: promised {scaled(total['promised_s'], 's')}, "
+            f"estimated {scaled(total['estimate_s'], 's')}, "
+            f"measured {scaled(total['measured_s'], 's')}"
+        )

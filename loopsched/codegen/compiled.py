@@ -1,0 +1,516 @@
+"""Kernels: problems compiled for this CPU, called on arrays."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from hashlib import sha256
+from math import inf, nan
+from pathlib import Path
+from threading import Lock
+from time import perf_counter
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopsched.base.arguments import is_count, show
+from loopsched.base.errors import ProblemError, nearest
+from loopsched.base.machine_code import host_name, linked, object_code
+from loopsched.codegen.choose import Core, core_of, ranked
+from loopsched.codegen.contraction import Contraction, contractions, row_major, stored_shape
+from loopsched.codegen.element import DATA_TYPES, Element
+from loopsched.codegen.engine import Engine
+from loopsched.codegen.epilogue import Epilogue, bias_steps
+from loopsched.codegen.general import Nest
+from loopsched.codegen.llvm_text import LlvmText
+from loopsched.codegen.plan import Plan
+from loopsched.codegen.stages import General
+from loopsched.codegen.threads import crew
+from loopsched.codegen.window import Window
+from loopsched.machines.arch import Arch
+from loopsched.problems.problem import Problem
+
+_PAGE = 4096
+_NAME = "contract"
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A step of a kernel: the arrays it is given, how it is cut, and its machine code."""
+
+    tensors: tuple[str, ...]
+    plan: Plan | Nest | None
+    estimate_s: float
+    run: Any
+    n_jobs: int
+    room: int
+    place: int = 0
+    """Address of its machine code."""
+    arrays: tuple[int, ...] = ()
+    """Places of its tensors among the arrays of a call."""
+
+
+class How(NamedTuple):
+    """How a kernel is made: its threads, how many plans are timed, and what follows the sums."""
+
+    threads: int
+    measure: int = 1
+    bias: tuple[str, ...] = ()
+    relu: bool = False
+
+
+class CompiledKernel:
+    """A problem compiled for this CPU.
+
+    Made by `compile`.
+
+    Examples
+    --------
+    >>> import loopsched, numpy as np
+    >>> kernel = loopsched.compile(loopsched.gemm(m=4, n=3, k=2), "host")
+    >>> kernel(np.ones((4, 2), "f4"), np.ones((2, 3), "f4"))[0]
+    array([2., 2., 2.], dtype=float32)
+    """
+
+    def __init__(self, problem: Problem, core: Core, data_type: str, how: How) -> None:
+        self.problem, self.core, self.data_type, self.how = problem, core, data_type, how
+        self.types = DATA_TYPES[data_type]
+        read = [tensor.name for tensor in problem.tensors if tensor.name != problem.output]
+        self.shapes = {t.name: stored_shape(problem, t) for t in problem.tensors}
+        if how.bias:
+            read.append("bias")
+            self.shapes["bias"] = tuple(problem.size[dim] for dim in how.bias)
+        self.names = (*read, problem.output)
+        """Arrays in the order in which they are given; the output is the last."""
+        self._parts: dict[tuple[tuple[int, ...], ...], list[Part]] = {}
+        self._rooms: list[tuple[int, int, Array]] = []
+        self._known: dict[tuple[Any, ...], _Known] = {}
+        self._lock = Lock()
+        self.parts(self._plain_steps())
+
+    def _plain_steps(self) -> tuple[tuple[int, ...], ...]:
+        return tuple(row_major(self.shapes[name]) for name in self.names)
+
+    @property
+    def element_bytes(self) -> dict[str, int]:
+        """Bytes of an element of each tensor."""
+        return {one.name: self.element(one.name).n_bytes for one in self.problem.tensors}
+
+    @property
+    def threads(self) -> int:
+        """How many threads share the work."""
+        return self.how.threads
+
+    def element(self, name: str) -> Element:
+        """Type of an array; a bias is stored as the output is."""
+        return self.types.out if name in ("bias", self.problem.output) else self.types.read
+
+    @property
+    def plans(self) -> list[Plan | Nest]:
+        """How the problem is cut, for contiguous arrays."""
+        return [part.plan for part in self._parts[self._plain_steps()] if part.plan]
+
+    @property
+    def estimate_s(self) -> float:
+        """Seconds that a call is expected to take, for contiguous arrays."""
+        return sum(part.estimate_s for part in self._parts[self._plain_steps()])
+
+    def parts(self, steps: tuple[tuple[int, ...], ...]) -> list[Part]:
+        """Machine code for arrays whose axes step so many elements."""
+        with self._lock:
+            if steps not in self._parts:
+                built = self._built(dict(zip(self.names, steps, strict=True)))
+                self._parts[steps] = [
+                    replace(
+                        one,
+                        place=ctypes.cast(one.run, ctypes.c_void_p).value or 0,
+                        arrays=tuple(map(self.names.index, one.tensors)),
+                    )
+                    for one in built
+                ]
+            return self._parts[steps]
+
+    def _built(self, steps: Mapping[str, Sequence[int]]) -> list[Part]:
+        elements = {name: self.element(name) for name in self.names}
+        found = []
+        try:
+            tasks = contractions(self.problem, elements, steps)
+        except NotImplementedError:
+            text = LlvmText(self.types.compute, self.core.lanes)
+            general = General(text, self.problem, elements, steps, self.core.registers)
+            tasks, found = [], build_any(general)
+        for task in tasks:
+            best = ranked(task, self.core, self.threads)[: self.how.measure]
+            parts = [
+                build(one, plan, cycles / self.core.hertz, (self.types.compute, self.core.lanes))
+                for cycles, one, plan in best
+            ]
+            found.append(parts[0] if len(parts) == 1 else self._fastest(parts, steps))
+        if self.how.bias or self.how.relu:
+            found.append(self._epilogue(steps[self.problem.output]))
+        return found
+
+    def _epilogue(self, steps: Sequence[int]) -> Part:
+        """Compile what follows the sums."""
+        problem, how, shape = self.problem, self.how, self.shapes[self.problem.output]
+        axes = [axis.dims[0] for axis in problem.output_tensor.axes]
+        moves = bias_steps(how.bias, shape, axes) if how.bias else ()
+        what = Epilogue(shape, tuple(steps), moves, how.relu)
+
+        def write(text: LlvmText) -> None:
+            what.write(text, self.types, _NAME)
+
+        run = _loaded(f"{what} {self.types}", (self.types.compute, self.core.lanes), write)
+        first = "bias" if how.bias else problem.output
+        return Part((first, first, problem.output), None, 0.0, run, what.n_jobs, 0)
+
+    def _fastest(self, parts: list[Part], steps: Mapping[str, Sequence[int]]) -> Part:
+        """Run parts in turn, and give the one that takes least."""
+        rooms = {}
+        for name, shape in self.shapes.items():
+            reach = sum((n - 1) * step for n, step in zip(shape, steps[name], strict=True)) + 1
+            rooms[name] = np.zeros(reach, self.element(name).numpy)
+        taken = [inf] * len(parts)
+        for _ in range(5):
+            for number, part in enumerate(parts):
+                start = perf_counter()
+                self._share(part, [rooms[name].ctypes.data for name in part.tensors])
+                taken[number] = min(taken[number], perf_counter() - start)
+        return parts[taken.index(min(taken))]
+
+    def __call__(self, *arrays: Array, out: Array | None = None) -> Array:
+        """Compute the output.
+
+        Parameters
+        ----------
+        *arrays : numpy.ndarray
+            The tensors that are read, in the problem's order; then, if wanted,
+            the output.  Any steps of axes that are whole elements, none of them
+            negative, are read in place.
+        out : numpy.ndarray, optional
+            Where to write; by default a new array.
+
+        Raises
+        ------
+        ProblemError
+            If shapes or types are not those of the problem.
+        """
+        if out is None and len(arrays) == len(self.names):
+            *arrays, out = arrays  # type: ignore[assignment]
+        if out is None:
+            out = np.empty(self.shapes[self.names[-1]], self.types.out.numpy)
+        given = [*arrays, out]
+        kinds = tuple(
+            (one.shape, one.strides, one.dtype) if isinstance(one, np.ndarray) else ()
+            for one in given
+        )
+        known = self._known.get(kinds)
+        places = known and [one.__array_interface__["data"] for one in given]
+        if known is None or not places or not known.takes(places):
+            return self._placed(given, kinds)
+        for part in known.parts:
+            self._share(part, [places[at][0] for at in part.arrays])
+        return out
+
+    def _placed(self, given: list[Array], kinds: tuple[Any, ...]) -> Array:
+        """Check arrays, copy those that machine code cannot address, and compute."""
+        self._check(given)
+        *read, out = given
+        placed = [_placed(one) for one in given]
+        if placed[-1] is not out or any(np.may_share_memory(out, one) for one in read):
+            placed[-1] = np.empty(out.shape, out.dtype)
+        parts = self.parts(tuple(_steps(one) for one in placed))
+        if all(one is other for one, other in zip(placed, given, strict=True)):
+            ends = tuple(np.lib.array_utils.byte_bounds(one) for one in given)
+            spans = tuple(end - start for start, end in ends)
+            self._known[kinds] = _Known(parts, spans, tuple(one.itemsize for one in given))
+        addresses = [one.ctypes.data for one in placed]
+        for part in parts:
+            self._share(part, [addresses[at] for at in part.arrays])
+        if placed[-1] is not out:
+            out[...] = placed[-1]
+        return out
+
+    def _check(self, given: Sequence[Array]) -> None:
+        if len(given) != len(self.names):
+            wanted = ", ".join(self.names)
+            raise ProblemError(f"{len(given)} arrays are given; {wanted} are needed")
+        for name, one in zip(self.names, given, strict=True):
+            element = self.element(name)
+            if not isinstance(one, np.ndarray):
+                raise ProblemError(f"'{name}' is {show(one)}; a numpy array is needed")
+            if one.shape != self.shapes[name]:
+                raise ProblemError(f"'{name}' has shape {one.shape}; {self.shapes[name]} is needed")
+            if one.dtype.str[1:] not in element.numpy_kinds:
+                raise ProblemError(
+                    f"'{name}' has elements of {one.dtype}; {element.numpy} ({element.name}) "
+                    "is needed"
+                )
+        if not given[-1].flags.writeable:
+            raise ProblemError(f"'{self.names[-1]}' cannot be written")
+
+    def _share(self, part: Part, addresses: Sequence[int]) -> None:
+        """Run the jobs of a part on all threads."""
+        n = min(self.threads, part.n_jobs)
+        if n == 1:
+            room = self._room(part.room)
+            part.run(*addresses, room[0], 0, part.n_jobs)
+            self._rooms.append(room)
+            return
+        rooms = [self._room(part.room) for _ in range(n)]
+        limits = [part.n_jobs * number // n for number in range(n + 1)]
+        calls = [(*addresses, rooms[i][0], limits[i], limits[i + 1]) for i in range(n)]
+        if not crew(n).run(part.place, calls):
+            for call in calls:
+                part.run(*call)
+        self._rooms += rooms
+
+    def _room(self, n_bytes: int) -> tuple[int, int, Array]:
+        """Give room of a thread: its address on a page of its own, and its size."""
+        while self._rooms:
+            try:
+                room = self._rooms.pop()
+            except IndexError:  # another thread was quicker
+                break
+            if room[1] >= n_bytes:
+                return room
+        raw = np.empty(n_bytes + _PAGE, np.uint8)
+        return raw.ctypes.data + -raw.ctypes.data % _PAGE, n_bytes, raw
+
+
+class _Known(NamedTuple):
+    """What runs for arrays of some shapes and steps, and what their addresses must keep to."""
+
+    parts: list[Part]
+    spans: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+    def takes(self, places: Sequence[tuple[int, bool]]) -> bool:
+        """Whether arrays are aligned, and the last may be written and overlaps no other."""
+        *read, (out, is_fixed) = places
+        if is_fixed or out % self.sizes[-1]:
+            return False
+        end = out + self.spans[-1]
+        return all(
+            place % size == 0 and (place >= end or place + span <= out)
+            for (place, _), span, size in zip(read, self.spans, self.sizes, strict=False)
+        )
+
+
+def _placed(one: Array) -> Array:
+    """Give an array that machine code can address: whole steps above zero, in native order."""
+    steps = [step for step, n in zip(one.strides, one.shape, strict=True) if n > 1]
+    is_whole = all(step > 0 and step % one.itemsize == 0 for step in steps)
+    if is_whole and one.dtype.isnative and one.flags.aligned:
+        return one
+    return np.array(one, one.dtype.newbyteorder("="), order="C")
+
+
+def _steps(one: Array) -> tuple[int, ...]:
+    """Say how many elements each axis steps; those of one element, as if it were contiguous."""
+    plain = row_major(one.shape)
+    return tuple(
+        step // one.itemsize if n > 1 else alone
+        for step, n, alone in zip(one.strides, one.shape, plain, strict=True)
+    )
+
+
+def build(task: Contraction, plan: Plan, estimate_s: float, kind: tuple[Element, int]) -> Part:
+    """Compile a contraction as it is cut, or load what was compiled before.
+
+    Parameters
+    ----------
+    task : Contraction
+    plan : Plan
+    estimate_s : float, seconds
+        What it is expected to take.
+    kind : (Element, int)
+        What is computed with, and the lanes of a vector.
+    """
+    compute, lanes = kind
+    form = Window if plan.slides else Engine
+    room = form(LlvmText(compute, lanes), task, plan, _NAME)
+    run = _loaded(f"{task} {plan}", kind, lambda text: form(text, task, plan, _NAME).write())
+    operands = task.left.name, task.right.name, task.out.name
+    n_bytes = room.work_room * compute.n_bytes + _PAGE
+    return Part(operands, plan, estimate_s, run, room.n_jobs, n_bytes)
+
+
+def _loaded(what: str, kind: tuple[Element, int], write: Callable[[LlvmText], None]) -> Any:
+    """Load a function of three tensors that is kept, or write it and keep it."""
+    return _function(
+        _kept(f"{_generator()} {kind} {what}", lambda: _written(kind, write)), _NAME, 3
+    )
+
+
+def build_any(general: General) -> list[Part]:
+    """Compile a problem that is no sum of products of two operands; nothing estimates its time."""
+    text, nest = general.text, general.nest()
+    stages = general.write("run")
+    program = text.text()
+    binary = _kept(program, lambda: program)
+    return [
+        Part(
+            one.tensors,
+            nest,
+            nan,
+            _function(binary, one.name, len(one.tensors)),
+            one.n_jobs,
+            one.room * text.element.n_bytes + _PAGE,
+        )
+        for one in stages
+    ]
+
+
+def _function(binary: bytes, name: str, n_tensors: int) -> Any:
+    """Load a function of tensors, room, and the first and the last of its jobs."""
+    pointers = [ctypes.c_void_p] * (n_tensors + 1)
+    return linked(binary, [name], (None, *pointers, ctypes.c_int64, ctypes.c_int64))[0]
+
+
+def _written(kind: tuple[Element, int], write: Callable[[LlvmText], None]) -> str:
+    text = LlvmText(*kind)
+    write(text)
+    return text.text()
+
+
+def _kept(what: str, program: Callable[[], str]) -> bytes:
+    """Read machine code that is kept of something; or compile its program, and keep it."""
+    key = sha256(f"{host_name()} {what}".encode()).hexdigest()
+    binary = _read(key)
+    if binary is None:
+        binary = object_code(program())
+        _keep(key, binary)
+    return binary
+
+
+@lru_cache(maxsize=1)
+def _generator() -> str:
+    """Sum up the code that writes kernels."""
+    sources = sorted(Path(__file__).parent.glob("*.py"))
+    return sha256(b"".join(one.read_bytes() for one in sources)).hexdigest()
+
+
+@lru_cache(maxsize=1)
+def _folder() -> Path | None:
+    with suppress(RuntimeError):
+        given = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
+        return Path(given or Path.home() / ".cache", "loopsched", "kernels")
+    return None
+
+
+def _read(key: str) -> bytes | None:
+    with suppress(OSError, TypeError):
+        data = (_folder() / f"{key}.o").read_bytes()  # type: ignore[operator]
+        if sha256(data[32:]).digest() == data[:32]:
+            return data[32:]
+    return None
+
+
+def _keep(key: str, binary: bytes) -> None:
+    folder = _folder()
+    if folder is None:
+        return
+    part = folder / f"{key}.{os.getpid()}"
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        part.write_bytes(sha256(binary).digest() + binary)
+        part.replace(folder / f"{key}.o")
+        kept = sorted(folder.glob("*.o"), key=lambda one: one.stat().st_mtime)
+        for old in kept[: max(0, len(kept) - 500)]:
+            old.unlink(missing_ok=True)
+
+
+def compile(  # noqa: A001 - the name under which users know it
+    problem: Problem,
+    arch: Arch | str = "host",
+    *,
+    threads: int | None = None,
+    data_type: str | None = None,
+    measure: int = 1,
+    bias: str | tuple[str, ...] = (),
+    relu: bool = False,
+) -> CompiledKernel:
+    """Compile a problem for this CPU.
+
+    Parameters
+    ----------
+    problem : Problem
+    arch : Arch or str
+        With a ``cpu`` part, such as ``load_arch("host")``; plans are chosen
+        for it, code is for the CPU at hand.
+    threads : int, optional
+        By default as many as the machine has units.
+    data_type : {'fp32', 'fp64', 'bf16', 'int8'}, optional
+        Of the tensors that are read; bf16 and int8 are summed in fp32 and
+        int32, and int8 gives int32.  By default what the problem's element
+        size says.
+    measure : int
+        How many of the model's best plans to compile and time; the fastest is
+        kept.  1: the model alone chooses.
+    bias : str or tuple of str
+        Dimensions of the output over which a bias is added, such as ``"K"`` of
+        a convolution or ``"N"`` of a product; calls then take it as an array
+        before the output, of the output's type.
+    relu : bool
+        Whether what is negative then becomes zero.
+
+    Returns
+    -------
+    CompiledKernel
+
+    Raises
+    ------
+    ProblemError, ArchError
+        If the problem, its type or the machine cannot be compiled for.
+
+    See Also
+    --------
+    search : The same question for any machine, answered by a model alone.
+    """
+    if isinstance(arch, str):
+        from loopsched.machines.arch_file import load_arch
+
+        arch = load_arch(arch)
+    if data_type is None:
+        data_type = type_of(problem)
+    if data_type not in DATA_TYPES:
+        raise ProblemError(f"data_type is {show(data_type)}; {nearest(str(data_type), DATA_TYPES)}")
+    core, cores = core_of(arch, DATA_TYPES[data_type].compute.n_bytes)
+    if threads is None:
+        threads = cores
+    elif not is_count(threads) or threads > cores:
+        raise ProblemError(
+            f"threads is {show(threads)}; 1 to {cores} are possible on '{arch.name}'"
+        )
+    if not is_count(measure):
+        raise ProblemError(f"measure is {show(measure)}; a whole number >= 1 is needed")
+    over = (bias,) if isinstance(bias, str) else tuple(bias)
+    plain = {axis.dims[0] for axis in problem.output_tensor.axes if len(axis.dims) == 1}
+    for dim in over:
+        if dim not in plain:
+            raise ProblemError(f"bias is over {show(dim)}; {nearest(str(dim), sorted(plain))}")
+    if (over or relu) and any(len(axis.dims) != 1 for axis in problem.output_tensor.axes):
+        raise ProblemError(f"'{problem.name}': bias and relu need one dimension an output axis")
+    return CompiledKernel(problem, core, data_type, How(threads, measure, over, bool(relu)))
+
+
+def type_of(problem: Problem) -> str:
+    """Say of which type the tensors that a problem reads are.
+
+    Raises
+    ------
+    ProblemError
+        If they are of no type that is known, or of several.
+    """
+    sizes = {tensor.element_bytes for tensor in problem.tensors if tensor.name != problem.output}
+    known = {8: "fp64", 4: "fp32", 2: "bf16", 1: "int8"}
+    if len(sizes) != 1 or not sizes <= set(known):
+        raise ProblemError(f"'{problem.name}': no data type has elements of {sorted(sizes)} bytes")
+    return known[sizes.pop()]

@@ -1,0 +1,949 @@
+"""The program of a contraction: blocks, packing, register tiles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from loopsched.codegen.contraction import Contraction, Guard, Operand
+from loopsched.codegen.element import Element
+from loopsched.codegen.plan import (
+    Plan,
+    Sizes,
+    Walk,
+    chunks,
+    inner_sizes,
+    length,
+    merged_step,
+)
+from loopsched.codegen.writer import Number, Writer
+
+UNROLL = 4
+
+Place = tuple[str, int]
+"""A pointer, and elements behind it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Where the points of a block lie that is walked as one: by a step, or by a table."""
+
+    step: int
+    table: str | None = None
+
+    def of(
+        self, text: Writer, pointer: str, first: Number, n: int, element: Element
+    ) -> list[Place]:
+        """Places of the points from ``first`` on."""
+        if self.table is None:
+            base = text.at(pointer, text.mul(first, self.step), element)
+            return [(base, place * self.step) for place in range(n)]
+        offsets = [text.entry(self.table, text.add(first, place)) for place in range(n)]
+        return [(text.at(pointer, offset, element), 0) for offset in offsets]
+
+
+@dataclass(slots=True)
+class Origin:
+    """Where a block begins: the index of each dimension that is set."""
+
+    index: dict[str, Number] = field(default_factory=dict)
+
+    def of(self, text: Writer, operand: Operand | Guard) -> Number:
+        """Address of an operand, or position of a guard, at the origin."""
+        terms = [text.mul(at, operand.step(dim)) for dim, at in self.index.items()]
+        return text.add(operand.offset, *terms)
+
+
+class Engine:
+    """Writes the functions of one contraction.
+
+    Parameters
+    ----------
+    text : Writer
+    task : Contraction
+    plan : Plan
+    name : str
+        What the names of its functions begin with.
+    """
+
+    def __init__(self, text: Writer, task: Contraction, plan: Plan, name: str) -> None:
+        self.text, self.task, self.plan, self.name = text, task, plan, name
+        self.lanes = text.lanes
+        self._tables = 0
+        self._written: set[str] = set()
+        self.n_vectors = -(-plan.tile_cols // self.lanes)
+        _, sum_block, sum_rest = chunks(task, plan.sums)
+        self._sum_inner = inner_sizes(task, plan.sums, sum_block)
+        self.max_sum = length(self._sum_inner)
+        outer = math.prod(task.size(dim) for dim in plan.sums.outer)
+        self.n_sum_blocks = outer * (chunks(task, plan.sums)[0] + bool(sum_rest))
+        self.skipped: tuple[Guard, ...] = () if plan.packs_left else task.left.guards
+        """Guards that tiles leave points out for."""
+        self.row_chunks = self._variants(plan.rows)
+        self.col_chunks = self._variants(plan.cols)
+
+    def _variants(self, walk: Walk) -> list[int]:
+        count, block, rest = chunks(self.task, walk)
+        return ([block] if count else []) + ([rest] if rest else [])
+
+    # Layout of packed blocks
+
+    def right_pitch(self, chunk: int) -> int:
+        """Elements between two rows of a packed block of the right operand, or a panel's width."""
+        if self._is_panel(chunk):
+            return self.n_vectors * self.lanes
+        width = length(inner_sizes(self.task, self.plan.cols, chunk))
+        vectors = -(-width // self.lanes)
+        return (
+            vectors + (vectors * self.lanes * self.text.element.n_bytes % 4096 == 0)
+        ) * self.lanes
+
+    def _is_panel(self, chunk: int) -> bool:
+        """Whether columns lie as one in the right operand: then they are packed tile by tile."""
+        dims = inner_sizes(self.task, self.plan.cols, chunk)
+        return merged_step(self.task.right, dims) is not None and not any(
+            guard.step(dim) for guard in self.task.right.guards for dim, _ in dims
+        )
+
+    def right_room(self) -> int:
+        """Elements of a packed block of the right operand."""
+        if not self.plan.packs_right:
+            return 0
+        rooms = []
+        for chunk in self.col_chunks:
+            width = length(inner_sizes(self.task, self.plan.cols, chunk))
+            pitch = self.right_pitch(chunk)
+            panels = -(-width // pitch) if self._is_panel(chunk) else 1
+            rooms.append(panels * pitch * self.max_sum + self.lanes * max(2, pitch))
+        return -(-max(rooms) // 1024) * 1024
+
+    @property
+    def is_left_panel(self) -> bool:
+        """Whether the left operand is packed by tiles of rows: its rows are contiguous."""
+        inner = [dim for dim, size in self._sum_inner if size > 1]
+        if not inner or self.task.left.step(inner[-1]) == 1:
+            return False
+        return all(
+            merged_step(self.task.left, inner_sizes(self.task, self.plan.rows, chunk)) is not None
+            for chunk in self.row_chunks
+        ) and not any(g.step(dim) for g in self.task.left.guards for dim in self.plan.rows.inner)
+
+    @property
+    def is_left_wide(self) -> bool:
+        """Whether the left operand is packed with all rows of a block side by side."""
+        rows = [dim for dim, size in inner_sizes(self.task, self.plan.rows, 2) if size > 1]
+        sums = [dim for dim, size in self._sum_inner if size > 1]
+        if self.is_left_panel or not rows:
+            return False
+        left = self.task.left
+        return not sums or abs(left.step(rows[-1])) < abs(left.step(sums[-1]))
+
+    def left_pitch(self) -> int:
+        """Elements between packed rows of the left operand, or between points of its sum."""
+        if self.is_left_panel:
+            return self.plan.tile_rows
+        if self.is_left_wide:
+            chunk = max(self.row_chunks)
+            vectors = -(-length(inner_sizes(self.task, self.plan.rows, chunk)) // self.lanes)
+            return (vectors + (vectors % 16 == 0)) * self.lanes
+        pitch = -(-self.max_sum // self.lanes) * self.lanes
+        return pitch + self.lanes
+
+    def left_room(self) -> int:
+        """Elements of a packed block of the left operand."""
+        if not self.plan.packs_left:
+            return 0
+        rows = max(length(inner_sizes(self.task, self.plan.rows, one)) for one in self.row_chunks)
+        tiles = -(-rows // self.plan.tile_rows) * self.plan.tile_rows
+        size = tiles * (self.max_sum if self.is_left_panel else self.left_pitch())
+        if self.is_left_wide:
+            size = self.max_sum * self.left_pitch()
+        return -(-(size + 2 * self.lanes) // 1024) * 1024
+
+    @property
+    def work_room(self) -> int:
+        """Elements that a thread needs besides its operands."""
+        return self.right_room() + self.left_room()
+
+    # Jobs
+
+    @property
+    def job_counts(self) -> list[tuple[str, int]]:
+        """What a job's number stands for, slowest first."""
+        plan, task = self.plan, self.task
+        counts = [(f"rows:{plan.row_parts}", plan.row_parts)]
+        counts += [(dim, task.size(dim)) for dim in plan.batch]
+        counts += [(dim, task.size(dim)) for dim in plan.cols.outer]
+        count, _, rest = chunks(task, plan.cols)
+        return [*counts, ("cols", count + bool(rest))]
+
+    @property
+    def n_jobs(self) -> int:
+        """Jobs that threads share."""
+        return math.prod(count for _, count in self.job_counts)
+
+    def write(self) -> None:
+        """Write the function ``<name>(left, right, out, work, first, last)``: some of the jobs."""
+        text, plan = self.text, self.plan
+        for rows in self.row_chunks:
+            for cols in self.col_chunks:
+                self._write_block(rows, cols)
+        if plan.packs_right:
+            for cols in self.col_chunks:
+                self._write_pack_right(cols)
+        if plan.packs_left:
+            for rows in self.row_chunks:
+                self._write_pack_left(rows)
+        pointers, limits = ("left", "right", "out", "work"), ("first", "last")
+        with (
+            text.function(self.name, pointers, limits, is_public=True),
+            text.loop(text.argument("first"), text.argument("last")) as jobs,
+        ):
+            self._job(jobs.index)
+
+    def _job(self, job: Number) -> None:
+        text, plan = self.text, self.plan
+        origin, rest = Origin(), job
+        part: Number = 0
+        block: Number = 0
+        for number, (dim, count) in reversed(list(enumerate(self.job_counts))):
+            if number == 0:
+                part = rest if count > 1 else 0
+                break
+            rest, at = text.divided(rest, count)
+            if dim == "cols":
+                block = at
+            else:
+                origin.index[dim] = at
+        if plan.cols.inner:
+            origin.index[plan.cols.inner[0]] = text.mul(block, plan.cols.block)
+        count, whole, left_over = chunks(self.task, plan.cols)
+        if count and left_over:
+            is_last = text.equal(block, count)
+            with text.when(text.negated(is_last)):
+                self._sums(origin, whole, part)
+            with text.when(is_last):
+                self._sums(origin, left_over, part)
+        else:
+            self._sums(origin, whole if count else left_over, part)
+
+    def _sums(self, origin: Origin, cols: int, part: Number) -> None:
+        """Walk the blocks of the sum."""
+        text, task, walk = self.text, self.task, self.plan.sums
+        n_blocks = chunks(task, walk)[0] + bool(chunks(task, walk)[2])
+        n_outer = math.prod(task.size(dim) for dim in walk.outer)
+        with text.loop(0, n_outer * n_blocks) as blocks:
+            inside = Origin(dict(origin.index))
+            rest, block = text.divided(blocks.index, n_blocks)
+            for dim in reversed(walk.outer):
+                rest, inside.index[dim] = text.divided(rest, task.size(dim))
+            count: Number = 1
+            if walk.inner:
+                start = text.mul(block, walk.block)
+                inside.index[walk.inner[0]] = start
+                size = task.size(walk.inner[0])
+                count = text.least(text.add(text.mul(start, -1), size), walk.block)
+                if size % walk.block == 0:
+                    count = walk.block
+            if self.plan.packs_right:
+                self._call_pack("right", cols, inside, count)
+            self._row_blocks(inside, cols, part, count, blocks.index)
+
+    def _row_blocks(
+        self, origin: Origin, cols: int, part: Number, count: Number, first: Number
+    ) -> None:
+        text, task, plan = self.text, self.task, self.plan
+        n_whole, block, rest = chunks(task, plan.rows)
+        n_blocks = n_whole + bool(rest)
+        total = n_blocks * math.prod(task.size(dim) for dim in plan.rows.outer)
+        each = -(-total // plan.row_parts)
+        start: Number = text.mul(part, each)
+        stop = text.least(text.add(start, each), total)
+        with text.loop(start, stop) as blocks:
+            inside = Origin(dict(origin.index))
+            outer, number = text.divided(blocks.index, n_blocks)
+            for dim in reversed(plan.rows.outer):
+                outer, inside.index[dim] = text.divided(outer, task.size(dim))
+            if not (n_whole and rest):
+                self._row_block(inside, number, block if n_whole else rest, cols, count, first)
+                return
+            is_rest = text.equal(number, n_whole)
+            with text.when(text.negated(is_rest)):
+                self._row_block(inside, number, block, cols, count, first)
+            with text.when(is_rest):
+                self._row_block(inside, number, rest, cols, count, first)
+
+    def _row_block(
+        self, origin: Origin, number: Number, rows: int, cols: int, count: Number, first: Number
+    ) -> None:
+        text, plan, task = self.text, self.plan, self.task
+        inside = Origin(dict(origin.index))
+        if plan.rows.inner:
+            inside.index[plan.rows.inner[0]] = text.mul(number, plan.rows.block)
+        left = text.argument("work")
+        if plan.packs_left:
+            self._call_pack("left", rows, inside, count)
+            left = text.at(left, self.right_room(), text.element)
+        else:
+            left = text.at(text.argument("left"), inside.of(text, task.left), task.left.element)
+        right = text.argument("work")
+        if not plan.packs_right:
+            right = text.at(text.argument("right"), inside.of(text, task.right), task.right.element)
+        out = text.at(text.argument("out"), inside.of(text, task.out), task.out.element)
+        positions = [inside.of(text, guard) for guard in self.skipped]
+        text.call(
+            f"{self.name}_block_{rows}_{cols}", (left, right, out), (count, first, *positions)
+        )
+
+    # A block: register tiles
+
+    def _line(self, operand: Operand, dims: Sizes) -> Line:
+        step = merged_step(operand, dims)
+        if step is not None:
+            return Line(step)
+        offsets = [0]
+        for dim, size in dims:
+            offsets = [one + at * operand.step(dim) for one in offsets for at in range(size)]
+        self._tables += 1
+        return Line(0, self.text.table(f"{self.name}_table{self._tables}", offsets))
+
+    def _write_block(self, row_chunk: int, col_chunk: int) -> None:
+        """Write the walk over the register tiles of a block."""
+        text, plan, task = self.text, self.plan, self.task
+        row_dims = inner_sizes(task, plan.rows, row_chunk)
+        col_dims = inner_sizes(task, plan.cols, col_chunk)
+        tiles = _Tiles(self, row_dims, col_dims, col_chunk)
+        n_rows, n_cols = length(row_dims), length(col_dims)
+        high, wide = min(plan.tile_rows, n_rows), min(plan.tile_cols, n_cols)
+        row_parts = tiles.alike(_cut(n_rows, high))
+        stem = f"{self.name}_{row_chunk}_{col_chunk}"
+        numbers = ["count", "first", *(f"p{number}" for number in range(len(self.skipped)))]
+        names = {
+            (live, col_part[2]): tiles.write(
+                f"{stem}_tile{number}_{col_part[2]}", live, col_part[2], numbers
+            )
+            for number, live in enumerate(dict.fromkeys(live for _, live in row_parts))
+            for col_part in _cut(n_cols, wide)
+        }
+        pointers = ("left", "right", "out")
+        with text.function(f"{self.name}_block_{row_chunk}_{col_chunk}", pointers, numbers):
+            given = [text.argument(one) for one in pointers]
+            passed = [text.argument(one) for one in numbers]
+            for col_part in _cut(n_cols, wide):
+                with text.loop(*col_part) as across:
+                    for row_part, live in row_parts:
+                        with text.loop(*row_part) as down:
+                            text.call(
+                                names[live, col_part[2]], given, [*passed, down.index, across.index]
+                            )
+
+    # Packing
+
+    def _call_pack(self, side: str, chunk: int, origin: Origin, count: Number) -> None:
+        text = self.text
+        operand = getattr(self.task, side)
+        source = text.at(text.argument(side), origin.of(text, operand), operand.element)
+        target = text.argument("work")
+        if side == "left":
+            target = text.at(target, self.right_room(), text.element)
+        positions = [origin.of(text, guard) for guard in operand.guards]
+        text.call(f"{self.name}_pack_{side}_{chunk}", (source, target), (count, *positions))
+
+    def _write_pack_right(self, chunk: int) -> None:
+        plan, task = self.plan, self.task
+        dims = inner_sizes(task, plan.cols, chunk)
+        pitch = self.right_pitch(chunk)
+        sums = self._sum_dims(pitch)
+        if not self._is_panel(chunk):
+            self._write_pack("right", chunk, [[*sums, *_spans(dims, 1)]])
+            return
+        step = merged_step(task.right, dims) or 0
+        width, parts = length(dims), []
+        if self.is_turned(chunk):
+            self._write_turned(chunk, _cut(width, pitch), step)
+            return
+        panel, lane = _Flat("panel", step * pitch), _Flat("lane", step)
+        whole, rest = divmod(width, pitch)
+        if whole:
+            tiles = _Span(panel, whole, pitch * self.max_sum)
+            parts.append([*sums, tiles, _Span(lane, pitch, 1)])
+        if rest:
+            place = _Span(panel, 1, pitch * self.max_sum, whole)
+            parts.append([place, *sums, _Span(lane, rest, 1)])
+        self._write_pack("right", chunk, parts)
+
+    def is_turned(self, chunk: int) -> bool:
+        """Whether packing columns side by side transposes: the sum is contiguous in memory."""
+        right = self.task.right
+        dims = inner_sizes(self.task, self.plan.cols, chunk)
+        return (
+            self._is_panel(chunk)
+            and not right.guards
+            and self.lanes > 1
+            and merged_step(right, dims) != 1
+            and merged_step(right, self._sum_inner) == 1
+        )
+
+    def _write_turned(self, chunk: int, parts: list[tuple[int, int, int]], step: int) -> None:
+        """Write a copy of squares that are transposed in registers."""
+        text, pitch = self.text, self.right_pitch(chunk)
+        element = self.task.right.element
+        with text.function(f"{self.name}_pack_right_{chunk}", ("source", "target"), ("count",)):
+            run = text.mul(text.argument("count"), length(self._sum_inner[1:]))
+            whole = text.mul(text.divided(run, text.lanes)[0], text.lanes)
+            rest = text.add(run, text.mul(whole, -1))
+            for start, stop, width in parts:
+                with text.loop(start, stop, width) as panels:
+                    source = text.at(text.argument("source"), text.mul(panels.index, step), element)
+                    target = text.mul(panels.index, self.max_sum)
+                    target = text.at(text.argument("target"), target, text.element)
+                    for first in range(0, width, text.lanes):
+                        part = (min(text.lanes, width - first), pitch, step)
+                        here = text.at(source, first * step, element)
+                        there = text.at(target, first, text.element)
+                        with text.loop(0, whole, text.lanes) as along:
+                            self._square(here, there, along.index, part, None)
+                        with text.when(text.less(0, rest)):
+                            self._square(here, there, whole, part, text.lanes_inside(0, 1, rest))
+
+    def _square(
+        self, source: str, target: str, at: Number, sizes: tuple[int, int, int], mask: str | None
+    ) -> None:
+        """Transpose some points of the sum for some columns of a panel."""
+        text, element, (width, pitch, step) = self.text, self.task.right.element, sizes
+        source = text.at(source, at, element)
+        target = text.at(target, text.mul(at, pitch), text.element)
+        values = [
+            text.load(text.at(source, one * step, element), element, mask) for one in range(width)
+        ]
+        values += [text.zero()] * (text.lanes - width)
+        for place, value in enumerate(text.transposed(values)):
+            text.store(text.at(target, place * pitch, text.element), value, text.element)
+
+    def _sum_dims(self, pitch: int) -> list[_Span]:
+        """The dimensions of a packed sum: its cut one has as many steps as is asked for."""
+        found = _spans(self._sum_inner, pitch)
+        return [found[0]._replace(size=None), *found[1:]] if found else []
+
+    def _write_pack_left(self, chunk: int) -> None:
+        plan, task = self.plan, self.task
+        dims = inner_sizes(task, plan.rows, chunk)
+        pitch = self.left_pitch()
+        if not self.is_left_panel:
+            if self.is_left_wide:
+                spans = [*self._sum_dims(pitch), *_spans(dims, 1)]
+            else:
+                spans = [*_spans(dims, pitch), *self._sum_dims(1)]
+            self._write_pack("left", chunk, [spans])
+            return
+        step = merged_step(task.left, dims) or 0
+        n_rows, parts = length(dims), []
+        high = min(pitch, n_rows)
+        panel, lane = _Flat("panel", step * pitch), _Flat("lane", step)
+        for whole, rows, first in ((n_rows // high, high, 0), (1, n_rows % high, n_rows // high)):
+            if rows and whole:
+                place = _Span(panel, whole, pitch * self.max_sum, first)
+                parts.append([place, *self._sum_dims(pitch), _Span(lane, rows, 1)])
+        self._write_pack("left", chunk, parts)
+
+    def _write_pack(self, side: str, chunk: int, parts: Sequence[Sequence[_Span]]) -> None:
+        text = self.text
+        operand: Operand = getattr(self.task, side)
+        positions = [f"p{number}" for number in range(len(operand.guards))]
+        with text.function(
+            f"{self.name}_pack_{side}_{chunk}", ("source", "target"), ("count", *positions)
+        ):
+            at: list[Number] = [text.argument(one) for one in positions]
+            for spans in parts:
+                _Copy(text, self.task, operand).walk(spans, (0, 0), at)
+
+
+@dataclass(frozen=True, slots=True)
+class _Flat:
+    """A dimension that stands for several walked as one; guards do not see it."""
+
+    name: str
+    step: int
+
+
+class _Span(NamedTuple):
+    """A dimension of a copy: steps (None: as many as are asked for), and how far each writes."""
+
+    dim: str | _Flat
+    size: int | None
+    jump: int
+    first: int = 0
+
+
+def _spans(dims: Sizes, jump: int) -> list[_Span]:
+    """List the dimensions of a copy whose points follow each other in its target."""
+    found: list[_Span] = []
+    for dim, size in reversed(dims):
+        found.insert(0, _Span(dim, size, jump))
+        jump *= size
+    return found
+
+
+class _Run(NamedTuple):
+    """The innermost dimension of a copy, and where it begins."""
+
+    dim: str | _Flat
+    offsets: tuple[Number, Number]
+    positions: list[Number]
+    truth: str | None
+
+
+class _Copy:
+    """Writes loops that copy a block of an operand."""
+
+    def __init__(self, text: Writer, task: Contraction, operand: Operand) -> None:
+        self.text, self.task, self.operand = text, task, operand
+
+    def _step(self, dim: str | _Flat) -> int:
+        return dim.step if isinstance(dim, _Flat) else self.operand.step(dim)
+
+    def _moves(self, dim: str | _Flat) -> list[int]:
+        return [0 if isinstance(dim, _Flat) else g.step(dim) for g in self.operand.guards]
+
+    def walk(
+        self, spans: Sequence[_Span], offsets: tuple[Number, Number], positions: list[Number]
+    ) -> None:
+        """Write one loop for each dimension, and vectors for the last one."""
+        text, (source, target) = self.text, offsets
+        (dim, size, jump, first), *rest = spans
+        if not rest:
+            self._run(dim, size, offsets, positions)
+            return
+        stop = text.argument("count") if size is None else first + size
+        with text.loop(first, stop) as loop:
+            inside = [
+                text.add(at, text.mul(loop.index, move))
+                for at, move in zip(positions, self._moves(dim), strict=True)
+            ]
+            places = (
+                text.add(source, text.mul(loop.index, self._step(dim))),
+                text.add(target, text.mul(loop.index, jump)),
+            )
+            self.walk(rest, places, inside)
+
+    def _run(
+        self,
+        dim: str | _Flat,
+        size: int | None,
+        offsets: tuple[Number, Number],
+        positions: list[Number],
+    ) -> None:
+        text, lanes = self.text, self.text.lanes
+        truth = None
+        for guard, at, move in zip(self.operand.guards, positions, self._moves(dim), strict=True):
+            if not move:
+                here = text.inside(at, guard.size)
+                truth = here if truth is None else text.both(truth, here)
+        run = _Run(dim, offsets, positions, truth)
+        if size is None:  # the cut dimension of a sum
+            count = text.argument("count")
+            stop = text.mul(text.divided(count, lanes)[0], lanes)
+            with text.loop(0, stop, lanes) as loop:
+                self._vector(run, loop.index, lanes, is_sure=not any(self._moves(dim)))
+            with text.when(text.less(stop, count)):
+                mask = text.lanes_inside(0, 1, text.add(count, text.mul(stop, -1)))
+                self._vector(run, stop, mask, is_sure=False)
+            return
+        kinds = [self._is_sure(dim, at, min(lanes, size - at)) for at in range(0, size, lanes)]
+        at = 0
+        while at < size:
+            is_sure, stop = kinds[at // lanes], at + lanes
+            while stop + lanes <= size and kinds[stop // lanes] == is_sure:
+                stop += lanes
+            if stop - at > 8 * lanes:
+                with text.loop(at, stop, lanes) as loop:
+                    self._vector(run, loop.index, lanes, is_sure=is_sure)
+            else:
+                for start in range(at, stop, lanes):
+                    self._vector(run, start, min(lanes, size - start), is_sure=is_sure)
+            at = stop
+
+    def _is_sure(self, dim: str | _Flat, start: int, n: int) -> bool:
+        """Whether some points of a run can never lie in padding, wherever it begins."""
+        for guard, move in zip(self.operand.guards, self._moves(dim), strict=True):
+            low = high = guard.offset
+            for other, step in guard.steps:
+                if other != dim:
+                    low += min(0, step * (self.task.size(other) - 1))
+                    high += max(0, step * (self.task.size(other) - 1))
+            ends = (start * move, (start + n - 1) * move)
+            if move and not (low + min(ends) >= 0 and high + max(ends) < guard.size):
+                return False
+        return True
+
+    def _vector(self, run: _Run, start: Number, live: int | str | None, *, is_sure: bool) -> None:
+        """Copy a vector: some first lanes, or those of a mask."""
+        text, operand, (dim, offsets, positions, truth) = self.text, self.operand, run
+        step = self._step(dim)
+        place = text.at(
+            text.argument("source"), text.add(offsets[0], text.mul(start, step)), operand.element
+        )
+        if step == 2 and isinstance(live, int) and is_sure:
+            value = self._apart(place, live, truth)
+        else:
+            mask = text.first_lanes(live) if isinstance(live, int) else live
+            moves = [] if is_sure else zip(operand.guards, positions, self._moves(dim), strict=True)
+            for guard, at, move in moves:
+                if move:
+                    here = text.add(at, text.mul(start, move))
+                    mask = text.mask_and(mask, text.lanes_inside(here, move, guard.size))
+            if truth is not None:
+                mask = text.mask_if(truth, mask)
+            value = text.load(place, operand.element, mask, step)
+        target = text.at(text.argument("target"), text.add(offsets[1], start), text.element)
+        text.store(target, value, text.element)
+
+    def _apart(self, place: str, live: int, truth: str | None) -> str:
+        """Read a vector whose elements lie two apart: as two, of which every second lane counts."""
+        text, element = self.text, self.operand.element
+        halves = []
+        for first in (0, text.lanes):
+            count = [at % 2 == 0 and at < 2 * live for at in range(first, first + text.lanes)]
+            mask = text.some_lanes(count)
+            if truth is not None:
+                mask = text.mask_if(truth, mask)
+            half = text.at(place, first, element)
+            halves.append(text.load(half, element, mask) if any(count) else text.zero())
+        return text.every_second(halves[0], halves[1], 0)
+
+
+def _cut(total: int, each: int) -> list[tuple[int, int, int]]:
+    """Cut a length into equal parts and a rest: start, stop and step of each kind."""
+    whole = total // each * each
+    parts = [(0, whole, each), (whole, total, total - whole)]
+    return [part for part in parts if part[0] < part[1]]
+
+
+class _Level(NamedTuple):
+    """A loop of a sum: steps (None: as many as are asked for), and how both operands move."""
+
+    size: int | None
+    left: int
+    right: int
+    dim: str = ""
+
+
+class _At(NamedTuple):
+    """Where a tile is in its operands: a place for each row, and one for the vectors."""
+
+    lefts: list[Place]
+    right: Place
+
+    def behind(self, left: int, right: int) -> _At:
+        """Move all places by known steps."""
+        pointer, place = self.right
+        return _At([(one, at + left) for one, at in self.lefts], (pointer, place + right))
+
+
+class _Live(NamedTuple):
+    """A kind of row tile: its rows, and those that count at each step of an unrolled dimension."""
+
+    rows: int
+    steps: tuple[tuple[str, tuple[tuple[int, ...], ...]], ...] = ()
+
+
+class _Tiles:
+    """Writes the kernels of a block: functions that compute one register tile."""
+
+    def __init__(self, engine: Engine, rows: Sizes, cols: Sizes, col_chunk: int) -> None:
+        self.engine, self.text = engine, engine.text
+        task, plan = engine.task, engine.plan
+        self.out_rows, self.out_cols = engine._line(task.out, rows), engine._line(task.out, cols)
+        inner = {dim for dim, _ in rows}
+        self.cut_guards = {}
+        """Guards by the dimension of the sum whose loop they cut: their number in arguments."""
+        self.row_guards = {}
+        """Guards by the dimension of the sum that is unrolled for them: the dimension of rows."""
+        for number, guard in enumerate(engine.skipped):
+            (dim,) = (dim for dim, _ in guard.steps if dim in plan.sums.dims)
+            row = [d for d, _ in guard.steps if d in inner]
+            if row:
+                self.row_guards[dim] = guard, row[0]
+            else:
+                self.cut_guards[dim] = guard, f"p{number}"
+        self.levels = self._levels(col_chunk)
+        if plan.packs_left:
+            pitch = engine.left_pitch()
+            by_sum = engine.is_left_panel or engine.is_left_wide
+            self.left_rows = Line(1 if by_sum else pitch)
+            self.left_tile = engine.max_sum if engine.is_left_panel else self.left_rows.step
+        else:
+            self.left_rows = engine._line(task.left, rows)
+        if plan.packs_right:
+            self.right_tile = engine.max_sum if engine._is_panel(col_chunk) else 1
+            self.right_cols = Line(1)
+        else:
+            self.right_tile = 1
+            self.right_cols = engine._line(task.right, cols)
+
+    def alike(self, parts: list[tuple[int, int, int]]) -> list[tuple[tuple[int, int, int], _Live]]:
+        """Cut runs of row tiles further, so that those of a run have the same rows that count."""
+        found: list[tuple[tuple[int, int, int], _Live]] = []
+        for start, stop, rows in parts:
+            if not self.row_guards:
+                found.append(((start, stop, rows), _Live(rows)))
+                continue
+            for at in range(start, stop, rows):
+                live = _Live(rows, tuple((d, self._counting(d, at, rows)) for d in self.row_guards))
+                if found and found[-1][1] == live:
+                    found[-1] = ((found[-1][0][0], at + rows, rows), live)
+                else:
+                    found.append(((at, at + rows, rows), live))
+        return found
+
+    def _counting(self, dim: str, start: int, rows: int) -> tuple[tuple[int, ...], ...]:
+        """List the rows of a tile that a guard lets count, at each step of a dimension."""
+        guard, row = self.row_guards[dim]
+        return tuple(
+            tuple(
+                place
+                for place in range(rows)
+                if 0
+                <= guard.offset + (start + place) * guard.step(row) + at * guard.step(dim)
+                < guard.size
+            )
+            for at in range(self.engine.task.size(dim))
+        )
+
+    def _levels(self, col_chunk: int) -> list[_Level]:
+        """Loops of a sum, outermost first."""
+        engine, plan, task = self.engine, self.engine.plan, self.engine.task
+        found: list[_Level] = []
+        run = 1
+        pitch = engine.right_pitch(col_chunk)
+        by_sum = engine.is_left_panel or engine.is_left_wide
+        for number, (dim, size) in reversed(list(enumerate(engine._sum_inner))):
+            if plan.packs_left:
+                left = run * (engine.left_pitch() if by_sum else 1)
+            else:
+                left = task.left.step(dim)
+            right = run * pitch if plan.packs_right else task.right.step(dim)
+            found.append(_Level(None if number == 0 else size, left, right, dim))
+            run *= size
+        merged: list[_Level] = []
+        self.scale = 1  # steps of the outermost loop for each that is asked for
+        guarded = {*self.cut_guards, *self.row_guards}
+        for level in found:
+            below, far, wide, dim = merged[0] if merged else _Level(None, 0, 0)
+            is_apart = bool(guarded & {level.dim, dim})
+            moves = level.left, level.right
+            if below is None or is_apart or moves != (far * below, wide * below):
+                merged.insert(0, level)
+            elif level.size is None:
+                self.scale = below
+                merged[0] = _Level(None, far, wide)
+            else:
+                merged[0] = _Level(below * level.size, far, wide)
+        return merged or [_Level(1, 0, 0)]
+
+    def write(self, name: str, live: _Live, cols: int, numbers: Sequence[str]) -> str:
+        """Write the kernel of a tile; return its name."""
+        text, rows = self.text, live.rows
+        with text.function(name, ("left", "right", "out"), (*numbers, "row", "col")):
+            row, col = text.argument("row"), text.argument("col")
+            n = -(-cols // text.lanes)
+            lefts = self._lefts(row, rows)
+            right = self._right(col)
+            outs = self.out_rows.of(text, text.argument("out"), row, rows, self._out)
+            if self._is_direct(cols):
+                outs = self._across(outs, col)
+                for one in outs:
+                    text.fetch(text.at(*one, self._out))
+            elif self._is_turned:
+                outs = self.out_cols.of(text, outs[0][0], col, cols, self._out)
+            self.mask = text.first_lanes(cols - (n - 1) * text.lanes)
+            self.live, self.shape = dict(live.steps), (rows, n)
+            zeros = [text.zero()] * (rows * n)
+            totals = self._sum(self.levels, _At(lefts, right), zeros, range(rows))
+            if self._is_direct(cols):
+                self._finish(outs, totals, n)
+            elif self._is_turned:
+                self._turn(outs, totals, (rows, n))
+            else:
+                self._scatter(outs, totals, (rows, cols, n), col)
+        return name
+
+    @property
+    def _out(self) -> Element:
+        return self.engine.task.out.element
+
+    def _is_direct(self, cols: int) -> bool:
+        return self.out_cols.table is None and (self.out_cols.step == 1 or cols == 1)
+
+    @property
+    def _is_turned(self) -> bool:
+        return self.out_rows.table is None and self.out_rows.step == 1
+
+    def _across(self, outs: list[Place], col: Number) -> list[Place]:
+        """Move places of rows to a column."""
+        text = self.text
+        offset = text.mul(col, self.out_cols.step)
+        moved = {one: text.at(one, offset, self._out) for one in dict.fromkeys(p for p, _ in outs)}
+        return [(moved[one], behind) for one, behind in outs]
+
+    def _lefts(self, row: Number, rows: int) -> list[Place]:
+        text, engine = self.text, self.engine
+        left = text.argument("left")
+        if not engine.plan.packs_left:
+            return self.left_rows.of(text, left, row, rows, engine.task.left.element)
+        base = text.at(left, text.mul(row, self.left_tile), text.element)
+        return [(base, place * self.left_rows.step) for place in range(rows)]
+
+    def _right(self, col: Number) -> Place:
+        text, engine = self.text, self.engine
+        right = text.argument("right")
+        if engine.plan.packs_right:
+            return text.at(right, text.mul(col, self.right_tile), text.element), 0
+        return self.right_cols.of(text, right, col, 1, engine.task.right.element)[0]
+
+    def _sum(
+        self,
+        levels: Sequence[_Level],
+        at: _At,
+        totals: list[str],
+        rows: Sequence[int],
+    ) -> list[str]:
+        """Write the loops of the sum; the innermost is unrolled."""
+        text = self.text
+        if not levels:
+            return self._point(at, totals, rows)
+        (size, left, wide, dim), *inner = levels
+        if dim in self.live:
+            for place, counting in enumerate(self.live[dim]):
+                text.read_again()  # neighbouring steps read the same elements
+                kept = [one for one in rows if one in counting]
+                totals = self._sum(inner, at.behind(place * left, place * wide), totals, kept)
+            return totals
+        start: Number = 0
+        stop: Number = size if size is not None else text.mul(text.argument("count"), self.scale)
+        if dim in self.cut_guards:
+            start, stop = self._limits(*self.cut_guards[dim], stop)
+        unroll = (
+            1 if inner or dim in self.cut_guards else UNROLL if size is None else min(UNROLL, size)
+        )
+        n_whole, _ = text.divided(stop, unroll)
+        whole: Number = stop if unroll == 1 else text.mul(n_whole, unroll)
+        with text.loop(start, whole, unroll, totals) as loop:
+            values = loop.values
+            here = self._moved(at, loop.index, left, wide)
+            for place in range(unroll):
+                values = self._sum(inner, here.behind(place * left, place * wide), values, rows)
+            loop.carry(values)
+        totals = loop.values
+        if unroll > 1 and whole != stop:
+            with text.loop(whole, stop, 1, totals) as loop:
+                here = self._moved(at, loop.index, left, wide)
+                loop.carry(self._point(here, loop.values, rows))
+            totals = loop.values
+        return totals
+
+    def _limits(self, guard: Guard, position: str, size: Number) -> tuple[Number, Number]:
+        """Give the steps of a loop between which a guard holds."""
+        text = self.text
+        (dim,) = (dim for dim, _ in guard.steps if dim in self.engine.plan.sums.dims)
+        step = guard.step(dim)
+        at = text.mul(text.argument(position), -1)
+        ends: list[Number] = []
+        for end in (at, text.add(at, guard.size)):
+            reached = text.choice(text.less(end, 0), 0, end)
+            ends.append(text.least(text.divided(text.add(reached, step - 1), step)[0], size))
+        return ends[0], ends[1]
+
+    def _elements(self) -> tuple[Element, Element]:
+        plan, task, own = self.engine.plan, self.engine.task, self.text.element
+        return (
+            own if plan.packs_left else task.left.element,
+            own if plan.packs_right else task.right.element,
+        )
+
+    def _moved(self, at: _At, index: Number, left: int, wide: int) -> _At:
+        """Move places by the steps of a loop."""
+        text = self.text
+        of_left, of_right = self._elements()
+        far = text.mul(index, left)
+        moved = {one: text.at(one, far, of_left) for one in dict.fromkeys(p for p, _ in at.lefts)}
+        pointer, behind = at.right
+        return _At(
+            [(moved[one], place) for one, place in at.lefts],
+            (text.at(pointer, text.mul(index, wide), of_right), behind),
+        )
+
+    def _point(self, at: _At, totals: list[str], rows: Sequence[int]) -> list[str]:
+        """Write the products of one point of the sum."""
+        text, n = self.text, self.shape[1]
+        of_left, of_right = self._elements()
+        vectors = []
+        for number in range(n if rows else 0):
+            place = text.at(at.right[0], at.right[1] + number * text.lanes, of_right)
+            is_masked = number == n - 1 and not self.engine.plan.packs_right
+            vectors.append(text.load(place, of_right, self.mask if is_masked else None))
+        made = list(totals)
+        for row in rows:
+            one = text.spread(text.load_one(text.at(*at.lefts[row], of_left), of_left))
+            for number in range(n):
+                made[row * n + number] = text.fma(one, vectors[number], made[row * n + number])
+        return made
+
+    def _finish(self, outs: list[Place], totals: list[str], n: int) -> None:
+        """Add to what earlier blocks of the sum have left, and write."""
+        text = self.text
+        is_later = self._is_later()
+        for number in range(n):
+            mask = self.mask if number == n - 1 else None
+            later = text.mask_if(is_later, mask) if is_later else None
+            for row, out in enumerate(outs):
+                place = text.at(out[0], out[1] + number * text.lanes, self._out)
+                value = totals[row * n + number]
+                if later:
+                    value = text.plus(value, text.load(place, self._out, later))
+                text.store(place, value, self._out, mask)
+
+    def _is_later(self) -> str | None:
+        if self.engine.n_sum_blocks == 1:
+            return None
+        return self.text.less(0, self.text.argument("first"))
+
+    def _turn(self, places: list[Place], totals: list[str], shape: tuple[int, int]) -> None:
+        """Write a tile whose rows lie side by side, vector by vector of rows."""
+        text, (rows, n) = self.text, shape
+        lanes, is_later = text.lanes, self._is_later()
+        for first in range(0, rows, lanes):
+            mask = text.first_lanes(rows - first)
+            later = text.mask_if(is_later, mask) if is_later else None
+            for number in range(n):
+                group = [totals[row * n + number] for row in range(first, min(rows, first + lanes))]
+                group += [text.zero()] * (lanes - len(group))
+                lined = places[number * lanes : (number + 1) * lanes]
+                for value, (pointer, behind) in zip(text.transposed(group), lined, strict=False):
+                    place = text.at(pointer, behind + first, self._out)
+                    if later:
+                        value = text.plus(value, text.load(place, self._out, later))
+                    text.store(place, value, self._out, mask)
+
+    def _scatter(
+        self, outs: list[Place], totals: list[str], shape: tuple[int, int, int], col: Number
+    ) -> None:
+        """Write a tile whose columns do not lie side by side, by way of a buffer."""
+        text, (rows, cols, n) = self.text, shape
+        room = text.room(rows * n * text.lanes)
+        for number, value in enumerate(totals):
+            text.store(text.at(room, number * text.lanes, text.element), value, text.element)
+        is_later = self._is_later()
+        with text.loop(0, cols) as across:
+            for row in range(rows):
+                ((pointer, behind),) = self.out_cols.of(
+                    text, text.at(*outs[row], self._out), text.add(col, across.index), 1, self._out
+                )
+                place = text.at(pointer, behind, self._out)
+                start = text.add(across.index, row * n * text.lanes)
+                value = text.load_one(text.at(room, start, text.element), text.element)
+                if is_later:
+                    value = text.plus_if(is_later, value, place, self._out)
+                text.store_one(place, value, self._out)

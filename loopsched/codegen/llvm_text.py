@@ -1,0 +1,401 @@
+"""Programs as LLVM's text, written statement by statement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from loopsched.codegen.element import Element
+from loopsched.codegen.writer import Loop, Number, Writer
+
+_SIGNS = {"+": "add", "*": "mul", "/": "udiv", "%": "urem"}
+
+
+class LlvmText(Writer):
+    """A program as a module of LLVM's text; arguments are used with a ``%`` before their names."""
+
+    def __init__(self, element: Element, lanes: int) -> None:
+        super().__init__(element, lanes)
+        self._label = "entry"
+
+    def text(self) -> str:
+        return "\n".join([*self._tables, *self._lines, *self._declared.values(), ""])
+
+    # Functions
+
+    @contextmanager
+    def function(
+        self, name: str, pointers: Sequence[str], numbers: Sequence[str], *, is_public: bool = False
+    ) -> Iterator[None]:
+        pairs = [f"ptr noalias %{one}" for one in pointers] + [f"i64 %{one}" for one in numbers]
+        kind = "dso_local" if is_public else "internal"
+        self._lines.append(f"define {kind} void @{name}({', '.join(pairs)}) nounwind {{")
+        self._lines.append("entry:")
+        self._label = "entry"
+        yield
+        self._lines += ["  ret void", "}", ""]
+
+    def argument(self, name: str) -> str:
+        return f"%{name}"
+
+    def call(self, name: str, pointers: Sequence[str], numbers: Sequence[Number]) -> None:
+        pairs = [f"ptr {one}" for one in pointers] + [f"i64 {one}" for one in numbers]
+        self._lines.append(f"  call void @{name}({', '.join(pairs)})")
+
+    def table(self, name: str, values: Iterable[int]) -> str:
+        listed = [f"i64 {value}" for value in values]
+        line = f"@{name} = internal constant [{len(listed)} x i64] [{', '.join(listed)}]"
+        if line not in self._tables:
+            self._tables.append(line)
+        return f"@{name}"
+
+    # Integers and addresses
+
+    def _new(self, text: str, kind: str) -> str:
+        self._count += 1
+        name = f"%v{self._count}"
+        self._types[name] = kind
+        self._lines.append(f"  {name} = {text}")
+        return name
+
+    def _arithmetic(self, sign: str, one: Number, other: Number) -> str:
+        return self._new(f"{_SIGNS[sign]} i64 {one}, {other}", "i64")
+
+    def choice(self, truth: str, one: Number, other: Number) -> Number:
+        return self._new(f"select i1 {truth}, i64 {one}, i64 {other}", "i64")
+
+    def less(self, one: Number, other: Number) -> str:
+        return self._new(f"icmp slt i64 {one}, {other}", "i1")
+
+    def equal(self, one: Number, other: Number) -> str:
+        return self._new(f"icmp eq i64 {one}, {other}", "i1")
+
+    def inside(self, one: Number, size: int) -> str:
+        return self._new(f"icmp ult i64 {one}, {size}", "i1")
+
+    def both(self, one: str, other: str) -> str:
+        return self._new(f"and i1 {one}, {other}", "i1")
+
+    def at(self, pointer: str, index: Number, element: Element) -> str:
+        if index == 0:
+            return pointer
+        kind = f"i{8 * element.n_bytes}"
+        return self._new(f"getelementptr {kind}, ptr {pointer}, i64 {index}", "ptr")
+
+    def entry(self, table: str, index: Number) -> Number:
+        place = self._new(f"getelementptr i64, ptr {table}, i64 {index}", "ptr")
+        return self._new(f"load i64, ptr {place}", "i64")
+
+    # Control
+
+    def _open(self, label: str) -> None:
+        self._lines.append(f"{label}:")
+        self._label = label
+
+    @contextmanager
+    def loop(
+        self, start: Number, stop: Number, step: int = 1, values: Sequence[str] = ()
+    ) -> Iterator[Loop]:
+        if isinstance(start, int) and isinstance(stop, int) and start < stop <= start + step:
+            once = Loop(start, values)
+            yield once
+            once.values = once.next
+            return
+        self._count += 1
+        number, before = self._count, self._label
+        index = f"%i{number}"
+        head, body, after = f"head{number}", f"body{number}", f"after{number}"
+        phis = [f"%c{number}.{place}" for place in range(len(values))]
+        self._types.update({phi: self._types[one] for phi, one in zip(phis, values, strict=True)})
+        self._lines.append(f"  br label %{head}")
+        self._lines.append(f"{head}:")
+        mark = len(self._lines)
+        is_sure = isinstance(start, int) and isinstance(stop, int) and start < stop
+        if not is_sure:
+            self._lines.append(f"  %t{number} = icmp slt i64 {index}, {stop}")
+            self._lines.append(f"  br i1 %t{number}, label %{body}, label %{after}")
+        else:
+            self._lines.append(f"  br label %{body}")
+        self._open(body)
+        loop = Loop(index, phis)
+        yield loop
+        self._lines.append(f"  %n{number} = add nsw i64 {index}, {step}")
+        back = self._label
+        heads = [f"  {index} = phi i64 [ {start}, %{before} ], [ %n{number}, %{back} ]"]
+        for phi, first, follow in zip(phis, values, loop.next, strict=True):
+            kind = self._types[first]
+            heads.append(f"  {phi} = phi {kind} [ {first}, %{before} ], [ {follow}, %{back} ]")
+        self._lines[mark:mark] = heads
+        if is_sure:
+            self._lines.append(f"  %t{number} = icmp slt i64 %n{number}, {stop}")
+            self._lines.append(f"  br i1 %t{number}, label %{head}, label %{after}")
+        else:
+            self._lines.append(f"  br label %{head}")
+        self._open(after)
+        loop.values = list(loop.next) if is_sure else phis
+
+    @contextmanager
+    def when(self, truth: str) -> Iterator[None]:
+        self._count += 1
+        then, after = f"then{self._count}", f"end{self._count}"
+        self._lines.append(f"  br i1 {truth}, label %{then}, label %{after}")
+        self._open(then)
+        yield
+        self._lines.append(f"  br label %{after}")
+        self._open(after)
+
+    def negated(self, truth: str) -> str:
+        return self._new(f"xor i1 {truth}, true", "i1")
+
+    # Vectors; of one lane they are plain numbers
+
+    def _kind(self, lanes: int, element: Element | None = None) -> str:
+        name = (element or self.element).llvm
+        return f"<{lanes} x {name}>" if lanes > 1 else name
+
+    def zero(self) -> str:
+        name = "zeroinitializer"
+        self._types[name] = self._kind(self.lanes)
+        return name
+
+    def number(self, value: int) -> str:
+        name = str(value) if self.element.is_integer else f"{value}.0"
+        self._types[name] = self.element.llvm
+        return name
+
+    def first_lanes(self, n: int) -> str | None:
+        if n >= self.lanes:
+            return None
+        return self.some_lanes([lane < n for lane in range(self.lanes)])
+
+    def some_lanes(self, picks: Sequence[bool]) -> str | None:
+        if all(picks):
+            return None
+        return f"<{', '.join(f'i1 {int(one)}' for one in picks)}>"
+
+    def every_second(self, one: str, other: str, start: int) -> str:
+        kind, lanes = self._kind(self.lanes), self.lanes
+        picks = ", ".join(f"i32 {lane}" for lane in range(start, 2 * lanes, 2))
+        return self._new(
+            f"shufflevector {kind} {one}, {kind} {other}, <{lanes} x i32> <{picks}>", kind
+        )
+
+    def lanes_inside(self, first: Number, step: int, size: Number) -> str:
+        lanes = self.lanes
+        start = self._new(f"insertelement <{lanes} x i64> poison, i64 {first}, i64 0", "")
+        zeros = f"<{lanes} x i32> zeroinitializer"
+        spread = self._new(
+            f"shufflevector <{lanes} x i64> {start}, <{lanes} x i64> poison, {zeros}", ""
+        )
+        steps = ", ".join(f"i64 {lane * step}" for lane in range(lanes))
+        places = self._new(f"add <{lanes} x i64> {spread}, <{steps}>", "")
+        if isinstance(size, int):
+            sizes = "<" + ", ".join([f"i64 {size}"] * lanes) + ">"
+        else:
+            start = self._new(f"insertelement <{lanes} x i64> poison, i64 {size}, i64 0", "")
+            sizes = self._new(
+                f"shufflevector <{lanes} x i64> {start}, <{lanes} x i64> poison, {zeros}", ""
+            )
+        return self._new(f"icmp ult <{lanes} x i64> {places}, {sizes}", "")
+
+    def mask_and(self, mask: str | None, other: str | None) -> str | None:
+        if mask is None or other is None:
+            return mask or other
+        return self._new(f"and <{self.lanes} x i1> {mask}, {other}", "")
+
+    def mask_if(self, truth: str, mask: str | None) -> str:
+        lanes = self.lanes
+        every = mask or "<" + ", ".join(["i1 1"] * lanes) + ">"
+        return self._new(
+            f"select i1 {truth}, <{lanes} x i1> {every}, <{lanes} x i1> zeroinitializer", ""
+        )
+
+    def _declare(self, name: str, line: str) -> str:
+        self._declared[name] = f"declare {line}"
+        return f"@{name}"
+
+    def load(self, pointer: str, element: Element, mask: str | None = None, step: int = 1) -> str:
+        lanes, kind = self.lanes, self._kind(self.lanes, element)
+        if step != 1:
+            return self._gathered(pointer, element, mask, step)
+        if mask is None:
+            raw = self._new(f"load {kind}, ptr {pointer}, align {element.n_bytes}", kind)
+        else:
+            suffix = f"v{lanes}{element.llvm_short}"
+            name = self._declare(
+                f"llvm.masked.load.{suffix}.p0",
+                f"{kind} @llvm.masked.load.{suffix}.p0(ptr, i32, <{lanes} x i1>, {kind})",
+            )
+            raw = self._new(
+                f"call {kind} {name}(ptr {pointer}, i32 {element.n_bytes}, "
+                f"<{lanes} x i1> {mask}, {kind} zeroinitializer)",
+                kind,
+            )
+        return self._widened(raw, element, lanes)
+
+    def _gathered(self, pointer: str, element: Element, mask: str | None, step: int) -> str:
+        lanes, kind = self.lanes, self._kind(self.lanes, element)
+        steps = ", ".join(f"i64 {lane * step}" for lane in range(lanes))
+        places = self._new(
+            f"getelementptr i{8 * element.n_bytes}, ptr {pointer}, <{lanes} x i64> <{steps}>", ""
+        )
+        suffix = f"v{lanes}{element.llvm_short}"
+        name = self._declare(
+            f"llvm.masked.gather.{suffix}.v{lanes}p0",
+            f"{kind} @llvm.masked.gather.{suffix}.v{lanes}p0"
+            f"(<{lanes} x ptr>, i32, <{lanes} x i1>, {kind})",
+        )
+        every = mask or "<" + ", ".join(["i1 1"] * lanes) + ">"
+        raw = self._new(
+            f"call {kind} {name}(<{lanes} x ptr> {places}, i32 {element.n_bytes}, "
+            f"<{lanes} x i1> {every}, {kind} zeroinitializer)",
+            kind,
+        )
+        return self._widened(raw, element, lanes)
+
+    def _widened(self, raw: str, element: Element, lanes: int) -> str:
+        """Convert what was read to what is computed with."""
+        kind = self._kind(lanes)
+        if element == self.element:
+            return raw
+        source = self._types[raw]
+        whole = f"<{lanes} x i32>" if lanes > 1 else "i32"
+        if element.llvm == "i8":
+            return self._new(f"sext {source} {raw} to {kind}", kind)
+        bits = self._new(f"zext {source} {raw} to {whole}", whole)
+        high = self._new(f"shl {whole} {bits}, {self._all('i32', 16, lanes)}", whole)
+        return self._new(f"bitcast {whole} {high} to {kind}", kind)
+
+    @staticmethod
+    def _all(kind: str, value: int, lanes: int) -> str:
+        listed = ", ".join([f"{kind} {value}"] * lanes)
+        return f"<{listed}>" if lanes > 1 else str(value)
+
+    def _narrowed(self, value: str, element: Element, lanes: int) -> str:
+        """Convert what was computed to what is stored; bf16 is rounded to nearest even."""
+        if element == self.element:
+            return value
+        kind = self._kind(lanes, element)
+        whole = f"<{lanes} x i32>" if lanes > 1 else "i32"
+        if element.llvm == "i8":
+            return self._new(f"trunc {whole} {value} to {kind}", kind)
+        bits = self._new(f"bitcast {self._types[value]} {value} to {whole}", whole)
+        shifted = self._new(f"lshr {whole} {bits}, {self._all('i32', 16, lanes)}", whole)
+        odd = self._new(f"and {whole} {shifted}, {self._all('i32', 1, lanes)}", whole)
+        half = self._new(f"add {whole} {odd}, {self._all('i32', 32767, lanes)}", whole)
+        raised = self._new(f"add {whole} {bits}, {half}", whole)
+        truth = f"<{lanes} x i1>" if lanes > 1 else "i1"
+        is_nan = self._new(f"fcmp uno {self._types[value]} {value}, {value}", truth)
+        quiet = self._new(f"or {whole} {bits}, {self._all('i32', 4194304, lanes)}", whole)
+        chosen = self._new(f"select {truth} {is_nan}, {whole} {quiet}, {whole} {raised}", whole)
+        high = self._new(f"lshr {whole} {chosen}, {self._all('i32', 16, lanes)}", whole)
+        return self._new(f"trunc {whole} {high} to {kind}", kind)
+
+    def store(self, pointer: str, value: str, element: Element, mask: str | None = None) -> None:
+        lanes, kind = self.lanes, self._kind(self.lanes, element)
+        value = self._narrowed(value, element, lanes)
+        if mask is not None and mask.count("i1 1") == 1:
+            # LLVM 22 writes four bytes here where two or one are meant.
+            lane = mask.split(", ").index("i1 1") if "<i1 1" not in mask else 0
+            one = self._new(f"extractelement {kind} {value}, i64 {lane}", element.llvm)
+            place = self.at(pointer, lane, element)
+            self._lines.append(
+                f"  store {element.llvm} {one}, ptr {place}, align {element.n_bytes}"
+            )
+            return
+        if mask is None:
+            self._lines.append(f"  store {kind} {value}, ptr {pointer}, align {element.n_bytes}")
+            return
+        suffix = f"v{lanes}{element.llvm_short}"
+        name = self._declare(
+            f"llvm.masked.store.{suffix}.p0",
+            f"void @llvm.masked.store.{suffix}.p0({kind}, ptr, i32, <{lanes} x i1>)",
+        )
+        self._lines.append(
+            f"  call void {name}({kind} {value}, ptr {pointer}, i32 {element.n_bytes}, "
+            f"<{lanes} x i1> {mask})"
+        )
+
+    def load_one(self, pointer: str, element: Element, truth: str | None = None) -> str:
+        kind, before = element.llvm, self._label
+        if truth is None:
+            raw = self._new(f"load {kind}, ptr {pointer}, align {element.n_bytes}", kind)
+            return self._widened(raw, element, 1)
+        with self.when(truth):
+            found, inside = self.load_one(pointer, element), self._label
+        zero, own = self.number(0), self.element.llvm
+        return self._new(f"phi {own} [ {found}, %{inside} ], [ {zero}, %{before} ]", own)
+
+    def store_one(self, pointer: str, value: str, element: Element) -> None:
+        value = self._narrowed(value, element, 1)
+        self._lines.append(
+            f"  store {element.llvm} {value}, ptr {pointer}, align {element.n_bytes}"
+        )
+
+    def spread(self, value: str) -> str:
+        if self.lanes == 1:
+            return value
+        lanes, kind = self.lanes, self._kind(self.lanes)
+        start = self._new(f"insertelement {kind} poison, {self.element.llvm} {value}, i64 0", kind)
+        zeros = f"<{lanes} x i32> zeroinitializer"
+        return self._new(f"shufflevector {kind} {start}, {kind} poison, {zeros}", kind)
+
+    def fma(self, one: str, other: str, total: str) -> str:
+        kind = self._types[one]
+        if self.element.is_integer:
+            product = self._new(f"mul {kind} {one}, {other}", kind)
+            return self._new(f"add {kind} {product}, {total}", kind)
+        short = self.element.llvm_short
+        suffix = f"v{self.lanes}{short}" if kind[0] == "<" else short
+        name = self._declare(
+            f"llvm.fma.{suffix}", f"{kind} @llvm.fma.{suffix}({kind}, {kind}, {kind})"
+        )
+        return self._new(f"call {kind} {name}({kind} {one}, {kind} {other}, {kind} {total})", kind)
+
+    def plus(self, one: str, other: str) -> str:
+        kind = self._types[other]
+        return self._new(f"{'' if self.element.is_integer else 'f'}add {kind} {one}, {other}", kind)
+
+    def plus_if(self, truth: str, value: str, pointer: str, element: Element) -> str:
+        zero = "0" if self.element.is_integer else "0.0"
+        found = self.load_one(pointer, element)
+        kind = self.element.llvm
+        more = self._new(f"select i1 {truth}, {kind} {found}, {kind} {zero}", kind)
+        return self.plus(value, more)
+
+    def room(self, n: int) -> str:
+        kind = f"[{n} x {self.element.llvm}]"
+        return self._new(f"alloca {kind}, align 64", "ptr")
+
+    def transposed(self, values: Sequence[str]) -> list[str]:
+        lanes, half, kind = self.lanes, self.lanes // 2, self._kind(self.lanes)
+        made, count = list(values), 1
+        masks = []
+        for start in (0, half):
+            picks = [f"i32 {at + side}" for at in range(start, start + half) for side in (0, lanes)]
+            masks.append(f"<{lanes} x i32> <{', '.join(picks)}>")
+        while count < lanes:
+            made = [
+                self._new(
+                    f"shufflevector {kind} {made[at]}, {kind} {made[at + half]}, {mask}", kind
+                )
+                for at in range(half)
+                for mask in masks
+            ]
+            count *= 2
+        return made
+
+    def positive(self, value: str) -> str:
+        kind = self._types[value]
+        truth = f"<{self.lanes} x i1>" if kind[0] == "<" else "i1"
+        zero = "zeroinitializer" if kind[0] == "<" else "0" if self.element.is_integer else "0.0"
+        compare = "icmp slt" if self.element.is_integer else "fcmp olt"
+        is_less = self._new(f"{compare} {kind} {value}, {zero}", truth)
+        return self._new(f"select {truth} {is_less}, {kind} {zero}, {kind} {value}", kind)
+
+    def read_again(self) -> None:
+        self._lines.append('  fence syncscope("singlethread") acq_rel')
+
+    def fetch(self, pointer: str) -> None:
+        name = self._declare("llvm.prefetch.p0", "void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        self._lines.append(f"  call void {name}(ptr {pointer}, i32 0, i32 3, i32 1)")

@@ -1,0 +1,213 @@
+"""Kernels checked, and timed beside numpy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from loopsched.base.errors import LoopschedError
+from loopsched.base.rows import Row
+from loopsched.codegen.compiled import CompiledKernel
+from loopsched.codegen.element import Element
+from loopsched.codegen.reference import reference
+from loopsched.models.score import Evaluation
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a kernel was expected to take, and took.
+
+    Parameters
+    ----------
+    problem, data_type : str
+    threads : int
+    promised_s : float, seconds
+        Of the best schedule, by the model of traffic alone.
+    bound_s : float, seconds
+        That no run can beat.
+    estimate_s : float, seconds
+        Of the kernel, by the model that chose it.
+    measured_s : float, seconds
+        Median.
+    reference_s : float or None, seconds
+        Median of numpy on the same data, calls in turn; None: not timed.
+    gflops : float
+    bound_by : str
+        What limits the best schedule.
+    plan : str
+        How the problem is cut.
+    """
+
+    problem: str
+    data_type: str
+    threads: int
+    promised_s: float
+    bound_s: float
+    estimate_s: float
+    measured_s: float
+    reference_s: float | None
+    gflops: float
+    bound_by: str
+    plan: str
+
+    def row(self) -> Row:
+        """Give it as a row."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+def random_array(shape: tuple[int, ...], element: Element, seed: int) -> Array:
+    """Draw whole numbers from -4 to 4, so that sums are exact in every type.
+
+    Examples
+    --------
+    >>> from loopsched.codegen.element import BF16
+    >>> random_array((2, 3), BF16, 0).dtype
+    dtype('uint16')
+    """
+    drawn = np.random.default_rng(seed).integers(-4, 5, shape)
+    return stored(drawn.astype(np.float64), element)
+
+
+def stored(values: Array, element: Element) -> Array:
+    """Store numbers as an element type does; bf16 is rounded to the nearest, ties to even.
+
+    Examples
+    --------
+    >>> from loopsched.codegen.element import BF16
+    >>> hex(stored(np.array([1.0]), BF16)[0])
+    '0x3f80'
+    """
+    if element.name != "bf16":
+        return values.astype(element.numpy)
+    bits = values.astype(np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+
+
+def numbers(array: Array, element: Element) -> Array:
+    """Give what is stored as numbers that numpy computes with."""
+    if element.name != "bf16":
+        return array
+    return (array.astype(np.uint32) << 16).view(np.float32)
+
+
+def check(kernel: CompiledKernel, seed: int = 0) -> None:
+    """Compare a kernel with numpy, to the last bit.
+
+    Raises
+    ------
+    LoopschedError
+        If they differ.
+    """
+    arrays, wanted = _exact(kernel, seed)
+    found = kernel(*arrays)
+    if not np.array_equal(found, wanted):
+        place = tuple(int(one) for one in np.argwhere(found != wanted)[0])
+        raise LoopschedError(
+            f"'{kernel.problem.name}': the kernel is wrong; {kernel.names[-1]}{list(place)} is "
+            f"{found[place]}, numpy gives {wanted[place]}"
+        )
+
+
+def _exact(kernel: CompiledKernel, seed: int) -> tuple[list[Array], Array]:
+    """Draw what a kernel takes, and say what it has to give."""
+    names, how, out = kernel.names[:-1], kernel.how, kernel.types.out
+    arrays = [
+        random_array(kernel.shapes[name], kernel.element(name), seed + number)
+        for number, name in enumerate(names)
+    ]
+    given = {
+        name: numbers(one, kernel.element(name)).astype(np.float64)
+        for name, one in zip(names, arrays, strict=True)
+    }
+    found = reference(kernel.problem, given, np.empty(kernel.shapes[kernel.names[-1]]))
+    if how.bias or how.relu:  # sums are rounded before
+        found = numbers(stored(found, out), out).astype(np.float64)
+    if how.bias:
+        axes = [axis.dims[0] for axis in kernel.problem.output_tensor.axes]
+        order = sorted(how.bias, key=axes.index)
+        turned = given["bias"].transpose([how.bias.index(dim) for dim in order])
+        shape = [n if dim in order else 1 for dim, n in zip(axes, found.shape, strict=True)]
+        found += turned.reshape(shape)
+    if how.relu:
+        found = np.maximum(found, 0)
+    return arrays, stored(found, out)
+
+
+def in_turn(calls: list[Callable[[], object]], budget_s: float) -> list[float]:
+    """Call functions in turn, at least five times each; give their medians.
+
+    Each is called once before; what is quick is called several times at once.
+    """
+    taken = []
+    for call in calls:
+        call()
+        start = perf_counter()
+        call()
+        taken.append(perf_counter() - start)
+    each = [max(1, int(0.002 / max(one, 1e-9))) for one in taken]
+    rounds = min(50, max(5, int(budget_s / max(sum(map(lambda a, b: a * b, taken, each)), 1e-9))))
+    times: list[list[float]] = [[] for _ in calls]
+    for _ in range(rounds):
+        for call, n, found in zip(calls, each, times, strict=True):
+            start = perf_counter()
+            for _ in range(n):
+                call()
+            found.append((perf_counter() - start) / n)
+    return [median(found) for found in times]
+
+
+def measure(
+    kernel: CompiledKernel, best: Evaluation, *, budget_s: float = 0.3, timed: bool = True
+) -> Measured:
+    """Check a kernel, and time it beside numpy.
+
+    Parameters
+    ----------
+    kernel : CompiledKernel
+    best : Evaluation
+        Of the best schedule on the cores that the kernel runs on.
+    budget_s : float, seconds
+        For timing.
+    timed : bool
+        Whether numpy is timed, too.
+
+    Raises
+    ------
+    LoopschedError
+        If the kernel does not compute what numpy does.
+    """
+    check(kernel)
+    problem, types = kernel.problem, kernel.types
+    names = kernel.names[:-1]
+    arrays, _ = _exact(kernel, 0)
+    out = kernel(*arrays)
+    calls: list[Callable[[], object]] = [lambda: kernel(*arrays, out=out)]
+    if timed and not types.compute.is_integer:
+        given = {
+            name: numbers(one, kernel.element(name)).astype(types.compute.numpy)
+            for name, one in zip(names, arrays, strict=True)
+        }
+        room = np.empty(out.shape, types.compute.numpy)
+        calls.append(lambda: reference(problem, given, room))
+    taken = in_turn(calls, budget_s)
+    return Measured(
+        problem=problem.name,
+        data_type=kernel.data_type,
+        threads=kernel.threads,
+        promised_s=best.time_s,
+        bound_s=best.problem_bound_s,
+        estimate_s=kernel.estimate_s,
+        measured_s=taken[0],
+        reference_s=taken[1] if len(taken) > 1 else None,
+        gflops=problem.flops / taken[0] / 1e9,
+        bound_by=best.bound_by,
+        plan="; ".join(dict.fromkeys(plan.text() for plan in kernel.plans)),
+    )

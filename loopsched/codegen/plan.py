@@ -1,0 +1,168 @@
+"""How a contraction is cut: register tiles, blocks, what is packed."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from loopsched.codegen.contraction import Contraction, Operand
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """Dimensions that are walked as one, in blocks of one of them.
+
+    Parameters
+    ----------
+    dims : tuple of str
+        Outermost first.
+    cut : int
+        Which of them is cut: those before it are walked one by one, those after
+        it are whole in each block.
+    block : int
+        Steps of the cut dimension in a block.
+    """
+
+    dims: tuple[str, ...]
+    cut: int = 0
+    block: int = 1
+
+    @property
+    def outer(self) -> tuple[str, ...]:
+        """Dimensions walked one by one."""
+        return self.dims[: self.cut]
+
+    @property
+    def inner(self) -> tuple[str, ...]:
+        """The cut dimension, and those that are whole in a block."""
+        return self.dims[self.cut :]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a contraction is cut.
+
+    Parameters
+    ----------
+    batch : tuple of str
+        Dimensions of both operands and the output.
+    rows, cols, sums : Walk
+        Dimensions of the left operand and the output, of the right operand
+        and the output, and of neither the output.
+    tile_rows, tile_cols : int
+        The register tile; columns are lanes of vectors.
+    row_parts : int
+        In how many parts threads take the rows.
+    packs_left, packs_right : bool
+        Whether blocks are copied so that the kernel finds them in order.
+    slides : bool
+        Whether a window slides over planes instead (`Window`): columns are
+        the rows of a plane and what lies across, ``tile_rows`` of its rows
+        are a tile.
+    """
+
+    batch: tuple[str, ...]
+    rows: Walk
+    cols: Walk
+    sums: Walk
+    tile_rows: int
+    tile_cols: int
+    row_parts: int = 1
+    packs_left: bool = False
+    packs_right: bool = True
+    slides: bool = False
+
+    def text(self) -> str:
+        """Write it for people.
+
+        Examples
+        --------
+        >>> walks = Walk(("M",), 0, 168), Walk(("N",), 0, 400), Walk(("K",), 0, 512)
+        >>> Plan((), *walks, 8, 48).text()
+        'tile 8x48, M by 168, N by 400, K by 512, packs right'
+        """
+        blocks = [
+            f"{walk.inner[0]} by {walk.block}"
+            for walk in (self.rows, self.cols, self.sums)
+            if walk.inner
+        ]
+        packs = [
+            side for side, yes in (("left", self.packs_left), ("right", self.packs_right)) if yes
+        ]
+        parts = [f"tile {self.tile_rows}x{self.tile_cols}", *blocks]
+        parts += [f"packs {' and '.join(packs)}"] if packs else []
+        parts += [f"rows in {self.row_parts} parts"] if self.row_parts > 1 else []
+        return ", ".join(parts)
+
+
+Sizes = list[tuple[str, int]]
+
+
+def inner_sizes(task: Contraction, walk: Walk, chunk: int) -> Sizes:
+    """List the dimensions of a block with their sizes, the cut one having ``chunk`` steps."""
+    if not walk.inner:
+        return []
+    return [(walk.inner[0], chunk), *((dim, task.size(dim)) for dim in walk.inner[1:])]
+
+
+def chunks(task: Contraction, walk: Walk) -> tuple[int, int, int]:
+    """Count whole blocks, and say how many steps they and the last one (or 0) have."""
+    if not walk.inner:
+        return 1, 1, 0
+    size = task.size(walk.inner[0])
+    return size // walk.block, walk.block, size % walk.block
+
+
+def merged_step(operand: Operand, dims: list[tuple[str, int]]) -> int | None:
+    """Find the step by which an operand moves over dimensions walked as one; None if none."""
+    step, run = None, 1
+    for dim, size in reversed(dims):
+        if size == 1:
+            continue
+        if step is None:
+            step = operand.step(dim)
+        elif operand.step(dim) != step * run:
+            return None
+        run *= size
+    return 0 if step is None and not dims else step if step is not None else 1
+
+
+def skips(task: Contraction, plan: Plan) -> bool:
+    """Whether tiles that read the left operand in place can leave out what its guards refuse.
+
+    Each guard sees one dimension of the sum, and of rows either none of a block
+    (then that dimension's loop is cut) or only one that is whole in a block
+    (then that dimension is unrolled, and each step has its own rows).
+    """
+    seen: set[str] = set()
+    for guard in task.left.guards:
+        dims = {dim for dim, _ in guard.steps}
+        sums = dims & set(plan.sums.dims)
+        tiled = dims & set(plan.rows.inner)
+        if len(sums) != 1 or sums & seen or not sums <= set(plan.sums.inner[1:]):
+            return False
+        seen |= sums
+        if tiled and (len(plan.rows.inner) > 1 or plan.rows.block < task.size(*tiled)):
+            return False
+        if not tiled and guard.step(*sums) < 1:
+            return False
+    return True
+
+
+def roles(task: Contraction) -> dict[str, list[str]]:
+    """Sort dimensions by the operands that they move over."""
+    found: dict[str, list[str]] = {"batch": [], "rows": [], "cols": [], "sums": []}
+    for dim, size in task.sizes:
+        if dim not in task.out.dims:
+            if size > 1 or task.left.step(dim) or task.right.step(dim):
+                found["sums"].append(dim)
+        elif dim in task.left.dims and dim in task.right.dims:
+            found["batch"].append(dim)
+        else:
+            found["cols" if dim in task.right.dims else "rows"].append(dim)
+    return found
+
+
+def length(dims: list[tuple[str, int]]) -> int:
+    """Points of a block."""
+    return math.prod(size for _, size in dims)

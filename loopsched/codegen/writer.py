@@ -1,0 +1,242 @@
+"""What programs are written through: statements over integers, addresses and vectors."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+
+from loopsched.codegen.element import Element
+
+Number = int | str
+"""A 64-bit integer: known while code is written, or the name of a value."""
+
+
+class Loop:
+    """A loop that is being written: its index, and the values that it carries along."""
+
+    def __init__(self, index: Number, values: Sequence[str]) -> None:
+        self.index = index
+        self.values = list(values)
+        """Inside the loop: as an iteration finds them; after it: as the last one left them."""
+        self.next = list(values)
+
+    def carry(self, values: Sequence[str]) -> None:
+        """Set what the next iteration finds."""
+        self.next = list(values)
+
+
+class Writer(ABC):
+    """A program of functions over byte pointers, 64-bit integers and vectors of one element type.
+
+    Parameters
+    ----------
+    element : Element
+        What is computed with; other stored types are converted when read and written.
+    lanes : int
+        Of a vector; at least 2.
+    """
+
+    def __init__(self, element: Element, lanes: int) -> None:
+        self.element, self.lanes = element, lanes
+        self._lines: list[str] = []
+        self._tables: list[str] = []
+        self._declared: dict[str, str] = {}
+        self._types: dict[str, str] = {}
+        self._count = 0
+
+    @abstractmethod
+    def text(self) -> str:
+        """Give the whole program."""
+
+    # Functions
+
+    @abstractmethod
+    def function(
+        self, name: str, pointers: Sequence[str], numbers: Sequence[str], *, is_public: bool = False
+    ) -> AbstractContextManager[None]:
+        """Write a function; its pointers lead to memory that no other pointer leads to."""
+
+    @abstractmethod
+    def argument(self, name: str) -> str:
+        """Name an argument."""
+
+    @abstractmethod
+    def call(self, name: str, pointers: Sequence[str], numbers: Sequence[Number]) -> None:
+        """Call a function of the program."""
+
+    @abstractmethod
+    def table(self, name: str, values: Iterable[int]) -> str:
+        """Write a constant array of integers; return its address."""
+
+    # Integers and addresses; what is known is computed here
+
+    @abstractmethod
+    def _arithmetic(self, sign: str, one: Number, other: Number) -> str:
+        """Write ``one sign other``, of ``+ * / %``; what is divided is not negative."""
+
+    def add(self, *terms: Number) -> Number:
+        """Add integers."""
+        known = sum(term for term in terms if isinstance(term, int))
+        total: str | None = None
+        for term in terms:
+            if isinstance(term, str):
+                total = term if total is None else self._arithmetic("+", total, term)
+        if total is None:
+            return known
+        return self._arithmetic("+", total, known) if known else total
+
+    def mul(self, one: Number, factor: int) -> Number:
+        """Multiply by a known factor."""
+        if isinstance(one, int):
+            return one * factor
+        if factor in (0, 1):
+            return one if factor else 0
+        return self._arithmetic("*", one, factor)
+
+    def divided(self, one: Number, by: int) -> tuple[Number, Number]:
+        """Divide what is not negative by a known number: quotient and rest."""
+        if isinstance(one, int):
+            return divmod(one, by)
+        if by == 1:
+            return one, 0
+        return self._arithmetic("/", one, by), self._arithmetic("%", one, by)
+
+    def least(self, one: Number, other: Number) -> Number:
+        """Give the smaller of two integers."""
+        if isinstance(one, int) and isinstance(other, int):
+            return min(one, other)
+        return self.choice(self.less(one, other), one, other)
+
+    @abstractmethod
+    def choice(self, truth: str, one: Number, other: Number) -> Number:
+        """Give the first integer if something holds, else the second."""
+
+    @abstractmethod
+    def less(self, one: Number, other: Number) -> str:
+        """Compare integers."""
+
+    @abstractmethod
+    def equal(self, one: Number, other: Number) -> str:
+        """Compare integers."""
+
+    @abstractmethod
+    def inside(self, one: Number, size: int) -> str:
+        """Say whether ``0 <= one < size``."""
+
+    @abstractmethod
+    def both(self, one: str, other: str) -> str:
+        """Join two truths."""
+
+    @abstractmethod
+    def negated(self, truth: str) -> str:
+        """Turn a truth round."""
+
+    @abstractmethod
+    def at(self, pointer: str, index: Number, element: Element) -> str:
+        """Move a pointer by elements."""
+
+    @abstractmethod
+    def entry(self, table: str, index: Number) -> Number:
+        """Read an integer of a table."""
+
+    # Control
+
+    @abstractmethod
+    def loop(
+        self, start: Number, stop: Number, step: int = 1, values: Sequence[str] = ()
+    ) -> AbstractContextManager[Loop]:
+        """Write a loop.
+
+        A loop that runs once is written without one.
+        """
+
+    @abstractmethod
+    def when(self, truth: str) -> AbstractContextManager[None]:
+        """Write statements that run only if something holds; no value leaves them."""
+
+    # Vectors and masks
+
+    @abstractmethod
+    def zero(self) -> str:
+        """Give a vector of zeros."""
+
+    @abstractmethod
+    def number(self, value: int) -> str:
+        """Give a number of what is computed with."""
+
+    @abstractmethod
+    def first_lanes(self, n: int) -> str | None:
+        """Give a mask of the first lanes; None for all."""
+
+    @abstractmethod
+    def some_lanes(self, picks: Sequence[bool]) -> str | None:
+        """Give a mask of known lanes; None for all."""
+
+    @abstractmethod
+    def every_second(self, one: str, other: str, start: int) -> str:
+        """Give every second lane of two vectors that follow each other."""
+
+    @abstractmethod
+    def transposed(self, values: Sequence[str]) -> list[str]:
+        """Turn as many vectors as they have lanes into those of their first, second, ... lanes."""
+
+    @abstractmethod
+    def read_again(self) -> None:
+        """Keep nothing that was read in registers, lest more is kept than there are."""
+
+    @abstractmethod
+    def lanes_inside(self, first: Number, step: int, size: Number) -> str:
+        """Give a mask of the lanes for which ``0 <= first + lane * step < size``; size >= 0."""
+
+    @abstractmethod
+    def mask_and(self, mask: str | None, other: str | None) -> str | None:
+        """Join two masks."""
+
+    @abstractmethod
+    def mask_if(self, truth: str, mask: str | None) -> str:
+        """Give a mask if something holds, else one of no lanes."""
+
+    @abstractmethod
+    def load(self, pointer: str, element: Element, mask: str | None = None, step: int = 1) -> str:
+        """Read a vector whose elements lie ``step`` apart; masked lanes are zero and not read."""
+
+    @abstractmethod
+    def store(self, pointer: str, value: str, element: Element, mask: str | None = None) -> None:
+        """Write a vector; masked lanes are not touched."""
+
+    @abstractmethod
+    def load_one(self, pointer: str, element: Element, truth: str | None = None) -> str:
+        """Read one element; if something does not hold it is zero, and not read."""
+
+    @abstractmethod
+    def store_one(self, pointer: str, value: str, element: Element) -> None:
+        """Write one element."""
+
+    @abstractmethod
+    def spread(self, value: str) -> str:
+        """Fill a vector with one number."""
+
+    @abstractmethod
+    def fma(self, one: str, other: str, total: str) -> str:
+        """Multiply and add, rounded once where numbers are floating."""
+
+    @abstractmethod
+    def plus(self, one: str, other: str) -> str:
+        """Add vectors, or numbers."""
+
+    @abstractmethod
+    def plus_if(self, truth: str, value: str, pointer: str, element: Element) -> str:
+        """Add what is in memory, if something holds."""
+
+    @abstractmethod
+    def room(self, n: int) -> str:
+        """Reserve elements of what is computed with, until the function returns."""
+
+    @abstractmethod
+    def positive(self, value: str) -> str:
+        """Replace what is negative by zero (ReLU)."""
+
+    @abstractmethod
+    def fetch(self, pointer: str) -> None:
+        """Ask for a line that will be needed soon."""

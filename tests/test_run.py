@@ -1,0 +1,221 @@
+"""Kernels compiled for the CPU at hand: numbers, layouts, types, epilogues, refusals."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from loopsched import ArchError, Problem, ProblemError, conv2d, gemm, load_arch
+from loopsched import compile as compiled
+from loopsched.base.errors import LoopschedError
+from loopsched.cli import run
+from loopsched.codegen.choose import on_cores
+from loopsched.codegen.element import BF16, DATA_TYPES
+from loopsched.codegen.measure import check, numbers, random_array, stored
+from loopsched.codegen.reference import reference
+from loopsched.problems.builders import batched_gemm
+
+HOST = load_arch("host")
+
+
+def some_problems(n: int) -> list[Problem]:
+    """Draw small products and convolutions of all passes."""
+    draw = random.Random(7)
+    found: list[Problem] = []
+    while len(found) < n:
+        if draw.random() < 0.4:
+            sizes = {dim: draw.randint(1, 60) for dim in ("m", "n", "k")}
+            turned = {f"transpose_{one}": draw.random() < 0.5 for one in "ab"}
+            found.append(batched_gemm(batch=draw.choice([1, 3]), **sizes, **turned))
+            continue
+        try:
+            found.append(
+                conv2d(
+                    n=draw.randint(1, 3),
+                    c=draw.choice([1, 3, 8]),
+                    k=draw.choice([1, 4, 8]),
+                    h=draw.randint(1, 12),
+                    w=draw.randint(1, 30),
+                    r=draw.randint(1, 4),
+                    s=draw.randint(1, 4),
+                    stride=draw.choice([1, 2, 3, (1, 2)]),
+                    padding=draw.choice([0, 1, (0, 1, 2, 0)]),
+                    dilation=draw.choice([1, 2]),
+                    groups=draw.choice([1, 1, 2, 4]),
+                    pass_=draw.choice(["forward", "backward_data", "backward_weights"]),
+                )
+            )
+        except ProblemError:
+            continue
+    return found
+
+
+def point_by_point(problem: Problem, arrays: dict[str, Any]) -> Any:
+    """Add the products of all points, one after the other, as numpy's `add.at` does."""
+    grid = np.indices([problem.size[dim] for dim in problem.dims]).reshape(len(problem.dims), -1)
+    at = dict(zip(problem.dims, grid, strict=True))
+    counts, product, places = np.ones(grid.shape[1], bool), np.ones(grid.shape[1]), {}
+    for tensor in problem.tensors:
+        places[tensor.name] = []
+        for axis in tensor.axes:
+            place = sum(step * at[dim] for dim, step in axis.terms)
+            if axis.size is not None:
+                place = place + axis.offset
+                counts &= (place >= 0) & (place < axis.size)
+            places[tensor.name].append(place)
+    for tensor in problem.tensors:
+        index = tuple(np.where(counts, place, 0) for place in places[tensor.name])
+        if tensor.name == problem.output:
+            target = tuple(place[counts] for place in places[tensor.name])
+        else:
+            product = product * arrays[tensor.name][index]
+    out = np.zeros(arrays[problem.output].shape)
+    np.add.at(out, target, product[counts])
+    return out
+
+
+@pytest.mark.parametrize("problem", some_problems(12), ids=lambda one: one.name)
+def test_the_reference_is_the_sum_of_all_points(problem: Problem) -> None:
+    kernel = compiled(problem, HOST)
+    arrays = {
+        name: random_array(kernel.shapes[name], DATA_TYPES["fp64"].read, 3) for name in kernel.names
+    }
+    found = reference(problem, arrays, np.empty_like(arrays[problem.output]))
+    assert np.array_equal(found, point_by_point(problem, arrays))
+
+
+@pytest.mark.parametrize("data_type", ["fp32", "fp64", "bf16", "int8"])
+@pytest.mark.parametrize("problem", some_problems(10), ids=lambda one: one.name)
+def test_kernels_equal_numpy(problem: Problem, data_type: str) -> None:
+    check(compiled(problem, HOST, threads=1, data_type=data_type))
+
+
+def test_threads_share_a_product() -> None:
+    cores = HOST.compute.units
+    check(compiled(gemm(m=333, n=70, k=50), HOST, threads=cores))
+
+
+def test_a_narrow_output_keeps_its_neighbours() -> None:
+    """One column of two bytes: a vector of one lane must not write four."""
+    problem = conv2d(n=1, c=1, h=4, w=3, k=1, r=4, s=3, stride=3, pass_="backward_data")
+    check(compiled(problem, HOST, data_type="bf16"))
+
+
+@pytest.mark.parametrize("bias", ["N", ("M", "N"), ("N", "M"), ()])
+@pytest.mark.parametrize("relu", [True, False])
+def test_epilogues(bias: Any, relu: bool) -> None:
+    check(compiled(gemm(m=9, n=37, k=11), HOST, bias=bias, relu=relu))
+
+
+def test_bias_of_channels() -> None:
+    problem = conv2d(n=2, c=3, k=5, h=6, w=7, r=3, s=3, padding=1)
+    kernel = compiled(problem, HOST, bias="K", relu=True)
+    assert kernel.names == ("input", "weight", "bias", "output")
+    check(kernel)
+
+
+def test_any_layout_is_read_in_place() -> None:
+    problem = conv2d(n=2, c=3, k=4, h=6, w=7, r=3, s=3, padding=1)
+    kernel = compiled(problem, HOST)
+    drawn = np.random.default_rng(1).integers(-4, 5, (2, 6, 7, 3)).astype("f4")
+    weight = np.random.default_rng(2).integers(-4, 5, (4, 3, 3, 3)).astype("f4")
+    nhwc = drawn.transpose(0, 3, 1, 2)
+    out = np.empty((2, 6, 7, 4), "f4").transpose(0, 3, 1, 2)
+    kernel(nhwc, weight, out)
+    assert np.array_equal(out, kernel(np.ascontiguousarray(nhwc), weight))
+    backwards = drawn[:, ::-1].transpose(0, 3, 1, 2)
+    wanted = kernel(np.ascontiguousarray(backwards), weight)
+    assert np.array_equal(kernel(backwards, weight), wanted)
+
+
+def test_output_may_be_an_input() -> None:
+    kernel = compiled(gemm(m=20, n=20, k=20), HOST)
+    square = np.random.default_rng(0).integers(-4, 5, (20, 20)).astype("f4")
+    wanted = square @ square
+    assert np.array_equal(kernel(square, square, out=square), wanted)
+
+
+def test_the_fastest_of_several_plans_is_kept() -> None:
+    kernel = compiled(gemm(m=30, n=40, k=50), HOST, threads=1, measure=3)
+    check(kernel)
+
+
+def test_stored_numbers() -> None:
+    given = np.array([1.0, 257.0, -3.5])  # 257 lies between 256 and 258
+    assert numbers(stored(given, BF16), BF16).tolist() == [1.0, 256.0, -3.5]
+
+
+def test_a_wrong_kernel_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = compiled(gemm(m=5, n=6, k=7), HOST)
+    monkeypatch.setattr(type(kernel), "_share", lambda *_: None)
+    with pytest.raises(LoopschedError, match="the kernel is wrong"):
+        check(kernel)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"threads": 0}, "threads is 0"),
+        ({"threads": 10**6}, "are possible on 'host'"),
+        ({"data_type": "fp31"}, "did you mean 'fp3?"),
+        ({"measure": 0}, "measure is 0"),
+        ({"bias": "K"}, "bias is over 'K'"),
+    ],
+)
+def test_refusals(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ProblemError, match=message):
+        compiled(gemm(m=2, n=2, k=2), HOST, **arguments)
+
+
+def test_only_cpus() -> None:
+    with pytest.raises(ArchError, match="'v100' is no CPU"):
+        compiled(gemm(m=2, n=2, k=2), "v100")
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        ([np.zeros((2, 3), "f4")], "A, B, C are needed"),
+        ([np.zeros((2, 3), "f4"), np.zeros((4, 3), "f4")], r"'B' has shape \(4, 3\); \(3, 4\)"),
+        ([np.zeros((2, 3)), np.zeros((3, 4), "f4")], "'A' has elements of float64"),
+        ([[1.0], np.zeros((3, 4), "f4")], "'A' is .* numpy array"),
+    ],
+)
+def test_wrong_arrays(arrays: list[Any], message: str) -> None:
+    kernel = compiled(gemm(m=2, n=4, k=3), HOST)
+    with pytest.raises(ProblemError, match=message):
+        kernel(*arrays, out=np.zeros((2, 4), "f4"))
+
+
+def test_output_that_cannot_be_written() -> None:
+    kernel = compiled(gemm(m=2, n=4, k=3), HOST)
+    out = np.zeros((2, 4), "f4")
+    out.flags.writeable = False
+    with pytest.raises(ProblemError, match="'C' cannot be written"):
+        kernel(np.zeros((2, 3), "f4"), np.zeros((3, 4), "f4"), out)
+
+
+def test_fewer_cores_share_what_is_left() -> None:
+    whole = load_arch("epyc_9654")
+    one = on_cores(whole, 1)
+    assert one.compute.units == 1
+    assert one.memory == whole.memory
+    assert [level.instances for level in one.caches] == [1] * len(one.caches)
+
+
+def test_the_command_shows_rows_and_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["run", "gemm:m=40,n=50,k=60", "--threads", "1"]) == 0
+    assert "all results equal numpy's" in capsys.readouterr().out
+    assert run(["run", "gemm:m=4,n=5,k=6", "--format", "json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["problem"] == "m4 n5 k6"
+    assert row["bound_s"] <= row["measured_s"]
+
+
+def test_the_command_refuses_what_is_no_cpu(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["run", "gemm:m=4,n=5,k=6", "--arch", "v100"]) == 3
+    assert "no 'cpu' part" in capsys.readouterr().err
