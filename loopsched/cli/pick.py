@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
 
 from loopsched.base.errors import ProblemError
-from loopsched.base.files import write_text
+from loopsched.base.files import target_of, write_text
 from loopsched.base.units import scaled
 from loopsched.cli import options, output
 from loopsched.cli.inputs import select, select_one
@@ -31,6 +32,7 @@ loopsched pick resnet50 --top 1
 loopsched pick attention:4x32x4096x128x1 --arch h200
 loopsched pick gemm:m=1,n=4096,k=4096 --dispatch 8192
 loopsched pick gemm:m=512,n=512,k=512 --emit triton -o kernel.py
+loopsched pick gemm:m=512,n=512,k=512 -o space.html
 """
 
 
@@ -57,7 +59,7 @@ loopsched pick gemm:m=512,n=512,k=512 --emit triton -o kernel.py
 @click.option(
     "--emit", type=click.Choice(["triton"]), help="Write the first choice as a kernel instead."
 )
-@options.target("Where --emit writes.")
+@options.target("Where --emit writes; FILE.html without it: a page of the whole space.")
 @options.layers
 @options.arch_of("h100")
 @options.form
@@ -92,8 +94,11 @@ def pick(
                 raise click.UsageError(f"{name} and --dispatch exclude each other")
         if kernel not in (None, TRITON_GEMM.name):
             raise click.UsageError(f"--dispatch makes tables for {TRITON_GEMM.name} alone")
-    if target and not emit:
-        raise click.UsageError("--output is for --emit")
+    as_page = target is not None and not emit
+    if target is not None:
+        if as_page and (most_m or not target.endswith(".html")):
+            raise click.UsageError("--output is for --emit, or FILE.html without --dispatch")
+        target_of(target)
     machine = load_arch(arch)
     problems = _problems(problem, layers, emit is not None)
     found: list[Pick | Dispatch] = []
@@ -109,8 +114,8 @@ def pick(
                     kernel=kernel,
                     space=space,
                     data_type=data_type,
-                    top=1 if emit else top or _TOP,
-                    explain=explain,
+                    top=1 if emit else None if as_page else top or _TOP,
+                    explain=explain or as_page,
                 )
         except ProblemError as error:
             if len(problems) == 1:
@@ -123,6 +128,8 @@ def pick(
         raise ProblemError(f"{problem}: no kernel computes any of its {len(problems)} problems")
     if emit:
         _emit(problems[0], cast("Pick", found[0]), target)
+    elif target:
+        _write_page(cast("list[Pick]", found), target)
     elif form == "table":
         for at, made in enumerate(found):
             if at:
@@ -144,6 +151,14 @@ def _problems(
 
         return (Attention.named(sizes),)
     return (select_one(text, layers),) if is_one else select(text, layers).workload.problems
+
+
+def _write_page(found: list[Pick], target: str) -> None:
+    from loopsched.show.page.space import space_html
+
+    write_text(target, space_html(found))
+    noun = "space" if len(found) == 1 else "spaces"
+    click.echo(f"{target}: {len(found)} {noun}, {scaled(Path(target).stat().st_size, 'B')}")
 
 
 def _configuration(one: Choice) -> str:
