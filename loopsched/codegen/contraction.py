@@ -128,11 +128,7 @@ class Product:
 
     def size(self, dim: str) -> int:
         """Size of a dimension."""
-        return self._extents[dim]
-
-    @cached_property
-    def _extents(self) -> dict[str, int]:
-        return dict(self.sizes)
+        return dict(self.sizes)[dim]
 
     @property
     def dims(self) -> tuple[str, ...]:
