@@ -28,13 +28,14 @@ from pathlib import Path
 from loopsched import Arch, ProblemError, conv2d, load_arch
 from loopsched.base.resources import resource_dir
 from loopsched.gpu.bound import repeated_bound
+from loopsched.gpu.library.calibration import ConvCalibration
 from loopsched.gpu.library.conv import ALGORITHMS, choices, least_macs, run_of, target_of
-from loopsched.gpu.library.conv_calibration import ConvCalibration
 from loopsched.gpu.library.conv_gemm import Target
 from loopsched.gpu.library.conv_layer import Layer, layer_of
+from loopsched.problems.footprint import problem_bytes
 from loopsched.problems.problem import Problem
 from loopsched.published.model_003 import report003_time
-from loopsched.validation.time_summary import operand_bytes, roofline
+from loopsched.validation.time_summary import roofline
 
 FILE = Path(__file__).parents[1] / "loopsched" / "gpu" / "library" / "calibration_conv.json"
 SOURCE = "measurements/deepbench_conv_measured.csv"
@@ -205,7 +206,7 @@ def target_for(row: Row, fitted: ConvCalibration) -> Target:
 def bound_s(row: Row, algorithm: str | None) -> float:
     arch, data_type = arch_of(row.gpu), DATA_TYPES[row.precision]
     macs = least_macs(row.layer, algorithm)
-    return repeated_bound(macs, operand_bytes(row.problem), arch, data_type)[0]
+    return repeated_bound(macs, problem_bytes(row.problem), arch, data_type)[0]
 
 
 def errors(

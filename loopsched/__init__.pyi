@@ -41,6 +41,8 @@ from loopsched.fusion.residents import Residency as Residency
 from loopsched.fusion.residents import residency as residency
 from loopsched.codegen.compiled import CompiledKernel as CompiledKernel
 from loopsched.codegen.compiled import compile as compile
+from loopsched.gpu.calibration.machine import Calibration as Calibration
+from loopsched.gpu.calibration.machine import calibrate_gpu as calibrate_gpu
 from loopsched.gpu.choice.dispatch import Dispatch as Dispatch
 from loopsched.gpu.choice.dispatch import dispatch as dispatch
 from loopsched.gpu.choice.pick import Choice as Choice

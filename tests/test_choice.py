@@ -197,6 +197,9 @@ def test_spaces_are_read_from_files(tmp_path) -> None:  # type: ignore[no-untype
         read_space(file, TRITON_GEMM.names)
     assert "no block_k; did you mean 'blok_k'? (columns: block_m " in str(fault.value)
     assert "warps must be a whole number from 1, not 0" in str(fault.value)
+    file.write_text("block_m,block_n,block_k,stages,warps,group_m\n64,64,32,3,4\n")
+    with pytest.raises(InputError, match="line 2: 5 values, but 6 columns"):
+        read_space(file, TRITON_GEMM.names)
 
 
 def test_faults_are_said() -> None:

@@ -147,6 +147,10 @@ def test_tables_over_rows(capsys: pytest.CaptureFixture[str], mixed: str) -> Non
     wanted = loopsched.dispatch(512, 256, load_arch("h100"), most_m=40)
     assert json.loads(out) == wanted.rows()
     assert [line.split("'")[1] for line in err.splitlines()] == ["plain", "grouped", "heads"]
+    named, _ = _ok(
+        capsys, "pick", mixed, "--dispatch", "40", "--kernel", "triton_gemm", "--format", "json"
+    )
+    assert named == out
     table, _ = _ok(capsys, "pick", mixed, "--dispatch", "40", "--layer", "last")
     lines = table.splitlines()
     assert lines[0].startswith("rows x 512 x 256, fp16, on h100; regret")
@@ -214,7 +218,15 @@ def test_bad_input_is_one_message(
 
 
 @pytest.mark.parametrize(
-    "arguments", [["--emit", "triton", "--dispatch", "4"], ["-o", "x.py"], ["--top", "0"]]
+    "arguments",
+    [
+        ["--emit", "triton", "--dispatch", "4"],
+        ["--top", "2", "--dispatch", "4"],
+        ["--explain", "--dispatch", "4"],
+        ["--kernel", "clblast_gemm", "--dispatch", "4"],
+        ["-o", "x.py"],
+        ["--top", "0"],
+    ],
 )
 def test_wrong_usage_is_2(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
     _refused(capsys, "pick", PRODUCT, *arguments, code=2)

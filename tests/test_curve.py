@@ -31,7 +31,6 @@ from loopsched import (
     workload_curves,
 )
 from loopsched.base.errors import ProblemError, WorkloadError
-from loopsched.curves.digest import digest_row
 from loopsched.curves.staircase import Staircase
 from loopsched.machines.arch import Arch
 from loopsched.models.buffer import Policy, traffic
@@ -533,7 +532,7 @@ def test_rows_and_digest() -> None:
     assert {one["schedule"] for one in rows} == {
         str(curve.schedule(at)) for at in range(len(curve))
     }
-    digest = digest_row(curve, load_arch("v100"))
+    digest = curve.digest(load_arch("v100"))
     size = load_arch("v100").level("L1").usable_bytes
     assert size is not None
     assert digest["L1_capacity_bytes"] == size

@@ -13,7 +13,6 @@ import pytest
 from loopsched import Curve, gemm, load_arch, load_workload, network_curve, traffic_curve
 from loopsched.base.units import binary, percent, scaled
 from loopsched.cli import run
-from loopsched.curves.digest import digest_row
 
 SMALL = "gemm:m=24,n=20,k=16"
 PADDED = {
@@ -38,7 +37,7 @@ def call(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0) -
 def test_digest_rows_are_the_librarys(capsys: pytest.CaptureFixture[str]) -> None:
     (row,) = json.loads(call(capsys, SMALL, "-a", "v100", "--format", "json"))
     curve = traffic_curve(gemm(m=24, n=20, k=16))
-    expected = digest_row(curve, load_arch("v100"))
+    expected = curve.digest(load_arch("v100"))
     assert {key: row[key] for key in expected} == expected
     assert (row["layer"], row["count"], row["arch"]) == (0, 1, "v100")
     assert row["command"] == f"loopsched curve {SMALL} -a v100 --format json"

@@ -20,6 +20,10 @@ from loopsched.machines.host_facts import Host, groups_in_use, llvm_features
 from loopsched.machines.host_linux import read_linux
 from loopsched.machines.host_macos import read_macos
 from loopsched.machines.microarchitectures import core_of, cores
+from loopsched.models.score import evaluate
+from loopsched.problems.builders import conv2d, gemm
+from loopsched.problems.problem import Problem
+from loopsched.scheduler import search
 
 MEASURED = Measured(3.7e9, {"DRAM": 25e9}, "Measured here: {what}")
 
@@ -351,6 +355,31 @@ def test_every_number_has_a_source(tmp_path: Path, make: object) -> None:
             for one in values:
                 is_number = isinstance(one, dict) and one["value"] != 1
                 assert not is_number or len(one["source"]) > 10, key
+
+
+# Searches
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        gemm(m=512, n=512, k=512),
+        conv2d(k=128, c=128, p=28, q=28, r=3, s=3, padding=1, name="conv3_3x3 of resnet50"),
+    ],
+    ids=lambda problem: problem.kind,
+)
+def test_searches_keep_all_cores_busy(tmp_path: Path, problem: Problem) -> None:
+    """Both cores work all the time on parts of the output, and tiles fit registers."""
+    arch = arch_of(linux(trees.zen4_vm(tmp_path)))
+    best = search(problem, arch)
+    shared = {loop.dim for loop in best.schedule.loops if loop.unit == "core"}
+    output = {"M", "N"} if problem.kind == "gemm" else {"K", "P", "Q"}
+    assert shared
+    assert shared <= output
+    score = evaluate(problem, best.schedule, arch)
+    assert score.time_s == pytest.approx(problem.macs / (2 * 16 * 3.7e9), rel=0.01)
+    assert score.level("registers").working_set_bytes <= 2048
+    assert best.certificate.proven
 
 
 # The machine that runs the tests

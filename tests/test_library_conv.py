@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 
 from loopsched import Arch, Problem, ProblemError, conv2d, gemm, load_arch
 from loopsched.base.errors import ArchError
+from loopsched.gpu.library.calibration import conv_calibration, conv_spread
 from loopsched.gpu.library.conv import ALGORITHMS, CHOICES, algorithm_flops, conv_estimate
-from loopsched.gpu.library.conv_calibration import conv_calibration, conv_spread
 from loopsched.gpu.library.conv_gemm import product_of
 from loopsched.gpu.library.conv_layer import layer_of
 from loopsched.gpu.result import Estimate

@@ -115,6 +115,17 @@ def test_a_promise_holds_the_simulation(case: tuple[View, int, oracle.Moved], ef
     assert_promise_holds(view, capacity, moved, effort)
 
 
+@given(cases(), efforts)
+def test_a_promise_stops_without_a_looser_bound(
+    case: tuple[View, int, oracle.Moved], effort: int
+) -> None:
+    view, capacity, _ = case
+    nothing = dict.fromkeys((tensor.name for tensor in view.problem.tensors), 0)
+    whole = replay(view, Room.shared(capacity), effort)
+    stopped = replay(view, Room.shared(capacity), effort, nothing)
+    assert (whole and whole.high) == (stopped and stopped.high)
+
+
 @pytest.mark.parametrize("capacity", [8, 10, 14])
 def test_a_longer_item_asks_where_a_shorter_one_with_the_same_data_ends(capacity: int) -> None:
     problem = loopsched.conv2d(n=2, c=3, k=2, h=5, w=1, r=1, s=1, element_bytes=1)

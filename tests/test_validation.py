@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from loopsched import InputError, conv2d, gemm, load_arch
+from loopsched.base.csv_text import parsed
 from loopsched.base.resources import resource_dir
 from loopsched.base.statistics import percentile, rank_correlation
 from loopsched.gpu.addresses import Geometry
@@ -21,7 +22,6 @@ from loopsched.gpu.footprints import footprint_sectors
 from loopsched.network.selection import problem_of
 from loopsched.validation import Validation, read_counters, shipped_counters, validate_counters
 from loopsched.validation.counter_files import counters_in
-from loopsched.validation.csv_files import parsed
 from loopsched.validation.kernels import kernel_launch, kernel_of
 from loopsched.validation.launches import launch_of
 
@@ -105,7 +105,7 @@ def test_multiprocessors_receive_the_sectors_that_are_predicted() -> None:
     """Between L2 and the multiprocessors requests are merged; behind it nothing is lost."""
     rows = read_counters(shipped("h200_tiled_gemm_more"))
     for row in rows:
-        predicted = launch_of(row, "SM", 132).l2_sectors
+        predicted = launch_of(row, "SM").l2_sectors
         assert predicted == pytest.approx(row.measured("sm_read_sectors"), rel=0.006)
 
 
@@ -228,7 +228,7 @@ def test_every_size_can_be_predicted(change: Mapping[str, int]) -> None:
 def test_blocks_abreast_follow_the_launch() -> None:
     def abreast(**change: int) -> int:
         row = ROW | {"N": 7000, "tile_m": 128, "tile_n": 128, "block_threads": 256} | change
-        return launch_of(*read_counters([row]), "SM", 132).abreast
+        return launch_of(*read_counters([row]), "SM").abreast
 
     assert abreast(N=7008) == 1  # 16 divides N: the oldest block goes first
     assert abreast() == 2  # 97 of 228 KiB of shared memory

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from loopsched.base.csv_text import Value, parsed
 from loopsched.base.errors import InputError, ProblemError
 from loopsched.gpu.library.conv_layer import layer_of
 from loopsched.gpu.library.tiled import Tiling
@@ -19,7 +20,6 @@ from loopsched.machines.arch_file import load_arch
 from loopsched.problems.builders import conv2d, gemm
 from loopsched.problems.problem import Problem
 from loopsched.validation import times
-from loopsched.validation.csv_files import Value, parsed
 from loopsched.validation.time_files import (
     GPUS,
     TimeRow,
@@ -176,7 +176,12 @@ def test_hand_written_kernels() -> None:
 
 
 def test_names_of_gpus() -> None:
-    for name, arch in GPUS.items():
+    plain = ("V100", "P100", "T4", "M40", "H200", "A100", "H100", "L40S", "B200")
+    known = {name: name.lower() for name in plain}
+    known |= {"1080Ti": "gtx_1080ti", "TitanXp": "titan_xp", "TitanV": "titan_v"}
+    known |= {"TitanX_Pascal": "titan_x_pascal", "TitanX_Maxwell": "titan_x_maxwell"}
+    assert sorted(known) == sorted(GPUS)
+    for name, arch in known.items():
         for word in (name, name.lower(), name.upper(), arch, name.replace("Titan", "Titan ")):
             assert read_times([product_row(1.0, gpu=word)])[0].arch == arch
 

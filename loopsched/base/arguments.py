@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeGuard
@@ -58,6 +59,41 @@ def near(value: object, allowed: Iterable[str]) -> str:
     names = list(allowed)
     # Comparing words takes the square of their length.
     return nearest(value[:80] if isinstance(value, str) else "", names)
+
+
+def pairs(
+    texts: Iterable[str], where: str, form: str, error: type[InputError] = InputError
+) -> dict[str, str]:
+    """Read texts such as ``NAME=VALUE``, each name once.
+
+    Examples
+    --------
+    >>> pairs(["m=3", "n = 4"], "field", "NAME=VALUE")
+    {'m': '3', 'n': '4'}
+    """
+    found: dict[str, str] = {}
+    for text in texts:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not (name and equals and value):
+            raise error(f"{where} '{text}' is not {form}")
+        if name in found:
+            raise error(f"{where} '{name}' is given twice")
+        found[name] = value
+    return found
+
+
+def option_value(text: str) -> int | str | bool:
+    """Read the value of an option: a whole number, true or false, or a word.
+
+    Examples
+    --------
+    >>> option_value("64"), option_value("true"), option_value("apart")
+    (64, True, 'apart')
+    """
+    if text in ("true", "false"):
+        return text == "true"
+    # Python refuses to convert thousands of digits; who asks for a number refuses the text.
+    return int(text) if re.fullmatch(r"[+-]?[0-9]{1,100}", text) else text
 
 
 def is_count(value: object, least: int = 1, most: float = float("inf")) -> TypeGuard[int]:

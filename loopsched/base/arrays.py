@@ -14,5 +14,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Flags = NDArray[np.bool_]
     Bytes = NDArray[np.uint8]
+    Objects = NDArray[np.object_]
 else:
-    Ints = Ids = Words = Floats = Flags = Bytes = Any
+    Ints = Ids = Words = Floats = Flags = Bytes = Objects = Any

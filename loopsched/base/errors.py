@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 
@@ -52,6 +53,15 @@ class InputError(LoopschedError, ValueError):
         if found:
             raise cls.joined(where, found)
 
+    @classmethod
+    @contextmanager
+    def at(cls, where: str) -> Iterator[None]:
+        """Raise input errors as this kind of error, with where they were found."""
+        try:
+            yield
+        except InputError as error:
+            raise cls.joined(where, error.problems) from None
+
 
 class ProblemError(InputError):
     """A problem (iteration space and tensors) that cannot exist."""
@@ -91,6 +101,24 @@ class EmptySpaceError(LoopschedError):
 
 class MissingExtraError(LoopschedError, ImportError):
     """An optional dependency is needed and not installed."""
+
+
+@contextmanager
+def gathered(faults: list[str], where: str = "") -> Iterator[None]:
+    """Add the faults of an input error to others, each after ``where``.
+
+    Examples
+    --------
+    >>> faults = ["a is 0"]
+    >>> with gathered(faults, "layer 1: "):
+    ...     raise InputError("n is 0")
+    >>> faults
+    ['a is 0', 'layer 1: n is 0']
+    """
+    try:
+        yield
+    except InputError as error:
+        faults += [f"{where}{fault}" for fault in error.problems]
 
 
 def nearest(word: str, allowed: Iterable[str], label: str = "allowed") -> str:

@@ -17,18 +17,9 @@ from loopsched.base.arguments import show
 from loopsched.base.errors import InputError, nearest
 
 Kind = Literal[
-    "bytes",
-    "bandwidth",
-    "bandwidth_per_cycle",
-    "frequency",
-    "time",
-    "cycles",
-    "macs_per_cycle",
-    "flop_rate",
-    "energy_per_byte",
-    "energy_per_mac",
-    "power",
-]
+    "bytes", "bandwidth", "bandwidth_per_cycle", "frequency", "time", "cycles", "macs_per_cycle",
+    "flop_rate", "energy_per_byte", "energy_per_mac", "power",
+]  # fmt: skip
 
 # No machine has more; beyond it compiled code could not count.
 MAX_BYTES = 2**62

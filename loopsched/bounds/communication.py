@@ -98,10 +98,6 @@ def communication_bound(problem: Problem, capacity_bytes: int) -> CommunicationB
         *All* that can hold data inside the boundary: for the DRAM of a real
         machine the nominal sizes of L2, of all L1s and of all registers.
 
-    Returns
-    -------
-    CommunicationBound
-
     Raises
     ------
     ProblemError

@@ -40,6 +40,7 @@ _COMMANDS = {
     "validate": ("validate", "Hold predictions against counters and measured times."),
     "run": ("run", "Compile problems for this CPU, check and time them."),
     "pick": ("pick", "Choose tile sizes, stages and warps of a GPU kernel."),
+    "calibrate": ("calibrate", "Measure the GPU at hand and write its machine file."),
     "kernel": ("kernel", "Say what a GPU kernel asks of a machine."),
     "reproduce": ("reproduce", "Reproduce the tables of a report, with ours beside."),
     "sensitivity": ("sensitivity", "Search again on changed machines: what matters?"),

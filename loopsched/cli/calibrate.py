@@ -1,15 +1,29 @@
-"""``calibrate``: measure the machine at hand."""
+"""``calibrate``: measure the machine at hand and write its file."""
 
 from __future__ import annotations
 
 from datetime import date
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from loopsched.cli import options, output
+from loopsched.cli.detect import arch_target, write_arch
 from loopsched.cli.output import Style
 from loopsched.show.table import Column, words
+
+if TYPE_CHECKING:
+    from loopsched.gpu.calibration.machine import Calibration
+
+_arch_out = click.option(
+    "--arch-out",
+    "out",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    callback=lambda context, parameter, given: given and arch_target(given),
+    help="Write an architecture file (.yaml or .json), too.",
+)
 
 
 @click.group()
@@ -22,20 +36,13 @@ def calibrate() -> None:
 loopsched calibrate cpu --arch-out host.yaml   then: search ... --arch host.yaml
 """
 )
-@click.option(
-    "--arch-out",
-    "out",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Write an architecture file (.yaml or .json), too.",
-)
+@_arch_out
 @options.form
 def cpu(out: Path | None, form: Style) -> None:
     """Measure this CPU: clock, multiply-adds, bandwidth and latency of every level.
 
     It takes about half a minute and all cores that this process may use; let nothing else run.
     """
-    from loopsched.cli.detect import write_arch
     from loopsched.codegen.rates import measure
     from loopsched.machines.arch_file import arch_from_dict
     from loopsched.machines.arch_format import arch_to_dict
@@ -65,3 +72,51 @@ _LEVELS = (
     Column("bandwidth", "bytes_per_s", "B/s"),
     Column("latency", "latency_cycles", "{} cycles".format),
 )
+
+
+_GPU = """\b
+loopsched calibrate gpu --arch-out my_gpu.yaml
+loopsched pick gemm:m=4096,n=4096,k=4096 --arch my_gpu.yaml
+"""
+
+
+@calibrate.command(epilog=_GPU)
+@_arch_out
+@click.option(
+    "--like",
+    metavar="NAME|FILE",
+    help="Machine for what cannot be measured; by default the shipped one of this GPU, else "
+    "one of its compute capability.",
+)
+@options.form
+def gpu(out: Path | None, like: str | None, form: Style) -> None:
+    """Measure NVIDIA's GPU at hand with microbenchmarks; less than a minute.
+
+    Needs its driver, and the compiler NVRTC that torch, CuPy and the CUDA toolkit bring.
+    """
+    from loopsched.gpu.calibration.machine import calibrate_gpu
+    from loopsched.machines.arch_file import arch_to_dict
+
+    name = "my_gpu" if out is None else out.stem
+    found = calibrate_gpu(name=name, like=like)
+    if form == "table":
+        _show(found)
+    else:
+        output.print_rows(found.rows(), form)
+    if out is not None:
+        write_arch(arch_to_dict(found.arch), out)
+
+
+_RATES = (
+    words("what", "what"),
+    Column("here", lambda one: one["here"], lambda value: f"{value:.4g}"),
+    Column("in its file", lambda one: one["file"], lambda value: f"{value:.4g}"),
+    words("unit", "unit"),
+    words("how", "how", shrinks="end", spare=1),
+)
+
+
+def _show(found: Calibration) -> None:
+    same = "the same GPU" if found.is_same else "of the same compute capability"
+    output.print_text(f"{found.properties.name}; beside it '{found.like.name}', {same}")
+    output.print_table(_RATES, found.rows())

@@ -126,11 +126,9 @@ class _Report:
             yield self._described(whole, {}, source)
 
     def _described(self, one: Staircase, place: Row, source: Row) -> list[Row]:
-        from loopsched.curves.digest import digest_row
-
         if self.has_points:
             return [place | row | source for row in one.rows(self.machine)]
-        return [place | digest_row(one, self.machine) | source]
+        return [place | one.digest(self.machine) | source]
 
     def _sum(self) -> Staircase:
         """Add up the layers there are: at Ctrl-C, only those that are done."""
@@ -147,9 +145,7 @@ class _Report:
         click.echo()
         done, n = len(self.curves), len(self.chosen.numbers)
         if n > 1 and not self.is_network:
-            from loopsched.curves.digest import digest_row
-
-            whole = digest_row(self._sum(), self.machine)
+            whole = self._sum().digest(self.machine)
             noun = f"all {n} layers" if done == n else f"{done} of {n} layers"
             _print_network(whole, self.machine, f"{noun}, each as often as it occurs")
         if len(rows) == 1:

@@ -45,13 +45,30 @@ def detect(out: Path | None, form: Style) -> None:
         output.print_rows([{**arch_to_dict(arch), "digest": arch.digest}], form)
 
 
+def arch_target(path: Path) -> Path:
+    """Check, before work begins, that an architecture file can be written.
+
+    Raises
+    ------
+    ArchError
+        If its suffix is one that `load_arch` does not read, or its folder does not exist.
+    """
+    from loopsched.base.errors import ArchError
+    from loopsched.base.files import target_of
+
+    if path.suffix not in (".yaml", ".yml", ".json"):
+        raise ArchError(f"{path}: an architecture file ends in .yaml, .yml or .json")
+    target_of(path)
+    return path
+
+
 def write_arch(data: dict[str, object], path: Path) -> None:
     """Write the data of an architecture as the suffix of the file asks.
 
     Raises
     ------
     ArchError
-        If it is a suffix that `load_arch` does not read, or the file cannot be written.
+        If it cannot be written.
     """
     import json
 
@@ -59,7 +76,6 @@ def write_arch(data: dict[str, object], path: Path) -> None:
     from loopsched.base.files import write_text
     from loopsched.exchange.yaml_out import to_yaml
 
-    if path.suffix not in (".yaml", ".yml", ".json"):
-        raise ArchError(f"{path}: an architecture file ends in .yaml, .yml or .json")
     text = json.dumps(data, indent=2) + "\n" if path.suffix == ".json" else to_yaml(data)
-    write_text(path, text, ArchError)
+    write_text(arch_target(path), text, ArchError)
+    click.echo(f"wrote {path}", err=True)

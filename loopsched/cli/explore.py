@@ -5,17 +5,14 @@ from __future__ import annotations
 import tempfile
 import webbrowser
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
+from loopsched.base.rows import Row
 from loopsched.cli import options, page_file
 from loopsched.cli.inputs import Inputs
 from loopsched.cli.search import Searched, searched
-
-if TYPE_CHECKING:
-    from loopsched.base.rows import Row
-    from loopsched.problems.problem import Problem
+from loopsched.problems.problem import Problem
 
 _EPILOG = """\b
 loopsched explore resnet50                             25 layers on a Titan V
@@ -39,13 +36,7 @@ _FEW = 30
 @options.jobs()
 @page_file.curves
 @page_file.reasons
-@click.option(
-    "--output",
-    "-o",
-    "target",
-    metavar="FILE",
-    help="Where the page goes; by default into a new temporary folder.",
-)
+@options.target("Where the page goes; by default into a new temporary folder.")
 @click.option("--no-open", is_flag=True, help="Write the page, but open no browser.")
 def explore(
     inputs: Inputs,

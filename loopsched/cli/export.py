@@ -35,12 +35,9 @@ loopsched export results.jsonl --to zigzag -o dir           saved by a search
 @click.option(
     "--to", "form", type=click.Choice(_FORMS), required=True, help="For what to write it."
 )
-@click.option(
-    "--output",
-    "-o",
-    "target",
-    metavar="FILE|FOLDER",
-    help="Where to write: a file if it is one, with a suffix; else a folder. Default: print.",
+@options.target(
+    "Where to write: a file if it is one, with a suffix; else a folder. Default: print.",
+    "FILE|FOLDER",
 )
 @click.option(
     "--residual",
@@ -50,12 +47,7 @@ loopsched export results.jsonl --to zigzag -o dir           saved by a search
 @click.option("--name", default="compute", show_default=True, help="Of the function in code.")
 @options.rank
 def export(
-    inputs: Inputs,
-    form: str,
-    target: str | None,
-    residual: bool,
-    name: str,
-    rank: int | None,
+    inputs: Inputs, form: str, target: str | None, residual: bool, name: str, rank: int | None
 ) -> None:
     """Write SCHEDULE, the best schedule of PROBLEM, or a result file's, for other tools."""
     if form in _PROGRAMS and not inputs.has_schedules and inputs.machine.cpu is not None:

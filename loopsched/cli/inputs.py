@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from loopsched.base.errors import InputError, ScheduleError
+from loopsched.base.errors import ScheduleError
 from loopsched.base.files import MEBIBYTE, read_text
 from loopsched.network.selection import Selection as Selection
 from loopsched.network.selection import choose
@@ -114,10 +114,8 @@ def schedule_from(text: str, problem: Problem, dialect: str = "loopsched") -> Sc
     content = read_text(
         path, "a schedule such as 'M:4 N:3 K:2'", most_bytes=MEBIBYTE, error=ScheduleError
     )
-    try:
+    with ScheduleError.at(str(path)):
         return parse_schedule(content, problem, dialect=dialect)
-    except InputError as error:
-        raise ScheduleError.joined(str(path), error.problems) from None
 
 
 def best_schedule(problem: Problem, arch: Arch) -> Schedule:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from loopsched.base.errors import InputError
+from loopsched.base.arguments import option_value, pairs
 from loopsched.base.rows import picked
 from loopsched.base.units import binary, percent, scaled
 from loopsched.cli import options, output
@@ -67,14 +67,13 @@ def preset(
 ) -> None:
     """Describe a kernel of the reports; without NAME, list them."""
     from loopsched.machines.arch_file import load_arch
-    from loopsched.published.presets import option_value
     from loopsched.published.presets import preset as build
 
     if name is None:
         _list(form)
         return
-    pairs = _pairs(settings, "option", "batch=100")
-    values = {option: option_value(text) for option, text in pairs.items()}
+    given = pairs(settings, "option", "NAME=VALUE, such as batch=100")
+    values = {option: option_value(text) for option, text in given.items()}
     _report(build(name, **values), load_arch(arch), caches, form)
 
 
@@ -126,23 +125,11 @@ def mapped(
     built = Kernel.of(
         inputs.problem,
         inputs.schedule,
-        reads=_pairs(reads, "--read", "input=shared@C"),
-        layouts=_pairs(layouts, "--layout", "input=NHWC"),
+        reads=pairs(reads, "--read", "NAME=VALUE, such as input=shared@C"),
+        layouts=pairs(layouts, "--layout", "NAME=VALUE, such as input=NHWC"),
         **given,
     )
     _report(((built, 1),), inputs.machine, caches, form)
-
-
-def _pairs(given: Sequence[str], option: str, example: str) -> dict[str, str]:
-    found = {}
-    for text in given:
-        name, equals, value = text.partition("=")
-        if not equals or not name.strip() or not value.strip():
-            raise InputError(f"{option} '{text}' is not NAME=VALUE, such as {example}")
-        if name.strip() in found:
-            raise InputError(f"{option}: '{name.strip()}' is given twice")
-        found[name.strip()] = value.strip()
-    return found
 
 
 def _list(form: Style) -> None:

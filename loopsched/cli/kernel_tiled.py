@@ -29,12 +29,11 @@ loopsched kernel tiled conv2d:n=16,c=64,k=64,h=56,w=56,r=3,s=3,padding=1 --tile 
 
 @click.command(epilog=_EPILOG)
 @click.argument("problem")
-@click.option(
+@options.text(
     "--tile",
-    default="128x128x32",
-    show_default=True,
     metavar="MxNxK",
-    help="Rows and columns of the output of a block, terms of the sum a step.",
+    meaning="Rows and columns of the output of a block, terms of the sum a step.",
+    default="128x128x32",
 )
 @options.count(
     "--group-m", default=1, meaning="Rows of tiles launched together, the row changing first."

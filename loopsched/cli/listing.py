@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import click
 
-from loopsched.base.rows import picked
+from loopsched.base.rows import Row, picked
 from loopsched.base.units import base_unit, format_capacity, scaled
 from loopsched.cli import options, output
 from loopsched.cli.output import Style
-from loopsched.problems.footprint import tensor_bytes
+from loopsched.machines.arch import Arch
+from loopsched.machines.keys import Key
+from loopsched.problems.footprint import problem_bytes
+from loopsched.problems.workload import Workload
 from loopsched.show.table import Column, words
-
-if TYPE_CHECKING:
-    from loopsched.base.rows import Row
-    from loopsched.machines.arch import Arch
-    from loopsched.machines.keys import Key
-    from loopsched.problems.workload import Workload
 
 
 @click.command(epilog="A file of your own works wherever a name does.")
@@ -58,9 +54,7 @@ _ARCHS = (
 def _arch_row(arch: Arch) -> Row:
     rate = arch.compute.peak_macs_per_s("fp32") if "fp32" in arch.compute.data_types else None
     return {
-        "name": arch.name,
-        "title": arch.title,
-        "digest": arch.digest,
+        **picked(arch, "name", "title", "digest"),
         "peak_fp32_flops_per_s": rate and 2 * rate,
         "dram_bandwidth_bytes_per_s": arch.caches[0].bandwidth_bytes_per_s,
         "levels": [
@@ -219,7 +213,7 @@ def _problem_rows(workload: Workload) -> list[Row]:
             "kind": problem.kind,
             "sizes": dict(problem.size),
             "macs": problem.macs,
-            "data_bytes": sum(tensor_bytes(problem, tensor) for tensor in problem.tensors),
+            "data_bytes": problem_bytes(problem),
         }
         for number, problem in enumerate(workload.problems)
     ]

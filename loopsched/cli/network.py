@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from loopsched.base.units import scaled
 from loopsched.cli import options, output
 from loopsched.cli.output import Style
+from loopsched.network.graph import Network
 from loopsched.show.table import Column, words
-
-if TYPE_CHECKING:
-    from loopsched.network.graph import Network
 
 _EPILOG = """\b
 loopsched network model.onnx --batch 8

@@ -108,19 +108,27 @@ def many(*names: str, metavar: str, meaning: str) -> Callable[[Command], Command
     return click.option(*names, multiple=True, metavar=metavar, help=meaning)
 
 
+def text(
+    *names: str, metavar: str, meaning: str, default: str | None = None
+) -> Callable[[Command], Command]:
+    """Make an option of a text."""
+    return click.option(*names, metavar=metavar, default=default, show_default=True, help=meaning)
+
+
+def target(
+    meaning: str, metavar: str = "FILE", default: str | None = None
+) -> Callable[[Command], Command]:
+    """Make the option of where to write what a command is for; the command gets ``target``."""
+    return text("--output", "-o", "target", metavar=metavar, meaning=meaning, default=default)
+
+
 rank = click.option("--rank", type=click.IntRange(1), help="Of a result file: only this rank.")
 
 
 def data_type_of(default: str | None) -> Callable[[Command], Command]:
     """Make the option of a data type."""
-    return click.option(
-        "--type",
-        "data_type",
-        default=default,
-        show_default=True,
-        metavar="TYPE",
-        help="fp32, tf32, fp16, int8, ...: what the machine has a rate for.",
-    )
+    meaning = "fp32, tf32, fp16, int8, ...: what the machine has a rate for."
+    return text("--type", "data_type", metavar="TYPE", meaning=meaning, default=default)
 
 
 data_type = data_type_of("fp32")
@@ -136,14 +144,8 @@ def summed_form(meaning: str) -> Callable[[Command], Command]:
 
 def arch_of(default: str) -> Callable[[Command], Command]:
     """Make the option of a machine."""
-    return click.option(
-        "--arch",
-        "-a",
-        default=default,
-        show_default=True,
-        metavar="NAME|FILE",
-        help="Machine: see 'loopsched archs'.",
-    )
+    meaning = "Machine: see 'loopsched archs'."
+    return text("--arch", "-a", metavar="NAME|FILE", meaning=meaning, default=default)
 
 
 arch = arch_of("titan_v")

@@ -42,11 +42,7 @@ loopsched pareto my.json -c '4 MiB' -c '1 MiB' --format csv
 @options.plot("the fronts")
 @options.form
 def pareto(
-    inputs: Inputs,
-    capacities: Sequence[str],
-    jobs: int,
-    plot: tuple[Path, ...],
-    form: Style,
+    inputs: Inputs, capacities: Sequence[str], jobs: int, plot: tuple[Path, ...], form: Style
 ) -> None:
     """Find schedules of WORKLOAD that no other beats in time, DRAM traffic and capacity.
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from loopsched.machines.arch import Arch
     from loopsched.problems.problem import Problem
 
+_TOP = 5
 _EPILOG = """\b
 loopsched pick gemm:m=4096,n=4096,k=4096 --explain
 loopsched pick gemm:m=16,n=14336,k=4096 --type bf16 --space mine.csv --top 10
@@ -43,7 +44,7 @@ loopsched pick gemm:m=512,n=512,k=512 --emit triton -o kernel.py
     metavar="FILE.csv",
     help="Configurations to choose from, a column a parameter; by default those usually tried.",
 )
-@options.count("--top", default=5, meaning="Show the N first choices.")
+@options.count("--top", meaning="Show the N first choices; 5 unless this says how many.")
 @click.option("--explain", is_flag=True, help="Say what sets a choice apart from the first.")
 @options.count(
     "--dispatch", "most_m", meaning="A table for products of 1 to N rows instead, range by range."
@@ -51,7 +52,7 @@ loopsched pick gemm:m=512,n=512,k=512 --emit triton -o kernel.py
 @click.option(
     "--emit", type=click.Choice(["triton"]), help="Write the first choice as a kernel instead."
 )
-@click.option("--output", "-o", "target", metavar="FILE", help="Where --emit writes.")
+@options.target("Where --emit writes.")
 @options.layers
 @options.arch_of("h100")
 @options.form
@@ -60,7 +61,7 @@ def pick(
     kernel: str | None,
     data_type: str | None,
     space: str | None,
-    top: int,
+    top: int | None,
     explain: bool,
     most_m: int | None,
     emit: str | None,
@@ -78,8 +79,12 @@ def pick(
     from loopsched.gpu.choice.pick import pick as choose
     from loopsched.machines.arch_file import load_arch
 
-    if emit and most_m:
-        raise click.UsageError("--emit and --dispatch exclude each other")
+    if most_m:
+        for name, value in (("--emit", emit), ("--top", top), ("--explain", explain)):
+            if value:
+                raise click.UsageError(f"{name} and --dispatch exclude each other")
+        if kernel not in (None, TRITON_GEMM.name):
+            raise click.UsageError(f"--dispatch makes tables for {TRITON_GEMM.name} alone")
     if target and not emit:
         raise click.UsageError("--output is for --emit")
     machine = load_arch(arch)
@@ -97,7 +102,7 @@ def pick(
                     kernel=kernel,
                     space=space,
                     data_type=data_type,
-                    top=1 if emit else top,
+                    top=1 if emit else top or _TOP,
                     explain=explain,
                 )
         except ProblemError as error:
@@ -173,15 +178,12 @@ def _dispatch(
     problem: Problem, machine: Arch, most_m: int, data_type: str, space: str | None
 ) -> Dispatch:
     from loopsched.gpu.choice.dispatch import dispatch
-    from loopsched.gpu.choice.families import TRITON_GEMM
-    from loopsched.gpu.choice.space import read_space
     from loopsched.gpu.library.gemm import product_of
 
     product = product_of(problem, data_type)
     if product.batch != 1:
         raise ProblemError(f"problem '{problem.name}': a single product is needed")
-    given = None if space is None else read_space(space, TRITON_GEMM.names)
-    return dispatch(product.n, product.k, machine, most_m=most_m, data_type=data_type, space=given)
+    return dispatch(product.n, product.k, machine, most_m=most_m, data_type=data_type, space=space)
 
 
 def _emit(problem: Problem, found: Pick, target: str | None) -> None:

@@ -22,15 +22,7 @@ loopsched report r.jsonl -o resnet50.html --curves --reasons --jobs 2
 
 @click.command(epilog=_EPILOG)
 @click.argument("results")
-@click.option(
-    "--output",
-    "-o",
-    "target",
-    default="report.html",
-    show_default=True,
-    metavar="FILE",
-    help="Where the page goes.",
-)
+@options.target("Where the page goes.", default="report.html")
 @page_file.curves
 @page_file.reasons
 @options.jobs()

@@ -7,19 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from loopsched.base.errors import InputError, nearest
 from loopsched.base.rows import Row, read_rows
+from loopsched.machines.arch import Arch
 from loopsched.machines.arch_file import load_arch
+from loopsched.nests.nest import Schedule
 from loopsched.nests.notation import parse_schedule
 from loopsched.network.selection import select
+from loopsched.problems.problem import Problem
 from loopsched.problems.workload import workload_digest
-
-if TYPE_CHECKING:
-    from loopsched.machines.arch import Arch
-    from loopsched.nests.nest import Schedule
-    from loopsched.problems.problem import Problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +94,8 @@ def saved_rows(path: str, is_meant: Callable[[Row], bool] = lambda row: True) ->
                 "search again"
             )
         text = _text(where, row, "schedule")
-        try:
+        with InputError.at(where):
             schedule = parse_schedule(text, problems[number])
-        except InputError as error:
-            raise InputError.joined(where, error.problems) from None
         yield Saved(where, row, problems[number], schedule, arch)
 
 

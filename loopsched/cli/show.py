@@ -24,10 +24,7 @@ loopsched show results.jsonl --layer 3                 what a search has saved
 @click.command(epilog=_EPILOG)
 @options.inputs("problem", schedule=False)
 @options.rank
-def show(
-    inputs: Inputs,
-    rank: int | None,
-) -> None:
+def show(inputs: Inputs, rank: int | None) -> None:
     """Show SCHEDULE, the best schedule of PROBLEM, or a result file's, as loops."""
     for number, (one, nest, machine) in enumerate(inputs.schedules(rank)):
         if number:

@@ -35,14 +35,7 @@ validate.add_command(choices)
 
 @validate.command(epilog=_EPILOG)
 @click.argument("file", metavar="FILE.csv")
-@click.option(
-    "--arch",
-    "-a",
-    default="h200",
-    show_default=True,
-    metavar="NAME|FILE",
-    help="Machine that was measured: see 'loopsched archs'.",
-)
+@options.arch_of("h200")
 @options.choice(
     "--with",
     "method",

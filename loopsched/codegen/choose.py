@@ -36,6 +36,7 @@ COSTS = {
     "clash": 17.0,  # line of the left operand lost to others of its set in L1
     "copy": 3.0,  # vector copied into a packed block
     "run": 3.0,  # run of a copy
+    "leap": 10.0,  # run of a copy in a page of its own
     "guard": 2.0,  # vector of a copy that may lie in padding
     "gather": 1.6,  # element copied by itself
     "square": 6.0,  # vector copied by squares that are transposed
@@ -44,6 +45,7 @@ COSTS = {
     "spill": 3.0,  # vector of a packed block that L2 does not hold, each time it is walked
     "line": 15.0,  # line of an operand that lies outside L2
     "jump": 60.0,  # line read in place that lies outside L2, far from the one before
+    "streams": 8.0,  # row of a tile written where too many rows of a large output are
     "page": 2.0,  # page that a tile walks in place along a sum, if they are many
     "drain": 5.0,  # line of the output that goes there, or comes back
 }
@@ -107,6 +109,11 @@ def core_of(arch: Arch, element_bytes: int) -> tuple[Core, int]:
     )
 
 
+PAGE = 4096
+MANY_STREAMS = 48
+"""So many rows of the output that a block writes in turn are not foreseen."""
+
+
 def on_cores(arch: Arch, n_cores: int) -> Arch:
     """Give a CPU that has only some of its cores; what they share stays whole.
 
@@ -152,7 +159,7 @@ def register_tiles(core: Core) -> list[tuple[int, int]]:
         most = min((core.registers - 1 - n) // n, 14)
         sizes = (most, 14, 12, 8, 7, 6, 4)
         found |= {(rows, n) for rows in sizes if core.registers // 2 <= rows * n <= most * n}
-    return sorted(found | {(min(core.registers - 2, 14), 1)})
+    return sorted(found | {(rows, 1) for rows in (14, 16, 28) if rows <= core.registers - 3})
 
 
 def candidates(task: Contraction, core: Core) -> Iterator[tuple[Contraction, Plan]]:
@@ -163,12 +170,15 @@ def candidates(task: Contraction, core: Core) -> Iterator[tuple[Contraction, Pla
         rows = sorted(kinds["rows"], key=lambda dim: -abs(out.step(dim)))
         cols = sorted(kinds["cols"], key=lambda dim: -abs(out.step(dim)))
         sums = sorted(kinds["sums"], key=lambda dim: -abs(one.left.step(dim)))
-        row_walks = _walks(one, rows, (64, 168))
+        row_walks = _walks(one, rows, (16, 64, 168))
         if one.left.guards and rows:  # tiles that leave out padding need a dimension whole
             row_walks.append(Walk(tuple(rows), len(rows) - 1, one.size(rows[-1])))
-        col_walks = _walks(one, cols, (32, 64, 128, 200, 400, 800, 1600, 1 << 40))
+        slides = sum(one.size(dim) > 1 for dim in sums) > 1
+        widths = (32, 64, 128, 200, 400) if slides else (64, 200, 400, 800, 1600)
+        col_walks = _walks(one, cols, (*widths, 1 << 40))
+        depths = (256, 512, 1024, *((2500, 5000) if slides else ()))
         is_narrow = one.out.element.n_bytes < 4
-        sum_walks = _walks(one, sums, (1 << 40,) if is_narrow else (256, 512, 1024, 2500, 5000))
+        sum_walks = _walks(one, sums, (1 << 40,) if is_narrow else depths)
         for row_walk in row_walks:
             for col_walk in col_walks:
                 for sum_walk in sum_walks:
@@ -240,12 +250,9 @@ class Model:
             positions = [one + at * step for one in positions for at in range(self.task.size(dim))]
         return sum(0 <= one < guard.size for one in positions) / len(positions)
 
-    def cycles(self, plan: Plan, threads: int = 1) -> float:
+    def cycles(self, plan: Plan, threads: int = 1, counts: Counts | None = None) -> float:
         """Estimate what the slowest thread takes."""
-        return self.shared(self.counts(plan), plan, threads)
-
-    def shared(self, counts: Counts, plan: Plan, threads: int) -> float:
-        """Estimate what the slowest thread takes of what was counted."""
+        counts = counts or self.counts(plan)
         shared = sum(COSTS[name] * n for name, n in counts.items() if name not in _COPIES)
         copies = sum(COSTS[name] * counts[name] for name in _COPIES)
         if threads == 1:
@@ -272,7 +279,7 @@ class Model:
                 times = float(n_cols * n_rows * n_sums)
                 self._tiles(found, plan, (rows, cols), (times, depth, n_sums))
                 if plan.packs_left:
-                    self._copy_left(found, rows, times, depth)
+                    self._copy_left(found, rows, plan.tile_rows, times, depth)
         n_blocks = [sum(count for _, count in one) for one in (row_blocks, col_blocks)]
         self._lines(found, plan, (n_blocks[0], n_blocks[1], n_sums))
         batch = math.prod(task.size(dim) for dim in plan.batch)
@@ -336,6 +343,8 @@ class Model:
                 if stream:
                     found[stream] += n * depth * vectors
                 if is_direct:
+                    if n_rows >= MANY_STREAMS and self._elements(task.out) * 4 > core.l2_bytes:
+                        found["streams"] += n * tall
                     found["sum"] += n * sums * (1 if n_sums == 1 else 2)
                 elif merged_step(task.out, rows) == 1:
                     lines = -(-tall // core.lanes) * wide
@@ -343,8 +352,10 @@ class Model:
                 else:
                     found["scatter"] += n * tall * wide
                 found["page"] += n * pages
-                if not plan.packs_left and left_step % 4096 == 0 and tall > core.ways:
-                    found["clash"] += n * depth * tall / core.lanes
+                if not plan.packs_left and left_step >= 1024:
+                    in_set = tall * max(math.gcd(left_step, PAGE), 64) / PAGE
+                    if in_set > core.ways or tall > 2 * core.ways:
+                        found["clash"] += n * depth * tall / core.lanes
 
     def _pages(self, depth: float) -> float:
         """Count pages that a tile walks in place along the sum of the left operand, if many."""
@@ -384,6 +395,8 @@ class Model:
             runs = length(dims) // run
         vectors = -(-run // lanes)
         found["run"] += times * runs
+        if self._far(operand) * self.element_bytes >= PAGE:
+            found["leap"] += times * runs
         found["guard"] += times * runs * vectors * len(operand.guards)
         if step == 1:
             found["copy"] += times * runs * vectors
@@ -392,11 +405,20 @@ class Model:
         else:
             found["gather"] += times * runs * run
 
-    def _copy_left(self, found: Counts, dims: Sizes, times: float, depth: float) -> None:
+    def _far(self, operand: Operand) -> int:
+        """Say how far an operand moves along the sum, at most."""
+        return max((abs(operand.step(dim)) for dim in self._sums), default=0)
+
+    def _copy_left(
+        self, found: Counts, dims: Sizes, tile_rows: int, times: float, depth: float
+    ) -> None:
         vectors = length(dims) * depth / self.core.lanes
         found["copy"] += times * vectors
         found["guard"] += times * vectors * len(self.task.left.guards)
         found["run"] += times * length(dims)
+        if self._far(self.task.left) * self.element_bytes >= PAGE and dims:
+            runs = length(dims) / min(length(dims), tile_rows)
+            found["leap"] += times * depth * runs
 
     def _lines(self, found: Counts, plan: Plan, blocks: tuple[int, int, int]) -> None:
         """Count lines that L2 does not hold, for each time that an operand is walked."""
@@ -414,7 +436,9 @@ class Model:
         if left > half:
             found["line"] += left / 64 * 0.5 * n_cols
         if out > half:
-            found["drain"] += out / 64 * (2 * n_sums - 1)
+            width = length(inner_sizes(task, plan.cols, plan.cols.block))
+            turned = merged_step(task.out, inner_sizes(task, plan.cols, 2)) != 1 and width > 1
+            found["drain"] += out / 64 * (2 * n_sums - 1) * (2 if turned else 1)
 
     def _elements(self, operand: Operand) -> int:
         """Count what is read or written of an operand for one point of the batch."""
@@ -427,7 +451,7 @@ class Model:
         return min(points, 1 + sum(step * (size - 1) for step, size in moves))
 
 
-_COPIES = ("copy", "run", "guard", "gather", "square")
+_COPIES = ("copy", "run", "leap", "guard", "gather", "square")
 
 
 def _parts(total: int, each: int) -> list[tuple[int, int]]:
@@ -449,10 +473,11 @@ def ranked(
                 found.append((Model(one, core).slid(slid, threads), one, slid))
     for one, plan in candidates(task, core):
         model = models.setdefault(id(one.left), Model(one, core))
-        for rows, n in register_tiles(core):
+        highest = length(inner_sizes(one, plan.rows, plan.rows.block))
+        for rows, n in sorted({(min(rows, highest), n) for rows, n in register_tiles(core)}):
             made = replace(plan, tile_rows=rows, tile_cols=n * core.lanes)
             counts = model.counts(made)
             for parts in sorted({1, threads}):
-                shared = made if parts == 1 else replace(made, row_parts=parts)
-                found.append((model.shared(counts, shared, threads), one, shared))
+                shared = replace(made, row_parts=parts)
+                found.append((model.cycles(shared, threads, counts), one, shared))
     return sorted(found, key=lambda one: one[0])

@@ -719,13 +719,15 @@ class _Tiles:
                 outs = self._across(outs, col)
                 for one in outs:
                     text.fetch(text.at(*one, self._out))
+            elif self._is_turned:
+                outs = self.out_cols.of(text, outs[0][0], col, cols, self._out)
             self.mask = text.first_lanes(cols - (n - 1) * text.lanes)
             self.live, self.shape = dict(live.steps), (rows, n)
             totals = self._sum(self.levels, lefts, right, [text.zero()] * (rows * n), range(rows))
             if self._is_direct(cols):
                 self._finish(outs, totals, n)
-            elif self.out_rows.table is None and self.out_rows.step == 1:
-                self._turn(outs[0], totals, (rows, cols, n), col)
+            elif self._is_turned:
+                self._turn(outs, totals, (rows, n))
             else:
                 self._scatter(outs, totals, (rows, cols, n), col)
         return name
@@ -736,6 +738,10 @@ class _Tiles:
 
     def _is_direct(self, cols: int) -> bool:
         return self.out_cols.table is None and (self.out_cols.step == 1 or cols == 1)
+
+    @property
+    def _is_turned(self) -> bool:
+        return self.out_rows.table is None and self.out_rows.step == 1
 
     def _across(self, outs: list[Place], col: Number) -> list[Place]:
         """Move places of rows to a column."""
@@ -864,11 +870,10 @@ class _Tiles:
             return None
         return self.text.less(0, self.text.argument("first"))
 
-    def _turn(self, out: Place, totals, shape, col) -> None:
+    def _turn(self, places: list[Place], totals: list[str], shape: tuple[int, int]) -> None:
         """Write a tile whose rows lie side by side, vector by vector of rows."""
-        text, (rows, cols, n) = self.text, shape
+        text, (rows, n) = self.text, shape
         lanes, is_later = text.lanes, self._is_later()
-        places = self.out_cols.of(text, out[0], col, cols, self._out)
         for first in range(0, rows, lanes):
             mask = text.first_lanes(rows - first)
             later = text.mask_if(is_later, mask) if is_later else None

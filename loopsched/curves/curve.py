@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from loopsched.curves.staircase import NestBound, Staircase
+from loopsched.problems.footprint import problem_bytes
 from loopsched.problems.problem import Problem
 
 if TYPE_CHECKING:
@@ -72,9 +73,7 @@ class Curve(Staircase):
     @property
     def compulsory_bytes(self) -> int:
         """What is moved however large the buffer is: every element once."""
-        from loopsched.problems.footprint import tensor_bytes
-
-        return sum(tensor_bytes(self.problem, tensor) for tensor in self.problem.tensors)
+        return problem_bytes(self.problem)
 
     def bound_bytes(self, capacity_bytes: int) -> int:
         """Bound the traffic of every order of execution, of any schedule or none.

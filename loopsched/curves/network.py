@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from loopsched.base.errors import WorkloadError
 from loopsched.base.pool import check_jobs, each_in_order
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from loopsched.models.buffer import Policy
     from loopsched.problems.problem import Problem
     from loopsched.problems.workload import Workload
+
+N = TypeVar("N", int, float)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,28 +80,25 @@ class NetworkCurve(Staircase):
     @property
     def macs(self) -> int:
         """Multiply-accumulates of all layers."""
-        return sum(n * curve.macs for curve, n in zip(self.curves, self.counts, strict=True))
+        return self._sum(lambda curve: curve.macs)
 
     @property
     def compulsory_bytes(self) -> int:
         """What is moved however large the buffer is, if nothing stays between layers."""
-        return sum(
-            n * curve.compulsory_bytes for curve, n in zip(self.curves, self.counts, strict=True)
-        )
+        return self._sum(lambda curve: curve.compulsory_bytes)
 
     def bound_bytes(self, capacity_bytes: int) -> int:
         """Add up the communication bounds of all layers."""
-        return sum(
-            n * curve.bound_bytes(capacity_bytes)
-            for curve, n in zip(self.curves, self.counts, strict=True)
-        )
+        return self._sum(lambda curve: curve.bound_bytes(capacity_bytes))
 
     def compute_time_s(self, arch: Arch) -> float:
         """Seconds that a machine computes, if all its units are busy all the time."""
-        return sum(
-            n * curve.compute_time_s(arch)
-            for curve, n in zip(self.curves, self.counts, strict=True)
-        )
+        return self._sum(lambda curve: curve.compute_time_s(arch))
+
+    def _sum(self, of: Callable[[Curve], N]) -> N:
+        """Add up something of every layer, as often as it occurs."""
+        pairs = zip(self.curves, self.counts, strict=True)
+        return sum((n * of(curve) for curve, n in pairs), start=0)
 
 
 def _added(
@@ -136,10 +135,6 @@ def workload_curves(
     jobs : int
         Processes; curves are the same, in the same order, for any number.
 
-    Yields
-    ------
-    Curve
-
     Raises
     ------
     WorkloadError
@@ -169,10 +164,6 @@ def network_curve(
     """Find the curve of a whole network: its layers' sum at a common capacity.
 
     Parameters and errors are those of `workload_curves`.
-
-    Returns
-    -------
-    NetworkCurve
 
     Examples
     --------

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from loopsched.base.display import Shown
+from loopsched.base.rows import picked
 
 if TYPE_CHECKING:
     from loopsched.machines.arch import Arch
@@ -172,9 +173,9 @@ class Staircase(Stairs, Shown, ABC):
         are the steps of the largest bends, no two within a factor of four of
         capacity, and none that bends by less than 0.4.
         """
-        bends = sorted((self._knee(at) for at in range(len(self))), key=_sharpest)
+        bends = map(self._knee, range(len(self)))
         found: list[Knee] = []
-        for knee in bends:
+        for knee in sorted(bends, key=lambda knee: (-knee.bend, knee.capacity_bytes)):
             if knee.bend < _LEAST_BEND or len(found) == _MOST_KNEES:
                 break
             if all(_is_apart(knee.capacity_bytes, other.capacity_bytes) for other in found):
@@ -246,9 +247,67 @@ class Staircase(Stairs, Shown, ABC):
             found.append(row)
         return found
 
+    def digest(self, arch: Arch) -> dict[str, Any]:
+        """Describe the curve by one row: its ends, its knees, and a machine's levels.
 
-def _sharpest(knee: Knee) -> tuple[float, int]:
-    return -knee.bend, knee.capacity_bytes
+        Parameters
+        ----------
+        arch : Arch
+            Capacities are what data can use of one instance of each level.
+
+        Returns
+        -------
+        dict
+            ``n_proven`` of the ``n_steps`` are proven least.  For each level of a
+            known capacity the keys ``<level>_capacity_bytes``,
+            ``<level>_dram_bytes`` (None if nothing fits),
+            ``<level>_nest_bound_bytes`` (which no nest whose operands share one
+            tile is below), ``<level>_bound_bytes`` (which no order of execution
+            is), ``<level>_operational_intensity`` and
+            ``<level>_required_dram_bandwidth_bytes_per_s``; knees as a list.
+
+        Raises
+        ------
+        ArchError
+            If the machine has no rate for the problem's elements.
+
+        Examples
+        --------
+        >>> from loopsched import buffer_arch, gemm, traffic_curve
+        >>> curve = traffic_curve(gemm(m=64, n=64, k=64))
+        >>> row = curve.digest(buffer_arch(capacity_bytes=4096))
+        >>> row["compulsory_bytes"], row["buffer_dram_bytes"], row["useful_capacity_bytes"]
+        (49152, 98304, 16896)
+        """
+        row: dict[str, Any] = {
+            "problem": self.name,
+            "macs": self.macs,
+            "n_steps": len(self),
+            **picked(self, "n_proven", "least_capacity_bytes"),
+            "most_dram_bytes": self.dram_bytes[0],
+            **picked(self, "useful_capacity_bytes", "compulsory_bytes"),
+        }
+        seconds = self.compute_time_s(arch)
+        for level in arch.caches:
+            if level.usable_bytes is not None:
+                row |= self._digest_at(level.name, level.usable_bytes, seconds)
+        row["knees"] = [
+            picked(knee, "capacity_bytes", "dram_bytes", "saved_before", "saved_after")
+            for knee in self.knees
+        ]
+        return row
+
+    def _digest_at(self, name: str, capacity: int, seconds: float) -> dict[str, Any]:
+        moved = self.at(capacity)
+        found = {
+            "capacity_bytes": capacity,
+            "dram_bytes": moved,
+            "nest_bound_bytes": self.nest_bound.at(capacity),
+            "bound_bytes": self.bound_bytes(capacity),
+            "operational_intensity": None if moved is None else 2 * self.macs / moved,
+            "required_dram_bandwidth_bytes_per_s": None if moved is None else moved / seconds,
+        }
+        return {f"{name}_{key}": value for key, value in found.items()}
 
 
 def _is_apart(one: int, other: int) -> bool:

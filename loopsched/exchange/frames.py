@@ -11,7 +11,7 @@ from loopsched.base.rows import Row
 from loopsched.models.score import Evaluation
 from loopsched.network.graph import Network
 from loopsched.network.rows import network_rows
-from loopsched.problems.footprint import tensor_bytes
+from loopsched.problems.footprint import problem_bytes
 from loopsched.problems.problem import Problem
 from loopsched.problems.workload import Workload
 from loopsched.scheduler.result import Result
@@ -79,7 +79,7 @@ def _problem_row(problem: Problem) -> Row:
         "problem": problem.name,
         "kind": problem.kind,
         "macs": problem.macs,
-        "bytes": sum(tensor_bytes(problem, tensor) for tensor in problem.tensors),
+        "bytes": problem_bytes(problem),
         "sizes": dict(problem.size),
     }
 

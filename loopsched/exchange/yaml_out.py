@@ -54,34 +54,25 @@ def _mapping(data: Mapping[str, Any]) -> Iterator[str]:
         flat = _flat(value)
         if flat is not None and (isinstance(value, str) or len(flat) + len(key) < _WIDTH):
             yield f"{_scalar(key)}: {flat}"
-        elif isinstance(value, Mapping):
-            yield f"{_scalar(key)}:"
+            continue
+        yield f"{_scalar(key)}:"
+        if isinstance(value, Mapping):
             yield from (f"  {line}" for line in _mapping(value))
         else:
-            yield f"{_scalar(key)}:"
             yield from _items(value)
 
 
 def _items(items: list[Any]) -> Iterator[str]:
     for item in items:
-        flat = _flat(item)
-        if (
-            flat is not None
-            and (isinstance(item, str) or len(flat) < _WIDTH)
-            and not isinstance(item, Mapping)
-        ):
+        flat = None if isinstance(item, Mapping) else _flat(item)
+        if flat is not None and (isinstance(item, str) or len(flat) < _WIDTH):
             yield f"- {flat}"
-        elif isinstance(item, Mapping):
-            lines = list(_mapping(item))
-            if TAG in item:
-                yield f"- !{item[TAG]}"
-            else:
-                yield f"- {lines.pop(0)}"
-            yield from (f"  {line}" for line in lines)
-        else:
-            lines = list(_items(item))
-            yield f"- {lines[0]}"
-            yield from (f"  {line}" for line in lines[1:])
+            continue
+        lines = list(_mapping(item) if isinstance(item, Mapping) else _items(item))
+        if isinstance(item, Mapping) and TAG in item:
+            lines.insert(0, f"!{item[TAG]}")
+        yield f"- {lines[0]}"
+        yield from (f"  {line}" for line in lines[1:])
 
 
 def _flat(value: Any) -> str | None:
@@ -94,12 +85,9 @@ def _flat(value: Any) -> str | None:
             return None
         return "{" + ", ".join(f"{key}: {item}" for key, item in parts) + "}"
     if isinstance(value, (list, tuple)):
-        items = [_flat(item) for item in value]
-        if any(item is None for item in items):
-            return None
-        if any(isinstance(item, Mapping) for item in value):
-            return None
-        return "[" + ", ".join(item for item in items if item is not None) + "]"
+        items = [None if isinstance(item, Mapping) else _flat(item) for item in value]
+        flat = [item for item in items if item is not None]
+        return f"[{', '.join(flat)}]" if len(flat) == len(items) else None
     return _scalar(value)
 
 

@@ -123,7 +123,8 @@ def _layer(number: int, problem: Problem, words: Mapping[str, str]) -> dict[str,
         "operator_type": "Conv" if problem.kind == "conv2d" else "Gemm",
         "equation": f"{texts['O']}+={texts['W']}*{texts['I']}",
         "dimension_relations": [
-            _relation(name, axis, words).lower() for name, axis in windows.items()
+            f"{name}={'+'.join(f'{n}*{words[dim]}' for dim, n in axis.terms)}".lower()
+            for name, axis in windows.items()
         ],
         "loop_dims": [words[dim] for dim in problem.dims],
         "loop_sizes": [size for _, size in problem.sizes],
@@ -176,10 +177,6 @@ def _axis_word(axis: Axis, words: Mapping[str, str], windows: dict[str, Axis]) -
         name += "1"
     windows[name] = axis
     return name
-
-
-def _relation(name: str, axis: Axis, words: Mapping[str, str]) -> str:
-    return f"{name}=" + "+".join(f"{factor}*{words[dim]}" for dim, factor in axis.terms)
 
 
 def _precision(problem: Problem) -> dict[str, int]:

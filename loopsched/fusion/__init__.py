@@ -10,16 +10,6 @@ from loopsched.fusion.stages import Pool
 from loopsched.fusion.text import render_group
 
 __all__ = [
-    "Break",
-    "Chain",
-    "FusedGroup",
-    "FusionPlan",
-    "Link",
-    "PassedTensor",
-    "Pool",
-    "Residency",
-    "ResidentLayer",
-    "fuse",
-    "render_group",
-    "residency",
-]
+    "Break", "Chain", "FusedGroup", "FusionPlan", "Link", "PassedTensor", "Pool", "Residency",
+    "ResidentLayer", "fuse", "render_group", "residency",
+]  # fmt: skip

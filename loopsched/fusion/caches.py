@@ -8,7 +8,7 @@ from itertools import pairwise
 from loopsched.fusion.extents import Piece, needs, sweep
 from loopsched.fusion.rooms import Way, buffer_positions, sides
 from loopsched.fusion.stages import Stage
-from loopsched.network.window import Window
+from loopsched.network.node import Window
 
 
 def lru_bytes(stages: Sequence[Stage], tile: tuple[int, int, int], way: Way) -> int:

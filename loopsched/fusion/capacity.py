@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from loopsched.base.arguments import Checker
 from loopsched.base.errors import ArchError, ScheduleError
-
-if TYPE_CHECKING:
-    from loopsched.machines.arch import Arch
+from loopsched.machines.arch import Arch
 
 
 def capacity_of(capacity_bytes: int | None, arch: Arch | None) -> int:

@@ -8,15 +8,8 @@ from dataclasses import dataclass
 
 from loopsched.base.arguments import show
 from loopsched.base.errors import WorkloadError
-from loopsched.fusion.stages import (
-    Pool,
-    Stage,
-    Windows,
-    pool_stage,
-    stage_of,
-    why_not_fused,
-)
-from loopsched.network.window import Window
+from loopsched.fusion.stages import Pool, Stage, Windows, pool_stage, stage_of, why_not_fused
+from loopsched.network.node import Window
 from loopsched.problems.problem import Problem
 
 
@@ -245,8 +238,7 @@ def _check(layers: Sequence[Problem | Pool]) -> None:
                 faults.append(f"item {at}: {item} does not lie between two layers")
         elif not isinstance(item, Problem):
             faults.append(f"item {at} is a {type(item).__name__}; a Problem or a Pool is needed")
-    if faults:
-        raise WorkloadError.joined("layers to fuse", faults)
+    WorkloadError.refuse("layers to fuse", faults)
 
 
 def _blocks(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from loopsched.base.arguments import Checker
 from loopsched.base.errors import EmptySpaceError, ScheduleError
@@ -16,14 +16,12 @@ from loopsched.fusion.rooms import HALOS, Halo
 from loopsched.fusion.single import single
 from loopsched.fusion.stages import Pool, Stage
 from loopsched.fusion.tiles import Pace, best_tile, compulsory_bytes
+from loopsched.machines.arch import Arch
 from loopsched.models.buffer import traffic
 from loopsched.models.machine import data_type_of
 from loopsched.network.graph import Network
 from loopsched.problems.problem import Problem
 from loopsched.problems.workload import Workload
-
-if TYPE_CHECKING:
-    from loopsched.machines.arch import Arch
 
 Objective = Literal["dram_bytes", "time"]
 OBJECTIVES: tuple[Objective, ...] = ("dram_bytes", "time")
@@ -66,10 +64,6 @@ def fuse(
         The most layers of a group.
     assume_pooling : bool
         Whether a pooling is taken to lie where the shapes ask for one.
-
-    Returns
-    -------
-    FusionPlan
 
     Raises
     ------

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from loopsched.base.arrays import Ints
-from loopsched.network.window import Window
+from loopsched.network.node import Window
 
 
 class Ranges:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from loopsched.base.rows import picked
 from loopsched.fusion.caches import lru_bytes
 from loopsched.fusion.chains import Break, Link
+from loopsched.fusion.single import Single
 from loopsched.fusion.stages import Stage
 from loopsched.fusion.tiles import Choice
-
-if TYPE_CHECKING:
-    from loopsched.fusion.single import Single
-    from loopsched.nests.nest import Schedule
-
+from loopsched.nests.nest import Schedule
 
 _SUMS = (
     "working_set_bytes", "lru_bytes", "dram_bytes", "unfused_bytes", "saved_bytes", "macs",
@@ -225,20 +222,11 @@ def fused(
         tuple(stage.name for stage in layers),
         tuple(sizes.items()),
         tuple(name for name in order if sizes[name] < whole[name]),
-        choice.way.halo,
-        choice.way.keeps_input,
+        choice.way.halo, choice.way.keeps_input,
         tuple(stage.name for stage, one in zip(stages, choice.resident, strict=True) if one),
-        choice.working_set_bytes,
-        choice.dram_bytes,
-        unfused_bytes,
-        choice.macs,
-        choice.macs - usual,
-        lru_bytes(stages, choice.tile, choice.way),
-        1,
-        time_s,
-        None,
-        stages,
-    )
+        choice.working_set_bytes, choice.dram_bytes, unfused_bytes, choice.macs,
+        choice.macs - usual, lru_bytes(stages, choice.tile, choice.way), 1, time_s, None, stages,
+    )  # fmt: skip
 
 
 def tile_dims(last: Stage) -> tuple[str, ...]:

@@ -5,20 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from loopsched.base.arguments import Checker
 from loopsched.base.errors import EmptySpaceError, ScheduleError
+from loopsched.base.rows import picked
 from loopsched.fusion.capacity import capacity_of
 from loopsched.fusion.flow import Flow, flows_of
 from loopsched.fusion.single import least_bytes
 from loopsched.fusion.stages import Pool
+from loopsched.machines.arch import Arch
 from loopsched.network.graph import Network
 from loopsched.problems.problem import Problem
 from loopsched.problems.workload import Workload
-
-if TYPE_CHECKING:
-    from loopsched.machines.arch import Arch
 
 # Sets of tensors that are followed at a time; more are cut to the best ones.
 MAX_STATES = 4096
@@ -126,9 +125,7 @@ class Residency:
                 "problem": layer.name,
                 "count": layer.count,
                 "resident": " ".join(layer.resident),
-                "room_bytes": layer.room_bytes,
-                "dram_bytes": layer.dram_bytes,
-                "separate_bytes": layer.separate_bytes,
+                **picked(layer, "room_bytes", "dram_bytes", "separate_bytes"),
                 "saved_bytes": layer.separate_bytes - layer.dram_bytes,
                 "capacity_bytes": self.capacity_bytes,
             }
@@ -153,21 +150,12 @@ def residency(
 
     Parameters
     ----------
-    layers : sequence of Problem or Pool, Workload or Network
+    layers, capacity_bytes, arch, assume_pooling
         As for `loopsched.fuse`.
-    capacity_bytes : int, optional
-        By default what the machine's level next to the memory can use.
-    arch : Arch, optional
     max_states : int
         Sets of tensors followed at a time.  The choice is exact as long as
         they suffice, on chains always; else the cheapest are kept, and
         ``gap`` says what another choice could still save.
-    assume_pooling : bool
-        As for `loopsched.fuse`.
-
-    Returns
-    -------
-    Residency
 
     Raises
     ------

@@ -10,7 +10,7 @@ from typing import Literal
 from loopsched.base.arrays import Ints
 from loopsched.fusion.extents import Held, kept, needs, passing, tile_starts
 from loopsched.fusion.stages import Stage
-from loopsched.network.window import Window
+from loopsched.network.node import Window
 
 Halo = Literal["recompute", "retain"]
 HALOS: tuple[Halo, ...] = ("recompute", "retain")

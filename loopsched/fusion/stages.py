@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from loopsched.base.arguments import Checker
 from loopsched.base.errors import ProblemError
-from loopsched.network.window import Window
+from loopsched.network.node import Window
 from loopsched.problems.footprint import tensor_bytes
 from loopsched.problems.problem import Axis, Problem
 

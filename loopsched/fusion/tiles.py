@@ -26,12 +26,7 @@ _Key = tuple[float, int, int, bool, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """What time a group takes at least on a machine.
-
-    Parameters
-    ----------
-    macs_per_s, bytes_per_s : float
-    """
+    """What time a group takes at least on a machine."""
 
     macs_per_s: float
     bytes_per_s: float

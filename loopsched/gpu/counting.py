@@ -342,7 +342,8 @@ def _compute_load(geometry: Geometry, tensor: Tensor, gpu: Gpu) -> AccessCount:
         // read.vector
         * (held_elements(geometry, tensor, depth) if is_held else 1)
     )
-    is_padded = bool(_skip_tests(geometry, depth)) or _is_padded(geometry, tensor)
+    is_padded = bool(_skip_tests(geometry, depth))
+    is_padded |= any(_can_leave(geometry, axis) for axis in laid.axes if axis.terms)
     is_tested = where == "global" and (not is_guarded or is_padded)
     return AccessCount(tensor.name, "load", read.space, "compute", trips, 1, *found[:-1], is_tested)
 
@@ -354,12 +355,6 @@ def compute_depth(kernel: Kernel, tensor: Tensor) -> int:
         return read.held
     moving = [loop.position + 1 for loop in kernel.time_loops if tensor.is_indexed_by(loop.dim)]
     return max([*moving, read.position if read.space == "shared" else 0], default=0)
-
-
-def _is_padded(geometry: Geometry, tensor: Tensor) -> bool:
-    return any(
-        _can_leave(geometry, axis) for axis in geometry.placed[tensor.name].axes if axis.terms
-    )
 
 
 def _can_leave(geometry: Geometry, axis: PlacedAxis) -> bool:

@@ -17,7 +17,7 @@ from loopsched.gpu.result import Estimate, Spread, estimate_of
 from loopsched.gpu.timing import waves
 from loopsched.machines.arch import Arch
 from loopsched.machines.keys import is_positive
-from loopsched.problems.footprint import tensor_bytes
+from loopsched.problems.footprint import problem_bytes
 
 # L2 and DRAM move data while SMs work; the rows fitted on do not tell 2 from 8.
 OVERLAP = 4
@@ -184,7 +184,7 @@ def kernel_bound(kernel: Kernel, arch: Arch, found: Profile) -> float:
     skips does not count, nor do threads beyond the output.
     """
     macs = min(kernel.problem.macs, found.fma_thread_instructions)
-    return repeated_bound(macs, _data_bytes(kernel), arch, "fp32")[0]
+    return repeated_bound(macs, problem_bytes(kernel.problem), arch, "fp32")[0]
 
 
 def _beyond(kernel: Kernel, found: Profile, arch: Arch, caches: Caches) -> tuple[float, float]:
@@ -197,7 +197,7 @@ def _beyond(kernel: Kernel, found: Profile, arch: Arch, caches: Caches) -> tuple
     if inner is not None and inner.bandwidth_bytes_per_s is not None:
         l2_s = sectors * gpu.sector_bytes / inner.bandwidth_bytes_per_s
     moved = found.dram_read_bytes + found.dram_write_bytes
-    if caches == "warm" and _data_bytes(kernel) <= (outer.usable_bytes or 0):
+    if caches == "warm" and problem_bytes(kernel.problem) <= (outer.usable_bytes or 0):
         moved = 0
     bandwidth = (outer.bandwidth_bytes_per_s or math.inf) * gpu.dram_efficiency
     return l2_s, moved / bandwidth
@@ -206,7 +206,3 @@ def _beyond(kernel: Kernel, found: Profile, arch: Arch, caches: Caches) -> tuple
 def _beside(*seconds: float) -> float:
     """Join what goes on side by side: the longest counts, others where they come near it."""
     return float(sum(one**OVERLAP for one in seconds) ** (1 / OVERLAP))
-
-
-def _data_bytes(kernel: Kernel) -> int:
-    return sum(tensor_bytes(kernel.problem, tensor) for tensor in kernel.problem.tensors)

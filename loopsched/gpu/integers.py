@@ -36,7 +36,8 @@ def integer_instructions(
     """
     threads = kernel.n_blocks * kernel.block_threads
     warps = kernel.n_blocks * -(-kernel.block_threads // warp_threads)
-    rounds = sum(one.trips * one.rounds for one in accesses if _is_filling(one))
+    fill = "fill", "load"
+    rounds = sum(one.trips * one.rounds for one in accesses if (one.stage, one.op) == fill)
     starts = 0.0 if kernel.is_unrolled or not kernel.multiplies else 1 / _innermost(kernel)
     integers = (PROLOGUE + ROUND * rounds) * threads + ROW * starts * fma.lanes
     # By lanes and by warps, all instructions.
@@ -49,10 +50,6 @@ def integer_instructions(
         lanes += (cost + 1) * one.lanes
         slots += (cost + 1) * one.requests
     return integers, lanes / (warp_threads * slots)
-
-
-def _is_filling(one: AccessCount) -> bool:
-    return one.stage == "fill" and one.op == "load"
 
 
 def _innermost(kernel: Kernel) -> float:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, TypedDict, Unpack
 
 from loopsched.base.arguments import is_count, near, show
-from loopsched.base.errors import InputError
+from loopsched.base.errors import InputError, gathered
 from loopsched.base.keywords import refuse_unknown
 from loopsched.gpu.reads import Read, read_from
 from loopsched.gpu.views import DigitLayout
@@ -176,10 +176,8 @@ class Kernel:
         faults: list[str] = []
         places = dict[str, Read]()
         for tensor, one in (reads or {}).items():
-            try:
+            with gathered(faults, f"read of '{tensor}': "):
                 places[tensor] = one if isinstance(one, Read) else read_from(one, nest)
-            except InputError as error:
-                faults += [f"read of '{tensor}': {fault}" for fault in error.problems]
         InputError.refuse(f"kernel for '{problem.name}'", faults)
         laid = {
             tensor: Layout.parse(one) if isinstance(one, str) else one

@@ -128,10 +128,6 @@ def _chain(kernel: Kernel, found: Profile, arch: Arch, is_cold: bool) -> float:
     return total
 
 
-def _far(gpu: Gpu, is_cold: bool) -> float:
-    return gpu.dram_latency if is_cold else gpu.l2_latency
-
-
 def _fill_wait(kernel: Kernel, one: AccessCount, found: Profile, gpu: Gpu, is_cold: bool) -> float:
     """Rounds of a filling follow one another; the first of a row finds new lines."""
     missed = _missed_share(one, found)
@@ -196,7 +192,7 @@ def _miss_wait(kernel: Kernel, one: AccessCount, found: Profile, gpu: Gpu, is_co
     by_thread = {loop.dim for loop in kernel.loops if loop.kind == "thread" and loop.trips > 1}
     if any(tensor.is_indexed_by(dim) for dim in by_thread):
         fresh /= -(-kernel.block_threads // gpu.warp_threads)
-    return fresh * _far(gpu, is_cold)
+    return fresh * (gpu.dram_latency if is_cold else gpu.l2_latency)
 
 
 def _constant_wait(kernel: Kernel, one: AccessCount, gpu: Gpu) -> float:

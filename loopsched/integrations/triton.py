@@ -14,6 +14,7 @@ from loopsched.gpu.choice.space import space_of
 from loopsched.machines.arch import Arch
 from loopsched.machines.arch_file import load_arch
 from loopsched.problems.builders import gemm
+from loopsched.problems.problem import Problem
 
 _LOG = logging.getLogger("loopsched")
 _DATA_TYPES = {
@@ -94,20 +95,38 @@ def prune_configs_by(
             m, n, k = (int(known[name]) for name in size_names.values())
             rows = [_parameters(one, block_names) for one in configs]
             kind = data_type or _data_type(known)
-            machine = _machine(arch)
-            space = space_of(rows, TRITON_GEMM.names)
-            ranked = rank(gemm(m=m, n=n, k=k), machine, TRITON_GEMM, space, kind)
+            kept = first_places(gemm(m=m, n=n, k=k), rows, _machine(arch), kind, top)
         except Exception as error:
             # Whatever is wrong with a guess, the kernel must run.
-            reason = (
-                error if isinstance(error, LoopschedError) else f"{type(error).__name__}: {error}"
-            )
-            _LOG.warning("all %d configurations are left to the tuner: %s", len(configs), reason)
+            left_alone(len(configs), error)
             return configs
-        places = [at for at, runs in enumerate(ranked.feasible) if runs]
-        return [configs[places[at]] for at in ranked.order[:top]]
+        return [configs[at] for at in kept]
 
     return {"early_config_prune": early_config_prune}
+
+
+def first_places(
+    problem: Problem, rows: Sequence[Mapping[str, Any]], arch: Arch, data_type: str, top: int
+) -> list[int]:
+    """Find where the first choices stand among configurations of a product's kernel.
+
+    Examples
+    --------
+    >>> names = ("block_m", "block_n", "block_k", "stages", "warps", "group_m")
+    >>> rows = [dict(zip(names, one)) for one in ((16, 64, 64, 2, 4, 8), (128, 128, 64, 4, 8, 8))]
+    >>> first_places(gemm(m=4096, n=4096, k=4096), rows, load_arch("h200"), "fp16", 1)
+    [1]
+    """
+    space = space_of(rows, TRITON_GEMM.names)
+    ranked = rank(problem, arch, TRITON_GEMM, space, data_type)
+    places = [at for at, runs in enumerate(ranked.feasible) if runs]
+    return [places[at] for at in ranked.order[:top]]
+
+
+def left_alone(n: int, error: Exception) -> None:
+    """Log why all configurations are left to the tuner."""
+    reason = error if isinstance(error, LoopschedError) else f"{type(error).__name__}: {error}"
+    _LOG.warning("all %d configurations are left to the tuner: %s", n, reason)
 
 
 def _parameters(config: Any, names: Mapping[str, str]) -> dict[str, int]:
@@ -127,6 +146,7 @@ def _data_type(arguments: Mapping[str, Any]) -> str:
 
 
 def _machine(arch: Arch | str | None) -> Arch:
+    """Load a machine, or that of the GPU that torch runs on."""
     if isinstance(arch, Arch):
         return arch
     if arch is not None:

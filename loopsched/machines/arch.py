@@ -6,10 +6,10 @@ import hashlib
 import json
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from fractions import Fraction
 from itertools import pairwise
-from typing import Literal
+from typing import Any, Literal
 
 from loopsched.base.arguments import near, show
 from loopsched.base.display import Shown
@@ -179,27 +179,22 @@ class Arch(Shown):
         (16, False)
         """
         content = asdict(self)
-        parts = [content, content["compute"], *content["levels"], *content["constants"]]
-        if self.gpu is None:
-            del content["gpu"]
-        else:
-            parts.append(content["gpu"])
-            for name, unknown in (("power_w", 0.0), ("tensor_issue", "warp")):
-                if content["gpu"][name] == unknown:
-                    del content["gpu"][name]
-        if self.cpu is None:
-            del content["cpu"]
-        else:
-            parts.append(content["cpu"])
-        for part in parts:
+        parts: list[tuple[Any, Any, tuple[Key, ...]]]
+        parts = [(content["compute"], Compute, COMPUTE_KEYS)]
+        parts += [(level, Level, LEVEL_KEYS) for level in content["levels"]]
+        parts += [(content["gpu"], Gpu, GPU_KEYS)] if self.gpu else []
+        parts += [(content["cpu"], Cpu, CPU_KEYS)] if self.cpu else []
+        for part, kind, keys in parts:
+            usual = {one.name: one.default for one in fields(kind)}
+            for entry in keys:
+                if entry.is_later and part[entry.field] == usual[entry.field]:
+                    del part[entry.field]
+        for part in (content, *(part for part, *_ in parts), *content["constants"]):
             for key in ("title", "notes", "sources", "source"):
                 part.pop(key, None)
-        if self.compute.storage_bytes is None:
-            del content["compute"]["storage_bytes"]
-        for level in content["levels"]:
-            for name in ("may_hold", "ways"):
-                if not level[name]:
-                    del level[name]
+        for name in ("gpu", "cpu"):
+            if content[name] is None:
+                del content[name]
         text = json.dumps(content, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:16]
 

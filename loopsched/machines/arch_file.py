@@ -21,7 +21,6 @@ from loopsched.machines.arch_format import arch_schema as arch_schema
 from loopsched.machines.arch_format import arch_to_dict as arch_to_dict
 from loopsched.machines.cpu import CPU_KEYS, Cpu
 from loopsched.machines.gpu_limits import GPU_KEYS, Gpu
-from loopsched.machines.host import host_data
 from loopsched.machines.keys import Key, Sources
 from loopsched.machines.levels import BOUNDARY, COMPUTE_KEYS, LEVEL_KEYS, Compute, Level
 
@@ -65,6 +64,8 @@ def load_arch(name_or_path: str | Path) -> Arch:
     4718592
     """
     if name_or_path == HOST:
+        from loopsched.machines.host import host_data
+
         return arch_from_dict(host_data(), where=HOST)
     path = _find(name_or_path)
     where = str(name_or_path)

@@ -16,14 +16,8 @@ from loopsched.machines.levels import BOUNDARY, COMPUTE_KEYS, LEVEL_KEYS
 TOP_KEYS = ("name", "title", "notes", "levels", "compute", "gpu", "cpu", "constants")
 RATES: tuple[Kind, ...] = ("bandwidth", "bandwidth_per_cycle")
 CONSTANT_KINDS: tuple[Kind, ...] = (
-    "bytes",
-    "bandwidth",
-    "frequency",
-    "time",
-    "cycles",
-    "macs_per_cycle",
-    "flop_rate",
-)
+    "bytes", "bandwidth", "frequency", "time", "cycles", "macs_per_cycle", "flop_rate",
+)  # fmt: skip
 
 
 def arch_schema() -> dict[str, Any]:

@@ -176,8 +176,8 @@ GPU_KEYS = (
     _varied("dram_efficiency", "dram_efficiency", "share"),
     Key("merged_share", "merged_share", "share", least=0),
     Key("l2_efficiency", "l2_efficiency", "share", least=0),
-    Key("power", "power_w", "power", least=0),
-    Key("tensor_issue", "tensor_issue", "choice", words=("warp", "group")),
+    Key("power", "power_w", "power", least=0, is_later=True),
+    Key("tensor_issue", "tensor_issue", "choice", words=("warp", "group"), is_later=True),
     Key("library", "library", "choice", words=("volta", "maxwell", "ampere")),
     Key("measured_as", "measured_as", "choice", words=_MEASURED),
 )

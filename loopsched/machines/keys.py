@@ -41,6 +41,8 @@ class Key(NamedTuple):
         Keys that a study scales along with this one.  None: not scaled.
     least : int
         Of a whole number.
+    is_later : bool
+        Whether machines had digests before they had it: those do not count its default.
     """
 
     key: str
@@ -51,6 +53,7 @@ class Key(NamedTuple):
     of_each: bool = False
     along: tuple[str, ...] | None = None
     least: int = 1
+    is_later: bool = False
 
     @property
     def is_whole(self) -> bool:

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from loopsched.base.arrays import Ints
 from loopsched.base.jit import jit
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
 
 # Members of the state that a walk leaves behind, so that it can be taken up again.
 HEAD, TAIL, USED, VISIT, OVERFLOW, FINISHED, WINDOW = 0, 1, 2, 3, 4, 5, 6
@@ -173,6 +167,7 @@ def walk(
     capacity: int,
     has_point: bool,
     has_bounds: bool,
+    stops: bool,
     limits: Ints,
     digits: Ints,
     state: Ints,
@@ -196,6 +191,7 @@ def walk(
     ``columns``, ``weights``: what each entry of a row adds to the cell's number, and its elements.
     ``done``: for each box of cells, visit * picks + pick of the last that a wave's item began
     at; of equal ones as long, no other says more to bounds.
+    With ``stops``, the first visit that does not fit is the last.
     ``state``: see the constants above; then start and bytes of each window, where
     window 0 is as long as whole visits fit, and window k+1 as ``limits[k+1]`` says.
     """
@@ -329,6 +325,9 @@ def walk(
             at[visit] = touched
             if touched > capacity:
                 state[OVERFLOW] = 1
+                if stops:
+                    state[FINISHED] = 1
+                    return
             for k in range(n_limits):
                 start, held = state[WINDOW + 2 * k], state[WINDOW + 2 * k + 1] + anew
                 while start <= visit and held > limits[k]:

@@ -4,21 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from loopsched.base.arrays import Flags, Floats, Ints
 from loopsched.base.errors import CapacityError, ScheduleError
 from loopsched.machines.arch import Arch
 from loopsched.models.machine import data_type_of
 from loopsched.models.score import promised
 from loopsched.nests.nest import Schedule
 from loopsched.problems.problem import Problem
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Floats = NDArray[np.float64]
 
 TOO_LARGE = 2**63 - 1
 """Bytes of a schedule that does not fit: it comes last, however rows are sorted."""
@@ -44,7 +37,7 @@ class Figures:
     compute_time_s: Floats
     dram_bytes: Ints
     level_bytes: Mapping[str, Ints]
-    fits: NDArray[np.bool_]
+    fits: Flags
 
 
 def evaluate_many(

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from loopsched.base.arrays import Ints
 from loopsched.models import _replay_kernels as kernels
 from loopsched.models.asked import ALWAYS
 from loopsched.models.cells import MOST_ENTRIES, AxisCells, axis_cells
@@ -32,12 +33,8 @@ from loopsched.problems.footprint import footprint_elems, is_clipped, n_segments
 from loopsched.problems.problem import Axis, Problem, Tensor
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from loopsched.models.traffic import Room
     from loopsched.models.view import View
-
-    Ints = NDArray[np.int64]
 
 CHUNK = 2**16
 MOST_ITEMS = 256
@@ -144,7 +141,9 @@ def replay(
             continue  # hardly finer than the last
         key = ("replay", depth, room, budget, enough is None)
         if key not in view.known:  # what a cache is asked for only says which depths count
-            view.known[key] = replay_at(nest, items, depth, pools, budget, is_point=enough is None)
+            view.known[key] = replay_at(
+                nest, items, depth, pools, budget, is_point=enough is None, stops=enough is not None
+            )
         one: Replayed | None = view.known[key]
         if one is None:
             break
@@ -185,13 +184,18 @@ def replay_at(
     budget: int,
     *,
     is_point: bool,
+    stops: bool = False,
 ) -> Replayed | None:
-    """Replay all items, taken apart to one depth; None if that takes much more than the budget."""
+    """Replay all items, taken apart to one depth; None if that takes much more than the budget.
+
+    A replay that ``stops`` ends at the first visit that does not fit: then its counts say too
+    little, and nothing is brought in at most.
+    """
     total: Replayed | None = None
     for item in items:
         parts: list[Replayed] = []
         for pool in pools:
-            one = nest.run(item, depth, pool, budget, is_point=is_point)
+            one = nest.run(item, depth, pool, budget, is_point=is_point, stops=stops)
             if one is None:
                 return None
             parts.append(one)
@@ -383,7 +387,7 @@ class Nest:
         return found
 
     def run(
-        self, item: Item, depth: int, pool: Pool, budget: int, *, is_point: bool
+        self, item: Item, depth: int, pool: Pool, budget: int, *, is_point: bool, stops: bool
     ) -> Replayed | None:
         """Replay one item, or look up what the same loops brought in before.
 
@@ -397,11 +401,11 @@ class Nest:
             for loop in self.loops[:depth]
         ]
         region = [(dim, item.start[dim], item.length[dim]) for dim in self.dims]
-        key = (*loops, *region, pool, budget, is_exact, is_point)
+        key = (*loops, *region, pool, budget, is_exact, is_point, stops)
         if key not in _known:
             if len(_known) == MOST_KNOWN:
                 _known.clear()
-            _known[key] = self._counts(item, depth, pool, budget, is_exact or is_point)
+            _known[key] = self._counts(item, depth, pool, budget, is_exact or is_point, stops)
         found = _known[key]
         if found is None:
             return None
@@ -410,7 +414,7 @@ class Nest:
         return Replayed(low, point, anew, found[1])
 
     def _counts(
-        self, item: Item, depth: int, pool: Pool, budget: int, has_point: bool
+        self, item: Item, depth: int, pool: Pool, budget: int, has_point: bool, stops: bool
     ) -> _Counts | None:
         """Replay one item: what is brought in at least, probably, at most; whether visits fit."""
         program = self.program(item, depth)
@@ -425,7 +429,7 @@ class Nest:
         if cost > 2 * budget or tables.n_cells > MOST_CELLS:
             return None
         sizes = np.array([item.length[dim] for dim in self.dims], np.int64)
-        return _counted(program, tables, sizes, pool, has_point, depth < self.deepest)
+        return _counted(program, tables, sizes, pool, has_point, depth < self.deepest, stops)
 
 
 _Counts = tuple[list[list[int]], bool]
@@ -510,6 +514,7 @@ def _counted(
     pool: Pool,
     has_point: bool,
     has_bounds: bool,
+    stops: bool,
 ) -> _Counts:
     limits = tables.limits
     state = np.zeros(kernels.WINDOW + 2 * len(limits), np.int64)
@@ -537,6 +542,7 @@ def _counted(
             pool.capacity_bytes,
             has_point,
             has_bounds,
+            stops,
             limits,
             digits,
             state,

@@ -16,12 +16,7 @@ from loopsched.models.asked import Asked
 from loopsched.models.buffer import EFFORT, Traffic, explicit_traffic, lru_traffic
 from loopsched.models.compute import Steps, compute_steps
 from loopsched.models.filters import asked_through
-from loopsched.models.machine import (
-    Sight,
-    data_type_of,
-    nested_units,
-    sights,
-)
+from loopsched.models.machine import Sight, data_type_of, nested_units, sights
 from loopsched.models.places import check_places, placed_in, resolved
 from loopsched.models.traffic import Bracket, Moved, Promise, TensorTraffic
 from loopsched.models.view import View, view_of

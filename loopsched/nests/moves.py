@@ -93,10 +93,8 @@ class Move:
         ScheduleError
             If the operation refuses it.
         """
-        try:
+        with ScheduleError.at(f"move {show(str(self))}"):
             return _OPERATIONS[self.operation][0](schedule, *self.arguments)
-        except ScheduleError as error:
-            raise ScheduleError.joined(f"move {show(str(self))}", error.problems) from None
 
     def __str__(self) -> str:
         return " ".join([self.operation, *map(_word, self.arguments)])

@@ -206,8 +206,7 @@ class Schedule(Shown):
             for place in self.places
             if place.tensor not in tensors
         ]
-        if faults:
-            raise ScheduleError.joined(f"schedule for '{problem.name}'", faults)
+        ScheduleError.refuse(f"schedule for '{problem.name}'", faults)
         return self
 
     def check_even(self, what: str) -> None:

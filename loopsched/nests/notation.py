@@ -63,10 +63,6 @@ def parse_schedule(text: str, problem: Problem, *, dialect: str = "loopsched") -
         width and height of the output; a matrix product is A[n,c] B[c,k]
         C[n,k].
 
-    Returns
-    -------
-    Schedule
-
     Raises
     ------
     ScheduleError
@@ -104,8 +100,7 @@ def parse_schedule(text: str, problem: Problem, *, dialect: str = "loopsched") -
     faults += _growth(read)
     faults += _coverage(read, problem, names, unread)
     places = list(_places(marks, problem, faults))
-    if faults:
-        raise ScheduleError.joined(f"schedule for '{problem.name}'", faults)
+    ScheduleError.refuse(f"schedule for '{problem.name}'", faults)
     loops = (Loop(one.dim, one.extent, one.unit) for one in read if one.dim and one.extent)
     schedule = Schedule(tuple(loops), tuple(places)).check(problem)
     return apply_moves(schedule, moves) if mark else schedule

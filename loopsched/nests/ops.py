@@ -31,10 +31,6 @@ def tile(schedule: Schedule, dim: str, extent: int, position: int | None = None)
     position : int, optional
         Where the new loop stands; by default innermost.
 
-    Returns
-    -------
-    Schedule
-
     Raises
     ------
     ScheduleError

@@ -16,7 +16,7 @@ from dataclasses import asdict
 from typing import Any
 
 from loopsched.base.arguments import near, show
-from loopsched.base.errors import ScheduleError
+from loopsched.base.errors import ScheduleError, gathered
 from loopsched.base.files import MEBIBYTE, read_text
 from loopsched.nests.nest import Loop, Place, Schedule
 from loopsched.problems.problem import Problem
@@ -79,14 +79,11 @@ def schedule_from_dict(
     loops = [Loop(**entry) for entry in _entries(data, "loops", _LOOP_KEYS, faults)]
     places = [Place(**entry) for entry in _entries(data, "places", _PLACE_KEYS, faults)]
     schedule = Schedule(())
-    try:
+    with gathered(faults):
         schedule = Schedule(tuple(loops), () if faults else tuple(places))
         if problem is not None and not faults:
             schedule.check(problem)
-    except ScheduleError as fault:
-        faults += fault.problems
-    if faults:
-        raise ScheduleError.joined(where, faults)
+    ScheduleError.refuse(where, faults)
     return schedule
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from itertools import combinations
 
+from loopsched.network.node import Window
 from loopsched.network.onnx_convolutions import pads
 from loopsched.network.onnx_read import whole, wholes
 from loopsched.network.onnx_type import Type
 from loopsched.network.onnx_view import UnsayableError, View
-from loopsched.network.window import Window
 
 Windows = tuple[Window | None, ...]
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from loopsched.base.arguments import option_value, pairs
 from loopsched.base.errors import WorkloadError, nearest
 from loopsched.network.text import load_workload
 from loopsched.problems.problem import Problem
@@ -132,22 +133,9 @@ def _workload(text: str) -> Workload:
 
 
 def _fields(text: str, fields: str) -> dict[str, object]:
-    found: dict[str, object] = {}
-    for part in filter(None, (part.strip() for part in fields.split(","))):
-        name, equals, value = part.partition("=")
-        if not equals or not name.strip():
-            raise WorkloadError(f"'{text}': '{part}' is not field=value, such as m=128")
-        if name.strip() in found:
-            raise WorkloadError(f"'{text}': field '{name.strip()}' is given twice")
-        found[name.strip()] = _value(value.strip())
-    return found
-
-
-def _value(text: str) -> object:
-    if text in ("true", "false"):
-        return text == "true"
-    # Python refuses to convert thousands of digits; the reader refuses the text.
-    return int(text) if re.fullmatch(r"[+-]?[0-9]{1,100}", text) else text
+    parts = filter(None, (part.strip() for part in fields.split(",")))
+    found = pairs(parts, f"'{text}': field", "field=value, such as m=128", WorkloadError)
+    return {name: option_value(value) for name, value in found.items()}
 
 
 def _json_layer(text: str) -> object:

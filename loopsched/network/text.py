@@ -103,10 +103,6 @@ def load_network(
     dims : mapping of str to int, optional
         As for `load_onnx`, for models only.
 
-    Returns
-    -------
-    Network
-
     Raises
     ------
     WorkloadError

@@ -342,3 +342,8 @@ def tensor_bytes(problem: Problem, tensor: Tensor) -> int:
     [32, 24, 48]
     """
     return footprint_elems(tensor, {}, problem.size) * tensor.element_bytes
+
+
+def problem_bytes(problem: Problem) -> int:
+    """Size in bytes of what the whole iteration space touches, each element once."""
+    return sum(tensor_bytes(problem, tensor) for tensor in problem.tensors)

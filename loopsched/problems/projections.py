@@ -181,10 +181,6 @@ def affine(
     name : str, optional
         By default the sizes.
 
-    Returns
-    -------
-    Problem
-
     Raises
     ------
     ProblemError

@@ -147,10 +147,8 @@ def yalsa_report(problem: Problem, schedule: Schedule, *, title: str) -> str:
 
     Parameters
     ----------
-    problem : Problem
-        With three tensors.
-    schedule : Schedule
-        Temporal loops only.
+    problem, schedule
+        As for `diannao_time`.
     title : str
         Heading, without its dashes.
 
@@ -187,6 +185,5 @@ def _buffer_order(problem: Problem, tensors: tuple[str, str, str] | None) -> tup
     faults = [f"no tensor '{name}'; {near(name, known)}" for name in tensors if name not in known]
     if not faults and sorted(tensors) != sorted(known):
         faults.append(f"tensors {show(tensors)}: each of {' '.join(known)} goes into one buffer")
-    if faults:
-        raise ProblemError.joined(f"problem '{problem.name}'", faults)
+    ProblemError.refuse(f"problem '{problem.name}'", faults)
     return tensors

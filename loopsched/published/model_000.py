@@ -94,8 +94,7 @@ class Report000Constants:
             for field in fields(self)
             if not isinstance(value := getattr(self, field.name), int | float) or not value > 0
         ]
-        if faults:
-            raise InputError.joined("constants of report 000", faults)
+        InputError.refuse("constants of report 000", faults)
 
     @classmethod
     def printed(cls) -> Report000Constants:

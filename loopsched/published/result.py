@@ -98,13 +98,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class ReportTable:
-    """One table of a report.
-
-    Parameters
-    ----------
-    name, title : str
-    lines : tuple of Line
-    """
+    """One table of a report."""
 
     name: str
     title: str

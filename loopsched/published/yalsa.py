@@ -208,11 +208,7 @@ def volume_table(problem: Problem, schedule: Schedule) -> str:
 
 
 def bandwidth_table(
-    problem: Problem,
-    schedule: Schedule,
-    *,
-    iterations_per_cycle: int = 16,
-    element_bytes: int = 2,
+    problem: Problem, schedule: Schedule, *, iterations_per_cycle: int = 16, element_bytes: int = 2
 ) -> str:
     r"""Render the bandwidth for caches of 16 B to 8 MiB as the original prints it.
 
@@ -341,5 +337,4 @@ def _check_counts(
         for name, value in given.items()
         if not is_count(value)
     ]
-    if faults:
-        raise InputError.joined("Yalsa's model", faults)
+    InputError.refuse("Yalsa's model", faults)

@@ -223,21 +223,7 @@ def _proof(result: Result) -> str:
 prove_with(_proof)
 
 __all__ = [
-    "OBJECTIVES",
-    "STRATEGIES",
-    "VALUES",
-    "Certificate",
-    "Constraints",
-    "Effort",
-    "Goal",
-    "Objective",
-    "Result",
-    "Scored",
-    "Space",
-    "Strategy",
-    "Value",
-    "search",
-    "search_workload",
-    "space_of",
-    "space_size",
-]
+    "OBJECTIVES", "STRATEGIES", "VALUES", "Certificate", "Constraints", "Effort", "Goal",
+    "Objective", "Result", "Scored", "Space", "Strategy", "Value", "search", "search_workload",
+    "space_of", "space_size",
+]  # fmt: skip

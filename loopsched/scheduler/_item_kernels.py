@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from loopsched.base.arrays import Floats, Ints
 from loopsched.base.jit import jit, step
 from loopsched.scheduler.kernels import moved
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-    Floats = NDArray[np.float64]
 
 
 class Sums(NamedTuple):

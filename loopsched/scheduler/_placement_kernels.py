@@ -5,10 +5,11 @@ All numbers are exact 64-bit integers; callers check that they cannot overflow.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from loopsched.base.arrays import Ints
 from loopsched.base.jit import jit, step
 from loopsched.scheduler.kernels import (
     LARGEST,
@@ -21,11 +22,6 @@ from loopsched.scheduler.kernels import (
     on_axes,
     times_repeated,
 )
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
 
 WHOLE, ONE = -1, -2
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
 
 from loopsched.base.arguments import show
+from loopsched.base.arrays import Ints
 from loopsched.base.errors import ConstraintError, EmptySpaceError, ScheduleError, nearest
 from loopsched.machines.arch import Arch
 from loopsched.nests.nest import Loop, Schedule
@@ -16,12 +16,6 @@ from loopsched.scheduler.blocks import Block, compose
 from loopsched.scheduler.constraints import TILES, UNBOUNDED, Constraints, bound_text
 from loopsched.scheduler.precedence import find_cycle, inside_of
 from loopsched.scheduler.space import Space, plain_space
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
 
 MAX_LISTED = 2**24
 _NONE_LEFT = "no schedule of at most one loop per dimension and block is left"

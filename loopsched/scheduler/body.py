@@ -12,25 +12,13 @@ import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
-from typing import TYPE_CHECKING
 
+from loopsched.base.arrays import Ints
 from loopsched.models.traffic import Room
 from loopsched.problems.problem import Problem
 from loopsched.scheduler.effort import Watch
-from loopsched.scheduler.orders import (
-    OrderClass,
-    Relevance,
-    main_classes,
-    order_classes,
-    relevance,
-)
+from loopsched.scheduler.orders import OrderClass, Relevance, main_classes, order_classes, relevance
 from loopsched.scheduler.tables import Tables, tables_for, thinned
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
 
 NO_INCUMBENT = 2**62
 NO_LIMIT = 2**62

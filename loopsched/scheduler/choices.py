@@ -12,21 +12,18 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain, combinations, product
-from typing import TYPE_CHECKING
 
 from loopsched.base.errors import ConstraintError, EmptySpaceError
+from loopsched.machines.arch import Arch
 from loopsched.models.places import optional_tensors, resolved
 from loopsched.nests.nest import PASSES, Place, Schedule
+from loopsched.problems.problem import Problem
 from loopsched.scheduler.allowed import space_of
+from loopsched.scheduler.constraints import Constraints
 from loopsched.scheduler.effort import Watch
 from loopsched.scheduler.goal import Goal
 from loopsched.scheduler.result import Certificate, Result, Scored, rank
 from loopsched.scheduler.space import Space
-
-if TYPE_CHECKING:
-    from loopsched.machines.arch import Arch
-    from loopsched.problems.problem import Problem
-    from loopsched.scheduler.constraints import Constraints
 
 Search = Callable[[Space, Watch, float], Result]
 

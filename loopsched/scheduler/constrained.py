@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations, islice
 from math import prod
-from typing import TYPE_CHECKING
 
+from loopsched.base.arrays import Floats, Ints
 from loopsched.machines.levels import Level
 from loopsched.models.machine import room_of
 from loopsched.problems.problem import Tensor
@@ -44,12 +44,6 @@ from loopsched.scheduler.ranking import Ranking
 from loopsched.scheduler.result import Result
 from loopsched.scheduler.space import Space
 from loopsched.scheduler.tables import Tables, is_exhaustive, tables_for
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
 
 MAX_SCORED = 4096
 MAX_ITEMS = 6
@@ -385,9 +379,9 @@ class Builder:
         return [{dim: int(extent[way]) for dim, extent in item.items()} for way in ranked]
 
 
-def _bytes(tensor: Tensor, item: Mapping[str, NDArray[np.float64]]) -> NDArray[np.float64] | float:
+def _bytes(tensor: Tensor, item: Mapping[str, Floats]) -> Floats | float:
     """Weigh the data of an item, roughly: windows as bounding boxes."""
-    found: NDArray[np.float64] | float = float(tensor.element_bytes)
+    found: Floats | float = float(tensor.element_bytes)
     for axis in tensor.axes:
         found = found * (1 + sum(c * (item[dim] - 1) for dim, c in axis.terms))
     return found

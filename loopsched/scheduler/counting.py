@@ -15,19 +15,14 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import combinations, product
 from math import comb, factorial, prod
-from typing import TYPE_CHECKING
 
+from loopsched.base.arrays import Ints, Objects
 from loopsched.base.errors import ConstraintError
 from loopsched.scheduler.allowed import Allowed, Choice, allowed, parts
 from loopsched.scheduler.precedence import Inside, allowed_orders, n_orders
 from loopsched.scheduler.space import Space
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Numbers = NDArray[np.int64] | NDArray[np.object_]
-
+Numbers = Ints | Objects
 Counts = tuple[int, ...]
 # In which blocks a dimension has a loop: one 0 or 1 a place.
 Pattern = tuple[int, ...]

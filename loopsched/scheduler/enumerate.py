@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from loopsched.nests.nest import Loop, Schedule
-
-if TYPE_CHECKING:
-    from loopsched.scheduler.space import Space
+from loopsched.scheduler.space import Space
 
 Slot = tuple[str | None, tuple[str, ...]]
 

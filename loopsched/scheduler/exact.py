@@ -19,12 +19,7 @@ from loopsched.base.errors import ConstraintError, EmptySpaceError, LoopschedErr
 from loopsched.machines.levels import Level
 from loopsched.models.buffer import QUICK, promised_visits
 from loopsched.models.compute import compute_steps
-from loopsched.models.machine import (
-    instances_inside,
-    nested_units,
-    own_units,
-    room_of,
-)
+from loopsched.models.machine import instances_inside, nested_units, own_units, room_of
 from loopsched.models.reuse import visits_bytes
 from loopsched.models.score import Evaluation, evaluate
 from loopsched.models.view import at_once, view_of
@@ -50,10 +45,7 @@ from loopsched.scheduler.starts import Rough, starts, wave_blocks
 from loopsched.scheduler.tables import is_exhaustive, multiples, tables_for, trip_classes
 from loopsched.scheduler.tile_places import with_best_places
 from loopsched.scheduler.variations import variations
-from loopsched.scheduler.waves import (
-    aligned_orders,
-    with_barriers,
-)
+from loopsched.scheduler.waves import aligned_orders, with_barriers
 
 Extents = dict[str, int]
 

@@ -18,16 +18,10 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 from math import prod
-from typing import TYPE_CHECKING
 
+from loopsched.base.arrays import Ints
 from loopsched.scheduler.allowed import Allowed, allowed
 from loopsched.scheduler.least import least_tables
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
 
 MAX_WAYS = 500_000
 

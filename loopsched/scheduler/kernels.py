@@ -5,17 +5,12 @@ All numbers are exact 64-bit integers; callers check that they cannot overflow.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from loopsched.base.arrays import Ints
 from loopsched.base.jit import jit, step
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-
 
 # Rows of `Numbers.tables`; behind each of the sums and the largest pieces, the same lowered to what
 # is monotone; behind what is along an axis' first dimension, the same along its second.

@@ -23,8 +23,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
+from loopsched.base.arrays import Ints
 from loopsched.problems.footprint import axis_extremes, is_clipped, reach
 from loopsched.problems.problem import Axis, Problem
 from loopsched.scheduler.tables import (
@@ -35,12 +35,6 @@ from loopsched.scheduler.tables import (
     tables_for,
     trip_classes,
 )
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
 
 # Longest windows of which all ways to cut are tried, and of which all numbers of pieces are;
 # most places where pieces may meet with padding beside.

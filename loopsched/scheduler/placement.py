@@ -20,8 +20,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from loopsched.base.arrays import Ints
 from loopsched.models.buffer import explicit_traffic
 from loopsched.models.traffic import Room
 from loopsched.models.view import view_of
@@ -33,12 +34,6 @@ from loopsched.scheduler.body import NO_INCUMBENT, PLACED, Keeps, own_room
 from loopsched.scheduler.kernels import Buffer
 from loopsched.scheduler.least import least_tables, lies_evenly
 from loopsched.scheduler.tables import Tables, tables_for
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
 
 MOST_TENSORS = 5
 MOST_NODES = 4_000_000

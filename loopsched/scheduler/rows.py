@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from loopsched.base.rows import Row, picked
-
-if TYPE_CHECKING:
-    from loopsched.models.score import Evaluation, LevelScore
-    from loopsched.scheduler.result import Result
+from loopsched.models.score import Evaluation, LevelScore
+from loopsched.scheduler.result import Result
 
 
 def evaluation_row(evaluation: Evaluation, *, has_brackets: bool = True) -> Row:

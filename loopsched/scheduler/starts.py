@@ -12,16 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations, product
 from math import isqrt, prod
-from typing import TYPE_CHECKING
 
+from loopsched.base.arrays import Floats
 from loopsched.problems.problem import Problem
 from loopsched.scheduler.blocks import Block
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats = NDArray[np.float64]
 
 Extents = Mapping[str, int]
 # Ways to cut the parallel dimensions that are scored roughly.

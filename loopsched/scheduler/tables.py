@@ -14,22 +14,13 @@ from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from loopsched.base.arrays import Ints
 from loopsched.base.errors import ProblemError
-from loopsched.problems.footprint import (
-    is_clipped,
-    segment_lengths,
-    segments,
-    tensor_bytes,
-)
+from loopsched.problems.footprint import is_clipped, segment_lengths, segments, tensor_bytes
 from loopsched.problems.problem import Axis, Problem
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from loopsched.scheduler.kernels import Numbers
-
-    Ints = NDArray[np.int64]
 
 
 # Longest dimension of which every number of pieces is tried, and every meeting point looked at.

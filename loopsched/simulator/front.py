@@ -65,10 +65,6 @@ def simulate(
     arch, sees, warm
         The same of the `Caches` of a machine.
 
-    Returns
-    -------
-    Simulation
-
     Raises
     ------
     InputError
@@ -176,10 +172,6 @@ def stack_distances(
     schedule : Schedule
     line_bytes, layouts, instances, progress
         As for `simulate`.
-
-    Returns
-    -------
-    StackDistances
 
     Raises
     ------

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from loopsched.base.arguments import is_count, near, show
-from loopsched.base.errors import InputError
+from loopsched.base.errors import InputError, gathered
 from loopsched.problems.problem import Axis, Problem, Tensor
 
 # What the CUDA runtime promises of an allocation (CUDA C++ Programming Guide, device memory).
@@ -275,10 +275,8 @@ def layouts_of(
     found = {}
     for tensor in problem.tensors:
         one = chosen.get(tensor.name, Layout())
-        try:
+        with gathered(faults):
             layout = one if isinstance(one, Layout) else Layout.parse(one)
             found[tensor.name] = placed(problem, tensor, layout)
-        except InputError as error:
-            faults.extend(error.problems)
     InputError.refuse("layouts", faults)
     return found

@@ -7,7 +7,7 @@ from dataclasses import MISSING, Field, dataclass, fields
 from typing import Any, Literal, TypedDict, get_args
 
 from loopsched.base.arguments import Checker, is_count, show
-from loopsched.base.errors import InputError
+from loopsched.base.errors import InputError, gathered
 from loopsched.base.keywords import object_of, refuse_unknown
 from loopsched.machines.arch import Arch
 
@@ -170,12 +170,10 @@ def simulated(cache: Cache | Caches | Arch | None, given: Mapping[str, Any]) -> 
     for name in (name for name in named if name not in own and name != "capacity_bytes"):
         why = "an arch has its own" if is_machine else "it is about the levels of an arch"
         faults.append(f"{name}: {why}; leave it out")
-    try:
+    with gathered(faults):
         if cache is not None or {"capacity_bytes", "arch"} & named.keys():
             kept = {name: value for name, value in given.items() if name in own}
             found: Cache | Caches = object_of(kind, cache, kept, "simulate")
-    except InputError as error:
-        faults += error.problems
     InputError.refuse("simulate", faults)
     return found
 

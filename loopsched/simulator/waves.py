@@ -175,8 +175,7 @@ class Waves:
         if len(group) == 1 and len({dim for dim, _, _ in run.items}) == len(run.items):
             yield from self._waves_of_one(run, group)
             return
-        items, number = group, np.zeros(len(group), dtype=np.int64)
-        parent = np.arange(len(group))
+        items, parent = group, np.arange(len(group))
         for dim, _, step in run.items:
             at = self.dims.index(dim)
             trips = -(-items.length[:, at] // step)

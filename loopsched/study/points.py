@@ -11,13 +11,8 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from loopsched.base.arguments import near, show
-from loopsched.base.errors import (
-    ArchError,
-    ConstraintError,
-    ProblemError,
-    ScheduleError,
-)
+from loopsched.base.arguments import near, option_value, pairs, show
+from loopsched.base.errors import ArchError, ConstraintError, ProblemError, ScheduleError
 from loopsched.base.pool import each_in_order
 from loopsched.machines.arch import Arch
 from loopsched.models.buffer import QUICK
@@ -117,8 +112,7 @@ def parse_vary(texts: Sequence[str]) -> dict[str, tuple[float, ...]]:
                 found[key] = (*found.get(key, ()), float(word))
             except ValueError:
                 faults.append(f"{key}: factor '{word.strip()}' is no number")
-    if faults:
-        raise ConstraintError.joined("vary", faults)
+    ConstraintError.refuse("vary", faults)
     return found
 
 
@@ -172,8 +166,7 @@ def changed_machines(arch: Arch, vary: Mapping[str, Sequence[float]] | None) -> 
                 if vary is None:  # half of a single unit, say
                     continue
                 faults += [f"{key} times {factor:g}: {fault}" for fault in error.problems]
-    if faults:
-        raise ConstraintError.joined("vary", faults)
+    ConstraintError.refuse("vary", faults)
     return points
 
 
@@ -360,16 +353,11 @@ def kernel_workload(text: str) -> tuple[Workload, tuple[Launches]]:
     >>> [(kernel.name, launches) for kernel, launches in kernels[0]]
     [('unroll', 100), ('multiply', 100)]
     """
-    from loopsched.published.presets import option_value, preset
+    from loopsched.published.presets import preset
 
     name, *settings = (part.strip() for part in text.split(","))
-    options: dict[str, int | str | bool] = {}
-    for setting in settings:
-        option, equals, value = (part.strip() for part in setting.partition("="))
-        if not (option and equals and value) or option in options:
-            raise ConstraintError(f"kernel '{text}': '{setting}' is not one OPTION=VALUE")
-        options[option] = option_value(value)
-    steps = preset(name, **options)
+    options = pairs(settings, f"kernel '{text}': option", "OPTION=VALUE", ConstraintError)
+    steps = preset(name, **{option: option_value(value) for option, value in options.items()})
     kernel, launches = _largest(steps)
     problem = kernel.problem.renamed(text)
     return Workload(name, (problem,), (launches,)), (steps,)

@@ -233,10 +233,6 @@ def sensitivity(
     objective, strategy, value, top, constraints, seed, samples, budget, time_limit_s, gap
         Fields of the `Goal`, which count in the place of its own.
 
-    Returns
-    -------
-    Sensitivity
-
     Raises
     ------
     ConstraintError

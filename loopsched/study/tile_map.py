@@ -6,19 +6,15 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from loopsched.base.errors import ConstraintError, InputError, ScheduleError, nearest
 from loopsched.base.pool import each_in_order
 from loopsched.base.rows import Row
+from loopsched.machines.arch import Arch
 from loopsched.models.score import Evaluation, evaluate
 from loopsched.nests.nest import Loop, Schedule
 from loopsched.nests.ops import resize, tile
-
-if TYPE_CHECKING:
-    from loopsched.machines.arch import Arch
-    from loopsched.problems.problem import Problem
-
+from loopsched.problems.problem import Problem
 
 STEPS = 16
 _QUANTITIES = ("time_s", "dram_bytes")
@@ -155,10 +151,6 @@ def tile_map(
     progress : callable, optional
         Called with a text after each row of cells.
 
-    Returns
-    -------
-    TileMap
-
     Raises
     ------
     ConstraintError
@@ -248,8 +240,7 @@ def _places(
         )
     faults: list[str] = []
     found = [_loop(schedule, text, faults) for text in chosen]
-    if faults:
-        raise ConstraintError.joined("dims", faults)
+    ConstraintError.refuse("dims", faults)
     if found[0].dim == found[1].dim:
         raise ConstraintError(f"dims: '{found[0].dim}' is given twice; two dimensions are needed")
     for loop in found:

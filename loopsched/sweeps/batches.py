@@ -54,7 +54,7 @@ class Batches:
         room = min(_SECONDS, share)
         tasks: list[Task] = []
         while self._left and len(tasks) < _MOST_TASKS:
-            room -= self._guess(self._left[0])
+            room -= self._seconds.get(self._kind(self._left[0]), self._mean)
             if tasks and room < 0:
                 break
             tasks.append(self._plan.task(self._left.popleft()))
@@ -88,6 +88,3 @@ class Batches:
     def _kind(self, number: int) -> int:
         """Number the problem and objective: much the same work on every machine."""
         return number % (len(self._plan.problems) * len(self._plan.spec.objectives))
-
-    def _guess(self, number: int) -> float:
-        return self._seconds.get(self._kind(number), self._mean)

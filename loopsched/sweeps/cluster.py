@@ -64,8 +64,7 @@ def check_workers(client: Any) -> int:
         raise SweepError(f"scheduler '{address}': cannot run loopsched: {_line(error)}") from None
     name = "loopsched"
     faults = version_faults({name: mine[name]}, theirs)
-    if faults:
-        raise SweepError.joined(f"scheduler '{address}'", faults)
+    SweepError.refuse(f"scheduler '{address}'", faults)
     _check_versions(client, threads)
     return max(1, sum(threads.values()))
 
@@ -82,8 +81,7 @@ def _check_versions(client: Any, workers: Iterable[str]) -> None:
             faults += [
                 f"worker {address}: {one}" for one in version_faults(dict(versions()), dict(theirs))
             ]
-    if faults:
-        raise SweepError.joined("cluster", faults)
+    SweepError.refuse("cluster", faults)
 
 
 def _line(error: BaseException) -> str:

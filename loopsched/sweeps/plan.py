@@ -135,8 +135,7 @@ def _check_constraints(spec: Spec, machines: Sequence[Arch], problems: Sequence[
                 space_of(problem, machine, constraints)
             except ConstraintError as error:
                 faults |= dict.fromkeys(error.problems)
-    if faults:
-        raise SweepError.joined("constraints", faults)
+    SweepError.refuse("constraints", faults)
 
 
 def _manifest(

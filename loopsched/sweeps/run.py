@@ -93,10 +93,6 @@ class SweepRun:
 def load_run(folder: str | os.PathLike[str]) -> SweepRun:
     """Read a run folder, whether its sweep is done, at work or was killed.
 
-    Parameters
-    ----------
-    folder : path
-
     Raises
     ------
     SweepError
@@ -147,10 +143,6 @@ def sweep(
     progress : callable, optional
         Called with the searches done and those in all, at the beginning and
         each time there are more.
-
-    Returns
-    -------
-    SweepRun
 
     Raises
     ------

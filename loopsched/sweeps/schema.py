@@ -36,12 +36,7 @@ def _fields(fields: Schema, required: tuple[str, ...] = ()) -> Schema:
 # Quantities have units, counts and factors have none.
 _VALUE: Schema = {"anyOf": [{"type": "number", "exclusiveMinimum": 0}, _TEXT]}
 _RANGE = _fields(
-    {
-        "from": _VALUE,
-        "to": _VALUE,
-        "steps": _whole(2, MOST_STEPS),
-        "scale": {"enum": list(SCALES)},
-    },
+    {"from": _VALUE, "to": _VALUE, "steps": _whole(2, MOST_STEPS), "scale": {"enum": list(SCALES)}},
     ("from", "to", "steps"),
 )
 _VALUES: Schema = {"anyOf": [_VALUE, {"type": "array", "items": _VALUE, "minItems": 1}, _RANGE]}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from loopsched.base.arguments import Checker, is_text, near, show
-from loopsched.base.errors import InputError, SweepError
+from loopsched.base.errors import InputError, SweepError, gathered
 from loopsched.machines.arch import Arch
 from loopsched.network.selection import choose, select
 from loopsched.problems.workload import Workload
@@ -146,10 +146,8 @@ def _contents(source: Mapping[str, Any] | str | os.PathLike[str]) -> tuple[objec
     from loopsched.base.yaml_text import parse_yaml
 
     text = read_text(source, "a sweep", most_bytes=MEBIBYTE, error=SweepError)
-    try:
+    with SweepError.at(str(source)):
         return parse_yaml(text), str(source)
-    except InputError as error:
-        raise SweepError.joined(str(source), error.problems) from None
 
 
 def _plain(value: Any) -> Any:
@@ -192,11 +190,7 @@ def _listed(check: Checker, data: Mapping[str, Any], name: str) -> list[Any]:
 def _machines(check: Checker, entries: Sequence[Any]) -> Iterator[Machine]:
     from loopsched.machines.arch_file import load_arch
 
-    for i, entry in enumerate(entries):
-        place = f"archs[{i}]"
-        data = {"arch": entry} if isinstance(entry, str | Arch) else entry
-        if not _is_entry(check, place, data, "arch", ARCH_FIELDS):
-            continue
+    for place, data in _entries(check, "arch", str | Arch, entries, ARCH_FIELDS):
         arch = data["arch"]
         try:
             arch = arch if isinstance(arch, Arch) else load_arch(arch)
@@ -229,25 +223,26 @@ def _varied(
             yield Machine(name(digits, settings), base, machine, settings)
 
 
-def _is_entry(check: Checker, place: str, data: object, main: str, fields: Sequence[str]) -> bool:
-    if not isinstance(data, Mapping):
-        check.fault(
-            f"{place} is {show(data)}; a name, a file, or a mapping with '{main}' is needed"
-        )
-        return False
-    _known(check, place, data, fields)
-    if main not in data:
-        check.fault(f"{place}: no '{main}'")
-        return False
-    return True
+def _entries(
+    check: Checker, main: str, alone: Any, entries: Sequence[Any], fields: Sequence[str]
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """List entries, each with its place; what stands alone is the main field of one."""
+    for i, entry in enumerate(entries):
+        place, data = f"{main}s[{i}]", {main: entry} if isinstance(entry, alone) else entry
+        if not isinstance(data, Mapping):
+            check.fault(
+                f"{place} is {show(data)}; a name, a file, or a mapping with '{main}' is needed"
+            )
+            continue
+        _known(check, place, data, fields)
+        if main in data:
+            yield place, data
+        else:
+            check.fault(f"{place}: no '{main}'")
 
 
 def _workloads(check: Checker, entries: Sequence[Any]) -> Iterator[Chosen]:
-    for i, entry in enumerate(entries):
-        place = f"workloads[{i}]"
-        data = {"workload": entry} if isinstance(entry, str | Workload) else entry
-        if not _is_entry(check, place, data, "workload", WORKLOAD_FIELDS):
-            continue
+    for place, data in _entries(check, "workload", str | Workload, entries, WORKLOAD_FIELDS):
         n_faults = len(check.faults)
         layers = _several(data.get("layers", ()), str | int)
         if not isinstance(layers, list | tuple):
@@ -305,7 +300,7 @@ def _constraints(check: Checker, data: object) -> Constraints | None:
         if text is not None and not isinstance(text, str):
             check.fault(f"constraints.{name} is {show(text)}; text is needed")
             texts[name] = None
-    try:
+    with gathered(check.faults, "constraints: "):
         return Constraints.parse(
             tiles=texts["tiles"] or "all",
             fix=lists["fix"],
@@ -313,9 +308,7 @@ def _constraints(check: Checker, data: object) -> Constraints | None:
             before=lists["order"],
             prefix=texts["prefix"] or "",
         )
-    except InputError as error:
-        check.faults += [f"constraints: {one}" for one in error.problems]
-        return None
+    return None
 
 
 def _check_energies(check: Checker, objectives: Sequence[str], machines: Sequence[Machine]) -> None:

@@ -71,9 +71,7 @@ class _Sum:
 
 
 def machine_rows(
-    rows: Iterable[Mapping[str, Any]],
-    keys: Sequence[str],
-    layers: Mapping[str, int] | None = None,
+    rows: Iterable[Mapping[str, Any]], keys: Sequence[str], layers: Mapping[str, int] | None = None
 ) -> list[Row]:
     """Sum the best schedules of every workload on every machine, the best machine first.
 

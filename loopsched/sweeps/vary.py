@@ -9,7 +9,7 @@ from math import prod
 from typing import Any, Literal
 
 from loopsched.base.arguments import Checker, near, show
-from loopsched.base.errors import ArchError, InputError
+from loopsched.base.errors import ArchError, gathered
 from loopsched.base.units import (
     format_capacity,
     format_decimal,
@@ -201,11 +201,9 @@ def _value(check: Checker, place: str, key: str, value: object) -> float | int |
     if field == "macs":
         check.fault(f"{place} is {show(value)}; a number above zero is needed")
         return None
-    try:
+    with gathered(check.faults, f"{place}: "):
         return _PARSERS[field](value)
-    except InputError as error:
-        check.faults += [f"{place}: {fault}" for fault in error.problems]
-        return None
+    return None
 
 
 _PARSERS = {"capacity": parse_bytes, "bandwidth": parse_bandwidth, "clock": parse_frequency}

@@ -12,12 +12,6 @@ from loopsched.validation.time_files import read_times, shipped_times
 from loopsched.validation.times import TimeValidation, validate_times
 
 __all__ = [
-    "TimeValidation",
-    "Validation",
-    "read_counters",
-    "read_times",
-    "shipped_counters",
-    "shipped_times",
-    "validate_counters",
-    "validate_times",
-]
+    "TimeValidation", "Validation", "read_counters", "read_times", "shipped_counters",
+    "shipped_times", "validate_counters", "validate_times",
+]  # fmt: skip

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from loopsched.base.arguments import Checker
+from loopsched.base.csv_text import Value
 from loopsched.base.display import Shown
 from loopsched.base.errors import InputError, nearest
 from loopsched.base.statistics import rank_correlation
-from loopsched.gpu.choice.families import FAMILIES, Family
+from loopsched.gpu.choice.families import FAMILIES, Family, family_of
 from loopsched.gpu.choice.pick import Ranked, rank
 from loopsched.gpu.choice.space import COMPILED, Space
 from loopsched.machines.arch import Arch
@@ -21,7 +22,7 @@ from loopsched.machines.arch_file import load_arch
 from loopsched.problems.builders import gemm
 from loopsched.problems.convolution import conv2d
 from loopsched.problems.problem import Problem
-from loopsched.validation.csv_files import Value, check, repeated, sheet_of, shown
+from loopsched.validation.csv_files import check, repeated, sheet_of, shown
 
 FIRST = (1, 5, 10, 20)
 _LIBRARY = "library"
@@ -105,8 +106,7 @@ def validate_choices(
     """
     if kernel is not None:
         checker = Checker("validate_choices", InputError)
-        if kernel not in FAMILIES:
-            checker.fault(f"unknown kernel '{kernel}'; {nearest(kernel, FAMILIES)}")
+        family_of(checker, kernel)
         checker.finish()
     machine = arch if isinstance(arch, Arch) else load_arch(os.fspath(arch))
     sheet = sheet_of(file, "spaces")

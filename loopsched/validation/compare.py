@@ -8,14 +8,15 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from loopsched.base.arguments import show
+from loopsched.base.csv_text import Value
 from loopsched.base.display import Shown
-from loopsched.base.errors import ArchError, InputError
+from loopsched.base.errors import ArchError, InputError, gathered
 from loopsched.base.statistics import percentile, rank_correlation
 from loopsched.machines.arch import Arch
 from loopsched.machines.arch_file import load_arch
 from loopsched.machines.levels import Level
 from loopsched.validation.counter_files import MEASURED, CounterRow, counters_in
-from loopsched.validation.csv_files import Source, Value, check, sheet_of
+from loopsched.validation.csv_files import Source, check, sheet_of
 from loopsched.validation.launch import Launch
 from loopsched.validation.launches import launch_of, loaded_sectors
 
@@ -79,10 +80,6 @@ def validate_counters(
     progress : callable, optional
         Called with a text before each row.
 
-    Returns
-    -------
-    Validation
-
     Raises
     ------
     InputError
@@ -102,23 +99,18 @@ def validate_counters(
     sheet = sheet_of(counters, "counters")
     where, rows = sheet.where, counters_in(sheet)
     l2, unit, units = _shared_cache(machine)
-    launches, faults = [], []
+    launches, faults = [], list[str]()
     for row in rows:
-        try:
-            launches.append(launch_of(row, unit, units, machine))
-        except InputError as error:
-            faults += [f"{row.place}: {fault}" for fault in error.problems]
+        with gathered(faults, f"{row.place}: "):
+            launches.append(launch_of(row, unit, machine))
     check(where, faults)
     found = []
     for row, launch in zip(rows, launches, strict=True):
         if progress is not None:
             progress(row.place)
-        try:
+        with gathered(faults, f"{row.place}: "):
             predicted = _predict(launch, machine, l2, units, method, ways)
-        except InputError as error:
-            faults += [f"{row.place}: {fault}" for fault in error.problems]
-            continue
-        found.append(_compared(row, launch, l2, predicted))
+            found.append(_compared(row, launch, l2, predicted))
     check(where, faults)
     return Validation(tuple(found), _summary(found, machine, method))
 

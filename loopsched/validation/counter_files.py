@@ -6,27 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from loopsched.base.arguments import is_count
+from loopsched.base.csv_text import Sheet, Value
 from loopsched.base.errors import nearest
 from loopsched.base.resources import resource_names
-from loopsched.validation.csv_files import (
-    Sheet,
-    Source,
-    Value,
-    check,
-    repeated,
-    sheet_of,
-    shown,
-)
+from loopsched.validation.csv_files import Source, check, repeated, rows_read, sheet_of, shown
 
 # What is measured, by the names of the columns.
 MEASURED = ("dram_read_bytes", "dram_write_bytes", "l2_read_sectors")
 TILED_GEMM = ("M", "N", "K", "tile_m", "tile_n", "tile_k", "group_m")
 LAUNCH = ("registers", "block_threads", "resident_blocks")
-FORMS = {
-    "tiled_gemm": TILED_GEMM,
-    "kernels": ("case",),
-    "schedules": ("problem", "schedule"),
-}
+FORMS = {"tiled_gemm": TILED_GEMM, "kernels": ("case",), "schedules": ("problem", "schedule")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +87,7 @@ def counters_in(sheet: Sheet) -> tuple[CounterRow, ...]:
 
     Examples
     --------
-    >>> from loopsched.validation.csv_files import parsed
+    >>> from loopsched.base.csv_text import parsed
     >>> lines = ["problem,schedule,dram_read_bytes", "deepbench_gemm#0,M:8 N:8 K:8,512"]
     >>> counters_in(parsed(chr(10).join(lines), "my.csv"))[0].measured("dram_read_bytes")
     512.0
@@ -110,19 +99,12 @@ def counters_in(sheet: Sheet) -> tuple[CounterRow, ...]:
     """
     if sheet.names:  # what is wrong with columns is told once, not for each row
         check(sheet.where, _form(sheet.names)[1])
-    faults: list[str] = []
-    rows = []
-    for place, values in sheet.rows:
-        if isinstance(values, str):
-            faults.append(f"{place}: {values}")
-            continue
+
+    def read(place: str, values: Mapping[str, Value]) -> tuple[CounterRow, list[str]]:
         form, wrong = _form(sheet.names or list(values))
-        wrong = wrong or list(_row_faults(form, values))
-        faults += [f"{place}: {fault}" for fault in wrong]
-        if not wrong:
-            rows.append(CounterRow(place, form, values))
-    check(sheet.where, faults)
-    return tuple(rows)
+        return CounterRow(place, form, values), wrong or list(_row_faults(form, values))
+
+    return rows_read(sheet, read)
 
 
 def _form(names: Sequence[str]) -> tuple[str, list[str]]:
@@ -148,13 +130,10 @@ def _row_faults(form: str, values: Mapping[str, Value]) -> Iterable[str]:
                 yield f"{name} is {shown(value)}; a whole number from 1 to 2147483647 is needed"
         elif not isinstance(value, str):
             yield f"{name} is {shown(value)}; a text is needed"
-    for name in MEASURED:
+    for name in (*MEASURED, *LAUNCH):
         value = values.get(name)
+        least, most = (0, 1e18) if name in MEASURED else (1, 65536)
         is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if value is not None and not (is_number and 0 <= float(value) < 1e18):
-            yield f"{name} is {shown(value)}; a number of at least 0 is needed, or nothing"
-    for name in LAUNCH:
-        value = values.get(name)
-        is_number = isinstance(value, int | float) and not isinstance(value, bool)
-        if value is not None and not (is_number and 1 <= float(value) <= 65536):
-            yield f"{name} is {shown(value)}; a number from 1 to 65536 is needed, or nothing"
+        if value is not None and not (is_number and least <= float(value) <= most):
+            ends = "of at least 0" if name in MEASURED else f"from {least} to {most}"
+            yield f"{name} is {shown(value)}; a number {ends} is needed, or nothing"

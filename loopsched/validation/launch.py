@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from loopsched.nests.nest import Schedule
-from loopsched.problems.footprint import tensor_bytes
+from loopsched.problems.footprint import problem_bytes, tensor_bytes
 from loopsched.problems.problem import Problem
 
 
@@ -40,4 +40,4 @@ class Launch:
 def compulsory_bytes(problem: Problem) -> tuple[int, int]:
     """Count the bytes of all inputs, and of the output."""
     written = tensor_bytes(problem, problem.output_tensor)
-    return sum(tensor_bytes(problem, tensor) for tensor in problem.tensors) - written, written
+    return problem_bytes(problem) - written, written

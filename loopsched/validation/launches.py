@@ -6,7 +6,12 @@ nest whose outer loops are spatial (see docs/model.md).
 
 from __future__ import annotations
 
+from contextlib import suppress
+from functools import cache
+
+from loopsched.base.errors import InputError
 from loopsched.gpu.library.order import grouped_schedule
+from loopsched.gpu.occupancy import occupancy
 from loopsched.machines.arch import Arch
 from loopsched.machines.arch_file import load_arch
 from loopsched.nests.notation import parse_schedule
@@ -17,22 +22,15 @@ from loopsched.validation.kernels import kernel_launch
 from loopsched.validation.launch import Launch, compulsory_bytes
 from loopsched.validation.sectors import SECTOR_BYTES, panel_sectors
 
-# Of one multiprocessor, compute capability 9.0 (CUDA C++ Programming Guide, technical
-# specifications); a block also takes 1 KiB of shared memory for the system.
-SM_REGISTERS = 65536
-SM_THREADS = 2048
-SM_BLOCKS = 32
-SM_SHARED_BYTES = 228 * 1024
-BLOCK_SYSTEM_BYTES = 1024
-WARP = 32
-# Triton's default: tiles of that many steps are in flight, each with room of its own.
-TRITON_STAGES = 3
+# Triton's defaults; tiles of that many steps are in flight, each with room of its own.
+TRITON_STAGES, TRITON_THREADS = 3, 256
 # Triton knows of a stride only whether 16 elements divide it; else it copies word by word.
 TRITON_DIVISOR = 16
 WIDE_TILE = 64
+_machine = cache(load_arch)
 
 
-def launch_of(row: CounterRow, unit: str, units: int, arch: Arch | None = None) -> Launch:
+def launch_of(row: CounterRow, unit: str, arch: Arch | None = None) -> Launch:
     """Work out what a row's launch was.
 
     Parameters
@@ -40,7 +38,6 @@ def launch_of(row: CounterRow, unit: str, units: int, arch: Arch | None = None) 
     row : CounterRow
     unit : str
         What runs a block, such as ``SM``.
-    units : int
     arch : Arch, optional
         What it ran on, by default an H200; only hand-written kernels need it.
 
@@ -52,13 +49,13 @@ def launch_of(row: CounterRow, unit: str, units: int, arch: Arch | None = None) 
     Examples
     --------
     >>> from loopsched.validation.counter_files import read_counters
-    >>> launch = launch_of(read_counters("h200_tiled_gemm")[1], "SM", 132)
+    >>> launch = launch_of(read_counters("h200_tiled_gemm")[1], "SM")
     >>> print(launch.schedule)
     M:8192@SM N:8192@SM M:512@SM K:8192 M:64 N:64 K:32
     """
     if row.form == "kernels":
         registers = row.measured("registers")
-        machine = load_arch("h200") if arch is None else arch
+        machine = _machine("h200") if arch is None else arch
         case = str(row.values["case"])
         return kernel_launch(case, machine, None if registers is None else int(registers))
     if row.form == "schedules":
@@ -85,14 +82,12 @@ def _abreast(row: CounterRow, tile: tuple[int, int, int]) -> int:
     tile_m, tile_n, tile_k = tile
     if row.count("N") % TRITON_DIVISOR == 0 or min(tile_m, tile_n) < WIDE_TILE:
         return 1
-    threads = int(row.measured("block_threads") or 8 * WARP)
-    shared = TRITON_STAGES * 4 * tile_k * (tile_m + tile_n) + BLOCK_SYSTEM_BYTES
-    limits = [SM_BLOCKS, SM_THREADS // threads, SM_SHARED_BYTES // shared]
-    registers = row.measured("registers")
-    if registers is not None:
-        a_warp = -(-int(registers) * WARP // 256) * 256  # handed out 256 at a time
-        limits.append(SM_REGISTERS // a_warp // max(1, threads // WARP))
-    return max(1, min(limits))
+    threads, registers = row.measured("block_threads"), row.measured("registers")
+    shared = TRITON_STAGES * 4 * tile_k * (tile_m + tile_n)
+    with suppress(InputError):  # fewer steps than by default were in flight
+        limits = _machine("h200").kernel_limits
+        return occupancy(limits, int(threads or TRITON_THREADS), int(registers or 1), shared).blocks
+    return 1
 
 
 def _scheduled(row: CounterRow) -> Launch:

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from loopsched.base.arrays import Ints
 
 SECTOR_BYTES = 32
 
 
-def tile_bounds(size: int, tile: int) -> NDArray[np.int64]:
+def tile_bounds(size: int, tile: int) -> Ints:
     """List the begin and end of every tile of a dimension, the last one clipped."""
     begins = np.arange(0, size, tile, dtype=np.int64)
     return np.stack([begins, np.minimum(begins + tile, size)], axis=1)
 
 
-def span_sectors(
-    rows: Sequence[int] | NDArray[np.int64], pitch_bytes: int, spans: NDArray[np.int64]
-) -> int:
+def span_sectors(rows: Sequence[int] | Ints, pitch_bytes: int, spans: Ints) -> int:
     """Count the sectors of the same spans of bytes in many rows.
 
     Parameters

@@ -8,7 +8,8 @@ from functools import cache
 from typing import Any
 
 from loopsched.base.arguments import DATA_TYPE_BYTES, is_count
-from loopsched.base.errors import InputError, nearest
+from loopsched.base.csv_text import Sheet, Value
+from loopsched.base.errors import gathered, nearest
 from loopsched.base.resources import resource_names
 from loopsched.gpu.kernel import Kernel
 from loopsched.gpu.library.conv import ALGORITHMS
@@ -17,34 +18,14 @@ from loopsched.gpu.library.tiled import Tiling
 from loopsched.network.selection import problem_of
 from loopsched.problems.builders import conv2d, gemm
 from loopsched.problems.problem import Problem
-from loopsched.validation.csv_files import (
-    Sheet,
-    Source,
-    Value,
-    check,
-    repeated,
-    sheet_of,
-    shown,
-)
+from loopsched.validation.csv_files import Source, check, repeated, rows_read, sheet_of, shown
 from loopsched.validation.kernels import kernel_of
 
-# Names of GPUs in published lists, and the architectures that they mean.
-GPUS = {
-    "V100": "v100",
-    "P100": "p100",
-    "T4": "t4",
-    "1080Ti": "gtx_1080ti",
-    "TitanXp": "titan_xp",
-    "TitanX_Pascal": "titan_x_pascal",
-    "TitanX_Maxwell": "titan_x_maxwell",
-    "M40": "m40",
-    "H200": "h200",
-    "TitanV": "titan_v",
-    "A100": "a100",
-    "H100": "h100",
-    "L40S": "l40s",
-    "B200": "b200",
-}
+# GPUs in published lists, as those write the names of architectures.
+GPUS = (
+    "V100", "P100", "T4", "1080Ti", "TitanXp", "TitanX_Pascal", "TitanX_Maxwell", "M40", "H200",
+    "TitanV", "A100", "H100", "L40S", "B200",
+)  # fmt: skip
 # Precision as files call it: the data type of the operands.
 # Report 003's sheet calls fp32 arithmetic on fp16 data "half (32)".
 REPORT_PRECISION = "half (32)"
@@ -187,27 +168,21 @@ def times_in(sheet: Sheet) -> tuple[TimeRow, ...]:
 
     Examples
     --------
-    >>> from loopsched.validation.csv_files import parsed
+    >>> from loopsched.base.csv_text import parsed
     >>> rows = times_in(parsed("gpu,m,n,k,time_us" + chr(10) + "V100,64,32,16,7", "my.csv"))
     >>> rows[0].problem.macs, rows[0].arch, rows[0].data_type
     (32768, 'v100', 'fp32')
     """
     check(sheet.where, repeated(sheet.names) if sheet.rows else ["no rows"])
-    faults: list[str] = []
     missing: dict[str, None] = {}  # a fault of the columns is told once, not for each row
-    found = []
-    for place, values in sheet.rows:
-        if isinstance(values, str):
-            faults.append(f"{place}: {values}")
-            continue
+
+    def read(place: str, values: Mapping[str, Value]) -> tuple[TimeRow | None, list[str]]:
         reader = _Reader(place, values)
         row = reader.row()
-        faults += [f"{place}: {fault}" for fault in reader.faults]
-        missing |= dict.fromkeys(reader.missing)
-        if row is not None:
-            found.append(row)
-    check(sheet.where, [*missing, *faults])
-    return tuple(found)
+        missing.update(dict.fromkeys(reader.missing))
+        return row, reader.faults
+
+    return rows_read(sheet, read, missing)
 
 
 class _Reader:
@@ -293,15 +268,13 @@ class _Reader:
         element_bytes = _ELEMENT_BYTES[data_type]
         if self.values.get("case") is not None:  # of a kernel that could not be read
             return None
-        try:
+        with gathered(self.faults):
             if self.values.get("problem") is not None:
                 return self._from_text(element_bytes)
             if self._is_conv():
                 return self._conv(element_bytes, PASSES[pass_])
             return self._gemm(data_type)
-        except InputError as error:
-            self.faults += error.problems
-            return None
+        return None
 
     def _from_text(self, element_bytes: int) -> Problem | None:
         problem = problem_of(str(self.values["problem"]))
@@ -343,7 +316,7 @@ class _Reader:
         if is_report:
             n, m, k = (self._count(name) for name in _REPORT_GEMM)
         else:
-            m, n, k = (self._count(self._cased(name)) for name in _GEMM)
+            m, n, k = (self._count(self._either(name, name.upper())) for name in _GEMM)
         flags = [self._flag(name) for name in ("a_t", "b_t")]
         if self.faults or self.missing:
             return None
@@ -355,11 +328,9 @@ class _Reader:
         if case is None:
             return None
         registers = self._count("registers") if self.values.get("registers") is not None else None
-        try:
+        with gathered(self.faults):
             return kernel_of(str(case), registers)
-        except InputError as error:
-            self.faults += error.problems
-            return None
+        return None
 
     def _tiling(self) -> Tiling:
         tile_m, tile_n, tile_k, group_m = (self._count(name) for name in TILING)
@@ -392,10 +363,6 @@ class _Reader:
             self.faults.append(f"{name} is {shown(value)}; 0 or 1 is needed")
         return value == 1
 
-    def _cased(self, name: str) -> str:
-        """Find a size of a product, in capitals if it stands so."""
-        return self._either(name, name.upper())
-
     def _either(self, name: str, other: str) -> str:
         return other if name not in self.values and other in self.values else name
 
@@ -416,8 +383,8 @@ class _Reader:
 
 @cache
 def _gpu_names() -> Mapping[str, str]:
-    names = {_folded(name): arch for name, arch in GPUS.items()}
-    return names | {_folded(arch): arch for arch in resource_names("archs", ".yaml")}
+    known = {_folded(arch): arch for arch in resource_names("archs", ".yaml")}
+    return known | {"1080ti": "gtx_1080ti"}
 
 
 def _folded(name: str) -> str:

@@ -6,14 +6,14 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from loopsched.base.csv_text import Value
 from loopsched.base.rows import picked
 from loopsched.base.statistics import percentile, rank_correlation
 from loopsched.gpu.library.machine import CONVERTED
 from loopsched.gpu.result import Estimate
 from loopsched.machines.arch import Arch
-from loopsched.problems.footprint import tensor_bytes
+from loopsched.problems.footprint import problem_bytes
 from loopsched.problems.problem import Problem
-from loopsched.validation.csv_files import Value
 from loopsched.validation.time_files import TimeRow
 
 # Above this share of half a microsecond in a whole one, rounding is worth a word.
@@ -215,9 +215,4 @@ def roofline(problem: Problem, arch: Arch, *, data_type: str = "fp32") -> float:
     """
     compute_s = problem.macs / arch.compute.peak_macs_per_s(CONVERTED.get(data_type, data_type))
     bandwidth = arch.caches[0].bandwidth_bytes_per_s
-    return max(compute_s, operand_bytes(problem) / bandwidth if bandwidth else 0.0)
-
-
-def operand_bytes(problem: Problem) -> int:
-    """Count the bytes of operands and result that are touched, each once."""
-    return sum(tensor_bytes(problem, tensor) for tensor in problem.tensors)
+    return max(compute_s, problem_bytes(problem) / bandwidth if bandwidth else 0.0)

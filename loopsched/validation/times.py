@@ -8,8 +8,9 @@ from dataclasses import asdict, dataclass
 from typing import Literal, get_args
 
 from loopsched.base.arguments import near, show
+from loopsched.base.csv_text import Value
 from loopsched.base.display import Shown
-from loopsched.base.errors import InputError, ProblemError, nearest
+from loopsched.base.errors import InputError, ProblemError, gathered, nearest
 from loopsched.gpu.library.estimates import library_estimate
 from loopsched.gpu.library.tiled import Tiling, tiled_gemm
 from loopsched.gpu.result import Estimate
@@ -17,7 +18,7 @@ from loopsched.machines.arch import Arch
 from loopsched.machines.arch_file import load_arch
 from loopsched.problems.problem import Problem
 from loopsched.published.model_003 import report003_time
-from loopsched.validation.csv_files import Source, Value, check, sheet_of
+from loopsched.validation.csv_files import Source, check, sheet_of
 from loopsched.validation.time_files import GPUS, TimeRow, times_in
 from loopsched.validation.time_summary import Compared, roofline, summary_of
 
@@ -84,10 +85,6 @@ def validate_times(
     progress : callable, optional
         Called with a text before each row.
 
-    Returns
-    -------
-    TimeValidation
-
     Raises
     ------
     InputError
@@ -110,14 +107,12 @@ def validate_times(
     rows = _chosen(times_in(sheet), where or {}, name)
     machines = _machines(rows, arch, name)
     said = _Said()
-    found, faults = [], []
+    found, faults = [], list[str]()
     for row, machine in zip(rows, machines, strict=True):
         if progress is not None:
             progress(row.place)
-        try:
+        with gathered(faults, f"{row.place}: "):
             found.append(said.compared(row, machine, algorithm))
-        except InputError as error:
-            faults += [f"{row.place}: {fault}" for fault in error.problems]
     check(name, faults)
     summary = {"file": name, "algorithm": algorithm, **summary_of(found, worst)}
     return TimeValidation(tuple(one.values() for one in found), summary, tuple(found))

@@ -13,6 +13,27 @@ _arguments.broken(
     "test_arch.py::test_impossible_levels",
 )
 _arguments.broken(
+    "kernel-given-twice",
+    "the last of two settings counts",
+    "        if name in found:\n            raise",
+    "        if name in found and not value:\n            raise",
+    "test_cli_kernel.py::test_complaints",
+)
+_arguments.broken(
+    "kernel-empty-value",
+    "a setting without a value passes",
+    "if not (name and equals and value):",
+    "if not (name and equals):",
+    "test_cli_kernel.py::test_complaints",
+)
+_arguments.broken(
+    "arguments-yes-is-a-word",
+    "true is read as a word",
+    '    if text in ("true", "false"):',
+    '    if text in ("True", "False"):',
+    ">>> option_value",
+)
+_arguments.broken(
     "arguments-long-numbers-shown",
     "a number of thousands of digits is written out",
     "and value.bit_length() > 256:",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .base import BASE
+from .calibration import CALIBRATION
 from .choice import CHOICE
 from .cli import CLI
 from .curve import CURVE
@@ -78,5 +79,6 @@ MUTANTS: tuple[Mutant, ...] = (
     *SHOW,
     *CLI,
     *CHOICE,
+    *CALIBRATION,
     *REMAINING,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .mutant import In
 
-_window = In("network/window.py", "test_fusion.py")
+_window = In("network/node.py", "test_fusion.py")
 _window.broken(
     "fusion-padding-outside",
     "windows are not shifted by the padding in front",

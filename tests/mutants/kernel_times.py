@@ -100,7 +100,7 @@ _estimate.broken(
 _estimate.broken(
     "warm-means-no-dram",
     "a launch that is repeated moves nothing from DRAM, however large its data",
-    'if caches == "warm" and _data_bytes(kernel) <= (outer.usable_bytes or 0):',
+    'if caches == "warm" and problem_bytes(kernel.problem) <= (outer.usable_bytes or 0):',
     'if caches == "warm":',
 )
 

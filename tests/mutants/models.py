@@ -130,8 +130,8 @@ _replay.broken(
 _replay.broken(
     "known-at-any-capacity",
     "what was replayed at one capacity is taken for that at another",
-    "key = (*loops, *region, pool, budget, is_exact, is_point)",
-    "key = (*loops, *region, pool.tensors, budget, is_exact, is_point)",
+    "key = (*loops, *region, pool, budget, is_exact, is_point, stops)",
+    "key = (*loops, *region, pool.tensors, budget, is_exact, is_point, stops)",
 )
 _replay.broken(
     "kinds-not-counted",
@@ -262,6 +262,12 @@ _kernels.broken(
     "a visit that does not fit alone is not noticed",
     "touched > capacity",
     "touched > 2 * capacity",
+)
+_kernels.broken(
+    "every-replay-stops",
+    "a replay that also counts from below ends at the first visit that does not fit",
+    "if stops:",
+    "if has_bounds:",
 )
 _kernels.broken(
     "longer-items-not-asked",

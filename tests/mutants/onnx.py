@@ -193,10 +193,10 @@ _selection.broken(
     "::test_layers_come_as_they_are_named_each_once_with_its_count",
 )
 _selection.broken(
-    "select-field-twice",
-    "the last of two equal fields counts",
-    "        if name.strip() in found:",
-    "        if name in found and not equals:",
+    "select-first-field",
+    "only the first field of a problem is read",
+    "found = pairs(parts, ",
+    "found = pairs(list(parts)[:1], ",
     "::test_what_is_no_single_problem",
 )
 _text = In("network/text.py", "test_network.py")

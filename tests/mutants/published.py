@@ -49,13 +49,6 @@ _presets.broken(
     "::test_what_is_wrong_with_a_preset_is_said",
 )
 _presets.broken(
-    "presets-yes-is-a-word",
-    "true is read as a word",
-    '    if text in ("true", "false"):',
-    '    if text in ("True", "False"):',
-    ">>> option_value",
-)
-_presets.broken(
     "presets-launched-twice",
     "a kernel alone is started twice",
     "return ((built, 1),) if isinstance(built, Kernel) else built",

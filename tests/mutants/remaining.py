@@ -286,7 +286,7 @@ _cluster.broken(
 _cluster.broken(
     "cluster-scheduler-unchecked",
     "a scheduler with another loopsched passes on what it cannot read",
-    "    if faults:\n        raise SweepError.joined(f\"scheduler '{address}'\", faults)\n",
+    "    SweepError.refuse(f\"scheduler '{address}'\", faults)\n",
     "",
     "::test_workers_that_would_compute_something_else_are_refused",
 )

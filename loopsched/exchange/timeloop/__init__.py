@@ -194,7 +194,7 @@ def from_timeloop(
     >>> found.problem.macs, found.problem.tensor("Inputs").axes[0].terms
     (48, (('R', 1), ('P', 1)))
     """
-    return _from_sections({where: _parsed(text, where)}, element_bytes)
+    return _from_sections({where: _parsed(text)}, element_bytes)
 
 
 def read_timeloop(
@@ -222,14 +222,12 @@ def read_timeloop(
     found = {}
     for file in files:
         text = read_text(file, "a file of Timeloop", most_bytes=MEBIBYTE)
-        try:
-            found[str(file)] = _parsed(text, str(file))
-        except InputError as error:
-            raise InputError.joined(str(file), error.problems) from None
+        with InputError.at(str(file)):
+            found[str(file)] = _parsed(text)
     return _from_sections(found, element_bytes)
 
 
-def _parsed(text: str, where: str) -> Mapping[str, Any]:
+def _parsed(text: str) -> Mapping[str, Any]:
     if "{{" in text or "{%" in text:
         raise InputError("holds a template ({{ or {%); render it first")
     data = parse_yaml(text, TAGS)

@@ -132,10 +132,8 @@ def read_mapping(
 
     Parameters
     ----------
-    section : object
-        As parsed, every scalar text.
-    where : str
-        For messages.
+    section, where
+        As for `loopsched.exchange.timeloop.shapes.read_problem`.
     problem : Problem
     words : mapping of str to str
         Timeloop's names of the dimensions to loopsched's.

@@ -70,10 +70,8 @@ def read_arch(
 
     Parameters
     ----------
-    section : object
-        As parsed, every scalar text.
-    where : str
-        For messages.
+    section, where
+        As for `loopsched.exchange.timeloop.shapes.read_problem`.
     variables : object
         The ``variables`` section, if there is one: it may hold the clock.
     name : str
@@ -93,10 +91,8 @@ def read_arch(
     parts = list(_flattened(nodes, faults, is_parallel=False, depth=0))
     ArchError.refuse(f"{where}: architecture", faults)
     note, is_stale = read_note(section)
-    try:
+    with ArchError.at(f"{where}: architecture"):
         read = _assembled(parts, variables, name)
-    except ArchError as error:
-        raise ArchError.joined(f"{where}: architecture", error.problems) from None
     if note is not None:
         try:
             arch = arch_from_dict(note["arch"])

@@ -257,13 +257,11 @@ def _from_section(section: object, where: str, element_bytes: int) -> Problem:
     ProblemError.refuse(f"{where}: problem", faults)
     name = shape.get("name")
     title = name if is_text(name) else "timeloop"
-    try:
+    with ProblemError.at(f"{where}: problem"):
         # The output goes last, as everywhere in loopsched.
         order = sorted(axes, key=lambda one: one == written)
         tensors = tuple(Tensor(one, parse_projection(axes[one]), element_bytes) for one in order)
         found = Problem(str(title), tuple(sizes.items()), tensors, str(written))
-    except ProblemError as error:
-        raise ProblemError.joined(f"{where}: problem", error.problems) from None
     check = Checker(f"{where}: problem", ProblemError)
     check_spans(check, tensors, sizes)
     check.finish()
@@ -286,17 +284,14 @@ def _spaces(
             continue
         texts = [_axis(f"data space '{name}'", one, dims, factors, faults) for one in projection]
         axes[name] = " ".join(texts)
-        if _is_true(entry.get("read_write", entry.get("read-write", "false"))):
+        mark = entry.get("read_write", entry.get("read-write", "false"))
+        if str(mark).lower() in ("true", "yes", "1"):
             written.append(name)
     if len(written) != 1 and not faults:
         faults.append(
             f"{len(written)} data spaces have 'read_write: true'; exactly one is needed, the output"
         )
     return axes, written[0] if written else None
-
-
-def _is_true(value: object) -> bool:
-    return isinstance(value, str) and value.lower() in ("true", "yes", "1")
 
 
 def _axis(

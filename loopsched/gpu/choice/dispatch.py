@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,9 +11,10 @@ import numpy as np
 from loopsched.base.arguments import Checker
 from loopsched.base.display import Shown
 from loopsched.base.errors import InputError
+from loopsched.base.rows import picked
 from loopsched.gpu.choice.families import TRITON_GEMM
-from loopsched.gpu.choice.pick import rank
-from loopsched.gpu.choice.space import Space, space_of
+from loopsched.gpu.choice.pick import Given, rank, space_for
+from loopsched.gpu.choice.space import Space
 from loopsched.machines.arch import Arch
 from loopsched.problems.builders import gemm
 
@@ -72,18 +73,10 @@ class Dispatch(Shown):
     def rows(self) -> list[dict[str, Any]]:
         """Write the table as rows of plain values."""
         return [
-            {
-                "first_m": one.first,
-                "last_m": one.last,
-                "n": self.n,
-                "k": self.k,
-                "arch": self.arch,
-                "data_type": self.data_type,
-                **one.configuration,
-                "regret": one.regret,
-                "low_us": one.low_us,
-                "high_us": one.high_us,
-            }
+            {"first_m": one.first, "last_m": one.last}
+            | picked(self, "n", "k", "arch", "data_type")
+            | dict(one.configuration)
+            | picked(one, "regret", "low_us", "high_us")
             for one in self.buckets
         ]
 
@@ -95,7 +88,7 @@ def dispatch(
     *,
     most_m: int = 8192,
     data_type: str = "fp16",
-    space: Space | Iterable[Mapping[str, Any]] | None = None,
+    space: Given = None,
 ) -> Dispatch:
     """Choose a configuration of `triton_gemm` for each range of rows.
 
@@ -111,7 +104,7 @@ def dispatch(
     most_m : int
         Rows of the largest product.
     data_type : str
-    space : Space or iterable of mappings, optional
+    space : path, Space or iterable of mappings, optional
         As of `pick`.
 
     Returns
@@ -140,14 +133,11 @@ def dispatch(
     for name, value in (("n", n), ("k", k), ("most_m", most_m)):
         check.count(name, value)
     check.finish()
-    if space is None:
-        space = TRITON_GEMM.tried()
-    elif not isinstance(space, Space):
-        space = space_of(space, TRITON_GEMM.names)
+    tried = space_for(space, TRITON_GEMM)
     buckets = []
     first, last = 1, min(_FIRST, most_m)
     while True:
-        buckets.append(_bucket(first, last, (n, k), arch, data_type, space))
+        buckets.append(_bucket(first, last, (n, k), arch, data_type, tried))
         if last == most_m:
             return Dispatch(n, k, arch.name, data_type, tuple(buckets))
         first, last = last + 1, min(2 * last, most_m)

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from loopsched.base.errors import ProblemError
+from loopsched.base.arguments import Checker
+from loopsched.base.errors import ProblemError, nearest
 from loopsched.gpu.choice import simt
-from loopsched.gpu.choice.pipeline import Fitted, Times, Work, fitted, times
+from loopsched.gpu.choice.pipeline import Fitted, Times, Work, asked_cycles, fitted, times
 from loopsched.gpu.choice.space import Numbers, Space, product_space
 from loopsched.gpu.choice.triton import GROUP_ROWS, Resources, refused, resources, warps_down
 from loopsched.gpu.library.conv_layer import Layer, layer_of
@@ -133,14 +134,14 @@ def conv_work(
     busy = 1 + fit.more_warps * (warps == 8)
     tensor = _tensor_cycles(space, taken, machine, width, fit)
     tensor = tensor + fit.address_cycles * (bm + bn) * bk / 1024 * busy
-    asked = fit.latency * machine.gpu.dram_latency + fit.row_cycles * bm
-    asked = asked + (bm + bn) * bk * width / machine.gpu.shared_bytes_per_cycle
+    tile_bytes = (bm + bn) * bk * width
+    asked = asked_cycles(bm, tile_bytes, machine, fit)
     read = (layer.input_elems(width) + layer.weight_elems) * width
     moved = read + _WRITTEN * layer.output_elems * sum_bytes(width)
     return Work(
         blocks=blocks,
         steps=steps_here * places,
-        tile_bytes=(bm + bn) * bk * width,
+        tile_bytes=tile_bytes,
         l2_bytes=_l2_bytes(space, width, fit),
         tensor_cycles=tensor,
         rows=bm,
@@ -324,3 +325,10 @@ FILTER = Family(
     "fp32",
 )
 FAMILIES = {one.name: one for one in (TRITON_GEMM, TRITON_CONV, CLBLAST_GEMM, FILTER)}
+
+
+def family_of(check: Checker, kernel: str) -> Family:
+    """Find a family by its name; in the place of one that is unknown, the first."""
+    if kernel not in FAMILIES:
+        check.fault(f"unknown kernel '{kernel}'; {nearest(str(kernel), FAMILIES)}")
+    return FAMILIES.get(kernel, TRITON_GEMM)

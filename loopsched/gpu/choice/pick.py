@@ -12,21 +12,30 @@ from numpy.typing import NDArray
 
 from loopsched.base.arguments import Checker
 from loopsched.base.display import Shown
-from loopsched.base.errors import InputError, nearest
+from loopsched.base.errors import InputError
+from loopsched.base.rows import picked
 from loopsched.gpu.bound import repeated_bound
-from loopsched.gpu.choice.families import FAMILIES, TRITON_CONV, TRITON_GEMM, Family
+from loopsched.gpu.choice.families import (
+    TRITON_CONV,
+    TRITON_GEMM,
+    Family,
+    family_of,
+    product_width,
+)
 from loopsched.gpu.choice.pipeline import Times, judged
 from loopsched.gpu.choice.space import Space, read_space, space_of
 from loopsched.gpu.choice.triton import Resources
 from loopsched.gpu.library.conv_layer import layer_of
 from loopsched.gpu.library.gemm import product_of
-from loopsched.gpu.library.machine import element_bytes, machine_of, sum_bytes
+from loopsched.gpu.library.machine import machine_of
 from loopsched.machines.arch import Arch
 from loopsched.problems.footprint import tensor_bytes
 from loopsched.problems.problem import Problem
 
 # Of a large space, more than this were never needed to hold the fastest.
 _SHARE, _FEW = 0.15, 20
+
+Given = Space | str | os.PathLike[str] | Iterable[Mapping[str, Any]] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +77,20 @@ class Choice:
     why: str = ""
 
 
+_SHOWN = (
+    "estimate_us",
+    "low_us",
+    "high_us",
+    "bound_us",
+    "bound_by",
+    "may_be_best",
+    "registers",
+    "shared_bytes",
+    "resident_blocks",
+    "waves",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Pick(Shown):
     """Configurations of a kernel, the one to run first.
@@ -101,27 +124,11 @@ class Pick(Shown):
 
     def rows(self) -> list[dict[str, Any]]:
         """Write the choices as rows of plain values."""
-        about = {
-            "problem": self.problem,
-            "arch": self.arch,
-            "kernel": self.kernel,
-            "data_type": self.data_type,
-        }
+        about = picked(self, "problem", "arch", "kernel", "data_type")
         return [
             about
             | dict(one.configuration)
-            | {
-                "estimate_us": one.estimate_us,
-                "low_us": one.low_us,
-                "high_us": one.high_us,
-                "bound_us": one.bound_us,
-                "bound_by": one.bound_by,
-                "may_be_best": one.may_be_best,
-                "registers": one.registers,
-                "shared_bytes": one.shared_bytes,
-                "resident_blocks": one.resident_blocks,
-                "waves": one.waves,
-            }
+            | picked(one, *_SHOWN)
             | ({"why": one.why} if one.why else {})
             for one in self.choices
         ]
@@ -158,7 +165,7 @@ def pick(
     arch: Arch,
     *,
     kernel: str | None = None,
-    space: Space | str | os.PathLike[str] | Iterable[Mapping[str, Any]] | None = None,
+    space: Given = None,
     data_type: str | None = None,
     top: int | None = None,
     explain: bool = False,
@@ -223,12 +230,10 @@ def pick(
         check.count("top", top)
     if kernel is None:
         kernel = TRITON_CONV.name if problem.kind == "conv2d" else TRITON_GEMM.name
-    if kernel not in FAMILIES:
-        check.fault(f"unknown kernel '{kernel}'; {nearest(str(kernel), FAMILIES)}")
+    family = family_of(check, kernel)
     check.finish()
-    family = FAMILIES[kernel]
     data_type = data_type or family.data_type
-    given = _space(space, family)
+    given = space_for(space, family)
     ranked = rank(problem, arch, family, given, data_type)
     low, high = judged(kernel).spread
     first = int(ranked.order[0])
@@ -247,9 +252,14 @@ def pick(
     )
 
 
-def _space(
-    space: Space | str | os.PathLike[str] | Iterable[Mapping[str, Any]] | None, family: Family
-) -> Space:
+def space_for(space: Given, family: Family) -> Space:
+    """Take a family's configurations in any form, or those usually tried.
+
+    Raises
+    ------
+    InputError
+        If they are not configurations of the family, or a file cannot be read.
+    """
     if space is None:
         return family.tried()
     if isinstance(space, Space):
@@ -268,17 +278,16 @@ def rank(problem: Problem, arch: Arch, family: Family, space: Space, data_type: 
         If none can run.
     """
     machine = machine_of(arch, data_type)
-    width = element_bytes(data_type, problem.tensors[0].element_bytes)
-    feasible = ~family.refused(space, width)
-    feasible &= family.taken(problem, space, machine.gpu, width).resident >= 1
+    width = product_width(problem, data_type)
+    taken = family.taken(problem, space, machine.gpu, width)
+    feasible = ~family.refused(space, width) & (taken.resident >= 1)
     if not feasible.any():
         raise InputError(
             f"problem '{problem.name}': none of {len(space)} configurations of {family.name} "
             f"can run on {arch.name}: each takes more than {machine.gpu.max_block_shared_bytes:,} "
             "bytes of shared memory, or has sizes that the kernel cannot have"
         )
-    space = space.kept(feasible)
-    taken = family.taken(problem, space, machine.gpu, width)
+    space, taken = space.kept(feasible), taken.kept(feasible)
     found = family.times(problem, data_type, space, taken, machine)
     order = np.lexsort((np.arange(len(space)), taken.shared_bytes, found.time_s))
     may_be_best = np.zeros(len(space), dtype=bool)
@@ -291,13 +300,9 @@ def rank(problem: Problem, arch: Arch, family: Family, space: Space, data_type: 
 
 
 def _touched(problem: Problem, data_type: str) -> int:
-    """Bytes of all tensors, as the data type is stored."""
-    width = element_bytes(data_type, problem.tensors[0].element_bytes)
-    total = 0
-    for tensor in problem.tensors:
-        stored = sum_bytes(width) if tensor.name == problem.output else width
-        total += tensor_bytes(problem, tensor) // tensor.element_bytes * min(stored, width)
-    return total
+    """Bytes of all tensors as the data type is stored; sums of it may be stored alike."""
+    elems = sum(tensor_bytes(problem, one) // one.element_bytes for one in problem.tensors)
+    return elems * product_width(problem, data_type)
 
 
 def _choice(

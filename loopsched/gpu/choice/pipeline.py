@@ -11,19 +11,18 @@ they drift apart and ask one by one.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 
+from loopsched.gpu.calibrated import calibration_file
 from loopsched.gpu.choice.space import Numbers
 from loopsched.gpu.choice.triton import Resources
 from loopsched.gpu.library.machine import Machine
 
-_FILE = Path(__file__).parent / "pipeline.json"
+_FILE = "choice/pipeline.json"
 PARTS = ("tensor cores", "L2", "DRAM", "latency")
 
 
@@ -127,7 +126,7 @@ def fitted(family: str) -> Fitted:
     >>> 0.5 < fitted("triton_gemm").tensor <= 1
     True
     """
-    stored = json.loads(_FILE.read_text(encoding="utf-8"))
+    stored = calibration_file(_FILE)
     numbers = stored["common"] | stored.get(family, {})
     return Fitted(**{one.name: numbers[one.name] for one in fields(Fitted) if one.name in numbers})
 
@@ -228,9 +227,8 @@ def times(work: Work, taken: Resources, stages: Numbers, machine: Machine, fit: 
     cycles = np.where(full > 0, first[0] + (full - 1) * later[0], 0.0)
     cycles = cycles + np.where(rest > 0, last[0], 0.0)
     time_s = cycles / machine.max_clock_hz
-    whole = np.where(full > 1, 1, 0)
     typical = [
-        np.where(whole, mine, np.where(full > 0, early, late))
+        np.where(full > 1, mine, np.where(full > 0, early, late))
         for mine, early, late in zip(later[1:], first[1:], last[1:], strict=True)
     ]
     n_waves = full + (rest > 0)
@@ -262,8 +260,7 @@ def _wave(
     )
     dram = work.dram_bytes(live) / (machine.dram_bytes_per_s / clock)
     dram = dram / (work.blocks * work.steps) * live
-    asked = fit.latency * machine.gpu.dram_latency + fit.row_cycles * work.rows
-    asked = asked + work.tile_bytes / machine.gpu.shared_bytes_per_cycle
+    asked = asked_cycles(work.rows, work.tile_bytes, machine, fit)
     ahead = np.where(
         taken.by_group, np.maximum(stages - 1, 1), np.maximum(stages - 1 - fit.direct, 0.6)
     )
@@ -274,6 +271,12 @@ def _wave(
     shown = np.where(resident > 1, 1 - fit.hidden, 1.0)
     ends = (begun + resident * work.sums * fit.sum_cycles) * shown
     return work.steps * step + ends + resident * work.block_cycles, tensor, l2, dram, wait
+
+
+def asked_cycles(rows: Numbers, tile_bytes: Numbers, machine: Machine, fit: Fitted) -> Numbers:
+    """Cycles from asking for a step's operands until they are in shared memory."""
+    asked = fit.latency * machine.gpu.dram_latency + fit.row_cycles * rows
+    return asked + tile_bytes / machine.gpu.shared_bytes_per_cycle
 
 
 def _powered(time_s: Numbers, work: Work, machine: Machine, fit: Fitted) -> Numbers:
@@ -310,6 +313,6 @@ class Judged:
 @cache
 def judged(family: str) -> Judged:
     """Give how far off estimates of a family are; `pipeline.json` says on what."""
-    stored = json.loads(_FILE.read_text(encoding="utf-8"))
+    stored = calibration_file(_FILE)
     low, high = stored["spread"][family]
     return Judged((low, high), stored["may_be_best"][family])

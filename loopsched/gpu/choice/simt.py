@@ -7,14 +7,13 @@ take (banks, lines), and whether enough warps are there to hide latencies.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from loopsched.gpu.calibrated import calibration_file
 from loopsched.gpu.choice.pipeline import Times, joined
 from loopsched.gpu.choice.space import Numbers, Space
 from loopsched.gpu.choice.triton import Resources, resident_blocks
@@ -23,12 +22,10 @@ from loopsched.gpu.library.machine import Machine
 from loopsched.gpu.library.wave import Product
 from loopsched.machines.gpu_limits import Gpu
 
-_FILE = Path(__file__).parent / "simt.json"
 _LANES, _BANKS, _LINE = 32, 32, 32
 
 
-@cache
-def numbers(name: str) -> dict[str, float]:
+def numbers(name: str) -> Mapping[str, float]:
     """Give the fitted numbers of a kernel; `simt.json` says on what.
 
     Examples
@@ -36,7 +33,8 @@ def numbers(name: str) -> dict[str, float]:
     >>> sorted(numbers("filter")) == sorted(numbers("filter_wide"))
     True
     """
-    return dict(json.loads(_FILE.read_text(encoding="utf-8"))[name])
+    found: Mapping[str, float] = calibration_file("choice/simt.json")[name]
+    return found
 
 
 @cache
@@ -118,7 +116,8 @@ def clblast_times(product: Product, space: Space, taken: Resources, machine: Mac
     warps = np.ceil(taken.threads / gpu.warp_threads)
     down, across = at["MWG"] / at["MDIMC"], at["NWG"] / at["NDIMC"]
     terms, sides, copied = at["KWG"], [at["MWG"], at["NWG"]], at["SA"] + at["SB"]
-    path = gpu.shared_bytes_per_cycle / gpu.l1_bytes_per_cycle
+    slower = min(gpu.shared_bytes_per_cycle, gpu.l1_bytes_per_cycle)
+    path = gpu.banks * gpu.bank_bytes / slower
     issue, served, copies, copy_loads = _clblast_thread(at, taken, fit)
 
     multiply = down * across * fit["multiply"] * gpu.schedulers * _LANES / machine.lanes

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import itertools
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopsched.base.arguments import is_count, show
+from loopsched.base.csv_text import parsed
 from loopsched.base.errors import InputError, nearest
 from loopsched.base.files import read_text
 
@@ -132,14 +131,10 @@ def read_space(
         As `space_of`, or if the file cannot be read.
     """
     where = os.fspath(file)
-    lines = csv.DictReader(io.StringIO(read_text(where, "a CSV file", where=where), newline=""))
-    rows = [{(key or "").strip(): _cell(cell) for key, cell in line.items()} for line in lines]
+    sheet = parsed(read_text(where, "a CSV file", where=where), where)
+    faults = [f"{place}: {row}" for place, row in sheet.rows if isinstance(row, str)]
+    InputError.refuse(where, faults[:20])
     try:
-        return space_of(rows, names, switches)
+        return space_of([row for _, row in sheet.rows if isinstance(row, dict)], names, switches)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
-
-
-def _cell(cell: object) -> object:
-    text = str(cell).strip()
-    return int(text) if text.isascii() and text.isdigit() and len(text) <= 12 else cell

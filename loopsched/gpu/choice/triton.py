@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ _COPY_BYTES = 16
 
 # Registers of a thread beside its sums, and for each sum, each copy of 16 bytes of A and B
 # and each pair of fragments of A and B: least squares over the compiler's counts of 668
-# kernels of measurements/triton_space_h100.csv; 6 registers off on average.
+# kernels of spaces/triton_h100.csv; 6 registers off on average.
 _GROUP_REGISTERS = (21.5, 1.18, 2.24, 2.71)
 _WARP_REGISTERS = (1.7, 1.31, 3.0, 2.95, 6.97, 0.65)
 
@@ -42,6 +42,10 @@ class Resources:
     spills: Numbers
     resident: Numbers
 
+    def kept(self, chosen: NDArray[np.bool_]) -> Resources:
+        """Leave out those of configurations that are not chosen."""
+        return Resources(*(getattr(self, one.name)[chosen] for one in fields(self)))
+
 
 def resources(space: Space, gpu: Gpu, width: int) -> Resources:
     """Say what blocks of a tiled product take, as the compiler told or as it would.
@@ -57,7 +61,7 @@ def resources(space: Space, gpu: Gpu, width: int) -> Resources:
     -----
     The pipeline keeps ``stages`` steps of both operands where four warps multiply
     together, straight out of shared memory; one less where operands go through
-    registers.  All 7,000 rows of measurements/triton_space_h100.csv agree.
+    registers.  All 6,490 rows of spaces/triton_h100.csv agree.
     """
     bm, bn, bk = space["block_m"], space["block_n"], space["block_k"]
     stages, warps = space["stages"], space["warps"]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from loopsched.base.errors import InputError, ProblemError, nearest
 from loopsched.gpu.bound import repeated_bound
-from loopsched.gpu.library.conv_calibration import ConvCalibration, conv_calibration, conv_spread
+from loopsched.gpu.library.calibration import ConvCalibration, conv_calibration, conv_spread
 from loopsched.gpu.library.conv_fft import Spectrum, fft, spectrum_of
 from loopsched.gpu.library.conv_gemm import Run, Target, explicit_gemm, implicit_gemm
 from loopsched.gpu.library.conv_layer import Layer, layer_of
@@ -20,19 +20,13 @@ from loopsched.gpu.library.conv_winograd import (
 from loopsched.gpu.library.machine import element_bytes, machine_of
 from loopsched.gpu.result import Estimate, estimate_of
 from loopsched.machines.arch import Arch
-from loopsched.problems.footprint import tensor_bytes
+from loopsched.problems.footprint import problem_bytes
 from loopsched.problems.problem import Problem
 
 ALGORITHMS = (
-    "IMPLICIT_GEMM",
-    "IMPLICIT_PRECOMP_GEMM",
-    "GEMM",
-    "WINOGRAD",
-    "WINOGRAD_NONFUSED",
-    "FFT",
-    "FFT_TILING",
-    "EXPLICIT_GEMM",
-)
+    "IMPLICIT_GEMM", "IMPLICIT_PRECOMP_GEMM", "GEMM", "WINOGRAD", "WINOGRAD_NONFUSED", "FFT",
+    "FFT_TILING", "EXPLICIT_GEMM",
+)  # fmt: skip
 _GEMMS = (*ALGORITHMS[:3], "EXPLICIT_GEMM")
 _FFTS = ALGORITHMS[5:7]
 _WINOGRADS = ALGORITHMS[3:5]
@@ -100,8 +94,7 @@ def conv_estimate(
     found = min((run for run in runs if run is not None), key=lambda run: run.time_s)
     macs = least_macs(layer, algorithm)
     stored = problem.with_element_bytes(target.element_bytes)
-    touched = sum(tensor_bytes(stored, tensor) for tensor in stored.tensors)
-    bound_s, _ = repeated_bound(macs, touched, arch, data_type)
+    bound_s, _ = repeated_bound(macs, problem_bytes(stored), arch, data_type)
     gpu, is_known = target.machine.gpu, algorithm is not None
     like = conv_spread(gpu.measured_as, data_type, layer.pass_, is_known=is_known)
     if layer.groups > 1 or layer.dilation != (1, 1):

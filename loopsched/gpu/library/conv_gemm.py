@@ -6,8 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from loopsched.gpu.library.calibration import Calibration, calibration
-from loopsched.gpu.library.conv_calibration import ConvCalibration
+from loopsched.gpu.library.calibration import Calibration, ConvCalibration, calibration
 from loopsched.gpu.library.conv_layer import Layer
 from loopsched.gpu.library.machine import Machine
 from loopsched.gpu.library.tiles import SGEMM_TILES, SPLITS, TENSOR_TILES, Tile
@@ -101,7 +100,8 @@ def implicit_gemm(layer: Layer, target: Target, precomputed: bool) -> Run:
     # Of weights' gradients, a kernel clears the output or adds up its parts.
     is_longer = precomputed or layer.pass_ == "backward_weights"
     extra_s = target.kernel_s if is_longer else 0.0
-    run = Run(found.time_s + extra_s, _with(found, extra_s), f"{name} {found.tile}{split}")
+    parts = tuple((one, s + (extra_s if one == "launch" else 0.0)) for one, s in found.parts)
+    run = Run(found.time_s + extra_s, parts, f"{name} {found.tile}{split}")
     if layer.pass_ == "backward_data" and layer.stride != (1, 1):
         return min(run, _scattered(layer, target), key=lambda run: run.time_s)
     return run
@@ -195,9 +195,3 @@ def _splits(layer: Layer, product: Product, tile: Tile) -> Sequence[int]:
     if layer.pass_ != "backward_weights":
         return SPLITS[:1]
     return tuple(split for split in SPLITS if split == 1 or product.k >= 4 * split * tile.k)
-
-
-def _with(found: Timed, extra_s: float) -> tuple[tuple[str, float], ...]:
-    return tuple(
-        (name, seconds + (extra_s if name == "launch" else 0.0)) for name, seconds in found.parts
-    )

@@ -49,10 +49,6 @@ def gemm_estimate(
         ``ampere``: see docs/library_kernels.md.  By default what suits
         architecture and data type.
 
-    Returns
-    -------
-    Estimate
-
     Raises
     ------
     ProblemError

@@ -21,7 +21,7 @@ from loopsched.gpu.occupancy import Occupancy, occupancy
 from loopsched.gpu.result import Estimate, estimate_of
 from loopsched.machines.arch import Arch
 from loopsched.machines.gpu_limits import Gpu
-from loopsched.problems.footprint import tensor_bytes
+from loopsched.problems.footprint import problem_bytes
 from loopsched.problems.problem import Problem
 
 # Registers of a thread beside its sums: addresses, fragments, counters.
@@ -178,10 +178,6 @@ def tiled_gemm(
         ``tile``, ``group_m``, ``split_k``, ``stages``, ``threads``,
         ``registers``: see `Tiling`.
 
-    Returns
-    -------
-    TiledKernel
-
     Raises
     ------
     ProblemError
@@ -265,7 +261,7 @@ def _conv_product(problem: Problem, data_type: str) -> tuple[Product, int]:
     stored = problem.with_element_bytes(
         {"input": width, "weight": width, "output": sum_bytes(width)}
     )
-    return product, sum(tensor_bytes(stored, tensor) for tensor in stored.tensors)
+    return product, problem_bytes(stored)
 
 
 def _tiled(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -31,27 +30,11 @@ from loopsched.published.presets.report002 import (
 )
 
 __all__ = [
-    "Preset",
-    "Steps",
-    "direct",
-    "filter_coarse",
-    "filter_colmap",
-    "filter_rowmap",
-    "filter_shared",
-    "gemm_naive",
-    "gemm_tiled",
-    "layer_base",
-    "layer_batched",
-    "layer_constant",
-    "layer_fused",
-    "layer_restrict",
-    "layer_shared",
-    "layer_tuned",
-    "layer_unroll",
-    "option_value",
-    "preset",
+    "Preset", "Steps", "direct", "filter_coarse", "filter_colmap", "filter_rowmap", "filter_shared",
+    "gemm_naive", "gemm_tiled", "layer_base", "layer_batched", "layer_constant", "layer_fused",
+    "layer_restrict", "layer_shared", "layer_tuned", "layer_unroll", "option_value", "preset",
     "presets",
-]
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,22 +59,10 @@ class Preset:
 
 
 _ALL = (
-    direct,
-    filter_rowmap,
-    filter_colmap,
-    filter_shared,
-    filter_coarse,
-    layer_base,
-    layer_unroll,
-    layer_constant,
-    layer_fused,
-    layer_batched,
-    layer_tuned,
-    layer_restrict,
-    layer_shared,
-    gemm_naive,
-    gemm_tiled,
-)
+    direct, filter_rowmap, filter_colmap, filter_shared, filter_coarse, layer_base, layer_unroll,
+    layer_constant, layer_fused, layer_batched, layer_tuned, layer_restrict, layer_shared,
+    gemm_naive, gemm_tiled,
+)  # fmt: skip
 _PRESETS: Mapping[str, Preset] = {
     build.__name__: Preset(
         build.__name__, (build.__doc__ or "").partition("\n")[0].rstrip("."), build
@@ -142,23 +113,9 @@ def preset(name: str, **options: int | str | bool) -> Steps:
             faults.append(f"{option} is {show(value)}; something like {known[option]!r} is needed")
         elif isinstance(value, int) and not isinstance(value, bool) and value < _least(option):
             faults.append(f"{option} is {show(value)}; at least {_least(option)} is needed")
-    if faults:
-        raise InputError.joined(f"preset '{name}'", faults)
+    InputError.refuse(f"preset '{name}'", faults)
     built = found.build(**options)
     return ((built, 1),) if isinstance(built, Kernel) else built
-
-
-def option_value(text: str) -> int | str | bool:
-    """Read the value of an option: a whole number, true or false, or a word.
-
-    Examples
-    --------
-    >>> option_value("64"), option_value("true"), option_value("apart")
-    (64, True, 'apart')
-    """
-    if text in ("true", "false"):
-        return text == "true"
-    return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else text
 
 
 def _least(option: str) -> int:

@@ -14,11 +14,7 @@ def gemm_naive(m: int = 1024, n: int = 1024, k: int = 1024, block: int = 16) -> 
 
 
 def gemm_tiled(
-    m: int = 1024,
-    n: int = 1024,
-    k: int = 1024,
-    tile: int = 32,
-    is_unrolled: bool = True,
+    m: int = 1024, n: int = 1024, k: int = 1024, tile: int = 32, is_unrolled: bool = True
 ) -> Kernel:
     """Multiply matrices through square tiles in shared memory, each thread one output.
 
@@ -42,13 +38,7 @@ def _blocks(m: int, n: int, tile: int) -> str:
 
 
 def _kernel(
-    m: int,
-    n: int,
-    k: int,
-    tile: int,
-    text: str,
-    name: str,
-    is_unrolled: bool | None = None,
+    m: int, n: int, k: int, tile: int, text: str, name: str, is_unrolled: bool | None = None
 ) -> Kernel:
     # Blocks have all their threads even where the matrix is smaller.
     problem = gemm(m=max(m, tile), n=max(n, tile), k=k)

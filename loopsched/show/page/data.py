@@ -30,10 +30,6 @@ def problem_data(problem: Problem, arch: Arch | None = None) -> Plain:
         the score on this machine needs, so that the page need not find them:
         they do not depend on the schedule, and cost more than all the rest.
 
-    Returns
-    -------
-    dict
-
     Examples
     --------
     >>> from loopsched.problems.builders import gemm

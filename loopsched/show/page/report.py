@@ -19,7 +19,7 @@ from loopsched.models.machine import data_type_of, nested_units
 from loopsched.nests.loops_text import render_loops
 from loopsched.nests.nest import Loop, Schedule
 from loopsched.nests.notation import parse_schedule
-from loopsched.problems.footprint import tensor_bytes
+from loopsched.problems.footprint import problem_bytes, tensor_bytes
 from loopsched.scheduler.rows import totals
 from loopsched.show.page.data import MOST_EXACT, arch_data, problem_data, whole
 from loopsched.show.page.model import model_js
@@ -115,12 +115,11 @@ def _check(layers: Mapping[int, list[Row]], problems: Mapping[int, Problem]) -> 
             faults.append(f"layer {number}: no problem is given for it")
             continue
         problem = problems[number]
-        size = sum(tensor_bytes(problem, tensor) for tensor in problem.tensors)
-        if size > _MOST_BYTES or max(extent for _, extent in problem.sizes) > MOST_EXACT:
+        largest = max(extent for _, extent in problem.sizes)
+        if problem_bytes(problem) > _MOST_BYTES or largest > MOST_EXACT:
             faults.append(f"layer {number}: problem '{problem.name}' is too large for a page")
         faults += [fault for row in rows for fault in _misfits(problem, row)]
-    if faults:
-        raise InputError.joined("results", faults)
+    InputError.refuse("results", faults)
 
 
 def _misfits(problem: Problem, row: Row) -> tuple[str, ...]:
@@ -241,11 +240,8 @@ def _layer(number: int, rows: Sequence[Row], problem: Problem, arch: Arch) -> di
         "tensors": _tensors(problem),
         "macs": whole(problem.macs),
         "flops": problem.flops,
-        "proven": best["proven"],
-        "gap": best["gap"],
         "space_size": _about(best["space_size"]),
-        "problem_bound_s": best["problem_bound_s"],
-        "least_dram_bytes": best["least_dram_bytes"],
+        **{name: best[name] for name in ("proven", "gap", "problem_bound_s", "least_dram_bytes")},
     }
 
 

@@ -21,13 +21,9 @@ def _is_number(value: object) -> bool:
     )
 
 
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
 _NUMBER = (_is_number, "a number")
 _COUNT = (lambda value: is_count(value, 0), "a whole number")
-_TEXT = (_is_text, "a text")
+_TEXT = (lambda value: isinstance(value, str), "a text")
 _TRUTH = (lambda value: isinstance(value, bool), "true or false")
 _PERHAPS = (
     lambda value: value is None or _is_number(value) or value == math.inf,
@@ -37,32 +33,16 @@ _LIST = (lambda value: isinstance(value, list), "a list")
 
 _Kind = tuple[Callable[[Any], bool], str]
 _ROW: dict[str, _Kind] = {
-    "layer": _COUNT,
-    "count": _COUNT,
-    "rank": _COUNT,
-    "schedule": _TEXT,
-    "time_s": _NUMBER,
-    "time_bound_s": _NUMBER,
-    "problem_bound_s": _NUMBER,
-    "bound_by": _TEXT,
-    "compute_time_s": _NUMBER,
-    "compute_utilisation": _NUMBER,
-    "dram_bytes": _COUNT,
-    "least_dram_bytes": _COUNT,
-    "required_dram_bandwidth_bytes_per_s": _NUMBER,
-    "energy_pj": _PERHAPS,
+    **dict.fromkeys(("layer", "count", "rank", "dram_bytes", "least_dram_bytes", "nodes"), _COUNT),
+    **dict.fromkeys(("schedule", "bound_by", "objective"), _TEXT),
+    **dict.fromkeys(("time_s", "time_bound_s", "problem_bound_s", "compute_time_s"), _NUMBER),
+    **dict.fromkeys(("compute_utilisation", "required_dram_bandwidth_bytes_per_s"), _NUMBER),
+    **dict.fromkeys(("energy_pj", "gap"), _PERHAPS),
     "levels": _LIST,
-    "objective": _TEXT,
-    "gap": _PERHAPS,
     "proven": _TRUTH,
-    "nodes": _COUNT,
     "space_size": _NUMBER,
 }
-_LEVEL: dict[str, _Kind] = {
-    "promised_bytes": _COUNT,
-    "working_set_bytes": _COUNT,
-    "time_s": _NUMBER,
-}
+_LEVEL = {"promised_bytes": _COUNT, "working_set_bytes": _COUNT, "time_s": _NUMBER}
 
 
 def rows_by_layer(rows: Sequence[Row], n_levels: int) -> dict[int, list[Row]]:

@@ -122,9 +122,7 @@ def save_rows(rows: Sequence[Row], target: Path) -> None:
 
 
 def save_plots(
-    targets: Sequence[Path],
-    rows: Callable[[], Sequence[Row]],
-    draw: Callable[[], Any],
+    targets: Sequence[Path], rows: Callable[[], Sequence[Row]], draw: Callable[[], Any]
 ) -> None:
     """Write a plot to every file asked for, drawn or as its data.
 

@@ -156,10 +156,6 @@ def plot_measured(found: Comparison, *, ax: Axes | None = None) -> Axes:
     found : Comparison
         One of what `comparisons` gives.
     ax : Axes, optional
-
-    Returns
-    -------
-    Axes
     """
     ax = axes_of(ax, 3.4, 3.4)
     style.dress(ax)

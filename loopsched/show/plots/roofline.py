@@ -34,11 +34,6 @@ _COMPUTE = "compute"
 def roofline_rows(results: Sequence[Result | Layer], arch: Arch) -> list[Row]:
     """Describe each layer at each boundary between levels.
 
-    Parameters
-    ----------
-    results : sequence of Result or Layer
-    arch : Arch
-
     Returns
     -------
     list of dict
@@ -89,16 +84,6 @@ def plot_roofline(results: Sequence[Result | Layer], arch: Arch, *, ax: Axes | N
     at their intensities further in.  There is a roof for each level's bandwidth
     and for each rate of the units; those of data types that no layer has are
     dotted.
-
-    Parameters
-    ----------
-    results : sequence of Result or Layer
-    arch : Arch
-    ax : Axes, optional
-
-    Returns
-    -------
-    Axes
     """
     ax = axes_of(ax)
     layers = layers_of(results)
@@ -111,7 +96,7 @@ def plot_roofline(results: Sequence[Result | Layer], arch: Arch, *, ax: Axes | N
     used = {data_type_of(layer.problem, arch) for layer in layers}
     rates = _rates(arch)
     _limits(ax, arch, rates, shown)
-    marks = _looks(arch)
+    marks = style.looks([*(level.name for level in arch.levels[:-1]), _COMPUTE])
     at_memory = [row for row in shown if row["level"] == arch.memory.name]
     spots = _points(ax, at_memory, marks)
     if len(layers) <= _MOST_DETAILED:
@@ -142,10 +127,6 @@ def _rates(arch: Arch) -> dict[float, list[str]]:
     for name in arch.compute.data_types:
         found.setdefault(_peak(arch, name), []).append(name)
     return found
-
-
-def _looks(arch: Arch) -> dict[str, style.Look]:
-    return style.looks([*(level.name for level in arch.levels[:-1]), _COMPUTE])
 
 
 def _limits(ax: Axes, arch: Arch, rates: dict[float, list[str]], rows: Sequence[Row]) -> None:

@@ -82,10 +82,6 @@ def plot_ski_slope(
         (this needs ``arch``); or operations a byte.
     ax : Axes, optional
 
-    Returns
-    -------
-    Axes
-
     Raises
     ------
     InputError

@@ -217,7 +217,8 @@ def log_axis(axis: XAxis | YAxis, low: float, high: float) -> None:
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
     _limits(axis, low, high)
-    axis.set_major_locator(FixedLocator(log_ticks(low, high, _most_ticks(axis))))
+    most = min(7, max(3, round(2.6 * inches(axis.axes))))
+    axis.set_major_locator(FixedLocator(log_ticks(low, high, most)))
     axis.set_major_formatter(FuncFormatter(lambda value, _: decimal(value)))
     if high / low < 1e7:
         minor = [i * 10.0**n for n in _decades(low, high) for i in range(2, 10)]
@@ -246,10 +247,6 @@ def capacity_axis(axis: XAxis | YAxis, low: float, high: float) -> None:
     axis.set_major_locator(FixedLocator([2.0**n for n in powers]))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter(FuncFormatter(lambda value, _: binary(value)))
-
-
-def _most_ticks(axis: XAxis | YAxis) -> int:
-    return min(7, max(3, round(2.6 * inches(axis.axes))))
 
 
 def linear_axis(axis: XAxis | YAxis, name: str, unit: str, high: float) -> None:

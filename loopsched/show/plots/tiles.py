@@ -39,16 +39,6 @@ def plot_tiles(found: TileMap, quantity: Quantity = "time", *, ax: Axes | None =
     holds what it holds under the schedule itself; what does not fit at all is
     hatched.  A cross marks the least of the map, a ring the schedule itself.
 
-    Parameters
-    ----------
-    found : TileMap
-    quantity : {'time', 'dram_bytes'}
-    ax : Axes, optional
-
-    Returns
-    -------
-    Axes
-
     Raises
     ------
     InputError

@@ -69,10 +69,6 @@ def plot_tornado(
     quantity : {'time', 'estimate', 'dram_bytes'}, optional
         By default the one that parameters are ranked by.
     ax : Axes, optional
-
-    Returns
-    -------
-    Axes
     """
     quantity = quantity or found.quantity
     bars = _moving(found, quantity)

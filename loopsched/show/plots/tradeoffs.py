@@ -57,15 +57,6 @@ def plot_pareto(fronts: Fronts, *, ax: Axes | None = None) -> Axes:
 
     Dark and large: much capacity.  Points of one problem and one capacity are
     joined: between them, time is traded for traffic.
-
-    Parameters
-    ----------
-    fronts : mapping of str to sequence of Tradeoff
-    ax : Axes, optional
-
-    Returns
-    -------
-    Axes
     """
     ax = axes_of(ax)
     names = list(fronts)

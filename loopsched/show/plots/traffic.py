@@ -27,10 +27,6 @@ _TICKS_PER_INCH, _HATCHED_PER_INCH = 4.5, 7
 def bytes_rows(results: Sequence[Result | Layer]) -> list[Row]:
     """Describe what each tensor of each layer moves across each boundary.
 
-    Parameters
-    ----------
-    results : sequence of Result or Layer
-
     Returns
     -------
     list of dict
@@ -75,10 +71,6 @@ def plot_bytes(
         The outer side of the boundary; by default the memory.  One layer: only
         this boundary.
     ax : Axes, optional
-
-    Returns
-    -------
-    Axes
 
     Raises
     ------

@@ -1,0 +1,1 @@
+"""Microbenchmarks that fill a machine file on the GPU at hand."""
