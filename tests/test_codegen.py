@@ -47,3 +47,9 @@ def test_any_product_is_compiled(expression: str, data_type: str) -> None:
     """None summed, one operand, three: what is no sum of products of two, and what is just so."""
     sizes = {one: 5 + 14 * place for place, one in enumerate("abcd") if one in expression}
     check(compiled(einsum(expression, sizes), HOST, data_type=data_type))
+
+
+@pytest.mark.parametrize("seed", [1318, 1631, 1365])
+def test_a_window_of_the_output_guards_all_that_moves_with_it(seed: int) -> None:
+    """Both operands, or none, move over a dimension that shares an axis of the output."""
+    assert check_llvm(case(seed)) is None
