@@ -386,7 +386,9 @@ def test_searches_keep_all_cores_busy(tmp_path: Path, problem: Problem) -> None:
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/cpuinfo"), reason="not Linux")
-def test_this_machine() -> None:
+def test_this_machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    hosts.host_data.cache_clear()
     try:
         arch = load_arch("host")
     except ArchError as error:
@@ -397,6 +399,43 @@ def test_this_machine() -> None:
     assert arch.compute.units <= len(os.sched_getaffinity(0))
     assert 0.5e9 < arch.compute.clock_hz < 8e9
     assert 1e9 < (arch.caches[0].bandwidth_bytes_per_s or 0) < 2e12
+    hosts.host_data.cache_clear()
+    monkeypatch.setattr(hosts, "quick", lambda _: pytest.fail("measured again"))
+    assert load_arch("host").digest == arch.digest
+
+
+def test_what_was_measured_is_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In one file for each machine; one that is broken, or not to be written, is measured again."""
+    host = linux(trees.zen4_vm(tmp_path))
+    clocks = iter(range(1, 9))
+    cache = tmp_path / "cache"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    monkeypatch.setattr(hosts, "read_host", lambda: host)
+    monkeypatch.setattr(hosts, "quick", lambda _: replace(MEASURED, clock_hz=1e9 * next(clocks)))
+
+    def clock() -> float:
+        hosts.host_data.cache_clear()
+        return load_arch("host").compute.clock_hz
+
+    assert [clock(), clock()] == [1e9, 1e9]
+    (kept,) = (cache / "loopsched").iterdir()
+    assert kept.read_text() == "[1000000000.0, 25000000000.0]"
+    for broken in ("", "[1]", '{"a": 1}', "[-1, 2]", "[1, true]", "3", "[null, null]"):
+        kept.write_text(broken)
+        found = clock()
+        assert found == clock()
+    assert found == 8e9
+    hosts.forget_measured()
+    assert not kept.exists()
+    clocks = iter([9])
+    assert clock() == 9e9
+    monkeypatch.setattr(hosts, "read_host", lambda: replace(host, page_bytes=8192))
+    clocks = iter([7, 6])
+    assert clock() == 7e9
+    (cache / "loopsched").rename(tmp_path / "away")
+    (cache / "loopsched").write_text("no folder")
+    assert clock() == 6e9
+    hosts.host_data.cache_clear()
 
 
 # The table

@@ -30,12 +30,14 @@ def detect(out: Path | None, form: Style) -> None:
 
     Cores, caches and instructions are the operating system's word, rates and latencies those of
     the microarchitecture; the bandwidth of memory is measured, in a tenth of a second, and the
-    clock where the system does not say it.
+    clock where the system does not say it. Both are kept for '--arch host'.
     """
     from loopsched.cli.listing import show_arch
     from loopsched.machines.arch_file import load_arch
     from loopsched.machines.arch_format import arch_to_dict
+    from loopsched.machines.host import forget_measured
 
+    forget_measured()
     arch = load_arch("host")
     if out is not None:
         write_arch(arch_to_dict(arch), out)

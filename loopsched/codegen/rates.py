@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import random
 import time
 from collections.abc import Callable
@@ -127,13 +128,24 @@ def thread_counts(n_cores: int) -> list[int]:
 
 
 def bytes_of_a_thread(host: Host) -> dict[str, int]:
-    """Choose what each thread reads: what the level inside has, and half of its share."""
+    """Choose what each thread reads: more than the level inside has, and less than its share."""
     last = host.caches[0]
     sizes = {"DRAM": min(4 * last.capacity_bytes * last.instances, 2**30) // host.n_cores}
     shares = [each.capacity_bytes * each.instances // host.n_cores for each in host.caches]
     for cache, share, inner in zip(host.caches, shares, [*shares[1:], 0], strict=True):
-        sizes[f"L{cache.level}"] = inner + share // 2
+        sizes[f"L{cache.level}"] = inner + min(share // 2, 2 * inner or share)
     return sizes
+
+
+def _units(rate: float) -> int:
+    """Count the units that a rate takes: what is lost to other work is not a unit less.
+
+    Examples
+    --------
+    >>> _units(1.02), _units(1.3), _units(1.95)
+    (1, 2, 2)
+    """
+    return max(1, math.ceil(rate - 0.15))
 
 
 def measure(host: Host, day: str, says: Callable[[str], None]) -> tuple[Measured, list[Row]]:
@@ -196,8 +208,8 @@ def measure(host: Host, day: str, says: Callable[[str], None]) -> tuple[Measured
         clock_hz=clock,
         bandwidths=rates,
         how=f"Measured here on {day}: {{what}}",
-        fma_per_cycle=max(1, round(many / clock)),
-        load_per_cycle=max(1, round(first / host.vector_bytes / clock)),
+        fma_per_cycle=_units(many / clock),
+        load_per_cycle=_units(first / host.vector_bytes / clock),
         fma_latency=float(round(clock / one * 4) / 4),
         constants=tuple(constants),
     )

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import mmap
 import os
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
-from loopsched.base.errors import ArchError
+from loopsched.base.errors import ArchError, InputError
+from loopsched.base.files import write_text
 from loopsched.machines.host_facts import Cache, Host
 from loopsched.machines.host_linux import read_linux
 from loopsched.machines.host_macos import read_macos, sysctl_text
+from loopsched.machines.keys import is_positive
 from loopsched.machines.microarchitectures import GLANCE, Core, cores
 
 
@@ -29,6 +34,7 @@ class Measured:
     how : str
     fma_per_cycle, load_per_cycle : int or None
     fma_latency : float or None, cycles
+        They count where they are better than what is known.
     constants : tuple of (str, str, str)
         Further numbers: name, value with its unit, what was measured.
     """
@@ -61,7 +67,10 @@ def read_host() -> Host:
 
 @lru_cache(maxsize=1)
 def host_data() -> dict[str, Any]:
-    """Describe the CPU at hand as the data of an architecture file, the same all through a process.
+    """Describe the CPU at hand as the data of an architecture file.
+
+    What had to be measured is kept in a file for later processes, until
+    `forget_measured`, or until anything that the system says is another.
 
     Raises
     ------
@@ -75,7 +84,42 @@ def host_data() -> dict[str, Any]:
             "cycle; 'loopsched calibrate cpu --arch-out host.yaml' measures them; "
             f"known are {', '.join(dict.fromkeys(core.name for core in cores()))}"
         )
-    return data_of(host, quick(host))
+    kept = _kept(host)
+    measured = _read_kept(kept)
+    if measured is None:
+        measured = quick(host)
+        with suppress(OSError, InputError):
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            write_text(kept, json.dumps([measured.clock_hz, measured.bandwidths["DRAM"]]))
+    return data_of(host, measured)
+
+
+def forget_measured() -> None:
+    """Measure the CPU at hand again when it is asked for next.
+
+    Raises
+    ------
+    ArchError
+        If it cannot be read.
+    """
+    host_data.cache_clear()
+    with suppress(OSError):
+        _kept(read_host()).unlink()
+
+
+def _kept(host: Host) -> Path:
+    """Name the file that keeps what was measured of a machine."""
+    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(home, "loopsched", f"host-{crc32(repr(host).encode()):08x}.json")
+
+
+def _read_kept(path: Path) -> Measured | None:
+    """Read what was measured, unless it is not what `host_data` writes."""
+    with suppress(OSError, ValueError, TypeError):
+        clock, memory = json.loads(path.read_bytes())
+        if (clock is None or is_positive(clock)) and is_positive(memory):
+            return Measured(clock, {"DRAM": memory}, _HOW)
+    return None
 
 
 def quick(host: Host) -> Measured:
@@ -84,10 +128,12 @@ def quick(host: Host) -> Measured:
 
     clock = None if host.clock_hz is not None else measured_clock_hz()
     last = host.caches[0]
-    each = min(max(4 * last.capacity_bytes * last.instances, 2**26), 2**30) // host.n_cores
+    each = min(max(4 * last.capacity_bytes * last.instances, 2**26), 2**29) // host.n_cores
     rate = rounded(read_rate(host.n_cores, each, host.vector_bytes))
-    how = "Measured here: {what}; rounded, the same until the process ends"
-    return Measured(clock, {"DRAM": rate}, how)
+    return Measured(clock, {"DRAM": rate}, _HOW)
+
+
+_HOW = "Measured here: {what}; rounded, and kept until 'loopsched detect' measures again"
 
 
 def data_of(host: Host, measured: Measured) -> dict[str, Any]:
@@ -187,10 +233,13 @@ def _cpu(host: Host, measured: Measured) -> dict[str, Any]:
     for key, (here, known) in found.items():
         if here is None and known is None:
             raise ArchError(f"nothing says '{key}' of '{host.title}' ({host.identity})")
-        value = known if here is None else here
+        # Other work makes a core seem slower than it is, and nothing makes it seem faster.
+        better = min if key == "fma_latency" else max
+        value = better(one for one in (known, here) if one is not None)
         text = f"{value!r} cycles" if key == "fma_latency" else value
-        said = source if here is None else measured.how.format(what="multiply-adds and loads")
-        cpu[key] = {"value": text, "source": said}
+        said = [source] if value == known else []
+        said += [measured.how.format(what="multiply-adds and loads")] if value == here else []
+        cpu[key] = {"value": text, "source": "; ".join(said)}
     cpu["page"] = {"value": f"{host.page_bytes} B", "source": host.read["page"]}
     if core is not None:
         cpu["tlb_entries"] = {"value": core.tlb_entries, "source": source}

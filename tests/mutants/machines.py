@@ -346,10 +346,10 @@ _host.broken(
     "::test_a_virtual_machine_of_zen_4",
 )
 _host.broken(
-    "host-table-over-measurement",
-    "what is known goes before what is measured",
-    "value = known if here is None else here",
-    "value = here if known is None else known",
+    "host-measurement-over-table",
+    "a multiplier that other work kept busy is none",
+    "better = min if key",
+    "better = max if key",
     "test_rates.py::test_what_is_measured_becomes_a_file",
 )
 _host.broken(
@@ -358,6 +358,13 @@ _host.broken(
     "        if tile in has:",
     "        if tile in ():",
     "::test_rates_of_types",
+)
+_host.broken(
+    "host-kept-for-any-machine",
+    "what was measured is kept for all machines alike",
+    "crc32(repr(host).encode())",
+    "crc32(b'host')",
+    "::test_what_was_measured_is_kept",
 )
 _host_linux = In("machines/host_linux.py", "test_host.py")
 _host_linux.broken(
@@ -465,8 +472,8 @@ _rates.broken(
 _rates.broken(
     "rates-size-of-the-level-alone",
     "what is read fits the level inside",
-    'sizes[f"L{cache.level}"] = inner + share // 2',
-    'sizes[f"L{cache.level}"] = share // 2',
+    "inner + min(share // 2, 2 * inner or share)",
+    "min(share // 2, 2 * inner or share)",
     "::test_sizes_are_beyond_the_level_inside",
 )
 _rates.broken(
