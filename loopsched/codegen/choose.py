@@ -49,6 +49,8 @@ COSTS = {
     "line": 24.5,  # line of an operand that lies outside L2
     "jump": 60.0,  # line read in place that lies outside L2, far from the one before
     "streams": 6.5,  # row of a tile written where too many rows of a large output are
+    "edge": 30.0,  # tile of a window at the edge of its plane
+    "pass": 1.5,  # line that a window reads or writes outside L2
     "page": 1.85,  # page that a tile walks in place along a sum, if they are many
     "drain": 7.5,  # line of the output that goes there, or comes back
 }
@@ -111,6 +113,9 @@ def core_of(arch: Arch, element_bytes: int) -> tuple[Core, int]:
         cores,
     )
 
+
+APART_READ = 2.3
+"""Cycles to read a vector of every second element, two at a time."""
 
 PAGE = 4096
 MANY_STREAMS = 48
@@ -297,12 +302,14 @@ class Model:
         vectors = -(-across // core.lanes)
         step = abs(task.right.step(plan.cols.dims[1]))
         tiles = -(-down // plan.tile_rows)
-        reads = tiles * (plan.tile_rows + far - 1) * near * (1.0 if step == 1 else 3.0)
-        each = vectors * max(down * far * near / core.fma_per_cycle, reads / core.load_per_cycle)
-        plane = each * COSTS["issue"] + tiles * vectors * COSTS["tile"] / 2
+        reads = (step * (plan.tile_rows - 1) + far) * near
+        pace = reads / core.load_per_cycle if step == 1 else reads * APART_READ
+        tile = max(plan.tile_rows * far * near / core.fma_per_cycle, pace) * COSTS["issue"]
+        edges = min(vectors, 2)
+        plane = tiles * (vectors * tile + edges * COSTS["edge"])
         lines = (down * across * (1 + step**2)) * self.element_bytes / 64
         if jobs * lines * 64 > core.l2_bytes:
-            plane += lines * COSTS["drain"]
+            plane += lines * COSTS["pass"]
         return -(-jobs // threads) * plane
 
     def _blocks(self, walk: Walk) -> list[tuple[Sizes, int]]:
