@@ -74,7 +74,10 @@ def product_space(values: Mapping[str, Sequence[int]]) -> Space:
 
 
 def space_of(
-    rows: Iterable[Mapping[str, Any]], names: tuple[str, ...], switches: tuple[str, ...] = ()
+    rows: Iterable[Mapping[str, Any]],
+    names: tuple[str, ...],
+    switches: tuple[str, ...] = (),
+    more: tuple[str, ...] = (),
 ) -> Space:
     """Take configurations as they are given.
 
@@ -87,6 +90,8 @@ def space_of(
         The kernel's parameters.
     switches : tuple of str
         Of these, that may be zero.
+    more : tuple of str
+        Parameters that all rows have if any has them.
 
     Raises
     ------
@@ -99,6 +104,7 @@ def space_of(
         raise InputError("space: no configurations")
     if len(given) > MOST_CONFIGURATIONS:
         raise InputError(f"space: more than {MOST_CONFIGURATIONS:,} configurations")
+    names += tuple(name for name in more if any(name in row for row in given))
     faults = [fault for at, row in enumerate(given) for fault in _faults(at, row, names, switches)]
     if faults:
         raise InputError.joined("space", faults[:20])
@@ -122,7 +128,10 @@ def _faults(
 
 
 def read_space(
-    file: str | os.PathLike[str], names: tuple[str, ...], switches: tuple[str, ...] = ()
+    file: str | os.PathLike[str],
+    names: tuple[str, ...],
+    switches: tuple[str, ...] = (),
+    more: tuple[str, ...] = (),
 ) -> Space:
     """Read configurations from a CSV file: a column a parameter, a line a configuration.
 
@@ -135,7 +144,7 @@ def read_space(
     lines = csv.DictReader(io.StringIO(read_text(where, "a CSV file", where=where), newline=""))
     rows = [{(key or "").strip(): _cell(cell) for key, cell in line.items()} for line in lines]
     try:
-        return space_of(rows, names, switches)
+        return space_of(rows, names, switches, more)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
 
