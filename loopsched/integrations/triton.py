@@ -33,6 +33,7 @@ _BLOCKS = {
     "block_n": "BLOCK_N",
     "block_k": "BLOCK_K",
     "group_m": "GROUP_M",
+    "split_k": "SPLIT_K",
 }
 
 
@@ -56,7 +57,8 @@ def prune_configs_by(
         The GPU.  None: the one that torch runs on, if choices were measured on such a one.
     sizes, blocks : mapping of str to str, optional
         What the kernel calls ``m``, ``n``, ``k``, and ``block_m``, ``block_n``,
-        ``block_k``, ``group_m``.  By default ``M``, ``BLOCK_M``, ..., ``GROUP_M``.
+        ``block_k``, ``group_m``, ``split_k``.  By default ``M``, ``BLOCK_M``, ...,
+        ``SPLIT_K``.
     data_type : str, optional
         By default that of the kernel's first tensor.
     top : int
@@ -95,7 +97,13 @@ def prune_configs_by(
             m, n, k = (int(known[name]) for name in size_names.values())
             rows = [_parameters(one, block_names) for one in configs]
             kind = data_type or _data_type(known)
+<<<<<<< HEAD
             kept = first_places(gemm(m=m, n=n, k=k), rows, _machine(arch), kind, top)
+=======
+            machine = _machine(arch)
+            space = space_of(rows, TRITON_GEMM.names, more=TRITON_GEMM.more)
+            ranked = rank(gemm(m=m, n=n, k=k), machine, TRITON_GEMM, space, kind)
+>>>>>>> attn
         except Exception as error:
             # Whatever is wrong with a guess, the kernel must run.
             left_alone(len(configs), error)
