@@ -425,7 +425,9 @@ class Engine:
     def _sum_dims(self, pitch: int) -> list[_Span]:
         """The dimensions of a packed sum: its cut one has as many steps as is asked for."""
         found = _spans(self._sum_inner, pitch)
-        return [found[0]._replace(size=None), *found[1:]] if found else []
+        if not found:  # nothing is summed
+            return [_Span(_Flat("point", 1), 1, 1)]
+        return [found[0]._replace(size=None), *found[1:]]
 
     def _write_pack_left(self, chunk: int) -> None:
         plan, task = self.plan, self.task
