@@ -75,8 +75,8 @@ def test_registers_are_guessed_near_what_the_compiler_took() -> None:
 
 def test_choices_cost_what_is_said(measured) -> None:  # type: ignore[no-untyped-def]
     """The figures of docs/choosing_kernels.md."""
-    gemms, convs = measured.summary["groups"]
-    assert (gemms["problems"], convs["problems"]) == (12, 4)
+    gemms, attentions, convs = measured.summary["groups"]
+    assert (gemms["problems"], attentions["problems"], convs["problems"]) == (12, 4, 4)
     assert gemms["first_1"] <= 1.03
     assert gemms["first_1_worst"] <= 1.12
     assert gemms["first_5"] <= 1.01
@@ -84,7 +84,10 @@ def test_choices_cost_what_is_said(measured) -> None:  # type: ignore[no-untyped
     assert convs["first_1"] <= 1.12
     assert convs["first_5"] <= 1.03
     assert measured.summary["bound_violations"] == 0
-    assert measured.summary["left_out"] == {"attn": 140}
+    assert attentions["first_1"] <= 1.01
+    assert attentions["first_5"] == 1
+    assert attentions["mape"] < 0.07
+    assert measured.summary["left_out"] == {}
 
 
 def test_the_set_holds_the_best_and_is_small(measured) -> None:  # type: ignore[no-untyped-def]
@@ -222,7 +225,13 @@ def test_faults_are_said() -> None:
 
 
 def test_all_families_rank_their_usual_space() -> None:
-    assert set(FAMILIES) == {"triton_gemm", "triton_conv", "clblast_gemm", "filter"}
+    assert set(FAMILIES) == {
+        "triton_gemm",
+        "triton_conv",
+        "triton_attention",
+        "clblast_gemm",
+        "filter",
+    }
     assert len(TRITON_CONV.tried()) == 150
     assert len(TRITON_GEMM.tried()) == 720
     assert not refused(TRITON_GEMM.tried(), 2).any()

@@ -65,11 +65,8 @@ def _arch_row(arch: Arch) -> Row:
 
 def _cache(level: Row) -> str:
     copies = f" x {level['instances']}" if level["instances"] > 1 else ""
-    return f"{level['name']} {_capacity(level['capacity_bytes'])}{copies}"
-
-
-def _capacity(size_bytes: int | None) -> str:
-    return "-" if size_bytes is None else format_capacity(size_bytes)
+    size = level["capacity_bytes"]
+    return f"{level['name']} {'-' if size is None else format_capacity(size)}{copies}"
 
 
 _LEVELS = (

@@ -17,7 +17,7 @@ _QUIET = ("psabi", "unused-variable")
 WORDS = tuple(
     re.findall(
         r"\w+",
-        "byte num unum one vec vec_at bits ubits lanes_inside mask_bits rounded rounded_one"
+        "byte num unum one vec vec_at bits ubits clamped lanes_inside mask_bits rounded rounded_one"
         " wide_one",
     )
 )
@@ -384,20 +384,21 @@ class CText(Writer):
 
 
 _LANES_INSIDE = """\
+static inline num clamped(num lane)
+{
+  lane = lane < 0 ? 0 : lane;
+  return lane > LANES ? LANES : lane;
+}
+
 static inline unsigned lanes_inside(num first, num step, num size)
 {
-  num from = 0, to = LANES, by = step < 0 ? -step : step;
+  num by = step < 0 ? -step : step;
+  first = step < 0 ? size - 1 - first : first;
   if (!step)
     return (unum)first < (unum)size ? (1u << LANES) - 1u : 0u;
-  if (step < 0)
-    first = size - 1 - first;
-  if (first < 0)
-    from = by == 1 ? -first : (-first + by - 1) / by;
-  if (first + by * (LANES - 1) >= size)
-    to = by == 1 ? size - first : (size - first + by - 1) / by;
-  if (from >= to)
-    return 0u;
-  return ((1u << to) - 1u) & ~((1u << from) - 1u);
+  num from = by == 1 ? -first : first >= 0 ? 0 : (by - 1 - first) / by;
+  num to = by == 1 ? size - first : first >= size ? 0 : (size - first + by - 1) / by;
+  return ((1u << clamped(to)) - 1u) & ~((1u << clamped(from)) - 1u);
 }
 """
 

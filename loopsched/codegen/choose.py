@@ -393,7 +393,8 @@ class Model:
         if plan.packs_right:
             walked = panel if is_reused else depth * n_cols * self.element_bytes
             return None if walked <= 0.6 * core.l1_bytes else "near"
-        step = abs(task.right.step(plan.sums.dims[-1])) * self.element_bytes
+        inner = plan.sums.dims[-1:]  # none, if nothing is summed
+        step = sum(abs(task.right.step(dim)) for dim in inner) * self.element_bytes
         span = core.l2_bytes // core.ways
         kept = core.ways * span // max(math.gcd(step, span), 64)
         fits = depth <= 0.75 * kept and panel < 0.6 * core.l2_bytes

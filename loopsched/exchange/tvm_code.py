@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from keyword import kwlist
 
-from loopsched.exchange.accesses import Access, accesses, stored_shape
+from loopsched.codegen.contraction import stored_shape
+from loopsched.exchange.accesses import Access, accesses
 from loopsched.exchange.exported import Exported
 from loopsched.exchange.factors import Factor, factors, rounded
 from loopsched.exchange.names import free_name, safe_names

@@ -8,7 +8,7 @@ from typing import Any
 
 from loopsched.base.arguments import Checker, is_text, show
 from loopsched.base.errors import ProblemError, nearest
-from loopsched.exchange.accesses import stored_shape
+from loopsched.codegen.contraction import stored_shape
 from loopsched.exchange.timeloop.notes import NOTE, note_text, read_note
 from loopsched.problems.problem import Problem, Tensor
 from loopsched.problems.projections import check_spans, parse_projection, projection_text, span

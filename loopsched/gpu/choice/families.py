@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +12,13 @@ from numpy.typing import NDArray
 from loopsched.base.arguments import Checker
 from loopsched.base.errors import ProblemError, nearest
 from loopsched.gpu.choice import simt
+from loopsched.gpu.choice.attention import (
+    Attention,
+    attention_refused,
+    attention_resources,
+    attention_times,
+    attention_width,
+)
 from loopsched.gpu.choice.pipeline import Fitted, Times, Work, asked_cycles, fitted, times
 from loopsched.gpu.choice.space import Numbers, Space, product_space
 from loopsched.gpu.choice.triton import GROUP_ROWS, Resources, refused, resources, warps_down
@@ -18,6 +26,7 @@ from loopsched.gpu.library.conv_layer import Layer, layer_of
 from loopsched.gpu.library.gemm import product_of
 from loopsched.gpu.library.machine import Machine, element_bytes, sum_bytes
 from loopsched.machines.gpu_limits import Gpu
+from loopsched.problems.footprint import tensor_bytes
 from loopsched.problems.problem import Problem
 
 _SECTOR, _LINE = 64, 128
@@ -48,6 +57,8 @@ class Family:
         Parameters that may be zero.
     data_type : str
         Unless another is asked for.
+    few : int
+        Configurations of a space, however small, that may be the best.
     """
 
     name: str
@@ -56,10 +67,35 @@ class Family:
     names: tuple[str, ...]
     tried: Callable[[], Space]
     refused: Callable[[Space, int], NDArray[np.bool_]]
-    taken: Callable[[Problem, Space, Gpu, int], Resources]
-    times: Callable[[Problem, str, Space, Resources, Machine], Times]
+    taken: Callable[[Any, Space, Gpu, int], Resources]
+    times: Callable[[Any, str, Space, Resources, Machine], Times]
     switches: tuple[str, ...] = ()
     data_type: str = "fp16"
+    few: int = 20
+
+    def checked(self, problem: Problem | Attention) -> None:
+        """Refuse what is an attention where none is computed, and the reverse.
+
+        Raises
+        ------
+        ProblemError
+        """
+        if isinstance(problem, Attention) != (self is TRITON_ATTENTION):
+            what = "an Attention" if self is TRITON_ATTENTION else "a product or a convolution"
+            raise ProblemError(f"problem '{problem.name}': {self.name} computes {what}")
+
+
+def least(problem: Problem | Attention, data_type: str) -> tuple[int, int]:
+    """Count the multiply-adds that a problem cannot do without, and the bytes that it touches.
+
+    All tensors are as the data type is stored; sums of it may be stored alike.
+    """
+    if isinstance(problem, Attention):
+        return problem.macs, problem.elems * attention_width(data_type)
+    elems = sum(tensor_bytes(problem, one) // one.element_bytes for one in problem.tensors)
+    convolves = problem.kind == "conv2d"
+    macs = layer_of(problem).macs if convolves else product_of(problem, data_type).macs
+    return macs, elems * product_width(problem, data_type)
 
 
 def _usual(values: dict[str, tuple[int, ...]]) -> Space:
@@ -154,8 +190,10 @@ def conv_work(
     )
 
 
-def product_width(problem: Problem, data_type: str) -> int:
+def product_width(problem: Problem | Attention, data_type: str) -> int:
     """Bytes of an operand's element in memory."""
+    if isinstance(problem, Attention):
+        return attention_width(data_type)
     return element_bytes(data_type, problem.tensors[0].element_bytes)
 
 
@@ -271,6 +309,19 @@ TRITON_CONV = Family(
     ),
     *_pipelined("triton_conv", conv_work),
 )
+TRITON_ATTENTION = Family(
+    "triton_attention",
+    "attn",
+    "attention forward: a block is block_m queries of a head, steps of block_n keys",
+    ("block_m", "block_n", "stages", "warps"),
+    lambda: product_space(
+        {"block_m": (64, 128), "block_n": (32, 64, 128), "stages": (2, 3, 4), "warps": (4, 8)}
+    ),
+    attention_refused,
+    attention_resources,
+    attention_times,
+    few=1,
+)
 _CLBLAST = {
     "MWG": (16, 32, 64, 128),
     "NWG": (16, 32, 64, 128),
@@ -324,7 +375,8 @@ FILTER = Family(
     ("read_only", "use_padding", "use_shmem"),
     "fp32",
 )
-FAMILIES = {one.name: one for one in (TRITON_GEMM, TRITON_CONV, CLBLAST_GEMM, FILTER)}
+_ALL = (TRITON_GEMM, TRITON_CONV, TRITON_ATTENTION, CLBLAST_GEMM, FILTER)
+FAMILIES = {one.name: one for one in _ALL}
 
 
 def family_of(check: Checker, kernel: str) -> Family:
