@@ -97,13 +97,7 @@ def prune_configs_by(
             m, n, k = (int(known[name]) for name in size_names.values())
             rows = [_parameters(one, block_names) for one in configs]
             kind = data_type or _data_type(known)
-<<<<<<< HEAD
             kept = first_places(gemm(m=m, n=n, k=k), rows, _machine(arch), kind, top)
-=======
-            machine = _machine(arch)
-            space = space_of(rows, TRITON_GEMM.names, more=TRITON_GEMM.more)
-            ranked = rank(gemm(m=m, n=n, k=k), machine, TRITON_GEMM, space, kind)
->>>>>>> attn
         except Exception as error:
             # Whatever is wrong with a guess, the kernel must run.
             left_alone(len(configs), error)
@@ -125,7 +119,7 @@ def first_places(
     >>> first_places(gemm(m=4096, n=4096, k=4096), rows, load_arch("h200"), "fp16", 1)
     [1]
     """
-    space = space_of(rows, TRITON_GEMM.names)
+    space = space_of(rows, TRITON_GEMM.names, more=TRITON_GEMM.more)
     ranked = rank(problem, arch, TRITON_GEMM, space, data_type)
     places = [at for at, runs in enumerate(ranked.feasible) if runs]
     return [places[at] for at in ranked.order[:top]]

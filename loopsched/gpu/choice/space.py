@@ -144,10 +144,7 @@ def read_space(
     faults = [f"{place}: {row}" for place, row in sheet.rows if isinstance(row, str)]
     InputError.refuse(where, faults[:20])
     try:
-<<<<<<< HEAD
-        return space_of([row for _, row in sheet.rows if isinstance(row, dict)], names, switches)
-=======
-        return space_of(rows, names, switches, more)
->>>>>>> attn
+        given = [row for _, row in sheet.rows if isinstance(row, dict)]
+        return space_of(given, names, switches, more)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
