@@ -57,3 +57,7 @@ def test_a_window_of_the_output_guards_all_that_moves_with_it(seed: int) -> None
 
 def test_a_block_of_one_point_is_packed() -> None:
     assert check_llvm(case(2593)) is None
+
+
+def test_a_later_block_reaches_padding() -> None:
+    assert check_llvm(case(2927)) is None
