@@ -113,6 +113,8 @@ _timeloop.broken(
     "a dimension is enlarged to its innermost loop",
     "            sizes[factor.dim] *= factor.trips\n",
     "            sizes[factor.dim] = factor.trips\n",
+    "::test_factors_and_order_by_hand",
+    "::test_whole_tiles_cover_an_enlarged_problem",
 )
 _timeloop.broken(
     "timeloop-second-section",
@@ -126,12 +128,14 @@ _timeloop.broken(
     "templates are read as they are",
     '    if "{{" in text or "{%" in text:\n',
     '    if "{%%" in text:\n',
+    "::TestByHand",
 )
 _timeloop.broken(
     "timeloop-unread-unsaid",
     "sections that are not read are not told",
     "                remarks.append(f\"section '{key}' is not read\")\n",
     "                remarks += []\n",
+    "::TestByHand",
 )
 _timeloop.broken(
     "timeloop-partial-tiles",
@@ -146,24 +150,30 @@ _mappings.broken(
     "permutations are read outer to inner",
     "running.sort(key=lambda dim: -rank.get(dim, 0))",
     "running.sort(key=lambda dim: rank.get(dim, 0))",
+    "::test_factors_and_order_by_hand",
+    "::TestByHand",
 )
 _mappings.broken(
     "timeloop-last-tiles-whole",
     "the last tile is checked as if it were whole",
     "reached = reached * factor.trips + factor.last - 1",
     "reached = reached * factor.trips + factor.trips - 1",
+    "::TestByHand",
+    "::test_factors_and_order_by_hand",
 )
 _mappings.broken(
     "timeloop-last-beyond",
     "the last of a loop's tiles may have more than the others",
     "elif full == 0 or not 1 <= last <= full:",
     "elif full == 0 or not 1 <= last:",
+    "::TestByHand::test_factors_that_cannot_be",
 )
 _mappings.broken(
     "timeloop-factor-twice",
     "of two factors of a dimension the later counts",
     "        elif dim in trips:\n",
     "        elif dim in trips and not words:\n",
+    "::TestByHand::test_factors_that_cannot_be",
 )
 _mappings.broken(
     "timeloop-loops-on-no-mesh",
@@ -178,12 +188,7 @@ _blocks.broken(
     "two loops of a mesh that are joined have no rest",
     "last = (other.last - 1) * factor.trips + factor.last",
     "last = other.last * factor.trips",
-)
-_blocks.broken(
-    "timeloop-single-buffers",
-    "a double-buffered storage takes a tile once",
-    "total += elems * tensor.element_bytes * (2 if level.double_buffered else 1)",
-    "total += elems * tensor.element_bytes",
+    "::test_meshes_hold_what_they_are_given",
 )
 _blocks.broken(
     "timeloop-units-inside-out",
@@ -198,12 +203,7 @@ _reading.broken(
     "a mesh is as large as it is high",
     "            fan *= int(text)\n",
     "            fan = int(text)\n",
-)
-_reading.broken(
-    "timeloop-decimal-kilobytes",
-    "a kilobyte of Timeloop's has 1,000 bytes",
-    "math.floor(kibibytes * 1024) if kibibytes",
-    "math.floor(kibibytes * 1000) if kibibytes",
+    "::TestByHand::test_meshes_in_a_row_and_parallel_scratchpads",
 )
 _reading.broken(
     "timeloop-buffers-of-three",
@@ -218,12 +218,7 @@ _shapes.broken(
     "two coefficients of a product are added",
     "            coefficient *= factors.get(str(word), 1)\n",
     "            coefficient += factors.get(str(word), 1) - 1\n",
-)
-_shapes.broken(
-    "timeloop-first-output",
-    "of two outputs the first counts",
-    "    if len(written) != 1 and not faults:\n",
-    "    if not written and not faults:\n",
+    "::TestByHand::test_coefficients_of_a_product_multiply",
 )
 _shapes.broken(
     "timeloop-output-in-its-place",

@@ -140,24 +140,10 @@ _extents.broken(
 
 _residents = In("fusion/residents.py", "test_fusion_residency.py")
 _residents.broken(
-    "residency-counts-differ",
-    "a tensor stays though its readers run more often than what makes it",
-    "all(one.problem is not None and one.count == flow.count for one in readers)",
-    "all(one.problem is not None for one in readers)",
-    "::test_layers_that_run_often_count_as_often",
-)
-_residents.broken(
     "residency-made-in-memory",
     "a tensor that stays is written to memory all the same",
     "        if at in resident:\n            own.append",
     "        if at not in self.last:\n            own.append",
-)
-_residents.broken(
-    "residency-counts-once",
-    "a layer that runs often moves its bytes once",
-    "state.moved + flow.count * moved",
-    "state.moved + moved",
-    "::test_layers_that_run_often_count_as_often",
 )
 _residents.broken(
     "residency-cut-is-exact",

@@ -62,12 +62,6 @@ _launch.broken(
     "        l2_written=product.c_bytes + parts,\n",
     "        l2_written=product.c_bytes,\n",
 )
-_launch.broken(
-    "launch-warps-in-strips",
-    "warps cut a tile along its shorter side",
-    "        if tile_m / down >= tile_n / across:\n",
-    "        if tile_m / down < tile_n / across:\n",
-)
 
 _pipelined = In("gpu/library/pipelined.py", "test_library_pipelined.py")
 _WALK = "::test_a_literal_walk_agrees"
@@ -113,12 +107,6 @@ _conv.broken(
     "a multiply-accumulate is one operation",
     "return 2 * _macs_of(problem, layer_of(problem), algorithm)",
     "return _macs_of(problem, layer_of(problem), algorithm)",
-)
-_conv.broken(
-    "conv-tiles-are-whole-images",
-    "transforms by tiles take whole images",
-    'ways = (True,) if algorithm == "FFT_TILING" else (False, True)',
-    'ways = (False,) if algorithm == "FFT_TILING" else (False, True)',
 )
 
 LIBRARY_REST = tuple(

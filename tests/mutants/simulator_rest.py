@@ -102,12 +102,6 @@ _system.broken(
     "return max(1, int(arch.compute.rate(data_type_of(problem, arch))))",
     "return 1",
 )
-_system.broken(
-    "system-seen-through-writes-back",
-    "levels that see all accesses write back what they should write through",
-    "        if own.tables.is_through:\n            return replace(each, write_bytes",
-    "        if not own:\n            return replace(each, write_bytes",
-)
 
 _layout = In("simulator/layout.py", "test_simulator.py")
 _layout.broken(
@@ -128,12 +122,6 @@ _layout.broken(
     "a step along a strided axis goes over places that are not stored",
     "moved += sum(c // span.divisor * stride for",
     "moved += sum(c * stride for",
-)
-_layout.broken(
-    "layout-any-alignment",
-    "alignments need not be powers of two",
-    "most=2**40) or align & (align - 1):",
-    "most=2**40):",
 )
 
 _replay = In("simulator/tile_replay.py", "test_validation_tiles.py", "test_library_tiled.py")

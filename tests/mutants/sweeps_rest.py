@@ -61,13 +61,6 @@ _plan.broken(
 
 _folder = In("sweeps/folder.py", "test_sweep_folder.py")
 _folder.broken(
-    "folder-later-answer",
-    "of two answers to a task the later counts, and twice",
-    "if task < len(self._file) and not self._file[task]:",
-    "if task < len(self._file):",
-    "test_sweep_folder.py",
-)
-_folder.broken(
     "folder-strange-files",
     "a folder with something else in it is taken",
     "            if strange:\n",
