@@ -154,14 +154,6 @@ _mappings.broken(
     "::TestByHand",
 )
 _mappings.broken(
-    "timeloop-last-tiles-whole",
-    "the last tile is checked as if it were whole",
-    "reached = reached * factor.trips + factor.last - 1",
-    "reached = reached * factor.trips + factor.trips - 1",
-    "::TestByHand",
-    "::test_factors_and_order_by_hand",
-)
-_mappings.broken(
     "timeloop-last-beyond",
     "the last of a loop's tiles may have more than the others",
     "elif full == 0 or not 1 <= last <= full:",
@@ -174,12 +166,6 @@ _mappings.broken(
     "        elif dim in trips:\n",
     "        elif dim in trips and not words:\n",
     "::TestByHand::test_factors_that_cannot_be",
-)
-_mappings.broken(
-    "timeloop-loops-on-no-mesh",
-    "loops may be spread where there is no mesh",
-    'if kind == "spatial" and unit is None:',
-    'if kind == "spatial" and level == "":',
 )
 
 _blocks = In("exchange/timeloop/blocks.py", "test_exchange_timeloop.py")
@@ -204,12 +190,6 @@ _reading.broken(
     "            fan *= int(text)\n",
     "            fan = int(text)\n",
     "::TestByHand::test_meshes_in_a_row_and_parallel_scratchpads",
-)
-_reading.broken(
-    "timeloop-buffers-of-three",
-    "two buffers are one",
-    'number("multiple_buffering", 1) >= 2',
-    'number("multiple_buffering", 1) > 2',
 )
 
 _shapes = In("exchange/timeloop/shapes.py", "test_exchange_timeloop.py")
