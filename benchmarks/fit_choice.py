@@ -1,7 +1,8 @@
 """Fit the numbers of loopsched/gpu/choice/pipeline.json to a measured space.
 
 Run ``python benchmarks/fit_choice.py``: it fits the numbers of products to the 12 fp16 products of
-spaces/triton_h100.csv, then those of convolutions to its 4 convolutions, and writes the file;
+spaces/triton_h100.csv, then those of convolutions to its 4 convolutions, those of attention to its
+4 attentions, and writes the file (``--only SECTION``: one of them);
 ``--check`` only says how far the fitted numbers and their costs are from those that are shipped.
 Starting points are round numbers or what a document says; each number is pulled a little toward
 its start (a factor of e counts like 3 % on one row that matters).
@@ -15,21 +16,20 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 
 from loopsched.gpu.choice import pipeline
-from loopsched.gpu.choice.families import FAMILIES, Family
+from loopsched.gpu.choice.attention import attention_times
+from loopsched.gpu.choice.families import FAMILIES, Family, conv_work, gemm_work
 from loopsched.gpu.choice.pipeline import Fitted, times
 from loopsched.gpu.choice.space import COMPILED, Space
-from loopsched.gpu.choice.triton import resources
 from loopsched.gpu.library.machine import machine_of
 from loopsched.machines.arch_file import load_arch
-from loopsched.problems.builders import gemm
-from loopsched.problems.convolution import conv2d
+from loopsched.validation.choices import problem_named
 from loopsched.validation.csv_files import sheet_of
 
 FILE = Path(pipeline.__file__).parent / "pipeline.json"
@@ -69,6 +69,23 @@ CONVOLUTIONS = {
     "step": (2.4, 1.5, 6.0),
     "more_warps": (0.5, 0.05, 3.0),
 }
+ATTENTIONS = {
+    "shared": (0.9, 0.2, 2.0),
+    "exp": (0.08, 0.02, 0.2),
+    "mask": (0.03, 0.01, 0.1),
+    "mask_alone": (1.0, 0.1, 4.0),
+    "scale": (0.02, 0.001, 0.1),
+    "overlap": (1.3, 1.0, 4.0),
+    "copy": (0.5, 0.01, 3.0),
+    "group_cycles": (20.0, 1.0, 300.0),
+    "alone_cycles": (150.0, 10.0, 1900.0),
+    "round": (4.0, 1.2, 12.0),
+    "two_stages": (200.0, 1.0, 900.0),
+    "crossed": (2.0, 1.0, 6.0),
+    "lacking": (10.0, 1.0, 100.0),
+    "block_cycles": (3500.0, 300.0, 9000.0),
+    "dram": (0.5, 0.05, 3.0),
+}
 PULL, STEEP, LEAST, SOFT, SCALE = 0.03, 8.0, 0.01, 0.1, 8.0
 
 
@@ -76,27 +93,40 @@ class Problem:
     """The measured rows of a problem, and what estimating them needs."""
 
     def __init__(self, family: Family, text: str, rows: Sequence[Mapping]) -> None:
-        sizes = [int(part) for part in text.split("x")]
-        named = zip(("n", "h", "w", "c", "k", "r", "s", "stride", "padding"), sizes)  # noqa: B905
         self.family, self.data_type = family, "fp16"
-        self.problem = gemm(**dict(zip("mnk", sizes))) if len(sizes) == 3 else conv2d(**dict(named))  # noqa: B905
+        self.problem = problem_named(text, family)
         names = (*family.names, *COMPILED)
         columns = {name: np.array([row[name] for row in rows], dtype=float) for name in names}
         self.machine = machine_of(ARCH, self.data_type)
         self.space = Space(family.names, columns)
-        self.taken = resources(self.space, self.machine.gpu, 2)
+        self.taken = family.taken(self.problem, self.space, self.machine.gpu, 2)
         measured = np.array([row["time_us"] for row in rows], dtype=float)
         self.measured = np.log(measured * 1e-6)
         weights = np.exp(-STEEP * (measured / measured.min() - 1)).clip(LEAST)
         self.weights = np.sqrt(weights / weights.sum())
 
-    def errors(self, fit: Fitted) -> np.ndarray:
+    def errors(self, here: Mapping[str, float]) -> np.ndarray:
         """Weighted errors of logarithms."""
-        work = self.family.work(
-            self.problem, self.data_type, self.space, self.taken, self.machine, fit
-        )
-        found = times(work, self.taken, self.space["stages"], self.machine, fit).time_s
+        found = TIMES[self.family.name](self, here)
         return SCALE * self.weights * np.clip(np.log(found) - self.measured, -1, 1)
+
+
+def _pipelined(work: Callable) -> Callable[[Problem, Mapping[str, float]], np.ndarray]:
+    def estimate(one: Problem, here: Mapping[str, float]) -> np.ndarray:
+        fit = Fitted(**{each.name: here[each.name] for each in fields(Fitted) if each.name in here})
+        todo = work(one.problem, one.data_type, one.space, one.taken, one.machine, fit)
+        return times(todo, one.taken, one.space["stages"], one.machine, fit).time_s
+
+    return estimate
+
+
+TIMES = {
+    "triton_gemm": _pipelined(gemm_work),
+    "triton_conv": _pipelined(conv_work),
+    "triton_attention": lambda one, here: (
+        attention_times(one.problem, one.data_type, one.space, one.taken, one.machine, here).time_s
+    ),
+}
 
 
 def problems(family: Family) -> list[Problem]:
@@ -116,8 +146,7 @@ def solve(cases: Sequence[Problem], numbers: Mapping[str, float], free: Mapping)
 
     def residuals(at: np.ndarray) -> np.ndarray:
         here = dict(numbers) | dict(zip(names, np.exp(at), strict=True))
-        fit = Fitted(**{one.name: here[one.name] for one in fields(Fitted) if one.name in here})
-        errors = np.concatenate([one.errors(fit) for one in cases])
+        errors = np.concatenate([one.errors(here) for one in cases])
         # sqrt(2 (sqrt(1 + e^2) - 1)) is e where it is small, and grows like its root.
         soft = SOFT * np.sqrt(2 * (np.sqrt(1 + (errors / SOFT) ** 2) - 1)) * np.sign(errors)
         return np.concatenate([soft, PULL * (at - start)])
@@ -146,18 +175,26 @@ def solve(cases: Sequence[Problem], numbers: Mapping[str, float], free: Mapping)
     return {name: float(f"{value:.3g}") for name, value in zip(names, np.exp(at), strict=True)}
 
 
+SECTIONS = {
+    "common": ("triton_gemm", PRODUCTS),
+    "triton_conv": ("triton_conv", CONVOLUTIONS),
+    "triton_attention": ("triton_attention", ATTENTIONS),
+}
+
+
 def main() -> None:
     """Fit, and write or compare."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--check", action="store_true", help="compare with the shipped numbers")
     shipped = json.loads(FILE.read_text(encoding="utf-8"))
-    is_check = parser.parse_args().check
+    parser.add_argument("--only", choices=SECTIONS, help="fit the numbers of one section")
+    given = parser.parse_args()
+    is_check, sections = given.check, [given.only] if given.only else list(SECTIONS)
     stored = json.loads(json.dumps(shipped))
-    common = stored["common"]
-    common |= solve(problems(FAMILIES["triton_gemm"]), common, PRODUCTS)
-    own = stored["triton_conv"]
-    own |= solve(problems(FAMILIES["triton_conv"]), common | own, CONVOLUTIONS)
-    for part in ("common", "triton_conv"):
+    for part in sections:
+        family, free = SECTIONS[part]
+        known = stored["common"] | stored[part]
+        stored[part] |= solve(problems(FAMILIES[family]), known, free)
         for name, value in stored[part].items():
             if value != shipped[part][name]:
                 print(f"{part} {name}: {shipped[part][name]} -> {value}")

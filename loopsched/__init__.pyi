@@ -22,10 +22,11 @@ from loopsched.curves.front import traffic_curve as traffic_curve
 from loopsched.curves.network import NetworkCurve as NetworkCurve
 from loopsched.curves.network import network_curve as network_curve
 from loopsched.curves.network import workload_curves as workload_curves
-from loopsched.exchange.c_code import to_c as to_c
 from loopsched.exchange.exported import Exported as Exported
 from loopsched.exchange.frames import to_pandas as to_pandas
 from loopsched.exchange.frames import to_polars as to_polars
+from loopsched.exchange.kernel_code import to_c as to_c
+from loopsched.exchange.kernel_code import to_llvm as to_llvm
 from loopsched.exchange.python_code import to_python as to_python
 from loopsched.exchange.tiles import to_triton as to_triton
 from loopsched.exchange.timeloop import Imported as Imported
@@ -42,6 +43,7 @@ from loopsched.fusion.residents import Residency as Residency
 from loopsched.fusion.residents import residency as residency
 from loopsched.gpu.calibration.machine import Calibration as Calibration
 from loopsched.gpu.calibration.machine import calibrate_gpu as calibrate_gpu
+from loopsched.gpu.choice.attention import Attention as Attention
 from loopsched.gpu.choice.dispatch import Dispatch as Dispatch
 from loopsched.gpu.choice.dispatch import dispatch as dispatch
 from loopsched.gpu.choice.pick import Choice as Choice

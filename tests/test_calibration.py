@@ -151,7 +151,7 @@ def test_a_gpu_without_a_file_takes_the_sm_of_its_compute_capability() -> None:
     gpu = found.arch.kernel_limits
     assert found.arch.compute.units == found.arch.level("L1").instances == 10
     source = dict(gpu.sources)["int_lanes"]
-    assert source.startswith("Taken from NVIDIA Tesla T4 (TU104), which has compute capability 7.5")
+    assert source.startswith("Taken from NVIDIA Tesla T4 (TU104), another GPU: CUDA C++")
     assert found.figures.tensor == {}
     assert not any(name.startswith(("mma", "wgmma")) for name in fake.asked)
 
@@ -164,6 +164,14 @@ def test_what_is_of_another_gpu_alone_is_not_taken() -> None:
     assert (gpu.power_w, gpu.measured_as, gpu.merged_share) == (0.0, "none", 0.0)
     assert gpu.tensor_issue == "group"
     assert found.arch.level("L2").effective_capacity_bytes is None
+
+
+@pytest.mark.parametrize(("like", "is_same"), [("h200", True), ("h100", False)])
+def test_a_machine_that_is_named_is_the_same_only_if_it_is(like: str, is_same: bool) -> None:
+    for named in (like, load_arch(like)):
+        found = calibrate_gpu(device=FakeGpu(), like=named, date=DATE)
+        assert (found.like.name, found.is_same) == (like, is_same)
+        assert found.arch.kernel_limits.measured_as == ("h200" if is_same else "none")
 
 
 @pytest.mark.parametrize(

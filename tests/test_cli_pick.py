@@ -21,7 +21,7 @@ MEASURED = """kind,problem,data_type,block_m,block_n,block_k,stages,warps,group_
 gemm,512x512x512,fp16,64,64,32,3,4,8,9
 gemm,512x512x512,fp16,128,128,64,4,8,8,12
 gemm,512x512x512,fp16,library,,,,,,8
-attn,512x512x512,fp16,64,64,32,3,4,8,12
+dance,512x512x512,fp16,64,64,32,3,4,8,12
 """
 
 
@@ -255,7 +255,7 @@ def test_measured_spaces_are_shown_in_80_columns(
     assert shown in " ".join(row.split())
     assert row.endswith("yes")
     words = " ".join(out.split())
-    assert "0 measurements are below the bound. 1 rows of kind 'attn' are left out" in words
+    assert "0 measurements are below the bound. 1 rows of kind 'dance' are left out" in words
     assert words.endswith("The largest set is 100.0 % of its space.")
     group = next(line for line in out.splitlines() if line.startswith("gemm fp16"))
     assert f"{one['first_1']:.3f} {one['first_1']:.3f}" in group
@@ -269,7 +269,7 @@ def test_measured_spaces_for_programs(capsys: pytest.CaptureFixture[str], measur
     rows = list(csv.DictReader(io.StringIO(out)))
     assert [(row["block_m"], row["time_us"]) for row in rows] == [("64", "9"), ("128", "12")]
     every = _ok(capsys, "validate", "choices", measured, "--kernel", "triton_gemm")[0]
-    assert "attn" not in every
+    assert "dance" not in every
 
 
 def test_measured_spaces_that_are_wrong(capsys: pytest.CaptureFixture[str], measured: str) -> None:

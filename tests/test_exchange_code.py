@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import math
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -17,10 +18,12 @@ from hypothesis import strategies as st
 from oracle import element
 from strategies import problems, schedules
 
-from loopsched import bind_spatial, conv2d, gemm, parse_schedule
-from loopsched.base.errors import InputError, ScheduleError
-from loopsched.exchange.c_code import to_c
+from loopsched import conv2d, gemm, load_arch, parse_schedule
+from loopsched.base.errors import ArchError, InputError, ScheduleError
+from loopsched.base.machine_code import linked, object_code
+from loopsched.exchange.kernel_code import to_c, to_llvm
 from loopsched.exchange.python_code import to_python
+from loopsched.machines.arch import Arch
 from loopsched.nests.nest import Loop, Schedule
 from loopsched.problems.problem import Axis, Problem, Tensor
 
@@ -67,24 +70,50 @@ def run_python(problem: Problem, schedule: Schedule, arrays: dict[str, np.ndarra
     return room["made"](*read, arrays[problem.output].copy())
 
 
+SANITIZED = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+
+
+def stored(values: np.ndarray, kind: str) -> np.ndarray:
+    """Numbers as a kernel finds and leaves them; bf16 is rounded to the nearest, ties to even."""
+    if kind != "bf16":
+        return np.ascontiguousarray(values, kind)
+    bits = np.ascontiguousarray(values, np.float32).view(np.uint32).astype(np.uint64)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+
+
+def kinds_of(problem: Problem) -> dict[str, str]:
+    """How the tensors of a problem are stored: as those that are read, if they are alike."""
+    names = [tensor.name for tensor in problem.tensors if tensor.name != problem.output]
+    sizes = {problem.tensor(name).element_bytes for name in names}
+    read, out = {
+        frozenset({8}): ("float64", "float64"),
+        frozenset({2}): ("bf16", "bf16"),
+        frozenset({1}): ("int8", "int32"),
+    }.get(frozenset(sizes), ("float32", "float32"))
+    return {**dict.fromkeys(names, read), problem.output: out}
+
+
 def run_c(
-    folder: Path, problem: Problem, schedule: Schedule, arrays: dict[str, np.ndarray]
-) -> np.ndarray:
+    folder: Path,
+    problem: Problem,
+    schedule: Schedule | None,
+    arrays: dict[str, np.ndarray],
+    *options: str,
+    arch: Arch | None = None,
+) -> None:
+    """Build the C, call it, and compare what it leaves with what a literal walk gives."""
     source, library = folder / "made.c", folder / f"made{len(list(folder.iterdir()))}.so"
-    source.write_text(to_c(problem, schedule, name="made").text(), encoding="utf-8")
-    flags = ["-std=c99", "-Wall", "-Werror", "-Wno-unknown-pragmas", "-O0", "-shared", "-fPIC"]
+    source.write_text(to_c(problem, schedule, arch, name="made").text(), encoding="utf-8")
+    flags = ["-DNO_MAIN", "-Wall", "-Werror", "-Wno-unknown-pragmas", "-shared", "-fPIC", *options]
     subprocess.run([CC or "cc", *flags, str(source), "-o", str(library)], check=True)
-    order = [tensor for tensor in problem.tensors if tensor.name != problem.output]
-    given_ = {
-        tensor.name: np.ascontiguousarray(
-            arrays[tensor.name], np.float64 if tensor.element_bytes == 8 else np.float32
-        )
-        for tensor in problem.tensors
-    }
-    pointers = [given_[tensor.name].ctypes.data_as(ctypes.c_void_p) for tensor in order]
-    pointers.append(given_[problem.output].ctypes.data_as(ctypes.c_void_p))
+    kinds = kinds_of(problem)
+    names = [name for name in kinds if name != problem.output]
+    given_ = {name: stored(arrays[name], kinds[name]) for name in (*names, problem.output)}
+    pointers = [given_[name].ctypes.data_as(ctypes.c_void_p) for name in (*names, problem.output)]
     ctypes.CDLL(str(library)).made(*pointers)
-    return given_[problem.output]
+    empty = {**arrays, problem.output: np.zeros_like(arrays[problem.output])}
+    expected = stored(reference(problem, empty), kinds[problem.output])
+    np.testing.assert_array_equal(given_[problem.output], expected)
 
 
 @given(st.data(), problems(), st.integers(0, 99))
@@ -95,15 +124,56 @@ def test_python_computes_the_problem(data: st.DataObject, problem: Problem, seed
 
 
 @pytest.mark.skipif(CC is None, reason="no C compiler")
-@settings(max_examples=25)
-@given(st.data(), problems(), st.integers(0, 99))
+@settings(max_examples=15)
+@given(st.data(), problems(), st.integers(0, 99), st.sampled_from(["-O0", "-march=native"]))
 def test_c_computes_the_problem(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, problem: Problem, seed: int
+    tmp_path_factory: pytest.TempPathFactory,
+    data: st.DataObject,
+    problem: Problem,
+    seed: int,
+    option: str,
 ) -> None:
     schedule = data.draw(schedules(problem, units=("SM", "lane")))
-    arrays = operands(problem, seed)
-    found = run_c(tmp_path_factory.mktemp("c"), problem, schedule, arrays)
-    np.testing.assert_array_equal(found, reference(problem, arrays))
+    run_c(tmp_path_factory.mktemp("c"), problem, schedule, operands(problem, seed), option)
+
+
+@settings(max_examples=40)
+@given(st.data(), problems(), st.integers(0, 99))
+def test_llvm_computes_the_problem(data: st.DataObject, problem: Problem, seed: int) -> None:
+    problem = problem.with_element_bytes(data.draw(st.sampled_from([1, 4, 8])))
+    schedule = data.draw(schedules(problem, units=("SM", "lane")))
+    arrays, kinds = operands(problem, seed), kinds_of(problem)
+    made = to_llvm(problem, schedule, name="made").text()
+    room = np.empty(int(made.split("work leads to ")[1].split()[0]) + 4096, np.uint8)
+    names = [*(name for name in kinds if name != problem.output), problem.output]
+    given_ = {name: stored(arrays[name], kinds[name]) for name in names}
+    (run,) = linked(object_code(made), ["made"], (None, *[ctypes.c_void_p] * (len(names) + 1)))
+    at = room.ctypes.data
+    run(*(given_[name].ctypes.data for name in names), at + -at % 4096)
+    empty = {**arrays, problem.output: np.zeros_like(arrays[problem.output])}
+    np.testing.assert_array_equal(given_[problem.output], reference(problem, empty))
+
+
+@pytest.mark.skipif(CC is None, reason="no C compiler")
+@pytest.mark.parametrize("n_bytes", [1, 2, 4, 8])
+def test_a_program_checks_itself(n_bytes: int, tmp_path: Path) -> None:
+    problem = conv2d(n=2, c=3, k=10, h=9, w=11, r=3, s=2, stride=2, padding=1)
+    problem = problem.with_element_bytes(n_bytes)
+    text = to_c(problem, None, load_arch("ryzen_5950x")).text()
+    for wrong in (False, True):
+        source, program = tmp_path / "made.c", tmp_path / "made"
+        source.write_text(text.replace("compute(input, weight, output);", "") if wrong else text)
+        run = [CC or "cc", "-O1", "-Wno-unknown-pragmas", *SANITIZED, str(source)]
+        subprocess.run([*run, "-o", str(program)], check=True)
+        done = subprocess.run(
+            [str(program)],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"},
+        )
+        assert done.stdout.startswith("wrong: output[0] is " if wrong else "right; "), done.stderr
+        assert done.returncode == wrong
 
 
 @pytest.mark.parametrize("pass_", ["forward", "backward_data", "backward_weights"])
@@ -127,47 +197,41 @@ def test_groups_padding_and_strides(pass_: str, tmp_path: Path) -> None:
     expected = reference(problem, arrays)
     np.testing.assert_array_equal(run_python(problem, schedule, arrays), expected)
     if CC:
-        np.testing.assert_array_equal(run_c(tmp_path, problem, schedule, arrays), expected)
+        run_c(tmp_path, problem, schedule, arrays)
 
 
 @pytest.mark.skipif(CC is None, reason="no C compiler")
-def test_threads_write_apart(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "text", ["M:37@SM N:29@SM K:11 M:5 N:4", "K:11 M:37@SM M:9@SM N:29 K:3 M:4"]
+)
+def test_threads_write_apart(text: str, tmp_path: Path) -> None:
     problem = gemm(m=37, n=29, k=11)
-    schedule = parse_schedule("M:37@SM N:29@SM K:11 M:5 N:4", problem)
-    text = to_c(problem, schedule).text()
-    assert "#pragma omp parallel for collapse(2)\n" in text
-    source, library = tmp_path / "made.c", tmp_path / "made.so"
-    source.write_text(text, encoding="utf-8")
-    flags = [str(source), "-o", str(library)]
-    done = subprocess.run([CC or "cc", "-fopenmp", "-shared", "-fPIC", *flags], check=False)
-    if done.returncode:
+    try:
+        run_c(tmp_path, problem, parse_schedule(text, problem), operands(problem, 1), "-fopenmp")
+    except subprocess.CalledProcessError:
         pytest.skip("the compiler has no OpenMP")
-    arrays = operands(problem, 1)
-    given_ = [np.ascontiguousarray(arrays[name], np.float32) for name in "ABC"]
-    ctypes.CDLL(str(library)).compute(*(a.ctypes.data_as(ctypes.c_void_p) for a in given_))
-    np.testing.assert_array_equal(given_[2], reference(problem, arrays))
+
+
+def jobs(problem: Problem, text: str) -> list[str]:
+    """Loops over the jobs of stages, as they stand in the program."""
+    lines = to_c(problem, parse_schedule(text, problem)).text().splitlines()
+    return [line.strip() for line in lines if "num job" in line or "num round" in line][1:]
 
 
 def test_sums_are_not_shared_between_threads() -> None:
     problem = gemm(m=8, n=8, k=8)
-    assert "#pragma" not in to_c(problem, parse_schedule("K:8@SM M:8 N:8", problem)).text()
-    mixed = to_c(problem, parse_schedule("M:8@SM K:8@SM N:8", problem)).text()
-    assert "#pragma omp parallel for\n" in mixed
+    assert jobs(problem, "K:8@SM M:8 N:8 K:2")[-1] == "for (num job = 0; job < 1; job++)"
+    assert jobs(problem, "M:8@SM K:8@SM N:8 M:4 K:2")[-1] == "for (num job = 0; job < 2; job++)"
     # A backward pass writes where windows overlap.
     image = conv2d(c=2, k=2, h=6, w=6, r=3, s=3, pass_="backward_data")
-    assert "#pragma" not in to_c(image, parse_schedule("P:4@SM C:2 K:2 Q:4 R:3 S:3", image)).text()
-    # Loops that depend on one another are not collapsed.
-    nested = parse_schedule("M:8@SM M:4@SM N:8 K:8", problem)
-    assert "parallel for\n" in to_c(problem, nested).text()
+    assert jobs(image, "P:4@SM C:2 K:2 Q:4 R:3 S:3")[-1] == "for (num job = 0; job < 1; job++)"
 
 
-def test_a_pragma_stands_at_the_spatial_loops() -> None:
+def test_sums_outside_threads_are_rounds() -> None:
     problem = gemm(m=8, n=8, k=8)
-    tiled = bind_spatial(parse_schedule("K:8 M:8 N:8 M:2", problem), 1, "SM")
-    lines = to_c(problem, tiled).text().splitlines()
-    place = next(i for i, line in enumerate(lines) if "#pragma" in line)
-    assert "for (long k" in lines[place - 1]
-    assert "for (long m1" in lines[place + 1]
+    rounds, shared = jobs(problem, "K:8 M:8@SM N:8 M:2 K:2")[-2:]
+    assert rounds == "for (num round = 0; round < 4; round++)"
+    assert shared == "for (num job = round * 4; job < (round + 1) * 4; job++)"
 
 
 def test_names_of_the_languages_are_avoided() -> None:
@@ -182,14 +246,20 @@ def test_names_of_the_languages_are_avoided() -> None:
     arrays = operands(problem, 0)
     np.testing.assert_array_equal(run_python(problem, schedule, arrays), reference(problem, arrays))
     text = to_c(problem, schedule).text()
-    assert "const float int_[3][2]" in text
-    assert "long for_" in text
+    assert "/* int_[3][2], range[3] */" in text
+    assert "num for_" in text
     assert "*/ name" not in text
 
 
 @pytest.mark.parametrize(
     "names",
-    [("least", "least_", "C"), ("np", "np_", "np__"), ("made", "min", "min_"), ("m", "m1", "k")],
+    [
+        ("byte", "byte_", "vec"),
+        ("sums_", "at_", "made_run"),
+        ("np", "np_", "np__"),
+        ("made", "min", "min_"),
+        ("m", "m1", "k"),
+    ],
 )
 def test_names_that_give_way_meet_no_others(names: tuple[str, str, str], tmp_path: Path) -> None:
     first, second, third = names
@@ -201,7 +271,7 @@ def test_names_that_give_way_meet_no_others(names: tuple[str, str, str], tmp_pat
     expected = reference(problem, arrays)
     np.testing.assert_array_equal(run_python(problem, schedule, arrays), expected)
     if CC:
-        np.testing.assert_array_equal(run_c(tmp_path, problem, schedule, arrays), expected)
+        run_c(tmp_path, problem, schedule, arrays)
 
 
 def test_wrong_shapes_and_names_are_refused() -> None:
@@ -218,13 +288,21 @@ def test_wrong_shapes_and_names_are_refused() -> None:
     deep = Schedule((Loop("M", 3), Loop("N", 2), *[Loop("K", 4)] * 19))
     with pytest.raises(ScheduleError, match="at most 20 blocks"):
         to_python(problem, deep)
-    assert "float elements" not in to_c(problem, deep).text()
+    assert "made" in to_c(problem, deep, name="made").text()
 
 
 def test_c_says_what_it_has_no_type_for() -> None:
     problem = gemm(m=2, n=2, k=2).with_element_bytes({"A": 2, "B": 8})
     made = to_c(problem, parse_schedule("M:2 N:2 K:2", problem))
     assert made.lost == (
-        "'A': elements of 2 bytes are computed as float, since C has no portable type for them",
+        "'A': elements of 2 bytes are stored as fp32",
+        "'B': elements of 8 bytes are stored as fp32",
     )
-    assert "const double B" in made.text()
+    assert "const float *restrict B" in made.text()
+
+
+def test_a_program_needs_a_schedule_or_a_cpu() -> None:
+    problem = gemm(m=2, n=2, k=2)
+    with pytest.raises(ArchError, match="without a schedule a CPU is needed, such as 'host'"):
+        to_c(problem, None, load_arch("titan_v"))
+    assert "chosen for" in to_c(problem, None, load_arch("ryzen_5950x")).text()

@@ -1,4 +1,4 @@
-"""Time every configuration of three Triton kernels on the GPU at hand.
+"""Time every configuration of five Triton kernels on the GPU at hand.
 
 Run ``python triton_spaces.py OUT.csv KIND:TYPE..`` on a machine with torch and Triton, such as
 ``gemm:fp16 attn:fp16 conv:fp16 gemm:bf16``.  Rows are appended problem by problem, so that what
@@ -8,8 +8,12 @@ Each repetition writes 256 MB before it, so that L2 holds nothing of the operand
 median of ``REPEATS`` repetitions between events, in microseconds.  ``gemm``: C[M,N] = A[M,K]
 B[K,N], row-major (fp8: B is stored as N x K), blocks in groups of ``group_m`` rows of tiles.
 ``attn``: B x H x S x D x causal, forward, one block ``block_m`` queries of a head, keys in steps
-of ``block_n``.  ``conv``: N x H x W x C x K x R x S x stride x padding, NHWC, weights (R S C, K),
-implicit product, k in steps of ``block_k`` channels of a filter position.  Sums are fp32.
+of ``block_n``; a sixth number is the heads of keys and values, if they are fewer.  ``decode``:
+B x H x S x D x 0 x G, one query a head and G heads of keys, ``split_k`` blocks for each of
+them, and a second kernel that joins what they found.  ``split``: products with ``split_k`` blocks
+for each tile, whose sums a second kernel adds.  ``batch``: B x M x N x K.  ``conv``: N x H x W x C
+x K x R x S x stride x padding, NHWC, weights (R S C, K), implicit product, k in steps of
+``block_k`` channels of a filter position.  Sums are fp32.
 ``library`` is torch.  Every kernel is held against the library before it is timed.
 """
 
@@ -17,6 +21,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import functools
 import itertools
 import math
 import multiprocessing
@@ -25,21 +30,22 @@ import time
 from collections.abc import Callable, Iterator
 
 import torch
-import torch.nn.functional as functional
 import triton
 import triton.language as tl
+from torch.nn.functional import conv2d, scaled_dot_product_attention
 
 REPEATS = 11
 SHARED = 232_448
 COLUMNS = (
     "gpu", "data_type", "kind", "problem", "block_m", "block_n", "block_k", "stages", "warps",
-    "group_m", "registers", "spills", "shared_bytes", "time_us",
+    "group_m", "split_k", "registers", "spills", "shared_bytes", "time_us",
 )  # fmt: skip
 TYPES = {
     "fp16": torch.float16, "bf16": torch.bfloat16, "tf32": torch.float32,
     "fp8": torch.float8_e4m3fn,
 }  # fmt: skip
-Config = tuple[int, int, int, int, int, int]
+# block_m, block_n, block_k, stages, warps, group_m and, of kernels that have it, split_k.
+Config = tuple[int, ...]
 
 GEMM = (
     "16x14336x4096", "32x4096x14336", "64x2560x2560", "128x6144x4096", "256x1024x8192",
@@ -53,9 +59,45 @@ GEMM = (
 FEW = (*GEMM[:6], "1024x1024x1024", "1536x6144x1536", "2048x2048x2048", "4096x4096x4096",
        "3136x256x2304", "8192x3584x3584", "16384x1024x4096", "2048x32000x4096")  # fmt: skip
 ATTENTION = (
-    "8x16x2048x64x0", "2x32x8192x128x0", "8x16x2048x64x1", "4x32x2048x128x1", "1x16x16384x64x1",
-    "16x12x1024x64x0", "1x8x4096x128x0", "64x16x256x64x0",
-    "4x32x4096x128x0", "16x16x1024x64x0", "1x32x16384x128x1", "32x12x512x64x0",
+    "8x16x2048x64x0",
+    "2x32x8192x128x0",
+    "8x16x2048x64x1",
+    "4x32x2048x128x1",
+    "1x16x16384x64x1",
+    "16x12x1024x64x0",
+    "1x8x4096x128x0",
+    "64x16x256x64x0",
+    "4x32x4096x128x0",
+    "16x16x1024x64x0",
+    "1x32x16384x128x1",
+    "32x12x512x64x0",
+    "4x32x2048x128x1x8",
+    "1x64x4096x128x1x8",
+    "16x8x1024x128x0",
+    "2x12x4096x64x1",
+    "2x16x4096x256x1",
+    "8x8x1024x256x0",
+    "1x8x8192x256x0x4",
+    "8x32x512x128x1",
+)
+DECODE = (
+    "1x32x8192x128x0x8",
+    "8x32x4096x128x0x8",
+    "64x32x2048x128x0x8",
+    "1x8x65536x128x0x1",
+    "16x16x1024x64x0x16",
+    "4x32x16384x128x0x4",
+)
+SPLIT = (
+    "512x512x16384",
+    "256x256x8192",
+    "16x4096x14336",
+    "64x2560x10240",
+    "128x1280x8192",
+    "1024x1024x4096",
+)
+BATCH = (
+    "96x128x128x64", "16x1024x1024x64", "12x384x384x768", "64x16x4096x512", "8x512x1024x1024",
 )  # fmt: skip
 CONVOLUTION = (
     "32x28x28x128x128x3x3x1x1", "32x7x7x512x512x3x3x1x1", "32x56x56x64x256x1x1x1x0",
@@ -105,38 +147,145 @@ def gemm_kernel(
 def attention_kernel(
     q, k, v, o, scale, length,
     D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, CAUSAL: tl.constexpr,
+    SHARED: tl.constexpr,
 ):  # fmt: skip
-    """Attend from a block of queries of one head to all keys, or to those before them."""
+    """Attend from a block of queries of one head to all keys, or to those before them.
+
+    `length` is a whole number of blocks; `SHARED` heads of queries have the same keys.
+    """
     start, head = tl.program_id(0) * BM, tl.program_id(1).to(tl.int64) * length * D
+    other = (tl.program_id(1) // SHARED).to(tl.int64) * length * D
     om, on, od = start + tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, D)
-    x = tl.load(q + head + om[:, None] * D + od[None, :], mask=om[:, None] < length, other=0.0)
+    x = tl.load(q + head + om[:, None] * D + od[None, :])
     most = tl.full((BM,), float("-inf"), dtype=tl.float32)
     total = tl.zeros((BM,), dtype=tl.float32)
     sums = tl.zeros((BM, D), dtype=tl.float32)
-    end = tl.minimum(start + BM, length) if CAUSAL else length
+    end = (start + BM) if CAUSAL else length
     for at in range(0, end, BN):
         here = at + on
-        y = tl.load(
-            k + head + here[None, :] * D + od[:, None], mask=here[None, :] < length, other=0.0
-        )
+        y = tl.load(k + other + here[None, :] * D + od[:, None])
         s = tl.dot(x, y) * scale
-        keep = here[None, :] < length
         if CAUSAL:
-            keep = keep & (om[:, None] >= here[None, :])
-        s = tl.where(keep, s, float("-inf"))
+            s = tl.where(om[:, None] >= here[None, :], s, float("-inf"))
         now = tl.maximum(most, tl.max(s, 1))
         p = tl.math.exp2(s - now[:, None])
         shrink = tl.math.exp2(most - now)
         total = total * shrink + tl.sum(p, 1)
-        z = tl.load(
-            v + head + here[:, None] * D + od[None, :], mask=here[:, None] < length, other=0.0
-        )
-        sums = tl.dot(p.to(z.dtype), z, sums * shrink[:, None])
+        sums = sums * shrink[:, None]
+        z = tl.load(v + other + here[:, None] * D + od[None, :])
+        sums = tl.dot(p.to(z.dtype), z, sums)
         most = now
     tl.store(
         o + head + om[:, None] * D + od[None, :],
         (sums / total[:, None]).to(o.dtype.element_ty),
-        mask=om[:, None] < length,
+    )
+
+
+@triton.jit
+def decode_kernel(
+    q, k, v, part, ends, scale, length, each,
+    D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    """Attend from the queries of a head of keys to one part of these keys; sums stay apart."""
+    split, head = tl.program_id(0), tl.program_id(1)
+    other = head.to(tl.int64) * length * D
+    om, on, od = tl.arange(0, BM), tl.arange(0, BN), tl.arange(0, D)
+    x = tl.load(
+        q + (head * ROWS + om[:, None]) * D + od[None, :], mask=om[:, None] < ROWS, other=0.0
+    )
+    most = tl.full((BM,), float("-inf"), dtype=tl.float32)
+    total = tl.zeros((BM,), dtype=tl.float32)
+    sums = tl.zeros((BM, D), dtype=tl.float32)
+    for at in range(split * each, (split + 1) * each, BN):
+        here = at + on
+        y = tl.load(k + other + here[None, :] * D + od[:, None])
+        s = tl.dot(x, y) * scale
+        now = tl.maximum(most, tl.max(s, 1))
+        p = tl.math.exp2(s - now[:, None])
+        shrink = tl.math.exp2(most - now)
+        total = total * shrink + tl.sum(p, 1)
+        sums = sums * shrink[:, None]
+        z = tl.load(v + other + here[:, None] * D + od[None, :])
+        sums = tl.dot(p.to(z.dtype), z, sums)
+        most = now
+    block = head * tl.num_programs(0) + split
+    tl.store(
+        part + (block * ROWS + om[:, None]) * D + od[None, :],
+        sums / total[:, None],
+        mask=om[:, None] < ROWS,
+    )
+    tl.store(ends + block * ROWS + om, most + tl.math.log2(total), mask=om < ROWS)
+
+
+@triton.jit
+def join_kernel(part, ends, o, D: tl.constexpr, ROWS: tl.constexpr, SPLIT: tl.constexpr):
+    """Join the parts of a query's sums, each as much as its keys weigh."""
+    query = tl.program_id(0)
+    head, row = query // ROWS, query % ROWS
+    os, od = tl.arange(0, SPLIT), tl.arange(0, D)
+    at = (head * SPLIT + os) * ROWS + row
+    end = tl.load(ends + at)
+    share = tl.math.exp2(end - tl.max(end, 0))
+    x = tl.load(part + at[:, None] * D + od[None, :])
+    found = tl.sum(x * share[:, None], 0) / tl.sum(share, 0)
+    tl.store(o + query * D + od, found.to(o.dtype.element_ty))
+
+
+@triton.jit(do_not_specialize=["m"])
+def split_kernel(
+    a, b, part, m, n, k, each,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
+):  # fmt: skip
+    """Compute a tile of C of one part of the terms; sums stay apart."""
+    block, split = tl.program_id(0), tl.program_id(1)
+    rows, columns = tl.cdiv(m, BM), tl.cdiv(n, BN)
+    first = block // (GROUP * columns) * GROUP
+    high = min(rows - first, GROUP)
+    at_m = first + block % (GROUP * columns) % high
+    at_n = block % (GROUP * columns) // high
+    om = (at_m * BM + tl.arange(0, BM)) % m
+    on = (at_n * BN + tl.arange(0, BN)) % n
+    ok = split * each + tl.arange(0, BK)
+    pa = a + om[:, None] * k + ok[None, :]
+    pb = b + ok[:, None] * n + on[None, :]
+    last = min(k - split * each, each)
+    sums = tl.zeros((BM, BN), dtype=tl.float32)
+    for step in range(tl.cdiv(last, BK)):
+        left = last - step * BK
+        ok = tl.arange(0, BK)
+        x = tl.load(pa, mask=ok[None, :] < left, other=0.0)
+        y = tl.load(pb, mask=ok[:, None] < left, other=0.0)
+        sums = tl.dot(x, y, sums)
+        pa += BK
+        pb += BK * n
+    om = at_m * BM + tl.arange(0, BM)
+    on = at_n * BN + tl.arange(0, BN)
+    tl.store(
+        part + (split * m + om[:, None]) * n + on[None, :],
+        sums,
+        mask=(om[:, None] < m) & (on[None, :] < n),
+    )
+
+
+@triton.jit
+def add_kernel(part, c, total, SPLIT: tl.constexpr, BLOCK: tl.constexpr):
+    """Add the parts of sums."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    sums = tl.zeros((BLOCK,), dtype=tl.float32)
+    for split in range(SPLIT):
+        sums += tl.load(part + split * total + at, mask=at < total, other=0.0)
+    tl.store(c + at, sums.to(c.dtype.element_ty), mask=at < total)
+
+
+@triton.jit(do_not_specialize=["m"])
+def batch_kernel(
+    a, b, c, m, n, k,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
+):  # fmt: skip
+    """Compute a tile of one product of a batch."""
+    which = tl.program_id(1).to(tl.int64)
+    gemm_kernel(
+        a + which * m * k, b + which * k * n, c + which * m * n, m, n, k, n, 1, BM, BN, BK, GROUP
     )
 
 
@@ -184,6 +333,12 @@ def suits(bm: int, bn: int, warps: int) -> bool:
     return 4096 <= bm * bn <= 32_768 if warps == 8 else bm * bn <= 16_384
 
 
+@functools.cache
+def scratch_of(*shape: int) -> torch.Tensor:
+    """Give the same memory for parts of sums at each launch."""
+    return torch.empty(shape, device="cuda")
+
+
 class Gemm:
     """Products of a type."""
 
@@ -228,16 +383,24 @@ class Attention:
     """Attention of a type."""
 
     def __init__(self, problem: str, kind: str) -> None:
-        batch, heads, self.length, self.d, self.causal = (int(one) for one in problem.split("x"))
-        shape = (batch, heads, self.length, self.d)
+        batch, heads, self.length, self.d, self.causal, *other = map(int, problem.split("x"))
+        self.groups = other[0] if other else heads
+        self.shared = heads // self.groups
+        lengths = {"q": self.length, "k": self.length, "v": self.length}
         self.q, self.k, self.v = (
-            torch.randn(shape, device="cuda").to(TYPES[kind]) for _ in range(3)
+            torch.randn(
+                (batch, heads if name == "q" else self.groups, length, self.d), device="cuda"
+            ).to(TYPES[kind])
+            for name, length in (lengths | self.queries()).items()
         )
         self.o = torch.full_like(self.q, float("nan"))
 
+    def queries(self) -> dict[str, int]:
+        return {}
+
     def library(self) -> torch.Tensor:
-        return functional.scaled_dot_product_attention(
-            self.q, self.k, self.v, is_causal=bool(self.causal)
+        return scaled_dot_product_attention(
+            self.q, self.k, self.v, is_causal=bool(self.causal), enable_gqa=self.shared > 1
         )
 
     def configs(self) -> Iterator[Config]:
@@ -250,11 +413,93 @@ class Attention:
         batch, heads = self.q.shape[:2]
         return attention_kernel[(triton.cdiv(self.length, bm), batch * heads)](
             self.q, self.k, self.v, self.o, math.log2(math.e) / math.sqrt(self.d), self.length,
-            self.d, bm, bn, self.causal, num_stages=stages, num_warps=warps,
+            self.d, bm, bn, self.causal, self.shared, num_stages=stages, num_warps=warps,
         )  # fmt: skip
 
     def result(self) -> torch.Tensor:
         return self.o
+
+
+class Decode(Attention):
+    """Attention from one query a head, keys split among blocks."""
+
+    def queries(self) -> dict[str, int]:
+        return {"q": 1}
+
+    def configs(self) -> Iterator[Config]:
+        for bn, stages, warps, split in itertools.product(
+            (32, 64, 128), (2, 3, 4), (1, 2, 4, 8), (1, 2, 4, 8, 16, 32, 64, 128)
+        ):
+            if 2 * bn * max(stages - 1, 1) * self.d * 2 <= SHARED and bn * split <= self.length:
+                yield 16, bn, 0, stages, warps, 8, split
+
+    def launch(self, config: Config) -> object:
+        bm, bn, _, stages, warps, _, split = config
+        heads = self.q.shape[0] * self.groups
+        part = scratch_of(heads * split, self.shared, self.d)
+        ends = scratch_of(heads * split, self.shared)
+        found = decode_kernel[(split, heads)](
+            self.q, self.k, self.v, part, ends, math.log2(math.e) / math.sqrt(self.d),
+            self.length, self.length // split, self.d, bm, bn, self.shared,
+            num_stages=stages, num_warps=warps,
+        )  # fmt: skip
+        join_kernel[(heads * self.shared,)](part, ends, self.o, self.d, self.shared, split)
+        return found
+
+
+class Split(Gemm):
+    """Products whose terms are split among blocks."""
+
+    def configs(self) -> Iterator[Config]:
+        for (bm, bn, warps), bk, stages, split in itertools.product(
+            ((16, 64, 4), (16, 128, 4), (64, 64, 4), (64, 128, 4), (128, 128, 4), (128, 128, 8)),
+            (64, 128), (3, 4), (1, 2, 4, 8, 16, 32),
+        ):  # fmt: skip
+            if (bm + bn) * bk * stages * 2 <= SHARED and split * bk <= self.k:
+                yield bm, bn, bk, stages, warps, 8, split
+
+    def launch(self, config: Config) -> object:
+        bm, bn, bk, stages, warps, group, split = config
+        each = triton.cdiv(triton.cdiv(self.k, split), bk) * bk
+        part = scratch_of(split, self.m, self.n)
+        found = split_kernel[(triton.cdiv(self.m, bm) * triton.cdiv(self.n, bn), split)](
+            self.a, self.b, part, self.m, self.n, self.k, each, bm, bn, bk, group,
+            num_stages=stages, num_warps=warps,
+        )  # fmt: skip
+        total = self.m * self.n
+        add_kernel[(triton.cdiv(total, 1024),)](part, self.c, total, split, 1024)
+        return found
+
+
+class Batch:
+    """Batches of products."""
+
+    def __init__(self, problem: str, kind: str) -> None:
+        self.batch, self.m, self.n, self.k = map(int, problem.split("x"))
+        a = torch.randn(self.batch, self.m, self.k, device="cuda") / math.sqrt(self.k)
+        b = torch.randn(self.batch, self.k, self.n, device="cuda")
+        self.a, self.b = a.to(TYPES[kind]), b.to(TYPES[kind])
+        self.c = torch.full_like(self.a @ self.b, float("nan"))
+
+    def library(self) -> torch.Tensor:
+        return self.a @ self.b
+
+    def configs(self) -> Iterator[Config]:
+        for bm, bn, bk, stages, warps in itertools.product(
+            (16, 32, 64, 128), (32, 64, 128, 256), (32, 64), (2, 3, 4), (4, 8)
+        ):
+            if suits(bm, bn, warps):
+                yield bm, bn, bk, stages, warps, 8
+
+    def launch(self, config: Config) -> object:
+        bm, bn, bk, stages, warps, group = config
+        return batch_kernel[(triton.cdiv(self.m, bm) * triton.cdiv(self.n, bn), self.batch)](
+            self.a, self.b, self.c, self.m, self.n, self.k, bm, bn, bk, group,
+            num_stages=stages, num_warps=warps,
+        )  # fmt: skip
+
+    def result(self) -> torch.Tensor:
+        return self.c
 
 
 class Convolution:
@@ -275,7 +520,7 @@ class Convolution:
         self.filters = self.f.permute(3, 2, 0, 1).contiguous(memory_format=torch.channels_last)
 
     def library(self) -> torch.Tensor:
-        found = functional.conv2d(self.images, self.filters, stride=self.stride, padding=self.pad)
+        found = conv2d(self.images, self.filters, stride=self.stride, padding=self.pad)
         return found.permute(0, 2, 3, 1)
 
     def configs(self) -> Iterator[Config]:
@@ -298,7 +543,31 @@ class Convolution:
         return self.y
 
 
-KINDS = {"gemm": (Gemm, GEMM), "attn": (Attention, ATTENTION), "conv": (Convolution, CONVOLUTION)}
+KINDS = {
+    "gemm": (Gemm, GEMM),
+    "attn": (Attention, ATTENTION),
+    "conv": (Convolution, CONVOLUTION),
+    "decode": (Decode, DECODE),
+    "split": (Split, SPLIT),
+    "batch": (Batch, BATCH),
+}
+# Problems that compile every kernel that any of a kind's problems needs.
+SAMPLES = {
+    "gemm": ("2048x768x3072",),
+    "attn": tuple(
+        f"1x{heads}x256x{d}x{causal}x1"
+        for heads, d, causal in (
+            *itertools.product((1,), (64, 128, 256), (0, 1)), (4, 128, 1), (8, 128, 1), (2, 256, 0)
+        )
+    ),
+    "conv": (
+        "1x14x14x64x64x3x3x1x1", "16x14x14x64x64x3x3x1x1", "16x14x14x64x64x1x1x1x0",
+        "16x14x14x64x64x5x5x1x2",
+    ),
+    "decode": ("1x4x4096x128x0x1", "1x8x4096x128x0x1", "1x1x4096x64x0x1"),
+    "split": ("64x512x4096",),
+    "batch": ("2x512x512x512",),
+}  # fmt: skip
 
 
 def compiled(work: tuple[str, str, str, list[Config]]) -> None:
@@ -315,14 +584,8 @@ def compiled(work: tuple[str, str, str, list[Config]]) -> None:
 
 def compile_all(kind: str, data_type: str, cores: int) -> None:
     """Compile what any of the problems needs, once: kernels differ by few of a problem's sizes."""
-    samples = {"gemm": ["2048x768x3072"], "attn": [], "conv": []}[kind]
-    if kind == "attn":
-        samples = ["1x1x256x64x0", "1x1x256x128x0", "1x1x256x64x1", "1x1x256x128x1"]
-    if kind == "conv":
-        samples = ["1x14x14x64x64x3x3x1x1", "16x14x14x64x64x3x3x1x1", "16x14x14x64x64x1x1x1x0",
-                   "16x14x14x64x64x5x5x1x2"]  # fmt: skip
     work = []
-    for problem in samples:
+    for problem in SAMPLES[kind]:
         configs = list(KINDS[kind][0](problem, data_type).configs())
         work += [(kind, data_type, problem, configs[at::cores]) for at in range(cores)]
     with multiprocessing.get_context("spawn").Pool(cores) as pool:
@@ -338,6 +601,7 @@ def timed(run: Callable[[], object], scratch: torch.Tensor) -> float:
         for _ in range(min(repeats - len(times), 4)):
             begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
             scratch.zero_()
+            torch.cuda._sleep(200_000)  # so that launching takes no part in the time
             begin.record()
             run()
             end.record()
@@ -345,7 +609,7 @@ def timed(run: Callable[[], object], scratch: torch.Tensor) -> float:
         torch.cuda.synchronize()
         times += [1e3 * begin.elapsed_time(end) for begin, end in events]
         if times[0] > 2000:
-            repeats = 4
+            repeats = 6
     return statistics.median(times)
 
 
@@ -357,9 +621,9 @@ def rows_of(kind: str, data_type: str, problem: str, scratch: torch.Tensor) -> I
     wanted = one.library()
     one.library()
     yield shared | {"block_m": "library", "time_us": f"{timed(one.library, scratch):.3f}"}
-    names = ("block_m", "block_n", "block_k", "stages", "warps", "group_m")
+    names = COLUMNS[4:11]
     for config in one.configs():
-        row: dict[str, object] = shared | dict(zip(names, config, strict=True))
+        row: dict[str, object] = shared | dict(zip(names, config))  # noqa: B905
         try:
             kernel = one.launch(config)
             row |= {"registers": kernel.n_regs, "spills": kernel.n_spills}

@@ -117,6 +117,6 @@ _RATES = (
 
 
 def _show(found: Calibration) -> None:
-    same = "the same GPU" if found.is_same else "of the same compute capability"
+    same = "the same GPU" if found.is_same else "another GPU"
     output.print_text(f"{found.properties.name}; beside it '{found.like.name}', {same}")
     output.print_table(_RATES, found.rows())

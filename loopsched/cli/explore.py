@@ -59,7 +59,9 @@ def explore(
     rows: list[Row] = []
     is_whole = False
     try:
-        _search(found, rows)
+        with found.progress:
+            for some in found.rows:
+                rows += some
         is_whole = True
     finally:  # an interruption or a fault leaves a page of the layers that are done
         if rows:
@@ -73,14 +75,8 @@ def explore(
                 has_reasons=reasons and is_whole,
                 n_jobs=jobs,
             )
-    if not no_open and path is not None:
-        _open(path)
-
-
-def _search(found: Searched, rows: list[Row]) -> None:
-    with found.progress:
-        for some in found.rows:
-            rows += some
+    if not (no_open or path is None or webbrowser.open(path.resolve().as_uri())):
+        click.echo(f"no browser found here; open {path}", err=True)
 
 
 def _done(found: Searched, rows: list[Row]) -> dict[int, Problem]:
@@ -88,8 +84,3 @@ def _done(found: Searched, rows: list[Row]) -> dict[int, Problem]:
     done = {row["layer"] for row in rows}
     numbered = zip(found.chosen.numbers, found.chosen.workload.problems, strict=True)
     return {number: problem for number, problem in numbered if number in done}
-
-
-def _open(path: Path) -> None:
-    if not webbrowser.open(path.resolve().as_uri()):
-        click.echo(f"no browser found here; open {path}", err=True)

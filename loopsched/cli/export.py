@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from loopsched.nests.nest import Schedule
     from loopsched.problems.problem import Problem
 
-_FORMS = ("timeloop", "zigzag", "python", "c", "triton", "tvm")
+_FORMS = ("timeloop", "zigzag", "python", "c", "llvm", "triton", "tvm")
+_PROGRAMS = ("c", "llvm")
 _EPILOG = """\b
 loopsched export resnet50 --layer 2 --to timeloop -o dir    the best schedule
 loopsched export gemm:m=9,n=9,k=9 'M:9 N:9 K:9' --to c      yours
+loopsched export resnet50 --layer 2 --to c --arch host      what 'loopsched run' runs
 loopsched export results.jsonl --to zigzag -o dir           saved by a search
 """
 
@@ -48,6 +50,13 @@ def export(
     inputs: Inputs, form: str, target: str | None, residual: bool, name: str, rank: int | None
 ) -> None:
     """Write SCHEDULE, the best schedule of PROBLEM, or a result file's, for other tools."""
+    if form in _PROGRAMS and not inputs.has_schedules and inputs.machine.cpu is not None:
+        problems = inputs.chosen.workload.problems
+        made = [
+            (one, _exported(form, name, residual, one, None, inputs.machine)) for one in problems
+        ]
+        _finish(made, target)
+        return
     found = list(inputs.schedules(rank))
     if form == "zigzag":
         from loopsched.exchange.zigzag import to_zigzag
@@ -59,14 +68,24 @@ def export(
             (one, _exported(form, name, residual, one, nest, machine))
             for one, nest, machine in found
         ]
+    _finish(made, target)
+
+
+def _finish(made: list[tuple[Problem, Exported]], target: str | None) -> None:
     _deliver(made, target)
     for sentence in _notes(made):
         click.echo(f"note: {sentence}", err=True)
 
 
 def _exported(
-    form: str, name: str, residual: bool, problem: Problem, schedule: Schedule, arch: Arch
+    form: str, name: str, residual: bool, problem: Problem, schedule: Schedule | None, arch: Arch
 ) -> Exported:
+    if form in _PROGRAMS:
+        from loopsched.exchange.kernel_code import to_c, to_llvm
+
+        return (to_c if form == "c" else to_llvm)(problem, schedule, arch, name=name)
+    if schedule is None:
+        raise InputError(f"a schedule is needed for {form}")
     if form == "timeloop":
         from loopsched.exchange.timeloop import to_timeloop
 
@@ -79,10 +98,6 @@ def _exported(
         from loopsched.exchange.tvm_code import to_tvm
 
         return to_tvm(problem, schedule)
-    if form == "c":
-        from loopsched.exchange.c_code import to_c
-
-        return to_c(problem, schedule, name=name)
     from loopsched.exchange.python_code import to_python
 
     return to_python(problem, schedule, name=name)

@@ -74,6 +74,13 @@ class Inputs:
             return best_schedule(self.problem, self.machine)
         return schedule_from(self.schedule_text, self.problem, self.dialect)
 
+    @property
+    def has_schedules(self) -> bool:
+        """Whether schedules are given, by text or in a result file."""
+        from loopsched.cli.saved import is_result_file
+
+        return self.schedule_text is not None or is_result_file(self.text)
+
     def schedules(self, rank: int | None) -> Iterator[tuple[Problem, Schedule, Arch]]:
         """Go through what is given: one schedule, a result file's, or each problem's best."""
         from loopsched.cli.saved import is_result_file, saved_schedules

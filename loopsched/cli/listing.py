@@ -15,6 +15,7 @@ from loopsched.machines.arch import Arch
 from loopsched.machines.keys import Key
 from loopsched.problems.footprint import problem_bytes
 from loopsched.problems.workload import Workload
+from loopsched.show.notebook import LEVEL_COLUMNS
 from loopsched.show.table import Column, words
 
 
@@ -65,19 +66,12 @@ def _arch_row(arch: Arch) -> Row:
 
 def _cache(level: Row) -> str:
     copies = f" x {level['instances']}" if level["instances"] > 1 else ""
-    return f"{level['name']} {_capacity(level['capacity_bytes'])}{copies}"
-
-
-def _capacity(size_bytes: int | None) -> str:
-    return "-" if size_bytes is None else format_capacity(size_bytes)
+    size = level["capacity_bytes"]
+    return f"{level['name']} {'-' if size is None else format_capacity(size)}{copies}"
 
 
 _LEVELS = (
-    words("level", "name"),
-    words("kind", "kind"),
-    Column("capacity", "capacity_bytes", format_capacity),
-    Column("instances", "instances"),
-    Column("from outside", "bandwidth_bytes_per_s", "B/s"),
+    *LEVEL_COLUMNS,
     Column("line", lambda one: f"{one.line_bytes} B" if one.line_bytes else None, spare=2),
     Column("ways", "ways", spare=3),
     Column("energy", "energy_pj_per_byte", "{:g} pJ/B".format, spare=1),

@@ -67,12 +67,9 @@ def write_page(
             _find_reasons(reasons, rows, problems, arch, n_jobs)
     finally:
         write_text(target, report_html(rows, problems, arch, curves=curves, reasons=reasons))
-        click.echo(_said(target, len(problems)))
-
-
-def _said(target: Path, n_layers: int) -> str:
-    noun = "layer" if n_layers == 1 else "layers"
-    return f"{target}: {n_layers} {noun}, {scaled(target.stat().st_size, 'B')}"
+        noun = "layer" if len(problems) == 1 else "layers"
+        size = scaled(target.stat().st_size, "B")
+        click.echo(f"{target}: {len(problems)} {noun}, {size}")
 
 
 def _find_curves(found: dict[int, Curve], problems: dict[int, Problem], n_jobs: int) -> None:

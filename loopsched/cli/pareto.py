@@ -62,7 +62,8 @@ def pareto(
             for number, problem, front in zip(
                 chosen.numbers, problems, each_in_order(_front, work, jobs), strict=True
             ):
-                fronts[_name(number, problem.name, fronts)] = front
+                name = problem.name  # problems of one name are told apart by their numbers
+                fronts[f"{name} ({number})" if name in fronts else name] = front
                 progress.step(problem.name)
     finally:  # also what an interruption leaves
         if any(fronts.values()):
@@ -75,11 +76,6 @@ def _front(problem: Problem, arch: Arch, sizes: Iterable[int] | None) -> tuple[T
     from loopsched.scheduler.tradeoffs import pareto as front_of
 
     return front_of(problem, arch, capacities_bytes=sizes)
-
-
-def _name(number: int, name: str, taken: Iterable[str]) -> str:
-    """Tell problems of one name apart by their numbers."""
-    return f"{name} ({number})" if name in taken else name
 
 
 def _report(

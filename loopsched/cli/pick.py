@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
 
 from loopsched.base.errors import ProblemError
-from loopsched.base.files import write_text
+from loopsched.base.files import target_of, write_text
 from loopsched.base.units import scaled
 from loopsched.cli import options, output
 from loopsched.cli.inputs import select, select_one
@@ -15,6 +16,9 @@ from loopsched.cli.output import Style
 from loopsched.show.table import Column, words
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from loopsched.gpu.choice.attention import Attention
     from loopsched.gpu.choice.dispatch import Dispatch
     from loopsched.gpu.choice.pick import Choice, Pick
     from loopsched.machines.arch import Arch
@@ -25,8 +29,10 @@ _EPILOG = """\b
 loopsched pick gemm:m=4096,n=4096,k=4096 --explain
 loopsched pick gemm:m=16,n=14336,k=4096 --type bf16 --space mine.csv --top 10
 loopsched pick resnet50 --top 1
+loopsched pick attention:4x32x4096x128x1 --arch h200
 loopsched pick gemm:m=1,n=4096,k=4096 --dispatch 8192
 loopsched pick gemm:m=512,n=512,k=512 --emit triton -o kernel.py
+loopsched pick gemm:m=512,n=512,k=512 -o space.html
 """
 
 
@@ -35,7 +41,8 @@ loopsched pick gemm:m=512,n=512,k=512 --emit triton -o kernel.py
 @click.option(
     "--kernel",
     metavar="NAME",
-    help="triton_gemm, triton_conv (both fp16 by default), clblast_gemm or filter (fp32); "
+    help="triton_gemm, triton_conv, triton_attention (fp16 by default), clblast_gemm or filter "
+    "(fp32); "
     "by default Triton's for the problem.",
 )
 @options.data_type_of(None)
@@ -52,7 +59,7 @@ loopsched pick gemm:m=512,n=512,k=512 --emit triton -o kernel.py
 @click.option(
     "--emit", type=click.Choice(["triton"]), help="Write the first choice as a kernel instead."
 )
-@options.target("Where --emit writes.")
+@options.target("Where --emit writes; FILE.html without it: a page of the whole space.")
 @options.layers
 @options.arch_of("h100")
 @options.form
@@ -72,8 +79,10 @@ def pick(
 ) -> None:
     """Rank the configurations of a GPU kernel for a problem; no GPU is needed.
 
-    PROBLEM is a product or a forward convolution, such as gemm:m=64,n=64,k=64;
-    of a WORKLOAD, all that a kernel computes are shown.
+    PROBLEM is a product or a forward convolution, such as gemm:m=64,n=64,k=64,
+    or attention:BxHxSxDxCAUSAL: batch, heads, queries and keys, head size,
+    0 or 1, and xG for G heads of keys. Of a WORKLOAD, all that a kernel
+    computes are shown.
     """
     from loopsched.gpu.choice.families import TRITON_GEMM
     from loopsched.gpu.choice.pick import pick as choose
@@ -85,10 +94,13 @@ def pick(
                 raise click.UsageError(f"{name} and --dispatch exclude each other")
         if kernel not in (None, TRITON_GEMM.name):
             raise click.UsageError(f"--dispatch makes tables for {TRITON_GEMM.name} alone")
-    if target and not emit:
-        raise click.UsageError("--output is for --emit")
+    as_page = target is not None and not emit
+    if target is not None:
+        if as_page and (most_m or not target.endswith(".html")):
+            raise click.UsageError("--output is for --emit, or FILE.html without --dispatch")
+        target_of(target)
     machine = load_arch(arch)
-    problems = (select_one(problem, layers),) if emit else select(problem, layers).workload.problems
+    problems = _problems(problem, layers, emit is not None)
     found: list[Pick | Dispatch] = []
     for one in problems:
         try:
@@ -102,8 +114,8 @@ def pick(
                     kernel=kernel,
                     space=space,
                     data_type=data_type,
-                    top=1 if emit else top or _TOP,
-                    explain=explain,
+                    top=1 if emit else None if as_page else top or _TOP,
+                    explain=explain or as_page,
                 )
         except ProblemError as error:
             if len(problems) == 1:
@@ -116,6 +128,8 @@ def pick(
         raise ProblemError(f"{problem}: no kernel computes any of its {len(problems)} problems")
     if emit:
         _emit(problems[0], cast("Pick", found[0]), target)
+    elif target:
+        _write_page(cast("list[Pick]", found), target)
     elif form == "table":
         for at, made in enumerate(found):
             if at:
@@ -125,6 +139,26 @@ def pick(
         rows = [row for made in found for row in made.rows()]
         names = dict.fromkeys(name for row in rows for name in row)
         output.print_rows(({name: row.get(name) for name in names} for row in rows), form)
+
+
+def _problems(
+    text: str, layers: tuple[str, ...], is_one: bool
+) -> Sequence[Problem] | Sequence[Attention]:
+    """Take an attention, which no workload has, or the problems of a workload."""
+    kind, colon, sizes = text.partition(":")
+    if kind == "attention" and colon:
+        from loopsched.gpu.choice.attention import Attention
+
+        return (Attention.named(sizes),)
+    return (select_one(text, layers),) if is_one else select(text, layers).workload.problems
+
+
+def _write_page(found: list[Pick], target: str) -> None:
+    from loopsched.show.page.space import space_html
+
+    write_text(target, space_html(found))
+    noun = "space" if len(found) == 1 else "spaces"
+    click.echo(f"{target}: {len(found)} {noun}, {scaled(Path(target).stat().st_size, 'B')}")
 
 
 def _configuration(one: Choice) -> str:
@@ -175,20 +209,30 @@ def _show(found: Pick | Dispatch) -> None:
 
 
 def _dispatch(
-    problem: Problem, machine: Arch, most_m: int, data_type: str, space: str | None
+    problem: Problem | Attention,
+    machine: Arch,
+    most_m: int,
+    data_type: str,
+    space: str | None,
 ) -> Dispatch:
+    from loopsched.gpu.choice.attention import Attention
     from loopsched.gpu.choice.dispatch import dispatch
     from loopsched.gpu.library.gemm import product_of
 
+    if isinstance(problem, Attention):
+        raise ProblemError(f"problem '{problem.name}': a single product is needed")
     product = product_of(problem, data_type)
     if product.batch != 1:
         raise ProblemError(f"problem '{problem.name}': a single product is needed")
     return dispatch(product.n, product.k, machine, most_m=most_m, data_type=data_type, space=space)
 
 
-def _emit(problem: Problem, found: Pick, target: str | None) -> None:
+def _emit(problem: Problem | Attention, found: Pick, target: str | None) -> None:
     from loopsched.exchange.triton_kernel import to_triton_kernel
+    from loopsched.problems.problem import Problem
 
+    if not isinstance(problem, Problem):
+        raise ProblemError(f"problem '{problem.name}': no file is written for {found.kernel}")
     made = to_triton_kernel(
         problem,
         found.best.configuration,

@@ -17,7 +17,7 @@ _QUIET = ("psabi", "unused-variable")
 WORDS = tuple(
     re.findall(
         r"\w+",
-        "byte num unum one vec vec_at bits ubits lanes_inside mask_bits rounded rounded_one"
+        "byte num unum one vec vec_at bits ubits clamped lanes_inside mask_bits rounded rounded_one"
         " wide_one",
     )
 )
@@ -58,6 +58,7 @@ class CText(Writer):
             f"typedef {kind} vec __attribute__(({vector}));",
             f"typedef {kind} vec_at __attribute__(({vector}, aligned({size}), may_alias));",
             f"typedef {whole} bits __attribute__(({vector}));",
+            f"typedef u{whole} ubits __attribute__(({vector}));",
         ]
 
     # Functions
@@ -359,11 +360,18 @@ class CText(Writer):
         return self._new("vec", f"(vec){{{self._all(value)}}}")
 
     def fma(self, one: str, other: str, total: str) -> str:
-        kind = self._types[one]
-        return self._new(kind, f"{one} * {other} + {total}")
+        one, other, total, kind = *map(self._wrapping, (one, other, total)), self._types[one]
+        return self._new(kind, f"({kind})({one} * {other} + {total})")
+
+    def _wrapping(self, value: str) -> str:
+        """Let whole numbers wrap, as those in lanes that nobody asked for may."""
+        if not self.element.is_integer:
+            return value
+        return f"({'ubits' if self._types[value] == 'vec' else 'uint32_t'}){value}"
 
     def plus(self, one: str, other: str) -> str:
-        return self._new(self._types[other], f"{one} + {other}")
+        kind = self._types[other]
+        return self._new(kind, f"({kind})({self._wrapping(one)} + {self._wrapping(other)})")
 
     def plus_if(self, truth: str, value: str, pointer: str, element: Element) -> str:
         return self.plus(value, self.load_one(pointer, element, truth))
@@ -384,25 +392,25 @@ class CText(Writer):
 
 
 _LANES_INSIDE = """\
+static inline num clamped(num lane)
+{
+  lane = lane < 0 ? 0 : lane;
+  return lane > LANES ? LANES : lane;
+}
+
 static inline unsigned lanes_inside(num first, num step, num size)
 {
-  num from = 0, to = LANES, by = step < 0 ? -step : step;
+  num by = step < 0 ? -step : step;
+  first = step < 0 ? size - 1 - first : first;
   if (!step)
     return (unum)first < (unum)size ? (1u << LANES) - 1u : 0u;
-  if (step < 0)
-    first = size - 1 - first;
-  if (first < 0)
-    from = by == 1 ? -first : (-first + by - 1) / by;
-  if (first + by * (LANES - 1) >= size)
-    to = by == 1 ? size - first : (size - first + by - 1) / by;
-  if (from >= to)
-    return 0u;
-  return ((1u << to) - 1u) & ~((1u << from) - 1u);
+  num from = by == 1 ? -first : first >= 0 ? 0 : (by - 1 - first) / by;
+  num to = by == 1 ? size - first : first >= size ? 0 : (size - first + by - 1) / by;
+  return ((1u << clamped(to)) - 1u) & ~((1u << clamped(from)) - 1u);
 }
 """
 
 _ROUNDED = """\
-typedef uint32_t ubits __attribute__((vector_size(sizeof(bits))));
 static inline bits rounded(vec value)
 {
   ubits raw = (ubits)value, is_nan = (ubits)(value != value);

@@ -25,29 +25,34 @@ from loopsched.machines.levels import Level
 
 # Cycles for one of each, fitted to GEMM plans measured on a Zen 4 core (docs/running.md).
 COSTS = {
-    "issue": 1.06,  # cycle in which multiply-adds or loads are issued
-    "latency": 1.5,  # cycle of a chain of sums that is too short
+    "issue": 1.02,  # cycle in which multiply-adds or loads are issued
+    "latency": 0.9,  # cycle of a chain of sums that is too short
     "tile": 20.0,  # register tile begun
-    "sum": 0.5,  # vector of sums read or written
+    "sum": 0.54,  # vector of sums read or written
     "scatter": 3.5,  # sum written by itself
+    "load": 0.05,  # vector or element that a tile loads
+    "rise": 1.56,  # line of the left operand that a tile reads from L2
+    "many": 3.0,  # the same where the rows of a tile are more than L1 follows
     "near": 0.35,  # vector of a packed block from L2
-    "place": 0.25,  # vector read in place that lies in L2
-    "far": 0.9,  # vector read in place that does not stay in L2
-    "clash": 17.0,  # line of the left operand lost to others of its set in L1
-    "copy": 3.0,  # vector copied into a packed block
+    "place": 1.0,  # vector read in place that lies in L2
+    "far": 1.8,  # vector read in place that does not stay in L2
+    "clash": 20.0,  # line of the left operand lost to others of its set in L1
+    "copy": 6.0,  # vector copied into a packed block
     "run": 3.0,  # run of a copy
     "leap": 10.0,  # run of a copy in a page of its own
     "guard": 2.0,  # vector of a copy that may lie in padding
     "gather": 1.6,  # element copied by itself
-    "square": 6.0,  # vector copied by squares that are transposed
-    "haul": 6.0,  # more for each of these that lies outside L2
-    "turn": 5.7,  # vector of sums written across
+    "square": 8.5,  # vector copied by squares that are transposed
+    "haul": 8.5,  # more for each of these that lies outside L2
+    "turn": 6.5,  # vector of sums written across
     "spill": 3.0,  # vector of a packed block that L2 does not hold, each time it is walked
-    "line": 15.0,  # line of an operand that lies outside L2
+    "line": 24.5,  # line of an operand that lies outside L2
     "jump": 60.0,  # line read in place that lies outside L2, far from the one before
-    "streams": 8.0,  # row of a tile written where too many rows of a large output are
-    "page": 2.0,  # page that a tile walks in place along a sum, if they are many
-    "drain": 5.0,  # line of the output that goes there, or comes back
+    "streams": 6.5,  # row of a tile written where too many rows of a large output are
+    "edge": 30.0,  # tile of a window at the edge of its plane
+    "pass": 1.5,  # line that a window reads or writes outside L2
+    "page": 1.85,  # page that a tile walks in place along a sum, if they are many
+    "drain": 7.5,  # line of the output that goes there, or comes back
 }
 
 
@@ -108,6 +113,9 @@ def core_of(arch: Arch, element_bytes: int) -> tuple[Core, int]:
         cores,
     )
 
+
+APART_READ = 2.3
+"""Cycles to read a vector of every second element, two at a time."""
 
 PAGE = 4096
 MANY_STREAMS = 48
@@ -225,9 +233,9 @@ def is_read_in_place(task: Contraction, plan: Plan, side: str) -> bool:
 def _packed(task: Contraction, plan: Plan) -> Iterator[Plan]:
     for packs_left in (False, True):
         for packs_right in (False, True):
-            if packs_left or is_read_in_place(task, plan, "left"):
-                if packs_right or is_read_in_place(task, plan, "right"):
-                    yield replace(plan, packs_left=packs_left, packs_right=packs_right)
+            is_left_fit = packs_left or is_read_in_place(task, plan, "left")
+            if is_left_fit and (packs_right or is_read_in_place(task, plan, "right")):
+                yield replace(plan, packs_left=packs_left, packs_right=packs_right)
 
 
 class Model:
@@ -294,12 +302,14 @@ class Model:
         vectors = -(-across // core.lanes)
         step = abs(task.right.step(plan.cols.dims[1]))
         tiles = -(-down // plan.tile_rows)
-        reads = tiles * (plan.tile_rows + far - 1) * near * (1.0 if step == 1 else 3.0)
-        each = vectors * max(down * far * near / core.fma_per_cycle, reads / core.load_per_cycle)
-        plane = each * COSTS["issue"] + tiles * vectors * COSTS["tile"] / 2
+        reads = (step * (plan.tile_rows - 1) + far) * near
+        pace = reads / core.load_per_cycle if step == 1 else reads * APART_READ
+        tile = max(plan.tile_rows * far * near / core.fma_per_cycle, pace) * COSTS["issue"]
+        edges = min(vectors, 2)
+        plane = tiles * (vectors * tile + edges * COSTS["edge"])
         lines = (down * across * (1 + step**2)) * self.element_bytes / 64
         if jobs * lines * 64 > core.l2_bytes:
-            plane += lines * COSTS["drain"]
+            plane += lines * COSTS["pass"]
         return -(-jobs // threads) * plane
 
     def _blocks(self, walk: Walk) -> list[tuple[Sizes, int]]:
@@ -354,8 +364,13 @@ class Model:
                 found["page"] += n * pages
                 if not plan.packs_left and left_step >= 1024:
                     in_set = tall * max(math.gcd(left_step, PAGE), 64) / PAGE
-                    if in_set > core.ways or tall > 2 * core.ways:
+                    if in_set > core.ways:
                         found["clash"] += n * depth * tall / core.lanes
+                    elif tall > 2 * core.ways:
+                        found["many"] += n * depth * tall / core.lanes
+                found["load"] += n * depth * (tall + vectors)
+                if n_rows * depth * self.element_bytes > 0.6 * core.l1_bytes:
+                    found["rise"] += n * depth * tall / core.lanes
 
     def _pages(self, depth: float) -> float:
         """Count pages that a tile walks in place along the sum of the left operand, if many."""
@@ -378,7 +393,8 @@ class Model:
         if plan.packs_right:
             walked = panel if is_reused else depth * n_cols * self.element_bytes
             return None if walked <= 0.6 * core.l1_bytes else "near"
-        step = abs(task.right.step(plan.sums.dims[-1])) * self.element_bytes
+        inner = plan.sums.dims[-1:]  # none, if nothing is summed
+        step = sum(abs(task.right.step(dim)) for dim in inner) * self.element_bytes
         span = core.l2_bytes // core.ways
         kept = core.ways * span // max(math.gcd(step, span), 64)
         fits = depth <= 0.75 * kept and panel < 0.6 * core.l2_bytes
@@ -429,12 +445,17 @@ class Model:
             for operand in (task.left, task.right, task.out)
         )
         if right > half:
-            again = n_rows if not plan.packs_right and right > 2 * half else 1
+            block = length(inner_sizes(task, plan.cols, plan.cols.block)) * self.element_bytes
+            block *= length(inner_sizes(task, plan.sums, plan.sums.block))
             turned = plan.packs_right and self._is_turned
             kind = "haul" if turned else "line" if plan.packs_right else "jump"
-            found[kind] += right / 64 * again
+            found[kind] += right / 64
+            if not plan.packs_right and block > 1.5 * half:
+                found["line"] += right / 64 * (n_rows - 1) / 2
         if left > half:
-            found["line"] += left / 64 * 0.5 * n_cols
+            far = self._far(task.left) * self.element_bytes >= PAGE
+            found["jump" if far else "line"] += left / 64 * 0.5
+            found["line"] += left / 64 * 0.5 * (n_cols - 1)
         if out > half:
             width = length(inner_sizes(task, plan.cols, plan.cols.block))
             turned = merged_step(task.out, inner_sizes(task, plan.cols, 2)) != 1 and width > 1

@@ -128,11 +128,7 @@ class Product:
 
     def size(self, dim: str) -> int:
         """Size of a dimension."""
-        return self._extents[dim]
-
-    @cached_property
-    def _extents(self) -> dict[str, int]:
-        return dict(self.sizes)
+        return dict(self.sizes)[dim]
 
     @property
     def dims(self) -> tuple[str, ...]:
@@ -282,7 +278,8 @@ class _Space:
             [_Line(dict(a.terms), a.offset if a.size is not None else 0) for a in tensor.axes]
             for tensor in tensors
         ]
-        self.limits: list[tuple[_Line, int]] = []  # what replaced dimensions must lie in
+        # What replaced dimensions must lie in, and which tensors move over them.
+        self.limits: list[tuple[_Line, int, tuple[int, ...]]] = []
 
     def copy(self) -> _Space:
         other = _Space(dict(self.sizes), self.tensors, self.problem)
@@ -292,7 +289,9 @@ class _Space:
 
     def replace(self, dim: str, steps: Mapping[str, int], offset: int) -> None:
         self.lines = [[one.replaced(dim, steps, offset) for one in lines] for lines in self.lines]
-        self.limits = [(one.replaced(dim, steps, offset), size) for one, size in self.limits]
+        self.limits = [
+            (one.replaced(dim, steps, offset), size, holders) for one, size, holders in self.limits
+        ]
         del self.sizes[dim]
 
     def apart(self, number: int, axis: Axis) -> Iterator[_Space]:
@@ -328,7 +327,8 @@ class _Space:
         size = self.sizes[dim] if starts else 0
         shift = (target - by * first) // step
         steps = {position: 1, turn: -by * cycle // step}
-        made.limits.append((_Line(dict(steps), shift), size))
+        holders = tuple(n for n, one in enumerate(self.tensors) if n and dim in one.dims)
+        made.limits.append((_Line(dict(steps), shift), size, holders))
         made.replace(dim, steps, shift)
         made.lines[0][number] = _Line({position: step}, phase)
         return made
@@ -340,10 +340,12 @@ class _Space:
             self.operand(tensor, lines, elements.get(tensor.name, FP32), axis_steps)
             for tensor, lines in zip(self.tensors, self.lines, strict=True)
         ]
-        for line, size in self.limits:
-            guard = _guard(line, size)
-            place = next(n for n, one in enumerate(made[1:], 1) if set(line.steps) <= one.dims)
-            made[place] = replace(made[place], guards=(*made[place].guards, guard))
+        for line, size, holders in self.limits:
+            if not holders or any(not set(line.steps) <= made[n].dims for n in holders):
+                raise NotImplementedError("no operand moves over all that the output's axis does")
+            for place in holders:
+                guards = (*made[place].guards, _guard(line, size))
+                made[place] = replace(made[place], guards=guards)
         return Contraction(tuple(self.sizes.items()), *made)
 
     def operand(
@@ -376,5 +378,5 @@ def _covers(line: _Line, sizes: Mapping[str, int], size: int, *, inside: bool = 
     low = line.offset + sum(end for end in ends if end < 0)
     high = line.offset + sum(end for end in ends if end > 0)
     if inside:
-        return 0 <= low and high < size
+        return low >= 0 and high < size
     return low == 0 and high == size - 1 and all(step == 1 for step in line.steps.values())

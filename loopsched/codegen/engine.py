@@ -17,7 +17,6 @@ from loopsched.codegen.plan import (
     inner_sizes,
     length,
     merged_step,
-    skips,
 )
 from loopsched.codegen.writer import Number, Writer
 
@@ -82,7 +81,6 @@ class Engine:
         self.n_sum_blocks = outer * (chunks(task, plan.sums)[0] + bool(sum_rest))
         self.skipped: tuple[Guard, ...] = () if plan.packs_left else task.left.guards
         """Guards that tiles leave points out for."""
-        assert not self.skipped or skips(task, plan)
         self.row_chunks = self._variants(plan.rows)
         self.col_chunks = self._variants(plan.cols)
 
@@ -198,11 +196,12 @@ class Engine:
         if plan.packs_left:
             for rows in self.row_chunks:
                 self._write_pack_left(rows)
-        with text.function(
-            self.name, ("left", "right", "out", "work"), ("first", "last"), is_public=True
+        pointers, limits = ("left", "right", "out", "work"), ("first", "last")
+        with (
+            text.function(self.name, pointers, limits, is_public=True),
+            text.loop(text.argument("first"), text.argument("last")) as jobs,
         ):
-            with text.loop(text.argument("first"), text.argument("last")) as jobs:
-                self._job(jobs.index)
+            self._job(jobs.index)
 
     def _job(self, job: Number) -> None:
         text, plan = self.text, self.plan
@@ -358,27 +357,21 @@ class Engine:
         pitch = self.right_pitch(chunk)
         sums = self._sum_dims(pitch)
         if not self._is_panel(chunk):
-            columns, run = [], 1
-            for dim, size in reversed(dims):
-                columns.insert(0, (dim, size, run))
-                run *= size
-            self._write_pack("right", chunk, [(sums, columns)])
+            self._write_pack("right", chunk, [[*sums, *_spans(dims, 1)]])
             return
-        step = merged_step(task.right, dims)
-        assert step is not None
+        step = merged_step(task.right, dims) or 0
         width, parts = length(dims), []
-        whole = width // pitch
         if self.is_turned(chunk):
             self._write_turned(chunk, _cut(width, pitch), step)
             return
-        panel = _Flat("panel", step * pitch)
-        lane = _Flat("lane", step)
+        panel, lane = _Flat("panel", step * pitch), _Flat("lane", step)
+        whole, rest = divmod(width, pitch)
         if whole:
-            tiles = [(panel, whole, pitch * self.max_sum)]
-            parts.append(([*sums, *tiles], [(lane, pitch, 1)]))
-        if width % pitch:
-            place = (panel, 1, pitch * self.max_sum, whole)
-            parts.append(([place, *sums], [(lane, width % pitch, 1)]))
+            tiles = _Span(panel, whole, pitch * self.max_sum)
+            parts.append([*sums, tiles, _Span(lane, pitch, 1)])
+        if rest:
+            place = _Span(panel, 1, pitch * self.max_sum, whole)
+            parts.append([place, *sums, _Span(lane, rest, 1)])
         self._write_pack("right", chunk, parts)
 
     def is_turned(self, chunk: int) -> bool:
@@ -429,50 +422,44 @@ class Engine:
         for place, value in enumerate(text.transposed(values)):
             text.store(text.at(target, place * pitch, text.element), value, text.element)
 
-    def _sum_dims(self, pitch: int) -> list[tuple[str, int | None, int]]:
+    def _sum_dims(self, pitch: int) -> list[_Span]:
         """The dimensions of a packed sum: its cut one has as many steps as is asked for."""
-        found: list[tuple[str, int | None, int]] = []
-        run = pitch
-        for number, (dim, size) in reversed(list(enumerate(self._sum_inner))):
-            found.insert(0, (dim, None if number == 0 else size, run))
-            run *= size
-        return found
+        found = _spans(self._sum_inner, pitch)
+        if not found:  # nothing is summed
+            return [_Span(_Flat("point", 1), 1, 1)]
+        return [found[0]._replace(size=None), *found[1:]]
 
     def _write_pack_left(self, chunk: int) -> None:
         plan, task = self.plan, self.task
         dims = inner_sizes(task, plan.rows, chunk)
         pitch = self.left_pitch()
         if not self.is_left_panel:
-            rows, run = [], 1 if self.is_left_wide else pitch
-            for dim, size in reversed(dims):
-                rows.insert(0, (dim, size, run))
-                run *= size
             if self.is_left_wide:
-                self._write_pack("left", chunk, [(self._sum_dims(pitch), rows)])
+                spans = [*self._sum_dims(pitch), *_spans(dims, 1)]
             else:
-                self._write_pack("left", chunk, [(rows, self._sum_dims(1))])
+                spans = [*_spans(dims, pitch), *self._sum_dims(1)]
+            self._write_pack("left", chunk, [spans])
             return
-        step = merged_step(task.left, dims)
-        assert step is not None
+        step = merged_step(task.left, dims) or 0
         n_rows, parts = length(dims), []
         high = min(pitch, n_rows)
         panel, lane = _Flat("panel", step * pitch), _Flat("lane", step)
         for whole, rows, first in ((n_rows // high, high, 0), (1, n_rows % high, n_rows // high)):
             if rows and whole:
-                place = (panel, whole, pitch * self.max_sum, first)
-                parts.append(([place, *self._sum_dims(pitch)], [(lane, rows, 1)]))
+                place = _Span(panel, whole, pitch * self.max_sum, first)
+                parts.append([place, *self._sum_dims(pitch), _Span(lane, rows, 1)])
         self._write_pack("left", chunk, parts)
 
-    def _write_pack(self, side: str, chunk: int, parts: Sequence[tuple]) -> None:
+    def _write_pack(self, side: str, chunk: int, parts: Sequence[Sequence[_Span]]) -> None:
         text = self.text
         operand: Operand = getattr(self.task, side)
         positions = [f"p{number}" for number in range(len(operand.guards))]
         with text.function(
             f"{self.name}_pack_{side}_{chunk}", ("source", "target"), ("count", *positions)
         ):
-            at = [text.argument(one) for one in positions]
-            for outer, run in parts:
-                _Copy(text, operand).walk([*outer, *run], (0, 0), at)
+            at: list[Number] = [text.argument(one) for one in positions]
+            for spans in parts:
+                _Copy(text, self.task, operand).walk(spans, (0, 0), at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -483,36 +470,63 @@ class _Flat:
     step: int
 
 
+class _Span(NamedTuple):
+    """A dimension of a copy: steps (None: as many as are asked for), and how far each writes."""
+
+    dim: str | _Flat
+    size: int | None
+    jump: int
+    first: int = 0
+
+
+def _spans(dims: Sizes, jump: int) -> list[_Span]:
+    """List the dimensions of a copy whose points follow each other in its target."""
+    found: list[_Span] = []
+    for dim, size in reversed(dims):
+        found.insert(0, _Span(dim, size, jump))
+        jump *= size
+    return found
+
+
+class _Run(NamedTuple):
+    """The innermost dimension of a copy, and where it begins."""
+
+    dim: str | _Flat
+    offsets: tuple[Number, Number]
+    positions: list[Number]
+    truth: str | None
+
+
 class _Copy:
     """Writes loops that copy a block of an operand."""
 
-    def __init__(self, text: Writer, operand: Operand) -> None:
-        self.text, self.operand = text, operand
+    def __init__(self, text: Writer, task: Contraction, operand: Operand) -> None:
+        self.text, self.task, self.operand = text, task, operand
 
     def _step(self, dim: str | _Flat) -> int:
         return dim.step if isinstance(dim, _Flat) else self.operand.step(dim)
 
+    def _moves(self, dim: str | _Flat) -> list[int]:
+        return [0 if isinstance(dim, _Flat) else g.step(dim) for g in self.operand.guards]
+
     def walk(
-        self, dims: Sequence[tuple], offsets: tuple[Number, Number], positions: list[Number]
+        self, spans: Sequence[_Span], offsets: tuple[Number, Number], positions: list[Number]
     ) -> None:
         """Write one loop for each dimension, and vectors for the last one."""
         text, (source, target) = self.text, offsets
-        (dim, size, jump), *rest = [one[:3] for one in dims[:1]] + list(dims[1:])
-        first = dims[0][3] if len(dims[0]) > 3 else 0
-        moves = [0 if isinstance(dim, _Flat) else g.step(dim) for g in self.operand.guards]
+        (dim, size, jump, first), *rest = spans
         if not rest:
-            self._run(dim, size, jump, offsets, positions)
+            self._run(dim, size, offsets, positions)
             return
         stop = text.argument("count") if size is None else first + size
         with text.loop(first, stop) as loop:
-            at = loop.index
             inside = [
-                text.add(one, text.mul(at, move)) if move else one
-                for one, move in zip(positions, moves, strict=True)
+                text.add(at, text.mul(loop.index, move))
+                for at, move in zip(positions, self._moves(dim), strict=True)
             ]
             places = (
-                text.add(source, text.mul(at, self._step(dim))),
-                text.add(target, text.mul(at, jump)),
+                text.add(source, text.mul(loop.index, self._step(dim))),
+                text.add(target, text.mul(loop.index, jump)),
             )
             self.walk(rest, places, inside)
 
@@ -520,72 +534,90 @@ class _Copy:
         self,
         dim: str | _Flat,
         size: int | None,
-        jump: int,
         offsets: tuple[Number, Number],
         positions: list[Number],
     ) -> None:
-        text, operand = self.text, self.operand
-        assert jump == 1
-        moves = [0 if isinstance(dim, _Flat) else g.step(dim) for g in operand.guards]
+        text, lanes = self.text, self.text.lanes
         truth = None
-        for guard, at, move in zip(operand.guards, positions, moves, strict=True):
+        for guard, at, move in zip(self.operand.guards, positions, self._moves(dim), strict=True):
             if not move:
                 here = text.inside(at, guard.size)
                 truth = here if truth is None else text.both(truth, here)
-        whole = None if size is None else size // text.lanes * text.lanes
+        run = _Run(dim, offsets, positions, truth)
         if size is None:  # the cut dimension of a sum
             count = text.argument("count")
-            n_whole, _ = text.divided(count, text.lanes)
-            stop = text.mul(n_whole, text.lanes)
-            with text.loop(0, stop, text.lanes) as loop:
-                self._vector(dim, loop.index, None, offsets, positions, moves, truth, text.lanes)
-            left = text.add(count, text.mul(stop, -1))
+            stop = text.mul(text.divided(count, lanes)[0], lanes)
+            with text.loop(0, stop, lanes) as loop:
+                self._vector(run, loop.index, lanes, is_sure=not any(self._moves(dim)))
             with text.when(text.less(stop, count)):
-                mask = text.lanes_inside(0, 1, left)
-                self._vector(dim, stop, mask, offsets, positions, moves, truth)
+                mask = text.lanes_inside(0, 1, text.add(count, text.mul(stop, -1)))
+                self._vector(run, stop, mask, is_sure=False)
             return
-        if whole:
-            if whole > 8 * text.lanes:
-                with text.loop(0, whole, text.lanes) as loop:
-                    self._vector(
-                        dim, loop.index, None, offsets, positions, moves, truth, text.lanes
-                    )
+        kinds = [self._is_sure(dim, at, size) for at in range(0, size, lanes)]
+        at = 0
+        while at < size:
+            is_sure, stop = kinds[at // lanes], at + lanes
+            while stop + lanes <= size and kinds[stop // lanes] == is_sure:
+                stop += lanes
+            if stop - at > 8 * lanes:
+                with text.loop(at, stop, lanes) as loop:
+                    self._vector(run, loop.index, lanes, is_sure=is_sure)
             else:
-                for start in range(0, whole, text.lanes):
-                    self._vector(dim, start, None, offsets, positions, moves, truth, text.lanes)
-        if size % text.lanes:
-            mask = text.first_lanes(size % text.lanes)
-            rest = size % text.lanes
-            self._vector(dim, whole, mask, offsets, positions, moves, truth, rest)
+                for start in range(at, stop, lanes):
+                    self._vector(run, start, min(lanes, size - start), is_sure=is_sure)
+            at = stop
 
-    def _apart(self, place: str, live: int) -> str:
-        """Read a vector whose elements lie two apart: as two vectors, of which every second counts."""
+    def _is_sure(self, dim: str | _Flat, start: int, size: int) -> bool:
+        """Whether a vector of a run of some size can never lie in padding, wherever it begins."""
+        n = min(self.text.lanes, size - start)
+        for guard, move in zip(self.operand.guards, self._moves(dim), strict=True):
+            if isinstance(dim, _Flat) or not move:
+                continue
+            later = move * (self.task.size(dim) - size)  # where the last block begins
+            low, high = guard.offset + min(0, later), guard.offset + max(0, later)
+            for other, step in guard.steps:
+                if other != dim:
+                    low += min(0, step * (self.task.size(other) - 1))
+                    high += max(0, step * (self.task.size(other) - 1))
+            ends = (start * move, (start + n - 1) * move)
+            if not (low + min(ends) >= 0 and high + max(ends) < guard.size):
+                return False
+        return True
+
+    def _vector(self, run: _Run, start: Number, live: int | str | None, *, is_sure: bool) -> None:
+        """Copy a vector: some first lanes, or those of a mask."""
+        text, operand, (dim, offsets, positions, truth) = self.text, self.operand, run
+        step = self._step(dim)
+        place = text.at(
+            text.argument("source"), text.add(offsets[0], text.mul(start, step)), operand.element
+        )
+        if step == 2 and isinstance(live, int) and is_sure:
+            value = self._apart(place, live, truth)
+        else:
+            mask = text.first_lanes(live) if isinstance(live, int) else live
+            moves = [] if is_sure else zip(operand.guards, positions, self._moves(dim), strict=True)
+            for guard, at, move in moves:
+                if move:
+                    here = text.add(at, text.mul(start, move))
+                    mask = text.mask_and(mask, text.lanes_inside(here, move, guard.size))
+            if truth is not None:
+                mask = text.mask_if(truth, mask)
+            value = text.load(place, operand.element, mask, step)
+        target = text.at(text.argument("target"), text.add(offsets[1], start), text.element)
+        text.store(target, value, text.element)
+
+    def _apart(self, place: str, live: int, truth: str | None) -> str:
+        """Read a vector whose elements lie two apart: as two, of which every second lane counts."""
         text, element = self.text, self.operand.element
         halves = []
         for first in (0, text.lanes):
             count = [at % 2 == 0 and at < 2 * live for at in range(first, first + text.lanes)]
-            half = text.at(place, first, element)
             mask = text.some_lanes(count)
+            if truth is not None:
+                mask = text.mask_if(truth, mask)
+            half = text.at(place, first, element)
             halves.append(text.load(half, element, mask) if any(count) else text.zero())
         return text.every_second(halves[0], halves[1], 0)
-
-    def _vector(self, dim, start, mask, offsets, positions, moves, truth, live=0) -> None:
-        text, operand = self.text, self.operand
-        step = self._step(dim)
-        for guard, at, move in zip(operand.guards, positions, moves, strict=True):
-            if move:
-                here = text.add(at, text.mul(start, move))
-                mask = text.mask_and(mask, text.lanes_inside(here, move, guard.size))
-        if truth is not None:
-            mask = text.mask_if(truth, mask)
-        source = text.add(offsets[0], text.mul(start, step))
-        place = text.at(text.argument("source"), source, operand.element)
-        if step == 2 and truth is None and live and not any(moves):
-            value = self._apart(place, live)
-        else:
-            value = text.load(place, operand.element, mask, step)
-        target = text.at(text.argument("target"), text.add(offsets[1], start), text.element)
-        text.store(target, value, text.element)
 
 
 def _cut(total: int, each: int) -> list[tuple[int, int, int]]:
@@ -602,6 +634,18 @@ class _Level(NamedTuple):
     left: int
     right: int
     dim: str = ""
+
+
+class _At(NamedTuple):
+    """Where a tile is in its operands: a place for each row, and one for the vectors."""
+
+    lefts: list[Place]
+    right: Place
+
+    def behind(self, left: int, right: int) -> _At:
+        """Move all places by known steps."""
+        pointer, place = self.right
+        return _At([(one, at + left) for one, at in self.lefts], (pointer, place + right))
 
 
 class _Live(NamedTuple):
@@ -644,7 +688,6 @@ class _Tiles:
         else:
             self.right_tile = 1
             self.right_cols = engine._line(task.right, cols)
-            assert self.right_cols.step == 1 or length(cols) == 1
 
     def alike(self, parts: list[tuple[int, int, int]]) -> list[tuple[tuple[int, int, int], _Live]]:
         """Cut runs of row tiles further, so that those of a run have the same rows that count."""
@@ -694,16 +737,16 @@ class _Tiles:
         self.scale = 1  # steps of the outermost loop for each that is asked for
         guarded = {*self.cut_guards, *self.row_guards}
         for level in found:
-            if merged and merged[0].size is not None and not guarded & {level.dim, merged[0].dim}:
-                below, far, wide, _ = merged[0]
-                if level.left == far * below and level.right == wide * below:
-                    if level.size is None:
-                        self.scale = below
-                        merged[0] = _Level(None, far, wide)
-                    else:
-                        merged[0] = _Level(below * level.size, far, wide)
-                    continue
-            merged.insert(0, level)
+            below, far, wide, dim = merged[0] if merged else _Level(None, 0, 0)
+            is_apart = bool(guarded & {level.dim, dim})
+            moves = level.left, level.right
+            if below is None or is_apart or moves != (far * below, wide * below):
+                merged.insert(0, level)
+            elif level.size is None:
+                self.scale = below
+                merged[0] = _Level(None, far, wide)
+            else:
+                merged[0] = _Level(below * level.size, far, wide)
         return merged or [_Level(1, 0, 0)]
 
     def write(self, name: str, live: _Live, cols: int, numbers: Sequence[str]) -> str:
@@ -723,7 +766,8 @@ class _Tiles:
                 outs = self.out_cols.of(text, outs[0][0], col, cols, self._out)
             self.mask = text.first_lanes(cols - (n - 1) * text.lanes)
             self.live, self.shape = dict(live.steps), (rows, n)
-            totals = self._sum(self.levels, lefts, right, [text.zero()] * (rows * n), range(rows))
+            zeros = [text.zero()] * (rows * n)
+            totals = self._sum(self.levels, _At(lefts, right), zeros, range(rows))
             if self._is_direct(cols):
                 self._finish(outs, totals, n)
             elif self._is_turned:
@@ -733,7 +777,7 @@ class _Tiles:
         return name
 
     @property
-    def _out(self):
+    def _out(self) -> Element:
         return self.engine.task.out.element
 
     def _is_direct(self, cols: int) -> bool:
@@ -765,19 +809,23 @@ class _Tiles:
             return text.at(right, text.mul(col, self.right_tile), text.element), 0
         return self.right_cols.of(text, right, col, 1, engine.task.right.element)[0]
 
-    def _sum(self, levels, lefts, right, totals, rows) -> list[str]:
+    def _sum(
+        self,
+        levels: Sequence[_Level],
+        at: _At,
+        totals: list[str],
+        rows: Sequence[int],
+    ) -> list[str]:
         """Write the loops of the sum; the innermost is unrolled."""
         text = self.text
         if not levels:
-            return self._point(lefts, right, totals, rows)
+            return self._point(at, totals, rows)
         (size, left, wide, dim), *inner = levels
         if dim in self.live:
             for place, counting in enumerate(self.live[dim]):
-                moved, here = _behind(lefts, right, place * left, place * wide)
                 text.read_again()  # neighbouring steps read the same elements
-                totals = self._sum(
-                    inner, moved, here, totals, [one for one in rows if one in counting]
-                )
+                kept = [one for one in rows if one in counting]
+                totals = self._sum(inner, at.behind(place * left, place * wide), totals, kept)
             return totals
         start: Number = 0
         stop: Number = size if size is not None else text.mul(text.argument("count"), self.scale)
@@ -790,68 +838,66 @@ class _Tiles:
         whole: Number = stop if unroll == 1 else text.mul(n_whole, unroll)
         with text.loop(start, whole, unroll, totals) as loop:
             values = loop.values
-            moved, here = self._moved(lefts, right, loop.index, left, wide)
+            here = self._moved(at, loop.index, left, wide)
             for place in range(unroll):
-                values = self._sum(
-                    inner, *_behind(moved, here, place * left, place * wide), values, rows
-                )
+                values = self._sum(inner, here.behind(place * left, place * wide), values, rows)
             loop.carry(values)
         totals = loop.values
         if unroll > 1 and whole != stop:
             with text.loop(whole, stop, 1, totals) as loop:
-                moved, here = self._moved(lefts, right, loop.index, left, wide)
-                loop.carry(self._point(moved, here, loop.values, rows))
+                here = self._moved(at, loop.index, left, wide)
+                loop.carry(self._point(here, loop.values, rows))
             totals = loop.values
         return totals
 
-    def _limits(self, guard: Guard, position: str, size: int) -> tuple[Number, Number]:
+    def _limits(self, guard: Guard, position: str, size: Number) -> tuple[Number, Number]:
         """Give the steps of a loop between which a guard holds."""
         text = self.text
         (dim,) = (dim for dim, _ in guard.steps if dim in self.engine.plan.sums.dims)
         step = guard.step(dim)
         at = text.mul(text.argument(position), -1)
-        ends = []
+        ends: list[Number] = []
         for end in (at, text.add(at, guard.size)):
-            is_negative = text.less(end, 0)
-            end = text.choice(is_negative, 0, end)
-            ends.append(text.least(text.divided(text.add(end, step - 1), step)[0], size))
+            reached = text.choice(text.less(end, 0), 0, end)
+            ends.append(text.least(text.divided(text.add(reached, step - 1), step)[0], size))
         return ends[0], ends[1]
 
-    def _elements(self):
+    def _elements(self) -> tuple[Element, Element]:
         plan, task, own = self.engine.plan, self.engine.task, self.text.element
         return (
             own if plan.packs_left else task.left.element,
             own if plan.packs_right else task.right.element,
         )
 
-    def _moved(self, lefts, right, index, left, wide):
+    def _moved(self, at: _At, index: Number, left: int, wide: int) -> _At:
+        """Move places by the steps of a loop."""
         text = self.text
         of_left, of_right = self._elements()
         far = text.mul(index, left)
-        moved = {one: text.at(one, far, of_left) for one in dict.fromkeys(p for p, _ in lefts)}
-        pointer, behind = right
-        return (
-            [(moved[one], place) for one, place in lefts],
+        moved = {one: text.at(one, far, of_left) for one in dict.fromkeys(p for p, _ in at.lefts)}
+        pointer, behind = at.right
+        return _At(
+            [(moved[one], place) for one, place in at.lefts],
             (text.at(pointer, text.mul(index, wide), of_right), behind),
         )
 
-    def _point(self, lefts, right, totals, rows) -> list[str]:
+    def _point(self, at: _At, totals: list[str], rows: Sequence[int]) -> list[str]:
         """Write the products of one point of the sum."""
         text, n = self.text, self.shape[1]
         of_left, of_right = self._elements()
         vectors = []
         for number in range(n if rows else 0):
-            place = text.at(right[0], right[1] + number * text.lanes, of_right)
+            place = text.at(at.right[0], at.right[1] + number * text.lanes, of_right)
             is_masked = number == n - 1 and not self.engine.plan.packs_right
             vectors.append(text.load(place, of_right, self.mask if is_masked else None))
         made = list(totals)
         for row in rows:
-            one = text.spread(text.load_one(text.at(*lefts[row], of_left), of_left))
+            one = text.spread(text.load_one(text.at(*at.lefts[row], of_left), of_left))
             for number in range(n):
                 made[row * n + number] = text.fma(one, vectors[number], made[row * n + number])
         return made
 
-    def _finish(self, outs, totals, n) -> None:
+    def _finish(self, outs: list[Place], totals: list[str], n: int) -> None:
         """Add to what earlier blocks of the sum have left, and write."""
         text = self.text
         is_later = self._is_later()
@@ -887,7 +933,9 @@ class _Tiles:
                         value = text.plus(value, text.load(place, self._out, later))
                     text.store(place, value, self._out, mask)
 
-    def _scatter(self, outs, totals, shape, col) -> None:
+    def _scatter(
+        self, outs: list[Place], totals: list[str], shape: tuple[int, int, int], col: Number
+    ) -> None:
         """Write a tile whose columns do not lie side by side, by way of a buffer."""
         text, (rows, cols, n) = self.text, shape
         room = text.room(rows * n * text.lanes)
@@ -905,10 +953,3 @@ class _Tiles:
                 if is_later:
                     value = text.plus_if(is_later, value, place, self._out)
                 text.store_one(place, value, self._out)
-
-
-def _behind(
-    lefts: Sequence[Place], right: Place, left: int, wide: int
-) -> tuple[list[Place], Place]:
-    """Move places by known steps."""
-    return [(one, place + left) for one, place in lefts], (right[0], right[1] + wide)

@@ -110,15 +110,11 @@ def nest_of(
     inner = sorted(loops[cut:], key=lambda one: one.dim not in task.out.dims)
     outer = list(loops[:cut])
     reach = {one.dim: one.extent for one in (*outer, *inner)}
-    cols, rows = _vector_dim(task, reach), None
-    wide, tall = 1, 1
-    if cols:
-        wide = min(reach[cols], lanes * _n_vectors(-(-reach[cols] // lanes)))
+    cols = _vector_dim(task, reach)
     rows = _row_dim(task, reach, cols)
-    if rows:
-        n = -(-wide // lanes)
-        most = max(1, min((registers - 2 - n) // n, 14))
-        tall = -(-reach[rows] // -(-reach[rows] // most))
+    n_rows, n_cols = reach.get(rows or "", 1), reach.get(cols or "", 1)
+    tall, n = _tile(n_rows, -(-n_cols // lanes) if cols else 1, registers)
+    wide = min(n_cols, n * lanes)
     made = [_tiled(one, {cols: wide, rows: tall}) for one in (*outer, *inner)]
     n_sums = 0
     while n_sums < len(made) - n_lead and made[-1 - n_sums].dim not in task.out.dims:
@@ -140,14 +136,32 @@ def _near(task: Product, loops: Sequence[Step], n_lead: int) -> int:
     reach: dict[str, int] = {}
     while cut > n_lead and loops[cut - 1].step == 1:
         reach[loops[cut - 1].dim] = loops[cut - 1].extent
-        touched = sum(
-            one.element.n_bytes * math.prod(reach.get(dim, 1) for dim, step in one.steps if step)
-            for one in (task.out, *task.reads)
-        )
+        touched = sum(one.element.n_bytes * _touched(one, reach) for one in task.operands)
         if touched > NEAR_BYTES:
             break
         cut -= 1
     return cut
+
+
+def _touched(one: Operand, reach: Mapping[str, int]) -> int:
+    """Count elements that a tile touches; where windows slide they overlap.
+
+    Examples
+    --------
+    >>> from loopsched.codegen.element import FP32
+    >>> image = Operand("input", FP32, (("C", 3136), ("P", 56), ("R", 56), ("Q", 1), ("S", 1)))
+    >>> _touched(image, {"C": 64, "P": 11, "Q": 11, "R": 3, "S": 3}) == 64 * 13 * 13
+    True
+    """
+    runs = [(1, 1)]  # steps, and how many: each longer than all that the ones before reach
+    for step, dim in sorted((abs(step), dim) for dim, step in one.steps if step):
+        unit, n = runs[-1]
+        more = reach.get(dim, 1) - 1
+        if step <= unit * n:
+            runs[-1] = unit, n + -(-more * step // unit)
+        else:
+            runs.append((step, more + 1))
+    return math.prod(n for _, n in runs)
 
 
 def _vector_dim(task: Product, reach: dict[str, int]) -> str | None:
@@ -167,9 +181,21 @@ def _row_dim(task: Product, reach: dict[str, int], cols: str | None) -> str | No
     return min(found, key=lambda dim: (moved[dim], -min(reach[dim], 8), dim)) if found else None
 
 
-def _n_vectors(most: int) -> int:
-    """Choose how many vectors a row has: so many that none is empty at the end."""
-    return min((3, 4, 2, 1), key=lambda n: (-(-most // n) * n, -n)) if most > 4 else min(most, 4)
+def _tile(rows: int, vectors: int, registers: int) -> tuple[int, int]:
+    """Choose rows and vectors of a register tile: few loads, and few tiles that are not full."""
+
+    def cost(n: int) -> tuple[float, int]:
+        tall = height(n)
+        n_tiles = -(-rows // tall) * -(-vectors // n)
+        # Products, and loads at the same pace; four sums or more hide an addition's latency.
+        return n_tiles * max(tall * n + 0.5 * (tall + 2 * n), 6.0), -n
+
+    def height(n: int) -> int:
+        most = max(1, min((registers - 2 - n) // n, 14))
+        return -(-rows // -(-rows // most))
+
+    best = min(range(1, min(vectors, 4) + 1), key=cost)
+    return height(best), best
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,8 +246,8 @@ class Walk:
         """Write the function, after those that it calls."""
         text, nest = self.text, self.nest
         for rows in self._heights():
-            for is_edge in (False, True) if self._has_edge() else (False,):
-                _Tile(self, rows, is_edge=is_edge).write()
+            for kind in self._kinds():
+                _Tile(self, rows, kind).write()
         pointers = (*self.pointers, "work")
         with (
             text.function(self.name, pointers, ("first", "last"), is_public=is_public),
@@ -229,9 +255,10 @@ class Walk:
         ):
             self._lead(jobs.index, nest.n_serial + nest.n_shared)
 
-    def tile_name(self, rows: int, *, is_edge: bool) -> str:
-        """Name the function of a register tile."""
-        return f"{self.name}_{rows}{'_edge' if is_edge else ''}"
+    def _kinds(self) -> list[str]:
+        """List the kinds of tiles: far from what is not stored, of whole rows, at edges."""
+        kinds = ["_inside"] if self.guards else []
+        return [*kinds, "", "_edge"] if self._has_edge() else [*kinds, ""]
 
     def part(self, dim: str, n_loops: int) -> Part:
         """Say what is left of a dimension inside so many loops, but for where it is."""
@@ -298,28 +325,48 @@ class Walk:
         numbers = [parts[dim].length(text) for dim in self.sum_dims]
         numbers += [placed(text, guard, origin) for guard in self.guards]
         columns = parts[nest.cols].length(text) if nest.cols else 1
-        if not self._has_edge():
-            self._call_rows(parts, given, [*numbers, columns], is_edge=False)
-            return
-        is_full = text.equal(columns, nest.tile_cols)
-        for is_edge, truth in ((False, is_full), (True, text.negated(is_full))):
-            with text.when(truth):
-                self._call_rows(parts, given, [*numbers, columns], is_edge=is_edge)
+        numbers.append(columns)
+        with ExitStack() as stack:
+            if self._has_edge():
+                is_full = text.equal(columns, nest.tile_cols)
+                with text.when(text.negated(is_full)):
+                    self._call_rows(parts, given, numbers, "_edge")
+                stack.enter_context(text.when(is_full))
+            if not self.guards:
+                self._call_rows(parts, given, numbers, "")
+                return
+            is_inside = self._is_inside(parts, origin)
+            with text.when(is_inside):
+                self._call_rows(parts, given, numbers, "_inside")
+            with text.when(text.negated(is_inside)):
+                self._call_rows(parts, given, numbers, "")
+
+    def _is_inside(self, parts: dict[str, Part], origin: dict[str, Number]) -> str:
+        """Say whether all that a tile touches is stored."""
+        text = self.text
+        truth: str | None = None
+        for guard in self.guards:
+            first = placed(text, guard, origin)
+            reach = sum(step * (parts[dim].extent - 1) for dim, step in guard.steps)
+            for position in (first, text.add(first, reach)):
+                one = text.inside(position, guard.size)
+                truth = one if truth is None else text.both(truth, one)
+        return truth or ""
 
     def _call_rows(
-        self, parts: dict[str, Part], given: list[str], numbers: list[Number], *, is_edge: bool
+        self, parts: dict[str, Part], given: list[str], numbers: list[Number], kind: str
     ) -> None:
         text, nest = self.text, self.nest
         heights = self._heights()
         if len(heights) == 1:
-            text.call(self.tile_name(heights[0], is_edge=is_edge), given, [*numbers, 0])
+            text.call(f"{self.name}_{heights[0]}{kind}", given, [*numbers, 0])
             return
         assert nest.rows  # noqa: S101 - else there is one height
         start: Number = 0
         left = parts[nest.rows].length(text)
         for rows in heights:
             count, rest = text.divided(left, rows)
-            name = self.tile_name(rows, is_edge=is_edge)
+            name = f"{self.name}_{rows}{kind}"
             with text.loop(0, count) as loop:
                 at = text.add(start, text.mul(loop.index, rows))
                 text.call(name, given, [*numbers, at])
@@ -334,9 +381,9 @@ def placed(text: Writer, one: Operand | Guard, index: Mapping[str, Number]) -> N
 class _Tile:
     """Writes the function of one register tile: ``tile_rows`` by ``tile_cols`` of the output."""
 
-    def __init__(self, walk: Walk, rows: int, *, is_edge: bool) -> None:
+    def __init__(self, walk: Walk, rows: int, kind: str) -> None:
         self.walk, self.text, self.task, self.nest = walk, walk.text, walk.task, walk.nest
-        self.rows, self.is_edge = rows, is_edge
+        self.rows, self.kind = rows, kind
         self.is_vector = self.nest.cols is not None
         self.n = -(-self.nest.tile_cols // self.text.lanes) if self.is_vector else 1
 
@@ -345,7 +392,7 @@ class _Tile:
         text, walk, nest = self.text, self.walk, self.nest
         lengths = [f"length{number}" for number in range(len(walk.sum_dims))]
         positions = [f"place{number}" for number in range(len(walk.guards))]
-        name = walk.tile_name(self.rows, is_edge=self.is_edge)
+        name = f"{walk.name}_{self.rows}{self.kind}"
         with text.function(name, walk.pointers, (*lengths, *positions, "columns", "row")):
             row = text.argument("row")
             where = [
@@ -379,7 +426,7 @@ class _Tile:
         starts = range(0, self.n * text.lanes, text.lanes)
         if not self.is_vector:
             return [None]
-        if not self.is_edge:
+        if self.kind != "_edge":
             return [text.first_lanes(self.nest.tile_cols - start) for start in starts]
         columns = text.argument("columns")
         return [text.lanes_inside(start, 1, columns) for start in starts]
@@ -460,14 +507,17 @@ class _Tile:
 
     def _is_wide(self, one: Operand) -> bool:
         """Whether lanes of an operand differ."""
-        moves = self._across(one) or any(self._across(guard) for guard in one.guards)
+        moves = self._across(one) or any(self._across(guard) for guard in self._guards(one))
         return self.is_vector and bool(moves)
 
     def _over(self, one: Operand) -> range:
         return range(self.n if self._is_wide(one) else 1)
 
     def _guards_move(self, one: Operand) -> bool:
-        return any(self._down(guard) for guard in one.guards)
+        return any(self._down(guard) for guard in self._guards(one))
+
+    def _guards(self, one: Operand) -> tuple[Guard, ...]:
+        return () if self.kind == "_inside" else one.guards
 
     def _inside(
         self, place: int, at: list[Number], row: int, number: int
@@ -477,7 +527,7 @@ class _Tile:
         truth: str | None = None
         mask: str | None = None
         first = sum(len(one.guards) for one in walk.operands[:place])
-        for offset, guard in enumerate(walk.operands[place].guards, first):
+        for offset, guard in enumerate(self._guards(walk.operands[place]), first):
             across = self._across(guard)
             moved = row * self._down(guard) + number * text.lanes * across
             position = text.add(at[offset], moved)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from loopsched.codegen.contraction import Contraction, Guard
+from loopsched.codegen.contraction import Contraction
 from loopsched.codegen.engine import Origin
-from loopsched.codegen.writer import Number, Writer
 from loopsched.codegen.plan import Plan, Walk, roles
+from loopsched.codegen.writer import Number, Writer
+
+Counting = tuple[tuple[bool, ...], ...]
+"""At each step along one dimension of the sum, which points of a tile count."""
 
 MOST_TAPS = 64
 KEPT_TAPS = 12
@@ -70,23 +73,19 @@ class Window:
     def write(self) -> None:
         """Write the function ``<name>(left, right, out, work, first, last)``: some of the jobs."""
         text, task = self.text, self.task
-        with text.function(
-            self.name, ("left", "right", "out", "work"), ("first", "last"), is_public=True
+        pointers, limits = ("left", "right", "out", "work"), ("first", "last")
+        with (
+            text.function(self.name, pointers, limits, is_public=True),
+            text.loop(text.argument("first"), text.argument("last")) as jobs,
         ):
-            with text.loop(text.argument("first"), text.argument("last")) as jobs:
-                origin, rest = Origin(), jobs.index
-                for dim in reversed(self.plan.batch):
-                    rest, origin.index[dim] = text.divided(rest, task.size(dim))
-                self._plane(
-                    *(
-                        text.at(text.argument(side), origin.of(text, operand), operand.element)
-                        for side, operand in (
-                            ("left", task.left),
-                            ("right", task.right),
-                            ("out", task.out),
-                        )
-                    )
-                )
+            origin, rest = Origin(), jobs.index
+            for dim in reversed(self.plan.batch):
+                rest, origin.index[dim] = text.divided(rest, task.size(dim))
+            left, right, out = (
+                text.at(text.argument(side), origin.of(text, operand), operand.element)
+                for side, operand in zip(pointers, (task.left, task.right, task.out), strict=False)
+            )
+            self._plane(left, right, out)
 
     def _plane(self, left: str, right: str, out: str) -> None:
         text, task = self.text, self.task
@@ -116,12 +115,10 @@ class Window:
         text, element = self.text, self.task.left.element
         return text.spread(text.load_one(self.places[step], element))
 
-    def _alike(
-        self, dim: str, tap: str, each: int
-    ) -> list[tuple[tuple[int, int, int], tuple[tuple[bool, ...], ...]]]:
+    def _alike(self, dim: str, tap: str, each: int) -> list[tuple[tuple[int, int, int], Counting]]:
         """Cut a dimension into runs of tiles, each with its points that count at each tap."""
         size = self.task.size(dim)
-        found: list[tuple[tuple[int, int, int], tuple[tuple[bool, ...], ...]]] = []
+        found: list[tuple[tuple[int, int, int], Counting]] = []
         guards = [g for g in self.task.right.guards if g.step(tap) or g.step(dim)]
         for start in range(0, size, each):
             stop = min(size, start + each)
@@ -141,7 +138,9 @@ class Window:
                 found.append(((start, stop, stop - start), counting))
         return found
 
-    def _tile(self, right: str, out: str, at: tuple[Number, Number], counting: tuple) -> None:
+    def _tile(
+        self, right: str, out: str, at: tuple[Number, Number], counting: tuple[Counting, Counting]
+    ) -> None:
         """Write a tile: rows of one vector."""
         text, task = self.text, self.task
         far_ok, near_ok = counting
@@ -172,9 +171,7 @@ class Window:
             )
             text.store(text.at(out, place, task.out.element), total, task.out.element, mask)
 
-    def _vectors(
-        self, right: str, offset: int, near_ok: tuple[tuple[bool, ...], ...]
-    ) -> Iterator[tuple[int, str]]:
+    def _vectors(self, right: str, offset: int, near_ok: Counting) -> Iterator[tuple[int, str]]:
         """Read what each tap needs of a row; nothing that lies in padding is read."""
         text, operand, lanes = self.text, self.task.right, self.text.lanes
         step, by = operand.step(self.across), operand.step(self.near)
@@ -192,9 +189,7 @@ class Window:
                 halves[first] = self._halves(right, offset + first, near_ok[first : first + 2])
             yield near, text.every_second(*halves[first], near % 2)
 
-    def _halves(
-        self, right: str, offset: int, pair: tuple[tuple[bool, ...], ...]
-    ) -> tuple[str, str]:
+    def _halves(self, right: str, offset: int, pair: Counting) -> tuple[str, str]:
         """Read two vectors whose elements belong to two taps in turn."""
         text, element, lanes = self.text, self.task.right.element, self.text.lanes
         read = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from loopsched.base.errors import WorkloadError
@@ -16,7 +17,6 @@ from loopsched.models.buffer import check_policy
 if TYPE_CHECKING:
     from loopsched.machines.arch import Arch
     from loopsched.models.buffer import Policy
-    from loopsched.problems.problem import Problem
     from loopsched.problems.workload import Workload
 
 N = TypeVar("N", int, float)
@@ -151,11 +151,8 @@ def workload_curves(
     """
     check_jobs(jobs, WorkloadError)
     check_policy(policy)
-    yield from each_in_order(_curve, [(p, policy) for p in workload.problems], jobs)
-
-
-def _curve(problem: Problem, policy: Policy) -> Curve:
-    return traffic_curve(problem, policy=policy)
+    search = partial(traffic_curve, policy=policy)
+    yield from each_in_order(search, [(problem,) for problem in workload.problems], jobs)
 
 
 def network_curve(

@@ -62,20 +62,6 @@ class Access:
         return f"{self.word}[{', '.join(self.indices) or '()'}]"
 
 
-def stored_shape(problem: Problem, tensor: Tensor) -> tuple[int, ...]:
-    """Say how many elements of a tensor are stored along each axis.
-
-    Examples
-    --------
-    >>> from loopsched.problems.builders import conv2d
-    >>> problem = conv2d(c=3, k=8, h=9, w=7, r=3, s=3, padding=1)
-    >>> stored_shape(problem, problem.tensor("input"))
-    (1, 3, 9, 7)
-    """
-    size = problem.size
-    return tuple(axis.size if axis.size is not None else span(axis, size) for axis in tensor.axes)
-
-
 def accesses(
     problem: Problem, schedule: Schedule, spans: Sequence[Span], words: Mapping[str, str]
 ) -> list[Access]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from keyword import kwlist
 
 from loopsched.base.errors import ScheduleError
-from loopsched.exchange.accesses import Access, Guard, accesses, stored_shape
+from loopsched.codegen.contraction import stored_shape
+from loopsched.exchange.accesses import Access, Guard, accesses
 from loopsched.exchange.exported import Exported
 from loopsched.exchange.names import checked_name, safe_names
 from loopsched.nests.loops_text import loop_spans, range_text

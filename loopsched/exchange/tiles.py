@@ -26,7 +26,7 @@ def to_triton(problem: Problem, schedule: Schedule, arch: Arch | None = None) ->
 
     A program is one work item: an iteration of all spatial loops of the
     outermost unit, or, without spatial loops, of the leading loops over
-    dimensions of the output.
+    dimensions of the output.  Errors are those of `to_c`.
 
     Parameters
     ----------
@@ -40,11 +40,6 @@ def to_triton(problem: Problem, schedule: Schedule, arch: Arch | None = None) ->
     Exported
         ``tiles.json``; ``lost`` says what a program does not know of the
         schedule, and which tiles are no powers of two.
-
-    Raises
-    ------
-    ScheduleError
-        If the schedule does not cover the problem.
 
     Examples
     --------
@@ -85,7 +80,8 @@ def to_triton(problem: Problem, schedule: Schedule, arch: Arch | None = None) ->
     if arch is not None and arch.levels[-1].double_buffered:
         found["num_stages"] = 2
     lost += [
-        f"BLOCK_{dim} is {size}, no power of two: a Triton block needs {_power(size)} and a mask"
+        f"BLOCK_{dim} is {size}, no power of two: a Triton block needs "
+        f"{1 << (size - 1).bit_length()} and a mask"
         for dim, size in blocks.items()
         if size & (size - 1)
     ]
@@ -154,7 +150,3 @@ def _groups(schedule: Schedule, end: int) -> dict[str, int]:
         if inner and between:
             found[f"GROUP_SIZE_{loop.dim}"] = inner[0]
     return found
-
-
-def _power(size: int) -> int:
-    return 1 << (size - 1).bit_length()

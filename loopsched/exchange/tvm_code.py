@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from keyword import kwlist
 
-from loopsched.exchange.accesses import Access, accesses, stored_shape
+from loopsched.codegen.contraction import stored_shape
+from loopsched.exchange.accesses import Access, accesses
 from loopsched.exchange.exported import Exported
 from loopsched.exchange.factors import Factor, factors, rounded
 from loopsched.exchange.names import free_name, safe_names
@@ -20,6 +21,8 @@ _RESERVED = (*kwlist, "te", "sch", "block", "bind", "get_block", "getattr")
 def to_tvm(problem: Problem, schedule: Schedule) -> Exported:
     """Write a schedule as a Python module that builds and schedules a TIR function.
 
+    Errors are those of `to_c`, for schedules that do not cover the problem.
+
     Parameters
     ----------
     problem : Problem
@@ -33,11 +36,6 @@ def to_tvm(problem: Problem, schedule: Schedule) -> Exported:
         ``schedule_tvm.py`` with ``problem()``, the computation in tensor
         expressions, and ``apply(sch)``; ``lost`` names tiles that were
         rounded up, since TVM splits into whole factors.
-
-    Raises
-    ------
-    ScheduleError
-        If the schedule does not cover the problem.
 
     Examples
     --------

@@ -158,7 +158,8 @@ def count_filling(
         columns to thread_x.
     """
     block = geometry.kernel.block
-    along = _row_axes(len(shape))
+    # Which axis of the block shares out each axis of the tile; -1: each thread walks it.
+    along = [at if at < 2 else -1 for at in reversed(range(len(shape)))]
     moving = [at for at in range(len(shape)) if shape[at] > 1 and (is_linear or along[at] >= 0)]
     grouped: list[Classes] = []
     plain: list[Classes] = []
@@ -180,11 +181,6 @@ def count_filling(
         lanes, rounds = _row_lanes(geometry, sizes, gpu)
         rounds *= math.prod(shape[at] for at in range(len(shape)) if at not in moving)
     return _counted(site, grouped, plain, lanes, gpu), rounds
-
-
-def _row_axes(many: int) -> list[int]:
-    """Which axis of the block shares out each axis of a tile; -1: each thread walks it."""
-    return [(many - 1 - at) if many - 1 - at < 2 else -1 for at in range(many)]
 
 
 def _bins(site: Site, gpu: Gpu) -> tuple[int, int]:

@@ -7,11 +7,11 @@ numbers of executions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from loopsched.gpu.accesses import AccessCount
-from loopsched.gpu.kernel import BoundLoop, Kernel
+from loopsched.gpu.kernel import Kernel
 from loopsched.gpu.kernel_calibration import InstructionCosts, kernel_calibration
 from loopsched.gpu.views import DigitLayout
 
@@ -96,7 +96,8 @@ def _sum(accesses: Sequence[AccessCount]) -> float:
 def _starts(kernel: Kernel, multiply_adds: int) -> float:
     """Count how often the innermost loops start: one that is not unrolled, or all that are."""
     inside = kernel.accumulators
-    sums = list(_sums(kernel))
+    summed = kernel.problem.reduction_dims
+    sums = [loop for loop in kernel.time_loops if loop.trips > 1 and loop.dim in summed]
     if kernel.is_unrolled:
         filled = [read.position for _, read in kernel.reads if read.space == "shared"]
         sums = [loop for loop in sums if loop.position >= max(filled, default=0)]
@@ -105,10 +106,3 @@ def _starts(kernel: Kernel, multiply_adds: int) -> float:
     for loop in sums:
         inside *= loop.trips
     return multiply_adds / inside
-
-
-def _sums(kernel: Kernel) -> Iterator[BoundLoop]:
-    summed = set(kernel.problem.reduction_dims)
-    for loop in kernel.time_loops:
-        if loop.trips > 1 and loop.dim in summed:
-            yield loop

@@ -149,7 +149,7 @@ def parse_workload(data: object, where: str, default_name: str) -> Workload:
     check = Checker(where, WorkloadError)
     if not isinstance(data, Mapping):
         raise WorkloadError(f"{where}: found {show(data)}; an object with 'layers' is needed")
-    top = _fields(check, "", data, {field.name: field for field in TOP}, LAYERS)
+    top = _fields(check, data, {field.name: field for field in TOP}, LAYERS)
     for key, is_right in (("name", is_text), ("source", _is_prose)):
         if key in top and not is_right(top[key]):
             check.fault(f"{key} is {show(top[key])}; printable text is needed")
@@ -259,7 +259,7 @@ class _Layer:
         if not isinstance(op, str) or op not in OPERATIONS:
             check.fault(f"op is {show(op)}; {near(op, OPERATIONS)}")
             return None
-        return _fields(check, "", self.data, OPERATIONS[op].field_names())
+        return _fields(check, self.data, OPERATIONS[op].field_names())
 
 
 def _is_about(fault: str, names: Sequence[str]) -> bool:
@@ -268,7 +268,6 @@ def _is_about(fault: str, names: Sequence[str]) -> bool:
 
 def _fields(
     check: Checker,
-    place: str,
     data: Mapping[object, object],
     known: Mapping[str, Field],
     passed_over: Sequence[str] = (),

@@ -200,7 +200,8 @@ class System:
                 for ids, items in self.waves.walk(step.group):
                     n = len(ids)
                     _levels.label(ids, items, n, step.group.path, output, requests, _levels.UPDATE)
-                    self._ask(requests, n)
+                    for depth in range(len(self.levels) if self.sees_all else 1):
+                        self._pass(depth, requests, n)
                     done += n
                     if progress is not None:
                         progress(done)
@@ -211,10 +212,6 @@ class System:
         if flush:
             for depth in range(len(self.levels)):
                 self._flush(depth)
-
-    def _ask(self, requests: Ids, n: int) -> None:
-        for depth in range(len(self.levels) if self.sees_all else 1):
-            self._pass(depth, requests, n)
 
     def _pass(self, depth: int, requests: Ids, n: int) -> None:
         """Hand requests to a level, and what it asks for to the next one out."""

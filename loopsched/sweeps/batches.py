@@ -81,10 +81,6 @@ class Batches:
         self._again.extend(Batch((task,), batch.goal, batch.versions, kept) for task in batch.tasks)
         return ()
 
-    def give_back(self, batch: Batch) -> None:
-        """Take back a batch that nobody has begun."""
-        self._again.appendleft(batch)
-
     def _kind(self, number: int) -> int:
         """Number the problem and objective: much the same work on every machine."""
         return number % (len(self._plan.problems) * len(self._plan.spec.objectives))

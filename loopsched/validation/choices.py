@@ -14,6 +14,7 @@ from loopsched.base.csv_text import Value
 from loopsched.base.display import Shown
 from loopsched.base.errors import InputError, nearest
 from loopsched.base.statistics import rank_correlation
+from loopsched.gpu.choice.attention import Attention
 from loopsched.gpu.choice.families import FAMILIES, Family, family_of
 from loopsched.gpu.choice.pick import Ranked, rank
 from loopsched.gpu.choice.space import COMPILED, Space
@@ -76,9 +77,10 @@ def validate_choices(
     ----------
     file : str or path
         A CSV file, or ``triton_h100``, which is shipped.  Columns: ``problem``
-        (MxNxK, or NxHxWxCxKxRxSxstridexpadding), the kernel's parameters,
+        (MxNxK, NxHxWxCxKxRxSxstridexpadding, or
+        BxHxSxDxcausal, and G if keys have fewer heads), the kernel's parameters,
         ``time_us`` or ``time_ms`` (empty: did not run); ``kind`` (``gemm``,
-        ``conv``) unless a kernel is given; ``data_type`` (if there is none,
+        ``conv``, ``attn``) unless a kernel is given; ``data_type`` (if there is none,
         the kernel's usual one).  ``clblast_gemm`` and ``filter`` without
         problems are those of Kernel Tuner's hub: 4096x4096x4096, and 4096 x
         4096 outputs of ``filter_height`` x ``filter_width``; ``registers``,
@@ -98,7 +100,7 @@ def validate_choices(
     --------
     >>> found = validate_choices("triton_h100", "h100")
     >>> found.summary["rows"], found.summary["left_out"]
-    (7090, {'attn': 140})
+    (7226, {})
 
     See Also
     --------
@@ -212,23 +214,45 @@ def _is_positive(value: Value, or_zero: bool = False) -> bool:
     return isinstance(value, (int, float)) and (value > 0 or (or_zero and value == 0))
 
 
-def _problem(case: _Case, where: str) -> Problem:
-    parts = case.problem.split("x")
-    needed = len(_CONV) if case.family.kind in ("conv", "filter") else 3
+def problem_named(text: str, family: Family) -> Problem | Attention:
+    """Read a problem's sizes as measured files write them.
+
+    Raises
+    ------
+    InputError
+        If they are not written so.
+
+    Examples
+    --------
+    >>> problem_named("64x32x16", FAMILIES["triton_gemm"]).macs
+    32768
+    """
+    if family.kind == "attn":
+        return Attention.named(text)
+    parts = text.split("x")
+    needed = len(_CONV) if family.kind in ("conv", "filter") else 3
     if len(parts) != needed or not all(part.isascii() and part.isdigit() for part in parts):
         form = "MxNxK" if needed == 3 else "x".join(_CONV)
-        raise InputError(f"{where}: problem '{case.problem[:60]}' is not {form}")
+        raise InputError(f"problem '{text[:60]}' is not {form}")
     sizes = [int(part) for part in parts]
     if needed == 3:
         m, n, k = sizes
-        return gemm(m=m, n=n, k=k, name=case.problem)
-    return conv2d(**dict(zip(_CONV, sizes, strict=True)), name=case.problem)  # type: ignore[arg-type]
+        return gemm(m=m, n=n, k=k, name=text)
+    return conv2d(**dict(zip(_CONV, sizes, strict=True)), name=text)  # type: ignore[arg-type]
+
+
+def _problem(case: _Case, where: str) -> Problem | Attention:
+    try:
+        return problem_named(case.problem, case.family)
+    except InputError as error:
+        raise InputError(f"{where}: {error}") from None
 
 
 def _judged(
-    case: _Case, problem: Problem, machine: Arch, rows: list[Mapping[str, Any]]
+    case: _Case, problem: Problem | Attention, machine: Arch, rows: list[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    names = case.family.names
+    given = [name for name in case.family.more if all(row.get(name) for row in case.rows)]
+    names = (*case.family.names, *given)
     told = [name for name in COMPILED if all(row.get(name) is not None for row in case.rows)]
     columns = {
         name: np.array([row[name] for row in case.rows], dtype=np.float64)

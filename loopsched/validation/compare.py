@@ -140,12 +140,14 @@ def _predict(
         from loopsched.base.errors import ScheduleError
         from loopsched.simulator.tile_replay import reuse_profile
 
+        rooms = (level.usable_bytes for level in arch.levels[2:] if level.usable_bytes)
+        private = next(rooms, 2**18)
         try:
             profile = reuse_profile(
                 launch.problem,
                 launch.schedule,
                 units * launch.abreast,
-                room_bytes=_room(arch) // launch.abreast,
+                room_bytes=private // launch.abreast,
                 capacity_bytes=capacity,
             )
         except ScheduleError:  # windows, or spatial loops apart: not for tiles
@@ -167,11 +169,6 @@ def _streamed(launch: Launch, capacity: int) -> _Prediction:
     sectors = launch.l2_sectors
     written = launch.written_bytes - left
     return _Prediction("footprint", launch.compulsory_read_bytes, written, sectors)
-
-
-def _room(arch: Arch) -> int:
-    private = [level.usable_bytes for level in arch.levels[2:] if level.usable_bytes]
-    return private[0] if private else 2**18
 
 
 def _evaluated(launch: Launch, arch: Arch) -> _Prediction:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from loopsched.base.errors import InputError
 from loopsched.gpu.counting import profile
@@ -57,7 +58,7 @@ def kernel_of(case: str, registers: int | None = None) -> Kernel:
     """
     forms: tuple[tuple[re.Pattern[str], Callable[..., Kernel]], ...] = (
         (_FILTER, _filter),
-        (_DIRECT, _direct),
+        (_DIRECT, partial(direct, unrolled=False)),  # it takes all sizes when it is started
         (_GEMM, _gemm),
     )
     for pattern, build in forms:
@@ -115,11 +116,6 @@ def _filter(name: str, radius: int, size: int, images: int, x: int, y: int) -> K
         return filter_coarse(images, size, radius, x, y, outputs="apart")
     build = {"rowmap": filter_rowmap, "colmap": filter_colmap, "shared": filter_shared}[name]
     return build(images, size, radius, x, y)
-
-
-def _direct(size: int, taps: int, inputs: int, outputs: int, block: int) -> Kernel:
-    # The measured kernel takes all sizes when it is started.
-    return direct(size, taps, inputs, outputs, block, unrolled=False)
 
 
 def _gemm(name: str, tile: int, m: int, n: int, k: int) -> Kernel:

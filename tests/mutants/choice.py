@@ -25,16 +25,9 @@ _pick.broken(
 _pick.broken(
     "pick-set-unlimited",
     "of a large space, more than its share may be the best",
-    "few = order[: max(_FEW, int(_SHARE * len(space)))]",
+    "few = order[: max(family.few, int(_SHARE * len(space)))]",
     "few = order",
     "::test_the_set_is_what_is_estimated_near_the_first",
-)
-_pick.broken(
-    "pick-outputs-as-operands",
-    "single bytes are stored in four",
-    "return elems * product_width(problem, data_type)",
-    "return elems * (product_width(problem, data_type) + 3)",
-    "::test_bounds_count_the_output_once_as_it_may_be_stored",
 )
 _pick.broken(
     "pick-ties-by-place",
@@ -111,8 +104,29 @@ _families = In("gpu/choice/families.py", "test_choice_model.py")
 _families.broken(
     "families-batch-once",
     "of a batch, one product's blocks run",
-    "blocks=product.batch * down * across",
-    "blocks=down * across",
+    "blocks=product.batch * down * across * split",
+    "blocks=down * across * split",
+    _PRODUCTS,
+)
+_families.broken(
+    "families-parts-added-free",
+    "parts of sums are added in no time",
+    "after_s=np.where(split > 1, _added(product, split, machine), 0.0)",
+    "after_s=np.zeros_like(split)",
+    _PRODUCTS,
+)
+_families.broken(
+    "families-terms-not-split",
+    "each block that shares a tile computes all of its terms",
+    "steps=np.ceil(np.ceil(terms) / bk)",
+    "steps=np.ceil(k / bk)",
+    _PRODUCTS,
+)
+_families.broken(
+    "families-parts-in-memory",
+    "parts of sums are always read from memory",
+    "parts <= machine.l2_bytes, machine.l2_bytes_per_s",
+    "parts < 0, machine.l2_bytes_per_s",
     _PRODUCTS,
 )
 _families.broken(
@@ -149,6 +163,13 @@ _families.broken(
     'if layer.pass_ != "forward" or layer.groups != 1:',
     'if layer.pass_ != "forward":',
     "test_choice.py::test_faults_are_said",
+)
+_families.broken(
+    "families-outputs-as-operands",
+    "single bytes are stored in four",
+    "return macs, elems * product_width(problem, data_type)",
+    "return macs, elems * (product_width(problem, data_type) + 3)",
+    "test_choice.py::test_bounds_count_the_output_once_as_it_may_be_stored",
 )
 _families.broken(
     "families-idle-warps",
@@ -272,6 +293,87 @@ _dispatch.broken(
     "order = np.lexsort((found[0].taken.shared_bytes, times[0]))",
     "::test_tables_take_the_least_regret",
 )
+_attention = In("gpu/choice/attention.py", "test_choice_attention.py")
+_SAID = "::test_attention_takes_what_the_model_says"
+_attention.broken(
+    "attention-one-product",
+    "scores are not multiplied with values",
+    "    macs = 2 * bm * bn * size\n",
+    "    macs = bm * bn * size\n",
+    _SAID,
+)
+_attention.broken(
+    "attention-mask-shared",
+    "warps of a block share the work of the mask",
+    "(step.lanes - step.mask) / step.groups",
+    "step.lanes / step.groups",
+    _SAID,
+)
+_attention.broken(
+    "attention-keys-of-all-heads",
+    "each head of queries has keys of its own",
+    "rows = 2 * self.batch * (self.heads + self.groups) * self.length",
+    "rows = 4 * self.batch * self.heads * self.length",
+    "::test_fewer_heads_of_keys_are_less_to_read",
+)
+_attention.broken(
+    "attention-diagonal-unseen",
+    "a query does not see the key at its own place",
+    "self.length * (self.length + 1) // 2 if",
+    "self.length * (self.length - 1) // 2 if",
+    "::test_masks_leave_out_work",
+)
+_attention.broken(
+    "attention-queries-in-registers",
+    "queries take no shared memory",
+    "* 2 * bn * size + bm * size",
+    "* 2 * bn * size",
+    "::test_shared_memory_and_residence_are_the_compilers",
+)
+_attention.broken(
+    "attention-two-stages-hide",
+    "two stages are as good as three",
+    'np.where(space["stages"] <= 2,',
+    'np.where(space["stages"] < 2,',
+    _SAID,
+)
+_attention.broken(
+    "attention-all-rows-apart",
+    "eight warps hold 32 rows of scores each four",
+    'np.maximum(space["warps"] / _GROUP_WARPS, 1), GROUP_ROWS)',
+    'np.maximum(space["warps"] / _GROUP_WARPS, 1), 1)',
+    "::test_shared_memory_and_residence_are_the_compilers",
+)
+_blocks = In("gpu/choice/_block_kernels.py", "test_choice_attention.py")
+_IN_TURN = "::test_blocks_begin_as_others_end"
+_blocks.broken(
+    "blocks-mask-forgotten",
+    "each block sees all keys",
+    "min((at + 1) * rows, keys) if is_causal else keys",
+    "keys",
+    _IN_TURN,
+)
+_blocks.broken(
+    "blocks-alone-as-together",
+    "blocks that are left on an SM are no faster",
+    "    return float(least * round_cycles[many])",
+    "    return float(least * round_cycles[-1])",
+    _IN_TURN,
+)
+_blocks.broken(
+    "blocks-early-heads-free",
+    "heads that are not walked take no time",
+    "        found[one, 0] = before * rounds[one, resident]\n",
+    "",
+    _IN_TURN,
+)
+_blocks.broken(
+    "blocks-one-place",
+    "a block that ends leaves its place empty",
+    "            elif at < len(lengths):\n",
+    "            elif at < 0:\n",
+    _IN_TURN,
+)
 _choices = In("validation/choices.py", "test_choice.py")
 _choices.broken(
     "choices-first-as-measured",
@@ -347,8 +449,8 @@ _cli_pick.broken(
 _cli_pick.broken(
     "pick-cli-first-of-many-emitted",
     "of a workload, the first layer's kernel is written",
-    "(select_one(problem, layers),) if emit else",
-    "select(problem, layers).workload.problems if emit else",
+    "(select_one(text, layers),) if is_one else",
+    "select(text, layers).workload.problems if is_one else",
     "::test_a_kernel_is_written",
 )
 _cli_pick.broken(
@@ -545,6 +647,8 @@ CHOICE = (
     *_families.mutants,
     *_space.mutants,
     *_triton.mutants,
+    *_attention.mutants,
+    *_blocks.mutants,
     *_dispatch.mutants,
     *_choices.mutants,
     *_cli_pick.mutants,

@@ -177,6 +177,43 @@ _table.broken(
     "while sum(least[i] for i in kept) > width:",
     "::test_a_spare_column_goes_before_a_name_is_lost",
 )
+_space = In("show/page/space.py", "test_space_page.py")
+_CELLS = "::test_each_cell_of_the_map_is_the_best_of_its_tile"
+_space.broken(
+    "space-last-of-tile",
+    "a cell shows the slowest configuration of its tile",
+    "        cells.setdefault(place, one)",
+    "        cells[place] = one",
+    _CELLS,
+)
+_space.broken(
+    "space-dots-everywhere",
+    "tiles outside of the set have its dot",
+    "        if one.may_be_best:\n            may_be_best",
+    "        if True:\n            may_be_best",
+    _CELLS,
+)
+_space.broken(
+    "space-axes-swapped",
+    "the second parameter goes down and the first across",
+    '+ "".join(cell((row, column)) for column in across)',
+    '+ "".join(cell((column, row)) for column in across)',
+    _CELLS,
+)
+_space.broken(
+    "space-linear-grid",
+    "the grid's lines are spaced by time, not by its logarithm",
+    "            y = (_HEIGHT - _BELOW) * (high - math.log(value)) / (high - low)\n",
+    "            y = (_HEIGHT - _BELOW) * (1 - value / math.exp(high))\n",
+    "::test_the_curve_has_a_point_for_each_configuration",
+)
+_space.broken(
+    "space-names-as-html",
+    "a problem's name is read as HTML",
+    "{escape(found.problem)}, {escape(found.data_type)}",
+    "{found.problem}, {escape(found.data_type)}",
+    "::test_nothing_runs_and_nothing_is_fetched",
+)
 
 SHOW = (
     *_notebook.mutants,
@@ -184,4 +221,5 @@ SHOW = (
     *_plots_style.mutants,
     *_plots_tiles.mutants,
     *_table.mutants,
+    *_space.mutants,
 )

@@ -263,7 +263,9 @@ def _from_sections(files: Mapping[str, Mapping[str, Any]], element_bytes: int | 
         where, section = sections["mapping"]
         if problem is None or arch is None:
             raise InputError(f"{where}: a mapping needs its problem and its architecture, too")
-        schedule = noted_schedule(section, problem, _units(arch))
+        units = {arch.compute.unit, arch.compute.lane_unit or LANES}
+        units |= {level.unit for level in arch.levels if level.unit}
+        schedule = noted_schedule(section, problem, units)
         if schedule is None or not machine.is_own:
             arch, said = _with_bypass(machine, bypasses(section), problem)
             remarks += said
@@ -272,11 +274,6 @@ def _from_sections(files: Mapping[str, Mapping[str, Any]], element_bytes: int | 
             schedule, said = read_mapping(section, where, problem, words, machine.order, written)
             remarks += said
     return Imported(problem, arch, schedule, tuple(remarks))
-
-
-def _units(arch: Arch) -> set[str | None]:
-    compute = arch.compute
-    return {level.unit for level in arch.levels} | {compute.unit, compute.lane_unit or LANES}
 
 
 def _with_bypass(

@@ -186,7 +186,7 @@ def _assembled(parts: list[Part], variables: object, name: str) -> Read:
     if len(units) != 1:
         faults.append(f"{len(units)} components compute (class mac or compute); one is needed")
     ArchError.refuse("machine", faults)
-    words = _unit_words(parts, storages[-1], remarks)
+    words = _unit_words(parts, remarks)
     levels = tuple(_levels(parts, words, clock_hz, faults, remarks))
     ArchError.refuse("machine", faults)
     compute = _compute(parts, levels, storages[-1], words, clock_hz)
@@ -210,7 +210,7 @@ def _clock_s(parts: list[Part], variables: object, remarks: list[str]) -> float:
     return _CLOCK_S
 
 
-def _unit_words(parts: list[Part], innermost: Part, remarks: list[str]) -> dict[str, str]:
+def _unit_words(parts: list[Part], remarks: list[str]) -> dict[str, str]:
     """Name the unit that marks the spatial loops of each fan-out.
 
     Fan-outs with no storage between them are one mesh to loopsched, under the

@@ -8,7 +8,7 @@ from typing import Any
 
 from loopsched.base.arguments import Checker, is_text, show
 from loopsched.base.errors import ProblemError, nearest
-from loopsched.exchange.accesses import stored_shape
+from loopsched.codegen.contraction import stored_shape
 from loopsched.exchange.timeloop.notes import NOTE, note_text, read_note
 from loopsched.problems.problem import Problem, Tensor
 from loopsched.problems.projections import check_spans, parse_projection, projection_text, span
@@ -43,18 +43,13 @@ def letters(problem: Problem) -> dict[str, str]:
 def problem_section(
     problem: Problem, padded: Mapping[str, int] | None = None
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Write a problem as Timeloop's ``problem`` section.
+    """Write a problem as Timeloop's ``problem`` section; say what it leaves to its note.
 
     Parameters
     ----------
     problem : Problem
     padded : mapping of dimension to int, optional
         Sizes to write instead of the problem's own.
-
-    Returns
-    -------
-    (dict, tuple of str)
-        The section, and what it cannot say without the note in it.
 
     Examples
     --------

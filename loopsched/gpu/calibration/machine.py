@@ -145,14 +145,15 @@ def calibrate_gpu(
     if like is None:
         base, is_same = shipped(told)
     else:
-        base, is_same = like if isinstance(like, Arch) else load_arch(like), True
+        base = like if isinstance(like, Arch) else load_arch(like)
+        is_same = base == _shipped_itself(told)
     if base.gpu is None:
         raise ArchError(f"calibrate gpu: '{base.name}' is no GPU")
     when = date or dt.datetime.now(dt.UTC).date().isoformat()
     figures = measure(device)
     data = arch_to_dict(base)
     if not is_same:
-        _mark_taken(data, base, told)
+        _mark_taken(data, base)
     _Writer(data, figures, told, when).write(base, is_same)
     data["name"] = name
     return Calibration(arch_from_dict(data, where=name), base, is_same, figures, told)
@@ -171,12 +172,9 @@ def shipped(told: Properties) -> tuple[Arch, bool]:
     ArchError
         If there is neither.
     """
-    compact = _compact(told.name)
-    named = [name for name in arch_names() if _compact(name) in compact]
-    for name in sorted(named, key=len, reverse=True):
-        arch = load_arch(name)
-        if arch.gpu is not None and arch.compute.units == told.sms:
-            return arch, True
+    itself = _shipped_itself(told)
+    if itself is not None:
+        return itself, True
     if told.capability in _LIKE:
         return load_arch(_LIKE[told.capability]), False
     major, minor = told.capability
@@ -186,18 +184,28 @@ def shipped(told: Properties) -> tuple[Arch, bool]:
     )
 
 
+def _shipped_itself(told: Properties) -> Arch | None:
+    """Find the shipped machine of a GPU: its name is in the driver's, and SMs are as many."""
+    compact = _compact(told.name)
+    named = [name for name in arch_names() if _compact(name) in compact]
+    for name in sorted(named, key=len, reverse=True):
+        arch = load_arch(name)
+        if arch.gpu is not None and arch.compute.units == told.sms:
+            return arch
+    return None
+
+
 def _compact(name: str) -> str:
     return re.sub("[^a-z0-9]", "", name.casefold())
 
 
-def _mark_taken(data: dict[str, Any], base: Arch, told: Properties) -> None:
+def _mark_taken(data: dict[str, Any], base: Arch) -> None:
     """Say of every number that it is another GPU's, and leave out what no other GPU has."""
     for key in _OWN:
         data["gpu"].pop(key, None)
     data.pop("constants", None)
     for level in data["levels"]:
         level.pop("effective_capacity", None)
-    capability = ".".join(str(one) for one in told.capability)
 
     def marked(part: object) -> None:
         if isinstance(part, list):
@@ -206,10 +214,7 @@ def _mark_taken(data: dict[str, Any], base: Arch, told: Properties) -> None:
         elif isinstance(part, dict):
             if "value" in part:
                 own = f": {part['source']}" if "source" in part else ""
-                part["source"] = (
-                    f"Taken from {base.title or base.name}, which has compute capability "
-                    f"{capability} too{own}"
-                )
+                part["source"] = f"Taken from {base.title or base.name}, another GPU{own}"
             for one in part.values():
                 marked(one)
 
@@ -229,7 +234,7 @@ class _Writer:
         data["title"] = f"{told.name}, measured"
         data["notes"] = (
             f"Written by 'loopsched calibrate gpu'. What was not measured is that of "
-            f"'{base.name}'{'' if is_same else ', another GPU of the same compute capability'}. "
+            f"'{base.name}'{'' if is_same else ', another GPU'}. "
             f"Bounds rest on the driver's clocks and bus, not on measured rates. {base.notes}"
         )
         self._levels()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +12,22 @@ from numpy.typing import NDArray
 from loopsched.base.arguments import Checker
 from loopsched.base.errors import ProblemError, nearest
 from loopsched.gpu.choice import simt
+from loopsched.gpu.choice.attention import (
+    Attention,
+    attention_refused,
+    attention_resources,
+    attention_times,
+    attention_width,
+)
 from loopsched.gpu.choice.pipeline import Fitted, Times, Work, asked_cycles, fitted, times
 from loopsched.gpu.choice.space import Numbers, Space, product_space
 from loopsched.gpu.choice.triton import GROUP_ROWS, Resources, refused, resources, warps_down
 from loopsched.gpu.library.conv_layer import Layer, layer_of
 from loopsched.gpu.library.gemm import product_of
 from loopsched.gpu.library.machine import Machine, element_bytes, sum_bytes
+from loopsched.gpu.library.wave import Product
 from loopsched.machines.gpu_limits import Gpu
+from loopsched.problems.footprint import tensor_bytes
 from loopsched.problems.problem import Problem
 
 _SECTOR, _LINE = 64, 128
@@ -48,6 +58,10 @@ class Family:
         Parameters that may be zero.
     data_type : str
         Unless another is asked for.
+    more : tuple of str
+        Parameters that a space may have besides; without them they are 1.
+    few : int
+        Configurations of a space, however small, that may be the best.
     """
 
     name: str
@@ -56,10 +70,36 @@ class Family:
     names: tuple[str, ...]
     tried: Callable[[], Space]
     refused: Callable[[Space, int], NDArray[np.bool_]]
-    taken: Callable[[Problem, Space, Gpu, int], Resources]
-    times: Callable[[Problem, str, Space, Resources, Machine], Times]
+    taken: Callable[[Any, Space, Gpu, int], Resources]
+    times: Callable[[Any, str, Space, Resources, Machine], Times]
     switches: tuple[str, ...] = ()
     data_type: str = "fp16"
+    more: tuple[str, ...] = ()
+    few: int = 20
+
+    def checked(self, problem: Problem | Attention) -> None:
+        """Refuse what is an attention where none is computed, and the reverse.
+
+        Raises
+        ------
+        ProblemError
+        """
+        if isinstance(problem, Attention) != (self is TRITON_ATTENTION):
+            what = "an Attention" if self is TRITON_ATTENTION else "a product or a convolution"
+            raise ProblemError(f"problem '{problem.name}': {self.name} computes {what}")
+
+
+def least(problem: Problem | Attention, data_type: str) -> tuple[int, int]:
+    """Count the multiply-adds that a problem cannot do without, and the bytes that it touches.
+
+    All tensors are as the data type is stored; sums of it may be stored alike.
+    """
+    if isinstance(problem, Attention):
+        return problem.macs, problem.elems * attention_width(data_type)
+    elems = sum(tensor_bytes(problem, one) // one.element_bytes for one in problem.tensors)
+    convolves = problem.kind == "conv2d"
+    macs = layer_of(problem).macs if convolves else product_of(problem, data_type).macs
+    return macs, elems * product_width(problem, data_type)
 
 
 def _usual(values: dict[str, tuple[int, ...]]) -> Space:
@@ -82,6 +122,8 @@ def gemm_work(
 ) -> Work:
     """Cut a product into tiles of the output, in groups of rows of tiles.
 
+    ``split_k`` blocks may share the terms of a tile; a second kernel adds their sums.
+
     Examples
     --------
     >>> TRITON_GEMM.names
@@ -92,22 +134,24 @@ def gemm_work(
     bm, bn, bk = space["block_m"], space["block_n"], space["block_k"]
     down, across = np.ceil(m / bm), np.ceil(n / bn)
     group = np.minimum(space["group_m"], down)
-    out_bytes = min(sum_bytes(width), 4)
+    split = space.columns.get("split_k", np.ones_like(bm))
+    terms = k / split
+    out_bytes = np.where(split > 1, split * _PARTIAL, min(sum_bytes(width), 4))
 
     def dram_bytes(live: Numbers) -> Numbers:
         side = np.minimum(np.ceil(live / group), across)
         room = fit.kept * machine.l2_bytes
-        wave = (group * bm + side * bn) * k * width
+        wave = (group * bm + side * bn) * terms * width
         waves = np.maximum(np.ceil(group * across / live), 1)
         a = product.m * k * width * (1 + (waves - 1) * _lost(wave, room))
-        again = _lost((group * bm + n) * k * width, room)
+        again = _lost((group * bm + n) * terms * width, room)
         b = n * k * width * (1 + (np.ceil(down / group) - 1) * again)
         return product.batch * (a + b + _WRITTEN * m * n * out_bytes)
 
     zero = np.zeros_like(bm)
     return Work(
-        blocks=product.batch * down * across,
-        steps=np.ceil(k / bk),
+        blocks=product.batch * down * across * split,
+        steps=np.ceil(np.ceil(terms) / bk),
         tile_bytes=(bm + bn) * bk * width,
         l2_bytes=_l2_bytes(space, width, fit),
         tensor_cycles=_tensor_cycles(space, taken, machine, width, fit),
@@ -118,7 +162,18 @@ def gemm_work(
         dram_bytes=dram_bytes,
         macs=product.macs,
         width=width,
+        after_s=np.where(split > 1, _added(product, split, machine), 0.0),
     )
+
+
+def _added(product: Product, split: Numbers, machine: Machine) -> Numbers:
+    """Seconds of the kernel that adds parts of sums: out of L2 if they are still there."""
+    sums = product.batch * product.m * product.n
+    parts = sums * split * _PARTIAL
+    rate = np.where(parts <= machine.l2_bytes, machine.l2_bytes_per_s, machine.dram_bytes_per_s)
+    written = sums * min(sum_bytes(product.element_bytes), 4) / machine.dram_bytes_per_s
+    added: Numbers = machine.gpu.launch_s + parts / rate + written
+    return added
 
 
 def conv_work(
@@ -151,11 +206,14 @@ def conv_work(
         dram_bytes=lambda live: np.full_like(live, moved),
         macs=layer.macs,
         width=width,
+        after_s=np.zeros_like(bm),
     )
 
 
-def product_width(problem: Problem, data_type: str) -> int:
+def product_width(problem: Problem | Attention, data_type: str) -> int:
     """Bytes of an operand's element in memory."""
+    if isinstance(problem, Attention):
+        return attention_width(data_type)
     return element_bytes(data_type, problem.tensors[0].element_bytes)
 
 
@@ -237,6 +295,8 @@ def _image(problem: Problem) -> Layer:
 
 # The output is written, and half as much of what was dirty before is written to make room.
 _WRITTEN = 1.5
+# Bytes of a sum of some of the terms.
+_PARTIAL = 4
 
 TRITON_GEMM = Family(
     "triton_gemm",
@@ -254,6 +314,7 @@ TRITON_GEMM = Family(
         }
     ),
     *_pipelined("triton_gemm", gemm_work),
+    more=("split_k",),
 )
 TRITON_CONV = Family(
     "triton_conv",
@@ -270,6 +331,19 @@ TRITON_CONV = Family(
         }
     ),
     *_pipelined("triton_conv", conv_work),
+)
+TRITON_ATTENTION = Family(
+    "triton_attention",
+    "attn",
+    "attention forward: a block is block_m queries of a head, steps of block_n keys",
+    ("block_m", "block_n", "stages", "warps"),
+    lambda: product_space(
+        {"block_m": (64, 128), "block_n": (32, 64, 128), "stages": (2, 3, 4), "warps": (4, 8)}
+    ),
+    attention_refused,
+    attention_resources,
+    attention_times,
+    few=1,
 )
 _CLBLAST = {
     "MWG": (16, 32, 64, 128),
@@ -324,7 +398,8 @@ FILTER = Family(
     ("read_only", "use_padding", "use_shmem"),
     "fp32",
 )
-FAMILIES = {one.name: one for one in (TRITON_GEMM, TRITON_CONV, CLBLAST_GEMM, FILTER)}
+_ALL = (TRITON_GEMM, TRITON_CONV, TRITON_ATTENTION, CLBLAST_GEMM, FILTER)
+FAMILIES = {one.name: one for one in _ALL}
 
 
 def family_of(check: Checker, kernel: str) -> Family:

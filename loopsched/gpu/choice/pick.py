@@ -15,25 +15,25 @@ from loopsched.base.display import Shown
 from loopsched.base.errors import InputError
 from loopsched.base.rows import picked
 from loopsched.gpu.bound import repeated_bound
+from loopsched.gpu.choice.attention import Attention
 from loopsched.gpu.choice.families import (
+    TRITON_ATTENTION,
     TRITON_CONV,
     TRITON_GEMM,
     Family,
     family_of,
+    least,
     product_width,
 )
 from loopsched.gpu.choice.pipeline import Times, judged
 from loopsched.gpu.choice.space import Space, read_space, space_of
 from loopsched.gpu.choice.triton import Resources
-from loopsched.gpu.library.conv_layer import layer_of
-from loopsched.gpu.library.gemm import product_of
 from loopsched.gpu.library.machine import machine_of
 from loopsched.machines.arch import Arch
-from loopsched.problems.footprint import tensor_bytes
 from loopsched.problems.problem import Problem
 
 # Of a large space, more than this were never needed to hold the fastest.
-_SHARE, _FEW = 0.15, 20
+_SHARE = 0.15
 
 Given = Space | str | os.PathLike[str] | Iterable[Mapping[str, Any]] | None
 
@@ -51,8 +51,8 @@ class Choice:
         No run is faster: arithmetic at the highest clock, and what DRAM must deliver.
     bound_by : str
         The resource that the estimate spends most time on: ``tensor cores``,
-        ``L2``, ``DRAM`` or ``latency``; ``lanes``, ``shared memory`` and ``L1``
-        of kernels without tensor cores.
+        ``L2``, ``DRAM`` or ``latency``; ``lanes`` and ``shared memory`` of
+        attention and of kernels without tensor cores, and ``L1`` of these.
     may_be_best : bool
         Whether it is of the set that holds the fastest.
     registers, shared_bytes, resident_blocks : int
@@ -161,7 +161,7 @@ class Ranked:
 
 
 def pick(
-    problem: Problem,
+    problem: Problem | Attention,
     arch: Arch,
     *,
     kernel: str | None = None,
@@ -174,13 +174,13 @@ def pick(
 
     Parameters
     ----------
-    problem : Problem
+    problem : Problem or Attention
         A `gemm` or `batched_gemm` for ``triton_gemm``, a forward `conv2d` for
-        ``triton_conv``, a product for ``clblast_gemm``, a `conv2d` of one
-        channel and filter for ``filter``.
+        ``triton_conv``, an `Attention` for ``triton_attention``, a product for
+        ``clblast_gemm``, a `conv2d` of one channel and filter for ``filter``.
     arch : Arch
         A GPU.
-    kernel : {'triton_gemm', 'triton_conv', 'clblast_gemm', 'filter'}, optional
+    kernel : {'triton_gemm', 'triton_conv', 'triton_attention', 'clblast_gemm', 'filter'}, optional
         By default the one that computes the problem.
     space : path, Space or iterable of mappings, optional
         Configurations: a file (CSV, a column a parameter), or a mapping each.
@@ -229,7 +229,7 @@ def pick(
     if top is not None:
         check.count("top", top)
     if kernel is None:
-        kernel = TRITON_CONV.name if problem.kind == "conv2d" else TRITON_GEMM.name
+        kernel = _usual(problem).name
     family = family_of(check, kernel)
     check.finish()
     data_type = data_type or family.data_type
@@ -265,18 +265,29 @@ def space_for(space: Given, family: Family) -> Space:
     if isinstance(space, Space):
         return space
     if isinstance(space, (str, os.PathLike)):
-        return read_space(space, family.names, family.switches)
-    return space_of(space, family.names, family.switches)
+        return read_space(space, family.names, family.switches, family.more)
+    return space_of(space, family.names, family.switches, family.more)
 
 
-def rank(problem: Problem, arch: Arch, family: Family, space: Space, data_type: str) -> Ranked:
+def _usual(problem: Problem | Attention) -> Family:
+    if isinstance(problem, Attention):
+        return TRITON_ATTENTION
+    return TRITON_CONV if problem.kind == "conv2d" else TRITON_GEMM
+
+
+def rank(
+    problem: Problem | Attention, arch: Arch, family: Family, space: Space, data_type: str
+) -> Ranked:
     """Estimate all configurations that can run, and order them.
 
     Raises
     ------
     InputError
         If none can run.
+    ProblemError
+        If the family does not compute such a problem.
     """
+    family.checked(problem)
     machine = machine_of(arch, data_type)
     width = product_width(problem, data_type)
     taken = family.taken(problem, space, machine.gpu, width)
@@ -291,18 +302,10 @@ def rank(problem: Problem, arch: Arch, family: Family, space: Space, data_type: 
     found = family.times(problem, data_type, space, taken, machine)
     order = np.lexsort((np.arange(len(space)), taken.shared_bytes, found.time_s))
     may_be_best = np.zeros(len(space), dtype=bool)
-    few = order[: max(_FEW, int(_SHARE * len(space)))]
+    few = order[: max(family.few, int(_SHARE * len(space)))]
     may_be_best[few] = found.time_s[few] <= found.time_s[order[0]] * judged(family.name).may_be_best
-    convolves = problem.kind == "conv2d"
-    macs = layer_of(problem).macs if convolves else product_of(problem, data_type).macs
-    bound_s, _ = repeated_bound(macs, _touched(problem, data_type), arch, data_type)
+    bound_s, _ = repeated_bound(*least(problem, data_type), arch, data_type)
     return Ranked(space, taken, found, order, feasible, may_be_best, bound_s)
-
-
-def _touched(problem: Problem, data_type: str) -> int:
-    """Bytes of all tensors as the data type is stored; sums of it may be stored alike."""
-    elems = sum(tensor_bytes(problem, one) // one.element_bytes for one in problem.tensors)
-    return elems * product_width(problem, data_type)
 
 
 def _choice(

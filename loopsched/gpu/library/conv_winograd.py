@@ -103,7 +103,9 @@ def nonfused(layer: Layer, target: Target, outputs: int) -> Run:
     """Time transforms of both operands, as many products as points, and the way back."""
     cut = tiling(layer, outputs)
     width = target.element_bytes
-    spread = [width * cut.points * count for count in _transformed(layer, cut)]
+    # Elements of both images and of the filters, for each point of a tile.
+    elems = cut.rows * cut.tiles, cut.columns * cut.tiles, cut.rows * cut.columns
+    spread = [width * cut.points * count for count in elems]
     plain = [*_images(layer, width), width * layer.weight_elems]
     product = _batched(layer, cut, spread, width)
     name = f"winograd nonfused {cut.outputs}x{cut.outputs}"
@@ -124,8 +126,3 @@ def _images(layer: Layer, width: int) -> tuple[int, int]:
     stored = width * layer.n * layer.c * layer.h * layer.w
     outputs = width * layer.output_elems
     return (outputs, stored) if layer.pass_ == "backward_data" else (stored, outputs)
-
-
-def _transformed(layer: Layer, cut: Tiling) -> tuple[int, int, int]:
-    """Elements of both images and the filters for each point of a tile."""
-    return cut.rows * cut.tiles, cut.columns * cut.tiles, cut.rows * cut.columns

@@ -92,7 +92,7 @@ def plot_roofline(results: Sequence[Result | Layer], arch: Arch, *, ax: Axes | N
     style.dress(ax, f"{title} on {arch.name}")
     style.label_x(ax, f"operational intensity at {arch.memory.name} (FLOP/B)")
     style.label_y(ax, "performance (FLOP/s)")
-    shown = [row for row in rows if _is_drawn(row)]
+    shown = [row for row in rows if 0 < row["operational_intensity"] < math.inf]
     used = {data_type_of(layer.problem, arch) for layer in layers}
     rates = _rates(arch)
     _limits(ax, arch, rates, shown)
@@ -109,11 +109,6 @@ def plot_roofline(results: Sequence[Result | Layer], arch: Arch, *, ax: Axes | N
     if len(layers) > 1:
         place_labels(ax, spots)
     return ax
-
-
-def _is_drawn(row: Row) -> bool:
-    intensity: float = row["operational_intensity"]
-    return 0 < intensity < math.inf
 
 
 def _peak(arch: Arch, data_type: str) -> float:

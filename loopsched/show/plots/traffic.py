@@ -91,7 +91,7 @@ def plot_bytes(
     if len(layers) == 1:
         _boundaries(ax, layers[0], rows, [level] if level else known, tensors)
     else:
-        _layers(ax, layers, rows, level or known[0], tensors, is_memory=level in (None, known[0]))
+        _layers(ax, layers, level or known[0], tensors, is_memory=level in (None, known[0]))
     return ax
 
 
@@ -142,7 +142,6 @@ def _boundaries(
 def _layers(
     ax: Axes,
     layers: Sequence[Layer],
-    rows: Sequence[Row],
     level: str,
     tensors: Sequence[str],
     *,

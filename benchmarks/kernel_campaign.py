@@ -1,0 +1,68 @@
+"""Random kernels against a sum over all points: what does not agree, reads outside, or ends.
+
+Run ``python benchmarks/kernel_campaign.py --cases 5000``; ``--first`` is the first seed, and
+``--back c`` builds C under AddressSanitizer in place of LLVM's code beside guard pages
+(``--option=-march=native`` for its vector instructions).  One line a failure, one at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import sys
+import tempfile
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+from kernel_fuzz import case, check_c, check_llvm
+
+
+def work(back: str, options: list[str], first: int, stop: int, told: Connection) -> None:
+    """Check seeds; tell each before and what came of it."""
+    with tempfile.TemporaryDirectory() as folder:
+        for seed in range(first, stop):
+            told.send((seed, None))
+            try:
+                one = case(seed)
+                check = check_llvm(one) if back == "llvm" else check_c(one, Path(folder), *options)
+            except Exception as error:
+                check = f"seed {seed}: {type(error).__name__}: {error}"
+            if check:
+                told.send((seed, check))
+    told.send((stop, None))
+
+
+def main() -> int:
+    """Run the campaign; a process that ends is a failure, and the next seed goes on."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cases", type=int, default=1000)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--back", choices=["llvm", "c"], default="llvm")
+    parser.add_argument("--option", action="append", default=[])
+    given = parser.parse_args()
+    seed, stop, n_failed = given.first, given.first + given.cases, 0
+    while seed < stop:
+        mine, told = multiprocessing.Pipe(duplex=False)
+        arguments = (given.back, given.option, seed, stop, told)
+        process = multiprocessing.Process(target=work, args=arguments)
+        process.start()
+        told.close()
+        try:
+            while True:
+                seed, fault = mine.recv()
+                if fault:
+                    n_failed += 1
+                    print(fault, flush=True)
+        except EOFError:
+            process.join()
+        if seed < stop:
+            n_failed += 1
+            print(f"{case(seed)}: the process ended with {process.exitcode}", flush=True)
+            seed += 1
+    print(f"{given.cases} cases from {given.first}, {given.back}: {n_failed} failed")
+    return int(n_failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,375 @@
+"""Random kernels: problems, types, layouts and plans by a seed, against a sum over all points.
+
+Arrays end, or begin, at a page that may not be touched, and so does the room that a kernel
+works in: a read outside ends the process.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import random
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from loopsched import Problem, ProblemError, conv2d, einsum
+from loopsched.base.machine_code import linked, object_code
+from loopsched.codegen.c_text import CText
+from loopsched.codegen.choose import Core, ranked
+from loopsched.codegen.contraction import contractions, stored_shape
+from loopsched.codegen.element import DATA_TYPES
+from loopsched.codegen.engine import Engine
+from loopsched.codegen.llvm_text import LlvmText
+from loopsched.codegen.stages import General, Stage
+from loopsched.codegen.window import Window
+from loopsched.codegen.writer import Writer
+from loopsched.problems.builders import batched_gemm
+from loopsched.problems.problem import Axis, Tensor
+
+Array = np.ndarray[Any, Any]
+MOST_POINTS = 300_000
+PAGE = 4096
+LETTERS = "abcde"
+EXPRESSIONS = [
+    *("ab,bc->ac", "ab,bc,cd->ad", "abc,dc->bad", "ab->ba", "abc->b", "a,b->ab", "ab,ab->a"),
+    *("ab,ab->", "abc,bcd->da", "abcd,bd->acb", "ab,cb,db->acd", "a,a,a->a", "bca,ab->cb"),
+    "abc,bc->a",
+]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A kernel to write: a problem, types, steps of axes, and what was drawn of its plan."""
+
+    seed: int
+    problem: Problem
+    data_type: str
+    steps: dict[str, tuple[int, ...]]
+    lanes: int
+    registers: int
+    is_general: bool
+
+    def __str__(self) -> str:
+        how = "general" if self.is_general else "planned"
+        what = f"{self.problem.name} {dict(self.problem.attributes)} {self.data_type}"
+        return f"seed {self.seed}: {what} {how} {self.steps}"
+
+
+def draw_problem(draw: random.Random) -> Problem:
+    """Draw a product, a convolution of any pass, an einsum, or sums over any axes."""
+    kind = draw.random()
+    if kind < 0.3:
+        sizes = {dim: draw.choice([1, 2, draw.randint(1, 70)]) for dim in ("m", "n", "k")}
+        turned = {f"transpose_{one}": draw.random() < 0.5 for one in "ab"}
+        return batched_gemm(batch=draw.choice([1, 1, 3]), **sizes, **turned)
+    if kind < 0.75:
+        groups = draw.choice([1, 1, 2, 4])
+        c = draw.choice([1, 2, 4]) * groups
+        return conv2d(
+            n=draw.randint(1, 3),
+            c=c,
+            k=c if draw.random() < 0.3 else draw.choice([1, 3, 10]) * groups,
+            h=draw.randint(1, 14),
+            w=draw.randint(1, 36),
+            r=draw.randint(1, 4),
+            s=draw.randint(1, 4),
+            stride=draw.choice([1, 1, 2, 3, (1, 2), (2, 1)]),
+            padding=draw.choice([0, 0, 1, 2, (0, 1, 2, 0), (1, 0, 0, 2)]),
+            dilation=draw.choice([1, 1, 2, (1, 3)]),
+            groups=c if draw.random() < 0.2 else groups,
+            pass_=draw.choice(["forward", "forward", "backward_data", "backward_weights"]),
+        )
+    if kind < 0.85:
+        expression = draw.choice(EXPRESSIONS)
+        letters = sorted(set(expression) - set(",->"))
+        return einsum(expression, {one: draw.randint(1, 20) for one in letters})
+    return draw_affine(draw)
+
+
+def draw_affine(draw: random.Random) -> Problem:
+    """Draw tensors whose axes are any sums of dimensions, with padding or without."""
+    dims = LETTERS[: draw.randint(1, 4)]
+    sizes = {dim: draw.randint(1, 9) for dim in dims}
+    tensors = []
+    for name in "XYZ"[: draw.randint(2, 3)]:
+        left = draw.sample(dims, draw.randint(0, len(dims)))
+        axes = []
+        while left:
+            n_terms = draw.randint(1, min(2, len(left)))
+            terms = tuple((dim, draw.randint(1, 3)) for dim in left[:n_terms])
+            last = sum(step * (sizes[dim] - 1) for dim, step in terms)
+            before, after = draw.randint(0, min(2, last)), draw.randint(0, 2)
+            is_padded = draw.random() < 0.4
+            axes.append(
+                Axis(terms, -before, last + 1 - before + after) if is_padded else Axis(terms)
+            )
+            left = left[n_terms:]
+        tensors.append(Tensor(name, tuple(axes)))
+    return Problem("affine", tuple(sizes.items()), tuple(tensors), tensors[-1].name)
+
+
+def case(seed: int) -> Case:
+    """Draw the case of a seed."""
+    draw = random.Random(seed)
+    while True:
+        try:
+            problem = draw_problem(draw)
+        except ProblemError:
+            continue
+        if problem.macs <= MOST_POINTS:
+            break
+    data_type = draw.choice(["fp32", "fp32", "fp64", "bf16", "int8"])
+    steps = {one.name: draw_steps(draw, stored_shape(problem, one)) for one in problem.tensors}
+    bits, registers = draw.choice([(512, 32), (256, 16), (128, 32)])
+    lanes = bits // 8 // DATA_TYPES[data_type].compute.n_bytes
+    return Case(seed, problem, data_type, steps, lanes, registers, draw.random() < 0.15)
+
+
+def draw_steps(draw: random.Random, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Draw how an array lies: in half of all cases row by row, else in any order, with gaps."""
+    order = list(range(len(shape)))
+    gap = 0
+    if draw.random() < 0.5:
+        draw.shuffle(order)
+        gap = draw.choice([0, 0, 1, 5])
+    steps, run = [0] * len(shape), 1
+    for axis in reversed(order):
+        steps[axis] = run
+        run = run * shape[axis] + gap
+    return tuple(steps)
+
+
+def write(one: Case, text: Writer) -> list[Stage]:
+    """Write the case's program."""
+    draw = random.Random(one.seed + 1)
+    types = DATA_TYPES[one.data_type]
+    elements = dict.fromkeys((tensor.name for tensor in one.problem.tensors), types.read)
+    elements[one.problem.output] = types.out
+    general = General(text, one.problem, elements, one.steps, one.registers)
+    if one.is_general:
+        return general.write("run")
+    try:
+        tasks = contractions(one.problem, elements, one.steps)
+    except NotImplementedError:
+        return general.write("run")
+    core = Core(one.lanes, one.registers, 1, 4, 1.5, 2**15, 2**20, 2**24, 28, 14, 6, 3.7e9)
+    stages = []
+    for number, task in enumerate(tasks):
+        _, chosen, plan = draw.choice(ranked(task, core, draw.choice([1, 2, 3])))
+        engine = (Window if plan.slides else Engine)(text, chosen, plan, f"run{number}")
+        engine.write()
+        names = tuple(operand.name for operand in chosen.operands)
+        stages.append(Stage(engine.name, names, engine.n_jobs, room=engine.work_room))
+    return stages
+
+
+# Arrays
+
+
+def drawn(one: Case) -> dict[str, Array]:
+    """Small whole numbers, so that all sums are exact; what is written is there before, too."""
+    random_ = np.random.default_rng(one.seed)
+    most = 127 if one.data_type == "int8" else 3
+    shapes = {tensor.name: stored_shape(one.problem, tensor) for tensor in one.problem.tensors}
+    return {name: random_.integers(-most, most + 1, shape) for name, shape in shapes.items()}
+
+
+def point_by_point(problem: Problem, arrays: dict[str, Array]) -> Array:
+    """Add the products of all points."""
+    grid = np.indices([size for _, size in problem.sizes]).reshape(len(problem.sizes), -1)
+    at = dict(zip(problem.dims, grid, strict=True))
+    counts = np.ones(grid.shape[1], bool)
+    places: dict[str, list[Array]] = {}
+    for tensor in problem.tensors:
+        places[tensor.name] = []
+        for axis in tensor.axes:
+            place = np.zeros(grid.shape[1], int)
+            for dim, step in axis.terms:
+                place = place + step * at[dim]
+            if axis.size is not None:
+                place = place + axis.offset
+                counts &= (place >= 0) & (place < axis.size)
+            places[tensor.name].append(place)
+    product = np.ones(int(counts.sum()), int)
+    for tensor in problem.tensors:
+        if tensor.name != problem.output:
+            index = tuple(place[counts] for place in places[tensor.name])
+            product = product * arrays[tensor.name][index]
+    out = np.zeros(arrays[problem.output].shape, int)
+    if not out.shape:
+        return np.asarray(product.sum())
+    np.add.at(out, tuple(place[counts] for place in places[problem.output]), product)
+    return out
+
+
+def stored(values: Array, data_type: str, *, is_out: bool) -> Array:
+    """Numbers as they lie in memory; bf16 is rounded to the nearest, ties to even."""
+    if data_type == "bf16":
+        bits = values.astype(np.float32).view(np.uint32).astype(np.uint64)
+        return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+    kinds = {"fp32": "float32", "fp64": "float64", "int8": "int32" if is_out else "int8"}
+    return values.astype(kinds[data_type])
+
+
+def spread(values: Array, steps: tuple[int, ...], gaps: int) -> tuple[Array, Array]:
+    """Put values where the steps say; give all of the memory, and the view of it that counts."""
+    reach = 1 + sum((size - 1) * step for size, step in zip(values.shape, steps, strict=True))
+    memory = np.full(reach, gaps, values.dtype)
+    strides = tuple(step * values.itemsize for step in steps)
+    view = np.lib.stride_tricks.as_strided(memory, values.shape, strides)
+    view[...] = values
+    return memory, view
+
+
+def placed(one: Case) -> tuple[dict[str, Array], Array]:
+    """Give the memory of each tensor, and what that of the output must hold at the end."""
+    numbers, problem = drawn(one), one.problem
+    memory: dict[str, Array] = {}
+    for tensor in problem.tensors:
+        is_out = tensor.name == problem.output
+        values = stored(numbers[tensor.name], one.data_type, is_out=is_out)
+        memory[tensor.name], _ = spread(values, one.steps[tensor.name], 77)
+    sums = stored(point_by_point(problem, numbers), one.data_type, is_out=True)
+    wanted, _ = spread(sums, one.steps[problem.output], 77)
+    return memory, wanted
+
+
+class Guarded:
+    """Memory between two pages that may not be touched."""
+
+    def __init__(self) -> None:
+        self._libc = ctypes.CDLL(None)
+        self._libc.mmap.restype = ctypes.c_void_p
+        self._libc.mmap.argtypes = [
+            ctypes.c_void_p,
+            ctypes.c_size_t,
+            *[ctypes.c_int] * 3,
+            ctypes.c_long,
+        ]
+        self._libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+        self._libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+        self._taken: list[tuple[int, int]] = []
+
+    def place(self, values: Array, *, is_last: bool) -> Array:
+        """Copy an array to where its last, or its first, element lies beside such a page."""
+        room = -(-values.nbytes // PAGE) * PAGE
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        start = self._libc.mmap(
+            None, room + 2 * PAGE, mmap.PROT_READ | mmap.PROT_WRITE, flags, -1, 0
+        )
+        self._taken.append((start, room + 2 * PAGE))
+        for page in (start, start + PAGE + room):
+            self._libc.mprotect(page, PAGE, 0)
+        at = start + PAGE + (room - values.nbytes if is_last else 0)
+        raw = (ctypes.c_char * values.nbytes).from_address(at)
+        made = np.frombuffer(raw, values.dtype)
+        made[...] = values
+        return made
+
+    def free(self) -> None:
+        """Give it back."""
+        for start, size in self._taken:
+            self._libc.munmap(start, size)
+        self._taken = []
+
+
+def difference(one: Case, found: Array, wanted: Array) -> str | None:
+    """Say what is wrong with an output."""
+    bad = np.flatnonzero(found != wanted)
+    if not len(bad):
+        return None
+    first = bad[0]
+    count = f"{len(bad)} of {len(wanted)} wrong"
+    return f"{one}: {count}, first {first}: {found[first]}, not {wanted[first]}"
+
+
+# Both back ends
+
+Run = Callable[..., None]
+
+
+def functions(one: Case) -> tuple[list[Stage], list[Run]]:
+    """Compile a case with LLVM."""
+    text = LlvmText(DATA_TYPES[one.data_type].compute, one.lanes)
+    stages = write(one, text)
+    binary = object_code(text.text())
+    made = []
+    for stage in stages:
+        pointers = [ctypes.c_void_p] * (len(stage.tensors) + 1)
+        types = (None, *pointers, ctypes.c_int64, ctypes.c_int64)
+        made.append(linked(binary, [stage.name], types)[0])
+    return stages, made
+
+
+def check_llvm(one: Case) -> str | None:
+    """Run a case as LLVM compiles it; say what is wrong."""
+    draw, guarded = random.Random(one.seed + 2), Guarded()
+    memory, wanted = placed(one)
+    stages, made = functions(one)
+    arrays = {
+        name: guarded.place(array, is_last=draw.random() < 0.8) for name, array in memory.items()
+    }
+    for stage, run in zip(stages, made, strict=True):
+        size = stage.room * DATA_TYPES[one.data_type].compute.n_bytes
+        room = guarded.place(np.full(-(-size // PAGE) * PAGE or PAGE, 0xFF, np.uint8), is_last=True)
+        given = [arrays[name].ctypes.data for name in stage.tensors]
+        cuts = sorted({0, stage.n_jobs, *(draw.randint(0, stage.n_jobs) for _ in range(2))})
+        for first, last in pairwise(cuts):
+            run(*given, room.ctypes.data, first, last)
+    fault = difference(one, arrays[one.problem.output].copy(), wanted)
+    guarded.free()
+    return fault
+
+
+def check_c(one: Case, folder: Path, *options: str) -> str | None:
+    """Build a case as a C program, under AddressSanitizer, and run it; say what is wrong."""
+    memory, wanted = placed(one)
+    text = CText(DATA_TYPES[one.data_type].compute, one.lanes)
+    stages = write(one, text)
+    lines = [text.text(), "#include <stdio.h>", "#include <stdlib.h>", "int main(void) {"]
+    for name, array in memory.items():
+        array.tofile(folder / name)
+        lines += [
+            f"byte *{name} = malloc({array.nbytes});",
+            f'FILE *file_{name} = fopen("{folder / name}", "rb");',
+            f"if (fread({name}, 1, {array.nbytes}, file_{name}) != {array.nbytes}) return 2;",
+        ]
+    for number, stage in enumerate(stages):
+        size = stage.room * DATA_TYPES[one.data_type].compute.n_bytes
+        given = ", ".join(stage.tensors)
+        lines += [
+            f"byte *work{number} = aligned_alloc({PAGE}, {-(-size // PAGE) * PAGE or PAGE});",
+            f"{stage.name}({given}, work{number}, 0, {stage.n_jobs});",
+        ]
+    out = one.problem.output
+    lines += [
+        f'FILE *file = fopen("{folder / "found"}", "wb");',
+        f"fwrite({out}, 1, {wanted.nbytes}, file);",
+        "fclose(file); return 0; }",
+    ]
+    (folder / "made.c").write_text("\n".join(lines), encoding="utf-8")
+    build = [
+        "cc",
+        "-O1",
+        "-w",
+        "-fsanitize=address,undefined",
+        "-fno-sanitize-recover=all",
+        *options,
+    ]
+    subprocess.run([*build, str(folder / "made.c"), "-o", str(folder / "made")], check=True)
+    done = subprocess.run(
+        [str(folder / "made")],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"ASAN_OPTIONS": "detect_leaks=0"},
+    )
+    if done.returncode:
+        return f"{one}: {done.stderr[:600]}"
+    return difference(one, np.fromfile(folder / "found", wanted.dtype), wanted)

@@ -1,0 +1,63 @@
+"""Written programs compute what a sum over all points does, and touch nothing else."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kernel_fuzz import Case, case, check_c, check_llvm
+
+from loopsched import compile as compiled
+from loopsched import einsum, load_arch
+from loopsched.codegen.measure import check
+
+HOST = load_arch("host")
+
+
+@pytest.mark.parametrize("first", range(0, 100, 10))
+def test_llvm_computes_random_kernels(first: int) -> None:
+    assert not [fault for seed in range(first, first + 10) if (fault := check_llvm(case(seed)))]
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+@pytest.mark.parametrize("option", ["-O1", "-march=native"])
+@pytest.mark.parametrize("seed", [100, 101, 200026])  # the last: garbage in unused lanes
+def test_c_computes_random_kernels(seed: int, option: str, tmp_path: Path) -> None:
+    assert check_c(case(seed), tmp_path, option) is None
+
+
+def test_a_wrong_kernel_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Were the sums other ones, the check would say so."""
+    one = next(one for seed in range(100) if (one := case(seed)).data_type == "fp32")
+    monkeypatch.setattr("kernel_fuzz.point_by_point", lambda problem, arrays: _off(one, arrays))
+    assert "wrong, first 0" in (check_llvm(one) or "")
+
+
+def _off(one: Case, arrays: dict[str, np.ndarray]) -> np.ndarray:
+    from kernel_fuzz import drawn
+
+    return np.full(drawn(one)[one.problem.output].shape, 12345)
+
+
+@pytest.mark.parametrize("expression", ["a,b->ab", "ab,bc,cd->ad", "ab->ba", "a,a,a->a"])
+@pytest.mark.parametrize("data_type", ["fp32", "bf16", "int8"])
+def test_any_product_is_compiled(expression: str, data_type: str) -> None:
+    """None summed, one operand, three: what is no sum of products of two, and what is just so."""
+    sizes = {one: 5 + 14 * place for place, one in enumerate("abcd") if one in expression}
+    check(compiled(einsum(expression, sizes), HOST, data_type=data_type))
+
+
+@pytest.mark.parametrize("seed", [1318, 1631, 1365])
+def test_a_window_of_the_output_guards_all_that_moves_with_it(seed: int) -> None:
+    """Both operands, or none, move over a dimension that shares an axis of the output."""
+    assert check_llvm(case(seed)) is None
+
+
+def test_a_block_of_one_point_is_packed() -> None:
+    assert check_llvm(case(2593)) is None
+
+
+def test_a_later_block_reaches_padding() -> None:
+    assert check_llvm(case(2927)) is None

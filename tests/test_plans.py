@@ -1,0 +1,107 @@
+"""Every kind of plan of a contraction, not only the first choice, gives the sums of all points."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from loopsched import Problem, conv2d, gemm, load_arch
+from loopsched.codegen.choose import core_of, ranked
+from loopsched.codegen.compiled import build
+from loopsched.codegen.contraction import Contraction, contractions, stored_shape
+from loopsched.codegen.element import FP32
+from loopsched.codegen.engine import Engine
+from loopsched.codegen.llvm_text import LlvmText
+from loopsched.codegen.plan import Plan, skips
+from loopsched.codegen.reference import reference
+
+CORE = core_of(load_arch("host"), 4)[0]
+CHANNELS = {"c": 5, "k": 37, "n": 2}
+PROBLEMS = {
+    "padded": conv2d(**CHANNELS, h=9, w=17, r=3, s=3, padding=1),
+    "strided": conv2d(**CHANNELS, h=9, w=18, r=3, s=3, stride=2, padding=1),
+    "apart": conv2d(**CHANNELS, h=9, w=15, r=3, s=2, dilation=2, padding=(2, 1, 0, 3)),
+    "pixels": conv2d(**CHANNELS, h=6, w=31, r=1, s=1, stride=2),
+    "grouped": conv2d(n=1, c=6, k=34, h=7, w=7, r=3, s=3, padding=1, groups=2),
+    "gradient": conv2d(n=2, c=4, k=18, h=7, w=9, r=3, s=3, padding=1, pass_="backward_data"),
+    "depthwise": conv2d(n=2, c=3, k=3, h=11, w=35, r=3, s=3, padding=1, groups=3),
+    "depthwise-2": conv2d(n=1, c=3, k=3, h=9, w=38, r=3, s=5, stride=2, padding=2, groups=3),
+    "depthwise-3": conv2d(n=1, c=2, k=2, h=9, w=38, r=3, s=3, stride=(1, 3), dilation=2, groups=2),
+    "depthwise-gradient": conv2d(
+        n=1, c=3, k=3, h=9, w=21, r=3, s=3, padding=1, groups=3, pass_="backward_data"
+    ),
+    "product": gemm(m=45, n=50, k=70, transpose_b=True),
+}
+
+
+def kind_of(task: Contraction, plan: Plan) -> tuple[Any, ...]:
+    """Say which of the structures a plan has."""
+    if plan.slides:
+        return ("window", plan.tile_rows)
+    engine = Engine(LlvmText(FP32, CORE.lanes), task, plan, "f")
+    return (
+        task.left.name,
+        plan.packs_left and (engine.is_left_panel, engine.is_left_wide),
+        plan.packs_right and engine.is_turned(engine.col_chunks[0]),
+        bool(task.left.guards) and not plan.packs_left,
+        plan.tile_rows > CORE.lanes,
+    )
+
+
+def some_plans(problem: Problem) -> list[tuple[Contraction, Plan]]:
+    """Draw a plan of each kind."""
+    draw = random.Random(5)
+    (task,) = contractions(problem)
+    kinds: dict[tuple[Any, ...], list[tuple[Contraction, Plan]]] = {}
+    for _, one, plan in ranked(task, CORE):
+        kinds.setdefault(kind_of(one, plan), []).append((one, plan))
+    return [draw.choice(kinds[kind]) for kind in sorted(kinds, key=repr)]
+
+
+def surrounded(values: Any) -> Any:
+    """Copy an array to where all around it is no number."""
+    room = np.full(values.size + 256, np.nan, "f4")
+    inside = room[128 : 128 + values.size].reshape(values.shape)
+    inside[...] = values
+    return inside
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_all_kinds_of_plans(name: str) -> None:
+    problem = PROBLEMS[name]
+    draw = np.random.default_rng(3)
+    arrays = {
+        tensor.name: surrounded(draw.integers(-4, 5, stored_shape(problem, tensor)))
+        for tensor in problem.tensors
+    }
+    out = arrays[problem.output]
+    wanted = reference(problem, arrays, np.empty(out.shape))
+    plans = some_plans(problem)
+    assert len(plans) > 2
+    for task, plan in plans:
+        shared = plan if plan.slides else replace(plan, row_parts=2)
+        part = build(task, shared, 0.0, (FP32, CORE.lanes))
+        room = np.full(part.room // 4 + 16, np.nan, "f4")
+        room = room[-room.ctypes.data // 4 % 16 :]
+        out[...] = np.nan
+        given = [arrays[one].ctypes.data for one in part.tensors]
+        half = part.n_jobs // 2
+        for first, last in ((half, part.n_jobs), (0, half)):
+            part.run(*given, room.ctypes.data, first, last)
+        assert np.array_equal(out, wanted), shared
+        around = out.base
+        assert np.isnan(around[:128]).all()
+        assert np.isnan(around[-128:]).all()
+
+
+def test_padding_is_left_out_where_loops_can_be_cut() -> None:
+    (task,) = contractions(PROBLEMS["padded"])
+    kinds = [plan for _, one, plan in ranked(task, CORE) if one.left.guards and not plan.packs_left]
+    assert kinds
+    assert all(plan.rows.inner == ("Q",) and plan.rows.block == 17 for plan in kinds)
+    task = replace(task, left=replace(task.left, guards=task.left.guards * 2))
+    assert not skips(task, kinds[0])  # two guards on one dimension of the sum
