@@ -22,11 +22,11 @@ from loopsched.curves.front import traffic_curve as traffic_curve
 from loopsched.curves.network import NetworkCurve as NetworkCurve
 from loopsched.curves.network import network_curve as network_curve
 from loopsched.curves.network import workload_curves as workload_curves
-from loopsched.exchange.kernel_code import to_c as to_c
-from loopsched.exchange.kernel_code import to_llvm as to_llvm
 from loopsched.exchange.exported import Exported as Exported
 from loopsched.exchange.frames import to_pandas as to_pandas
 from loopsched.exchange.frames import to_polars as to_polars
+from loopsched.exchange.kernel_code import to_c as to_c
+from loopsched.exchange.kernel_code import to_llvm as to_llvm
 from loopsched.exchange.python_code import to_python as to_python
 from loopsched.exchange.tiles import to_triton as to_triton
 from loopsched.exchange.timeloop import Imported as Imported

@@ -32,6 +32,7 @@ class Block:
     beside: float
     dram_bytes: Callable[[float], float]
     macs: int
+    after: float = 0.0
 
 
 def estimate(
@@ -69,7 +70,7 @@ def estimate(
     whole = [parts for full, parts in of_waves if full]
     typical = whole[-1] if whole else of_waves[0][1]
     spent = [len(of_waves) * block.steps * part / machine.max_clock_hz for part in typical]
-    return seconds + fit.launch * machine.gpu.launch_s, spent, block.blocks / places
+    return seconds + fit.launch * machine.gpu.launch_s + block.after, spent, block.blocks / places
 
 
 def _step(
@@ -117,26 +118,35 @@ def _product(
     m, n, k, batch = sizes["M"], sizes["N"], sizes["K"], sizes.get("B", 1)
     down, across = ceil(m / one["block_m"]), ceil(n / one["block_n"])
     high = min(one["group_m"], down)
+    split, out = one.get("split_k", 1), 4 if width == 1 else width
+    terms, sums = k / split, batch * m * n
+    after = 0.0
+    if split > 1:
+        # Parts of sums are fp32; a kernel adds them, out of L2 if they fit into it.
+        parts, lasting = 4 * sums * split, 4 * sums * split <= machine.l2_bytes
+        after = machine.gpu.launch_s + sums * out / machine.dram_bytes_per_s
+        after += parts / (machine.l2_bytes_per_s if lasting else machine.dram_bytes_per_s)
 
     def dram_bytes(live: float) -> float:
         kept = fit.kept * machine.l2_bytes
         side = min(ceil(live / high), across)
-        in_wave = (high * one["block_m"] + side * one["block_n"]) * k * width
-        in_group = (high * one["block_m"] + n) * k * width
+        in_wave = (high * one["block_m"] + side * one["block_n"]) * terms * width
+        in_group = (high * one["block_m"] + n) * terms * width
         waves_of_group = max(ceil(high * across / live), 1)
         a = m * k * width * (1 + (waves_of_group - 1) * _lost(in_wave, kept))
         b = n * k * width * (1 + (ceil(down / high) - 1) * _lost(in_group, kept))
-        return batch * (a + b + 1.5 * m * n * (4 if width == 1 else width))
+        return batch * (a + b + 1.5 * m * n * (4 * split if split > 1 else out))
 
     return Block(
-        blocks=batch * down * across,
-        steps=ceil(k / one["block_k"]),
+        blocks=batch * down * across * split,
+        steps=ceil(-(-k // split) / one["block_k"]),
         tensor=_tensor(one, width, taken, machine, fit),
         asked_of_l2=_asked_of_l2(one, width, fit),
         wait=0.0,
         beside=0.0,
         dram_bytes=dram_bytes,
         macs=batch * m * n * k,
+        after=after,
     )
 
 

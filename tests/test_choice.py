@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import loopsched
 from loopsched import InputError, ProblemError, conv2d, dispatch, gemm, load_arch, pick
+from loopsched.exchange.triton_kernel import to_triton_kernel
 from loopsched.gpu.bound import repeated_bound
 from loopsched.gpu.choice.families import FAMILIES, TRITON_CONV, TRITON_GEMM
 from loopsched.gpu.choice.pick import rank
@@ -20,6 +21,7 @@ from loopsched.gpu.choice.pipeline import PARTS, joined
 from loopsched.gpu.choice.space import product_space, read_space, space_of
 from loopsched.gpu.choice.triton import refused, resources
 from loopsched.gpu.occupancy import occupancy
+from loopsched.integrations.outputs import cutlass_tiles, triton_configs, vllm_json
 from loopsched.validation.choices import validate_choices
 from loopsched.validation.csv_files import sheet_of
 
@@ -381,3 +383,57 @@ def test_sums_of_measured_spaces(tmp_path) -> None:  # type: ignore[no-untyped-d
     assert half["first_1_worst"] == pytest.approx(1.5)
     assert half["first_5"] == half["first_5_worst"] == 1
     assert brain["mape"] == pytest.approx((0.2 + 0.25) / 2)
+
+
+SPLIT = {"block_m": 64, "block_n": 128, "block_k": 64, "stages": 4, "warps": 4, "group_m": 8}
+
+
+def test_terms_are_split_where_blocks_are_few() -> None:
+    rows = [SPLIT | {"split_k": split} for split in (1, 2, 4, 8, 16)]
+    few = pick(gemm(m=512, n=512, k=16384), H200, space=rows)
+    assert few.best.configuration["split_k"] in (4, 8)
+    many = pick(gemm(m=4096, n=4096, k=4096), H200, space=rows)
+    assert many.best.configuration["split_k"] == 1
+    for one in few.choices:
+        assert one.bound_us <= one.estimate_us
+    alone = pick(gemm(m=512, n=512, k=16384), H200, space=[SPLIT]).best
+    (whole,) = [one for one in few.choices if one.configuration["split_k"] == 1]
+    assert alone.estimate_us == whole.estimate_us
+    assert "split_k" not in alone.configuration
+
+
+@given(m=st.integers(1, 5000), n=st.integers(1, 5000), k=st.integers(64, 9000))
+def test_parts_of_sums_cost_a_kernel_of_their_own(m: int, n: int, k: int) -> None:
+    """Never faster than two launches, and the parts read at the rate of L2."""
+    names, rows = TRITON_GEMM.names, [SPLIT | {"split_k": split} for split in (2, 8)]
+    space = space_of(rows, names, more=TRITON_GEMM.more)
+    found = rank(gemm(m=m, n=n, k=k), H200, TRITON_GEMM, space, "fp16").times.time_s
+    assert (found > 2 * H200.kernel_limits.launch_s + 4 * m * n * np.array([2, 8]) / 9.56e12).all()
+
+
+def test_all_configurations_are_split_or_none(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(InputError, match="configuration 2: no split_k"):
+        pick(gemm(m=64, n=64, k=64), H200, space=[SPLIT | {"split_k": 2}, SPLIT])
+    with pytest.raises(InputError, match="split_k must be a whole number from 1, not 0"):
+        pick(gemm(m=64, n=64, k=64), H200, space=[SPLIT | {"split_k": 0}])
+    file = tmp_path / "mine.csv"
+    row = SPLIT | {"split_k": 4}
+    file.write_text(",".join(row) + "\n" + ",".join(map(str, row.values())) + "\n")
+    assert pick(gemm(m=64, n=64, k=64), H200, space=file).best.configuration["split_k"] == 4
+    head = ",".join(("kind", "problem", *row, "time_us"))
+    cells = ",".join(map(str, ("gemm", "512x512x16384", *row.values(), 26)))
+    file.write_text(f"{head}\n{cells}\n")
+    found = validate_choices(file, "h200").rows[0]
+    split = pick(gemm(m=512, n=512, k=16384), H200, space=[row]).best
+    assert found["estimate_us"] == split.estimate_us
+
+
+def test_what_splits_terms_is_said_to_other_tools() -> None:
+    row = SPLIT | {"split_k": 4}
+    found = pick(gemm(m=512, n=512, k=16384), H200, space=[row])
+    assert triton_configs(found)[0]["kwargs"]["SPLIT_K"] == 4
+    assert cutlass_tiles(found)[0]["split_k"] == 4
+    table = dispatch(512, 16384, H200, most_m=16, space=[row])
+    assert json.loads(vllm_json(table))["16"]["SPLIT_K"] == 4
+    with pytest.raises(InputError, match="no file for products whose terms are split"):
+        to_triton_kernel(gemm(m=512, n=512, k=16384), found.best.configuration)

@@ -136,10 +136,11 @@ def test_shared_memory_and_residence_are_the_compilers() -> None:
 
 
 def test_scores_of_small_blocks_take_shared_memory() -> None:
-    """As the compiler told of a kernel of 16 queries: one stage less, queries, scores."""
-    space = space_of([ROW | {"block_m": 16}], TRITON_ATTENTION.names)
+    """As the compiler told of kernels of 16 queries: one stage less, queries, scores."""
+    rows = [ROW | {"block_m": 16}, ROW | {"block_m": 16, "stages": 2, "warps": 1}]
+    space = space_of(rows, TRITON_ATTENTION.names)
     found = TRITON_ATTENTION.taken(Attention(1, 1, 64, 128), space, H200.kernel_limits, 2)
-    assert found.shared_bytes[0] == 71_680
+    assert found.shared_bytes.tolist() == [71_680, 36_864]
 
 
 def test_choices_cost_what_is_said() -> None:

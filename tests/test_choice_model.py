@@ -35,7 +35,8 @@ def _same(
     arch, (name, data_type) = MACHINES[place[0]], place
     # Small tiles run on all of them.
     small = {"block_m": 32, "block_n": 32, "block_k": 32, "stages": 2, "warps": 4, "group_m": 4}
-    space = space_of([*given_rows, small], family.names)
+    small |= {"split_k": 4} if "split_k" in given_rows[0] else {}
+    space = space_of([*given_rows, small], family.names, more=family.more)
     found = rank(problem, arch, family, space, data_type)
     machine, fit, width = machine_of(arch, data_type), fitted(family.name), ELEMENT_BYTES[data_type]
     for at in range(len(found.space)):
@@ -80,6 +81,27 @@ def _same(
     batch=None,
     place=("h200", "fp8"),
     rows=[{"block_m": 128, "block_n": 256, "block_k": 64, "stages": 3, "warps": 8, "group_m": 8}],
+)
+# Terms that are split among blocks, partial sums within L2 and beyond it.
+@example(
+    sizes={"m": 4096, "n": 4096, "k": 1000},
+    batch=None,
+    place=("h200", "fp16"),
+    rows=[
+        {"block_m": 64, "block_n": 128, "block_k": 32, "stages": 3, "warps": 4, "group_m": 8}
+        | {"split_k": split}
+        for split in (1, 2, 3, 16)
+    ],
+)
+@example(
+    sizes={"m": 256, "n": 256, "k": 8192},
+    batch=3,
+    place=("h200", "int8"),
+    rows=[
+        {"block_m": 64, "block_n": 64, "block_k": 64, "stages": 3, "warps": 4, "group_m": 8}
+        | {"split_k": split}
+        for split in (1, 8)
+    ],
 )
 def test_products_take_what_the_model_says(
     sizes: dict[str, int], batch: int | None, place: tuple[str, str], rows: list[dict[str, int]]

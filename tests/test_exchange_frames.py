@@ -134,6 +134,10 @@ def test_floats_stay_floats_and_whole_numbers_whole() -> None:
     assert [str(field.type) for field in table.schema] == ["double", "int64"]
     # Beyond floats, too: not finite, so null.
     assert arrow_table([{"n": 10**400}, {"n": 1}]).to_pylist() == [{"n": None}, {"n": 1.0}]
+    # A list with one that is beyond 64 bits with a sign is of floats, too.
+    table = arrow_table([{"n": [2**70, 1], "m": 2**63, "w": 2**63 - 1}])
+    types = [str(field.type).split()[-1].rstrip(">") for field in table.schema]
+    assert types == ["double", "double", "int64"]
 
 
 def test_what_has_no_column_is_refused_whole(tmp_path: Path) -> None:

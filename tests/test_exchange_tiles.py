@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from math import prod
 from typing import Any
 
@@ -257,6 +258,23 @@ class TestTriton:
         assert found["programs"] == 9 * 4
         assert made.lost[0] == "BLOCK_K: the sum over K is not taken in pieces here"
         assert made.lost[1].startswith("BLOCK_M is 7, no power of two: a Triton block needs 8")
+        made = to_triton(problem, parse_schedule("M:60@SM N:64@SM K:48 M:12 N:16 K:8", problem))
+        assert made.lost[0].startswith("BLOCK_M is 12, no power of two: a Triton block needs 16")
+
+    def test_programs_are_items_of_the_outermost_unit(self) -> None:
+        problem = gemm(m=64, n=64, k=64)
+        nest = parse_schedule("M:64@SM K:64 N:64@lane M:16 N:8", problem)
+        assert json.loads(to_triton(problem, nest).text())["grid"] == {"M": 4}
+
+    def test_a_double_buffered_level_has_two_stages(self) -> None:
+        problem = gemm(m=64, n=64, k=64)
+        nest = parse_schedule("M:64 N:64 K:64 M:16 N:8 K:4", problem)
+        buffer = replace(buffer_arch(capacity_bytes=8192, policy="explicit").levels[1],
+                         double_buffered=True)  # fmt: skip
+        levels = (*TITAN_V.levels[:-1], replace(buffer, instances=80, unit="SM"))
+        for arch, stages in ((TITAN_V, None), (replace(TITAN_V, levels=levels), 2)):
+            found = json.loads(to_triton(problem, nest, arch).text())
+            assert found.get("num_stages") == stages
 
     def test_without_spatial_loops_the_leading_ones_are_programs(self) -> None:
         problem = gemm(m=64, n=64, k=64)

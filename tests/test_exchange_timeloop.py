@@ -631,6 +631,39 @@ problem:
         with pytest.raises(error, match=re.escape(message)):
             from_timeloop(EXERCISE.replace(before, after, 1))
 
+    def test_coefficients_of_a_product_multiply(self) -> None:
+        found = from_timeloop(
+            """
+            problem:
+              version: 0.4
+              shape:
+                name: strided
+                dimensions: [P]
+                coefficients: [{name: A, default: 2}, {name: B, default: 3}]
+                data_spaces:
+                - {name: in, projection: [[[P, A, B]]]}
+                - {name: out, projection: [[[P]]], read_write: true}
+              instance: {P: 4}
+            """
+        ).problem
+        assert found is not None
+        assert found.tensor("in").axes[0].terms == (("P", 6),)
+
+    @pytest.mark.parametrize(
+        ("old", "new", "message"),
+        [
+            ("N=3", "M=3", "two factors of 'M'"),
+            ("N=3", "'N=3,4'", "1 or more is needed, the last no more than the others"),
+        ],
+    )
+    def test_factors_that_cannot_be(self, old: str, new: str, message: str) -> None:
+        problem = gemm(m=4, n=3, k=2)
+        nest = parse_schedule("M:4 K:2 N:3 M:2", problem)
+        text = to_timeloop(problem, nest, buffer_arch(capacity_bytes=1024)).text()
+        assert text.count(old) == 1
+        with pytest.raises(ScheduleError, match=message):
+            from_timeloop(text.replace(old, new))
+
     def test_sections_are_checked(self, tmp_path: Any) -> None:
         with pytest.raises(InputError, match="no section 'problem' or 'architecture'"):
             from_timeloop("mapper: {}")

@@ -189,6 +189,22 @@ def test_a_plan_counts_a_block_as_often_as_it_occurs() -> None:
     assert once.extra_macs == 2 * 22 * 8 * 72
 
 
+@pytest.mark.parametrize(("most", "groups"), [(1, 3), (2, 2), (3, 1), (None, 1)])
+def test_groups_have_as_many_layers_as_they_may(most: int | None, groups: int) -> None:
+    layer = conv2d(c=8, k=8, h=16, w=16, r=3, s=3, padding=1)
+    layers = [layer.renamed(name) for name in ("one", "two", "three")]
+    plan = fuse(layers, 16384, max_layers=most)
+    assert len(plan.groups) == groups
+    assert max(len(group.layers) for group in plan.groups) == min(most or 3, 3)
+
+
+def test_images_of_a_batch_are_worked_out_each() -> None:
+    layer = conv2d(n=3, c=4, k=4, h=8, w=8, r=3, s=3, padding=1)
+    plan = fuse([layer.renamed("one"), layer.renamed("two")], 2**20, halos=["recompute"])
+    assert plan.groups[0].is_fused
+    assert (plan.macs, plan.extra_macs) == (2 * layer.macs, 0)
+
+
 def test_chains_end_where_layers_do_not_fit() -> None:
     made = conv2d(c=4, k=4, h=12, w=12, r=3, s=3, element_bytes={"output": 2})
     reads = [conv2d(c=4, k=4, h=10, w=10, r=1, s=1, element_bytes=width) for width in (1, 2, 4)]

@@ -12,14 +12,16 @@ import pytest
 from fusion_oracle import Layer, chains, group_costs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from loopsched.network.window import Window
 from onnx import TensorProto
 from onnx.reference import ReferenceEvaluator
 
-from loopsched import fuse, gemm, load_onnx, residency
+from loopsched import conv2d, fuse, gemm, load_onnx, residency
 from loopsched.base.errors import ProblemError
 from loopsched.fusion.graphs import network_chains
 from loopsched.fusion.tiles import best_tile
 from loopsched.network.graph import Network
+from loopsched.network.node import Node, Value
 from tests.onnx_models import FLOAT, Model, resnet50, save
 
 
@@ -180,6 +182,32 @@ def test_overlapping_windows_have_halos(tmp_path: Path) -> None:
     assert [link.pool for link in plan.links] == ["pool 3x3 stride2"]
     assert plan.groups[0].is_fused
     assert plan.groups[0].extra_macs > 0
+
+
+@pytest.mark.parametrize("order", [("open", "known"), ("known", "open")])
+def test_a_pooling_of_unknown_windows_stands_alone_between_layers(order: tuple[str, str]) -> None:
+    """Beside another pooling nothing says what its windows are."""
+    none, two = None, Window(read=8, made=4, taps=2, stride=2)
+    windows = {"open": (), "known": (none, none, two, two)}
+    first, second = conv2d(c=2, k=2, h=8, w=8, r=1, s=1), conv2d(c=2, k=2, h=2, w=2, r=1, s=1)
+    one, other = (Node(name, "MaxPool", None, (x,), (y,), windows=windows[name])
+                  for name, x, y in zip(order, ("y", "p"), ("p", "q"), strict=True))  # fmt: skip
+    network = Network(
+        "pools",
+        (
+            Node("a", "Conv", first, ("x",), ("y",), (("input", "x"), ("output", "y"))),
+            one,
+            other,
+            Node("b", "Conv", second, ("q",), ("z",), (("input", "q"), ("output", "z"))),
+        ),
+        tuple(map(Value, ("x", "y", "p", "q", "z"))),
+        ("x",),
+        ("z",),
+    )
+    _, breaks = network_chains(network)
+    assert [one.reason for one in breaks] == [
+        "MaxPool between them may need more than a tile of 'a'"
+    ]
 
 
 def test_a_second_operand_is_not_passed_on_by_rows(tmp_path: Path) -> None:

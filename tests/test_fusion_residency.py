@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from loopsched import conv2d, gemm
+from loopsched import Workload, conv2d, gemm
 from loopsched.base.errors import EmptySpaceError, InputError
 from loopsched.fusion import Pool, residency
 from loopsched.fusion.single import least_bytes
@@ -121,6 +121,15 @@ def test_a_pooled_tensor_takes_the_room_of_the_larger_one() -> None:
     for layers in ([first, second], [first, Pool(2), second]):
         assert residency(layers, 4096).tensors[0].size_bytes == 2 * 8 * 8
     assert residency([first, second], 4096, assume_pooling=False).tensors == ()
+
+
+def test_layers_that_run_often_count_as_often() -> None:
+    """A tensor stays only if it is read as often as it is made."""
+    up, down = gemm(m=64, n=96, k=16, name="up"), gemm(m=64, n=16, k=96, name="down")
+    often = residency(Workload("mine", (up, down), (3, 3)), capacity_bytes=65536)
+    assert often.lower_bound_bytes == often.dram_bytes == 3 * 20480
+    for counts in ((2, 3), (3, 2)):
+        assert not residency(Workload("mine", (up, down), counts), capacity_bytes=65536).tensors
 
 
 def test_nothing_fits() -> None:

@@ -76,6 +76,13 @@ def test_all_faults_come_at_once() -> None:
     assert len(caught.value.problems) == 3
 
 
+def test_only_a_single_position_needs_no_loop() -> None:
+    problem = gemm(m=4, n=2, k=1)
+    with pytest.raises(ScheduleError, match=r"dim 'N' \(size 2\) has no loop"):
+        Schedule((Loop("M", 4),)).check(problem)
+    assert Schedule((Loop("M", 4), Loop("N", 2))).check(problem)
+
+
 def test_check_says_what_does_not_cover_the_problem() -> None:
     problem = gemm(m=8, n=4, k=1)
     assert Schedule((Loop("N", 4), Loop("M", 8))).check(problem).dims == ("N", "M")

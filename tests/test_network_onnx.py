@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from onnx import helper
+from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 from loopsched import Network, load_network, load_onnx, load_workload
@@ -392,6 +392,7 @@ class TestNests:
             (" i j , j -> i ", (3, 4), (4,)),
             ("i,j->ij", (3,), (4,)),
             ("ab,cb->ca", (3, 4), (5, 4)),
+            ("ij,jk->ik", (2, 5), (1, 4)),
         ],
     )
     def test_sums(
@@ -417,6 +418,65 @@ class TestNests:
         problem = loaded(model, tmp_path).layers[0].problem
         assert problem is not None
         assert dict(problem.attributes) == {"transpose_a": False, "transpose_b": True}
+
+    @pytest.mark.parametrize("flag", [0, 1])
+    def test_a_transpose_before_gemm_turns_its_flag(self, flag: int, tmp_path: Path) -> None:
+        model = Model()
+        b = model.add("Transpose", model.input("b", [3, 3]), perm=[1, 0])
+        model.output(model.add("Gemm", model.input("a", [3, 3]), b, transB=flag))
+        problem = loaded(model, tmp_path).layers[0].problem
+        assert problem is not None
+        assert dict(problem.attributes) == {"transpose_a": False, "transpose_b": not flag}
+
+    def test_a_reshape_ends_what_a_transpose_did(self, tmp_path: Path) -> None:
+        model = Model()
+        b = model.add("Transpose", model.input("b", [4, 6]), perm=[1, 0])
+        b = model.add("Reshape", b, model.number(4, 6))
+        model.output(model.add("MatMul", model.input("a", [5, 4]), b))
+        problem = loaded(model, tmp_path).layers[0].problem
+        assert problem is not None
+        assert dict(problem.attributes) == {"transpose_a": False, "transpose_b": False}
+
+    def test_a_batch_of_turned_rows_is_not_one_turned_operand(self, tmp_path: Path) -> None:
+        model = Model()
+        a = model.add("Transpose", model.input("a", [2, 4, 3]), perm=[0, 2, 1])
+        model.output(model.add("MatMul", a, model.input("w", [4, 5])))
+        problem = loaded(model, tmp_path).layers[0].problem
+        assert problem is not None
+        assert problem.size == {"M": 6, "N": 5, "K": 4}
+        assert dict(problem.attributes) == {"transpose_a": False, "transpose_b": False}
+
+    def test_a_result_is_narrow_only_where_all_read_it_so(self, tmp_path: Path) -> None:
+        byte = TensorProto.UINT8
+        model = Model()
+        y = model.add("MatMul", model.input("x", [4, 8]), model.weight("w", 8, 8))
+        scale, zero = model.weight("scale"), model.weight("zero", kind=byte)
+        model.output(model.add("QuantizeLinear", y, scale, zero), byte)
+        model.output(model.add("Softmax", y))
+        problem = loaded(model, tmp_path).layers[0].problem
+        assert problem is not None
+        assert problem.output_tensor.element_bytes == 4
+
+    def test_what_is_computed_and_cast_is_stored_as_it_is_cast(self, tmp_path: Path) -> None:
+        half = TensorProto.FLOAT16
+        model = Model()
+        weight = model.weight("w", 8, 8, kind=half)
+        y = model.add("Cast", model.add("MatMul", model.input("x", [4, 8], half), weight), to=1)
+        model.output(model.add("MatMul", y, model.weight("u", 8, 8)))
+        problem = loaded(model, tmp_path).layers[1].problem
+        assert problem is not None
+        assert [tensor.element_bytes for tensor in problem.tensors] == [4, 4, 4]
+
+    def test_what_has_no_nest_says_why(self, tmp_path: Path) -> None:
+        model = Model()
+        x = model.input("x", [1, 2, 6, 6])
+        weights = model.weight("w", 2, 2, 1, 1), model.weight("u", 3, 4)
+        model.output(model.add("Conv", x, weights[0], strides=[2]))
+        model.output(model.add("MatMul", model.weight("none", 0, 3), weights[1]))
+        model.add("Gemm", model.input("a", [2, 3]), model.weight("b", 3, 2), name="good")
+        found = {one.op: one.why for one in loaded(model, tmp_path).unsupported}
+        assert found["Conv"] == "strides is (2,); 2 whole numbers are needed"
+        assert found["MatMul"].startswith("'none' has no elements")
 
 
 # --- what cannot be read -------------------------------------------------------------------------

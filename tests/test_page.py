@@ -473,6 +473,7 @@ def test_page_opens_on_the_first_layer(tab: Tab, rows: list[Row]) -> None:
     assert tab.page.inner_text("#layer-title") == "small product"
     total = sum(row["count"] * row["time_s"] for row in rows if row["rank"] == 1)
     assert scaled(total, "s").replace("u", "µ") in tab.text("#totals")
+    assert scaled(total, "s").replace("u", "µ") in tab.text("#shown")
     assert tab.page.locator("#layers tbody th").nth(1).text_content() == NASTY
     wide = tab.page.viewport_size["width"] == 1280
     assert tab.page.locator("#layers .column-needs").first.is_visible() is wide
@@ -522,6 +523,7 @@ def test_numbers_of_a_filter_are_whole(wide: Tab) -> None:
         "n512": ["7"],
         "512": ["2", "7"],
         "p14 conv": ["3"],
+        "k64 n512": [],
         "o": ["0", "2", "3", "7"],
     }.items():
         wide.page.fill("#filter", words)

@@ -31,6 +31,7 @@ from loopsched import (
 )
 from loopsched.base.errors import ConstraintError, InputError, ScheduleError
 from loopsched.cli import run
+from loopsched.models.machine import data_type_of
 from loopsched.models.traffic import Promise
 from loopsched.show.plots import style
 from loopsched.show.plots.figure import new_figure, plot_target, save_figure, save_plots
@@ -100,6 +101,7 @@ class TestRoofline:
 
     def test_a_roof_for_each_level_and_each_rate(self) -> None:
         ax = plot_roofline(RESULTS[:1], ARCH, ax=axes())
+        every = roofline_rows([search(gemm(m=4096, n=4096, k=4096), ARCH)], ARCH)
         slopes = set()
         flats = set()
         for line in ax.lines:
@@ -109,6 +111,7 @@ class TestRoofline:
             elif len(x) == 2:
                 slopes.add(round(y[0] / x[0] / 1e6))
                 assert y[1] / x[1] == pytest.approx(y[0] / x[0])
+                assert y[1] <= 1.0001 * max(row["roof_flop_per_s"] for row in every)
         assert slopes == {round(level.bandwidth_bytes_per_s / 1e6) for level in ARCH.caches}
         compute = ARCH.compute
         rates = {2 * n * compute.units * compute.clock_hz
@@ -135,11 +138,22 @@ class TestRoofline:
         assert areas[place] == max(areas.values())
 
     def test_rows_are_the_points(self) -> None:
-        rows = roofline_rows(RESULTS, ARCH)
-        assert [row["level"] for row in rows] == ["DRAM", "L2"] * 3
+        results = [*RESULTS, search(gemm(m=4096, n=4096, k=4096), ARCH)]  # one below each roof
+        rows = roofline_rows(results, ARCH)
+        assert [row["level"] for row in rows] == ["DRAM", "L2"] * 4
         for row in rows:
             assert row["flop_per_s"] <= row["roof_flop_per_s"] * (1 + 1e-12)
             assert row["operational_intensity"] == row["flops"] / row["bytes"]
+        rate = 2 * ARCH.compute.units * ARCH.compute.clock_hz
+        ways = [
+            (rate * ARCH.compute.rate(data_type_of(one.problem, ARCH)), level.bandwidth_bytes_per_s)
+            for one in results
+            for level in ARCH.caches
+        ]
+        assert [row["roof_flop_per_s"] for row in rows] == [
+            min(peak, row["operational_intensity"] * (width or 0))
+            for row, (peak, width) in zip(rows, ways, strict=True)
+        ]
 
     def test_what_binds_is_said_and_counted(self) -> None:
         ax = plot_roofline(RESULTS, ARCH, ax=axes())
@@ -232,6 +246,9 @@ class TestSkiSlope:
         assert tuple(map(int, x[:-1])) == self.CURVE.capacities_bytes
         assert tuple(map(int, y[:-1])) == self.CURVE.dram_bytes
         assert y[-1] == y[-2]
+        knees = [(knee.capacity_bytes, knee.dram_bytes) for knee in self.CURVE.knees]
+        assert len(knees) > 1
+        assert [*zip(*ax.lines[1].get_data(), strict=True)] == knees
         assert ax.get_xlabel() == "capacity of the buffer (B)"
         assert ax.get_ylabel() == "DRAM traffic (B)"
         assert {"L2\n4.5 MiB", "L1\n96 KiB"} <= set(texts(ax))
@@ -255,6 +272,7 @@ class TestSkiSlope:
         for capacity, least in zip(*bound.get_data(), strict=True):
             ours = self.CURVE.at(int(capacity))
             assert ours is None or least <= ours
+            assert least == self.CURVE.bound_bytes(int(capacity))
 
     @pytest.mark.parametrize(
         ("form", "label"),
@@ -406,6 +424,16 @@ class TestTiles:
         best = MAP.best()
         assert best.evaluation is not None
         assert best.evaluation.time_s == min(scores)
+        # Where arithmetic alone takes time; by default the tiled dimensions are varied, not K.
+        idle = buffer_arch(capacity_bytes=4096, bandwidth_bytes_per_s=1e15, macs_per_cycle=1)
+        nest = parse_schedule("M:60 N:48 K:64 M:10 N:12", PROBLEM)
+        equal = tile_map(PROBLEM, idle, nest, steps=6)
+        assert equal.dims == ("M", "N")
+        least = equal.best().evaluation
+        known = [cell.evaluation for cell in equal.cells if cell.evaluation]
+        assert least is not None
+        same = [one.dram_bytes for one in known if one.time_s == least.time_s]
+        assert least.dram_bytes == min(same) < max(same)
         moved = MAP.best("dram_bytes").evaluation
         assert moved is not None
         assert moved.dram_bytes == min(
@@ -429,6 +457,11 @@ class TestTiles:
         assert bar.get_ylabel() == "promised time (s)"
         ring = next(line for line in ax.lines if str(line.get_label()).startswith("the schedule"))
         assert (ring.get_ydata()[0], ring.get_xdata()[0]) == place
+        cross = next(line for line in ax.lines if str(line.get_label()).startswith("least"))
+        best = tuple(MAP.sizes[i].index(size) for i, size in enumerate(MAP.best().sizes))
+        assert (cross.get_ydata()[0], cross.get_xdata()[0]) == best != place
+        largest = [axis.get_ticklabels()[0].get_text() for axis in (ax.xaxis, ax.yaxis)]
+        assert largest == ["48", "60"]
         assert plot_tiles(MAP, "dram_bytes").figure.axes[1].get_ylabel() == (
             "promised DRAM traffic (B)"
         )
@@ -465,6 +498,11 @@ class TestTiles:
                 for now, then in zip(cell.evaluation.levels, score.levels, strict=True)
             )
             assert cell.keeps == holds
+        ax = plot_tiles(MAP, ax=axes())
+        rows = [[MAP.by_sizes[one, other].keeps for other in MAP.sizes[1]] for one in MAP.sizes[0]]
+        lines = [*rows, *zip(*rows, strict=True)]
+        n_edges = sum(a != b for line in lines for a, b in pairwise([False, *line, False]))
+        assert {len(drawn.get_paths()) for drawn in ax.collections[-2:]} == {n_edges}
 
     @pytest.mark.parametrize(
         ("dims", "message"),

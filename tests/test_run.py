@@ -17,6 +17,7 @@ from loopsched.cli import run
 from loopsched.codegen.choose import on_cores
 from loopsched.codegen.element import BF16, DATA_TYPES
 from loopsched.codegen.measure import check, numbers, random_array, stored
+from loopsched.codegen.onnx_layer import onnx_layer
 from loopsched.codegen.reference import reference
 from loopsched.problems.builders import batched_gemm
 from loopsched.problems.problem import Axis, Tensor
@@ -255,3 +256,41 @@ def test_the_command_shows_rows_and_a_table(capsys: pytest.CaptureFixture[str]) 
 def test_the_command_refuses_what_is_no_cpu(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["run", "gemm:m=4,n=5,k=6", "--arch", "v100"]) == 3
     assert "no 'cpu' part" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        gemm(m=5, n=6, k=7, transpose_a=True, transpose_b=True),
+        batched_gemm(batch=3, m=5, n=6, k=7, transpose_b=True),
+        conv2d(n=2, c=4, k=6, h=7, w=8, r=3, s=2, stride=(2, 1), padding=(0, 1, 2, 0), groups=2),
+        conv2d(c=4, k=4, h=9, w=9, r=3, s=3, dilation=2, groups=4),
+    ],
+    ids=lambda one: one.name,
+)
+def test_onnx_runtime_has_the_same_numbers(problem: Problem) -> None:
+    pytest.importorskip("onnxruntime")
+    run_layer = onnx_layer(problem, 1)
+    assert run_layer is not None
+    kernel = compiled(problem, HOST)
+    fp32 = DATA_TYPES["fp32"].read
+    arrays = [random_array(kernel.shapes[name], fp32, 5) for name in kernel.names[:-1]]
+    assert np.array_equal(run_layer(arrays).reshape(kernel.shapes[problem.output]), kernel(*arrays))
+
+
+def test_gradients_have_no_onnx_layer() -> None:
+    problem = conv2d(c=2, k=2, h=5, w=5, r=3, s=3, pass_="backward_data")
+    assert onnx_layer(problem, 1) is None
+
+
+def test_check_names_what_it_was_held_against(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("onnxruntime")
+    assert run(["run", "gemm:m=4,n=5,k=6", "--check", "--format", "json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["reference"] == "ONNX Runtime"
+
+
+def test_one_input_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["run"]) == 2
+    assert run(["run", "resnet50", "--onnx", "model.onnx"]) == 2
+    assert "one of them" in capsys.readouterr().err

@@ -346,6 +346,18 @@ def test_table(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
     assert any(line.startswith("gpu.launch ") and " +0.000 " in line for line in lines)
     assert "Without any effect: gpu.blocks." in printed
     assert "all proven best" in " ".join(printed.split())
+    assert run([*COMMAND, "--format", "json"]) == 0
+    row = json.loads(capsys.readouterr().out)["rows"][1]
+    assert f"{100 * row['time_change']:+.1f} %" in lines[3]
+
+
+def test_what_rounding_made_of_a_factor_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """A third of 80 units are 26, which is less than was asked for."""
+    assert run(["sensitivity", "gemm:m=64,n=48,k=40", "-v", "compute.units=0.33,0.5"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[3].split()[:3] == ["compute.units", "0.33", "(0.325)"]
+    assert lines[4].split()[:3] == ["compute.units", "0.5", lines[4].split()[2]]
+    assert "(0.5)" not in lines[4]
 
 
 def test_json_and_rows(capsys: pytest.CaptureFixture[str]) -> None:

@@ -377,6 +377,17 @@ ROW = {
 }  # fmt: skip
 
 
+def test_energy_delay_products_are_summed_with_counts() -> None:
+    """3 * 1 * 1 + 1 * 1 * 4 on one machine, 3 * 2 * 1 + 1 * 1 * 0.5 on the other."""
+    layers = [("a", 3, 1.0, 1.0), ("a", 1, 1.0, 4.0), ("b", 3, 2.0, 1.0), ("b", 1, 1.0, 0.5)]
+    rows = [
+        {**ROW, "objective": "edp", "arch": arch, "count": count, "energy_pj": energy, "time_s": s}
+        for arch, count, energy, s in layers
+    ]
+    found = [(one["arch"], one["relative"]) for one in machine_rows(rows, [])]
+    assert found == [("b", 1.0), ("a", 7.0 / 6.5)]
+
+
 def test_the_front_leaves_out_what_costs_more_and_gives_no_more() -> None:
     # name, base, capacity, bandwidth, time
     table = [

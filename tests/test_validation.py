@@ -165,13 +165,15 @@ ROW = {"M": 512, "N": 512, "K": 512, "tile_m": 64, "tile_n": 64, "tile_k": 32, "
 
 
 def test_measurements_may_be_missing() -> None:
-    found = validate_counters([ROW | {"dram_read_bytes": "", "l2_read_sectors": None}])
+    measured = {"dram_read_bytes": "", "dram_write_bytes": 2**20, "l2_read_sectors": None}
+    found = validate_counters([ROW | measured])
     (row,) = found.rows
     assert row["predicted_dram_read_bytes"] == 2 * 4 * 512 * 512
     assert row["predicted_l2_read_sectors"] == 8 * 8 * 2 * 64 * 512 * 4 // 32
     assert row["error_dram_read_bytes"] is row["dram_read_bytes"] is None
     assert errors(found, "dram_read_bytes")["rows"] == 0
     assert errors(found, "dram_read_bytes")["rank_correlation"] is None
+    assert [errors(found, f"dram_{name}")["rows"] for name in ("write_bytes", "bytes")] == [1, 0]
 
 
 def test_what_was_not_measured_is_not_zero() -> None:

@@ -36,7 +36,7 @@ from loopsched.cli import run
 from loopsched.machines.arch_file import arch_names
 from loopsched.machines.levels import Compute
 from loopsched.models.machine import data_type_of
-from loopsched.scheduler.proof import closes, proof_of
+from loopsched.scheduler.proof import closes, proof_of, witness_of
 from loopsched.verify import verify_proof
 from loopsched.verify.bounds import Bounds, totals
 from loopsched.verify.readers import Capacity, groups_of, own_units, rate_of
@@ -545,6 +545,17 @@ def test_proofs_close() -> None:
     verdicts = [verify_proof(line) for line in logs()]
     assert sum(verdict.proven for verdict in verdicts) >= 5
     assert all(verdict.bound * 2 >= verdict.best for verdict in verdicts)
+
+
+def test_a_log_names_the_order_that_its_rule_makes_least_of() -> None:
+    """Waves run on in either order of these items; in the other one less comes in twice."""
+    problem = gemm(m=7, n=11, k=6, element_bytes=1)
+    arch = machine(("cache", 103, 2.0), ("cache", 34, 8.0), units=5)
+    nest = parse_schedule("N:11 N:10@SM M:7@SM K:6 N:2", problem)
+    found = loopsched.search(problem, arch, objective="time")
+    chosen, best = witness_of(replace(found, schedule=nest))
+    assert sorted(map(str, chosen.loops)) == sorted(map(str, nest.loops))
+    assert best == value_of(problem, chosen, arch, "time") < value_of(problem, nest, arch, "time")
 
 
 def test_a_bound_without_a_schedule_as_good_is_not_called_proven() -> None:

@@ -160,3 +160,11 @@ def test_parallel_pieces_cut_further_are_all_present(data: st.DataObject, n: int
         largest = max(counts) * tensor.element_bytes
         assert view.footprint_bytes(tensor, len(view.cuts)) == largest
         assert view.visits_elems(tensor, len(view.cuts)) == sum(counts)
+
+
+def test_an_equal_problem_is_looked_at_anew() -> None:
+    one, other = (gemm(m=4, n=4, k=4) for _ in range(2))
+    nest = parse_schedule("M:4 N:4 K:4 M:2", one)
+    assert view_of(one, nest) is view_of(one, nest)
+    assert view_of(other, nest).problem is other
+    assert view_of(one, nest, own_units=frozenset({"SM"})).own_units == {"SM"}

@@ -15,6 +15,7 @@ from loopsched.machines.arch import Arch
 from loopsched.machines.keys import Key
 from loopsched.problems.footprint import problem_bytes
 from loopsched.problems.workload import Workload
+from loopsched.show.notebook import LEVEL_COLUMNS
 from loopsched.show.table import Column, words
 
 
@@ -70,11 +71,7 @@ def _cache(level: Row) -> str:
 
 
 _LEVELS = (
-    words("level", "name"),
-    words("kind", "kind"),
-    Column("capacity", "capacity_bytes", format_capacity),
-    Column("instances", "instances"),
-    Column("from outside", "bandwidth_bytes_per_s", "B/s"),
+    *LEVEL_COLUMNS,
     Column("line", lambda one: f"{one.line_bytes} B" if one.line_bytes else None, spare=2),
     Column("ways", "ways", spare=3),
     Column("energy", "energy_pj_per_byte", "{:g} pJ/B".format, spare=1),

@@ -22,11 +22,16 @@ loopsched run gemm:m=1024,n=1024,k=1024               on all cores
 loopsched run resnet50 --threads 1 --out one.jsonl    every layer, kept
 loopsched run gemm:m=64,n=4096,k=1024 --measure 8     time the 8 best plans
 loopsched run gemm:m=512,n=512,k=512 --type int8
+loopsched run --onnx model.onnx --check               beside ONNX Runtime
 """
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("problem", metavar="PROBLEM|WORKLOAD")
+@click.argument("problem", metavar="[PROBLEM|WORKLOAD]", required=False)
+@click.option("--onnx", metavar="MODEL.onnx", help="Run the layers of a model.")
+@click.option(
+    "--check", is_flag=True, help="Compare with ONNX Runtime, and time it in numpy's place."
+)
 @options.layers
 @options.count("--threads", meaning="Cores to use; by default all of the machine.")
 @click.option(
@@ -40,7 +45,9 @@ loopsched run gemm:m=512,n=512,k=512 --type int8
 @options.out
 @options.form
 def run(
-    problem: str,
+    problem: str | None,
+    onnx: str | None,
+    check: bool,
     layers: tuple[str, ...],
     threads: int | None,
     data_type: str | None,
@@ -56,18 +63,20 @@ def run(
     """
     from loopsched.machines.arch_file import load_arch
 
+    if (problem is None) == (onnx is None):
+        raise click.UsageError("PROBLEM, WORKLOAD or --onnx MODEL.onnx is needed, and one of them")
     machine = load_arch(arch)
-    chosen = select(problem, layers)
+    chosen = select(problem or onnx or "", layers)
     n = len(chosen.workload.problems)
     progress = output.Progress(n)
-    rows = _rows(chosen, machine, (threads, data_type, measure), progress)
+    rows = _rows(chosen, machine, (threads, data_type, measure, check), progress)
     output.report_rows(rows, out, form, progress, lambda kept: _show(kept, machine))
 
 
 def _rows(
     chosen: Selection,
     machine: Arch,
-    given: tuple[int | None, str | None, int],
+    given: tuple[int | None, str | None, int, bool],
     progress: output.Progress,
 ) -> Iterator[list[Row]]:
     from loopsched.codegen.choose import on_cores
@@ -75,27 +84,28 @@ def _rows(
     from loopsched.codegen.measure import measure
     from loopsched.scheduler import search
 
-    threads, data_type, n_measured = given
+    threads, data_type, n_measured, onnx = given
     for one, count in zip(chosen.workload.problems, chosen.workload.counts, strict=True):
         click.echo(f"compiling {one.name}", err=True)
         kernel = compiled(one, machine, threads=threads, data_type=data_type, measure=n_measured)
         sized = one.with_element_bytes(kernel.element_bytes)
         cores = on_cores(machine, kernel.threads)
         best = search(sized, cores)
-        yield [{**measure(kernel, best.evaluation).row(), "count": count}]
+        yield [{**measure(kernel, best.evaluation, onnx=onnx).row(), "count": count}]
         progress.step(one.name)
 
 
-_COLUMNS = (
-    words("problem", "problem", shrinks="middle"),
-    Column("promised", "promised_s", "s", spare=2),
-    Column("estimated", "estimate_s", "s", spare=1),
-    Column("measured", "measured_s", "s"),
-    Column("numpy", "reference_s", "s"),
-    Column("GFLOP/s", lambda one: f"{one['gflops']:.1f}"),
-    words("limit", "bound_by", spare=1),
-    words("plan", "plan", shrinks="end", spare=3),
-)
+def _columns(reference: str) -> tuple[Column, ...]:
+    return (
+        words("problem", "problem", shrinks="middle"),
+        Column("promised", "promised_s", "s", spare=2),
+        Column("estimated", "estimate_s", "s", spare=1),
+        Column("measured", "measured_s", "s"),
+        Column(reference, "reference_s", "s"),
+        Column("GFLOP/s", lambda one: f"{one['gflops']:.1f}"),
+        words("limit", "bound_by", spare=1),
+        words("plan", "plan", shrinks="end", spare=3),
+    )
 
 
 def _show(rows: list[Row], machine: Arch) -> None:
@@ -104,7 +114,8 @@ def _show(rows: list[Row], machine: Arch) -> None:
         f"{rows[0]['data_type']} on {threads} of {machine.compute.units} cores of "
         f"{machine.title or machine.name}; all results equal numpy's"
     )
-    output.print_table(_COLUMNS, rows)
+    names = dict.fromkeys(row["reference"] for row in rows)
+    output.print_table(_columns(" or ".join(names)), rows)
     if len(rows) > 1:
         total = {
             name: sum(row[name] * row["count"] for row in rows)

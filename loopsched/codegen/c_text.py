@@ -58,6 +58,7 @@ class CText(Writer):
             f"typedef {kind} vec __attribute__(({vector}));",
             f"typedef {kind} vec_at __attribute__(({vector}, aligned({size}), may_alias));",
             f"typedef {whole} bits __attribute__(({vector}));",
+            f"typedef u{whole} ubits __attribute__(({vector}));",
         ]
 
     # Functions
@@ -359,11 +360,18 @@ class CText(Writer):
         return self._new("vec", f"(vec){{{self._all(value)}}}")
 
     def fma(self, one: str, other: str, total: str) -> str:
-        kind = self._types[one]
-        return self._new(kind, f"{one} * {other} + {total}")
+        one, other, total, kind = *map(self._wrapping, (one, other, total)), self._types[one]
+        return self._new(kind, f"({kind})({one} * {other} + {total})")
+
+    def _wrapping(self, value: str) -> str:
+        """Let whole numbers wrap, as those in lanes that nobody asked for may."""
+        if not self.element.is_integer:
+            return value
+        return f"({'ubits' if self._types[value] == 'vec' else 'uint32_t'}){value}"
 
     def plus(self, one: str, other: str) -> str:
-        return self._new(self._types[other], f"{one} + {other}")
+        kind = self._types[other]
+        return self._new(kind, f"({kind})({self._wrapping(one)} + {self._wrapping(other)})")
 
     def plus_if(self, truth: str, value: str, pointer: str, element: Element) -> str:
         return self.plus(value, self.load_one(pointer, element, truth))
@@ -403,7 +411,6 @@ static inline unsigned lanes_inside(num first, num step, num size)
 """
 
 _ROUNDED = """\
-typedef uint32_t ubits __attribute__((vector_size(sizeof(bits))));
 static inline bits rounded(vec value)
 {
   ubits raw = (ubits)value, is_nan = (ubits)(value != value);

@@ -453,7 +453,9 @@ class Model:
             if not plan.packs_right and block > 1.5 * half:
                 found["line"] += right / 64 * (n_rows - 1) / 2
         if left > half:
-            found["line"] += left / 64 * 0.5 * n_cols
+            far = self._far(task.left) * self.element_bytes >= PAGE
+            found["jump" if far else "line"] += left / 64 * 0.5
+            found["line"] += left / 64 * 0.5 * (n_cols - 1)
         if out > half:
             width = length(inner_sizes(task, plan.cols, plan.cols.block))
             turned = merged_step(task.out, inner_sizes(task, plan.cols, 2)) != 1 and width > 1

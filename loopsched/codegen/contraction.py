@@ -378,5 +378,5 @@ def _covers(line: _Line, sizes: Mapping[str, int], size: int, *, inside: bool = 
     low = line.offset + sum(end for end in ends if end < 0)
     high = line.offset + sum(end for end in ends if end > 0)
     if inside:
-        return 0 <= low and high < size
+        return low >= 0 and high < size
     return low == 0 and high == size - 1 and all(step == 1 for step in line.steps.values())

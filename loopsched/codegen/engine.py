@@ -425,7 +425,9 @@ class Engine:
     def _sum_dims(self, pitch: int) -> list[_Span]:
         """The dimensions of a packed sum: its cut one has as many steps as is asked for."""
         found = _spans(self._sum_inner, pitch)
-        return [found[0]._replace(size=None), *found[1:]] if found else []
+        if not found:  # nothing is summed
+            return [_Span(_Flat("point", 1), 1, 1)]
+        return [found[0]._replace(size=None), *found[1:]]
 
     def _write_pack_left(self, chunk: int) -> None:
         plan, task = self.plan, self.task
@@ -551,7 +553,7 @@ class _Copy:
                 mask = text.lanes_inside(0, 1, text.add(count, text.mul(stop, -1)))
                 self._vector(run, stop, mask, is_sure=False)
             return
-        kinds = [self._is_sure(dim, at, min(lanes, size - at)) for at in range(0, size, lanes)]
+        kinds = [self._is_sure(dim, at, size) for at in range(0, size, lanes)]
         at = 0
         while at < size:
             is_sure, stop = kinds[at // lanes], at + lanes
@@ -565,16 +567,20 @@ class _Copy:
                     self._vector(run, start, min(lanes, size - start), is_sure=is_sure)
             at = stop
 
-    def _is_sure(self, dim: str | _Flat, start: int, n: int) -> bool:
-        """Whether some points of a run can never lie in padding, wherever it begins."""
+    def _is_sure(self, dim: str | _Flat, start: int, size: int) -> bool:
+        """Whether a vector of a run of some size can never lie in padding, wherever it begins."""
+        n = min(self.text.lanes, size - start)
         for guard, move in zip(self.operand.guards, self._moves(dim), strict=True):
-            low = high = guard.offset
+            if isinstance(dim, _Flat) or not move:
+                continue
+            later = move * (self.task.size(dim) - size)  # where the last block begins
+            low, high = guard.offset + min(0, later), guard.offset + max(0, later)
             for other, step in guard.steps:
                 if other != dim:
                     low += min(0, step * (self.task.size(other) - 1))
                     high += max(0, step * (self.task.size(other) - 1))
             ends = (start * move, (start + n - 1) * move)
-            if move and not (low + min(ends) >= 0 and high + max(ends) < guard.size):
+            if not (low + min(ends) >= 0 and high + max(ends) < guard.size):
                 return False
         return True
 

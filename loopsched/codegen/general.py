@@ -136,14 +136,32 @@ def _near(task: Product, loops: Sequence[Step], n_lead: int) -> int:
     reach: dict[str, int] = {}
     while cut > n_lead and loops[cut - 1].step == 1:
         reach[loops[cut - 1].dim] = loops[cut - 1].extent
-        touched = sum(
-            one.element.n_bytes * math.prod(reach.get(dim, 1) for dim, step in one.steps if step)
-            for one in (task.out, *task.reads)
-        )
+        touched = sum(one.element.n_bytes * _touched(one, reach) for one in task.operands)
         if touched > NEAR_BYTES:
             break
         cut -= 1
     return cut
+
+
+def _touched(one: Operand, reach: Mapping[str, int]) -> int:
+    """Count elements that a tile touches; where windows slide they overlap.
+
+    Examples
+    --------
+    >>> from loopsched.codegen.element import FP32
+    >>> image = Operand("input", FP32, (("C", 3136), ("P", 56), ("R", 56), ("Q", 1), ("S", 1)))
+    >>> _touched(image, {"C": 64, "P": 11, "Q": 11, "R": 3, "S": 3}) == 64 * 13 * 13
+    True
+    """
+    runs = [(1, 1)]  # steps, and how many: each longer than all that the ones before reach
+    for step, dim in sorted((abs(step), dim) for dim, step in one.steps if step):
+        unit, n = runs[-1]
+        more = reach.get(dim, 1) - 1
+        if step <= unit * n:
+            runs[-1] = unit, n + -(-more * step // unit)
+        else:
+            runs.append((step, more + 1))
+    return math.prod(n for _, n in runs)
 
 
 def _vector_dim(task: Product, reach: dict[str, int]) -> str | None:

@@ -15,6 +15,7 @@ from loopsched.base.errors import LoopschedError
 from loopsched.base.rows import Row
 from loopsched.codegen.compiled import CompiledKernel
 from loopsched.codegen.element import Element
+from loopsched.codegen.onnx_layer import onnx_layer
 from loopsched.codegen.reference import reference
 from loopsched.models.score import Evaluation
 
@@ -37,8 +38,10 @@ class Measured:
         Of the kernel, by the model that chose it.
     measured_s : float, seconds
         Median.
+    reference : str
+        What ``reference_s`` is of.
     reference_s : float or None, seconds
-        Median of numpy on the same data, calls in turn; None: not timed.
+        Median of it on the same data, calls in turn; None: not timed.
     gflops : float
     bound_by : str
         What limits the best schedule.
@@ -53,6 +56,7 @@ class Measured:
     bound_s: float
     estimate_s: float
     measured_s: float
+    reference: str
     reference_s: float | None
     gflops: float
     bound_by: str
@@ -164,8 +168,35 @@ def in_turn(calls: list[Callable[[], object]], budget_s: float) -> list[float]:
     return [median(found) for found in times]
 
 
+def _other(
+    kernel: CompiledKernel, arrays: list[Array], out: Array, onnx: bool
+) -> tuple[Callable[[], object] | None, str]:
+    """Give what a kernel is timed beside, and its name.
+
+    Raises
+    ------
+    LoopschedError
+        If ONNX Runtime's result is another.
+    """
+    types, problem = kernel.types, kernel.problem
+    if onnx and kernel.data_type == "fp32" and not kernel.how.bias and not kernel.how.relu:
+        run = onnx_layer(problem, kernel.threads)
+        if run is not None:
+            if not np.array_equal(run(arrays).reshape(out.shape), out):
+                raise LoopschedError(f"'{problem.name}': ONNX Runtime's result is another")
+            return lambda: run(arrays), "ONNX Runtime"
+    if types.compute.is_integer:
+        return None, "numpy"
+    given = {
+        name: numbers(one, kernel.element(name)).astype(types.compute.numpy)
+        for name, one in zip(kernel.names[:-1], arrays, strict=True)
+    }
+    room = np.empty(out.shape, types.compute.numpy)
+    return lambda: reference(problem, given, room), "numpy"
+
+
 def measure(
-    kernel: CompiledKernel, best: Evaluation, *, budget_s: float = 0.3, timed: bool = True
+    kernel: CompiledKernel, best: Evaluation, *, budget_s: float = 0.3, onnx: bool = False
 ) -> Measured:
     """Check a kernel, and time it beside numpy.
 
@@ -176,8 +207,9 @@ def measure(
         Of the best schedule on the cores that the kernel runs on.
     budget_s : float, seconds
         For timing.
-    timed : bool
-        Whether numpy is timed, too.
+    onnx : bool
+        Whether ONNX Runtime computes and is timed in numpy's place, in fp32,
+        where it has the layer.
 
     Raises
     ------
@@ -185,18 +217,12 @@ def measure(
         If the kernel does not compute what numpy does.
     """
     check(kernel)
-    problem, types = kernel.problem, kernel.types
-    names = kernel.names[:-1]
+    problem = kernel.problem
     arrays, _ = _exact(kernel, 0)
     out = kernel(*arrays)
     calls: list[Callable[[], object]] = [lambda: kernel(*arrays, out=out)]
-    if timed and not types.compute.is_integer:
-        given = {
-            name: numbers(one, kernel.element(name)).astype(types.compute.numpy)
-            for name, one in zip(names, arrays, strict=True)
-        }
-        room = np.empty(out.shape, types.compute.numpy)
-        calls.append(lambda: reference(problem, given, room))
+    other, name = _other(kernel, arrays, out, onnx)
+    calls += [other] if other else []
     taken = in_turn(calls, budget_s)
     return Measured(
         problem=problem.name,
@@ -206,6 +232,7 @@ def measure(
         bound_s=best.problem_bound_s,
         estimate_s=kernel.estimate_s,
         measured_s=taken[0],
+        reference=name,
         reference_s=taken[1] if len(taken) > 1 else None,
         gflops=problem.flops / taken[0] / 1e9,
         bound_by=best.bound_by,

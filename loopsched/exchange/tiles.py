@@ -26,7 +26,7 @@ def to_triton(problem: Problem, schedule: Schedule, arch: Arch | None = None) ->
 
     A program is one work item: an iteration of all spatial loops of the
     outermost unit, or, without spatial loops, of the leading loops over
-    dimensions of the output.
+    dimensions of the output.  Errors are those of `to_c`.
 
     Parameters
     ----------
@@ -40,11 +40,6 @@ def to_triton(problem: Problem, schedule: Schedule, arch: Arch | None = None) ->
     Exported
         ``tiles.json``; ``lost`` says what a program does not know of the
         schedule, and which tiles are no powers of two.
-
-    Raises
-    ------
-    ScheduleError
-        If the schedule does not cover the problem.
 
     Examples
     --------

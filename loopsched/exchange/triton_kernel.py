@@ -223,6 +223,8 @@ def to_triton_kernel(
     allowed = [name for name in _STORED if kernel == "triton_gemm" or name != "fp8"]
     if data_type not in allowed:
         raise InputError(f"no file for data type '{data_type}'; {nearest(data_type, allowed)}")
+    if configuration.get("split_k", 1) > 1:
+        raise InputError("no file for products whose terms are split among blocks (split_k)")
     if kernel == "triton_gemm":
         product = product_of(problem, data_type)
         if product.batch != 1:

@@ -21,6 +21,8 @@ _RESERVED = (*kwlist, "te", "sch", "block", "bind", "get_block", "getattr")
 def to_tvm(problem: Problem, schedule: Schedule) -> Exported:
     """Write a schedule as a Python module that builds and schedules a TIR function.
 
+    Errors are those of `to_c`, for schedules that do not cover the problem.
+
     Parameters
     ----------
     problem : Problem
@@ -34,11 +36,6 @@ def to_tvm(problem: Problem, schedule: Schedule) -> Exported:
         ``schedule_tvm.py`` with ``problem()``, the computation in tensor
         expressions, and ``apply(sch)``; ``lost`` names tiles that were
         rounded up, since TVM splits into whole factors.
-
-    Raises
-    ------
-    ScheduleError
-        If the schedule does not cover the problem.
 
     Examples
     --------

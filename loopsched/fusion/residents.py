@@ -151,18 +151,11 @@ def residency(
     Parameters
     ----------
     layers, capacity_bytes, arch, assume_pooling
-        As for `loopsched.fuse`.
+        As for `loopsched.fuse`; errors, too.
     max_states : int
         Sets of tensors followed at a time.  The choice is exact as long as
         they suffice, on chains always; else the cheapest are kept, and
         ``gap`` says what another choice could still save.
-
-    Raises
-    ------
-    EmptySpaceError
-        If a layer does not fit on its own.
-    InputError
-        If an argument cannot be.
 
     Examples
     --------

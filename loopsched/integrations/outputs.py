@@ -51,6 +51,7 @@ def vllm_json(table: Dispatch) -> str:
             "GROUP_SIZE_M": one.configuration["group_m"],
             "num_warps": one.configuration["warps"],
             "num_stages": one.configuration["stages"],
+            **({"SPLIT_K": one.configuration["split_k"]} if "split_k" in one.configuration else {}),
         }
         for one in table.buckets
     }
@@ -76,6 +77,7 @@ def cutlass_tiles(found: Pick) -> list[dict[str, Any]]:
             ],
             "stages": one.configuration["stages"],
             "warps": one.configuration["warps"],
+            **({"split_k": one.configuration["split_k"]} if "split_k" in one.configuration else {}),
         }
         for one in found.choices
     ]

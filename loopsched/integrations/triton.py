@@ -33,6 +33,7 @@ _BLOCKS = {
     "block_n": "BLOCK_N",
     "block_k": "BLOCK_K",
     "group_m": "GROUP_M",
+    "split_k": "SPLIT_K",
 }
 
 
@@ -56,7 +57,8 @@ def prune_configs_by(
         The GPU.  None: the one that torch runs on, if choices were measured on such a one.
     sizes, blocks : mapping of str to str, optional
         What the kernel calls ``m``, ``n``, ``k``, and ``block_m``, ``block_n``,
-        ``block_k``, ``group_m``.  By default ``M``, ``BLOCK_M``, ..., ``GROUP_M``.
+        ``block_k``, ``group_m``, ``split_k``.  By default ``M``, ``BLOCK_M``, ...,
+        ``SPLIT_K``.
     data_type : str, optional
         By default that of the kernel's first tensor.
     top : int
@@ -117,7 +119,7 @@ def first_places(
     >>> first_places(gemm(m=4096, n=4096, k=4096), rows, load_arch("h200"), "fp16", 1)
     [1]
     """
-    space = space_of(rows, TRITON_GEMM.names)
+    space = space_of(rows, TRITON_GEMM.names, more=TRITON_GEMM.more)
     ranked = rank(problem, arch, TRITON_GEMM, space, data_type)
     places = [at for at, runs in enumerate(ranked.feasible) if runs]
     return [places[at] for at in ranked.order[:top]]

@@ -453,6 +453,20 @@ def view_of(
         Units whose instances each own such a buffer (or lie outside it): their
         spatial loops hand out work items.
     """
+    key = problem, schedule, tuple((instances or {}).items()), own_units
+    view = _view_of(*key)
+    # What an equal problem looks like is known by the axes of that one.
+    return view if view.problem is problem else _view_of.__wrapped__(*key)
+
+
+@lru_cache(maxsize=32)  # a search looks at a schedule several times
+def _view_of(
+    problem: Problem,
+    schedule: Schedule,
+    counts: tuple[tuple[str, int], ...],
+    own_units: frozenset[str],
+) -> View:
+    instances = dict(counts)
     cuts: list[Cut] = []
     boundary = 0
     run: list[tuple[int, str, int, int]] = []
@@ -461,7 +475,7 @@ def view_of(
 
     def close_run() -> None:
         if run:
-            cuts.extend(_waves(run, (instances or {}).get(unit, 1)))
+            cuts.extend(_waves(run, instances.get(unit, 1)))
             run.clear()
 
     unit = ""
@@ -481,7 +495,7 @@ def view_of(
         if loop.unit in own_units:
             boundary = len(cuts)
     close_run()
-    return View(problem, tuple(cuts), boundary, schedule, dict(instances or {}), own_units)
+    return View(problem, tuple(cuts), boundary, schedule, instances, own_units)
 
 
 def _split(

@@ -72,18 +72,13 @@ def batched_gemm(
 ) -> Problem:
     """Build ``batch`` independent matrix products of one shape.
 
-    Parameters are those of `gemm`, with ``batch``, an axis of all three
+    Parameters and errors are those of `gemm`, with ``batch``, an axis of all three
     tensors, in front.
 
     Returns
     -------
     Problem
         Dimensions B M N K; tensors A, B, C.
-
-    Raises
-    ------
-    ProblemError
-        With every fault found.
 
     Examples
     --------

@@ -272,7 +272,7 @@ def einsum(
     element_bytes: ElementBytes = 4,
     name: str | None = None,
 ) -> Problem:
-    """Build a problem from an einsum expression.
+    """Build a problem from an einsum expression; errors are those of `affine`.
 
     Parameters
     ----------
@@ -290,11 +290,6 @@ def einsum(
     -------
     Problem
         Dimensions of the result first, then those summed over.
-
-    Raises
-    ------
-    ProblemError
-        With every fault found.
 
     Examples
     --------

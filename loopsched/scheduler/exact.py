@@ -16,13 +16,12 @@ from itertools import islice, permutations
 from random import Random
 
 from loopsched.base.errors import ConstraintError, EmptySpaceError, LoopschedError, ScheduleError
-from loopsched.machines.levels import Level
 from loopsched.models.buffer import QUICK, promised_visits
 from loopsched.models.compute import compute_steps
-from loopsched.models.machine import instances_inside, nested_units, own_units, room_of
+from loopsched.models.machine import nested_units, room_of, sights
 from loopsched.models.reuse import visits_bytes
 from loopsched.models.score import Evaluation, evaluate
-from loopsched.models.view import at_once, view_of
+from loopsched.models.view import View, at_once, view_of
 from loopsched.nests.nest import Schedule
 from loopsched.problems.footprint import tensor_bytes
 from loopsched.scheduler.allowed import allowed, allows, free_space
@@ -181,7 +180,7 @@ class Searcher:
             return
         if self.objective == "time" and not self._is_late(schedule):
             return
-        if view_of(self.problem, schedule, instances={self.unit: self.instances}).is_aligned:
+        if self._memory_view(schedule).is_aligned:
             return
         for other in islice(aligned_orders(schedule, self.unit, self.instances), MAX_ORDERS):
             self._score(other)
@@ -409,23 +408,23 @@ class Searcher:
         """Choose the schedule that moves least from memory, by its text among equals."""
         if len(made) == 1 or not self.shared:
             return min(made, key=str)
-        held = room_of(self.problem, self.shared[0]).held(self.problem)
-        once = sum(tensor_bytes(self.problem, tensor) for tensor in held)
+        room = room_of(self.problem, self.shared[0])
+        once = sum(tensor_bytes(self.problem, tensor) for tensor in room.held(self.problem))
         best: tuple[int, Schedule] | None = None
         for schedule in sorted(made, key=str):
-            moved = self._memory_bytes(schedule, self.shared[0])
+            view = self._memory_view(schedule)
+            moved = visits_bytes(self.problem, promised_visits(view, room))
             if best is None or moved < best[0]:
                 best = moved, schedule
             if best[0] <= once:  # no other moves less
                 break
         return best[1] if best else made[0]
 
-    def _memory_bytes(self, schedule: Schedule, level: Level) -> int:
-        view = view_of(
-            self.problem, schedule, instances=instances_inside(self.arch, level),
-            own_units=own_units(self.arch, level),
-        )  # fmt: skip
-        return visits_bytes(self.problem, promised_visits(view, room_of(self.problem, level)))
+    def _memory_view(self, schedule: Schedule) -> View:
+        """Look at a schedule from the outermost level, as its score does."""
+        sight = sights(self.problem, self.arch, self.bounds.lanes)[0]
+        own = sight.own_units
+        return view_of(self.problem, schedule, instances=sight.instances, own_units=own)
 
     # Time, from the items outward ---------------------------------------------
 

@@ -67,15 +67,17 @@ def workload_html(workload: Workload) -> str:
     return head + Table(columns, rows).html()
 
 
+LEVEL_COLUMNS = (
+    words("level", "name"),
+    words("kind", "kind"),
+    Column("capacity", "capacity_bytes", format_capacity),
+    Column("instances", "instances"),
+    Column("from outside", "bandwidth_bytes_per_s", "B/s"),
+)
+
+
 def arch_html(arch: Arch) -> str:
     """Show a machine: its levels and its units."""
-    columns = (
-        words("level", "name"),
-        words("kind", "kind"),
-        Column("capacity", "capacity_bytes", format_capacity),
-        Column("instances", "instances"),
-        Column("from outside", "bandwidth_bytes_per_s", "B/s"),
-    )
     compute = arch.compute
     rates = ", ".join(f"{name} {rate}" for name, rate in compute.macs_per_cycle_per_unit)
     head = _said(
@@ -83,7 +85,7 @@ def arch_html(arch: Arch) -> str:
         f"{compute.units} {compute.unit} at {scaled(compute.clock_hz, 'Hz')}; "
         f"MAC a cycle of one: {rates}",
     )
-    return head + Table(columns, arch.levels).html()
+    return head + Table(LEVEL_COLUMNS, arch.levels).html()
 
 
 def evaluation_html(evaluation: Evaluation) -> str:

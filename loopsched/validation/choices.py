@@ -251,7 +251,8 @@ def _problem(case: _Case, where: str) -> Problem | Attention:
 def _judged(
     case: _Case, problem: Problem | Attention, machine: Arch, rows: list[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    names = case.family.names
+    given = [name for name in case.family.more if all(row.get(name) for row in case.rows)]
+    names = (*case.family.names, *given)
     told = [name for name in COMPILED if all(row.get(name) is not None for row in case.rows)]
     columns = {
         name: np.array([row[name] for row in case.rows], dtype=np.float64)

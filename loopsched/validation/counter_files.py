@@ -78,12 +78,7 @@ def read_counters(source: Source) -> tuple[CounterRow, ...]:
 
 
 def counters_in(sheet: Sheet) -> tuple[CounterRow, ...]:
-    """Take the rows of a table as measured counters.
-
-    Raises
-    ------
-    InputError
-        With all faults.
+    """Take the rows of a table as measured counters; errors are those of `read_counters`.
 
     Examples
     --------

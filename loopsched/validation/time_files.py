@@ -159,12 +159,7 @@ def read_times(source: Source) -> tuple[TimeRow, ...]:
 
 
 def times_in(sheet: Sheet) -> tuple[TimeRow, ...]:
-    """Take the rows of a table as measured times.
-
-    Raises
-    ------
-    InputError
-        With all faults.
+    """Take the rows of a table as measured times; errors are those of `read_times`.
 
     Examples
     --------

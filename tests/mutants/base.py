@@ -123,7 +123,7 @@ _pool.broken(
     "no processes at all are taken",
     "    if not is_count(jobs):\n",
     "    if not is_count(jobs, 0):\n",
-    "::test_jobs_are_whole_numbers_above_zero",
+    "::test_jobs_are_whole_numbers_above_zero[each_in_order-0]",
 )
 _rows = In("base/rows.py", "test_results.py")
 _rows.broken(

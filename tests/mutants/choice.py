@@ -104,8 +104,29 @@ _families = In("gpu/choice/families.py", "test_choice_model.py")
 _families.broken(
     "families-batch-once",
     "of a batch, one product's blocks run",
-    "blocks=product.batch * down * across",
-    "blocks=down * across",
+    "blocks=product.batch * down * across * split",
+    "blocks=down * across * split",
+    _PRODUCTS,
+)
+_families.broken(
+    "families-parts-added-free",
+    "parts of sums are added in no time",
+    "after_s=np.where(split > 1, _added(product, split, machine), 0.0)",
+    "after_s=np.zeros_like(split)",
+    _PRODUCTS,
+)
+_families.broken(
+    "families-terms-not-split",
+    "each block that shares a tile computes all of its terms",
+    "steps=np.ceil(np.ceil(terms) / bk)",
+    "steps=np.ceil(k / bk)",
+    _PRODUCTS,
+)
+_families.broken(
+    "families-parts-in-memory",
+    "parts of sums are always read from memory",
+    "parts <= machine.l2_bytes, machine.l2_bytes_per_s",
+    "parts < 0, machine.l2_bytes_per_s",
     _PRODUCTS,
 )
 _families.broken(

@@ -33,7 +33,7 @@ def word_bits_of(element_bytes: Sequence[int]) -> int:
 def arch_section(
     arch: Arch, nodes: Sequence[Node], word_bits: int
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Write a machine as Timeloop's ``architecture`` section.
+    """Write a machine as Timeloop's ``architecture`` section; say what it leaves to its note.
 
     Parameters
     ----------
@@ -42,11 +42,6 @@ def arch_section(
         As `machine_nodes` lists them, with dummies where a mapping needs some.
     word_bits : int
         Width of an element.
-
-    Returns
-    -------
-    (dict, tuple of str)
-        The section, and what it cannot say without the note in it.
 
     Examples
     --------

@@ -43,18 +43,13 @@ def letters(problem: Problem) -> dict[str, str]:
 def problem_section(
     problem: Problem, padded: Mapping[str, int] | None = None
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Write a problem as Timeloop's ``problem`` section.
+    """Write a problem as Timeloop's ``problem`` section; say what it leaves to its note.
 
     Parameters
     ----------
     problem : Problem
     padded : mapping of dimension to int, optional
         Sizes to write instead of the problem's own.
-
-    Returns
-    -------
-    (dict, tuple of str)
-        The section, and what it cannot say without the note in it.
 
     Examples
     --------

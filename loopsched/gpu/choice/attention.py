@@ -147,14 +147,15 @@ def attention_resources(problem: Attention, space: Space, gpu: Gpu, width: int) 
     Notes
     -----
     Shared memory holds the queries and ``stages`` parts of keys and values; where operands go
-    through registers, one part less, and the scores.  All rows at hand agree.
+    through registers, one part less, and the scores that warps hand to each other.  All
+    rows at hand agree.
     """
     bm, bn, size = space["block_m"], space["block_n"], problem.head_size
     stages, warps = space["stages"], space["warps"]
     by_group = (bm >= GROUP_ROWS) & (gpu.tensor_issue == "group")
     threads = warps * gpu.warp_threads
     held = np.where(by_group, stages, np.maximum(stages - 1, 1)) * 2 * bn * size + bm * size
-    shared = (held + np.where(by_group, 0, bm * bn)) * width
+    shared = (held + np.where(by_group | (warps < 2), 0, bm * bn)) * width
     shared = space.columns.get("shared_bytes", shared)
     ones = np.ones_like(bm)
     sums, scores = bm * size / threads, _rows(space) * bn / (_GROUP_WARPS * gpu.warp_threads)

@@ -25,6 +25,7 @@ from loopsched.gpu.choice.triton import GROUP_ROWS, Resources, refused, resource
 from loopsched.gpu.library.conv_layer import Layer, layer_of
 from loopsched.gpu.library.gemm import product_of
 from loopsched.gpu.library.machine import Machine, element_bytes, sum_bytes
+from loopsched.gpu.library.wave import Product
 from loopsched.machines.gpu_limits import Gpu
 from loopsched.problems.footprint import tensor_bytes
 from loopsched.problems.problem import Problem
@@ -57,6 +58,8 @@ class Family:
         Parameters that may be zero.
     data_type : str
         Unless another is asked for.
+    more : tuple of str
+        Parameters that a space may have besides; without them they are 1.
     few : int
         Configurations of a space, however small, that may be the best.
     """
@@ -71,6 +74,7 @@ class Family:
     times: Callable[[Any, str, Space, Resources, Machine], Times]
     switches: tuple[str, ...] = ()
     data_type: str = "fp16"
+    more: tuple[str, ...] = ()
     few: int = 20
 
     def checked(self, problem: Problem | Attention) -> None:
@@ -118,6 +122,8 @@ def gemm_work(
 ) -> Work:
     """Cut a product into tiles of the output, in groups of rows of tiles.
 
+    ``split_k`` blocks may share the terms of a tile; a second kernel adds their sums.
+
     Examples
     --------
     >>> TRITON_GEMM.names
@@ -128,22 +134,24 @@ def gemm_work(
     bm, bn, bk = space["block_m"], space["block_n"], space["block_k"]
     down, across = np.ceil(m / bm), np.ceil(n / bn)
     group = np.minimum(space["group_m"], down)
-    out_bytes = min(sum_bytes(width), 4)
+    split = space.columns.get("split_k", np.ones_like(bm))
+    terms = k / split
+    out_bytes = np.where(split > 1, split * _PARTIAL, min(sum_bytes(width), 4))
 
     def dram_bytes(live: Numbers) -> Numbers:
         side = np.minimum(np.ceil(live / group), across)
         room = fit.kept * machine.l2_bytes
-        wave = (group * bm + side * bn) * k * width
+        wave = (group * bm + side * bn) * terms * width
         waves = np.maximum(np.ceil(group * across / live), 1)
         a = product.m * k * width * (1 + (waves - 1) * _lost(wave, room))
-        again = _lost((group * bm + n) * k * width, room)
+        again = _lost((group * bm + n) * terms * width, room)
         b = n * k * width * (1 + (np.ceil(down / group) - 1) * again)
         return product.batch * (a + b + _WRITTEN * m * n * out_bytes)
 
     zero = np.zeros_like(bm)
     return Work(
-        blocks=product.batch * down * across,
-        steps=np.ceil(k / bk),
+        blocks=product.batch * down * across * split,
+        steps=np.ceil(np.ceil(terms) / bk),
         tile_bytes=(bm + bn) * bk * width,
         l2_bytes=_l2_bytes(space, width, fit),
         tensor_cycles=_tensor_cycles(space, taken, machine, width, fit),
@@ -154,7 +162,18 @@ def gemm_work(
         dram_bytes=dram_bytes,
         macs=product.macs,
         width=width,
+        after_s=np.where(split > 1, _added(product, split, machine), 0.0),
     )
+
+
+def _added(product: Product, split: Numbers, machine: Machine) -> Numbers:
+    """Seconds of the kernel that adds parts of sums: out of L2 if they are still there."""
+    sums = product.batch * product.m * product.n
+    parts = sums * split * _PARTIAL
+    rate = np.where(parts <= machine.l2_bytes, machine.l2_bytes_per_s, machine.dram_bytes_per_s)
+    written = sums * min(sum_bytes(product.element_bytes), 4) / machine.dram_bytes_per_s
+    added: Numbers = machine.gpu.launch_s + parts / rate + written
+    return added
 
 
 def conv_work(
@@ -187,6 +206,7 @@ def conv_work(
         dram_bytes=lambda live: np.full_like(live, moved),
         macs=layer.macs,
         width=width,
+        after_s=np.zeros_like(bm),
     )
 
 
@@ -275,6 +295,8 @@ def _image(problem: Problem) -> Layer:
 
 # The output is written, and half as much of what was dirty before is written to make room.
 _WRITTEN = 1.5
+# Bytes of a sum of some of the terms.
+_PARTIAL = 4
 
 TRITON_GEMM = Family(
     "triton_gemm",
@@ -292,6 +314,7 @@ TRITON_GEMM = Family(
         }
     ),
     *_pipelined("triton_gemm", gemm_work),
+    more=("split_k",),
 )
 TRITON_CONV = Family(
     "triton_conv",

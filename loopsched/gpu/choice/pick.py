@@ -265,8 +265,8 @@ def space_for(space: Given, family: Family) -> Space:
     if isinstance(space, Space):
         return space
     if isinstance(space, (str, os.PathLike)):
-        return read_space(space, family.names, family.switches)
-    return space_of(space, family.names, family.switches)
+        return read_space(space, family.names, family.switches, family.more)
+    return space_of(space, family.names, family.switches, family.more)
 
 
 def _usual(problem: Problem | Attention) -> Family:

@@ -153,6 +153,8 @@ class Work:
         Bytes from and to DRAM of the kernel, for so many blocks at a time.
     macs, width : float
         Multiply-accumulates of the kernel; bytes of an element.
+    after_s : array, seconds
+        Of another kernel that ends the work.
     """
 
     blocks: Numbers
@@ -167,6 +169,7 @@ class Work:
     dram_bytes: Callable[[Numbers], Numbers]
     macs: float
     width: int
+    after_s: Numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,8 +239,8 @@ def times(work: Work, taken: Resources, stages: Numbers, machine: Machine, fit: 
         name: n_waves * work.steps * part / machine.max_clock_hz
         for name, part in zip(PARTS, typical, strict=True)
     }
-    launch_s = fit.launch * machine.gpu.launch_s
-    return Times(_powered(time_s, work, machine, fit) + launch_s, parts, work.blocks / places)
+    more_s = fit.launch * machine.gpu.launch_s + work.after_s
+    return Times(_powered(time_s, work, machine, fit) + more_s, parts, work.blocks / places)
 
 
 def _wave(

@@ -73,7 +73,10 @@ def product_space(values: Mapping[str, Sequence[int]]) -> Space:
 
 
 def space_of(
-    rows: Iterable[Mapping[str, Any]], names: tuple[str, ...], switches: tuple[str, ...] = ()
+    rows: Iterable[Mapping[str, Any]],
+    names: tuple[str, ...],
+    switches: tuple[str, ...] = (),
+    more: tuple[str, ...] = (),
 ) -> Space:
     """Take configurations as they are given.
 
@@ -86,6 +89,8 @@ def space_of(
         The kernel's parameters.
     switches : tuple of str
         Of these, that may be zero.
+    more : tuple of str
+        Parameters that all rows have if any has them.
 
     Raises
     ------
@@ -98,6 +103,7 @@ def space_of(
         raise InputError("space: no configurations")
     if len(given) > MOST_CONFIGURATIONS:
         raise InputError(f"space: more than {MOST_CONFIGURATIONS:,} configurations")
+    names += tuple(name for name in more if any(name in row for row in given))
     faults = [fault for at, row in enumerate(given) for fault in _faults(at, row, names, switches)]
     if faults:
         raise InputError.joined("space", faults[:20])
@@ -121,7 +127,10 @@ def _faults(
 
 
 def read_space(
-    file: str | os.PathLike[str], names: tuple[str, ...], switches: tuple[str, ...] = ()
+    file: str | os.PathLike[str],
+    names: tuple[str, ...],
+    switches: tuple[str, ...] = (),
+    more: tuple[str, ...] = (),
 ) -> Space:
     """Read configurations from a CSV file: a column a parameter, a line a configuration.
 
@@ -135,6 +144,7 @@ def read_space(
     faults = [f"{place}: {row}" for place, row in sheet.rows if isinstance(row, str)]
     InputError.refuse(where, faults[:20])
     try:
-        return space_of([row for _, row in sheet.rows if isinstance(row, dict)], names, switches)
+        given = [row for _, row in sheet.rows if isinstance(row, dict)]
+        return space_of(given, names, switches, more)
     except InputError as error:
         raise InputError(f"{where}: {error}") from None

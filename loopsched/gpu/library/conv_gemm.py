@@ -10,7 +10,7 @@ from loopsched.gpu.library.calibration import Calibration, ConvCalibration, cali
 from loopsched.gpu.library.conv_layer import Layer
 from loopsched.gpu.library.machine import Machine
 from loopsched.gpu.library.tiles import SGEMM_TILES, SPLITS, TENSOR_TILES, Tile
-from loopsched.gpu.library.wave import Product, Timed, dram_rate, fitting, launch_time, tiled_time
+from loopsched.gpu.library.wave import Product, Timed, achieved, fitting, launch_time, tiled_time
 
 # As in the names of cuDNN's kernels: maxwell_scudnn_128x128, _128x64, _128x32 (pixels x channels).
 LANE_TILES = (
@@ -76,7 +76,8 @@ class Target:
     def stream_s(self, moved_bytes: float) -> float:
         """Time of a kernel that reads and writes so much; what fits stays in L2."""
         kept = self.machine.l2_bytes / 2
-        return max(0.0, moved_bytes - kept) / dram_rate(self.machine, self.fitted)
+        dram_per_s, _ = achieved(self.machine, self.fitted)
+        return max(0.0, moved_bytes - kept) / dram_per_s
 
 
 def implicit_gemm(layer: Layer, target: Target, precomputed: bool) -> Run:

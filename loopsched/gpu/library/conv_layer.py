@@ -85,12 +85,7 @@ class Layer:
 
 
 def layer_of(problem: Problem) -> Layer:
-    """Take a convolution's sizes.
-
-    Raises
-    ------
-    ProblemError
-        If it is another kind of problem.
+    """Take a convolution's sizes; refuse another kind of problem.
 
     Examples
     --------

@@ -86,15 +86,10 @@ def gemm_estimate(
 
 
 def product_of(problem: Problem, data_type: str, a_transposed: bool = False) -> Product:
-    """Take a matrix product's sizes and bytes.
+    """Take a matrix product's sizes and bytes; refuse another kind of problem.
 
     Operands are stored as the data type is; the output, if the problem says
     that it is wider, as it says.
-
-    Raises
-    ------
-    ProblemError
-        If it is another kind of problem.
 
     Examples
     --------

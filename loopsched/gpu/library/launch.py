@@ -10,7 +10,7 @@ from loopsched.gpu.library.calibration import Calibration, OwnKernels, calibrati
 from loopsched.gpu.library.machine import Machine
 from loopsched.gpu.library.order import WAYS, Grid, grouped_schedule, operand_reads
 from loopsched.gpu.library.tiles import Tile
-from loopsched.gpu.library.wave import VECTOR_BYTES, Product, compute_time, dram_rate, l2_rate
+from loopsched.gpu.library.wave import VECTOR_BYTES, Product, achieved, compute_time
 from loopsched.gpu.occupancy import Occupancy
 from loopsched.gpu.result import Parts
 from loopsched.problems.problem import Problem
@@ -152,6 +152,7 @@ def seconds_of(launch: Launch, moved: Moved, data_type: str) -> Parts:
     fitted, cycles = _fitted(launch, data_type)
     product = replace(launch.product, copy_cycles=cycles)
     resident = launch.occupancy.blocks
+    dram_per_s, l2_per_s = achieved(machine, fitted)
     shared_rate = machine.gpu.shared_bytes_per_cycle * min(machine.sms, launch.blocks)
     return (
         (
@@ -159,8 +160,8 @@ def seconds_of(launch: Launch, moved: Moved, data_type: str) -> Parts:
             compute_time(product, tile, split, launch.blocks, resident, True, machine, fitted),
         ),
         ("shared memory", moved.shared_read / (shared_rate * machine.clock_hz)),
-        ("L2", (moved.l2_read + moved.l2_written) / l2_rate(machine, fitted)),
-        ("DRAM", (moved.dram_read + moved.dram_written) / dram_rate(machine, fitted)),
+        ("L2", (moved.l2_read + moved.l2_written) / l2_per_s),
+        ("DRAM", (moved.dram_read + moved.dram_written) / dram_per_s),
         ("launch", (fitted.launch + (fitted.split if split > 1 else 0)) * machine.gpu.launch_s),
     )
 

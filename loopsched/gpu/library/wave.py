@@ -150,11 +150,6 @@ def tiled_time(
     splits : sequence of int
         Into how many parts the sums may be cut; ``(1,)`` forbids it.
 
-    Returns
-    -------
-    Timed
-        The fastest.
-
     Raises
     ------
     InputError
@@ -222,7 +217,7 @@ def launch_time(
     is_cold = all_bytes > machine.l2_bytes
     compute_s = compute_time(product, tile, split, blocks, resident, is_cold, machine, fitted)
 
-    dram_per_s, l2_per_s = dram_rate(machine, fitted), l2_rate(machine, fitted)
+    dram_per_s, l2_per_s = achieved(machine, fitted)
     stores = product.c_bytes * (2 if product.reads_output and split == 1 else 1)
     panels = product.m * columns + product.n * rows
     l2_bytes = product.batch * product.k * product.element_bytes * panels + stores
@@ -254,34 +249,24 @@ def launch_time(
     )
 
 
-def dram_rate(machine: Machine, fitted: Calibration) -> float:
-    """Bandwidth of DRAM that kernels achieve, bytes per second.
+def achieved(machine: Machine, fitted: Calibration) -> tuple[float, float]:
+    """Bandwidths of DRAM and of L2 that kernels achieve, bytes per second.
+
+    That of L2 is as the architecture file knows it, or as it was fitted.
 
     Examples
     --------
     >>> from loopsched import load_arch
     >>> from loopsched.gpu.library.calibration import calibration
     >>> from loopsched.gpu.library.machine import machine_of
-    >>> round(dram_rate(machine_of(load_arch("v100"), "fp32"), calibration("fp32")) / 1e9)
+    >>> round(achieved(machine_of(load_arch("v100"), "fp32"), calibration("fp32"))[0] / 1e9)
     792
-    """
-    share = min(_MOST_DRAM, machine.gpu.dram_efficiency * fitted.dram)
-    return machine.dram_bytes_per_s * share
-
-
-def l2_rate(machine: Machine, fitted: Calibration) -> float:
-    """The same of L2: as the architecture file knows it, or as it was fitted.
-
-    Examples
-    --------
-    >>> from loopsched import load_arch
-    >>> from loopsched.gpu.library.calibration import calibration
-    >>> from loopsched.gpu.library.machine import machine_of
     >>> h200 = machine_of(load_arch("h200"), "tf32")
-    >>> l2_rate(h200, calibration("fp16")) == h200.l2_bytes_per_s
+    >>> achieved(h200, calibration("fp16"))[1] == h200.l2_bytes_per_s
     True
     """
-    return machine.l2_bytes_per_s * (machine.gpu.l2_efficiency or fitted.l2)
+    dram = machine.dram_bytes_per_s * min(_MOST_DRAM, machine.gpu.dram_efficiency * fitted.dram)
+    return dram, machine.l2_bytes_per_s * (machine.gpu.l2_efficiency or fitted.l2)
 
 
 def resident_blocks(tile: Tile, element_bytes: int, machine: Machine) -> int:
