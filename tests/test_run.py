@@ -19,6 +19,7 @@ from loopsched.codegen.element import BF16, DATA_TYPES
 from loopsched.codegen.measure import check, numbers, random_array, stored
 from loopsched.codegen.onnx_layer import onnx_layer
 from loopsched.codegen.reference import reference
+from loopsched.codegen.threads import n_cpus
 from loopsched.problems.builders import batched_gemm
 from loopsched.problems.problem import Axis, Tensor
 
@@ -182,7 +183,7 @@ def test_a_wrong_kernel_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     ("arguments", "message"),
     [
         ({"threads": 0}, "threads is 0"),
-        ({"threads": 10**6}, "are possible on 'host'"),
+        ({"threads": 10**6}, "are possible: 'host' has"),
         ({"data_type": "fp31"}, "did you mean 'fp3?"),
         ({"measure": 0}, "measure is 0"),
         ({"bias": "K"}, "bias is over 'K'"),
@@ -206,6 +207,18 @@ def test_a_bias_needs_a_plain_axis_and_a_name_of_its_own() -> None:
     with pytest.raises(ProblemError, match="named 'bias' already"):
         compiled(problem, HOST, bias="M")
     check(compiled(problem, HOST, data_type="int8"))
+
+
+def test_threads_run_on_cpus_at_hand() -> None:
+    """Plans may be made for a larger machine; more threads would wait for each other."""
+    assert compiled(gemm(m=9, n=9, k=9), "epyc_9654").threads == min(96, n_cpus())
+    with pytest.raises(ProblemError, match=f"this process may use {n_cpus()} CPUs"):
+        compiled(gemm(m=9, n=9, k=9), "epyc_9654", threads=n_cpus() + 1)
+
+
+def test_arrays_that_no_memory_holds(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["run", "gemm:m=4000000,n=8,k=4000000", "--threads", "1"]) == 3
+    assert "arrays, and those that it is checked with, take 448" in capsys.readouterr().err
 
 
 def test_only_cpus() -> None:

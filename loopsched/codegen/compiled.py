@@ -30,7 +30,7 @@ from loopsched.codegen.general import Nest
 from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.plan import Plan
 from loopsched.codegen.stages import General
-from loopsched.codegen.threads import crew
+from loopsched.codegen.threads import crew, n_cpus
 from loopsched.codegen.window import Window
 from loopsched.machines.arch import Arch
 from loopsched.problems.problem import Problem
@@ -451,7 +451,7 @@ def compile(  # noqa: A001 - the name under which users know it
         With a ``cpu`` part, such as ``load_arch("host")``; plans are chosen
         for it, code is for the CPU at hand.
     threads : int, optional
-        By default as many as the machine has units.
+        By default as many as the machine has units, and this process may use.
     data_type : {'fp32', 'fp64', 'bf16', 'int8'}, optional
         Of the tensors that are read; bf16 and int8 are summed in fp32 and
         int32, and int8 gives int32.  By default what the problem's element
@@ -488,11 +488,13 @@ def compile(  # noqa: A001 - the name under which users know it
     if data_type not in DATA_TYPES:
         raise ProblemError(f"data_type is {show(data_type)}; {nearest(str(data_type), DATA_TYPES)}")
     core, cores = core_of(arch, DATA_TYPES[data_type].compute.n_bytes)
+    here = n_cpus()
     if threads is None:
-        threads = cores
-    elif not is_count(threads) or threads > cores:
+        threads = min(cores, here)
+    elif not is_count(threads) or threads > min(cores, here):
         raise ProblemError(
-            f"threads is {show(threads)}; 1 to {cores} are possible on '{arch.name}'"
+            f"threads is {show(threads)}; 1 to {min(cores, here)} are possible: '{arch.name}' has "
+            f"{cores} cores, and this process may use {here} CPUs"
         )
     if not is_count(measure):
         raise ProblemError(f"measure is {show(measure)}; a whole number >= 1 is needed")
