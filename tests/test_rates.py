@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +29,29 @@ def test_each_chain_adds_eight_products_an_iteration(chains: int) -> None:
     rates.multiply_adds(lanes, chains)(3, ctypes.addressof(values))
     begin = [0.5, 1.0, 2.0, 3.0]
     assert list(values) == [x + 24 * x * x for x in begin] * chains
+
+
+@pytest.mark.parametrize("method", ["start", "join"])
+def test_threads_end_when_measuring_is_interrupted(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that wait for others do not wait for ever, and what they read stays until then."""
+    before, calls = set(threading.enumerate()), []
+    whole = getattr(threading.Thread, method)
+
+    def interrupted(thread: threading.Thread) -> None:
+        calls.append(thread)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        whole(thread)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, method, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            timing.read_rate(3, 2**16, 16)
+    for thread in set(threading.enumerate()) - before:
+        thread.join(20)
+        assert not thread.is_alive()
 
 
 def test_the_chase_goes_through_all_lines() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import random
 from typing import Any
 
@@ -18,7 +19,9 @@ from loopsched.codegen.element import BF16, DATA_TYPES
 from loopsched.codegen.measure import check, numbers, random_array, stored
 from loopsched.codegen.onnx_layer import onnx_layer
 from loopsched.codegen.reference import reference
+from loopsched.codegen.threads import n_cpus
 from loopsched.problems.builders import batched_gemm
+from loopsched.problems.problem import Axis, Tensor
 
 HOST = load_arch("host")
 
@@ -133,6 +136,25 @@ def test_any_layout_is_read_in_place() -> None:
     assert np.array_equal(kernel(backwards, weight), wanted)
 
 
+def test_an_output_in_the_other_byte_order() -> None:
+    kernel = compiled(gemm(m=2, n=3, k=1), HOST)
+    out = np.zeros((2, 3), np.dtype("f4").newbyteorder())
+    assert kernel(np.ones((2, 1), "f4"), np.ones((1, 3), "f4"), out).tolist() == [[1.0] * 3] * 2
+
+
+@pytest.mark.parametrize("size", [3, 40])
+def test_a_bias_is_read_through_its_strides(size: int) -> None:
+    kernel = compiled(gemm(m=2, n=size, k=1), HOST, bias=("M", "N"))
+    wide = np.arange(6 * size, dtype="f4").reshape(size, 6)
+    found = kernel(np.ones((2, 1), "f4"), np.ones((1, size), "f4"), wide[:, 1:6:3].T)
+    assert np.array_equal(found, 1 + wide[:, 1:6:3].T)
+
+
+def test_a_kernel_may_be_pickled() -> None:
+    kernel = compiled(gemm(m=9, n=37, k=11), HOST, bias="N", relu=True, threads=1)
+    check(pickle.loads(pickle.dumps(kernel)))
+
+
 def test_output_may_be_an_input() -> None:
     kernel = compiled(gemm(m=20, n=20, k=20), HOST)
     square = np.random.default_rng(0).integers(-4, 5, (20, 20)).astype("f4")
@@ -161,15 +183,42 @@ def test_a_wrong_kernel_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     ("arguments", "message"),
     [
         ({"threads": 0}, "threads is 0"),
-        ({"threads": 10**6}, "are possible on 'host'"),
+        ({"threads": 10**6}, "are possible: 'host' has"),
         ({"data_type": "fp31"}, "did you mean 'fp3?"),
         ({"measure": 0}, "measure is 0"),
         ({"bias": "K"}, "bias is over 'K'"),
+        ({"bias": ("N", "N")}, "each dimension may be named once"),
     ],
 )
 def test_refusals(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ProblemError, match=message):
         compiled(gemm(m=2, n=2, k=2), HOST, **arguments)
+
+
+def test_a_bias_needs_a_plain_axis_and_a_name_of_its_own() -> None:
+    """Over every second element of the output there would be more sums than biases."""
+    rows, sums = Axis((("M", 1),)), Axis((("K", 1),))
+    read = Tensor("A", (rows, sums)), Tensor("bias", (sums,))
+    apart = Tensor("C", (Axis((("M", 2),)),))
+    sizes = (("M", 5), ("K", 3))
+    with pytest.raises(ProblemError, match=r"bias is over 'M'; \(allowed: \)"):
+        compiled(Problem("apart", sizes, (*read, apart), "C"), HOST, bias="M")
+    problem = Problem("taken", sizes, (*read, Tensor("C", (rows,))), "C")
+    with pytest.raises(ProblemError, match="named 'bias' already"):
+        compiled(problem, HOST, bias="M")
+    check(compiled(problem, HOST, data_type="int8"))
+
+
+def test_threads_run_on_cpus_at_hand() -> None:
+    """Plans may be made for a larger machine; more threads would wait for each other."""
+    assert compiled(gemm(m=9, n=9, k=9), "epyc_9654").threads == min(96, n_cpus())
+    with pytest.raises(ProblemError, match=f"this process may use {n_cpus()} CPUs"):
+        compiled(gemm(m=9, n=9, k=9), "epyc_9654", threads=n_cpus() + 1)
+
+
+def test_arrays_that_no_memory_holds(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["run", "gemm:m=4000000,n=8,k=4000000", "--threads", "1"]) == 3
+    assert "arrays, and those that it is checked with, take 448" in capsys.readouterr().err
 
 
 def test_only_cpus() -> None:
@@ -180,7 +229,7 @@ def test_only_cpus() -> None:
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ([np.zeros((2, 3), "f4")], "A, B, C are needed"),
+        ([np.zeros((2, 3), "f4")], "1 are given; A, B are needed"),
         ([np.zeros((2, 3), "f4"), np.zeros((4, 3), "f4")], r"'B' has shape \(4, 3\); \(3, 4\)"),
         ([np.zeros((2, 3)), np.zeros((3, 4), "f4")], "'A' has elements of float64"),
         ([[1.0], np.zeros((3, 4), "f4")], "'A' is .* numpy array"),

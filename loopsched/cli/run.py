@@ -111,7 +111,7 @@ def _columns(reference: str) -> tuple[Column, ...]:
 def _show(rows: list[Row], machine: Arch) -> None:
     threads = rows[0]["threads"]
     output.print_text(
-        f"{rows[0]['data_type']} on {threads} of {machine.compute.units} cores of "
+        f"{rows[0]['data_type']} on {threads} thread{'s' * (threads > 1)}, planned for "
         f"{machine.title or machine.name}; all results equal numpy's"
     )
     names = dict.fromkeys(row["reference"] for row in rows)
@@ -122,7 +122,7 @@ def _show(rows: list[Row], machine: Arch) -> None:
             for name in ("promised_s", "estimate_s", "measured_s")
         }
         output.print_text(
-            f"all layers, repeats included: promised {scaled(total['promised_s'], 's')}, "
+            f"layers above, repeats included: promised {scaled(total['promised_s'], 's')}, "
             f"estimated {scaled(total['estimate_s'], 's')}, "
             f"measured {scaled(total['measured_s'], 's')}"
         )

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from math import inf, nan
 from pathlib import Path
@@ -30,7 +30,7 @@ from loopsched.codegen.general import Nest
 from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.plan import Plan
 from loopsched.codegen.stages import General
-from loopsched.codegen.threads import crew
+from loopsched.codegen.threads import crew, n_cpus
 from loopsched.codegen.window import Window
 from loopsched.machines.arch import Arch
 from loopsched.problems.problem import Problem
@@ -94,6 +94,9 @@ class CompiledKernel:
         self._lock = Lock()
         self.parts(self._plain_steps())
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CompiledKernel, (self.problem, self.core, self.data_type, self.how)
+
     def _plain_steps(self) -> tuple[tuple[int, ...], ...]:
         return tuple(row_major(self.shapes[name]) for name in self.names)
 
@@ -109,7 +112,8 @@ class CompiledKernel:
 
     def element(self, name: str) -> Element:
         """Type of an array; a bias is stored as the output is."""
-        return self.types.out if name in ("bias", self.problem.output) else self.types.read
+        is_bias = name == "bias" and bool(self.how.bias)
+        return self.types.out if is_bias or name == self.problem.output else self.types.read
 
     @property
     def plans(self) -> list[Plan | Nest]:
@@ -153,15 +157,15 @@ class CompiledKernel:
             ]
             found.append(parts[0] if len(parts) == 1 else self._fastest(parts, steps))
         if self.how.bias or self.how.relu:
-            found.append(self._epilogue(steps[self.problem.output]))
+            found.append(self._epilogue(steps))
         return found
 
-    def _epilogue(self, steps: Sequence[int]) -> Part:
+    def _epilogue(self, steps: Mapping[str, Sequence[int]]) -> Part:
         """Compile what follows the sums."""
         problem, how, shape = self.problem, self.how, self.shapes[self.problem.output]
         axes = [axis.dims[0] for axis in problem.output_tensor.axes]
-        moves = bias_steps(how.bias, shape, axes) if how.bias else ()
-        what = Epilogue(shape, tuple(steps), moves, how.relu)
+        moves = bias_steps(how.bias, steps["bias"], axes) if how.bias else ()
+        what = Epilogue(shape, tuple(steps[problem.output]), moves, how.relu)
 
         def write(text: LlvmText) -> None:
             what.write(text, self.types, _NAME)
@@ -224,7 +228,7 @@ class CompiledKernel:
         *read, out = given
         placed = [_placed(one) for one in given]
         if placed[-1] is not out or any(np.may_share_memory(out, one) for one in read):
-            placed[-1] = np.empty(out.shape, out.dtype)
+            placed[-1] = np.empty(out.shape, out.dtype.newbyteorder("="))
         parts = self.parts(tuple(_steps(one) for one in placed))
         if all(one is other for one, other in zip(placed, given, strict=True)):
             ends = tuple(np.lib.array_utils.byte_bounds(one) for one in given)
@@ -239,8 +243,8 @@ class CompiledKernel:
 
     def _check(self, given: Sequence[Array]) -> None:
         if len(given) != len(self.names):
-            wanted = ", ".join(self.names)
-            raise ProblemError(f"{len(given)} arrays are given; {wanted} are needed")
+            wanted = ", ".join(self.names[:-1])
+            raise ProblemError(f"arrays to read: {len(given) - 1} are given; {wanted} are needed")
         for name, one in zip(self.names, given, strict=True):
             element = self.element(name)
             if not isinstance(one, np.ndarray):
@@ -368,6 +372,7 @@ def build_any(general: General) -> list[Part]:
     ]
 
 
+@cache  # what is loaded stays
 def _function(binary: bytes, name: str, n_tensors: int) -> Any:
     """Load a function of tensors, room, and the first and the last of its jobs."""
     pointers = [ctypes.c_void_p] * (n_tensors + 1)
@@ -446,7 +451,7 @@ def compile(  # noqa: A001 - the name under which users know it
         With a ``cpu`` part, such as ``load_arch("host")``; plans are chosen
         for it, code is for the CPU at hand.
     threads : int, optional
-        By default as many as the machine has units.
+        By default as many as the machine has units, and this process may use.
     data_type : {'fp32', 'fp64', 'bf16', 'int8'}, optional
         Of the tensors that are read; bf16 and int8 are summed in fp32 and
         int32, and int8 gives int32.  By default what the problem's element
@@ -483,20 +488,28 @@ def compile(  # noqa: A001 - the name under which users know it
     if data_type not in DATA_TYPES:
         raise ProblemError(f"data_type is {show(data_type)}; {nearest(str(data_type), DATA_TYPES)}")
     core, cores = core_of(arch, DATA_TYPES[data_type].compute.n_bytes)
+    here = n_cpus()
     if threads is None:
-        threads = cores
-    elif not is_count(threads) or threads > cores:
+        threads = min(cores, here)
+    elif not is_count(threads) or threads > min(cores, here):
         raise ProblemError(
-            f"threads is {show(threads)}; 1 to {cores} are possible on '{arch.name}'"
+            f"threads is {show(threads)}; 1 to {min(cores, here)} are possible: '{arch.name}' has "
+            f"{cores} cores, and this process may use {here} CPUs"
         )
     if not is_count(measure):
         raise ProblemError(f"measure is {show(measure)}; a whole number >= 1 is needed")
     over = (bias,) if isinstance(bias, str) else tuple(bias)
-    plain = {axis.dims[0] for axis in problem.output_tensor.axes if len(axis.dims) == 1}
+    out = problem.output_tensor
+    stored = zip(out.axes, stored_shape(problem, out), strict=True)
+    plain = {a.dims[0] for a, n in stored if len(a.dims) == 1 and n == problem.size[a.dims[0]]}
     for dim in over:
         if dim not in plain:
             raise ProblemError(f"bias is over {show(dim)}; {nearest(str(dim), sorted(plain))}")
-    if (over or relu) and any(len(axis.dims) != 1 for axis in problem.output_tensor.axes):
+    if len(set(over)) < len(over):
+        raise ProblemError(f"bias is over {show(over)}; each dimension may be named once")
+    if over and any(tensor.name == "bias" for tensor in problem.tensors):
+        raise ProblemError(f"'{problem.name}': a tensor of the problem is named 'bias' already")
+    if (over or relu) and any(len(axis.dims) != 1 for axis in out.axes):
         raise ProblemError(f"'{problem.name}': bias and relu need one dimension an output axis")
     return CompiledKernel(problem, core, data_type, How(threads, measure, over, bool(relu)))
 

@@ -110,17 +110,13 @@ class _Pass:
         text.store_one(place, text.positive(value) if self.what.relu else value, out)
 
 
-def bias_steps(dims: Sequence[str], shape: Sequence[int], axes: Sequence[str]) -> tuple[int, ...]:
-    """Say how a contiguous bias over some dimensions moves with each axis of the output.
+def bias_steps(dims: Sequence[str], steps: Sequence[int], axes: Sequence[str]) -> tuple[int, ...]:
+    """Say how a bias over some dimensions moves with each axis of the output.
 
     Examples
     --------
-    >>> bias_steps(("K",), (1, 64, 56, 56), ("N", "K", "P", "Q"))
-    (0, 1, 0, 0)
+    >>> bias_steps(("K",), (2,), ("N", "K", "P", "Q"))
+    (0, 2, 0, 0)
     """
-    steps = dict.fromkeys(axes, 0)
-    run = 1
-    for dim in reversed(dims):
-        steps[dim] = run
-        run *= shape[axes.index(dim)]
-    return tuple(steps.values())
+    moves = dict(zip(dims, steps, strict=True))
+    return tuple(moves.get(axis, 0) for axis in axes)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
@@ -11,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loopsched.base.errors import LoopschedError
+from loopsched.base.errors import LoopschedError, ProblemError
 from loopsched.base.rows import Row
+from loopsched.base.units import scaled
 from loopsched.codegen.compiled import CompiledKernel
 from loopsched.codegen.element import Element
 from loopsched.codegen.onnx_layer import onnx_layer
@@ -145,6 +148,19 @@ def _exact(kernel: CompiledKernel, seed: int) -> tuple[list[Array], Array]:
     return arrays, stored(found, out)
 
 
+def _fits(kernel: CompiledKernel) -> None:
+    """Refuse, before anything is drawn, what this machine has no memory for."""
+    sizes = {name: math.prod(shape) for name, shape in kernel.shapes.items()}
+    needed = sum(n * (8 + kernel.element(name).n_bytes) for name, n in sizes.items())
+    needed += 16 * max(sizes.values())  # the last one drawn, as whole numbers and as real ones
+    there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > there:
+        raise ProblemError(
+            f"'{kernel.problem.name}': its arrays, and those that it is checked with, take "
+            f"{scaled(needed, 'B')}; this machine has {scaled(there, 'B')}"
+        )
+
+
 def in_turn(calls: list[Callable[[], object]], budget_s: float) -> list[float]:
     """Call functions in turn, at least five times each; give their medians.
 
@@ -213,9 +229,12 @@ def measure(
 
     Raises
     ------
+    ProblemError
+        If this machine has no memory for the arrays.
     LoopschedError
         If the kernel does not compute what numpy does.
     """
+    _fits(kernel)
     check(kernel)
     problem = kernel.problem
     arrays, _ = _exact(kernel, 0)

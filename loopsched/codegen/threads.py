@@ -152,6 +152,13 @@ end:
 """
 
 
+def n_cpus() -> int:
+    """Count the CPUs that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 class Crew:
     """Threads that share calls of machine code; one call at a time."""
 

@@ -156,7 +156,7 @@ def data_of(host: Host, measured: Measured) -> dict[str, Any]:
     }
     data = {
         "name": "host",
-        "title": f"{host.title}, {host.n_cores} cores"
+        "title": f"{host.title}, {host.n_cores} core{'s' * (host.n_cores > 1)}"
         + (f" ({host.core.name})" if host.core else ""),
         "notes": " ".join((*host.notes, _LEFT_OUT)),
         "levels": _levels(host, measured, cpu),

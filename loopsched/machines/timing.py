@@ -144,16 +144,21 @@ def together(work: Sequence[Callable[[], Any]]) -> list[float]:
     taken = [0.0] * len(work)
 
     def run(at: int) -> None:
-        gate.wait()
-        start = time.thread_time()
-        work[at]()
-        taken[at] = time.thread_time() - start
+        with suppress(threading.BrokenBarrierError):
+            gate.wait()
+            start = time.thread_time()
+            work[at]()
+            taken[at] = time.thread_time() - start
 
     threads = [threading.Thread(target=run, args=(at,)) for at in range(len(work))]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    except BaseException:  # those that wait would wait for ever
+        gate.abort()
+        raise
     return taken
 
 
@@ -175,9 +180,12 @@ def read_rate(n_threads: int, n_bytes: int, vector_bytes: int, *, seconds: float
     memories = [Memory(size) for _ in range(n_threads)]
     sinks = [ctypes.create_string_buffer(vector_bytes) for _ in range(n_threads)]
 
+    def run(memory: Memory, sink: Any, times: int) -> None:
+        read(memory.address, size, times, ctypes.addressof(sink))
+
     def rate(times: int) -> tuple[float, float]:
         work = [
-            partial(read, memory.address, size, times, ctypes.addressof(sink))
+            partial(run, memory, sink, times)  # holds them, too, should Ctrl-C end the wait
             for memory, sink in zip(memories, sinks, strict=True)
         ]
         taken = [max(one, 1e-7) for one in together(work)]
