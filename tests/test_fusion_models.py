@@ -12,7 +12,7 @@ import pytest
 from fusion_oracle import Layer, chains, group_costs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from loopsched.network.window import Window
+from loopsched.network.node import Window
 from onnx import TensorProto
 from onnx.reference import ReferenceEvaluator
 
