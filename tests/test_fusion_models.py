@@ -12,7 +12,6 @@ import pytest
 from fusion_oracle import Layer, chains, group_costs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from loopsched.network.window import Window
 from onnx import TensorProto
 from onnx.reference import ReferenceEvaluator
 
@@ -21,7 +20,7 @@ from loopsched.base.errors import ProblemError
 from loopsched.fusion.graphs import network_chains
 from loopsched.fusion.tiles import best_tile
 from loopsched.network.graph import Network
-from loopsched.network.node import Node, Value
+from loopsched.network.node import Node, Value, Window
 from tests.onnx_models import FLOAT, Model, resnet50, save
 
 

@@ -38,7 +38,7 @@ _COMMANDS = {
     "pareto": ("pareto", "Trade time, DRAM traffic and capacity for each other."),
     "tiles": ("tiles", "Map what two tile sizes of a schedule cost."),
     "validate": ("validate", "Hold predictions against counters and measured times."),
-    "run": ("run", "Compile problems for this CPU, check and time them."),
+    "run": ("running", "Compile problems for this CPU, check and time them."),
     "pick": ("pick", "Choose tile sizes, stages and warps of a GPU kernel."),
     "calibrate": ("calibrate", "Measure the machine at hand, and write its file."),
     "kernel": ("kernel", "Say what a GPU kernel asks of a machine."),

@@ -25,7 +25,7 @@ _PROGRAMS = ("c", "llvm")
 _EPILOG = """\b
 loopsched export resnet50 --layer 2 --to timeloop -o dir    the best schedule
 loopsched export gemm:m=9,n=9,k=9 'M:9 N:9 K:9' --to c      yours
-loopsched export resnet50 --layer 2 --to c --arch host      what 'loopsched run' runs
+loopsched export resnet50 --layer 2 --to c --arch host   the kernel of 'run'
 loopsched export results.jsonl --to zigzag -o dir           saved by a search
 """
 

@@ -195,10 +195,13 @@ class General:
         words = {one.name: f"tensor{place}" for place, one in enumerate(inner.operands)}
         words["work"] = "work"
         with text.function(name, list(words.values()), ("first", "last"), is_public=True):
+            places = {one: text.argument(word) for one, word in words.items()}
+            room = places["work"]  # nobody's, but its address is no other's
+            places["work"] = text.at(room, text.lanes, text.element)
             for own, given, n_jobs in calls:
-                pointers = [text.argument(words[one]) for one in (*given, "work")]
-                text.call(own, pointers, [0, n_jobs])
-        return Stage(name, tuple(one.name for one in inner.operands), 1, 1, self.n_out)
+                text.call(own, [*(places[one] for one in given), room], [0, n_jobs])
+        n = self.n_out + text.lanes
+        return Stage(name, tuple(one.name for one in inner.operands), 1, 1, n)
 
 
 def _plain(task: Product) -> Order:

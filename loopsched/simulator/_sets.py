@@ -29,7 +29,7 @@ class Sets(NamedTuple):
     ``starts[t]`` is what to add to a line's number for its place in memory.
     ``where[i]`` is the slot of line i; slots of one set are neighbours.
     ``heads[s]`` is the most recently used slot of a set, ``before`` and
-    ``after`` make its slots a ring.
+    ``after`` make its slots a ring.  ``missed`` takes the lines of the first misses.
     """
 
     n_sets: int
@@ -43,13 +43,18 @@ class Sets(NamedTuple):
     heads: Ids
     filled: Ids
     random: Ints
+    missed: Ids
 
 
 @jit
-def sets(ids: Ids, bounds: Ints, own: Sets, counts: Ints) -> None:
-    """Run accesses of lines through the cache; ``counts[t]`` as for `_lru.lru`."""
+def sets(ids: Ids, bounds: Ints, own: Sets, counts: Ints) -> int:
+    """Run accesses of lines through the cache; ``counts[t]`` as for `_lru.lru`.
+
+    Returns how many lines it ``missed``, as far as they found room.
+    """
     ways, is_random, where, lines = own.ways, own.is_random, own.where, own.lines
     before, after, heads, filled = own.before, own.after, own.heads, own.filled
+    missed, n_missed = own.missed, 0
     for k in range(len(ids)):
         one = ids[k]
         slot = where[one]
@@ -72,6 +77,9 @@ def sets(ids: Ids, bounds: Ints, own: Sets, counts: Ints) -> None:
             continue
         t = tensor_of(one, bounds)
         counts[t, 0] += 1
+        if n_missed < len(missed):
+            missed[n_missed] = one
+            n_missed += 1
         if slot == NEVER:
             counts[t, 1] += 1
         s = (one + own.starts[t]) % own.n_sets
@@ -93,3 +101,4 @@ def sets(ids: Ids, bounds: Ints, own: Sets, counts: Ints) -> None:
         heads[s] = slot
         lines[slot] = one
         where[one] = slot
+    return n_missed

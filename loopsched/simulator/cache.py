@@ -21,6 +21,9 @@ Progress = Callable[[int], None]
 # The optimum looks ahead: it keeps 8 bytes of each access, here 4 GiB in all.
 MAX_AHEAD = 2**29
 
+# Accesses of lines at a time.
+_AT_ONCE = 1 << 16
+
 
 class Source(Protocol):
     """Something that generates accesses: see `Walker` and `Waves`."""
@@ -86,24 +89,70 @@ def run_sets(
     """Replay through a set-associative cache of lines."""
     memory = source.memory
     line_bytes = memory.line_bytes or memory.unit_bytes[0]
+    bounds = np.array(memory.bounds, dtype=np.int64)
+    places = [address // line_bytes for address in memory.addresses]
+    starts = np.array(places, dtype=np.int64) - bounds[:-1]
     n_sets = capacity_bytes // (line_bytes * ways)
+    own = _empty(memory.bounds[-1], n_sets, ways, starts, is_random=is_random, seed=seed)
+    counts = np.zeros((len(memory.tensors), 3), dtype=np.int64)
+    for ids in watched(source, progress):
+        _sets.sets(ids, bounds, own, counts)
+    return Kept.of(counts)
+
+
+def _empty(
+    n_lines: int,
+    n_sets: int,
+    ways: int,
+    starts: Ints,
+    *,
+    is_random: bool = False,
+    seed: int = 0,
+    n_missed: int = 0,
+) -> _sets.Sets:
+    """Make a set-associative cache that holds nothing."""
     slots = n_sets * ways
-    n_ids = memory.bounds[-1]
-    where = np.full(n_ids, _lru.NEVER, dtype=np.int32)
+    where = np.full(n_lines, _lru.NEVER, dtype=np.int32)
     lines, before, after = (np.zeros(slots, dtype=np.int32) for _ in range(3))
     heads, filled = np.zeros(n_sets, dtype=np.int32), np.zeros(n_sets, dtype=np.int32)
     # Any seed, also 0, must start the generator away from 0; neighbours far from each other.
     random = np.array([(seed * 0x9E3779B1 + 0x7F4A7C15) % (2**32 - 1) + 1], dtype=np.int64)
-    counts = np.zeros((len(memory.tensors), 3), dtype=np.int64)
-    bounds = np.array(memory.bounds, dtype=np.int64)
-    places = [address // line_bytes for address in memory.addresses]
-    starts = np.array(places, dtype=np.int64) - bounds[:-1]
-    own = _sets.Sets(
-        n_sets, ways, is_random, starts, where, lines, before, after, heads, filled, random
+    missed = np.empty(n_missed, dtype=np.int32)
+    return _sets.Sets(
+        n_sets, ways, is_random, starts, where, lines, before, after, heads, filled, random, missed
     )
-    for ids in watched(source, progress):
-        _sets.sets(ids, bounds, own, counts)
-    return Kept.of(counts)
+
+
+class LineCache:
+    """A set-associative LRU cache of the lines of one block of memory.
+
+    Parameters
+    ----------
+    n_lines : int
+        Lines of the block; the first of them belongs to the first set.
+    n_sets, ways : int
+
+    Examples
+    --------
+    >>> cache = LineCache(8, n_sets=2, ways=1)
+    >>> cache.missed(np.array([0, 1, 0, 2, 0], dtype=np.int32)).tolist()
+    [0, 1, 2, 0]
+    """
+
+    def __init__(self, n_lines: int, n_sets: int, ways: int) -> None:
+        self._bounds = np.array([0, n_lines], dtype=np.int64)
+        starts = np.zeros(1, dtype=np.int64)
+        self._own = _empty(n_lines, n_sets, ways, starts, n_missed=_AT_ONCE)
+        self._counts = np.zeros((1, 3), dtype=np.int64)
+
+    def missed(self, lines: Ids) -> Ids:
+        """Access lines in turn; return those that were not held."""
+        found = []
+        for first in range(0, len(lines), _AT_ONCE):
+            part = lines[first : first + _AT_ONCE]
+            n_missed = _sets.sets(part, self._bounds, self._own, self._counts)
+            found.append(self._own.missed[:n_missed].copy())
+        return np.concatenate(found) if found else lines[:0]
 
 
 def run_belady(source: Source, capacity_bytes: int, progress: Progress | None = None) -> Kept:

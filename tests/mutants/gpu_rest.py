@@ -175,8 +175,8 @@ _classes.broken(
 _classes.broken(
     "gpu-rows-go-to-columns",
     "rows of a tile go to thread_x, columns to thread_y",
-    "[(many - 1 - at) if many - 1 - at < 2 else -1 for at in range(many)]",
-    "[at if at < 2 else -1 for at in range(many)]",
+    "[at if at < 2 else -1 for at in reversed(range(len(shape)))]",
+    "[at if at < 2 else -1 for at in range(len(shape))]",
     "test_gpu_kernel.py",
     "test_gpu_presets.py",
 )

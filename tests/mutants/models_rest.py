@@ -92,16 +92,16 @@ _network.broken(
     "begin = min(curve.least_capacity_bytes for curve in curves)",
 )
 _network.broken(
-    "network-compulsory-once",
-    "layers that occur often are compulsory once",
-    "            n * curve.compulsory_bytes for curve, n in",
-    "            curve.compulsory_bytes for curve, n in",
+    "network-layers-once",
+    "layers that occur often count once",
+    "return sum((n * of(curve) for curve, n in pairs), start=0)",
+    "return sum((of(curve) for curve, n in pairs), start=0)",
 )
 _network.broken(
-    "network-bound-once",
-    "bounds of layers that occur often count once",
-    "            n * curve.bound_bytes(capacity_bytes)\n",
-    "            curve.bound_bytes(capacity_bytes)\n",
+    "network-bound-is-compulsory",
+    "bounds of a network do not rise where capacity falls",
+    "lambda curve: curve.bound_bytes(capacity_bytes))",
+    "lambda curve: curve.compulsory_bytes)",
 )
 
 MODELS_REST = tuple(

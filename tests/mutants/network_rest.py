@@ -155,39 +155,6 @@ _tiles.broken(
     "        if count > 1 and dim in problem.parallel_dims\n",
 )
 
-_c_code = In("exchange/c_code.py", "test_exchange_code.py")
-_c_code.broken(
-    "c-collapses-dependent-loops",
-    "loops are collapsed though one begins where another stands",
-    '            if places and span.start != "0":\n',
-    '            if places and span.start == "":\n',
-)
-_c_code.broken(
-    "c-doubles-are-floats",
-    "elements of 8 bytes are computed as float",
-    '_TYPES = {8: "double", 4: "float"}',
-    '_TYPES = {8: "float", 4: "float"}',
-)
-_c_code.broken(
-    "c-output-first",
-    "the output is the first parameter",
-    "    return [*touched[1:], touched[0]]\n",
-    "    return [*touched]\n",
-    ">>> to_c",
-)
-_c_code.broken(
-    "c-one-of-several-ends",
-    "a loop ends at the first of its limits",
-    'return ends[0] if len(ends) == 1 else f"least({ends[0]}, {_least(ends[1:])})"',
-    "return ends[0]",
-    ">>> to_c",
-)
-_c_code.broken(
-    "c-types-unsaid",
-    "elements that C has no type for are not told",
-    "        if tensor.element_bytes not in _TYPES\n",
-    "        if tensor.element_bytes in _TYPES\n",
-)
 
 _arrow = In("base/arrow_rows.py", "test_exchange_frames.py")
 _arrow.broken(
@@ -259,6 +226,6 @@ _diannao.broken(
 
 NETWORK_REST = tuple(
     mutant
-    for file in (_graphs, _view, _products, _tiles, _c_code, _arrow, _diannao)
+    for file in (_graphs, _view, _products, _tiles, _arrow, _diannao)
     for mutant in file.mutants
 )

@@ -278,8 +278,8 @@ _report = In("show/page/report.py", "test_page.py")
 _report.broken(
     "page-large-problem-taken",
     "problems too large for the page's model are shown",
-    "        if size > _MOST_BYTES or max(",
-    "        if max(",
+    "if problem_bytes(problem) > _MOST_BYTES or largest > MOST_EXACT:",
+    "if largest > MOST_EXACT:",
     "::test_what_the_page_could_not_score_is_refused",
 )
 

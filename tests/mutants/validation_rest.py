@@ -5,14 +5,15 @@ from __future__ import annotations
 from .mutant import In
 
 _csv = In("validation/csv_files.py", "test_validation.py")
-_csv.broken(
+_text = In("base/csv_text.py", "test_validation.py")
+_text.broken(
     "csv-count-is-a-fraction",
     "224.0 is read as no whole number",
     '_COUNT = re.compile(r"[+]?([0-9]{1,15})(\\.0*)?")',
     '_COUNT = re.compile(r"[+]?([0-9]{1,15})")',
     ">>> value_of",
 )
-_csv.broken(
+_text.broken(
     "csv-na-is-a-text",
     "a value that is not available is read as a text",
     '_NOTHING = ("", "-", "na", "n/a", "nan",',
@@ -26,7 +27,7 @@ _csv.broken(
     "for at, row in enumerate(rows, 1)))",
     ">>> sheet_of",
 )
-_csv.broken(
+_text.broken(
     "csv-lines-from-zero",
     "a message names the line before the wrong one",
     "(reader.line_num, line)",
@@ -40,7 +41,7 @@ _csv.broken(
     "    if len(faults) > 10**6:\n",
     "::test_long_lists_of_faults_are_cut",
 )
-_csv.broken(
+_text.broken(
     "csv-names-alone",
     "a file of column names alone is taken",
     '    if not rows:\n        raise InputError(f"{where}: no rows',
@@ -48,4 +49,4 @@ _csv.broken(
     "test_validation_times.py::test_bad_files",
 )
 
-VALIDATION_REST = _csv.mutants
+VALIDATION_REST = (*_csv.mutants, *_text.mutants)
