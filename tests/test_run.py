@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import random
+from multiprocessing import get_context
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -153,6 +156,30 @@ def test_a_bias_is_read_through_its_strides(size: int) -> None:
 def test_a_kernel_may_be_pickled() -> None:
     kernel = compiled(gemm(m=9, n=37, k=11), HOST, bias="N", relu=True, threads=1)
     check(pickle.loads(pickle.dumps(kernel)))
+
+
+def test_a_full_disk_keeps_no_part_of_a_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, data: bytes) -> int:
+        with path.open("wb") as file:
+            file.write(data[:7])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("loopsched.codegen.compiled._folder", lambda: tmp_path)
+    monkeypatch.setattr(Path, "write_bytes", full)
+    check(compiled(gemm(m=3, n=5, k=2), HOST, threads=1))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_forked_processes_have_threads_of_their_own() -> None:
+    kernel = compiled(gemm(m=100, n=70, k=50), HOST)
+    check(kernel)
+    with get_context("fork").Pool(1) as pool:
+        pool.apply_async(check, (kernel,)).get(60)
+    check(kernel)
 
 
 def test_output_may_be_an_input() -> None:

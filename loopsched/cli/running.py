@@ -33,7 +33,7 @@ loopsched run --onnx model.onnx --check               beside ONNX Runtime
     "--check", is_flag=True, help="Compare with ONNX Runtime, and time it in numpy's place."
 )
 @options.layers
-@options.count("--threads", meaning="Cores to use; by default all of the machine.")
+@options.count("--threads", meaning="Cores to use; by default all.")
 @click.option(
     "--type",
     "data_type",

@@ -430,6 +430,8 @@ def _keep(key: str, binary: bytes) -> None:
         kept = sorted(folder.glob("*.o"), key=lambda one: one.stat().st_mtime)
         for old in kept[: max(0, len(kept) - 500)]:
             old.unlink(missing_ok=True)
+    with suppress(OSError):  # what a full disk took half of
+        part.unlink()
 
 
 def compile(  # noqa: A001 - the name under which users know it

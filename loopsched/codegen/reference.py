@@ -141,7 +141,7 @@ def _view(
         low, high = limits[dim]
         start = offset + step * low
         slices.append(slice(start, start + step * (high - low - 1) + 1, step))
-    view = array[tuple(slices)]
+    view = array[(*slices, ...)]  # of no axes, too, a view
     gone = tuple(n for n, axis in enumerate(tensor.axes) if not _free(axis, fixed))
     squeezed: Array = view.squeeze(gone)
     return squeezed

@@ -200,4 +200,11 @@ def crew(n_threads: int) -> Crew:
         return _CREWS[n_threads]
 
 
-os.register_at_fork(after_in_child=_CREWS.clear)  # threads are not copied
+def _in_child() -> None:
+    _CREWS.clear()  # threads are not copied
+    _MAKING.release()
+
+
+os.register_at_fork(
+    before=_MAKING.acquire, after_in_parent=_MAKING.release, after_in_child=_in_child
+)
