@@ -397,8 +397,9 @@ def _kept(what: str, program: Callable[[], str]) -> bytes:
 
 @lru_cache(maxsize=1)
 def _generator() -> str:
-    """Sum up the code that writes kernels."""
-    sources = sorted(Path(__file__).parent.glob("*.py"))
+    """Sum up the code that writes and compiles kernels."""
+    package = Path(__file__).parents[1]
+    sources = [package / "base/machine_code.py", *sorted(package.glob("codegen/*.py"))]
     return sha256(b"".join(one.read_bytes() for one in sources)).hexdigest()
 
 
@@ -481,6 +482,8 @@ def compile(  # noqa: A001 - the name under which users know it
     --------
     search : The same question for any machine, answered by a model alone.
     """
+    if not isinstance(problem, Problem):
+        raise ProblemError(f"problem is {show(problem)}; a Problem is needed, as gemm() gives one")
     if isinstance(arch, str):
         from loopsched.machines.arch_file import load_arch
 
