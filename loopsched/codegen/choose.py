@@ -28,10 +28,10 @@ COSTS = {
     "issue": 1.02,  # cycle in which multiply-adds or loads are issued
     "latency": 0.9,  # cycle of a chain of sums that is too short
     "tile": 20.0,  # register tile begun
-    "sum": 0.54,  # vector of sums read or written
+    "sum": 1.5,  # vector of sums read or written
     "scatter": 3.5,  # sum written by itself
     "load": 0.05,  # vector or element that a tile loads
-    "rise": 1.56,  # line of the left operand that a tile reads from L2
+    "rise": 1.0,  # line of the left operand that a tile reads from L2
     "many": 3.0,  # the same where the rows of a tile are more than L1 follows
     "near": 0.35,  # vector of a packed block from L2
     "place": 1.0,  # vector read in place that lies in L2
