@@ -35,7 +35,7 @@ from loopsched.codegen.plan import Plan, inner_sizes
 from loopsched.codegen.trace import BLOCK, LINE, Cache, Cut, form, places, replay
 
 CORES = {
-    lanes: Core(lanes, registers, 2.0, 4.0, 2.0, 32768, 262144, 262144, 32.0, 16.0, 8.0, 3e9)
+    lanes: Core(lanes, registers, 2.0, 4.0, 2.0, 32768, 262144, 3e9)
     for lanes, registers in ((8, 16), (16, 32))
 }
 D1, LL = Cache(32768, 8), Cache(262144, 16)

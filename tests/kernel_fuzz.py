@@ -158,7 +158,7 @@ def write(one: Case, text: Writer) -> list[Stage]:
         tasks = contractions(one.problem, elements, one.steps)
     except NotImplementedError:
         return general.write("run")
-    core = Core(one.lanes, one.registers, 1, 4, 1.5, 2**15, 2**20, 2**24, 28, 14, 6, 3.7e9)
+    core = Core(one.lanes, one.registers, 1, 4, 1.5, 2**15, 2**20, 3.7e9)
     stages = []
     for number, task in enumerate(tasks):
         _, chosen, plan = draw.choice(ranked(task, core, draw.choice([1, 2, 3])))

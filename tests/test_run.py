@@ -19,6 +19,7 @@ from loopsched.base.errors import LoopschedError
 from loopsched.cli import run
 from loopsched.codegen.choose import on_cores
 from loopsched.codegen.element import BF16, DATA_TYPES
+from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.measure import check, numbers, random_array, stored
 from loopsched.codegen.onnx_layer import onnx_layer
 from loopsched.codegen.reference import reference
@@ -334,3 +335,9 @@ def test_one_input_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["run"]) == 2
     assert run(["run", "resnet50", "--onnx", "model.onnx"]) == 2
     assert "one of them" in capsys.readouterr().err
+
+
+def test_a_vector_of_its_last_lane_is_stored_as_a_number() -> None:
+    text = LlvmText(DATA_TYPES["fp32"].compute, 4)
+    text.store("%place", "%value", DATA_TYPES["fp32"].out, "<i1 0, i1 0, i1 0, i1 1>")
+    assert "extractelement <4 x float> %value, i64 3" in text.text()

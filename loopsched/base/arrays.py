@@ -15,5 +15,6 @@ if TYPE_CHECKING:
     Flags = NDArray[np.bool_]
     Bytes = NDArray[np.uint8]
     Objects = NDArray[np.object_]
+    Array = NDArray[Any]
 else:
-    Ints = Ids = Words = Floats = Flags = Bytes = Objects = Any
+    Ints = Ids = Words = Floats = Flags = Bytes = Objects = Array = Any

@@ -137,6 +137,13 @@ def writing(path: Place, error: type[InputError] = InputError) -> Iterator[None]
         raise error(f"{named(path)}: cannot be written: {reason}") from fault
 
 
+def cache_folder() -> Path | None:
+    """Find the user's folder for what can be made again; None where nobody is at home."""
+    with suppress(RuntimeError):
+        return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "loopsched")
+    return None
+
+
 def target_of(path: Place, error: type[InputError] = InputError) -> Path:
     """Find the file that a name stands for, which may be a link; it need not be there.
 

@@ -23,6 +23,8 @@ from zlib import crc32
 
 import numpy as np
 
+from loopsched.base.files import cache_folder
+
 Kinds = tuple[Any, ...]
 
 # Flags of an array that its type depends on: in C's order, in Fortran's, aligned, writeable.
@@ -176,13 +178,7 @@ def called(text: str, name: str, *types: Any) -> Callable[..., Any]:
     >>> called(text, "twice", ctypes.c_int64, ctypes.c_int64)(21)
     42
     """
-    module = _llvm().parse_assembly(text)
-    module.verify()
-    engine = _llvm().create_mcjit_compiler(module, _target())
-    engine.finalize_object()
-    _ENGINES.append(engine)
-    function: Callable[..., Any] = ctypes.CFUNCTYPE(*types)(engine.get_function_address(name))
-    return function
+    return linked(object_code(text), [name], types)[0]
 
 
 def _numba_file() -> Path:
@@ -278,9 +274,9 @@ class Shelf:
         source = Path(function.__code__.co_filename)
         own = f"{source.parent.name}-{crc32(str(source.parent).encode()):08x}"
         self._folders = [source.parent / "__pycache__"]  # the first that takes a file has it
-        with suppress(RuntimeError):  # nobody is at home
-            cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-            self._folders.append(Path(cache, "loopsched", own))
+        cache = cache_folder()
+        if cache is not None:
+            self._folders.append(cache / own)
         if os.environ.get("NUMBA_CACHE_DIR"):
             self._folders = [Path(os.environ["NUMBA_CACHE_DIR"], own)]
         self._all = f"{source.stem}.{function.__name__}.{host_name()}"

@@ -67,10 +67,6 @@ class Core:
     load_per_cycle: float
     l1_bytes: int
     l2_bytes: int
-    l3_bytes: int
-    l2_per_cycle: float
-    l3_per_cycle: float
-    memory_per_cycle: float
     hertz: float
     ways: int = 8
 
@@ -87,13 +83,8 @@ def core_of(arch: Arch, element_bytes: int) -> tuple[Core, int]:
     if cpu is None:
         raise ArchError(f"'{arch.name}' is no CPU: it has no 'cpu' part; 'host' is the one at hand")
     clock, cores = arch.compute.clock_hz, arch.compute.units
-    sizes, rates = [], []
-    for level in reversed([one for one in arch.caches if one.kind == "cache"]):
-        sizes.append((level.capacity_bytes or 0) * level.instances // cores)
-        rate = level.bandwidth_bytes_per_s or 0.0
-        rates.append(rate / clock / cores)
-    sizes += sizes[-1:] * (3 - len(sizes))
-    rates += rates[-1:] * (3 - len(rates))
+    caches = [one for one in reversed(arch.caches) if one.kind == "cache"]
+    sizes = [(one.capacity_bytes or 0) * one.instances // cores for one in caches]
     return (
         Core(
             lanes=cpu.lanes(element_bytes),
@@ -102,11 +93,7 @@ def core_of(arch: Arch, element_bytes: int) -> tuple[Core, int]:
             fma_latency=cpu.fma_latency,
             load_per_cycle=cpu.load_per_cycle,
             l1_bytes=sizes[0],
-            l2_bytes=sizes[1],
-            l3_bytes=sizes[2],
-            l2_per_cycle=rates[0],
-            l3_per_cycle=rates[1],
-            memory_per_cycle=rates[2],
+            l2_bytes=sizes[min(1, len(sizes) - 1)],
             hertz=clock,
             ways=arch.caches[-2].ways or 8 if len(arch.caches) > 1 else 8,
         ),

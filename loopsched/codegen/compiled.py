@@ -16,10 +16,11 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from loopsched.base.arguments import is_count, show
+from loopsched.base.arrays import Array
 from loopsched.base.errors import ProblemError, nearest
+from loopsched.base.files import cache_folder
 from loopsched.base.machine_code import host_name, linked, object_code
 from loopsched.codegen.choose import Core, core_of, ranked
 from loopsched.codegen.contraction import Contraction, contractions, row_major, stored_shape
@@ -37,7 +38,6 @@ from loopsched.problems.problem import Problem
 
 _PAGE = 4096
 _NAME = "contract"
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -405,15 +405,17 @@ def _generator() -> str:
 
 @lru_cache(maxsize=1)
 def _folder() -> Path | None:
-    with suppress(RuntimeError):
-        given = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME")
-        return Path(given or Path.home() / ".cache", "loopsched", "kernels")
-    return None
+    given = os.environ.get("NUMBA_CACHE_DIR")
+    folder = Path(given, "loopsched") if given else cache_folder()
+    return folder and folder / "kernels"
 
 
 def _read(key: str) -> bytes | None:
-    with suppress(OSError, TypeError):
-        data = (_folder() / f"{key}.o").read_bytes()  # type: ignore[operator]
+    folder = _folder()
+    if folder is None:
+        return None
+    with suppress(OSError):
+        data = (folder / f"{key}.o").read_bytes()
         if sha256(data[32:]).digest() == data[:32]:
             return data[32:]
     return None

@@ -296,7 +296,7 @@ class LlvmText(Writer):
         value = self._narrowed(value, element, lanes)
         if mask is not None and mask.count("i1 1") == 1:
             # LLVM 22 writes four bytes here where two or one are meant.
-            lane = mask.split(", ").index("i1 1") if "<i1 1" not in mask else 0
+            lane = mask.strip("<>").split(", ").index("i1 1")
             one = self._new(f"extractelement {kind} {value}, i64 {lane}", element.llvm)
             place = self.at(pointer, lane, element)
             self._lines.append(

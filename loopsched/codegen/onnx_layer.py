@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from numpy.typing import NDArray
-
+from loopsched.base.arrays import Array
 from loopsched.base.errors import MissingExtraError
 from loopsched.problems.problem import Problem
 
-Array = NDArray[Any]
 Run = Callable[[Sequence[Array]], Array]
 
 

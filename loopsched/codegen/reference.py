@@ -8,12 +8,11 @@ from string import ascii_letters
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from loopsched.base.arrays import Array
 from loopsched.problems.problem import Axis, Problem, Tensor
 from loopsched.problems.projections import span
 
-Array = NDArray[Any]
 Limits = dict[str, tuple[int, int]]
 
 

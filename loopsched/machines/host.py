@@ -14,7 +14,7 @@ from typing import Any
 from zlib import crc32
 
 from loopsched.base.errors import ArchError, InputError
-from loopsched.base.files import write_text
+from loopsched.base.files import cache_folder, write_text
 from loopsched.machines.host_facts import Cache, Host
 from loopsched.machines.host_linux import read_linux
 from loopsched.machines.host_macos import read_macos, sysctl_text
@@ -109,8 +109,8 @@ def forget_measured() -> None:
 
 def _kept(host: Host) -> Path:
     """Name the file that keeps what was measured of a machine."""
-    home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(home, "loopsched", f"host-{crc32(repr(host).encode()):08x}.json")
+    folder = cache_folder() or Path(os.devnull)  # no folder: nothing is kept
+    return folder / f"host-{crc32(repr(host).encode()):08x}.json"
 
 
 def _read_kept(path: Path) -> Measured | None:
