@@ -483,6 +483,12 @@ def compile(  # noqa: A001 - the name under which users know it
     See Also
     --------
     search : The same question for any machine, answered by a model alone.
+
+    References
+    ----------
+    T. M. Low et al., *Analytical Modeling Is Enough for High-Performance BLIS*, ACM TOMS 43(2),
+    2016; R. Li et al., *Analytical Characterization and Design Space Exploration for
+    Optimization of CNNs* (MOpt), arXiv:2101.09808.
     """
     if not isinstance(problem, Problem):
         raise ProblemError(f"problem is {show(problem)}; a Problem is needed, as gemm() gives one")

@@ -34,6 +34,10 @@ _T = TypeVar("_T")
 def arch_names() -> tuple[str, ...]:
     """List the architectures that loopsched ships.
 
+    See Also
+    --------
+    load_arch, workload_names
+
     Examples
     --------
     >>> "titan_v" in arch_names()
@@ -57,6 +61,10 @@ def load_arch(name_or_path: str | Path) -> Arch:
     ArchError
         If there is no such architecture, or the file is not valid; the
         message holds every fault, with its place in the file.
+
+    See Also
+    --------
+    arch_names, buffer_arch
 
     Examples
     --------

@@ -43,6 +43,10 @@ class Workload(Shown):
     WorkloadError
         If there is no problem, a name occurs twice, or counts do not match.
 
+    See Also
+    --------
+    load_workload, search_workload
+
     Examples
     --------
     >>> from loopsched.problems.builders import gemm
@@ -79,6 +83,10 @@ class Workload(Shown):
 
 def workload_names() -> tuple[str, ...]:
     """List the shipped workloads by name.
+
+    See Also
+    --------
+    load_workload, arch_names
 
     Examples
     --------

@@ -68,6 +68,10 @@ def pareto(
     tuple of Tradeoff
         Largest capacity first, then by time.
 
+    See Also
+    --------
+    search, traffic_curve
+
     Examples
     --------
     >>> from loopsched import gemm, load_arch

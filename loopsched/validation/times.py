@@ -90,6 +90,14 @@ def validate_times(
     InputError
         With all faults of the file.
 
+    See Also
+    --------
+    validate_counters, library_estimate
+
+    References
+    ----------
+    DeepBench, Baidu Research, 2016 to 2018 (measured times of libraries).
+
     Examples
     --------
     A product on a V100, and its time in DeepBench's list:
