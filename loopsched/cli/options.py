@@ -243,14 +243,20 @@ element_bytes = count(
 dialect = choice("--dialect", of=["loopsched", "yalsa"], meaning="Dimension names of the schedule.")
 
 
-_OBJECTIVES = ("time", "dram_bytes", "energy", "edp")
+# What to minimise, in an option and for people.
+OBJECTIVES = {
+    "time": "time",
+    "dram_bytes": "DRAM traffic",
+    "energy": "energy",
+    "edp": "energy times time",
+}
 _STRATEGIES = ("exact", "exhaustive", "random", "local")
 _VALUES = ("high", "point", "low")
 
 
 def _objective(*names: str) -> Callable[[Command], Command]:
     meaning = "What to minimise; edp: energy times time."
-    return choice(*names, of=_OBJECTIVES, meaning=meaning)
+    return choice(*names, of=tuple(OBJECTIVES), meaning=meaning)
 
 
 _HOW = (

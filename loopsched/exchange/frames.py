@@ -150,7 +150,9 @@ def to_pandas(source: object, *, flat: bool = True) -> pd.DataFrame:
     try:
         import pandas as pd
     except ImportError:
-        raise MissingExtraError("data frames of pandas need pandas; install it") from None
+        raise MissingExtraError(
+            "data frames of pandas need pandas; install it, or loopsched with the extra 'pandas'"
+        ) from None
     found = _columns(source, flat)
     return pd.DataFrame(found).astype(dict.fromkeys(_unfilled(found), "float64"))
 
