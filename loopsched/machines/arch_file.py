@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -77,6 +78,26 @@ def load_arch(name_or_path: str | Path) -> Arch:
     except InputError as error:
         raise ArchError.joined(where, error.problems) from None
     return arch_from_dict(data, where=where)
+
+
+def as_arch(arch: object) -> Arch:
+    """Give an architecture as it is, or load it by its name or its file.
+
+    Raises
+    ------
+    ArchError
+        As `load_arch` does, and if it is none of these.
+
+    Examples
+    --------
+    >>> as_arch("titan_v").compute.units
+    80
+    """
+    if isinstance(arch, Arch):
+        return arch
+    if isinstance(arch, (str, os.PathLike)):
+        return load_arch(os.fspath(arch))
+    raise ArchError(f"arch is {show(arch)}; an Arch is needed, or the name or the file of one")
 
 
 def arch_from_dict(data: object, where: str = "architecture") -> Arch:
