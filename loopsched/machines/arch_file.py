@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -89,6 +90,26 @@ def load_arch(name_or_path: str | Path) -> Arch:
         # As `loopsched archs NAME --format json` prints it.
         data = {key: value for key, value in data[0].items() if key != "digest"}
     return arch_from_dict(data, where=where)
+
+
+def as_arch(arch: object) -> Arch:
+    """Give an architecture as it is, or load it by its name or its file.
+
+    Raises
+    ------
+    ArchError
+        As `load_arch` does, and if it is none of these.
+
+    Examples
+    --------
+    >>> as_arch("titan_v").compute.units
+    80
+    """
+    if isinstance(arch, Arch):
+        return arch
+    if isinstance(arch, (str, os.PathLike)):
+        return load_arch(os.fspath(arch))
+    raise ArchError(f"arch is {show(arch)}; an Arch is needed, or the name or the file of one")
 
 
 def arch_from_dict(data: object, where: str = "architecture") -> Arch:
