@@ -41,7 +41,7 @@ class Cache:
         How many items of spatial loops work at once on the cache.  By default
         they come one after the other.
     seed : int
-        Of random victims.
+        Seed of random replacement.
 
     Raises
     ------
