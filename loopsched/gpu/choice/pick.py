@@ -103,8 +103,8 @@ class Pick(Shown):
     n_configurations : int
         That were looked at.
     n_infeasible : int
-        Of these, that cannot run: too much shared memory, or sizes that the
-        kernel cannot have.
+        Of these, that cannot run: too much shared memory, too many threads or
+        registers, or sizes that the kernel cannot have.
     n_may_be_best : int
 
     See Also
@@ -305,7 +305,8 @@ def rank(
         raise InputError(
             f"problem '{problem.name}': none of {len(space)} configurations of {family.name} "
             f"can run on {arch.name}: each takes more than {machine.gpu.max_block_shared_bytes:,} "
-            "bytes of shared memory, or has sizes that the kernel cannot have"
+            "bytes of shared memory, or more threads or registers than there are, or has sizes "
+            "that the kernel cannot have"
         )
     space, taken = space.kept(feasible), taken.kept(feasible)
     found = family.times(problem, data_type, space, taken, machine)
