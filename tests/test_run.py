@@ -326,10 +326,10 @@ def test_a_fork_waits_for_what_is_built(monkeypatch: pytest.MonkeyPatch) -> None
     left = [np.ones((4, wide), "f4")[:, :2] for wide in (3, 4)]
     build = kernel._built
 
-    def slow(steps: Any) -> Any:
+    def slow(*asked: Any) -> Any:
         begun.set()
         assert go_on.wait(30)
-        return build(steps)
+        return build(*asked)
 
     monkeypatch.setattr(kernel, "_built", slow)
     builder = Thread(target=kernel, args=(left[0], right))
