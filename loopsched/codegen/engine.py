@@ -21,6 +21,7 @@ from loopsched.codegen.plan import (
 from loopsched.codegen.writer import Number, Writer
 
 UNROLL = 4
+LINE_BYTES = 64
 
 Place = tuple[str, int]
 """A pointer, and elements behind it."""
@@ -795,8 +796,7 @@ class _Tiles:
             outs = self.out_rows.of(text, text.argument("out"), row, rows, self._out)
             if self._is_direct(cols):
                 outs = self._across(outs, col)
-                for one in outs:
-                    text.fetch(text.at(*one, self._out))
+                self._fetch(outs, cols)
             elif self._is_turned:
                 outs = self.out_cols.of(text, outs[0][0], col, cols, self._out)
             self.mask = text.first_lanes(cols - (n - 1) * text.lanes)
@@ -814,6 +814,13 @@ class _Tiles:
     @property
     def _out(self) -> Element:
         return self.engine.task.out.element
+
+    def _fetch(self, outs: list[Place], cols: int) -> None:
+        """Ask for the lines that a tile will write, while it sums."""
+        a_line = LINE_BYTES // self._out.n_bytes
+        for pointer, behind in outs:
+            for place in (*range(0, cols - 1, a_line), cols - 1):
+                self.text.fetch(self.text.at(pointer, behind + place, self._out))
 
     def _is_direct(self, cols: int) -> bool:
         return self.out_cols.table is None and (self.out_cols.step == 1 or cols == 1)
