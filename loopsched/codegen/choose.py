@@ -473,6 +473,14 @@ def _parts(total: int, each: int) -> list[tuple[int, int]]:
     return found + ([(total % each, 1)] if total % each else [])
 
 
+def _whole(task: Contraction, walk: Walk, tile: int) -> Walk:
+    """Cut columns into blocks of whole register tiles, if single points are cut."""
+    size = task.size(walk.inner[0]) if walk.inner else 1
+    if walk.cut < len(walk.dims) - 1 or walk.block >= size:
+        return walk
+    return replace(walk, block=min(size, max(1, round(walk.block / tile)) * tile))
+
+
 def ranked(
     task: Contraction, core: Core, threads: int = 1, given: str | None = None
 ) -> list[tuple[float, Contraction, Plan]]:
@@ -482,6 +490,7 @@ def ranked(
     """
     models: dict[int, Model] = {}
     found = []
+    seen: set[tuple[bool, Plan]] = set()
     for one in (task, task.swapped()):
         for rows in (1, 2, 4, 7):
             slid = window_plan(one, rows, core.lanes)
@@ -493,7 +502,11 @@ def ranked(
             plan = replace(plan, is_right_given=True)
         highest = length(inner_sizes(one, plan.rows, plan.rows.block))
         for rows, n in sorted({(min(rows, highest), n) for rows, n in register_tiles(core)}):
-            made = replace(plan, tile_rows=rows, tile_cols=n * core.lanes)
+            cols = _whole(one, plan.cols, n * core.lanes)
+            made = replace(plan, cols=cols, tile_rows=rows, tile_cols=n * core.lanes)
+            if (one is task, made) in seen:
+                continue
+            seen.add((one is task, made))
             counts = model.counts(made)
             for parts in sorted({1, threads}):
                 shared = replace(made, row_parts=parts)

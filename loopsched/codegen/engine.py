@@ -22,6 +22,10 @@ from loopsched.codegen.writer import Number, Writer
 
 UNROLL = 4
 LINE_BYTES = 64
+AHEAD_BYTES = 6144
+"""How far ahead of what is copied lines are asked for, if runs lie apart."""
+FAR_BYTES = 1024
+"""So far apart lie runs that hardware does not foresee."""
 
 Place = tuple[str, int]
 """A pointer, and elements behind it."""
@@ -495,7 +499,9 @@ class Engine:
         ):
             at: list[Number] = [text.argument(one) for one in positions]
             for spans in parts:
-                _Copy(text, self.task, operand).walk(spans, (0, 0), at)
+                copy = _Copy(text, self.task, operand)
+                copy.ahead = copy._ahead(spans)
+                copy.walk(spans, (0, 0), at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -538,6 +544,21 @@ class _Copy:
 
     def __init__(self, text: Writer, task: Contraction, operand: Operand) -> None:
         self.text, self.task, self.operand = text, task, operand
+        self.ahead = 0
+        """Elements from what is copied to what is asked for; 0: nothing is."""
+
+    def _ahead(self, spans: Sequence[_Span]) -> int:
+        """Say where runs lie that are copied some time after others, if far from these."""
+        *outer, (last, size, _, _) = spans
+        if self._step(last) != 1 or size is None or self.operand.guards:
+            return 0
+        run = size
+        for dim, n, _, _ in reversed(outer):
+            step = abs(self._step(dim))
+            if n != 1 and step * self.operand.element.n_bytes >= FAR_BYTES and step != run:
+                return max(1, AHEAD_BYTES // (run * self.operand.element.n_bytes)) * step
+            run *= n or 1
+        return 0
 
     def _step(self, dim: str | _Flat) -> int:
         return dim.step if isinstance(dim, _Flat) else self.operand.step(dim)
@@ -627,6 +648,8 @@ class _Copy:
         place = text.at(
             text.argument("source"), text.add(offsets[0], text.mul(start, step)), operand.element
         )
+        if self.ahead:
+            text.fetch(text.at(place, self.ahead, operand.element))
         if step == 2 and isinstance(live, int) and is_sure:
             value = self._apart(place, live, truth)
         else:
