@@ -30,7 +30,8 @@ COSTS = {
     "tile": 20.0,  # register tile begun
     "sum": 1.5,  # vector of sums read or written
     "scatter": 3.5,  # sum written by itself
-    "load": 0.05,  # vector or element that a tile loads
+    "load": 0.02,  # vector or element that a tile loads
+    "spread": 0.06,  # element of the left operand that several vectors of a tile are multiplied by
     "rise": 1.0,  # line of the left operand that a tile reads from L2
     "many": 3.0,  # the same where the rows of a tile are more than L1 follows
     "near": 0.35,  # vector of a packed block from L2
@@ -357,6 +358,8 @@ class Model:
                     elif tall > 2 * core.ways:
                         found["many"] += n * depth * tall / core.lanes
                 found["load"] += n * depth * (tall + vectors)
+                if vectors > 1:
+                    found["spread"] += n * depth * tall
                 if n_rows * depth * self.element_bytes > 0.6 * core.l1_bytes:
                     found["rise"] += n * depth * tall / core.lanes
 

@@ -706,6 +706,12 @@ class _At(NamedTuple):
         pointer, place = self.right
         return _At([(one, at + left) for one, at in self.lefts], (pointer, place + right))
 
+    def meets(self, left: int, n_steps: int) -> bool:
+        """Whether some row reads what another one does at another of so many steps."""
+        places = set(self.lefts)
+        moves = range(left, left * n_steps, left) if left else ()
+        return any((one, at + move) in places for move in moves for one, at in places)
+
 
 class _Live(NamedTuple):
     """A kind of row tile: its rows, and those that count at each step of an unrolled dimension."""
@@ -822,6 +828,7 @@ class _Tiles:
                 self._fetch(outs, cols)
             elif self._is_turned:
                 outs = self.out_cols.of(text, outs[0][0], col, cols, self._out)
+                self._fetch(outs, rows)
             self.mask = text.first_lanes(cols - (n - 1) * text.lanes)
             self.live, self.shape = dict(live.steps), (rows, n)
             self.next_rows = self._next_rows(rows)
@@ -905,9 +912,12 @@ class _Tiles:
         with text.loop(start, whole, unroll, totals) as loop:
             values = loop.values
             here = self._moved(at, loop.index, left, wide)
+            is_shared = here.meets(left, unroll)
             for place in range(unroll):
                 if left == 1 and self.next_rows:
                     self._fetch_rows(here.lefts[place::unroll])
+                if place and is_shared:
+                    text.read_again()
                 values = self._sum(inner, here.behind(place * left, place * wide), values, rows)
             loop.carry(values)
         totals = loop.values
