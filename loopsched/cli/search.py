@@ -68,7 +68,7 @@ def search(
         output.report_rows(found.rows, out, form, found.progress, partial(_print, found, top))
     finally:  # also what an interruption leaves
         if found.results:
-            _save_plots(found, plot, plot_bytes)
+            _save_plots(found, inputs.name, plot, plot_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,9 @@ def _with_proofs(found: Iterable[Result], path: str) -> Iterator[Result]:
             yield result
 
 
-def _save_plots(found: Searched, plot: Sequence[Path], plot_bytes: Sequence[Path]) -> None:
+def _save_plots(
+    found: Searched, name: str, plot: Sequence[Path], plot_bytes: Sequence[Path]
+) -> None:
     if not (plot or plot_bytes):
         return
     from loopsched.show.plots.figure import save_plots
@@ -147,13 +149,17 @@ def _save_plots(found: Searched, plot: Sequence[Path], plot_bytes: Sequence[Path
         Layer(result.problem, result.evaluation, str(number), count)
         for result, number, count in numbered
     ]
-    save_plots(plot, lambda: roofline_rows(layers, machine), lambda: plot_roofline(layers, machine))
+    save_plots(
+        plot,
+        lambda: roofline_rows(layers, machine),
+        lambda: plot_roofline(layers, machine, name=name),
+    )
     if len(results) == 1:  # its best schedules beside each other
         layers += [
             Layer(results[0].problem, each.evaluation, f"{layers[0].label}.{rank}")
             for rank, each in enumerate(results[0].alternatives, 2)
         ]
-    save_plots(plot_bytes, lambda: bytes_rows(layers), lambda: bytes_figure(layers))
+    save_plots(plot_bytes, lambda: bytes_rows(layers), lambda: bytes_figure(layers, name))
 
 
 def _rows(
