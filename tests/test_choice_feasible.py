@@ -209,6 +209,16 @@ _PROBLEMS: dict[str, st.SearchStrategy[Any]] = {
         size=st.sampled_from([1, 16, 64, 80, 128, 256, 300]),
         causal=st.booleans(),
     ),
+    "triton_decode": st.builds(
+        lambda batch, groups, heads, queries, size: Attention(
+            batch, groups * heads, 40_000, size, groups=groups, queries=queries
+        ),
+        batch=st.integers(1, 20),
+        groups=st.integers(1, 4),
+        heads=st.integers(1, 40),
+        queries=st.integers(1, 3),
+        size=st.sampled_from([1, 64, 80, 256]),
+    ),
     "clblast_gemm": st.builds(gemm, m=_SIZE, n=_SIZE, k=_SIZE),
     "filter": st.builds(
         lambda n, h, w, r, s: conv2d(n=n, c=1, k=1, h=h, w=w, r=r, s=s),
