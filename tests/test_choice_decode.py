@@ -126,7 +126,7 @@ def test_few_queries_are_decoded(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_block_holds_all_queries_of_a_head_of_keys() -> None:
-    rows = [ROW, ROW | {"block_m": 64}, ROW | {"split_k": 3}]
+    rows = [ROW, ROW | {"block_m": 64}, ROW | {"block_m": 64, "split_k": 3}]
     found = pick(Attention(1, 40, 8192, 128, groups=1, queries=1), H200, space=rows)
     assert found.n_infeasible == 2
     assert found.best.configuration["block_m"] == 64

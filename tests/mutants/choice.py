@@ -222,20 +222,19 @@ _space.broken(
     "::test_compiled_resources_are_used",
 )
 _triton = In("gpu/choice/triton.py", "test_choice.py")
-_FEASIBLE = "test_choice_feasible.py::test_products_run_where_vendor_and_compiler_allow"
 _triton.broken(
     "triton-one-warp-as-four",
     "fewer than four warps are a group",
     'together: NDArray[np.bool_] = rows & (space["warps"] >= GROUP_WARPS)',
     "together: NDArray[np.bool_] = rows",
-    _FEASIBLE,
+    "test_choice_feasible.py::test_four_warps_multiply_together_one_alone",
 )
 _triton.broken(
     "triton-registers-without-end",
     "a compiler does not see to it that a block fits",
     "np.minimum(gpu.max_thread_registers, of_block)",
     "np.minimum(gpu.max_thread_registers, of_block + 255)",
-    _FEASIBLE,
+    "test_choice_feasible.py::test_blocks_of_many_threads_have_fewer_registers",
 )
 _triton.broken(
     "triton-stages-in-registers",
@@ -692,6 +691,7 @@ CHOICE = (
     *_space.mutants,
     *_triton.mutants,
     *_attention.mutants,
+    *_decode.mutants,
     *_blocks.mutants,
     *_dispatch.mutants,
     *_choices.mutants,
