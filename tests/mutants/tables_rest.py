@@ -81,9 +81,7 @@ _bounds.broken(
     "a double-buffered level is bounded as if it were none",
     "2 if level.double_buffered else 1)",
     "1)",
-    _LEAST,
-    "test_exact.py",
-    "test_placement.py",
+    "test_body.py::test_a_bound_knows_double_buffers",
 )
 
 _counting = In("scheduler/counting.py", "test_sampling.py", "test_constraints.py")
