@@ -90,6 +90,7 @@ _counting.broken(
     "patterns are drawn by their own ways, not by those of what goes with them",
     "                    weights[pattern] = many * before[rest]\n",
     "                    weights[pattern] = many\n",
+    "::TestRandom::test_tied_dimensions_of_many_sizes_are_drawn_evenly",
 )
 _counting.broken(
     "tied-in-one-order",
