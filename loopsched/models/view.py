@@ -281,13 +281,13 @@ class View:
         Parallel pieces that are whole are taken together; where they are cut
         further, what they share is counted for each (an upper bound).
         """
-        depth = self._depth[upto]
-        key = (id(axis), *[depth[dim] for dim in axis.dims])
+        depth, dims = self._depth[upto], axis.dims
+        key = (id(axis), *[depth[dim] for dim in dims])
         found = self._axes.get(key)
         if found is None:
-            sizes = tuple([self.sizes[dim] for dim in axis.dims])
-            chains = tuple([self._lines[dim].whole[depth[dim]].extents for dim in axis.dims])
-            one = axis_extremes(axis, sizes, chains)
+            size, lines = self.problem.size, self._lines
+            chains = tuple([lines[dim].whole[depth[dim]].extents for dim in dims])
+            one = axis_extremes(axis, tuple([size[dim] for dim in dims]), chains)
             largest = one.largest * self.n_copies(axis, upto)
             found = self._axes[key] = Extremes(one.total, largest, one.smallest)
         return found
@@ -301,9 +301,9 @@ class View:
 
     def n_copies(self, axis: Axis, upto: int) -> int:
         """Count the parallel pieces of an axis that are cut further, and so counted apart."""
-        copies = 1
+        copies, depth, lines = 1, self._depth[upto], self._lines
         for dim in axis.dims:
-            copies *= self._whole_at(dim, upto).copies
+            copies *= lines[dim].whole[depth[dim]].copies
         return copies
 
     def visits_elems(self, tensor: Tensor, upto: int, apart: str | None = None) -> int:
@@ -314,13 +314,13 @@ class View:
         key = ("visits", tensor.name, upto, apart)
         visits: int | None = self.known.get(key)
         if visits is None:
-            visits = 1
+            visits, size, lines, indexed = 1, self.problem.size, self._lines, tensor.dims
             for axis in tensor.axes:
                 is_plain = axis.is_plain
-                visits *= self.sizes[axis.dims[0]] if is_plain else self._total(axis, upto, apart)
+                visits *= size[axis.dims[0]] if is_plain else self._total(axis, upto, apart)
             for dim, depth in self._depth[upto].items():
-                if depth and dim not in tensor.dims:
-                    visits *= self._lines[dim].n_pieces[depth]
+                if depth and dim not in indexed:
+                    visits *= lines[dim].n_pieces[depth]
             self.known[key] = visits
         return visits
 
@@ -372,7 +372,8 @@ class View:
 
     def extents(self, upto: int) -> dict[str, int]:
         """Extent of a full region inside ``upto`` cuts, whole parallel pieces together."""
-        return {dim: self._whole_at(dim, upto).longest for dim in self.sizes}
+        depth = self._depth[upto]
+        return {dim: line.whole[depth[dim]].longest for dim, line in self._lines.items()}
 
 
 class _Chain(NamedTuple):
