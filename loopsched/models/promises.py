@@ -23,8 +23,8 @@ from loopsched.problems.problem import Problem
 LARGE = 2**61
 """What 64-bit integers hold with some to spare."""
 
-COMPILED_FROM = 20_000
-"""Schedules for which it is worth to compile what is not kept: that takes some ten seconds."""
+COMPILED_FROM = 50_000
+"""Schedules for which it is worth to compile what is not kept: that takes half a minute."""
 
 
 def promised_many(problem: Problem, schedules: Sequence[Schedule], arch: Arch, lanes: int) -> Ints:
@@ -102,7 +102,7 @@ def _most_bytes(problem: Problem) -> int:
     )
     longest = max(problem.size.values())
     visits = problem.macs * max(4 * widest * n_tensors, edges)
-    return max(visits, reached * widest * n_tensors * edges * longest)
+    return int(max(visits, reached * widest * n_tensors * edges * longest))
 
 
 def _write_problem(table: Ints, problem: Problem) -> None:
@@ -144,7 +144,7 @@ def _write_problem(table: Ints, problem: Problem) -> None:
 def _write_levels(table: Ints, problem: Problem, arch: Arch, lanes: int) -> int:
     """Write the levels down; returns the most bytes that one has for some tensors."""
     nested, lane, most = nested_units(arch, lanes), arch.compute.lane_unit, 0
-    counts = len(arch.caches), len(nested), list(nested).index(lane) if lane in nested else -1
+    counts = len(arch.caches), len(nested), [*nested].index(lane) if lane else -1
     table[kernels.NOW, [kernels.N_LEVELS, kernels.N_UNITS, kernels.LANE]] = counts
     table[kernels.NESTED, : len(nested)] = [*nested.values()]
     for at, (level, room, instances, _) in enumerate(sights(problem, arch, lanes)):
