@@ -327,12 +327,10 @@ def check_llvm(one: Case) -> str | None:
     return fault
 
 
-def check_c(one: Case, folder: Path, *options: str) -> str | None:
-    """Build a case as a C program, under AddressSanitizer, and run it; say what is wrong."""
+def main_of(one: Case, folder: Path, stages: list[Stage]) -> tuple[list[str], Array]:
+    """Write the C function that reads arrays, calls the stages, and writes what they have made."""
     memory, wanted = placed(one)
-    text = CText(DATA_TYPES[one.data_type].compute, one.lanes)
-    stages = write(one, text)
-    lines = [text.text(), "#include <stdio.h>", "#include <stdlib.h>", "int main(void) {"]
+    lines = ["#include <stdio.h>", "#include <stdlib.h>", "int main(void) {"]
     for name, array in memory.items():
         array.tofile(folder / name)
         lines += [
@@ -353,23 +351,69 @@ def check_c(one: Case, folder: Path, *options: str) -> str | None:
         f"fwrite({out}, 1, {wanted.nbytes}, file);",
         "fclose(file); return 0; }",
     ]
-    (folder / "made.c").write_text("\n".join(lines), encoding="utf-8")
-    build = [
-        "cc",
-        "-O1",
-        "-w",
-        "-fsanitize=address,undefined",
-        "-fno-sanitize-recover=all",
-        *options,
-    ]
+    return lines, wanted
+
+
+def check_c(one: Case, folder: Path, *options: str) -> str | None:
+    """Build a case as a C program, under AddressSanitizer, and run it; say what is wrong."""
+    text = CText(DATA_TYPES[one.data_type].compute, one.lanes)
+    stages = write(one, text)
+    main, wanted = main_of(one, folder, stages)
+    (folder / "made.c").write_text("\n".join([text.text(), *main]), encoding="utf-8")
+    safe = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    build = ["cc", "-O1", "-w", "-Wno-psabi", *safe, *options]
     subprocess.run([*build, str(folder / "made.c"), "-o", str(folder / "made")], check=True)
+    return run_made(one, folder, wanted)
+
+
+def run_made(one: Case, folder: Path, wanted: Array, *runner: str) -> str | None:
+    """Run a program that was built; say what is wrong."""
     done = subprocess.run(
-        [str(folder / "made")],
+        [*runner, str(folder / "made")],
         capture_output=True,
         text=True,
         check=False,
         env={"ASAN_OPTIONS": "detect_leaks=0"},
     )
     if done.returncode:
-        return f"{one}: {done.stderr[:600]}"
+        return f"{one}: {done.returncode} {done.stderr[:600]}"
     return difference(one, np.fromfile(folder / "found", wanted.dtype), wanted)
+
+
+AARCH64 = ("aarch64-linux-gnu-gcc", "qemu-aarch64")
+
+
+def check_aarch64(one: Case, folder: Path, back: str) -> str | None:
+    """Build a case for AArch64, its kernel as C or by LLVM, and run it in an emulator."""
+    compute = DATA_TYPES[one.data_type].compute
+    text: CText | LlvmText = (CText if back == "c" else LlvmText)(compute, one.lanes)
+    stages = write(one, text)
+    main, wanted = main_of(one, folder, stages)
+    sources = [str(folder / "made.c")]
+    if back == "c":
+        first = text.text()
+    else:
+        first = "typedef unsigned char byte;"
+        for stage in stages:
+            given = ", ".join(["byte *"] * (len(stage.tensors) + 1))
+            first += f"\nvoid {stage.name}({given}, long, long);"
+        (folder / "kernel.o").write_bytes(code_for_aarch64(text.text()))
+        sources.append(str(folder / "kernel.o"))
+    (folder / "made.c").write_text("\n".join([first, *main]), encoding="utf-8")
+    build = [AARCH64[0], "-O2", "-static", "-w", "-Wno-psabi", *sources]
+    subprocess.run([*build, "-o", str(folder / "made")], check=True)
+    return run_made(one, folder, wanted, AARCH64[1])
+
+
+def code_for_aarch64(text: str) -> bytes:
+    """Turn LLVM's text into an object file for AArch64."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    module = llvm.parse_assembly(text)
+    module.verify()
+    of = llvm.Target.from_triple("aarch64-unknown-linux-gnu")
+    machine = of.create_target_machine("generic", "+neon", 3, reloc="pic", codemodel="small")
+    code: bytes = machine.emit_object(module)
+    return code
