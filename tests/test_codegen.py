@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kernel_fuzz import Case, case, check_c, check_llvm
+from kernel_fuzz import AARCH64, Case, case, check_aarch64, check_c, check_llvm
 
 from loopsched import compile as compiled
 from loopsched import einsum, load_arch
@@ -26,6 +26,23 @@ def test_llvm_computes_random_kernels(first: int) -> None:
 @pytest.mark.parametrize("seed", [100, 101, 200026])  # the last: garbage in unused lanes
 def test_c_computes_random_kernels(seed: int, option: str, tmp_path: Path) -> None:
     assert check_c(case(seed), tmp_path, option) is None
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_c_reads_elements_two_apart(tmp_path: Path) -> None:
+    assert check_c(case(135), tmp_path) is None
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_c_computes_bf16(tmp_path: Path) -> None:
+    assert check_c(case(104), tmp_path) is None
+
+
+@pytest.mark.skipif(not all(map(shutil.which, AARCH64)), reason="no compiler for AArch64")
+@pytest.mark.parametrize("back", ["llvm", "c"])
+def test_kernels_for_aarch64(back: str, tmp_path: Path) -> None:
+    for seed in (300000, 300001):
+        assert check_aarch64(case(seed), tmp_path, back) is None
 
 
 def test_a_wrong_kernel_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

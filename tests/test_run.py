@@ -7,7 +7,11 @@ import gc
 import json
 import os
 import pickle
+import platform
 import random
+import re
+import subprocess
+import sys
 import weakref
 from multiprocessing import get_context
 from pathlib import Path
@@ -22,12 +26,13 @@ from loopsched import compile as compiled
 from loopsched.base.errors import LoopschedError
 from loopsched.base.machine_code import linked, object_code
 from loopsched.cli import run
+from loopsched.codegen import measure as measuring
 from loopsched.codegen.choose import on_cores
 from loopsched.codegen.element import BF16, DATA_TYPES
 from loopsched.codegen.llvm_text import LlvmText
-from loopsched.codegen.measure import check, numbers, random_array, stored
+from loopsched.codegen.measure import check, in_turn, numbers, random_array, stored
 from loopsched.codegen.onnx_layer import onnx_layer
-from loopsched.codegen.reference import reference
+from loopsched.codegen.reference import library, reference
 from loopsched.codegen.threads import n_cpus
 from loopsched.problems.builders import batched_gemm
 from loopsched.problems.problem import Axis, Tensor
@@ -302,6 +307,14 @@ def test_elements_of_an_output_that_are_one() -> None:
     assert np.array_equal(line, wanted)
 
 
+def test_an_axis_of_one_element_has_no_step() -> None:
+    kernel = compiled(gemm(m=1, n=3, k=2), HOST)
+    row = np.ones((5, 2), "f4")
+    for left in (row[:1], row[::3][:1], np.ones((1, 9), "f4")[:, :2]):
+        assert kernel(left, np.ones((2, 3), "f4")).tolist() == [[2.0] * 3]
+    assert len(kernel._parts) == 1
+
+
 def test_layouts_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("loopsched.codegen.compiled._MOST_LAYOUTS", 3)
     kernel = compiled(gemm(m=4, n=3, k=2), HOST)
@@ -326,10 +339,10 @@ def test_a_fork_waits_for_what_is_built(monkeypatch: pytest.MonkeyPatch) -> None
     left = [np.ones((4, wide), "f4")[:, :2] for wide in (3, 4)]
     build = kernel._built
 
-    def slow(steps: Any) -> Any:
+    def slow(*asked: Any) -> Any:
         begun.set()
         assert go_on.wait(30)
-        return build(steps)
+        return build(*asked)
 
     monkeypatch.setattr(kernel, "_built", slow)
     builder = Thread(target=kernel, args=(left[0], right))
@@ -372,11 +385,58 @@ def test_fewer_cores_share_what_is_left() -> None:
 
 def test_the_command_shows_rows_and_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["run", "gemm:m=40,n=50,k=60", "--threads", "1"]) == 0
-    assert "all results equal numpy's" in " ".join(capsys.readouterr().out.split())
+    said = " ".join(capsys.readouterr().out.split())
+    assert "all results equal numpy's" in said
+    assert f"numpy multiplies with {library()}" in said
     assert run(["run", "gemm:m=4,n=5,k=6", "--format", "json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
     assert row["problem"] == "m4 n5 k6"
     assert row["bound_s"] <= row["measured_s"]
+    assert row["library"] == library()
+
+
+def test_the_library_is_named_with_the_kernels_that_it_runs() -> None:
+    built = np.show_config("dicts")["Build Dependencies"]["blas"]["name"]
+    if "openblas" not in built:
+        assert library() == built
+        return
+    ask = "import numpy; from loopsched.codegen.reference import library; print(library())"
+    for kernels in ("Nehalem", "Haswell") if platform.machine() == "x86_64" else ():
+        chosen = {**os.environ, "OPENBLAS_CORETYPE": kernels, "OPENBLAS_NUM_THREADS": "1"}
+        said = subprocess.run([sys.executable, "-c", ask], env=chosen, capture_output=True)
+        assert re.fullmatch(
+            rf"OpenBLAS [\d.]+, {kernels} kernels on 1 thread\n", said.stdout.decode()
+        )
+
+
+def test_functions_are_timed_when_others_have_come_to_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    events: list[str] = []
+    clock = [0.0, 0.0, 0.0]  # of the wall, of the process, and until when a thread spins
+
+    def sleep(seconds: float) -> None:
+        events.append("sleep")
+        clock[1] += min(seconds, max(0.0, clock[2] - clock[0]))
+        clock[0] += seconds
+
+    def spins(name: str, seconds: float) -> None:
+        events.append(name)
+        clock[0] += 0.02
+        clock[1] += 0.02
+        clock[2] = clock[0] + seconds
+
+    monkeypatch.setattr(measuring, "sleep", sleep)
+    monkeypatch.setattr(measuring, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(measuring, "process_time", lambda: clock[1])
+    calls = [lambda: spins("one", 0.0), lambda: spins("other", 0.0091)]
+    assert in_turn(calls, 0.0, rests=True) == pytest.approx([0.02, 0.02])
+    blocks = " ".join(events).split("sleep one one sleep other other")
+    assert len(blocks) == 6
+    assert {one.strip() for one in blocks[1:-1]} == {"sleep " * 4 + "sleep"}
+    events.clear()
+    assert in_turn([lambda: spins("one", 9.0)], 0.0, rests=True) == pytest.approx([0.02])
+    assert events.count("sleep") == pytest.approx(5 * 150, abs=10)  # it does not wait for ever
 
 
 def test_the_command_refuses_what_is_no_cpu(capsys: pytest.CaptureFixture[str]) -> None:
@@ -413,7 +473,7 @@ def test_check_names_what_it_was_held_against(capsys: pytest.CaptureFixture[str]
     pytest.importorskip("onnxruntime")
     assert run(["run", "gemm:m=4,n=5,k=6", "--check", "--format", "json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
-    assert row["reference"] == "ONNX Runtime"
+    assert (row["reference"], row["library"]) == ("ONNX Runtime", "")
 
 
 def test_one_input_is_needed(capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,6 +47,7 @@ COSTS = {
     "turn": 6.5,  # vector of sums written across
     "spill": 3.0,  # vector of a packed block that L2 does not hold, each time it is walked
     "line": 24.5,  # line of an operand that lies outside L2
+    "given": 10.0,  # line of a packed operand, given so, that lies outside L2
     "jump": 60.0,  # line read in place that lies outside L2, far from the one before
     "streams": 6.5,  # row of a tile written where too many rows of a large output are
     "edge": 30.0,  # tile of a window at the edge of its plane
@@ -268,7 +269,7 @@ class Model:
         found = dict.fromkeys(COSTS, 0.0)
         row_blocks, col_blocks = self._blocks(plan.rows), self._blocks(plan.cols)
         for cols, n_cols in col_blocks:
-            if plan.packs_right:
+            if plan.packs_right and not plan.is_right_given:
                 self._copy(found, cols, n_cols * n_sums * depth, task.right)
             for rows, n_rows in row_blocks:
                 times = float(n_cols * n_rows * n_sums)
@@ -436,6 +437,7 @@ class Model:
             block *= length(inner_sizes(task, plan.sums, plan.sums.block))
             turned = plan.packs_right and self._is_turned
             kind = "haul" if turned else "line" if plan.packs_right else "jump"
+            kind = "given" if plan.is_right_given else kind
             found[kind] += right / 64
             if not plan.packs_right and block > 1.5 * half:
                 found["line"] += right / 64 * (n_rows - 1) / 2
@@ -469,9 +471,12 @@ def _parts(total: int, each: int) -> list[tuple[int, int]]:
 
 
 def ranked(
-    task: Contraction, core: Core, threads: int = 1
+    task: Contraction, core: Core, threads: int = 1, given: str | None = None
 ) -> list[tuple[float, Contraction, Plan]]:
-    """Rank plans of a contraction, best first, by the cycles of the slowest thread."""
+    """Rank plans of a contraction, best first, by the cycles of the slowest thread.
+
+    The operand ``given``, if any, comes packed where plans pack it for columns.
+    """
     models: dict[int, Model] = {}
     found = []
     for one in (task, task.swapped()):
@@ -481,6 +486,8 @@ def ranked(
                 found.append((Model(one, core).slid(slid, threads), one, slid))
     for one, plan in candidates(task, core):
         model = models.setdefault(id(one.left), Model(one, core))
+        if plan.packs_right and one.right.name == given:
+            plan = replace(plan, is_right_given=True)
         highest = length(inner_sizes(one, plan.rows, plan.rows.block))
         for rows, n in sorted({(min(rows, highest), n) for rows, n in register_tiles(core)}):
             made = replace(plan, tile_rows=rows, tile_cols=n * core.lanes)

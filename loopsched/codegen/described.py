@@ -135,7 +135,8 @@ def of_plan(
         n_blocks = math.prod(map(task.size, plan.rows.outer)) * (n_whole + bool(rest))
         each = -(-n_blocks // plan.row_parts) * length(inner_sizes(task, plan.rows, block))
         loops.insert(0, KernelLoop(plan.rows.dims, each, plan.row_parts, threads > 1))
-    packs = task.right.name if plan.packs_right else "", task.left.name if plan.packs_left else ""
+    is_packed = plan.packs_right and not plan.is_right_given
+    packs = task.right.name if is_packed else "", task.left.name if plan.packs_left else ""
     loops += _blocks(task, plan.cols, "", is_parallel=threads > 1)
     loops += _blocks(task, plan.sums, packs[0])
     loops += _blocks(task, plan.rows, packs[1])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from loopsched.codegen.contraction import Contraction, Guard, Operand
@@ -21,6 +21,7 @@ from loopsched.codegen.plan import (
 from loopsched.codegen.writer import Number, Writer
 
 UNROLL = 4
+LINE_BYTES = 64
 
 Place = tuple[str, int]
 """A pointer, and elements behind it."""
@@ -66,10 +67,19 @@ class Engine:
     plan : Plan
     name : str
         What the names of its functions begin with.
+    only_packs : bool
+        Whether they only pack the right operand, into the output, as plans
+        find it to which it is given so.
     """
 
-    def __init__(self, text: Writer, task: Contraction, plan: Plan, name: str) -> None:
+    def __init__(
+        self, text: Writer, task: Contraction, plan: Plan, name: str, *, only_packs: bool = False
+    ) -> None:
+        if only_packs:
+            plan = replace(plan, row_parts=1)
         self.text, self.task, self.plan, self.name = text, task, plan, name
+        self.only_packs = only_packs
+        self._right = ""  # where the packed block of the right operand is
         self.lanes = text.lanes
         self._tables = 0
         self._written: set[str] = set()
@@ -165,7 +175,18 @@ class Engine:
     @property
     def work_room(self) -> int:
         """Elements that a thread needs besides its operands."""
-        return self.right_room() + self.left_room()
+        return self._left_start + self.left_room()
+
+    @property
+    def _left_start(self) -> int:
+        return 0 if self.plan.is_right_given else self.right_room()
+
+    @property
+    def packed_room(self) -> int:
+        """Elements of the right operand when all of it is packed, as it is given."""
+        if not self.plan.is_right_given:
+            return 0
+        return self.n_jobs // self.plan.row_parts * self.n_sum_blocks * self.right_room()
 
     # Jobs
 
@@ -187,13 +208,13 @@ class Engine:
     def write(self) -> None:
         """Write the function ``<name>(left, right, out, work, first, last)``: some of the jobs."""
         text, plan = self.text, self.plan
-        for rows in self.row_chunks:
+        for rows in () if self.only_packs else self.row_chunks:
             for cols in self.col_chunks:
                 self._write_block(rows, cols)
-        if plan.packs_right:
+        if self._packs_now:
             for cols in self.col_chunks:
                 self._write_pack_right(cols)
-        if plan.packs_left:
+        if plan.packs_left and not self.only_packs:
             for rows in self.row_chunks:
                 self._write_pack_left(rows)
         pointers, limits = ("left", "right", "out", "work"), ("first", "last")
@@ -203,9 +224,17 @@ class Engine:
         ):
             self._job(jobs.index)
 
+    @property
+    def _packs_now(self) -> bool:
+        """Whether these functions pack the right operand, and do not find it packed."""
+        return self.only_packs or (self.plan.packs_right and not self.plan.is_right_given)
+
     def _job(self, job: Number) -> None:
         text, plan = self.text, self.plan
         origin, rest = Origin(), job
+        column = job
+        if plan.is_right_given and plan.row_parts > 1:
+            column = text.divided(job, self.n_jobs // plan.row_parts)[1]
         part: Number = 0
         block: Number = 0
         for number, (dim, count) in reversed(list(enumerate(self.job_counts))):
@@ -223,14 +252,14 @@ class Engine:
         if count and left_over:
             is_last = text.equal(block, count)
             with text.when(text.negated(is_last)):
-                self._sums(origin, whole, part)
+                self._sums(origin, whole, (part, column))
             with text.when(is_last):
-                self._sums(origin, left_over, part)
+                self._sums(origin, left_over, (part, column))
         else:
-            self._sums(origin, whole if count else left_over, part)
+            self._sums(origin, whole if count else left_over, (part, column))
 
-    def _sums(self, origin: Origin, cols: int, part: Number) -> None:
-        """Walk the blocks of the sum."""
+    def _sums(self, origin: Origin, cols: int, job: tuple[Number, Number]) -> None:
+        """Walk the blocks of the sum, for a part of the rows and a block of columns."""
         text, task, walk = self.text, self.task, self.plan.sums
         n_blocks = chunks(task, walk)[0] + bool(chunks(task, walk)[2])
         n_outer = math.prod(task.size(dim) for dim in walk.outer)
@@ -247,9 +276,16 @@ class Engine:
                 count = text.least(text.add(text.mul(start, -1), size), walk.block)
                 if size % walk.block == 0:
                     count = walk.block
-            if self.plan.packs_right:
+            self._right = text.argument("work")
+            if self.plan.is_right_given:
+                packed = text.argument("out" if self.only_packs else "right")
+                number = text.add(text.mul(job[1], self.n_sum_blocks), blocks.index)
+                place = text.mul(number, self.right_room())
+                self._right = text.at(packed, place, text.element)
+            if self._packs_now:
                 self._call_pack("right", cols, inside, count)
-            self._row_blocks(inside, cols, part, count, blocks.index)
+            if not self.only_packs:
+                self._row_blocks(inside, cols, job[0], count, blocks.index)
 
     def _row_blocks(
         self, origin: Origin, cols: int, part: Number, count: Number, first: Number
@@ -285,10 +321,10 @@ class Engine:
         left = text.argument("work")
         if plan.packs_left:
             self._call_pack("left", rows, inside, count)
-            left = text.at(left, self.right_room(), text.element)
+            left = text.at(left, self._left_start, text.element)
         else:
             left = text.at(text.argument("left"), inside.of(text, task.left), task.left.element)
-        right = text.argument("work")
+        right = self._right
         if not plan.packs_right:
             right = text.at(text.argument("right"), inside.of(text, task.right), task.right.element)
         out = text.at(text.argument("out"), inside.of(text, task.out), task.out.element)
@@ -345,9 +381,9 @@ class Engine:
         text = self.text
         operand = getattr(self.task, side)
         source = text.at(text.argument(side), origin.of(text, operand), operand.element)
-        target = text.argument("work")
+        target = self._right
         if side == "left":
-            target = text.at(target, self.right_room(), text.element)
+            target = text.at(text.argument("work"), self._left_start, text.element)
         positions = [origin.of(text, guard) for guard in operand.guards]
         text.call(f"{self.name}_pack_{side}_{chunk}", (source, target), (count, *positions))
 
@@ -760,8 +796,7 @@ class _Tiles:
             outs = self.out_rows.of(text, text.argument("out"), row, rows, self._out)
             if self._is_direct(cols):
                 outs = self._across(outs, col)
-                for one in outs:
-                    text.fetch(text.at(*one, self._out))
+                self._fetch(outs, cols)
             elif self._is_turned:
                 outs = self.out_cols.of(text, outs[0][0], col, cols, self._out)
             self.mask = text.first_lanes(cols - (n - 1) * text.lanes)
@@ -779,6 +814,13 @@ class _Tiles:
     @property
     def _out(self) -> Element:
         return self.engine.task.out.element
+
+    def _fetch(self, outs: list[Place], cols: int) -> None:
+        """Ask for the lines that a tile will write, while it sums."""
+        a_line = LINE_BYTES // self._out.n_bytes
+        for pointer, behind in outs:
+            for place in (*range(0, cols - 1, a_line), cols - 1):
+                self.text.fetch(self.text.at(pointer, behind + place, self._out))
 
     def _is_direct(self, cols: int) -> bool:
         return self.out_cols.table is None and (self.out_cols.step == 1 or cols == 1)

@@ -80,6 +80,10 @@ def to_c(
     ArchError
         If neither a schedule is given nor a CPU.
 
+    See Also
+    --------
+    to_llvm, compile
+
     Examples
     --------
     >>> from loopsched import gemm, parse_schedule
@@ -139,6 +143,10 @@ def to_llvm(
     ------
     ScheduleError, ArchError
         As for `to_c`.
+
+    See Also
+    --------
+    to_c, compile
 
     Examples
     --------

@@ -41,6 +41,10 @@ def to_triton(problem: Problem, schedule: Schedule, arch: Arch | None = None) ->
         ``tiles.json``; ``lost`` says what a program does not know of the
         schedule, and which tiles are no powers of two.
 
+    See Also
+    --------
+    to_triton_kernel, pick
+
     Examples
     --------
     >>> from loopsched import gemm, parse_schedule

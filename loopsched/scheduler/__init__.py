@@ -67,6 +67,10 @@ def search(
     EmptySpaceError
         If no schedule is left, or nothing fits.
 
+    See Also
+    --------
+    search_workload, evaluate, space_size, verify_proof
+
     Examples
     --------
     >>> from loopsched import gemm, load_arch
@@ -160,6 +164,10 @@ def search_workload(
     KeyboardInterrupt
         After an interrupt, but first the best so far of the problems in hand are
         yielded.
+
+    See Also
+    --------
+    search, sweep, report_html
     """
     sought = Goal.of(goal, fields, "search_workload")
     check_jobs(jobs)
@@ -202,6 +210,10 @@ def _check_constraints(workload: Workload, arch: Arch, constraints: Constraints)
 
 def space_size(problem: Problem, arch: Arch, constraints: Constraints | None = None) -> int:
     """Count the schedules of the space, without listing them.
+
+    See Also
+    --------
+    search
 
     Examples
     --------

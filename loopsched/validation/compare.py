@@ -85,6 +85,10 @@ def validate_counters(
     InputError
         With all faults of the file.
 
+    See Also
+    --------
+    validate_times, plot_measured
+
     Examples
     --------
     >>> row = {"problem": "gemm:m=256,n=256,k=256", "dram_read_bytes": 530000}

@@ -130,6 +130,10 @@ def calibrate_gpu(
     ArchError
         If there is no such GPU, driver or compiler, or no machine like it.
 
+    See Also
+    --------
+    load_arch, pick
+
     Notes
     -----
     Bounds rest on peaks, so measured rates do not replace them: bandwidth of
