@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -68,7 +68,7 @@ def search(
         output.report_rows(found.rows, out, form, found.progress, partial(_print, found, top))
     finally:  # also what an interruption leaves
         if found.results:
-            _save_plots(found, plot, plot_bytes)
+            _save_plots(found, inputs.name, plot, plot_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,9 @@ def searched(
     if goal.strategy == "exact":
         output.announce_compilation()
     progress = output.Progress(len(chosen.numbers))
-    found = search_workload(chosen.workload, machine, goal, jobs=jobs, report=progress.report)
+    found: Iterable[Result] = search_workload(
+        chosen.workload, machine, goal, jobs=jobs, report=progress.report
+    )
     source = goal.row | origin(inputs)
     results: list[Result] = []
     if proof is not None:
@@ -111,14 +113,14 @@ def searched(
     return Searched(chosen, machine, rows, results, progress)
 
 
-def _kept(found: Iterator[Result], kept: list[Result]) -> Iterator[Result]:
+def _kept(found: Iterable[Result], kept: list[Result]) -> Iterator[Result]:
     """Remember results as they pass."""
     for result in found:
         kept.append(result)
         yield result
 
 
-def _with_proofs(found: Iterator[Result], path: str) -> Iterator[Result]:
+def _with_proofs(found: Iterable[Result], path: str) -> Iterator[Result]:
     """Write the proof of each result as it passes."""
     from loopsched.scheduler.proof import proof_of
 
@@ -131,7 +133,9 @@ def _with_proofs(found: Iterator[Result], path: str) -> Iterator[Result]:
             yield result
 
 
-def _save_plots(found: Searched, plot: Sequence[Path], plot_bytes: Sequence[Path]) -> None:
+def _save_plots(
+    found: Searched, name: str, plot: Sequence[Path], plot_bytes: Sequence[Path]
+) -> None:
     if not (plot or plot_bytes):
         return
     from loopsched.show.plots.figure import save_plots
@@ -146,13 +150,17 @@ def _save_plots(found: Searched, plot: Sequence[Path], plot_bytes: Sequence[Path
         Layer(result.problem, result.evaluation, str(number), count)
         for result, number, count in numbered
     ]
-    save_plots(plot, lambda: roofline_rows(layers, machine), lambda: plot_roofline(layers, machine))
+    save_plots(
+        plot,
+        lambda: roofline_rows(layers, machine),
+        lambda: plot_roofline(layers, machine, name=name),
+    )
     if len(results) == 1:  # its best schedules beside each other
         layers += [
             Layer(results[0].problem, each.evaluation, f"{layers[0].label}.{rank}")
             for rank, each in enumerate(results[0].alternatives, 2)
         ]
-    save_plots(plot_bytes, lambda: bytes_rows(layers), lambda: bytes_figure(layers))
+    save_plots(plot_bytes, lambda: bytes_rows(layers), lambda: bytes_figure(layers, name))
 
 
 def _rows(

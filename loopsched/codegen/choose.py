@@ -30,7 +30,8 @@ COSTS = {
     "tile": 20.0,  # register tile begun
     "sum": 1.5,  # vector of sums read or written
     "scatter": 3.5,  # sum written by itself
-    "load": 0.05,  # vector or element that a tile loads
+    "load": 0.02,  # vector or element that a tile loads
+    "spread": 0.06,  # element of the left operand that several vectors of a tile are multiplied by
     "rise": 1.0,  # line of the left operand that a tile reads from L2
     "many": 3.0,  # the same where the rows of a tile are more than L1 follows
     "near": 0.35,  # vector of a packed block from L2
@@ -357,6 +358,8 @@ class Model:
                     elif tall > 2 * core.ways:
                         found["many"] += n * depth * tall / core.lanes
                 found["load"] += n * depth * (tall + vectors)
+                if vectors > 1:
+                    found["spread"] += n * depth * tall
                 if n_rows * depth * self.element_bytes > 0.6 * core.l1_bytes:
                     found["rise"] += n * depth * tall / core.lanes
 
@@ -470,6 +473,14 @@ def _parts(total: int, each: int) -> list[tuple[int, int]]:
     return found + ([(total % each, 1)] if total % each else [])
 
 
+def _whole(task: Contraction, walk: Walk, tile: int) -> Walk:
+    """Cut columns into blocks of whole register tiles, if single points are cut."""
+    size = task.size(walk.inner[0]) if walk.inner else 1
+    if walk.cut < len(walk.dims) - 1 or walk.block >= size:
+        return walk
+    return replace(walk, block=min(size, max(1, round(walk.block / tile)) * tile))
+
+
 def ranked(
     task: Contraction, core: Core, threads: int = 1, given: str | None = None
 ) -> list[tuple[float, Contraction, Plan]]:
@@ -479,6 +490,7 @@ def ranked(
     """
     models: dict[int, Model] = {}
     found = []
+    seen: set[tuple[bool, Plan]] = set()
     for one in (task, task.swapped()):
         for rows in (1, 2, 4, 7):
             slid = window_plan(one, rows, core.lanes)
@@ -490,7 +502,11 @@ def ranked(
             plan = replace(plan, is_right_given=True)
         highest = length(inner_sizes(one, plan.rows, plan.rows.block))
         for rows, n in sorted({(min(rows, highest), n) for rows, n in register_tiles(core)}):
-            made = replace(plan, tile_rows=rows, tile_cols=n * core.lanes)
+            cols = _whole(one, plan.cols, n * core.lanes)
+            made = replace(plan, cols=cols, tile_rows=rows, tile_cols=n * core.lanes)
+            if (one is task, made) in seen:
+                continue
+            seen.add((one is task, made))
             counts = model.counts(made)
             for parts in sorted({1, threads}):
                 shared = replace(made, row_parts=parts)

@@ -22,6 +22,10 @@ from loopsched.codegen.writer import Number, Writer
 
 UNROLL = 4
 LINE_BYTES = 64
+AHEAD_BYTES = 6144
+"""How far ahead of what is copied lines are asked for, if runs lie apart."""
+FAR_BYTES = 1024
+"""So far apart lie runs that hardware does not foresee."""
 
 Place = tuple[str, int]
 """A pointer, and elements behind it."""
@@ -495,7 +499,9 @@ class Engine:
         ):
             at: list[Number] = [text.argument(one) for one in positions]
             for spans in parts:
-                _Copy(text, self.task, operand).walk(spans, (0, 0), at)
+                copy = _Copy(text, self.task, operand)
+                copy.ahead = copy._ahead(spans)
+                copy.walk(spans, (0, 0), at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -538,6 +544,21 @@ class _Copy:
 
     def __init__(self, text: Writer, task: Contraction, operand: Operand) -> None:
         self.text, self.task, self.operand = text, task, operand
+        self.ahead = 0
+        """Elements from what is copied to what is asked for; 0: nothing is."""
+
+    def _ahead(self, spans: Sequence[_Span]) -> int:
+        """Say where runs lie that are copied some time after others, if far from these."""
+        *outer, (last, size, _, _) = spans
+        if self._step(last) != 1 or size is None or self.operand.guards:
+            return 0
+        run = size
+        for dim, n, _, _ in reversed(outer):
+            step = abs(self._step(dim))
+            if n != 1 and step * self.operand.element.n_bytes >= FAR_BYTES and step != run:
+                return max(1, AHEAD_BYTES // (run * self.operand.element.n_bytes)) * step
+            run *= n or 1
+        return 0
 
     def _step(self, dim: str | _Flat) -> int:
         return dim.step if isinstance(dim, _Flat) else self.operand.step(dim)
@@ -627,6 +648,8 @@ class _Copy:
         place = text.at(
             text.argument("source"), text.add(offsets[0], text.mul(start, step)), operand.element
         )
+        if self.ahead:
+            text.fetch(text.at(place, self.ahead, operand.element))
         if step == 2 and isinstance(live, int) and is_sure:
             value = self._apart(place, live, truth)
         else:
@@ -682,6 +705,12 @@ class _At(NamedTuple):
         """Move all places by known steps."""
         pointer, place = self.right
         return _At([(one, at + left) for one, at in self.lefts], (pointer, place + right))
+
+    def meets(self, left: int, n_steps: int) -> bool:
+        """Whether some row reads what another one does at another of so many steps."""
+        places = set(self.lefts)
+        moves = range(left, left * n_steps, left) if left else ()
+        return any((one, at + move) in places for move in moves for one, at in places)
 
 
 class _Live(NamedTuple):
@@ -799,8 +828,10 @@ class _Tiles:
                 self._fetch(outs, cols)
             elif self._is_turned:
                 outs = self.out_cols.of(text, outs[0][0], col, cols, self._out)
+                self._fetch(outs, rows)
             self.mask = text.first_lanes(cols - (n - 1) * text.lanes)
             self.live, self.shape = dict(live.steps), (rows, n)
+            self.next_rows = self._next_rows(rows)
             zeros = [text.zero()] * (rows * n)
             totals = self._sum(self.levels, _At(lefts, right), zeros, range(rows))
             if self._is_direct(cols):
@@ -881,7 +912,12 @@ class _Tiles:
         with text.loop(start, whole, unroll, totals) as loop:
             values = loop.values
             here = self._moved(at, loop.index, left, wide)
+            is_shared = here.meets(left, unroll)
             for place in range(unroll):
+                if left == 1 and self.next_rows:
+                    self._fetch_rows(here.lefts[place::unroll])
+                if place and is_shared:
+                    text.read_again()
                 values = self._sum(inner, here.behind(place * left, place * wide), values, rows)
             loop.carry(values)
         totals = loop.values
@@ -903,6 +939,19 @@ class _Tiles:
             reached = text.choice(text.less(end, 0), 0, end)
             ends.append(text.least(text.divided(text.add(reached, step - 1), step)[0], size))
         return ends[0], ends[1]
+
+    def _next_rows(self, rows: int) -> int:
+        """Say how far the rows of the next tile lie from those of one, if they lie in place."""
+        engine = self.engine
+        if engine.plan.packs_left or engine.task.left.guards or self.left_rows.table:
+            return 0
+        return rows * self.left_rows.step
+
+    def _fetch_rows(self, rows: Sequence[Place]) -> None:
+        """Ask for what the next tile reads of some rows: each is a stream that starts anew."""
+        element = self.engine.task.left.element
+        for pointer, behind in rows:
+            self.text.fetch(self.text.at(pointer, behind + self.next_rows, element))
 
     def _elements(self) -> tuple[Element, Element]:
         plan, task, own = self.engine.plan, self.engine.task, self.text.element
