@@ -208,6 +208,63 @@ def point_by_point(problem: Problem, arrays: dict[str, Array]) -> Array:
     return out
 
 
+def with_padding(problem: Problem, arrays: dict[str, Array], *, is_multiplied: bool) -> Array:
+    """Add the products of all points; padding is zeros that are multiplied, or is left out."""
+    grid = np.indices([size for _, size in problem.sizes]).reshape(len(problem.sizes), -1)
+    at = dict(zip(problem.dims, grid, strict=True))
+    counts, product = np.ones(grid.shape[1], bool), np.ones(grid.shape[1])
+    target: list[Array] = []
+    for tensor in problem.tensors:
+        inside, index = np.ones(grid.shape[1], bool), []
+        for axis in tensor.axes:
+            place = sum((step * at[dim] for dim, step in axis.terms), np.zeros(grid.shape[1], int))
+            if axis.size is not None:
+                place = place + axis.offset
+                is_here = (place >= 0) & (place < axis.size)
+                inside, place = inside & is_here, np.where(is_here, place, 0)
+            index.append(place)
+        if tensor.name == problem.output:
+            target = index
+            counts &= inside
+            continue
+        values = arrays[tensor.name][tuple(index)]
+        product = product * (np.where(inside, values, 0.0) if is_multiplied else values)
+        counts &= inside | is_multiplied
+    if not target:
+        return np.asarray(product[counts].sum())
+    out = np.zeros(arrays[problem.output].shape)
+    np.add.at(out, tuple(place[counts] for place in target), product[counts])
+    return out
+
+
+def check_infinite(one: Case) -> str | None:
+    """Run a case of real numbers, some of which are infinite or none; say what is wrong.
+
+    Each sum may have padding as zeros that are multiplied, or leave it out.
+    """
+    problem, draw = one.problem, np.random.default_rng(one.seed)
+    arrays = {name: np.where(few == 0, 1.0, few) for name, few in drawn(one).items()}
+    for name in arrays.keys() - {problem.output}:
+        shape = arrays[name].shape
+        odd = draw.choice([np.inf, -np.inf, np.nan], shape)
+        arrays[name] = np.where(draw.random(shape) < 0.06, odd, arrays[name])
+    memory = {
+        name: spread(stored(values, one.data_type, is_out=False), one.steps[name], 77)
+        for name, values in arrays.items()
+    }
+    for stage, run in zip(*functions(one), strict=True):
+        given = [memory[name][0].ctypes.data for name in stage.tensors]
+        kept = np.full(stage.room * 8 + 2 * PAGE, 0xFF, np.uint8)
+        room = kept.ctypes.data + -kept.ctypes.data % PAGE
+        run(*given, room, 0, stage.n_jobs)
+    found = memory[problem.output][1]
+    with np.errstate(invalid="ignore"):
+        right = [with_padding(problem, arrays, is_multiplied=one) for one in (False, True)]
+    is_one = [np.isclose(found, wanted, rtol=0, atol=0, equal_nan=True) for wanted in right]
+    bad = np.argwhere(~(is_one[0] | is_one[1]))
+    return f"{one}: {len(bad)} wrong, first {bad[0]}" if len(bad) else None
+
+
 def stored(values: Array, data_type: str, *, is_out: bool) -> Array:
     """Numbers as they lie in memory; bf16 is rounded to the nearest, ties to even."""
     if data_type == "bf16":
