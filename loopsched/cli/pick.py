@@ -49,12 +49,12 @@ loopsched pick gemm:m=512,n=512,k=512 -o space.html
 @click.option(
     "--space",
     metavar="FILE.csv",
-    help="Configurations to choose from, a column a parameter; by default those usually tried.",
+    help="Configurations to choose from, one column per parameter; by default the usual ones.",
 )
-@options.count("--top", meaning="Show the N first choices; 5 unless this says how many.")
-@click.option("--explain", is_flag=True, help="Say what sets a choice apart from the first.")
+@options.count("--top", meaning="Show the N first choices; 5 by default.")
+@click.option("--explain", is_flag=True, help="Explain how each choice differs from the first.")
 @options.count(
-    "--dispatch", "most_m", meaning="A table for products of 1 to N rows instead, range by range."
+    "--dispatch", "most_m", meaning="Instead, a dispatch table for products of 1 to N rows."
 )
 @click.option(
     "--emit", type=click.Choice(["triton"]), help="Write the first choice as a kernel instead."

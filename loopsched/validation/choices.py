@@ -19,7 +19,7 @@ from loopsched.gpu.choice.families import FAMILIES, Family, family_of
 from loopsched.gpu.choice.pick import Ranked, rank
 from loopsched.gpu.choice.space import COMPILED, MOST, Space
 from loopsched.machines.arch import Arch
-from loopsched.machines.arch_file import load_arch
+from loopsched.machines.arch_file import as_arch
 from loopsched.problems.builders import gemm
 from loopsched.problems.convolution import conv2d
 from loopsched.problems.problem import Problem
@@ -111,7 +111,7 @@ def validate_choices(
         checker = Checker("validate_choices", InputError)
         family_of(checker, kernel)
         checker.finish()
-    machine = arch if isinstance(arch, Arch) else load_arch(os.fspath(arch))
+    machine = as_arch(arch)
     sheet = sheet_of(file, "spaces")
     where = sheet.where
     check(where, [*repeated(sheet.names), *_missing(sheet.names, kernel)])

@@ -139,8 +139,10 @@ def shipped_times() -> tuple[str, ...]:
     return resource_names("measurements", ".csv")
 
 
-def read_times(source: Source) -> tuple[TimeRow, ...]:
+def read_times(source: Source, skipped: list[str] | None = None) -> tuple[TimeRow, ...]:
     """Read measured times: a file, a shipped one by its name, or rows that are mappings.
+
+    With ``skipped``, rows that cannot be read are told there, unless all are such rows.
 
     Raises
     ------
@@ -155,11 +157,11 @@ def read_times(source: Source) -> tuple[TimeRow, ...]:
     >>> read_times([{"problem": "gemm:m=8,n=8,k=8", "time_us": "3", "gpu": "m40"}])[0].time_us
     3.0
     """
-    return times_in(sheet_of(source, "measurements", "counters"))
+    return times_in(sheet_of(source, "measurements", "counters"), skipped)
 
 
-def times_in(sheet: Sheet) -> tuple[TimeRow, ...]:
-    """Take the rows of a table as measured times; errors are those of `read_times`.
+def times_in(sheet: Sheet, skipped: list[str] | None = None) -> tuple[TimeRow, ...]:
+    """Take the rows of a table as measured times; all else is that of `read_times`.
 
     Examples
     --------
@@ -177,7 +179,7 @@ def times_in(sheet: Sheet) -> tuple[TimeRow, ...]:
         missing.update(dict.fromkeys(reader.missing))
         return row, reader.faults
 
-    return rows_read(sheet, read, missing)
+    return rows_read(sheet, read, missing, skipped)
 
 
 class _Reader:

@@ -69,6 +69,15 @@ class Attention:
     ProblemError
         With every fault found.
 
+    See Also
+    --------
+    pick
+
+    References
+    ----------
+    T. Dao, *FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning*,
+    arXiv:2307.08691.
+
     Examples
     --------
     >>> one = Attention.named("4x32x4096x128x1x8")

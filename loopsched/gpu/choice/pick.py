@@ -107,6 +107,10 @@ class Pick(Shown):
         Of these, that cannot run: too much shared memory, too many threads or
         registers, or sizes that the kernel cannot have.
     n_may_be_best : int
+
+    See Also
+    --------
+    pick, Choice
     """
 
     problem: str
@@ -215,6 +219,11 @@ def pick(
     docs/choosing_kernels.md describes the model, what it was fitted on and how
     far off it is elsewhere.
 
+    References
+    ----------
+    P. Tillet, H. T. Kung and D. Cox, *Triton: An Intermediate Language and Compiler for Tiled
+    Neural Network Computations*, MAPL 2019.
+
     Examples
     --------
     >>> from loopsched import gemm, load_arch, pick
@@ -226,7 +235,7 @@ def pick(
 
     See Also
     --------
-    loopsched.tiled_gemm : resources and traffic of one tiled kernel.
+    tiled_gemm : resources and traffic of one tiled kernel.
     """
     check = Checker("pick", InputError)
     if top is not None:
