@@ -18,6 +18,7 @@ class Taken:
 
     by_group: bool
     resident: int
+    spilled_bytes: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -201,7 +202,9 @@ def _tensor(
         down = min(warps, max(bm / 16, 1))
         operands = (bm * warps / down + bn * down) * bk
     through = (operands + (bm + bn) * bk) * width
-    return max(cycles, fit.shared * through / machine.gpu.shared_bytes_per_cycle)
+    cycles = max(cycles, fit.shared * through / machine.gpu.shared_bytes_per_cycle)
+    # Spilled registers are stored and loaded once a step.
+    return cycles + 2 * taken.spilled_bytes / machine.gpu.l1_bytes_per_cycle
 
 
 def _asked_of_l2(one: Mapping[str, int], width: int, fit: Fitted) -> float:

@@ -98,7 +98,8 @@ loopsched COMMAND --help                       what a command can do
     cls=_LazyGroup,
     help=_HELP,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit status: 0 done, 2 wrong usage, 3 bad input, 4 nothing fits, 130 interrupted.",
+    epilog="Exit status: 0 done, 1 a missing extra or a fault of loopsched, 2 wrong usage, "
+    "3 bad input, 4 nothing fits, 130 interrupted.",
 )
 @click.version_option(__version__, prog_name="loopsched", message="%(prog)s %(version)s")
 def cli() -> None:
@@ -126,7 +127,7 @@ def run(arguments: Sequence[str]) -> int:
     except click.exceptions.Exit as done:
         return done.exit_code
     except click.ClickException as error:
-        error.show()
+        _explained(error).show()
         return error.exit_code
     except EmptySpaceError as error:
         return _complain(error, EXIT_EMPTY)
@@ -146,6 +147,17 @@ def run(arguments: Sequence[str]) -> int:
             streams.discard()
         return _complain(f"{where}{error.strerror or error}", EXIT_INPUT)
     return 0
+
+
+def _explained(error: click.ClickException) -> click.ClickException:
+    """Lead from an option that only some commands have to what the others have for it."""
+    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
+        return error
+    known = {name for one in error.ctx.command.params for name in one.opts}
+    if error.option_name != "--type" or "--element-bytes" not in known:
+        return error
+    hint = "rates go by the size of the elements: '--element-bytes 2' is fp16"
+    return click.UsageError(f"No such option '--type'; {hint}.", error.ctx)
 
 
 def _complain(message: object, status: int) -> int:

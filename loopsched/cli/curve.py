@@ -101,6 +101,7 @@ class _Report:
     ) -> None:
         self.buffer = buffer
         self.chosen, self.machine, self.is_network = inputs.chosen, inputs.machine, network
+        self.on = inputs.on
         self.has_points, self.show, self.form = points, show, form
         self.curves: list[Curve] = []
         self.drawn: Sequence[Staircase] = [] if network else self.curves
@@ -141,7 +142,9 @@ class _Report:
         if self.has_points:
             _print_points(rows, self.show)
             return
-        _print_digests(rows, self.machine, self.show, self.buffer)
+        _print_digests(
+            rows, self.machine, self.show, f"{self.buffer} of {{}} under the memory ({self.on})"
+        )
         click.echo()
         done, n = len(self.curves), len(self.chosen.numbers)
         if n > 1 and not self.is_network:
@@ -178,7 +181,7 @@ def _print_digests(rows: Sequence[Row], machine: Arch, show: Form, buffer: str) 
     room = " or ".join(known) or "any capacity"
     found = "" if all(map(_is_proven, rows)) else " found"
     output.print_text(
-        f"{_SENTENCES[show].format(found=found)} with {buffer} of {room} under the memory, over "
+        f"{_SENTENCES[show].format(found=found)} with {buffer.format(room)}, over "
         "all tile sizes and loop orders; more than 'enough' saves nothing; up to a knee room pays, "
         "beyond it less. "
         f"{_proven(rows)}"

@@ -48,7 +48,6 @@ _GROUPS = (
     Column("DRAM", "dram_bytes", "B"),
     Column("one by one", lambda row: row["unfused_bytes"] if row["n_layers"] > 1 else None, "B"),
     Column("extra MACs", lambda row: _share(row["extra_macs"], row["macs"]), spare=2),
-    Column("time", "time_s", "s", spare=5),
 )
 
 
@@ -191,7 +190,8 @@ def print_plan(plan: FusionPlan, arch: str, *, show_loops: bool) -> None:
         {**row, "names": " + ".join(group.layers), "cut": cut or "whole"}
         for row, group, cut in zip(plan.rows(), plan.groups, cuts, strict=True)
     ]
-    _print_table(_GROUPS, rows)
+    time = Column("time", "time_s", "s", spare=0 if plan.objective == "time" else 5)
+    _print_table((*_GROUPS, time), rows)
     if show_loops:
         _print_loops(plan)
     click.echo()

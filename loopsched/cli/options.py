@@ -163,25 +163,46 @@ _dim = many(
     metavar="NAME=N",
     meaning="Of an ONNX model: length of another open axis; may be repeated.",
 )
+_input = many(
+    "--input",
+    "inputs",
+    metavar="NAME=N,N,...",
+    meaning="Of an ONNX model: shape of an input; may be repeated.",
+)
 
 
-def model(command: Command) -> Command:
-    """Let a WORKLOAD or PROBLEM that is an ONNX model have lengths for its open axes."""
+def _value(*names: str) -> Callable[[Command], Command]:
+    """Make the option of what inputs hold."""
+    meaning = "Of an ONNX model: what an input holds, where that decides what runs, such as "
+    return many(*names, "values", metavar="NAME=X", meaning=f"{meaning}sr=16000; may be repeated.")
+
+
+def model(command: Command, is_search: bool = False) -> Command:
+    """Let a WORKLOAD or PROBLEM that is an ONNX model have lengths, and values, for its inputs."""
 
     @wraps(command)
-    def lengthened(*, batch: int | None, dims: tuple[str, ...], **given: Any) -> Any:
+    def lengthened(
+        *,
+        batch: int | None,
+        dims: tuple[str, ...],
+        inputs: tuple[str, ...],
+        values: tuple[str, ...],
+        **given: Any,
+    ) -> Any:
         from loopsched.network.text import model_text
 
         argument = "workload" if "workload" in given else "problem"
-        given[argument] = model_text(given[argument], batch, dims)
+        given[argument] = model_text(given[argument], batch, dims, inputs, values)
         return command(**given)
 
-    return _batch(_dim(lengthened))
+    # A search's own --value is the traffic that it goes by.
+    value = _value(*["--value"] * (not is_search), "--input-value")
+    return _batch(_dim(_input(value(lengthened))))
 
 
 def layers(command: Command) -> Command:
     """Let some problems of a WORKLOAD be chosen, and the lengths of a model be given."""
-    return _layer(model(command))
+    return _layer(model(command, is_search=True))
 
 
 def _together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -243,14 +264,20 @@ element_bytes = count(
 dialect = choice("--dialect", of=["loopsched", "yalsa"], meaning="Dimension names of the schedule.")
 
 
-_OBJECTIVES = ("time", "dram_bytes", "energy", "edp")
+# What to minimise, in an option and for people.
+OBJECTIVES = {
+    "time": "time",
+    "dram_bytes": "DRAM traffic",
+    "energy": "energy",
+    "edp": "energy times time",
+}
 _STRATEGIES = ("exact", "exhaustive", "random", "local")
 _VALUES = ("high", "point", "low")
 
 
 def _objective(*names: str) -> Callable[[Command], Command]:
     meaning = "What to minimise; edp: energy times time."
-    return choice(*names, of=_OBJECTIVES, meaning=meaning)
+    return choice(*names, of=tuple(OBJECTIVES), meaning=meaning)
 
 
 _HOW = (

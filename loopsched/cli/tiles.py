@@ -10,7 +10,7 @@ import click
 
 from loopsched.base.units import scaled
 from loopsched.cli import options, output
-from loopsched.cli.inputs import Inputs
+from loopsched.cli.inputs import Inputs, on
 from loopsched.cli.output import Style
 from loopsched.show.table import Column
 
@@ -109,7 +109,9 @@ def _print(found: TileMap, quantity: str) -> None:
         f"{second} {best.sizes[1]} (<). *: the schedule; !: a level holds less of it; -: does not "
         "fit."
     )
-    output.print_text(f"{found.problem.name} on {found.arch.name}: {found.schedule}")
+    output.print_text(
+        f"{found.problem.name} on {on(found.arch, [found.problem])}: {found.schedule}"
+    )
 
 
 def _thinned(sizes: Sequence[int], wanted: Sequence[int], most: int) -> list[int]:

@@ -88,6 +88,8 @@ def _show(found: ChoiceValidation) -> None:
         "below, geometric mean and worst. set: share of the space that may be best, and whether "
         f"it holds the best. {found.summary['bound_violations']} measurements are below the bound."
     )
+    if refused := sum(group["refused"] for group in found.summary["groups"]):
+        output.print_text(f"{refused} rows were measured, and cannot run by what is known here.")
     for kind, many in found.summary["left_out"].items():
         output.print_text(f"{many} rows of kind '{kind}' are left out: no kernel family here.")
     shares = [one["set_share"] for one in found.problems]

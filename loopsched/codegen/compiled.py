@@ -6,20 +6,20 @@ import ctypes
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from hashlib import sha256
 from math import inf, nan
 from pathlib import Path
-from threading import Lock
+from threading import RLock
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from loopsched.base.arguments import is_count, show
+from loopsched.base.arguments import Checker, near, show
 from loopsched.base.arrays import Array
-from loopsched.base.errors import ProblemError, nearest
+from loopsched.base.errors import ProblemError
 from loopsched.base.files import cache_folder
 from loopsched.base.machine_code import host_name, linked, object_code
 from loopsched.codegen.choose import Core, core_of, ranked
@@ -34,11 +34,17 @@ from loopsched.codegen.stages import General
 from loopsched.codegen.threads import crew, n_cpus
 from loopsched.codegen.window import Window
 from loopsched.machines.arch import Arch
+from loopsched.machines.arch_file import as_arch
 from loopsched.problems.problem import Problem
 
 _PAGE = 4096
 _PACKED = 1  # place of the tensor that can be packed
 _NAME = "contract"
+_MOST_LAYOUTS = 64
+"""Of one kernel whose machine code stays loaded: what is not used by another is let go."""
+_MOST_FUNCTIONS = 256
+_BUILDING = RLock()
+"""Held while a kernel is built: a process that is forked meanwhile would find it half built."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +57,16 @@ class Part:
     run: Any
     n_jobs: int
     room: int
-    place: int = 0
-    """Address of its machine code."""
     arrays: tuple[int, ...] = ()
     """Places of its tensors among the arrays of a call."""
     packing: Part | None = None
     """What packs the second tensor, if it is given packed."""
     packed_bytes: int = 0
+    place: int = field(init=False)
+    """Address of its machine code."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "place", ctypes.cast(self.run, ctypes.c_void_p).value or 0)
 
 
 class How(NamedTuple):
@@ -95,7 +104,6 @@ class CompiledKernel:
         self._parts: dict[tuple[tuple[tuple[int, ...], ...], bool], list[Part]] = {}
         self._rooms: list[tuple[int, int, Array]] = []
         self._known: dict[tuple[Any, ...], _Known] = {}
-        self._lock = Lock()
         self.parts(self._plain_steps())
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -134,8 +142,12 @@ class CompiledKernel:
 
         Where the second comes packed, each part that finds it so has one array more.
         """
-        with self._lock:
+        with _BUILDING:
             if (steps, is_packed) not in self._parts:
+                if len(self._parts) == _MOST_LAYOUTS:
+                    # The first is that of contiguous arrays, which plans are told of.
+                    del self._parts[list(self._parts)[1]]
+                    self._known.clear()
                 given = self.names[_PACKED] if is_packed else None
                 found: list[Part] = []
                 for one in self._built(dict(zip(self.names, steps, strict=True)), given):
@@ -143,7 +155,7 @@ class CompiledKernel:
                     if one.packing:
                         n_more = sum(part.packing is not None for part in found)
                         arrays = (arrays[0], len(self.names) + n_more, arrays[2])
-                    found.append(replace(one, place=_place(one.run), arrays=arrays))
+                    found.append(replace(one, arrays=arrays))
                 self._parts[steps, is_packed] = found
             return self._parts[steps, is_packed]
 
@@ -260,7 +272,7 @@ class CompiledKernel:
         given = [*arrays, out]
         packed = self._unpacked(given)
         kinds = tuple(
-            (one.shape, one.strides, one.dtype) if isinstance(one, np.ndarray) else ()
+            (type(one), one.shape, one.strides, one.dtype) if isinstance(one, np.ndarray) else ()
             for one in given
         )
         known = (packed.known if packed else self._known).get(kinds)
@@ -293,7 +305,8 @@ class CompiledKernel:
         self._check(given)
         *read, out = given
         placed = [_placed(one) for one in given]
-        if placed[-1] is not out or any(np.may_share_memory(out, one) for one in read):
+        is_apart = not any(np.may_share_memory(out, one) for one in read)
+        if placed[-1] is not out or not is_apart or not _is_nested(out):
             placed[-1] = np.empty(out.shape, out.dtype.newbyteorder("="))
         steps = tuple(_steps(one) for one in placed)
         parts = self.parts(steps, is_packed=packed is not None)
@@ -301,9 +314,10 @@ class CompiledKernel:
         if all(one is other for one, other in zip(placed, given, strict=True)):
             ends = tuple(np.lib.array_utils.byte_bounds(one) for one in given)
             spans = tuple(end - start for start, end in ends)
-            (packed.known if packed else self._known)[kinds] = _Known(
-                parts, spans, tuple(one.itemsize for one in given), stores
-            )
+            known = packed.known if packed else self._known
+            if len(known) == _MOST_LAYOUTS:
+                known.clear()
+            known[kinds] = _Known(parts, spans, tuple(one.itemsize for one in given), stores)
         addresses = [one.ctypes.data for one in placed] + [place for place, _ in stores]
         for part in parts:
             self._share(part, [addresses[at] for at in part.arrays])
@@ -322,7 +336,7 @@ class CompiledKernel:
 
     def _check_one(self, name: str, one: Any) -> None:
         element = self.element(name)
-        if not isinstance(one, np.ndarray):
+        if not isinstance(one, np.ndarray) or isinstance(one, np.ma.MaskedArray):
             raise ProblemError(f"'{name}' is {show(one)}; a numpy array is needed")
         if one.shape != self.shapes[name]:
             raise ProblemError(f"'{name}' has shape {one.shape}; {self.shapes[name]} is needed")
@@ -429,6 +443,23 @@ def _placed(one: Array) -> Array:
     return np.array(one, one.dtype.newbyteorder("="), order="C")
 
 
+def _is_nested(one: Array) -> bool:
+    """Whether each axis steps over all that the axes inside reach: no two elements are one.
+
+    Examples
+    --------
+    >>> square, windows = np.zeros((4, 4)), np.lib.stride_tricks.sliding_window_view(np.zeros(4), 2)
+    >>> _is_nested(square[::2].T), _is_nested(windows)
+    (True, False)
+    """
+    reach = one.itemsize
+    for step, n in sorted((step, n) for step, n in zip(one.strides, one.shape, strict=True)):
+        if n > 1 and step < reach:
+            return False
+        reach += step * (n - 1)
+    return True
+
+
 def _steps(one: Array) -> tuple[int, ...]:
     """Say how many elements each axis steps; those of one element, as if it were contiguous."""
     plain = row_major(one.shape)
@@ -465,14 +496,9 @@ def build(task: Contraction, plan: Plan, estimate_s: float, kind: tuple[Element,
         Engine(text, task, plan, _NAME, only_packs=True).write()
 
     run = _loaded(f"packing {task} {plan}", kind, write)
-    packing = Part(operands, None, 0.0, run, packer.n_jobs, _PAGE, _place(run))
+    packing = Part(operands, None, 0.0, run, packer.n_jobs, _PAGE)
     n_bytes = packer.packed_room * compute.n_bytes
     return replace(made, packing=packing, packed_bytes=n_bytes)
-
-
-def _place(run: Any) -> int:
-    """Address of a function's machine code."""
-    return ctypes.cast(run, ctypes.c_void_p).value or 0
 
 
 def _loaded(what: str, kind: tuple[Element, int], write: Callable[[LlvmText], None]) -> Any:
@@ -501,7 +527,7 @@ def build_any(general: General) -> list[Part]:
     ]
 
 
-@cache  # what is loaded stays
+@lru_cache(_MOST_FUNCTIONS)
 def _function(binary: bytes, name: str, n_tensors: int) -> Any:
     """Load a function of tensors, room, and the first and the last of its jobs."""
     pointers = [ctypes.c_void_p] * (n_tensors + 1)
@@ -612,42 +638,64 @@ def compile(  # noqa: A001 - the name under which users know it
     See Also
     --------
     search : The same question for any machine, answered by a model alone.
+
+    References
+    ----------
+    T. M. Low et al., *Analytical Modeling Is Enough for High-Performance BLIS*, ACM TOMS 43(2),
+    2016; R. Li et al., *Analytical Characterization and Design Space Exploration for
+    Optimization of CNNs* (MOpt), arXiv:2101.09808.
     """
     if not isinstance(problem, Problem):
         raise ProblemError(f"problem is {show(problem)}; a Problem is needed, as gemm() gives one")
-    if isinstance(arch, str):
-        from loopsched.machines.arch_file import load_arch
-
-        arch = load_arch(arch)
+    machine = as_arch(arch)
+    check = Checker("compile", ProblemError)
     if data_type is None:
         data_type = type_of(problem)
-    if data_type not in DATA_TYPES:
-        raise ProblemError(f"data_type is {show(data_type)}; {nearest(str(data_type), DATA_TYPES)}")
-    core, cores = core_of(arch, DATA_TYPES[data_type].compute.n_bytes)
+    data_type = check.choice("data_type", data_type, tuple(DATA_TYPES))
+    core, cores = core_of(machine, DATA_TYPES[data_type].compute.n_bytes)
     here = n_cpus()
-    if threads is None:
-        threads = min(cores, here)
-    elif not is_count(threads) or threads > min(cores, here):
-        raise ProblemError(
-            f"threads is {show(threads)}; 1 to {min(cores, here)} are possible: '{arch.name}' has "
-            f"{cores} cores, and this process may use {here} CPUs"
+    most = min(cores, here)
+    n_threads = most if threads is None else check.count("threads", threads)
+    if n_threads > most:
+        check.fault(
+            f"threads is {show(threads)}; 1 to {most} are possible: '{machine.name}' has {cores} "
+            f"cores, and this process may use {here} CPUs"
         )
-    if not is_count(measure):
-        raise ProblemError(f"measure is {show(measure)}; a whole number >= 1 is needed")
-    over = (bias,) if isinstance(bias, str) else tuple(bias)
+    n_measured = check.count("measure", measure)
+    over = _bias(check, problem, bias)
+    is_cut = check.flag("relu", relu)
+    if (over or is_cut) and any(len(axis.dims) != 1 for axis in problem.output_tensor.axes):
+        check.fault(f"'{problem.name}': bias and relu need one dimension an output axis")
+    check.finish()
+    return CompiledKernel(problem, core, data_type, How(n_threads, n_measured, over, is_cut))
+
+
+def _bias(check: Checker, problem: Problem, given: object) -> tuple[str, ...]:
+    """Check the dimensions that a bias is over."""
+    over = (given,) if isinstance(given, str) else given
+    if not isinstance(over, (tuple, list)):
+        check.fault(f"bias is {show(given)}; a dimension is needed, or several in a tuple")
+        return ()
     out = problem.output_tensor
     stored = zip(out.axes, stored_shape(problem, out), strict=True)
     plain = {a.dims[0] for a, n in stored if len(a.dims) == 1 and n == problem.size[a.dims[0]]}
     for dim in over:
-        if dim not in plain:
-            raise ProblemError(f"bias is over {show(dim)}; {nearest(str(dim), sorted(plain))}")
+        if not isinstance(dim, str) or dim not in plain:
+            check.fault(f"bias is over {show(dim)}; {near(dim, sorted(plain))}")
+            return ()
     if len(set(over)) < len(over):
-        raise ProblemError(f"bias is over {show(over)}; each dimension may be named once")
+        check.fault(f"bias is over {show(over)}; each dimension may be named once")
     if over and any(tensor.name == "bias" for tensor in problem.tensors):
-        raise ProblemError(f"'{problem.name}': a tensor of the problem is named 'bias' already")
-    if (over or relu) and any(len(axis.dims) != 1 for axis in out.axes):
-        raise ProblemError(f"'{problem.name}': bias and relu need one dimension an output axis")
-    return CompiledKernel(problem, core, data_type, How(threads, measure, over, bool(relu)))
+        check.fault(f"'{problem.name}': a tensor of the problem is named 'bias' already")
+    return tuple(over)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_BUILDING.acquire,
+        after_in_parent=_BUILDING.release,
+        after_in_child=_BUILDING.release,
+    )
 
 
 def type_of(problem: Problem) -> str:

@@ -833,6 +833,7 @@ class _Tiles:
                 self._fetch(outs, rows)
             self.mask = text.first_lanes(cols - (n - 1) * text.lanes)
             self.live, self.shape = dict(live.steps), (rows, n)
+            self.next_rows = self._next_rows(rows)
             zeros = [text.zero()] * (rows * n)
             totals = self._sum(self.levels, _At(lefts, right), zeros, range(rows))
             if self._is_direct(cols):
@@ -915,6 +916,8 @@ class _Tiles:
             here = self._moved(at, loop.index, left, wide)
             is_shared = here.meets(left, unroll)
             for place in range(unroll):
+                if left == 1 and self.next_rows:
+                    self._fetch_rows(here.lefts[place::unroll])
                 if place and is_shared:
                     text.read_again()
                 values = self._sum(inner, here.behind(place * left, place * wide), values, rows)
@@ -938,6 +941,19 @@ class _Tiles:
             reached = text.choice(text.less(end, 0), 0, end)
             ends.append(text.least(text.divided(text.add(reached, step - 1), step)[0], size))
         return ends[0], ends[1]
+
+    def _next_rows(self, rows: int) -> int:
+        """Say how far the rows of the next tile lie from those of one, if they lie in place."""
+        engine = self.engine
+        if engine.plan.packs_left or engine.task.left.guards or self.left_rows.table:
+            return 0
+        return rows * self.left_rows.step
+
+    def _fetch_rows(self, rows: Sequence[Place]) -> None:
+        """Ask for what the next tile reads of some rows: each is a stream that starts anew."""
+        element = self.engine.task.left.element
+        for pointer, behind in rows:
+            self.text.fetch(self.text.at(pointer, behind + self.next_rows, element))
 
     def _elements(self) -> tuple[Element, Element]:
         plan, task, own = self.engine.plan, self.engine.task, self.text.element

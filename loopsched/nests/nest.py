@@ -99,6 +99,10 @@ class Schedule(Shown):
         If an extent is below 1 or grows inward along its dimension, a name is
         not a plain word, or a level has two places for one tensor.
 
+    See Also
+    --------
+    parse_schedule, format_schedule, Loop
+
     Examples
     --------
     >>> nest = Schedule((Loop("M", 8), Loop("K", 4), Loop("M", 2)))

@@ -48,6 +48,10 @@ class Cache:
     InputError
         With everything that cannot be.
 
+    See Also
+    --------
+    simulate, Caches
+
     Examples
     --------
     >>> Cache(capacity_bytes=32768, line_bytes=64, ways=8).ways
@@ -111,6 +115,10 @@ class Caches:
     ------
     InputError
         With everything that cannot be.
+
+    See Also
+    --------
+    simulate, Cache
     """
 
     arch: Arch

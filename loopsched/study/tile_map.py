@@ -158,6 +158,10 @@ def tile_map(
     ScheduleError
         If the schedule does not suit problem and machine.
 
+    See Also
+    --------
+    evaluate, plot_tiles
+
     Notes
     -----
     Loops of the same dimension further in get no larger than the tile, those

@@ -136,8 +136,8 @@ _rows.broken(
 _rows.broken(
     "rows-nested-in-csv",
     "nested values get a column",
-    "if not isinstance(value, list | dict)}",
-    "if not isinstance(value, list)}",
+    "if not isinstance(value, list | dict)",
+    "if not isinstance(value, list)",
     "::test_csv_quotes_and_leaves_nested_values_out",
 )
 _rows.broken(

@@ -225,8 +225,8 @@ _triton.broken(
 _triton.broken(
     "triton-group-from-32-rows",
     "four warps multiply 32 rows together",
-    "by_group = (bm >= GROUP_ROWS) &",
-    "by_group = (bm >= GROUP_ROWS // 2) &",
+    'rows = space["block_m"] >= GROUP_ROWS',
+    'rows = space["block_m"] >= GROUP_ROWS // 2',
     "::test_shared_memory_is_what_the_compiler_took",
 )
 _triton.broken(
@@ -340,8 +340,8 @@ _attention.broken(
 _attention.broken(
     "attention-all-rows-apart",
     "eight warps hold 32 rows of scores each four",
-    'np.maximum(space["warps"] / _GROUP_WARPS, 1), GROUP_ROWS)',
-    'np.maximum(space["warps"] / _GROUP_WARPS, 1), 1)',
+    'np.maximum(space["warps"] / GROUP_WARPS, 1), GROUP_ROWS)',
+    'np.maximum(space["warps"] / GROUP_WARPS, 1), 1)',
     "::test_shared_memory_and_residence_are_the_compilers",
 )
 _blocks = In("gpu/choice/_block_kernels.py", "test_choice_attention.py")

@@ -20,7 +20,16 @@ from loopsched.base.errors import ProblemError
 from loopsched.gpu.calibrated import calibration_file
 from loopsched.gpu.choice.pipeline import Times, fitted, joined
 from loopsched.gpu.choice.space import Numbers, Space
-from loopsched.gpu.choice.triton import GROUP_ROWS, Resources, resident_blocks, warps_down
+from loopsched.gpu.choice.triton import (
+    GROUP_ROWS,
+    GROUP_WARPS,
+    MOST_ELEMENTS,
+    Resources,
+    issued_by_group,
+    most_registers,
+    resident_blocks,
+    warps_down,
+)
 from loopsched.gpu.library.machine import Machine, element_bytes
 from loopsched.machines.gpu_limits import Gpu
 
@@ -32,7 +41,6 @@ _REGISTERS = (34.4, 1.12, 1.26)
 _OPERANDS = 240
 # Exponent that joins tensor cores with the shared memory that feeds them.
 _FEED = 8.0
-_GROUP_WARPS = 4
 PARTS = ("tensor cores", "lanes", "shared memory", "DRAM", "latency")
 
 
@@ -56,6 +64,15 @@ class Attention:
     ------
     ProblemError
         With every fault found.
+
+    See Also
+    --------
+    pick
+
+    References
+    ----------
+    T. Dao, *FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning*,
+    arXiv:2307.08691.
 
     Examples
     --------
@@ -109,6 +126,11 @@ class Attention:
         return 2 * self.batch * self.heads * pairs * self.head_size
 
     @property
+    def columns(self) -> int:
+        """Head size that the kernel computes: arrays have powers of two, products at least 16."""
+        return max(1 << (self.head_size - 1).bit_length(), 16)
+
+    @property
     def elems(self) -> int:
         """Elements of queries, keys, values and output."""
         rows = 2 * self.batch * (self.heads + self.groups) * self.length
@@ -138,7 +160,7 @@ def attention_refused(space: Space, width: int) -> NDArray[np.bool_]:
     for name, least in (("block_m", 16), ("block_n", 32 if width == 1 else 16), ("warps", 1)):
         powers = np.log2(np.maximum(space[name], 1))
         wrong |= (space[name] < least) | (powers != np.floor(powers))
-    return wrong
+    return wrong | (space["block_m"] * space["block_n"] > MOST_ELEMENTS)
 
 
 def attention_resources(problem: Attention, space: Space, gpu: Gpu, width: int) -> Resources:
@@ -150,25 +172,26 @@ def attention_resources(problem: Attention, space: Space, gpu: Gpu, width: int) 
     through registers, one part less, and the scores that warps hand to each other.  All
     rows at hand agree.
     """
-    bm, bn, size = space["block_m"], space["block_n"], problem.head_size
+    bm, bn, size = space["block_m"], space["block_n"], problem.columns
     stages, warps = space["stages"], space["warps"]
-    by_group = (bm >= GROUP_ROWS) & (gpu.tensor_issue == "group")
+    by_group = issued_by_group(space, gpu)
     threads = warps * gpu.warp_threads
     held = np.where(by_group, stages, np.maximum(stages - 1, 1)) * 2 * bn * size + bm * size
     shared = (held + np.where(by_group | (warps < 2), 0, bm * bn)) * width
     shared = space.columns.get("shared_bytes", shared)
     ones = np.ones_like(bm)
-    sums, scores = bm * size / threads, _rows(space) * bn / (_GROUP_WARPS * gpu.warp_threads)
+    sums, scores = bm * size / threads, _rows(space) * bn / (GROUP_WARPS * gpu.warp_threads)
     guess = sum(c * x for c, x in zip(_REGISTERS, (ones, sums, scores), strict=True))
-    registers = space.columns.get("registers", np.minimum(np.ceil(guess), gpu.max_thread_registers))
-    spills = space.columns.get("spills", np.maximum(guess - gpu.max_thread_registers, 0.0))
+    most = most_registers(gpu, threads)
+    registers = space.columns.get("registers", np.minimum(np.ceil(guess), most))
+    spills = space.columns.get("spills", np.maximum(guess - most, 0.0))
     resident = resident_blocks(gpu, warps, registers, shared)
     return Resources(by_group, threads, registers, shared, spills, resident)
 
 
 def _rows(space: Space) -> Numbers:
     """Rows of scores of four warps; where eight share 64 rows, each four hold them all."""
-    return np.maximum(space["block_m"] / np.maximum(space["warps"] / _GROUP_WARPS, 1), GROUP_ROWS)
+    return np.maximum(space["block_m"] / np.maximum(space["warps"] / GROUP_WARPS, 1), GROUP_ROWS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +214,8 @@ def _step(
     width: int,
     fit: Mapping[str, float],
 ) -> _Step:
-    bm, bn, size, warps = space["block_m"], space["block_n"], problem.head_size, space["warps"]
-    groups = np.maximum(warps / _GROUP_WARPS, 1)
+    bm, bn, size, warps = space["block_m"], space["block_n"], problem.columns, space["warps"]
+    groups = np.maximum(warps / GROUP_WARPS, 1)
     crossed = taken.by_group & (bm < groups * GROUP_ROWS)
     of_all = fitted("triton_gemm")
     alone = of_all.by_warp if machine.gpu.tensor_issue == "group" else of_all.tensor

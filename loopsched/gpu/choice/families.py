@@ -260,7 +260,10 @@ def _tensor_cycles(
     by_warp = bm * warps / rows + bn * rows
     read = np.where(group, by_group, by_warp) * bk * width
     tile = (bm + bn) * bk * width
-    return np.maximum(cycles, fit.shared * (read + tile) / machine.gpu.shared_bytes_per_cycle)
+    cycles = np.maximum(cycles, fit.shared * (read + tile) / machine.gpu.shared_bytes_per_cycle)
+    # What registers cannot hold is stored and loaded again at every step.
+    spilled = 2 * _REGISTER * taken.spills * taken.threads
+    return cycles + spilled / machine.gpu.l1_bytes_per_cycle
 
 
 def _pipelined(
@@ -295,8 +298,8 @@ def _image(problem: Problem) -> Layer:
 
 # The output is written, and half as much of what was dirty before is written to make room.
 _WRITTEN = 1.5
-# Bytes of a sum of some of the terms.
-_PARTIAL = 4
+# Bytes of a sum of some of the terms, and of a register.
+_PARTIAL = _REGISTER = 4
 
 TRITON_GEMM = Family(
     "triton_gemm",

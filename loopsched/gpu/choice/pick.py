@@ -103,9 +103,13 @@ class Pick(Shown):
     n_configurations : int
         That were looked at.
     n_infeasible : int
-        Of these, that cannot run: too much shared memory, or sizes that the
-        kernel cannot have.
+        Of these, that cannot run: too much shared memory, too many threads or
+        registers, or sizes that the kernel cannot have.
     n_may_be_best : int
+
+    See Also
+    --------
+    pick, Choice
     """
 
     problem: str
@@ -212,6 +216,11 @@ def pick(
     docs/choosing_kernels.md describes the model, what it was fitted on and how
     far off it is elsewhere.
 
+    References
+    ----------
+    P. Tillet, H. T. Kung and D. Cox, *Triton: An Intermediate Language and Compiler for Tiled
+    Neural Network Computations*, MAPL 2019.
+
     Examples
     --------
     >>> from loopsched import gemm, load_arch, pick
@@ -223,7 +232,7 @@ def pick(
 
     See Also
     --------
-    loopsched.tiled_gemm : resources and traffic of one tiled kernel.
+    tiled_gemm : resources and traffic of one tiled kernel.
     """
     check = Checker("pick", InputError)
     if top is not None:
@@ -296,7 +305,8 @@ def rank(
         raise InputError(
             f"problem '{problem.name}': none of {len(space)} configurations of {family.name} "
             f"can run on {arch.name}: each takes more than {machine.gpu.max_block_shared_bytes:,} "
-            "bytes of shared memory, or has sizes that the kernel cannot have"
+            "bytes of shared memory, or more threads or registers than there are, or has sizes "
+            "that the kernel cannot have"
         )
     space, taken = space.kept(feasible), taken.kept(feasible)
     found = family.times(problem, data_type, space, taken, machine)

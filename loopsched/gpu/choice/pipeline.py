@@ -305,8 +305,9 @@ class Judged:
     spread : (float, float)
         Measured over estimated: between these 80 of 100 rows.
     may_be_best : float
-        The fastest was never estimated to take more than so many times the
-        best estimate.
+        The fastest is expected to be estimated to take at most so many times
+        the best estimate; of Triton's kernels those whose interval reaches
+        that of the best.
     """
 
     spread: tuple[float, float]

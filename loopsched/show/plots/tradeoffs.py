@@ -57,6 +57,10 @@ def plot_pareto(fronts: Fronts, *, ax: Axes | None = None) -> Axes:
 
     Dark and large: much capacity.  Points of one problem and one capacity are
     joined: between them, time is traded for traffic.
+
+    See Also
+    --------
+    pareto
     """
     ax = axes_of(ax)
     names = list(fronts)
