@@ -138,8 +138,8 @@ _tiles.broken(
 _tiles.broken(
     "triton-sums-whole",
     "a sum that is taken in pieces is one block",
-    "                    blocks[dim] = step\n",
-    "                    blocks[dim] = item[dim]\n",
+    "schedule.extents_from(inner)\n",
+    "schedule.extents_from(end)\n",
     ">>> to_triton",
 )
 _tiles.broken(
