@@ -466,6 +466,11 @@ def first(tab: Tab, selector: str) -> Any:
     return tab.page.locator(selector).first
 
 
+@pytest.fixture
+def phone(only_tab: Tab, place: str) -> Iterator[Tab]:
+    yield from opened(only_tab, place, 400)
+
+
 @in_browser
 def test_page_opens_on_the_first_layer(tab: Tab, rows: list[Row]) -> None:
     assert tab.names() == ["0", "2", "3", "7"]
@@ -591,6 +596,44 @@ def test_points_of_the_roofline_choose_the_layer(wide: Tab, rows: list[Row]) -> 
     wide.page.locator("#roofline-level label").nth(1).click()
     intensity = best[along[1]]["levels"][1]["operational_intensity"]
     assert f"{intensity:.4g} FLOP per byte" in wide.text("#roofline-text")
+
+
+BOXES = """places => [...document.querySelectorAll(places)].map(one => {
+    const box = one.getBoundingClientRect();
+    return [box.left, box.top, box.right, box.bottom];
+})"""
+
+
+@in_browser
+def test_points_of_the_roofline_can_be_told_apart(wide: Tab) -> None:
+    """Numbers stand beside points, none on another, and points take most of the picture."""
+    names = wide.page.evaluate(BOXES, "#roofline .point-names text")
+    assert len(names) > 3
+    for place, one in enumerate(names):
+        for other in names[:place]:
+            # Lines of text are higher than their digits.
+            assert one[0] >= other[2] or one[2] <= other[0] or abs(one[1] - other[1]) >= 10
+    (plot,) = wide.page.evaluate(BOXES, "#roofline .axis")
+    points = wide.page.evaluate(BOXES, "#roofline .point")
+    for low, high in ((0, 2), (1, 3)):
+        spread = max(one[high] for one in points) - min(one[low] for one in points)
+        assert spread > 0.5 * (plot[high] - plot[low])
+        assert all(plot[low] - 6 <= one[low] and one[high] <= plot[high] + 6 for one in points)
+
+
+@in_browser
+def test_nothing_is_cut_on_a_phone(phone: Tab) -> None:
+    for place in ("#bytes", "#alternatives"):
+        scroll = phone.page.locator(place).locator("..")
+        assert scroll.evaluate("one => one.scrollWidth - one.clientWidth") <= 0
+    # The arrow of a choice takes some 22 pixels beside its text.
+    assert phone.page.evaluate(
+        """[...document.querySelectorAll('.loop select')].every(one => {
+            const pen = document.createElement('canvas').getContext('2d');
+            pen.font = getComputedStyle(one).font;
+            return one.clientWidth >= 8 + pen.measureText('in turn').width + 22;
+        })"""
+    )
 
 
 def check_scores(tab: Tab, number: int) -> None:

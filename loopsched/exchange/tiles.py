@@ -49,6 +49,10 @@ def to_triton(problem: Problem, schedule: Schedule, arch: Arch | None = None) ->
         powers of two; ``lost`` says what a program does not know of the
         schedule, and which tiles were rounded.
 
+    See Also
+    --------
+    to_triton_kernel, pick
+
     Examples
     --------
     >>> from loopsched import gemm, parse_schedule

@@ -60,6 +60,10 @@ def load_onnx(
     MissingExtraError
         If the library ``onnx`` is not installed.
 
+    See Also
+    --------
+    load_network, load_workload
+
     Examples
     --------
     >>> import onnx, tempfile

@@ -103,6 +103,10 @@ def load_workload(name_or_path: str | os.PathLike[str]) -> Workload:
     WorkloadError
         If there is none, or it is not valid; the message has every fault.
 
+    See Also
+    --------
+    workload_names, load_network
+
     Examples
     --------
     >>> workload = load_workload("deepbench_conv")
@@ -137,6 +141,10 @@ def load_network(
     ------
     WorkloadError
         If there is no such model or workload, or it cannot be read.
+
+    See Also
+    --------
+    load_onnx, load_workload
 
     Examples
     --------

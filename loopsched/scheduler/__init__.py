@@ -68,6 +68,10 @@ def search(
     EmptySpaceError
         If no schedule is left, or nothing fits.
 
+    See Also
+    --------
+    search_workload, evaluate, space_size, verify_proof
+
     Examples
     --------
     >>> from loopsched import gemm, load_arch
@@ -164,6 +168,10 @@ def search_workload(
         After an interrupt, while results are read; but first come the best so
         far of the problems in hand.
 
+    See Also
+    --------
+    search, sweep, report_html
+
     Examples
     --------
     >>> from loopsched import gemm, load_arch
@@ -230,6 +238,10 @@ def _check_constraints(workload: Workload, arch: Arch, constraints: Constraints)
 
 def space_size(problem: Problem, arch: Arch, constraints: Constraints | None = None) -> int:
     """Count the schedules of the space, without listing them.
+
+    See Also
+    --------
+    search
 
     Examples
     --------

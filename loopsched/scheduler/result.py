@@ -108,6 +108,10 @@ class Result(Shown):
     alternatives : tuple of Scored
         The next best schedules found, best first, one for each score.  That no
         others come between is proven only where the whole space was scored.
+
+    See Also
+    --------
+    search, Evaluation
     """
 
     problem: Problem

@@ -139,6 +139,17 @@ class Table:
                 lines.extend(wrapped(self.details[position], width, indent="    "))
         return "\n".join(lines)
 
+    def left_out(self, width: int) -> tuple[str, ...]:
+        """Name the columns that `text` leaves out at this width.
+
+        Examples
+        --------
+        >>> Table([words("name"), Column("bytes", spare=1)], [["input", "12"]]).left_out(10)
+        ('bytes',)
+        """
+        kept = _kept(self.columns, self.cells, width)
+        return tuple(one.title for i, one in enumerate(self.columns) if i not in kept)
+
     def html(self) -> str:
         """Write it for a notebook, every text escaped; at most a hundred rows are shown."""
         sides = [_RIGHT if column.numeric else _LEFT for column in self.columns]

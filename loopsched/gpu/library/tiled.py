@@ -233,6 +233,10 @@ def tiled_conv(
     **tiling
         See `Tiling`.
 
+    See Also
+    --------
+    tiled_gemm, conv_estimate
+
     Examples
     --------
     >>> from loopsched import conv2d, load_arch

@@ -21,16 +21,18 @@ const COLUMNS = [
   { key: 'all', title: 'in all', value: timeOf, cell: (one) => timeCell(one, timeOf(one)), rare: 1, about: 'time, as often as the layer occurs' },
   { key: 'bound', title: 'bound by', value: (one) => one.found[0].bound_by, cell: (one) => boundMark(one.found[0].bound_by), kind: 'text' },
   { key: 'dram', title: 'DRAM', value: (one) => one.found[0].dram_bytes, cell: (one) => scaled(one.found[0].dram_bytes, 'B'), about: 'bytes from and to memory, promised' },
+  { key: 'energy', title: 'energy', value: (one) => one.found[0].energy_pj, cell: (one) => scaled(one.found[0].energy_pj * 1e-12, 'J'), rare: 2, about: 'of arithmetic and traffic' },
   { key: 'needs', title: 'needs', value: (one) => one.found[0].needs, cell: (one) => scaled(one.found[0].needs, 'B/s'), rare: 2, about: 'memory bandwidth at which the arithmetic would not wait' },
   { key: 'units', title: 'units', value: (one) => one.found[0].compute_utilisation, cell: (one) => percent(one.found[0].compute_utilisation), rare: 2, about: 'share of the units’ time that is useful work' },
   { key: 'least', title: 'at least', value: (one) => one.found[0].time_bound_s, cell: (one) => scaled(one.found[0].time_bound_s, 's'), rare: 1, about: 'no run of this schedule is faster' },
   { key: 'gap', title: 'gap', value: gapValue, cell: gapCell, rare: 1, about: 'how far the schedule may be above the least that is possible' },
 ];
 
+const hasEnergy = DATA.totals.energy_pj !== null;
 const isCounted = LAYERS.some((one) => one.count !== 1);
 
 function shownColumns() {
-  return COLUMNS.filter((one) => isCounted || (one.key !== 'count' && one.key !== 'all'));
+  return COLUMNS.filter((one) => (isCounted || (one.key !== 'count' && one.key !== 'all')) && (hasEnergy || one.key !== 'energy'));
 }
 
 function timeOf(one) {
