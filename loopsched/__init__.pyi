@@ -16,6 +16,7 @@ from loopsched.base.version import __version__ as __version__
 from loopsched.bounds.communication import CommunicationBound as CommunicationBound
 from loopsched.bounds.communication import communication_bound as communication_bound
 from loopsched.codegen.compiled import CompiledKernel as CompiledKernel
+from loopsched.codegen.compiled import Packed as Packed
 from loopsched.codegen.compiled import compile as compile
 from loopsched.curves.curve import Curve as Curve
 from loopsched.curves.front import traffic_curve as traffic_curve

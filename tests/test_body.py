@@ -123,3 +123,21 @@ def _fits(problem: Problem, nest: Schedule, arch: loopsched.Arch) -> bool:
     except ScheduleError:
         return False
     return True
+
+
+def test_a_tensor_that_passes_costs_nothing_here() -> None:
+    problem = loopsched.gemm(m=8, n=8, k=8, element_bytes=1)
+    for name in "ABC":
+        found = best_body(problem, Room(1000, (), frozenset(name)), PLACED)
+        assert found is not None
+        assert found.bytes == 2 * 64
+
+
+def test_double_buffering_halves_the_room() -> None:
+    problem = loopsched.gemm(m=64, n=60, k=56)
+    for room in (64, 1000, 4096):
+        twice = best_body(problem, Room.shared(2 * room), Keeps(False, copies=2))
+        once = best_body(problem, Room.shared(room), PLACED)
+        assert twice is not None
+        assert once is not None
+        assert twice.bytes == once.bytes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import inspect
 import re
 import subprocess
 import sys
@@ -48,6 +49,16 @@ def test_every_public_name_has_its_place_in_the_reference() -> None:
     pages = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs/api").glob("*.md"))
     shown = re.findall(r"^\.\. auto(?:function|class|exception):: (\w+)$", pages, re.MULTILINE)
     assert sorted(shown) == sorted(set(loopsched.__all__) - {"__version__"})
+
+
+def test_every_public_function_says_what_else_to_read() -> None:
+    for name in loopsched.__all__:
+        one = getattr(loopsched, name)
+        if inspect.isfunction(one):
+            said = re.search(r"See Also\n-+\n((?:.+\n?)+)", inspect.getdoc(one) or "")
+            assert said, name
+            names = re.split(r",\s*|\n", re.sub(r" :.*|\n    .*", "", said[1].strip()))
+            assert set(names) - {""} <= set(loopsched.__all__) - {name}, name
 
 
 @pytest.mark.project

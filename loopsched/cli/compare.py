@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def compare(inputs: Inputs, other: str | None, form: Style) -> None:
     """Explain why SCHEDULE of PROBLEM is worse than OTHER, or than the best.
 
-    Which tensor is fetched again by which loop, and which level overflows.
+    Names the loop that refetches each tensor, and the level that overflows.
     """
     from loopsched.base.rows import Row
     from loopsched.models.reasons import compare as compare_schedules

@@ -73,7 +73,7 @@ def curve(
     Over all tile sizes and loop orders, for one buffer under the memory,
     with a bound that no nest is below whose operands share one tile: where
     both meet, the traffic is proven least.  WORKLOAD is a name, a file, or a
-    problem such as gemm:m=4,n=3,k=2; levels of the machine mark capacities.
+    problem such as gemm:m=4,n=3,k=2; the machine's levels mark capacities.
     """
     from loopsched.curves import front_kernels
     from loopsched.curves.network import workload_curves

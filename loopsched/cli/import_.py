@@ -39,7 +39,7 @@ def import_() -> None:
 def timeloop(
     files: tuple[str, ...], element_bytes: int | None, arch_out: str | None, form: Style
 ) -> None:
-    """Read Timeloop's FILES (version 0.4; or folders of them): problem, machine, mapping."""
+    """Read the Timeloop files (version 0.4) FILES, or folders of them."""
     from loopsched.exchange.timeloop import read_timeloop
 
     found = read_timeloop(files, element_bytes=element_bytes)

@@ -49,7 +49,7 @@ _caches = options.choice(
 
 @click.group()
 def kernel() -> None:
-    """Say what a GPU kernel asks of a machine, and how long it takes: docs/kernels.md."""
+    """Describe what a GPU kernel asks of a machine, and estimate its time: docs/kernels.md."""
 
 
 kernel.add_command(library)

@@ -1,4 +1,4 @@
-"""``report``: what a search has saved, as a page to explore."""
+"""``report``: saved by a search, as a page to explore."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ loopsched report r.jsonl -o resnet50.html --curves --reasons --jobs 2
 @page_file.reasons
 @options.jobs()
 def report(results: str, target: str, curves: bool, reasons: bool, jobs: int) -> None:
-    """Make a page of RESULTS: one file, to open in any browser, without a network.
+    """Write RESULTS as one HTML page that opens in any browser, offline.
 
     RESULTS is what 'loopsched search --out' saved: .jsonl, .json or .parquet.
     """

@@ -115,6 +115,9 @@ def _show(rows: list[Row], machine: Arch) -> None:
         f"{machine.title or machine.name}; all results equal numpy's"
     )
     names = dict.fromkeys(row["reference"] for row in rows)
+    libraries = dict.fromkeys(row["library"] for row in rows if row["library"])
+    if libraries:
+        output.print_text(f"numpy multiplies with {', '.join(libraries)}")
     output.print_table(_columns(" or ".join(names)), rows)
     if len(rows) > 1:
         total = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
@@ -99,7 +99,9 @@ def searched(
     if goal.strategy == "exact":
         output.announce_compilation()
     progress = output.Progress(len(chosen.numbers))
-    found = search_workload(chosen.workload, machine, goal, jobs=jobs, report=progress.report)
+    found: Iterable[Result] = search_workload(
+        chosen.workload, machine, goal, jobs=jobs, report=progress.report
+    )
     source = goal.row | origin(inputs)
     results: list[Result] = []
     if proof is not None:
@@ -110,14 +112,14 @@ def searched(
     return Searched(chosen, machine, rows, results, progress)
 
 
-def _kept(found: Iterator[Result], kept: list[Result]) -> Iterator[Result]:
+def _kept(found: Iterable[Result], kept: list[Result]) -> Iterator[Result]:
     """Remember results as they pass."""
     for result in found:
         kept.append(result)
         yield result
 
 
-def _with_proofs(found: Iterator[Result], path: str) -> Iterator[Result]:
+def _with_proofs(found: Iterable[Result], path: str) -> Iterator[Result]:
     """Write the proof of each result as it passes."""
     from loopsched.scheduler.proof import proof_of
 

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from loopsched.sweeps.run import SweepRun
 
 _EPILOG = """\b
-loopsched sweep caches.yaml --jobs 2           into caches.sweep; again: go on
+loopsched sweep caches.yaml --jobs 2           into caches.sweep
 loopsched sweep caches.yaml -o night --results parquet
-loopsched sweep night                          how far is it, and the table
+loopsched sweep night                          progress and table
 loopsched sweep caches.yaml --scheduler tcp://10.0.0.1:8786
 """
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -44,11 +44,11 @@ _MOST_ERRORS = 3
     help="Run folder; by default named after SPEC, in the current folder.",
 )
 @options.jobs("Work on N processes.")
-@click.option("--scheduler", metavar="tcp://HOST:PORT", help="Work on a cluster of Dask.")
+@click.option("--scheduler", metavar="tcp://HOST:PORT", help="Use a Dask cluster.")
 @options.choice(
-    "--results", of=["jsonl", "parquet"], meaning="Form of the file of results in the run folder."
+    "--results", of=["jsonl", "parquet"], meaning="Format of the results file in the run folder."
 )
-@click.option("--status", is_flag=True, help="Only say how far SPEC or its run folder is.")
+@click.option("--status", is_flag=True, help="Only report the progress of SPEC or its run folder.")
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of SPEC files.")
 @options.form
 def sweep(
@@ -63,8 +63,8 @@ def sweep(
 ) -> None:
     """Search every workload on every machine that SPEC describes.
 
-    The run folder keeps what is done: the same command goes on after any
-    interruption.  SPEC may be a run folder, to look at.  --format is that of
+    The run folder keeps finished work, and the same command resumes after any
+    interruption.  SPEC may also be a run folder.  --format applies to
     the totals on standard output.
     """
     if schema:

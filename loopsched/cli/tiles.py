@@ -40,7 +40,9 @@ _MOST_COLUMNS, _MOST_ROWS = 12, 16
 @options.choice(
     "--quantity", "-q", of=list(_FIELDS), meaning="What to show: promised time or DRAM traffic."
 )
-@options.count("--steps", least=3, most=200, default=16, meaning="Most sizes a dimension.")
+@options.count(
+    "--steps", least=3, most=200, default=16, meaning="At most this many sizes per dimension."
+)
 @options.jobs("Score N rows of the map at a time.")
 @options.plot("the heat map")
 @options.form

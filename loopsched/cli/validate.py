@@ -26,7 +26,7 @@ loopsched validate counters mine.csv --format json
 
 @click.group()
 def validate() -> None:
-    """Hold predictions against measurements."""
+    """Compare predictions with measurements."""
 
 
 validate.add_command(times)
@@ -53,7 +53,7 @@ def counters(
 ) -> None:
     """Compare predicted DRAM and L2 traffic with hardware counters.
 
-    FILE.csv has a row a launch: its columns are those of the shipped files
+    FILE.csv has one row per launch, with the columns of the shipped files
     (h200_tiled_gemm, h200_kernels: their names work as FILE), or 'problem' and
     'schedule' as text; and what was measured: dram_read_bytes,
     dram_write_bytes, l2_read_sectors.  See docs/counters.md.

@@ -45,7 +45,7 @@ _MOST_SKIPPED = 10
     metavar="COLUMN=VALUE",
     meaning="Only rows with this value, such as pass=fwd; may be repeated.",
 )
-@options.count("--worst", least=0, default=10, meaning="List the N rows that are furthest off.")
+@options.count("--worst", least=0, default=10, meaning="List the N rows with the largest errors.")
 @click.option("--strict", is_flag=True, help="Refuse the file if one of its rows cannot be read.")
 @options.summed_form("Tables for people, or {summary, rows}, or rows, for programs.")
 @options.plot("estimate over measured")
@@ -59,9 +59,9 @@ def times(
     form: Literal["table", "json", "csv"],
     plot: tuple[Path, ...],
 ) -> None:
-    """Compare bounds and estimates of library kernels with measured times.
+    """Compare estimates of library kernels with measured times.
 
-    FILE.csv has a row a problem: its columns are those of the shipped files
+    FILE.csv has one row per problem, with the columns of the shipped files
     (deepbench_conv_measured, deepbench_gemm_measured, titan_v_measured: their
     names work as FILE), or 'problem' as text; 'gpu' and 'precision', if they
     vary; and 'time_us'.  See docs/validation_times.md.

@@ -30,7 +30,8 @@ COSTS = {
     "tile": 20.0,  # register tile begun
     "sum": 1.5,  # vector of sums read or written
     "scatter": 3.5,  # sum written by itself
-    "load": 0.05,  # vector or element that a tile loads
+    "load": 0.02,  # vector or element that a tile loads
+    "spread": 0.06,  # element of the left operand that several vectors of a tile are multiplied by
     "rise": 1.0,  # line of the left operand that a tile reads from L2
     "many": 3.0,  # the same where the rows of a tile are more than L1 follows
     "near": 0.35,  # vector of a packed block from L2
@@ -47,6 +48,7 @@ COSTS = {
     "turn": 6.5,  # vector of sums written across
     "spill": 3.0,  # vector of a packed block that L2 does not hold, each time it is walked
     "line": 24.5,  # line of an operand that lies outside L2
+    "given": 10.0,  # line of a packed operand, given so, that lies outside L2
     "jump": 60.0,  # line read in place that lies outside L2, far from the one before
     "streams": 6.5,  # row of a tile written where too many rows of a large output are
     "edge": 30.0,  # tile of a window at the edge of its plane
@@ -268,7 +270,7 @@ class Model:
         found = dict.fromkeys(COSTS, 0.0)
         row_blocks, col_blocks = self._blocks(plan.rows), self._blocks(plan.cols)
         for cols, n_cols in col_blocks:
-            if plan.packs_right:
+            if plan.packs_right and not plan.is_right_given:
                 self._copy(found, cols, n_cols * n_sums * depth, task.right)
             for rows, n_rows in row_blocks:
                 times = float(n_cols * n_rows * n_sums)
@@ -356,6 +358,8 @@ class Model:
                     elif tall > 2 * core.ways:
                         found["many"] += n * depth * tall / core.lanes
                 found["load"] += n * depth * (tall + vectors)
+                if vectors > 1:
+                    found["spread"] += n * depth * tall
                 if n_rows * depth * self.element_bytes > 0.6 * core.l1_bytes:
                     found["rise"] += n * depth * tall / core.lanes
 
@@ -436,6 +440,7 @@ class Model:
             block *= length(inner_sizes(task, plan.sums, plan.sums.block))
             turned = plan.packs_right and self._is_turned
             kind = "haul" if turned else "line" if plan.packs_right else "jump"
+            kind = "given" if plan.is_right_given else kind
             found[kind] += right / 64
             if not plan.packs_right and block > 1.5 * half:
                 found["line"] += right / 64 * (n_rows - 1) / 2
@@ -468,12 +473,24 @@ def _parts(total: int, each: int) -> list[tuple[int, int]]:
     return found + ([(total % each, 1)] if total % each else [])
 
 
+def _whole(task: Contraction, walk: Walk, tile: int) -> Walk:
+    """Cut columns into blocks of whole register tiles, if single points are cut."""
+    size = task.size(walk.inner[0]) if walk.inner else 1
+    if walk.cut < len(walk.dims) - 1 or walk.block >= size:
+        return walk
+    return replace(walk, block=min(size, max(1, round(walk.block / tile)) * tile))
+
+
 def ranked(
-    task: Contraction, core: Core, threads: int = 1
+    task: Contraction, core: Core, threads: int = 1, given: str | None = None
 ) -> list[tuple[float, Contraction, Plan]]:
-    """Rank plans of a contraction, best first, by the cycles of the slowest thread."""
+    """Rank plans of a contraction, best first, by the cycles of the slowest thread.
+
+    The operand ``given``, if any, comes packed where plans pack it for columns.
+    """
     models: dict[int, Model] = {}
     found = []
+    seen: set[tuple[bool, Plan]] = set()
     for one in (task, task.swapped()):
         for rows in (1, 2, 4, 7):
             slid = window_plan(one, rows, core.lanes)
@@ -481,9 +498,15 @@ def ranked(
                 found.append((Model(one, core).slid(slid, threads), one, slid))
     for one, plan in candidates(task, core):
         model = models.setdefault(id(one.left), Model(one, core))
+        if plan.packs_right and one.right.name == given:
+            plan = replace(plan, is_right_given=True)
         highest = length(inner_sizes(one, plan.rows, plan.rows.block))
         for rows, n in sorted({(min(rows, highest), n) for rows, n in register_tiles(core)}):
-            made = replace(plan, tile_rows=rows, tile_cols=n * core.lanes)
+            cols = _whole(one, plan.cols, n * core.lanes)
+            made = replace(plan, cols=cols, tile_rows=rows, tile_cols=n * core.lanes)
+            if (one is task, made) in seen:
+                continue
+            seen.add((one is task, made))
             counts = model.counts(made)
             for parts in sorted({1, threads}):
                 shared = replace(made, row_parts=parts)

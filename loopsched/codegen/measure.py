@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from statistics import median
-from time import perf_counter
+from time import perf_counter, process_time, sleep
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from loopsched.base.units import scaled
 from loopsched.codegen.compiled import CompiledKernel
 from loopsched.codegen.element import Element
 from loopsched.codegen.onnx_layer import onnx_layer
-from loopsched.codegen.reference import reference
+from loopsched.codegen.reference import library, reference
 from loopsched.models.score import Evaluation
 
 
@@ -40,6 +40,8 @@ class Measured:
         Median.
     reference : str
         What ``reference_s`` is of.
+    library : str
+        What numpy multiplies matrices with, where it is the reference.
     reference_s : float or None, seconds
         Median of it on the same data, calls in turn; None: not timed.
     gflops : float
@@ -57,6 +59,7 @@ class Measured:
     estimate_s: float
     measured_s: float
     reference: str
+    library: str
     reference_s: float | None
     gflops: float
     bound_by: str
@@ -159,10 +162,24 @@ def _fits(kernel: CompiledKernel) -> None:
         )
 
 
-def in_turn(calls: list[Callable[[], object]], budget_s: float) -> list[float]:
+def _rest() -> None:
+    """Wait until no thread of this process computes: OpenBLAS's wait for more work by spinning."""
+    end = perf_counter() + 0.3
+    while perf_counter() < end:
+        before = process_time()
+        sleep(0.002)
+        if process_time() - before < 0.001:
+            return
+
+
+def in_turn(
+    calls: list[Callable[[], object]], budget_s: float, *, rests: bool = False
+) -> list[float]:
     """Call functions in turn, at least five times each; give their medians.
 
-    Each is called once before; what is quick is called several times at once.
+    Each is called once before; what is quick is called several times at once.  With
+    ``rests``, five times all that others left running has ended, and the function was
+    called once, before it is timed: threads of its own then find their CPUs free.
     """
     taken = []
     for call in calls:
@@ -170,11 +187,15 @@ def in_turn(calls: list[Callable[[], object]], budget_s: float) -> list[float]:
         start = perf_counter()
         call()
         taken.append(perf_counter() - start)
-    each = [max(1, int(0.002 / max(one, 1e-9))) for one in taken]
-    rounds = min(50, max(5, int(budget_s / max(sum(map(lambda a, b: a * b, taken, each)), 1e-9))))
+    each = [max(1, int((0.02 if rests else 0.002) / max(one, 1e-9))) for one in taken]
+    rounds = int(budget_s / max(sum(map(lambda a, b: a * b, taken, each)), 1e-9))
+    rounds = 5 if rests else min(50, max(5, rounds))
     times: list[list[float]] = [[] for _ in calls]
     for _ in range(rounds):
         for call, n, found in zip(calls, each, times, strict=True):
+            if rests:
+                _rest()
+                call()
             start = perf_counter()
             for _ in range(n):
                 call()
@@ -238,7 +259,7 @@ def measure(
     calls: list[Callable[[], object]] = [lambda: kernel(*arrays, out=out)]
     other, name = _other(kernel, arrays, out, onnx)
     calls += [other] if other else []
-    taken = in_turn(calls, budget_s)
+    taken = in_turn(calls, budget_s, rests=kernel.threads > 1)
     return Measured(
         problem=problem.name,
         data_type=kernel.data_type,
@@ -248,6 +269,7 @@ def measure(
         estimate_s=kernel.estimate_s,
         measured_s=taken[0],
         reference=name,
+        library=library() if name == "numpy" else "",
         reference_s=taken[1] if len(taken) > 1 else None,
         gflops=problem.flops / taken[0] / 1e9,
         bound_by=best.bound_by,

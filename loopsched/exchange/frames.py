@@ -134,6 +134,10 @@ def to_pandas(source: object, *, flat: bool = True) -> pd.DataFrame:
     MissingExtraError
         If pandas is not installed.
 
+    See Also
+    --------
+    to_polars, search_workload
+
     Examples
     --------
     >>> from loopsched import gemm, load_arch, search
@@ -162,6 +166,10 @@ def to_polars(source: object, *, flat: bool = True) -> pl.DataFrame:
     ------
     MissingExtraError
         If polars is not installed.
+
+    See Also
+    --------
+    to_pandas
 
     Examples
     --------

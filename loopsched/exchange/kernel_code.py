@@ -81,6 +81,10 @@ def to_c(
     ArchError
         If neither a schedule is given nor a CPU.
 
+    See Also
+    --------
+    to_llvm, compile
+
     Examples
     --------
     >>> from loopsched import gemm, parse_schedule
@@ -140,6 +144,10 @@ def to_llvm(
     ------
     ScheduleError, ArchError
         As for `to_c`.
+
+    See Also
+    --------
+    to_c, compile
 
     Examples
     --------

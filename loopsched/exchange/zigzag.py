@@ -56,6 +56,15 @@ def to_zigzag(
     ScheduleError
         If spatial loops do not suit the machine, or there is none.
 
+    See Also
+    --------
+    to_timeloop
+
+    References
+    ----------
+    L. Mei et al., *ZigZag: Enlarging Joint Architecture-Mapping Design Space Exploration for
+    DNN Accelerators*, IEEE Transactions on Computers 70(8), 2021.
+
     Examples
     --------
     >>> from loopsched import gemm, load_arch, parse_schedule

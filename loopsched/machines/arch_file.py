@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,6 +36,10 @@ _T = TypeVar("_T")
 def arch_names() -> tuple[str, ...]:
     """List the architectures that loopsched ships.
 
+    See Also
+    --------
+    load_arch, workload_names
+
     Examples
     --------
     >>> "titan_v" in arch_names()
@@ -59,6 +64,10 @@ def load_arch(name_or_path: str | Path) -> Arch:
         If there is no such architecture, or the file is not valid; the
         message holds every fault, with its place in the file.
 
+    See Also
+    --------
+    arch_names, buffer_arch
+
     Examples
     --------
     >>> load_arch("titan_v").level("L2").capacity_bytes
@@ -81,6 +90,26 @@ def load_arch(name_or_path: str | Path) -> Arch:
         # As `loopsched archs NAME --format json` prints it.
         data = {key: value for key, value in data[0].items() if key != "digest"}
     return arch_from_dict(data, where=where)
+
+
+def as_arch(arch: object) -> Arch:
+    """Give an architecture as it is, or load it by its name or its file.
+
+    Raises
+    ------
+    ArchError
+        As `load_arch` does, and if it is none of these.
+
+    Examples
+    --------
+    >>> as_arch("titan_v").compute.units
+    80
+    """
+    if isinstance(arch, Arch):
+        return arch
+    if isinstance(arch, (str, os.PathLike)):
+        return load_arch(os.fspath(arch))
+    raise ArchError(f"arch is {show(arch)}; an Arch is needed, or the name or the file of one")
 
 
 def arch_from_dict(data: object, where: str = "architecture") -> Arch:

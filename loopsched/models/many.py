@@ -68,6 +68,10 @@ def evaluate_many(
         If a schedule does not suit problem and machine; one that only does not
         fit has ``fits`` False instead.
 
+    See Also
+    --------
+    evaluate, tile_map
+
     Notes
     -----
     Each schedule is scored by itself: in half a millisecond to one and a half, where its promise

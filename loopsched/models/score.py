@@ -168,6 +168,10 @@ class Evaluation(Shown):
         None where the architecture gives no energies.
     levels : tuple of LevelScore
         Outermost first.
+
+    See Also
+    --------
+    evaluate, Result
     """
 
     time_s: float
@@ -248,6 +252,10 @@ def evaluate(
         scratchpad (`CapacityError`), or its tiles do not where they are placed.
     ArchError
         If the machine has no rate for the data type.
+
+    See Also
+    --------
+    evaluate_many, search, simulate, explain
 
     Examples
     --------

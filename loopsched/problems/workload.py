@@ -46,6 +46,10 @@ class Workload(Shown):
     WorkloadError
         If there is no problem, a name occurs twice, or counts do not match.
 
+    See Also
+    --------
+    load_workload, search_workload
+
     Examples
     --------
     >>> from loopsched.problems.builders import gemm
@@ -82,6 +86,10 @@ class Workload(Shown):
 
 def workload_names() -> tuple[str, ...]:
     """List the shipped workloads by name.
+
+    See Also
+    --------
+    load_workload, arch_names
 
     Examples
     --------

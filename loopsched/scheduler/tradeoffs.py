@@ -76,6 +76,10 @@ def pareto(
     tuple of Tradeoff
         Largest capacity first, then by time.
 
+    See Also
+    --------
+    search, traffic_curve
+
     Notes
     -----
     Between a fast schedule (t, D) and a frugal one (T, d) lies another if and

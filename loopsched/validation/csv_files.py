@@ -46,12 +46,6 @@ def sheet_of(source: Source, *kinds: str) -> Sheet:
     return parsed(read_text(path, "a CSV file", where=name, hint=lambda: hint), name)
 
 
-def repeated(names: Sequence[str]) -> list[str]:
-    """Say which column names occur more than once."""
-    twice = sorted({name for name in names if names.count(name) > 1})
-    return [f"column '{name}' occurs more than once" for name in twice]
-
-
 def rows_read(
     sheet: Sheet,
     read: Callable[[str, dict[str, Value]], tuple[T | None, Iterable[str]]],

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from loopsched.base.arguments import DATA_TYPE_BYTES, is_count
-from loopsched.base.csv_text import Sheet, Value
+from loopsched.base.csv_text import Sheet, Value, repeated
 from loopsched.base.errors import gathered, nearest
 from loopsched.base.resources import resource_names
 from loopsched.gpu.kernel import Kernel
@@ -18,7 +18,7 @@ from loopsched.gpu.library.tiled import Tiling
 from loopsched.network.selection import problem_of
 from loopsched.problems.builders import conv2d, gemm
 from loopsched.problems.problem import Problem
-from loopsched.validation.csv_files import Source, check, repeated, rows_read, sheet_of, shown
+from loopsched.validation.csv_files import Source, check, rows_read, sheet_of, shown
 from loopsched.validation.kernels import kernel_of
 
 # GPUs in published lists, as those write the names of architectures.

@@ -15,7 +15,7 @@ from loopsched.gpu.library.estimates import library_estimate
 from loopsched.gpu.library.tiled import Tiling, tiled_gemm
 from loopsched.gpu.result import Estimate
 from loopsched.machines.arch import Arch
-from loopsched.machines.arch_file import load_arch
+from loopsched.machines.arch_file import as_arch, load_arch
 from loopsched.problems.problem import Problem
 from loopsched.published.model_003 import report003_time
 from loopsched.validation.csv_files import Source, check, sheet_of
@@ -94,6 +94,14 @@ def validate_times(
     InputError
         With all faults of the file: of its columns; with ``strict``, or where
         no row is left, of its rows.
+
+    See Also
+    --------
+    validate_counters, library_estimate
+
+    References
+    ----------
+    DeepBench, Baidu Research, 2016 to 2018 (measured times of libraries).
 
     Examples
     --------
@@ -235,7 +243,7 @@ def _machines(
                 f"{name}: one architecture is given, but rows are of {' '.join(gpus)}; choose "
                 "some with gpu=NAME, or let the column choose"
             )
-        machine = arch if isinstance(arch, Arch) else load_arch(os.fspath(arch))
+        machine = as_arch(arch)
         return [machine] * len(rows)
     nameless = [row.place for row in rows if row.arch is None]
     if nameless:

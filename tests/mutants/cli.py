@@ -352,8 +352,8 @@ _options.broken(
 _options.broken(
     "options-lengths-lost",
     "lengths of a model are forgotten",
-    "model_text(given[argument], batch, dims)",
-    "model_text(given[argument], batch)",
+    "model_text(given[argument], batch, dims, inputs, values)",
+    "model_text(given[argument], batch, (), inputs, values)",
     "test_network_onnx.py::TestCommands::test_complaints",
 )
 _output = In("cli/output.py", "test_cli.py")

@@ -87,6 +87,15 @@ def to_timeloop(
     ProblemError, ScheduleError
         If something cannot be written at all.
 
+    See Also
+    --------
+    from_timeloop, to_zigzag
+
+    References
+    ----------
+    A. Parashar et al., *Timeloop: A Systematic Approach to DNN Accelerator Evaluation*,
+    ISPASS 2019.
+
     Examples
     --------
     >>> from loopsched import gemm, load_arch, parse_schedule
@@ -177,6 +186,10 @@ def from_timeloop(
         With every fault of a section; what Timeloop can say and loopsched
         cannot is one.
 
+    See Also
+    --------
+    read_timeloop, to_timeloop
+
     Examples
     --------
     >>> found = from_timeloop('''
@@ -213,6 +226,10 @@ def read_timeloop(
     ------
     InputError
         As for `from_timeloop`; or if a file cannot be read.
+
+    See Also
+    --------
+    from_timeloop, to_timeloop
     """
     files: list[Path] = []
     for path in map(Path, paths):

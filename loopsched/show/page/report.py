@@ -80,6 +80,10 @@ def report_html(
         If there are no rows, some are not what a search saves, or a problem is
         missing, not the one of its rows, or too large for the page to count.
 
+    See Also
+    --------
+    search_workload
+
     Examples
     --------
     >>> from loopsched import gemm, load_arch, search

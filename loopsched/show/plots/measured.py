@@ -156,6 +156,10 @@ def plot_measured(found: Comparison, *, ax: Axes | None = None) -> Axes:
     found : Comparison
         One of what `comparisons` gives.
     ax : Axes, optional
+
+    See Also
+    --------
+    validate_counters, validate_times
     """
     ax = axes_of(ax, 3.4, 3.4)
     style.dress(ax)

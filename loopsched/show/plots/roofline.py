@@ -89,6 +89,15 @@ def plot_roofline(
     at their intensities further in.  There is a roof for each level's bandwidth
     and for each rate of the units; those of data types that no layer has are
     dotted.
+
+    See Also
+    --------
+    search, plot_bytes
+
+    References
+    ----------
+    S. Williams, A. Waterman and D. Patterson, *Roofline: An Insightful Visual Performance
+    Model for Multicore Architectures*, CACM 52(4), 2009.
     """
     ax = axes_of(ax)
     layers = layers_of(results)

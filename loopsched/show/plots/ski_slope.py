@@ -93,6 +93,10 @@ def plot_ski_slope(
     ------
     InputError
         If the form is unknown, or needs a machine and has none.
+
+    See Also
+    --------
+    traffic_curve
     """
     if form not in FORMS:
         raise InputError(f"form '{form}' is unknown; {nearest(str(form), FORMS)}")

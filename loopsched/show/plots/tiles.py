@@ -43,6 +43,10 @@ def plot_tiles(found: TileMap, quantity: Quantity = "time", *, ax: Axes | None =
     ------
     InputError
         If the quantity is unknown.
+
+    See Also
+    --------
+    tile_map
     """
     if quantity not in QUANTITIES:
         raise InputError(f"quantity '{quantity}' is unknown; {nearest(str(quantity), QUANTITIES)}")

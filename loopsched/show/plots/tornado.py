@@ -69,6 +69,10 @@ def plot_tornado(
     quantity : {'time', 'estimate', 'dram_bytes'}, optional
         By default the one that parameters are ranked by.
     ax : Axes, optional
+
+    See Also
+    --------
+    sensitivity
     """
     quantity = quantity or found.quantity
     bars = _moving(found, quantity)

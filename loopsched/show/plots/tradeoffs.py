@@ -57,6 +57,10 @@ def plot_pareto(fronts: Fronts, *, name: str = "", ax: Axes | None = None) -> Ax
 
     Points of one problem and one capacity are joined: along them, time is traded
     for traffic.  ``name`` is that of the workload, for the title.
+
+    See Also
+    --------
+    pareto
     """
     ax = axes_of(ax)
     names = list(fronts)

@@ -82,6 +82,10 @@ def plot_bytes(
     ------
     InputError
         If no layer has such a level.
+
+    See Also
+    --------
+    search, plot_roofline
     """
     ax = axes_of(ax)
     layers = layers_of(results)
