@@ -317,6 +317,22 @@ def test_explore_writes_the_same_page_as_report_of_a_search(
     assert one == other
 
 
+def test_demo_makes_the_page_of_a_small_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", lambda url: bool(opened.append(url)))
+    assert run(["demo", "-o", "demo.html"]) == 0
+    told = capsys.readouterr()
+    assert told.out.startswith("demo.html: 8 layers, ")
+    assert opened == [(tmp_path / "demo.html").as_uri()]
+    assert "no browser found here; open demo.html" in told.err
+    data = json.loads(Parts((tmp_path / "demo.html").read_text(encoding="utf-8")).scripts[0])
+    assert data["command"].startswith("loopsched explore alexnet ")
+    assert all(one["curve"] for one in data["layers"])
+
+
 def test_explore_shows_what_is_done_when_it_is_interrupted(
     saved: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
