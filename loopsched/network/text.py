@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from loopsched.base.arguments import show
 from loopsched.base.errors import WorkloadError
-from loopsched.network.graph import Network
 from loopsched.problems.workload import Workload, read_workload
+
+if TYPE_CHECKING:
+    from loopsched.network.graph import Network
 
 _BATCH = "batch"
 _MODEL = re.compile(r"(.+\.onnx)(?::([^/\\]*))?", re.IGNORECASE | re.DOTALL)
@@ -113,6 +116,8 @@ def load_network(
     >>> load_network("vgg16").macs
     15470264320
     """
+    from loopsched.network.graph import Network
+
     text = os.fsdecode(name_or_path)
     if not is_model(text):
         if batch is not None or dims:
