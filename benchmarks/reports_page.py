@@ -47,11 +47,6 @@ def ranked(rank: float | None) -> str:
     return "" if rank is None else f"{rank:.3f}"
 
 
-def micro(milliseconds: object) -> str:
-    value = 1e3 * float(str(milliseconds))
-    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
-
-
 def times(found: Reproduction, table: str, group: str) -> tuple[Line, ...]:
     return dict(found.table(table).groups())[group]
 
@@ -105,12 +100,6 @@ def figures_000(found: Reproduction) -> list[str]:
         errors += [percent(e) for e in (ints.mean_error_theirs, ints.mean_error_ours)]
         errors += [percent(e, 2) for e in (flops.mean_error_theirs, flops.mean_error_ours)]
         lines.append(row(table.title, time.rows_ours, *errors))
-    lines += ["", "Execution times in microseconds:", ""]
-    lines += head("table", "case", "measured", "theirs", "ours")
-    for table in found.tables:
-        for line in times(found, table.name, "execution time"):
-            cells = (micro(value) for value in (line.measured, line.theirs, line.ours))
-            lines.append(row(table.name, line.row, *cells))
     lines += ["", "Mean errors of the times, by what the report does not say:", ""]
     return lines + choices_000()
 
@@ -125,17 +114,6 @@ def figures_001(found: Reproduction) -> list[str]:
     for line in times(found, "times", "kernel time"):
         cells = faster.get(line.row, ("", ""))
         lines.append(row(line.row, line.measured, f"{line.ours:.2f}", *cells))
-    lines += ["", *head("count", "kernel", "measured", "ours")]
-    for table, group in (
-        ("table_1", "sectors a request"),
-        ("table_2", "sectors loaded from global memory"),
-        ("table_2", "L1 hit rate"),
-    ):
-        for line in times(found, table, group):
-            unit = f" {line.unit}" if line.unit else ""
-            ours = f"{line.ours:,}" if isinstance(line.ours, int) else f"{line.ours:.2f}"
-            measured = f"{int(line.measured):,}" if line.measured.isdigit() else line.measured
-            lines.append(row(group, line.row, measured + unit, ours + unit))
     return [*lines, "", "Which GPU it was, times in milliseconds:", "", *machines_001(found)]
 
 

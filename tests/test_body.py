@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations, product
 from random import Random
 
@@ -123,3 +124,31 @@ def _fits(problem: Problem, nest: Schedule, arch: loopsched.Arch) -> bool:
     except ScheduleError:
         return False
     return True
+
+
+def test_a_tensor_that_passes_costs_nothing_here() -> None:
+    problem = loopsched.gemm(m=8, n=8, k=8, element_bytes=1)
+    for name in "ABC":
+        found = best_body(problem, Room(1000, (), frozenset(name)), PLACED)
+        assert found is not None
+        assert found.bytes == 2 * 64
+
+
+def test_double_buffering_halves_the_room() -> None:
+    problem = loopsched.gemm(m=64, n=60, k=56)
+    for room in (64, 1000, 4096):
+        twice = best_body(problem, Room.shared(2 * room), Keeps(False, copies=2))
+        once = best_body(problem, Room.shared(room), PLACED)
+        assert twice is not None
+        assert once is not None
+        assert twice.bytes == once.bytes
+
+
+def test_a_bound_knows_double_buffers() -> None:
+    problem = loopsched.gemm(m=96, n=80, k=64)
+    once = loopsched.buffer_arch(capacity_bytes=4096, policy="explicit")
+    level = replace(once.caches[0], capacity_bytes=8192, double_buffered=True)
+    twice = replace(once, levels=(once.memory, level))
+    best = [loopsched.search(problem, arch, objective="dram_bytes") for arch in (once, twice)]
+    assert best[0].evaluation.dram_bytes == best[1].evaluation.dram_bytes
+    assert best[1].certificate.proven

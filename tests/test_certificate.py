@@ -90,12 +90,29 @@ def test_rows_say_what_was_found() -> None:
     assert told["bytes"]["point"] == rough.levels[0].bytes.point < rough.levels[0].bytes.high
 
 
+def test_totals_are_rounded_once() -> None:
+    """Whatever the version of Python: 0.1 ten times is 1, which plain addition misses."""
+    row = {"time_s": 0.1, "time_bound_s": 0.1, "energy_pj": 0.1, "dram_bytes": 0, "nodes": 0}
+    row |= {"least_dram_bytes": 0, "bound_by": "L1", "count": 1, "proven": True, "space_size": 1.0}
+    found = totals([row] * 10)
+    assert (found.time_s, found.time_bound_s, found.energy_pj) == (1.0, 1.0, 1.0)
+
+
 def test_totals_count_problems_as_often_as_they_occur_and_searches_once() -> None:
     one = {"time_s": 0.5, "time_bound_s": 0.25, "dram_bytes": 8, "least_dram_bytes": 5}
-    one |= {"bound_by": "L1", "count": 3, "proven": True, "nodes": 7, "space_size": 100}
+    one |= {
+        "energy_pj": 1.5,
+        "bound_by": "L1",
+        "count": 3,
+        "proven": True,
+        "nodes": 7,
+        "space_size": 100,
+    }
     two = one | {"bound_by": "DRAM", "count": 2, "proven": False}
     found = totals([one, two, two])
     assert (found.time_s, found.time_bound_s) == (0.5 * 7, 0.25 * 7)
     assert (found.dram_bytes, found.least_dram_bytes) == (8 * 7, 5 * 7)
+    assert found.energy_pj == 1.5 * 7
+    assert totals([one, two | {"energy_pj": None}]).energy_pj is None
     assert found.bound_by == (("DRAM", 2), ("L1", 1))
     assert (found.n_proven, found.nodes, found.space_size) == (1, 21, 300)

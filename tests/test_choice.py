@@ -114,6 +114,20 @@ def test_the_set_holds_the_best_of_repeated_measurements(measured) -> None:  # t
     assert held >= 990
 
 
+def test_the_set_holds_the_best_of_attentions_measured_again() -> None:
+    """On an H200, where nothing was fitted; 1 % is twice what a second measurement showed."""
+    random = np.random.default_rng(11)
+    by_problem: dict[str, list[tuple[float, bool]]] = {}
+    for row in validate_choices("triton_h200_attention", H200).rows:
+        by_problem.setdefault(row["problem"], []).append((row["time_us"], row["may_be_best"]))
+    held = 0
+    for at in range(1000):
+        rows = list(by_problem.values())[at % len(by_problem)]
+        noisy = [time * math.exp(0.01 * random.standard_normal()) for time, _ in rows]
+        held += rows[int(np.argmin(noisy))][1]
+    assert held >= 990
+
+
 def test_rows_are_ordered_and_nothing_beats_its_bound() -> None:
     for problem, kernel in ((gemm(m=300, n=700, k=900), "triton_gemm"), (CONV, "triton_conv")):
         found = pick(problem, H200, explain=True)
@@ -231,6 +245,7 @@ def test_all_families_rank_their_usual_space() -> None:
         "triton_gemm",
         "triton_conv",
         "triton_attention",
+        "triton_decode",
         "clblast_gemm",
         "filter",
     }
@@ -271,7 +286,7 @@ def test_measured_files_are_checked(tmp_path) -> None:  # type: ignore[no-untype
         ("gemm,64x64,64,64,32,3,4,8,10\n", "is not MxNxK"),
         (
             "gemm,64x64x64,64,64,32,3,none,8,10\n",
-            "line 2: numbers above zero are needed: warps missing",
+            "line 2: numbers above zero, whole but for times, are needed: warps missing",
         ),
         (
             "dance,64x64x64,64,64,32,3,4,8,10\n",
@@ -293,7 +308,7 @@ def test_the_set_is_what_is_estimated_near_the_first() -> None:
         found = rank(gemm(m=m, n=n, k=k), H200, TRITON_GEMM, space, "fp16")
         times = found.times.time_s[found.order]
         most = int(0.15 * len(times))
-        near = [at for at in range(most) if times[at] <= 1.3 * times[0]]
+        near = [at for at in range(most) if 0.8 * times[at] <= 1.2 * times[0]]
         assert set(np.flatnonzero(found.may_be_best)) == set(found.order[near])
         sizes.add(len(near) == most)
     assert sizes == {True, False}

@@ -25,7 +25,7 @@ TILES = {
     "block_n": st.sampled_from([16, 32, 64, 128, 256]),
     "block_k": st.sampled_from([32, 64, 128]),
     "stages": st.integers(1, 5),
-    "warps": st.sampled_from([1, 4, 8]),
+    "warps": st.sampled_from([1, 2, 4, 8]),
 }
 
 
@@ -41,7 +41,8 @@ def _same(
     machine, fit, width = machine_of(arch, data_type), fitted(family.name), ELEMENT_BYTES[data_type]
     for at in range(len(found.space)):
         one = found.space.configuration(at)
-        taken = Taken(bool(found.taken.by_group[at]), int(found.taken.resident[at]))
+        spilled = 4 * float(found.taken.spills[at]) * one["warps"] * machine.gpu.warp_threads
+        taken = Taken(bool(found.taken.by_group[at]), int(found.taken.resident[at]), spilled)
         seconds, spent, waves = estimate(problem, one, width, taken, machine, fit)
         assert found.times.time_s[at] == pytest.approx(seconds, rel=1e-9), (name, one)
         assert [found.times.parts[part][at] for part in PARTS] == pytest.approx(spent, rel=1e-9)

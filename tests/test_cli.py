@@ -67,6 +67,16 @@ class TestFront:
         assert text.startswith(f"Usage: loopsched {command}")
         assert max(map(len, text.splitlines())) <= 80
 
+    def test_alone_it_says_in_ten_lines_what_to_try(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        lines = call(capsys).splitlines()
+        assert len(lines) == 10
+        assert max(map(len, lines)) <= 80
+        named = [line.split()[1] for line in lines if line.startswith("  loopsched ")]
+        assert "demo" in named
+        assert set(named) <= set(_COMMANDS)
+
     def test_module_runs(self) -> None:
         command = [sys.executable, "-m", "loopsched", "--version"]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
@@ -80,6 +90,8 @@ class TestFront:
             (["analyze", GEMM, NEST, "--model", "yalza"], "'yalza' is not one of"),
             (["archs", "--format", "xml"], "'xml' is not one of"),
             (["archs", "--foo"], "No such option"),
+            (["search", GEMM, "--type", "fp16"], "'--element-bytes 2' is fp16"),
+            (["report", "resnet50"], "'loopsched explore resnet50' searches it"),
         ],
     )
     def test_wrong_usage_is_2(
@@ -91,6 +103,14 @@ class TestFront:
         ("words", "message"),
         [
             (["archs", "titan_w"], "no architecture 'titan_w'; did you mean 'titan_v'?"),
+            (["archs", "titan_w"], "(of that family: titan_rtx titan_v titan_v_seed003 titan_x_"),
+            (
+                ["archs", "epyc"],
+                "of that family: epyc_7763 epyc_9654 epyc_9755); 'loopsched archs'",
+            ),
+            (["archs", "quantum"], "(allowed: a100 a100_pcie"),
+            (["workloads", "matmul:m=8,n=8,k=8"], "op is 'matmul'; did you mean 'gemm'?"),
+            (["workloads", "conv:c=3"], "op is 'conv'; did you mean 'conv2d'?"),
             (["workloads", "resnet5"], "did you mean 'resnet50'?"),
             (["workloads", "no/such.json"], "no/such.json: no such file"),
             (["analyze", GEMM, "M:1024 N:1024 K:512"], "it must cover the size, 'K:1024'"),
@@ -115,6 +135,16 @@ class TestFront:
         assert text.startswith("Error: ")
         assert message in text
         assert "Traceback" not in text
+
+    @pytest.mark.parametrize("command", ["explore", "search", "space"])
+    def test_saved_results_lead_to_their_page(
+        self, command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    ) -> None:
+        path = tmp_path / "rn.jsonl"
+        path.write_text('{"layer": 0}\n{"layer": 1}\n')
+        assert f"'loopsched report {path}' makes a page" in call(
+            capsys, command, str(path), status=3
+        )
 
     def test_nothing_fits_is_4(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -177,6 +207,16 @@ class TestArchs:
         assert "dram_latency" in text
         unknown = [line.split()[0] for line in text.splitlines() if line.endswith("not known")]
         assert unknown == ["merged_share", "l2_efficiency"]
+
+    def test_case_does_not_matter(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert call(capsys, "archs", "RTX 3090") == call(capsys, "archs", "rtx_3090")
+
+    def test_what_is_printed_as_json_is_a_machine_file(
+        self, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    ) -> None:
+        path = tmp_path / "mine.json"
+        path.write_text(call(capsys, "archs", "h200", "--format", "json"))
+        assert load_arch(path).digest == load_arch("h200").digest
 
     def test_a_file_works_like_a_name(
         self, capsys: pytest.CaptureFixture[str], tmp_path: Path

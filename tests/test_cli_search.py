@@ -75,7 +75,7 @@ class TestSearch:
         assert run(["search", *SOME]) == 0
         text = capsys.readouterr().out
         assert max(map(len, text.splitlines())) <= 80
-        assert "2 problems on titan_v: " in text
+        assert "2 problems on titan_v, fp32: " in text
         assert "Proven best: all" in text
 
     def test_sums_count_best_schedules_as_often_as_layers_occur(
@@ -91,7 +91,7 @@ class TestSearch:
         best = [row for row in found if row["rank"] == 1]
         total_s = sum(row["count"] * row["time_s"] for row in best)
         moved = sum(row["count"] * row["dram_bytes"] for row in best)
-        assert f"2 problems on titan_v: {scaled(total_s, 's')} in all" in text
+        assert f"2 problems on titan_v, fp32: {scaled(total_s, 's')} in all" in text
         assert f"; {scaled(moved, 'B')} from and to DRAM" in text
         assert all(f" {at}.{rank} m" in f" {text}" for at in (0, 1) for rank in (1, 2))
 
@@ -137,6 +137,35 @@ class TestSearch:
     def test_objective(self, rows: Any) -> None:
         (least,) = rows("search", "gemm:m=700,n=500,k=300", "-o", "dram_bytes")
         assert least["lower_bound"] == least["dram_bytes"]
+
+    @pytest.mark.parametrize("objective", ["energy", "edp"])
+    def test_what_was_sought_is_shown_at_80_columns(
+        self, objective: str, rows: Any, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        words = ["search", "gemm:m=64,n=48,k=32", "-a", "diannao", "--element-bytes", "2"]
+        (row,) = rows(*words, "-o", objective)
+        energy = row["energy_pj"] * 1e-12
+        assert run([*words, "-o", objective]) == 0
+        text = capsys.readouterr().out
+        assert max(map(len, text.splitlines())) <= 80
+        cells = text.splitlines()[2]
+        assert scaled(energy, "J") in cells
+        if objective == "edp":
+            assert f"{energy * row['time_s']:.4g} Js" in cells
+        text = " ".join(text.split())
+        assert "on diannao, fp16, for the least energy" in text
+        assert f" and {scaled(energy, 'J')} in all" in text
+
+    def test_columns_left_out_and_the_data_type_are_said(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        assert run(["search", SMALL]) == 0
+        text = capsys.readouterr().out
+        assert "(left out at 80 columns: space)" in text
+        assert "1 problem on titan_v, fp32: " in text
+        monkeypatch.setenv("COLUMNS", "200")
+        assert run(["search", SMALL]) == 0
+        assert "left out" not in capsys.readouterr().out
 
     def test_constraints_are_kept(self, rows: Any) -> None:
         words = ["--tiles", "divisors", "--spatial", "M", "--fix", "N@L1=5", "--order", "K>M"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import inspect
 import re
 import subprocess
 import sys
@@ -50,6 +51,16 @@ def test_every_public_name_has_its_place_in_the_reference() -> None:
     assert sorted(shown) == sorted(set(loopsched.__all__) - {"__version__"})
 
 
+def test_every_public_function_says_what_else_to_read() -> None:
+    for name in loopsched.__all__:
+        one = getattr(loopsched, name)
+        if inspect.isfunction(one):
+            said = re.search(r"See Also\n-+\n((?:.+\n?)+)", inspect.getdoc(one) or "")
+            assert said, name
+            names = re.split(r",\s*|\n", re.sub(r" :.*|\n    .*", "", said[1].strip()))
+            assert set(names) - {""} <= set(loopsched.__all__) - {name}, name
+
+
 @pytest.mark.project
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     build = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-d", tmp_path / "trees"]
@@ -58,3 +69,8 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "site/api/search.html").is_file()
+    # What commands print is no code: only prompts and commands are set off.
+    tutorial = (tmp_path / "site/tutorial.html").read_text(encoding="utf-8")
+    shown = re.findall(r'<div class="highlight-console.*?</pre>', tutorial, re.DOTALL)
+    assert len(shown) > 3
+    assert set(re.findall(r'<span class="(\w+)">', "".join(shown))) == {"gp", "gs", "g"}

@@ -38,7 +38,7 @@ def test_names_and_changes_are_distinct() -> None:
     assert all(mutant.breaks and mutant.tests for mutant in MUTANTS)
 
 
-def test_the_page_lists_every_mutant() -> None:
-    """`python -m tests.mutants.run --list` writes the table."""
-    page = (ROOT / "docs" / "testing.md").read_text(encoding="utf-8")
-    assert listing(MUTANTS) in page
+def test_the_list_has_every_mutant() -> None:
+    rows = listing(MUTANTS).splitlines()[2:]
+    for row, mutant in zip(rows, MUTANTS, strict=True):
+        assert f"| {mutant.name} | {mutant.breaks} |" in row

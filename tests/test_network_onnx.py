@@ -270,6 +270,8 @@ def execute(problem: Problem, operands: dict[str, np.ndarray]) -> np.ndarray:
 
     def places(tensor: Tensor) -> tuple[tuple[int, ...], np.ndarray, np.ndarray]:
         shape = tuple(length(axis, problem) for axis in tensor.axes)
+        if not shape:  # one number
+            return (), np.zeros(grid.shape[1], int), np.ones(grid.shape[1], bool)
         at = np.array([positions(axis, index) for axis in tensor.axes])
         inside = np.all((at >= 0) & (at < np.array(shape)[:, None]), axis=0)
         flat = np.ravel_multi_index(tuple(at * inside), shape)
@@ -393,6 +395,11 @@ class TestNests:
             ("i,j->ij", (3,), (4,)),
             ("ab,cb->ca", (3, 4), (5, 4)),
             ("ij,jk->ik", (2, 5), (1, 4)),
+            ("ij,ij->", (2, 5), (2, 5)),
+            ("i,j", (1,), (3,)),
+            ("ij,i->", (2, 5), (1,)),
+            ("ij,jk->k", (2, 5), (5, 4)),
+            (",i->i", (), (3,)),
         ],
     )
     def test_sums(
@@ -402,6 +409,26 @@ class TestNests:
         operands = model.input("a", left), model.input("b", right)
         model.output(model.add("Einsum", *operands, equation=equation))
         agrees(model, tmp_path)
+
+    @pytest.mark.parametrize("equation", ["ij->ji", "ij->", "ij->i", "ii->i", "...i->..."])
+    def test_sums_of_one_operand_have_no_products(self, equation: str, tmp_path: Path) -> None:
+        model = Model()
+        model.output(model.add("Einsum", model.input("a", [3, 3]), equation=equation))
+        found = loaded(model, tmp_path)
+        assert [(node.op, node.role) for node in found.nodes] == [("Einsum", "vector")]
+
+    @pytest.mark.parametrize("op", ["RNN", "GRU", "LSTM"])
+    def test_recurrent_layers_whose_last_state_alone_is_read(self, op: str, tmp_path: Path) -> None:
+        gates = {"RNN": 1, "GRU": 3, "LSTM": 4}[op]
+        model = Model()
+        x = model.input("x", [7, 2, 5])
+        weights = model.weight("w", 1, gates * 3, 5), model.weight("r", 1, gates * 3, 3)
+        state = model.add(op, x, *weights, n=2, hidden_size=3)[1]
+        model.nodes[0].output[0] = ""
+        model.output(model.add("MatMul", state, model.weight("v", 3, 4)))
+        found = loaded(model, tmp_path)
+        assert not found.unsupported
+        assert found.macs == 7 * 2 * gates * 3 * (5 + 3) + 2 * 3 * 4
 
     @pytest.mark.parametrize("widen", [(), ("Identity",), ("Cast",), ("Mul",)])
     def test_a_turned_operand_is_read_as_it_is_stored(

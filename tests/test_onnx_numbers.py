@@ -44,6 +44,10 @@ CASES: list[tuple[str, list[Any], dict[str, Any]]] = [
     ("Where", [[1, 0], [5, 6], [7, 8]], {}),
     ("Equal", [[1, 2], [1, 3]], {}),
     ("Ceil", [[1.25, -1.25]], {}),
+    ("Transpose", [[[1, 2, 3], [4, 5, 6]]], {}),
+    ("Transpose", [[[[1, 2], [3, 4]]]], {"perm": (1, 0, 2)}),
+    ("Clip", [[-3, 0, 9], 0, 5], {}),
+    ("Clip", [[-3, 0, 9], -1], {}),
 ]
 
 
@@ -184,3 +188,53 @@ def test_a_batch_that_is_given_counts_more_than_that_of_the_text(tmp_path: Path)
     assert load_network(f"{odd}:batch=3").macs == 3 * 16 * 8
     named = odd.rename(tmp_path / "mine.onnx:n=5")
     assert load_network(named, batch=4).macs == 4 * 16 * 8
+
+
+def test_bounds_may_be_attributes_or_missing() -> None:
+    old = operator("Clip", 1, {"min": 0.0, "max": 6.0})
+    found = compute(old, [numbers_of([-1.5, 3.0, 8.0])])
+    assert found is not None
+    assert found.tolist() == [0.0, 3.0, 6.0]
+    above = Operator("one", "Clip", "", ("x", "", "high"), ("y",), {})
+    found = compute(above, [numbers_of([-1, 3, 8]), None, numbers_of(6)])
+    assert found is not None
+    assert found.tolist() == [-1, 3, 6]
+    assert compute(above, [numbers_of([None, 3, 8]), None, numbers_of(6)]) is None
+
+
+def test_pads_turned_on_the_way_and_lengths_clipped(tmp_path: Path) -> None:
+    """As PyTorch's old exporter writes F.pad, and timm its padding to the same length."""
+    model = Model()
+    x = model.input("x", [1, 3, 15, 15])
+    length = model.add("Gather", model.add("Shape", x), model.number(3, shape=[]))
+    least = model.add("Clip", model.add("Sub", length, model.number(14, shape=[])),
+                      model.number(0, shape=[]))  # fmt: skip
+    least = model.add("Unsqueeze", least, model.number(0))
+    rows = model.add("Concat", model.number(0), least, model.number(0), least, model.number(0, 0),
+                     model.number(0, 0), axis=0)  # fmt: skip
+    pairs = model.add("Reshape", rows, model.number(-1, 2))
+    turned = model.add("Slice", pairs, model.number(-1), model.number(-(2**62)), model.number(0),
+                       model.number(-1))  # fmt: skip
+    flat = model.add("Reshape", model.add("Transpose", turned, perm=[1, 0]), model.number(-1))
+    wide = model.add("Pad", x, flat)
+    model.output(model.add("Conv", wide, model.weight("w", 4, 3, 2, 2), strides=[2, 2]))
+    assert load_onnx(model.save(tmp_path)).macs == 8 * 8 * 4 * 3 * 2 * 2
+
+
+def test_numbers_that_are_split_or_cast_alike(tmp_path: Path) -> None:
+    model = Model(opset=18)
+    x, y = model.input("x", [4, 6]), model.input("y", [48])
+    rows, _ = model.add("Split", model.add("Shape", x), model.number(1, 1), n=2, axis=0)
+    alike = model.add("CastLike", rows, model.number(1))
+    shape = model.add("Concat", alike, model.number(12), axis=0)
+    model.output(model.add("MatMul", model.add("Reshape", y, shape), model.weight("w", 12, 5)))
+    assert load_onnx(model.save(tmp_path)).macs == 4 * 12 * 5
+
+
+def test_narrow_numbers_do_not_hide_a_shape(tmp_path: Path) -> None:
+    model = Model(opset=18)
+    x = model.input("x", [2, 3, 4], kind=TensorProto.BFLOAT16)
+    zero = model.add("Cast", model.number(0, shape=[]), to=TensorProto.BFLOAT16)
+    y = model.add("Pad", x, model.number(0, 0, 0, 0, 0, 1), zero)
+    model.output(model.add("MatMul", y, model.weight("w", 5, 7, kind=TensorProto.BFLOAT16)))
+    assert load_onnx(model.save(tmp_path)).macs == 2 * 3 * 5 * 7

@@ -34,6 +34,13 @@ def test_a_spare_column_goes_before_a_name_is_lost() -> None:
     assert max(map(len, narrow.splitlines())) <= 27
 
 
+def test_the_columns_left_out_are_named() -> None:
+    row = ["a name of some length", "1 s", "x"]
+    table = Table(COLUMNS, [row])
+    assert table.left_out(80) == ()
+    assert table.left_out(27) == ("spare",)
+
+
 def test_sentences_are_cut_at_their_end() -> None:
     columns = [words("source", shrinks="end")]
     assert (

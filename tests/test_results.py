@@ -43,6 +43,13 @@ def test_jsonl_is_one_object_a_line() -> None:
     assert [json.loads(line)["proven"] for line in lines] == [True, False]
 
 
+@pytest.mark.parametrize("start", ["=", "+", "-", "@", " =", "\t@"])
+def test_no_name_in_csv_is_a_formula(start: str) -> None:
+    name = f"{start}cmd|' /c calc'!A1"
+    (row,) = csv.DictReader(io.StringIO(written("csv", [{"problem": name, "n": -1}])))
+    assert row == {"problem": f"'{name}", "n": "-1"}
+
+
 def test_csv_quotes_and_leaves_nested_values_out() -> None:
     rows = list(csv.DictReader(io.StringIO(written("csv", ROWS))))
     assert rows[0] == {"problem": "a, with a comma", "time_s": "0.5", "proven": "True"}

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import json
 import os
 import pickle
+import platform
 import random
+import re
+import subprocess
+import sys
+import weakref
 from multiprocessing import get_context
 from pathlib import Path
+from threading import Event, Thread, Timer
 from typing import Any
 
 import numpy as np
@@ -16,13 +24,15 @@ import pytest
 from loopsched import ArchError, Problem, ProblemError, conv2d, gemm, load_arch
 from loopsched import compile as compiled
 from loopsched.base.errors import LoopschedError
+from loopsched.base.machine_code import linked, object_code
 from loopsched.cli import run
+from loopsched.codegen import measure as measuring
 from loopsched.codegen.choose import on_cores
 from loopsched.codegen.element import BF16, DATA_TYPES
 from loopsched.codegen.llvm_text import LlvmText
-from loopsched.codegen.measure import check, numbers, random_array, stored
+from loopsched.codegen.measure import check, in_turn, numbers, random_array, stored
 from loopsched.codegen.onnx_layer import onnx_layer
-from loopsched.codegen.reference import reference
+from loopsched.codegen.reference import library, reference
 from loopsched.codegen.threads import n_cpus
 from loopsched.problems.builders import batched_gemm
 from loopsched.problems.problem import Axis, Tensor
@@ -190,8 +200,10 @@ def test_output_may_be_an_input() -> None:
     assert np.array_equal(kernel(square, square, out=square), wanted)
 
 
-def test_the_fastest_of_several_plans_is_kept() -> None:
-    kernel = compiled(gemm(m=30, n=40, k=50), HOST, threads=1, measure=3)
+@pytest.mark.parametrize("threads", [1, None])
+def test_the_fastest_of_several_plans_is_kept(threads: int | None) -> None:
+    kernel = compiled(gemm(m=30, n=1700, k=50), HOST, threads=threads, measure=3)
+    assert threads or kernel.threads == 1 or kernel.parts(kernel._plain_steps())[0].n_jobs > 1
     check(kernel)
 
 
@@ -216,6 +228,12 @@ def test_a_wrong_kernel_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         ({"measure": 0}, "measure is 0"),
         ({"bias": "K"}, "bias is over 'K'"),
         ({"bias": ("N", "N")}, "each dimension may be named once"),
+        ({"bias": 5}, "bias is 5; a dimension is needed, or several"),
+        ({"bias": {"N"}}, "bias is {'N'}; a dimension is needed"),
+        ({"bias": ["N", ["M"]]}, r"bias is over \['M'\]"),
+        ({"relu": np.zeros(2)}, r"relu is array\(\[0., 0.\]\); true or false"),
+        ({"data_type": ["fp32"]}, r"data_type is \['fp32'\]"),
+        ({"data_type": "fp31", "measure": "3"}, r"(?s)fp31.*measure is '3'"),
     ],
 )
 def test_refusals(arguments: dict[str, Any], message: str) -> None:
@@ -249,6 +267,12 @@ def test_arrays_that_no_memory_holds(capsys: pytest.CaptureFixture[str]) -> None
     assert "arrays, and those that it is checked with, take 448" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("arch", [None, 5, b"host", {}, gemm(m=1, n=1, k=1)])
+def test_an_arch_is_one_or_named(arch: Any) -> None:
+    with pytest.raises(ArchError, match="an Arch is needed, or the name or the file of one"):
+        compiled(gemm(m=2, n=2, k=2), arch)
+
+
 def test_only_cpus() -> None:
     with pytest.raises(ArchError, match="'v100' is no CPU"):
         compiled(gemm(m=2, n=2, k=2), "v100")
@@ -261,12 +285,86 @@ def test_only_cpus() -> None:
         ([np.zeros((2, 3), "f4"), np.zeros((4, 3), "f4")], r"'B' has shape \(4, 3\); \(3, 4\)"),
         ([np.zeros((2, 3)), np.zeros((3, 4), "f4")], "'A' has elements of float64"),
         ([[1.0], np.zeros((3, 4), "f4")], "'A' is .* numpy array"),
+        ([np.ma.zeros((2, 3), "f4"), np.zeros((3, 4), "f4")], "'A' is masked_array.* numpy array"),
     ],
 )
 def test_wrong_arrays(arrays: list[Any], message: str) -> None:
     kernel = compiled(gemm(m=2, n=4, k=3), HOST)
-    with pytest.raises(ProblemError, match=message):
-        kernel(*arrays, out=np.zeros((2, 4), "f4"))
+    for _ in range(2):  # once more when it knows arrays that fit
+        with pytest.raises(ProblemError, match=message):
+            kernel(*arrays, out=np.zeros((2, 4), "f4"))
+        kernel(np.zeros((2, 3), "f4"), np.zeros((3, 4), "f4"))
+
+
+def test_elements_of_an_output_that_are_one() -> None:
+    kernel = compiled(gemm(m=8, n=8, k=1), HOST)
+    column, row = np.arange(8, dtype="f4").reshape(8, 1), np.ones((1, 8), "f4")
+    line = np.zeros(15, "f4")
+    diagonal = np.lib.stride_tricks.as_strided(line, (8, 8), (4, 4))
+    kernel(column, row, diagonal)
+    wanted = np.zeros(15, "f4")
+    np.lib.stride_tricks.as_strided(wanted, (8, 8), (4, 4))[...] = column @ row
+    assert np.array_equal(line, wanted)
+
+
+def test_an_axis_of_one_element_has_no_step() -> None:
+    kernel = compiled(gemm(m=1, n=3, k=2), HOST)
+    row = np.ones((5, 2), "f4")
+    for left in (row[:1], row[::3][:1], np.ones((1, 9), "f4")[:, :2]):
+        assert kernel(left, np.ones((2, 3), "f4")).tolist() == [[2.0] * 3]
+    assert len(kernel._parts) == 1
+
+
+def test_layouts_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("loopsched.codegen.compiled._MOST_LAYOUTS", 3)
+    kernel = compiled(gemm(m=4, n=3, k=2), HOST)
+    right = np.ones((2, 3), "f4")
+    runs = []
+    for wide in (2, 5, 6, 7, 5, 2):
+        left = np.arange(4 * wide, dtype="f4").reshape(4, wide)[:, :2]
+        assert np.array_equal(kernel(left, right), left @ right)
+        assert len(kernel._parts) <= 3
+        assert len(kernel._known) <= 3
+        runs.append(kernel.parts(((wide, 1), (3, 1), (3, 1)))[0].run)
+    assert runs[0] is runs[5]
+    assert kernel.plans
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_fork_waits_for_what_is_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lock that another thread held would be held in the child for ever."""
+    kernel = compiled(gemm(m=4, n=3, k=2), HOST, threads=1)
+    right, begun, go_on = np.ones((2, 3), "f4"), Event(), Event()
+    left = [np.ones((4, wide), "f4")[:, :2] for wide in (3, 4)]
+    build = kernel._built
+
+    def slow(*asked: Any) -> Any:
+        begun.set()
+        assert go_on.wait(30)
+        return build(*asked)
+
+    monkeypatch.setattr(kernel, "_built", slow)
+    builder = Thread(target=kernel, args=(left[0], right))
+    builder.start()
+    assert begun.wait(30)
+    Timer(0.2, go_on.set).start()
+    child = get_context("fork").Process(target=kernel, args=(left[1], right))
+    child.start()
+    child.join(60)
+    builder.join(60)
+    assert child.exitcode == 0
+
+
+def test_machine_code_goes_with_what_calls_it() -> None:
+    text = "define i64 @one() { ret i64 1 }"
+    (one,) = linked(object_code(text), ["one"], [ctypes.c_int64])
+    engine = weakref.ref(one.engine)  # type: ignore[attr-defined]
+    assert one() == 1
+    assert engine() is not None
+    del one
+    gc.collect()
+    assert engine() is None
 
 
 def test_output_that_cannot_be_written() -> None:
@@ -287,11 +385,58 @@ def test_fewer_cores_share_what_is_left() -> None:
 
 def test_the_command_shows_rows_and_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["run", "gemm:m=40,n=50,k=60", "--threads", "1"]) == 0
-    assert "all results equal numpy's" in " ".join(capsys.readouterr().out.split())
+    said = " ".join(capsys.readouterr().out.split())
+    assert "all results equal numpy's" in said
+    assert f"numpy multiplies with {library()}" in said
     assert run(["run", "gemm:m=4,n=5,k=6", "--format", "json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
     assert row["problem"] == "m4 n5 k6"
     assert row["bound_s"] <= row["measured_s"]
+    assert row["library"] == library()
+
+
+def test_the_library_is_named_with_the_kernels_that_it_runs() -> None:
+    built = np.show_config("dicts")["Build Dependencies"]["blas"]["name"]
+    if "openblas" not in built:
+        assert library() == built
+        return
+    ask = "import numpy; from loopsched.codegen.reference import library; print(library())"
+    for kernels in ("Nehalem", "Haswell") if platform.machine() == "x86_64" else ():
+        chosen = {**os.environ, "OPENBLAS_CORETYPE": kernels, "OPENBLAS_NUM_THREADS": "1"}
+        said = subprocess.run([sys.executable, "-c", ask], env=chosen, capture_output=True)
+        assert re.fullmatch(
+            rf"OpenBLAS [\d.]+, {kernels} kernels on 1 thread\n", said.stdout.decode()
+        )
+
+
+def test_functions_are_timed_when_others_have_come_to_rest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    events: list[str] = []
+    clock = [0.0, 0.0, 0.0]  # of the wall, of the process, and until when a thread spins
+
+    def sleep(seconds: float) -> None:
+        events.append("sleep")
+        clock[1] += min(seconds, max(0.0, clock[2] - clock[0]))
+        clock[0] += seconds
+
+    def spins(name: str, seconds: float) -> None:
+        events.append(name)
+        clock[0] += 0.02
+        clock[1] += 0.02
+        clock[2] = clock[0] + seconds
+
+    monkeypatch.setattr(measuring, "sleep", sleep)
+    monkeypatch.setattr(measuring, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(measuring, "process_time", lambda: clock[1])
+    calls = [lambda: spins("one", 0.0), lambda: spins("other", 0.0091)]
+    assert in_turn(calls, 0.0, rests=True) == pytest.approx([0.02, 0.02])
+    blocks = " ".join(events).split("sleep one one sleep other other")
+    assert len(blocks) == 6
+    assert {one.strip() for one in blocks[1:-1]} == {"sleep " * 4 + "sleep"}
+    events.clear()
+    assert in_turn([lambda: spins("one", 9.0)], 0.0, rests=True) == pytest.approx([0.02])
+    assert events.count("sleep") == pytest.approx(5 * 150, abs=10)  # it does not wait for ever
 
 
 def test_the_command_refuses_what_is_no_cpu(capsys: pytest.CaptureFixture[str]) -> None:
@@ -328,7 +473,7 @@ def test_check_names_what_it_was_held_against(capsys: pytest.CaptureFixture[str]
     pytest.importorskip("onnxruntime")
     assert run(["run", "gemm:m=4,n=5,k=6", "--check", "--format", "json"]) == 0
     (row,) = json.loads(capsys.readouterr().out)
-    assert row["reference"] == "ONNX Runtime"
+    assert (row["reference"], row["library"]) == ("ONNX Runtime", "")
 
 
 def test_one_input_is_needed(capsys: pytest.CaptureFixture[str]) -> None:

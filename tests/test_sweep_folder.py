@@ -379,7 +379,7 @@ def test_the_command_prints_totals_and_how_far_it_is(
     monkeypatch.setenv("COLUMNS", "80")
     assert cli(["sweep", "caches.yaml"]) == 0
     told = capsys.readouterr().out
-    assert told.splitlines()[0] == "deepbench_conv, least time:"
+    assert told.splitlines()[0] == "deepbench_conv on titan_v, least time, fp32:"
     assert told.splitlines()[-1] == "caches.sweep: 6 of 6 searches done; results in results.jsonl."
     assert max(map(len, told.splitlines())) <= 80
     assert cli(["sweep", "caches.sweep"]) == 0
@@ -392,6 +392,24 @@ def test_the_command_prints_totals_and_how_far_it_is(
     assert cli(["sweep", "caches.sweep", "--format", "jsonl"]) == 0
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert rows == load_run("caches.sweep").machines()
+
+
+def test_the_command_shows_all_that_was_varied_and_what_was_sought(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    (tmp_path / "two.yaml").write_text(
+        "archs: {arch: titan_v, vary: {L2.capacity: [2 MiB, 4 MiB],"
+        " DRAM.bandwidth: [300 GB/s, 600 GB/s]}}\n"
+        "workloads: ['gemm:m=64,n=64,k=64']\nobjectives: [time, dram_bytes]\n"
+    )
+    assert cli(["sweep", "two.yaml"]) == 0
+    told = capsys.readouterr().out
+    assert max(map(len, told.splitlines())) <= 80
+    heads = [line for line in told.splitlines() if "L2.capacity" in line]
+    assert [("DRAM.bandwidth" in head, "DRAM " in head) for head in heads] == [(True, True)] * 2
+    assert "left out at 80 columns: " not in told or "L2" not in told.partition("left out")[2][:60]
 
 
 def test_the_command_keeps_what_makes_rows_and_not_how_many_processes(

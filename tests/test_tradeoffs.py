@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from random import Random
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracle_search import every_nest, random_machine, random_problem
 
 import loopsched
+from loopsched.base.errors import ScheduleError
 from loopsched.nests.nest import Schedule
 from loopsched.scheduler.tradeoffs import Tradeoff, non_dominated, pareto
 
@@ -40,3 +46,28 @@ def test_less_capacity_never_moves_less() -> None:
 def test_given_capacities_are_the_only_ones() -> None:
     front = pareto(PROBLEM, ARCH, capacities_bytes=[2**17, 2**18])
     assert {point.capacity_bytes for point in front} <= {2**17, 2**18}
+
+
+# Small random spaces whose fronts have points between the fastest and the most frugal schedule.
+@pytest.mark.parametrize("seed", [188, 724, 793, 1035, 1118, 1170, 1549, 2169])
+def test_no_schedule_of_a_whole_space_is_beyond_the_front(seed: int) -> None:
+    rng = Random(seed)
+    problem = random_problem(rng)
+    arch = random_machine(rng, problem)
+    costs = set()
+    for loops in every_nest(problem, arch):
+        with suppress(ScheduleError):
+            score = loopsched.evaluate(problem, Schedule(loops), arch)
+            costs.add((score.time_s, score.dram_bytes))
+    least = {
+        one
+        for one in costs
+        if not any(o != one and o[0] <= one[0] and o[1] <= one[1] for o in costs)
+    }
+    assert len(least) > 2
+    own = [arch.caches[0].capacity_bytes or 0]
+    found = pareto(problem, arch, capacities_bytes=own, step=0.0)
+    assert {(point.time_s, point.dram_bytes) for point in found} == least
+    coarse = pareto(problem, arch, capacities_bytes=own, step=0.5)
+    for time_s, dram_bytes in least:
+        assert any(p.time_s <= 1.5 * time_s and p.dram_bytes <= 1.5 * dram_bytes for p in coarse)

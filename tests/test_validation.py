@@ -101,6 +101,17 @@ def test_products_measured_afterwards_are_predicted() -> None:
     assert found.summary["bound_violations"] == 0
 
 
+def test_dram_bytes_of_tiles_drawn_at_random_are_predicted() -> None:
+    """160 launches of ten shapes, measured last; every fifth, for time."""
+    found = validate_counters(shipped("h200_tiled_gemm_fresh")[::5])
+    moved, reads = errors(found, "dram_bytes"), errors(found, "dram_read_bytes")
+    assert moved["rows"] == reads["rows"] == 32
+    assert moved["median_error"] <= 0.03
+    assert moved["p90_error"] <= 0.15  # every row: 9.5 %
+    assert reads["p90_error"] <= 0.25  # every row: 16.3 %
+    assert found.summary["bound_violations"] == 0
+
+
 def test_multiprocessors_receive_the_sectors_that_are_predicted() -> None:
     """Between L2 and the multiprocessors requests are merged; behind it nothing is lost."""
     rows = read_counters(shipped("h200_tiled_gemm_more"))

@@ -6,6 +6,7 @@ import csv
 import io
 import math
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loopsched.base.errors import InputError
@@ -94,3 +95,9 @@ def value_of(text: str) -> Value:
     if _NUMBER.fullmatch(text) and math.isfinite(float(text)):
         return float(text)
     return text
+
+
+def repeated(names: Sequence[str]) -> list[str]:
+    """Say which column names occur more than once."""
+    twice = sorted({name for name in names if names.count(name) > 1})
+    return [f"column '{name}' occurs more than once" for name in twice]

@@ -14,7 +14,7 @@ import os
 import struct
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
@@ -108,6 +108,27 @@ def _llvm() -> Any:
     return llvmlite.binding
 
 
+_HELD: list[Any] = []
+
+
+def _hold_llvm() -> None:
+    """Take the lock that is held while LLVM works: a child forked then would wait for ever."""
+    lock = getattr(_llvm().ffi.lib, "_lock", None) if _llvm.cache_info().currsize else None
+    _HELD.append(lock or nullcontext())
+    _HELD[-1].__enter__()
+
+
+def _let_llvm_go() -> None:
+    _HELD.pop().__exit__(None, None, None)
+
+
+# Those registered first are called last: whoever compiles takes the locks in that order.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_hold_llvm, after_in_parent=_let_llvm_go, after_in_child=_let_llvm_go
+    )
+
+
 def _target(*, is_wide: bool = False) -> Any:
     """Describe this CPU to LLVM; ``is_wide``: vectors as wide as they are written."""
     llvm = _llvm()
@@ -129,6 +150,8 @@ def object_code(text: str) -> bytes:
 def linked(binary: bytes, names: Sequence[str], types: Sequence[Any]) -> list[Callable[..., Any]]:
     r"""Load an object file; return functions of it that let other threads run.
 
+    It stays loaded as long as one of them is there.
+
     Parameters
     ----------
     binary : bytes
@@ -147,9 +170,11 @@ def linked(binary: bytes, names: Sequence[str], types: Sequence[Any]) -> list[Ca
     engine = _llvm().create_mcjit_compiler(_llvm().parse_assembly(""), _target())
     engine.add_object_file(_llvm().ObjectFileRef.from_data(binary))
     engine.finalize_object()
-    _ENGINES.append(engine)
     kind = ctypes.CFUNCTYPE(*types)
-    return [kind(engine.get_function_address(name)) for name in names]
+    functions: list[Any] = [kind(engine.get_function_address(name)) for name in names]
+    for one in functions:
+        one.engine = engine
+    return functions
 
 
 def emitted(text: str, name: str, result: list[str]) -> tuple[Code, list[str]]:

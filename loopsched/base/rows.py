@@ -34,7 +34,8 @@ class RowWriter:
     stream : text stream
     form : {'json', 'jsonl', 'csv'}
         One list; one object a line; a head and one line a row, without nested
-        values.
+        values, and with an apostrophe before text that a spreadsheet would run
+        as a formula: that which begins with ``=``, ``+``, ``-``, ``@``.
 
     Examples
     --------
@@ -76,11 +77,21 @@ class RowWriter:
         self._stream.write(json_text(row) + "\n")
 
     def _csv(self, row: Row) -> None:
-        flat = {key: value for key, value in row.items() if not isinstance(value, list | dict)}
+        flat = {
+            str(_inert(key)): _inert(value)
+            for key, value in row.items()
+            if not isinstance(value, list | dict)
+        }
         writer = csv.DictWriter(self._stream, list(flat), lineterminator="\n")
         if not self._n_rows:
             writer.writeheader()
         writer.writerow(flat)
+
+
+def _inert(value: object) -> object:
+    """Keep a spreadsheet from taking text for a formula."""
+    is_formula = isinstance(value, str) and value.lstrip().startswith(("=", "+", "-", "@"))
+    return f"'{value}" if is_formula else value
 
 
 def picked(thing: object, *names: str) -> Row:

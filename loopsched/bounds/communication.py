@@ -61,6 +61,10 @@ class CommunicationBound:
     reference : str
         Where it comes from.
 
+    See Also
+    --------
+    communication_bound
+
     Examples
     --------
     >>> from loopsched import gemm
@@ -105,11 +109,21 @@ def communication_bound(problem: Problem, capacity_bytes: int) -> CommunicationB
     ProblemError
         If the capacity is not a whole number of bytes, 0 or more.
 
+    See Also
+    --------
+    traffic_curve, search
+
     Notes
     -----
     Never rises with the capacity.  Proofs: docs/lower_bounds.md.  An algorithm
     with fewer multiplications, or one that stores products of two inputs on
     the way to products of three, is another problem.
+
+    References
+    ----------
+    T. M. Smith et al., *A Tight I/O Lower Bound for Matrix Multiplication*, arXiv:1702.02017;
+    M. Christ et al., *Communication Lower Bounds and Optimal Algorithms for Programs That
+    Reference Arrays*, arXiv:1308.0068.
 
     Examples
     --------

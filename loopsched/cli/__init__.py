@@ -28,6 +28,7 @@ EXIT_PIPE = 141
 
 # Command to its module, below `loopsched.cli`, and its line in the help.
 _COMMANDS = {
+    "demo": ("demo", "Make the page of a small network, and open it."),
     "search": ("search", "Find the best schedule of every problem of a workload."),
     "verify": ("verify", "Check the proofs that a search wrote."),
     "analyze": ("analyze", "Score a given schedule, or print Yalsa's tables for it."),
@@ -36,20 +37,20 @@ _COMMANDS = {
     "compare": ("compare", "Explain why one schedule is worse than another."),
     "curve": ("curve", "Find the least traffic at every capacity of a buffer."),
     "space": ("space", "Count the schedules of a search before it runs."),
-    "pareto": ("pareto", "Trade time, DRAM traffic and capacity for each other."),
-    "tiles": ("tiles", "Map what two tile sizes of a schedule cost."),
-    "validate": ("validate", "Hold predictions against counters and measured times."),
+    "pareto": ("pareto", "Show trade-offs between time, DRAM traffic and capacity."),
+    "tiles": ("tiles", "Map the cost of two tile sizes of a schedule."),
+    "validate": ("validate", "Compare predictions with counters and measured times."),
     "run": ("running", "Compile problems for this CPU, check and time them."),
     "pick": ("pick", "Choose tile sizes, stages and warps of a GPU kernel."),
     "calibrate": ("calibrate", "Measure the machine at hand, and write its file."),
-    "kernel": ("kernel", "Say what a GPU kernel asks of a machine."),
-    "reproduce": ("reproduce", "Reproduce the tables of a report, with ours beside."),
-    "sensitivity": ("sensitivity", "Search again on changed machines: what matters?"),
+    "kernel": ("kernel", "Describe what a GPU kernel asks of a machine."),
+    "reproduce": ("reproduce", "Reproduce the tables of a report beside our own figures."),
+    "sensitivity": ("sensitivity", "Search again on changed machines to see what matters."),
     "sweep": ("sweep", "Search whole grids of machines and workloads; resumable."),
     "report": ("report", "Make a page of saved results, to explore in a browser."),
-    "explore": ("explore", "Search, and open the page of what was found."),
+    "explore": ("explore", "Search, and open a page of the results."),
     "fuse": ("fuse", "Find consecutive layers to run together, tile by tile."),
-    "network": ("network", "Show the layers of an ONNX model, and what is no layer."),
+    "network": ("network", "Show the layers of an ONNX model and its other operators."),
     "export": ("export", "Write a schedule for other tools, or as code."),
     "import": ("import_", "Read problems and schedules of other tools."),
     "detect": ("detect", "Describe the CPU at hand, with the source of every number."),
@@ -95,15 +96,32 @@ loopsched COMMAND --help                       what a command can do
 """
 
 
+_FIRST = """Proven-best loop orders and tile sizes for loop nests. Try:
+
+  loopsched demo                                   the page of a small network
+  loopsched search resnet50 -a h100                the best schedule per layer
+  loopsched pick gemm:m=512,n=6144,k=4096 -a h100  tiles and warps of a kernel
+  loopsched sensitivity alexnet                    what in a machine matters
+  loopsched run gemm:m=512,n=512,k=512             compile and time it here
+  loopsched explore my_model.onnx                  your model, as a page
+
+'loopsched archs' and 'loopsched workloads' list inputs, '--help' all commands."""
+
+
 @click.group(
     cls=_LazyGroup,
+    invoke_without_command=True,
     help=_HELP,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit status: 0 done, 2 wrong usage, 3 bad input, 4 nothing fits, 130 interrupted.",
+    epilog="Exit status: 0 done, 1 a missing extra or a fault of loopsched, 2 wrong usage, "
+    "3 bad input, 4 nothing fits, 130 interrupted.",
 )
 @click.version_option(__version__, prog_name="loopsched", message="%(prog)s %(version)s")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """Find proven-best loop orders and tile sizes for loop nests."""
+    if context.invoked_subcommand is None:
+        click.echo(_FIRST)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -127,7 +145,7 @@ def run(arguments: Sequence[str]) -> int:
     except click.exceptions.Exit as done:
         return done.exit_code
     except click.ClickException as error:
-        error.show()
+        _explained(error).show()
         return error.exit_code
     except EmptySpaceError as error:
         return _complain(error, EXIT_EMPTY)
@@ -147,6 +165,17 @@ def run(arguments: Sequence[str]) -> int:
             streams.discard()
         return _complain(f"{where}{error.strerror or error}", EXIT_INPUT)
     return 0
+
+
+def _explained(error: click.ClickException) -> click.ClickException:
+    """Lead from an option that only some commands have to what the others have for it."""
+    if not isinstance(error, click.NoSuchOption) or error.ctx is None:
+        return error
+    known = {name for one in error.ctx.command.params for name in one.opts}
+    if error.option_name != "--type" or "--element-bytes" not in known:
+        return error
+    hint = "rates go by the size of the elements: '--element-bytes 2' is fp16"
+    return click.UsageError(f"No such option '--type'; {hint}.", error.ctx)
 
 
 def _complain(message: object, status: int) -> int:

@@ -10,12 +10,13 @@ import click
 from loopsched.base.rows import picked
 from loopsched.base.units import binary, format_capacity, parse_bytes, percent, scaled
 from loopsched.cli import options, output
-from loopsched.cli.inputs import Inputs
+from loopsched.cli.inputs import Inputs, on
 from loopsched.cli.output import Style
 from loopsched.show.table import Column, words
 
 if TYPE_CHECKING:
     from loopsched.base.rows import Row
+    from loopsched.machines.arch import Arch
     from loopsched.models.score import Evaluation, LevelScore
     from loopsched.models.traffic import Bracket
     from loopsched.nests.nest import Place, Schedule
@@ -84,7 +85,7 @@ def analyze(
     )
     score = evaluate(one, nest, machine, effort=EFFORT if effort is None else effort)
     if form == "table":
-        show_score(one, nest, machine.name, score)
+        show_score(one, nest, machine, score)
     else:
         head: Row = {"problem": one.name, "arch": machine.name, "schedule": str(nest)}
         output.print_rows([{**head, **evaluation_row(score)}], form)
@@ -105,12 +106,12 @@ _LEVELS = (
 )
 
 
-def show_score(problem: Problem, schedule: Schedule, machine: str, score: Evaluation) -> None:
+def show_score(problem: Problem, schedule: Schedule, machine: Arch, score: Evaluation) -> None:
     """Print a score for people: the sums, then every boundary."""
     from loopsched.models.places import placed_in
     from loopsched.nests.nest import PASSES
 
-    output.print_text(f"{problem.name} on {machine}: {schedule}")
+    output.print_text(f"{problem.name} on {on(machine, [problem])}: {schedule}")
     click.echo()
     for title, text in _sums(problem, score):
         click.echo(f"{title:<10}{text}")

@@ -39,9 +39,9 @@ loopsched calibrate cpu --arch-out host.yaml   then: search ... --arch host.yaml
 @_arch_out
 @options.form
 def cpu(out: Path | None, form: Style) -> None:
-    """Measure this CPU: clock, multiply-adds, bandwidth and latency of every level.
+    """Measure this CPU's clock, arithmetic, bandwidths and latencies.
 
-    It takes about half a minute and all cores that this process may use; let nothing else run.
+    Takes about half a minute on all cores that this process may use; let nothing else run.
     """
     from loopsched.codegen.rates import measure
     from loopsched.machines.arch_file import arch_from_dict
@@ -90,9 +90,10 @@ loopsched pick gemm:m=4096,n=4096,k=4096 --arch my_gpu.yaml
 )
 @options.form
 def gpu(out: Path | None, like: str | None, form: Style) -> None:
-    """Measure NVIDIA's GPU at hand with microbenchmarks; less than a minute.
+    """Measure the NVIDIA GPU at hand with microbenchmarks.
 
-    Needs its driver, and the compiler NVRTC that torch, CuPy and the CUDA toolkit bring.
+    Takes less than a minute. Needs the driver, and the compiler NVRTC that torch, CuPy and the CUDA
+    toolkit bring.
     """
     from loopsched.gpu.calibration.machine import calibrate_gpu
     from loopsched.machines.arch_file import arch_to_dict

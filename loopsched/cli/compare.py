@@ -11,7 +11,7 @@ import click
 from loopsched.base.errors import ScheduleError
 from loopsched.base.units import percent, scaled
 from loopsched.cli import options, output
-from loopsched.cli.inputs import Inputs, best_schedule, schedule_from
+from loopsched.cli.inputs import Inputs, best_schedule, on, schedule_from
 from loopsched.cli.output import Style
 from loopsched.show.table import Column, words
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def compare(inputs: Inputs, other: str | None, form: Style) -> None:
     """Explain why SCHEDULE of PROBLEM is worse than OTHER, or than the best.
 
-    Which tensor is fetched again by which loop, and which level overflows.
+    Names the loop that refetches each tensor, and the level that overflows.
     """
     from loopsched.base.rows import Row
     from loopsched.models.reasons import compare as compare_schedules
@@ -50,7 +50,7 @@ def compare(inputs: Inputs, other: str | None, form: Style) -> None:
         output.print_rows(rows, form)
         return
     name = "other" if other else "best"
-    output.print_text(f"{one.name} on {machine.name}")
+    output.print_text(f"{one.name} on {on(machine, [one])}")
     output.print_text(f"this: {mine}")
     output.print_text(f"{name}: {theirs}")
     if moves:

@@ -73,7 +73,7 @@ def curve(
     Over all tile sizes and loop orders, for one buffer under the memory,
     with a bound that no nest is below whose operands share one tile: where
     both meet, the traffic is proven least.  WORKLOAD is a name, a file, or a
-    problem such as gemm:m=4,n=3,k=2; levels of the machine mark capacities.
+    problem such as gemm:m=4,n=3,k=2; the machine's levels mark capacities.
     """
     from loopsched.curves import front_kernels
     from loopsched.curves.network import workload_curves
@@ -90,7 +90,7 @@ def curve(
         report.run(found, source, out)
     finally:  # also what an interruption leaves
         if plot and report.drawn:
-            _plot(report.drawn, machine, show, plot)
+            _plot(report, inputs.name, show, plot)
 
 
 class _Report:
@@ -101,6 +101,7 @@ class _Report:
     ) -> None:
         self.buffer = buffer
         self.chosen, self.machine, self.is_network = inputs.chosen, inputs.machine, network
+        self.on = inputs.on
         self.has_points, self.show, self.form = points, show, form
         self.curves: list[Curve] = []
         self.drawn: Sequence[Staircase] = [] if network else self.curves
@@ -121,7 +122,7 @@ class _Report:
                 yield self._described(one, {"layer": number, "count": count}, source)
             progress.step(one.name)
         if self.is_network:
-            whole = self._sum()
+            whole = self.whole()
             self.drawn = [whole]
             yield self._described(whole, {}, source)
 
@@ -130,7 +131,7 @@ class _Report:
             return [place | row | source for row in one.rows(self.machine)]
         return [place | one.digest(self.machine) | source]
 
-    def _sum(self) -> Staircase:
+    def whole(self) -> Staircase:
         """Add up the layers there are: at Ctrl-C, only those that are done."""
         from loopsched.curves.network import NetworkCurve
 
@@ -141,11 +142,13 @@ class _Report:
         if self.has_points:
             _print_points(rows, self.show)
             return
-        _print_digests(rows, self.machine, self.show, self.buffer)
+        _print_digests(
+            rows, self.machine, self.show, f"{self.buffer} of {{}} under the memory ({self.on})"
+        )
         click.echo()
         done, n = len(self.curves), len(self.chosen.numbers)
         if n > 1 and not self.is_network:
-            whole = self._sum().digest(self.machine)
+            whole = self.whole().digest(self.machine)
             noun = f"all {n} layers" if done == n else f"{done} of {n} layers"
             _print_network(whole, self.machine, f"{noun}, each as often as it occurs")
         if len(rows) == 1:
@@ -178,7 +181,7 @@ def _print_digests(rows: Sequence[Row], machine: Arch, show: Form, buffer: str) 
     room = " or ".join(known) or "any capacity"
     found = "" if all(map(_is_proven, rows)) else " found"
     output.print_text(
-        f"{_SENTENCES[show].format(found=found)} with {buffer} of {room} under the memory, over "
+        f"{_SENTENCES[show].format(found=found)} with {buffer.format(room)}, over "
         "all tile sizes and loop orders; more than 'enough' saves nothing; up to a knee room pays, "
         "beyond it less. "
         f"{_proven(rows)}"
@@ -265,12 +268,14 @@ def _print_points(rows: Sequence[Row], show: Form) -> None:
     output.print_table(columns, rows, [row["schedule"] for row in rows if "schedule" in row])
 
 
-def _plot(drawn: Sequence[Staircase], machine: Arch, show: Form, targets: tuple[Path, ...]) -> None:
+def _plot(report: _Report, name: str, show: Form, targets: tuple[Path, ...]) -> None:
     from loopsched.show.plots.figure import save_plots
     from loopsched.show.plots.ski_slope import plot_ski_slope, ski_slope_rows
 
+    drawn, machine = report.drawn, report.machine
+    whole = report.whole() if len(drawn) > 1 else None
     save_plots(
         targets,
         lambda: ski_slope_rows(drawn, machine),
-        lambda: plot_ski_slope(drawn, arch=machine, form=show),
+        lambda: plot_ski_slope(drawn, arch=machine, form=show, whole=whole, name=name),
     )

@@ -12,7 +12,7 @@ from loopsched.cli.output import Style
 
 @click.command(
     epilog="""\b
-loopsched detect -o host.yaml                  a file to keep, and to change
+loopsched detect -o host.yaml                  a file to keep or to edit
 loopsched search resnet50 --arch host          the same machine without a file
 """
 )

@@ -32,9 +32,7 @@ loopsched export results.jsonl --to zigzag -o dir           saved by a search
 
 @click.command(epilog=_EPILOG)
 @options.inputs("problem", schedule=False)
-@click.option(
-    "--to", "form", type=click.Choice(_FORMS), required=True, help="For what to write it."
-)
+@click.option("--to", "form", type=click.Choice(_FORMS), required=True, help="Format to write.")
 @options.target(
     "Where to write: a file if it is one, with a suffix; else a folder. Default: print.",
     "FILE|FOLDER",
@@ -44,7 +42,7 @@ loopsched export results.jsonl --to zigzag -o dir           saved by a search
     is_flag=True,
     help="Timeloop: partial tiles as P=7,3, for timeloop-model; else dimensions are enlarged.",
 )
-@click.option("--name", default="compute", show_default=True, help="Of the function in code.")
+@click.option("--name", default="compute", show_default=True, help="Name of the function in code.")
 @options.rank
 def export(
     inputs: Inputs, form: str, target: str | None, residual: bool, name: str, rank: int | None

@@ -48,7 +48,6 @@ _GROUPS = (
     Column("DRAM", "dram_bytes", "B"),
     Column("one by one", lambda row: row["unfused_bytes"] if row["n_layers"] > 1 else None, "B"),
     Column("extra MACs", lambda row: _share(row["extra_macs"], row["macs"]), spare=2),
-    Column("time", "time_s", "s", spare=5),
 )
 
 
@@ -64,28 +63,28 @@ _GROUPS = (
     "--capacity",
     "-c",
     metavar="BYTES",
-    help="Room on chip, such as 4MiB; by default what the machine has next to its memory.",
+    help="On-chip capacity, such as 4MiB; by default that of the level next to memory.",
 )
 @options.choice(
     "--objective",
     "-o",
     of=["dram_bytes", "time"],
-    meaning="What to make small; time: the bound by arithmetic and bandwidth of each group.",
+    meaning="What to minimise; time: the bound by arithmetic and bandwidth of each group.",
 )
 @options.choice(
     "--halos",
     of=["both", "recompute", "retain"],
-    meaning="Where tiles overlap: make values again, keep them, or whichever is better.",
+    meaning="Where tiles overlap: recompute values, retain them, or whichever is better.",
 )
 @options.count("--max-layers", meaning="The most layers of a group.")
 @click.option(
     "--residency",
     "keeps_tensors",
     is_flag=True,
-    help="Instead: layers one by one; which tensors stay on chip between them?",
+    help="Run layers one by one instead, and choose the tensors that stay on chip.",
 )
 @click.option(
-    "--no-pooling", is_flag=True, help="Do not assume a pooling where shapes ask for one."
+    "--no-pooling", is_flag=True, help="Do not assume a pooling where shapes require one."
 )
 @click.option("--loops", is_flag=True, help="Show every group as loops.")
 @options.form
@@ -191,7 +190,8 @@ def print_plan(plan: FusionPlan, arch: str, *, show_loops: bool) -> None:
         {**row, "names": " + ".join(group.layers), "cut": cut or "whole"}
         for row, group, cut in zip(plan.rows(), plan.groups, cuts, strict=True)
     ]
-    _print_table(_GROUPS, rows)
+    time = Column("time", "time_s", "s", spare=0 if plan.objective == "time" else 5)
+    _print_table((*_GROUPS, time), rows)
     if show_loops:
         _print_loops(plan)
     click.echo()

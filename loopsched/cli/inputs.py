@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from loopsched.base.errors import ScheduleError
+from loopsched.base.errors import InputError, ScheduleError
 from loopsched.base.files import MEBIBYTE, read_text
 from loopsched.network.selection import Selection as Selection
 from loopsched.network.selection import choose
@@ -48,6 +48,14 @@ class Inputs:
     @cached_property
     def whole(self) -> Selection:
         """All problems of the workload."""
+        from loopsched.cli.saved import is_result_file
+
+        if is_result_file(self.text):
+            raise InputError(
+                f"{self.text}: what a search has saved, not a workload; "
+                f"'loopsched report {self.text}' makes a page of it, "
+                f"'loopsched show {self.text}' shows its loops"
+            )
         return select(self.text, (), self.element_bytes)
 
     @cached_property
@@ -75,6 +83,17 @@ class Inputs:
         return schedule_from(self.schedule_text, self.problem, self.dialect)
 
     @property
+    def name(self) -> str:
+        """The name of the workload; none for a problem in one line, which has its own."""
+        name = self.whole.workload.name
+        return "" if name == "command line" else name
+
+    @property
+    def on(self) -> str:
+        """The machine and the data types whose rates count there, for people."""
+        return on(self.machine, self.chosen.workload.problems)
+
+    @property
     def has_schedules(self) -> bool:
         """Whether schedules are given, by text or in a result file."""
         from loopsched.cli.saved import is_result_file
@@ -92,6 +111,21 @@ class Inputs:
         else:
             for one in self.chosen.workload.problems:
                 yield one, best_schedule(one, self.machine), self.machine
+
+
+def on(machine: Arch, problems: Iterable[Problem]) -> str:
+    """Name a machine and the data types whose rates count for some problems.
+
+    Examples
+    --------
+    >>> from loopsched.machines.arch_file import load_arch
+    >>> on(load_arch("v100"), [select_one("gemm:m=4,n=3,k=2", element_bytes=2)])
+    'v100, fp16'
+    """
+    from loopsched.models.machine import data_type_of
+
+    types = dict.fromkeys(data_type_of(problem, machine) for problem in problems)
+    return f"{machine.name}, {' and '.join(types)}"
 
 
 def schedule_from(text: str, problem: Problem, dialect: str = "loopsched") -> Schedule:

@@ -49,7 +49,7 @@ _caches = options.choice(
 
 @click.group()
 def kernel() -> None:
-    """Say what a GPU kernel asks of a machine, and how long it takes: docs/kernels.md."""
+    """Describe what a GPU kernel asks of a machine, and estimate its time: docs/kernels.md."""
 
 
 kernel.add_command(library)
@@ -173,7 +173,7 @@ def _report(kernels: Sequence[tuple[Kernel, int]], arch: Arch, caches: Caches, f
         if number:
             click.echo()
         often = f", started {launches} times" if launches > 1 else ""
-        output.print_text(f"{found.name} on {arch.name}{often}: {built.schedule}")
+        output.print_text(f"{found.name} on {arch.name}, fp32{often}: {built.schedule}")
         click.echo()
         output.print_titled((*estimate_lines(said), *_lines(found, built)))
         click.echo()

@@ -76,4 +76,6 @@ def library(
         return
     click.echo()
     bases = dict.fromkeys(one.basis for one in said)
-    output.print_text("low to high: eight cases of ten, by " + "; ".join(bases))
+    output.print_text(
+        f"On {machine.name}, {data_type}; low to high: eight cases of ten, by " + "; ".join(bases)
+    )

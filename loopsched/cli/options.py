@@ -83,7 +83,7 @@ proof = click.option(
     "--proof",
     metavar="FILE",
     callback=_out_file,
-    help="Write the proof of each problem's bound, one a line; 'loopsched verify' checks it.",
+    help="Write the proof of each problem's bound, one per line; 'loopsched verify' checks it.",
 )
 
 
@@ -127,7 +127,7 @@ rank = click.option("--rank", type=click.IntRange(1), help="Of a result file: on
 
 def data_type_of(default: str | None) -> Callable[[Command], Command]:
     """Make the option of a data type."""
-    meaning = "fp32, tf32, fp16, int8, ...: what the machine has a rate for."
+    meaning = "fp32, tf32, fp16, int8, ...: any type the machine has a rate for."
     return text("--type", "data_type", metavar="TYPE", meaning=meaning, default=default)
 
 
@@ -163,25 +163,46 @@ _dim = many(
     metavar="NAME=N",
     meaning="Of an ONNX model: length of another open axis; may be repeated.",
 )
+_input = many(
+    "--input",
+    "inputs",
+    metavar="NAME=N,N,...",
+    meaning="Of an ONNX model: shape of an input; may be repeated.",
+)
 
 
-def model(command: Command) -> Command:
-    """Let a WORKLOAD or PROBLEM that is an ONNX model have lengths for its open axes."""
+def _value(*names: str) -> Callable[[Command], Command]:
+    """Make the option of what inputs hold."""
+    meaning = "Of an ONNX model: what an input holds, where that decides what runs, such as "
+    return many(*names, "values", metavar="NAME=X", meaning=f"{meaning}sr=16000; may be repeated.")
+
+
+def model(command: Command, is_search: bool = False) -> Command:
+    """Let a WORKLOAD or PROBLEM that is an ONNX model have lengths, and values, for its inputs."""
 
     @wraps(command)
-    def lengthened(*, batch: int | None, dims: tuple[str, ...], **given: Any) -> Any:
+    def lengthened(
+        *,
+        batch: int | None,
+        dims: tuple[str, ...],
+        inputs: tuple[str, ...],
+        values: tuple[str, ...],
+        **given: Any,
+    ) -> Any:
         from loopsched.network.text import model_text
 
         argument = "workload" if "workload" in given else "problem"
-        given[argument] = model_text(given[argument], batch, dims)
+        given[argument] = model_text(given[argument], batch, dims, inputs, values)
         return command(**given)
 
-    return _batch(_dim(lengthened))
+    # A search's own --value is the traffic that it goes by.
+    value = _value(*["--value"] * (not is_search), "--input-value")
+    return _batch(_dim(_input(value(lengthened))))
 
 
 def layers(command: Command) -> Command:
     """Let some problems of a WORKLOAD be chosen, and the lengths of a model be given."""
-    return _layer(model(command))
+    return _layer(model(command, is_search=True))
 
 
 def _together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -238,21 +259,25 @@ def inputs(
 element_bytes = count(
     "--element-bytes",
     most=1024,
-    meaning="Size of an element of every tensor, whatever the workload says.",
+    meaning="Element size of every tensor, overriding the workload.",
 )
-dialect = choice(
-    "--dialect", of=["loopsched", "yalsa"], meaning="Letters of the schedule's dimensions."
-)
+dialect = choice("--dialect", of=["loopsched", "yalsa"], meaning="Dimension names of the schedule.")
 
 
-_OBJECTIVES = ("time", "dram_bytes", "energy", "edp")
+# What to minimise, in an option and for people.
+OBJECTIVES = {
+    "time": "time",
+    "dram_bytes": "DRAM traffic",
+    "energy": "energy",
+    "edp": "energy times time",
+}
 _STRATEGIES = ("exact", "exhaustive", "random", "local")
 _VALUES = ("high", "point", "low")
 
 
 def _objective(*names: str) -> Callable[[Command], Command]:
-    meaning = "What to make small; edp: energy times time."
-    return choice(*names, of=_OBJECTIVES, meaning=meaning)
+    meaning = "What to minimise; edp: energy times time."
+    return choice(*names, of=tuple(OBJECTIVES), meaning=meaning)
 
 
 _HOW = (
@@ -262,8 +287,10 @@ _HOW = (
         of=_STRATEGIES,
         meaning="Only exact and exhaustive prove that nothing is better.",
     ),
-    choice("--value", of=_VALUES, meaning="Traffic to go by: promised, likely or least."),
-    click.option("--seed", type=int, default=0, show_default=True, help="Of random and local."),
+    choice("--value", of=_VALUES, meaning="Traffic that counts: promised (high), likely or least."),
+    click.option(
+        "--seed", type=int, default=0, show_default=True, help="Seed of random and local."
+    ),
     count("--samples", default=1000, meaning="Schedules that random and local score."),
     click.option(
         "--time-limit",
@@ -298,7 +325,9 @@ constraints = _together(
         meaning="Tile size of a dimension: M@L2=128, K@L1<=64, 64<=N@L2<=256; may be repeated.",
     ),
     click.option(
-        "--spatial", metavar="DIMS", help="Dimensions that instances may share, as in K,P; or none."
+        "--spatial",
+        metavar="DIMS",
+        help="Dimensions to spread over instances, such as K,P; or none.",
     ),
     many(
         "--order",

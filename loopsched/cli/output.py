@@ -106,10 +106,13 @@ def print_rows(rows: Iterable[Row], form: Format) -> None:
 def print_table(
     columns: Sequence[Column], rows: Sequence[Any], details: Sequence[str] = ()
 ) -> None:
-    """Print a table with its titles set off."""
-    titles, _, body = Table(columns, rows, details).text(width()).partition("\n")
+    """Print a table with its titles set off, and say what the width left out."""
+    table, room = Table(columns, rows, details), width()
+    titles, _, body = table.text(room).partition("\n")
     click.echo(styled(titles, bold=True))
     click.echo(body)
+    if missing := ", ".join(table.left_out(room)):
+        print_text(f"(left out at {room} columns: {missing})")
 
 
 def shows_table(columns: Sequence[Column], rows: Sequence[Any], form: Style) -> bool:

@@ -47,7 +47,8 @@ def pareto(
     """Find schedules of WORKLOAD that no other beats in time, DRAM traffic and capacity.
 
     WORKLOAD is a name, a file, or a problem such as gemm:m=4,n=3,k=2.  At each
-    capacity the fastest schedule and the one that moves least are searched.
+    capacity the fastest schedule, the one that moves least, and those between
+    them are searched.
     """
     from loopsched.base.pool import each_in_order
 
@@ -67,7 +68,7 @@ def pareto(
                 progress.step(problem.name)
     finally:  # also what an interruption leaves
         if any(fronts.values()):
-            _report(fronts, machine.name, plot, form)
+            _report(fronts, inputs, plot, form)
     if not any(fronts.values()):
         raise EmptySpaceError(f"no schedule of '{chosen.workload.name}' fits into {machine.name}")
 
@@ -79,17 +80,17 @@ def _front(problem: Problem, arch: Arch, sizes: Iterable[int] | None) -> tuple[T
 
 
 def _report(
-    fronts: Mapping[str, Sequence[Tradeoff]], machine: str, plot: Sequence[Path], form: Style
+    fronts: Mapping[str, Sequence[Tradeoff]], inputs: Inputs, plot: Sequence[Path], form: Style
 ) -> None:
     from loopsched.show.plots.figure import save_plots
     from loopsched.show.plots.tradeoffs import pareto_rows, plot_pareto
 
     rows = pareto_rows(fronts)
     if form == "table":
-        _print(rows, fronts, machine)
+        _print(rows, fronts, inputs.on)
     else:
         output.print_rows(rows, form)
-    save_plots(plot, lambda: rows, lambda: plot_pareto(fronts))
+    save_plots(plot, lambda: rows, lambda: plot_pareto(fronts, name=inputs.name))
 
 
 _COLUMNS = (
@@ -102,6 +103,8 @@ _COLUMNS = (
 
 
 def _print(rows: Sequence[Row], fronts: Mapping[str, Sequence[Tradeoff]], machine: str) -> None:
+    from loopsched.scheduler.tradeoffs import STEP
+
     output.print_table(_COLUMNS, rows, [row["schedule"] for row in rows])
     click.echo()
     empty = [name for name, front in fronts.items() if not front]
@@ -110,6 +113,7 @@ def _print(rows: Sequence[Row], fronts: Mapping[str, Sequence[Tradeoff]], machin
     noun = "schedule" if len(rows) == 1 else "schedules"
     output.print_text(
         f"{len(rows)} {noun} on {machine} that no other of those searched equals or beats in time, "
-        "DRAM traffic and capacity at once. Searched: at each capacity of the level next to the "
-        "memory, the fastest and the one that moves least."
+        f"DRAM traffic and capacity at once. Searched: at each capacity of the level next to the "
+        f"memory, the fastest, the one that moves least, and between them all that are {STEP:.0%} "
+        "apart."
     )

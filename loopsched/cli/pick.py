@@ -41,20 +41,20 @@ loopsched pick gemm:m=512,n=512,k=512 -o space.html
 @click.option(
     "--kernel",
     metavar="NAME",
-    help="triton_gemm, triton_conv, triton_attention (fp16 by default), clblast_gemm or filter "
-    "(fp32); "
+    help="triton_gemm, triton_conv, triton_attention, triton_decode (fp16 by default), "
+    "clblast_gemm or filter (fp32); "
     "by default Triton's for the problem.",
 )
 @options.data_type_of(None)
 @click.option(
     "--space",
     metavar="FILE.csv",
-    help="Configurations to choose from, a column a parameter; by default those usually tried.",
+    help="Configurations to choose from, one column per parameter; by default the usual ones.",
 )
-@options.count("--top", meaning="Show the N first choices; 5 unless this says how many.")
-@click.option("--explain", is_flag=True, help="Say what sets a choice apart from the first.")
+@options.count("--top", meaning="Show the N first choices; 5 by default.")
+@click.option("--explain", is_flag=True, help="Explain how each choice differs from the first.")
 @options.count(
-    "--dispatch", "most_m", meaning="A table for products of 1 to N rows instead, range by range."
+    "--dispatch", "most_m", meaning="Instead, a dispatch table for products of 1 to N rows."
 )
 @click.option(
     "--emit", type=click.Choice(["triton"]), help="Write the first choice as a kernel instead."
@@ -81,8 +81,8 @@ def pick(
 
     PROBLEM is a product or a forward convolution, such as gemm:m=64,n=64,k=64,
     or attention:BxHxSxDxCAUSAL: batch, heads, queries and keys, head size,
-    0 or 1, and xG for G heads of keys. Of a WORKLOAD, all that a kernel
-    computes are shown.
+    0 or 1, and xG for G heads of keys; S is QUERIES:KEYS where they differ,
+    as in decoding. Of a WORKLOAD, all that a kernel computes are shown.
     """
     from loopsched.gpu.choice.families import TRITON_GEMM
     from loopsched.gpu.choice.pick import pick as choose

@@ -1,12 +1,13 @@
-"""``report``: what a search has saved, as a page to explore."""
+"""``report``: saved by a search, as a page to explore."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import click
 
-from loopsched.base.errors import InputError
+from loopsched.base.errors import InputError, LoopschedError
 from loopsched.cli import options, page_file
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 _EPILOG = """\b
 loopsched search resnet50 --top 3 --out r.jsonl && loopsched report r.jsonl
 loopsched report r.jsonl -o resnet50.html --curves --reasons --jobs 2
+loopsched report host.jsonl --measured run.jsonl   times of a CPU's kernels
 """
 
 
@@ -25,23 +27,35 @@ loopsched report r.jsonl -o resnet50.html --curves --reasons --jobs 2
 @options.target("Where the page goes.", default="report.html")
 @page_file.curves
 @page_file.reasons
+@page_file.measured
 @options.jobs()
-def report(results: str, target: str, curves: bool, reasons: bool, jobs: int) -> None:
-    """Make a page of RESULTS: one file, to open in any browser, without a network.
+def report(
+    results: str, target: str, curves: bool, reasons: bool, measured: str | None, jobs: int
+) -> None:
+    """Write RESULTS as one HTML page that opens in any browser, offline.
 
     RESULTS is what 'loopsched search --out' saved: .jsonl, .json or .parquet.
     """
     path = page_file.page_target(target, results)
     rows, problems, arch = _loaded(results)
     page_file.write_page(
-        path, rows, problems, arch, has_curves=curves, has_reasons=reasons, n_jobs=jobs
+        path,
+        rows,
+        problems,
+        arch,
+        has_curves=curves,
+        has_reasons=reasons,
+        n_jobs=jobs,
+        measured=page_file.measured_rows(measured, rows[0]),
     )
 
 
 def _loaded(results: str) -> tuple[list[Row], dict[int, Problem], Arch]:
     """Load rows with their problems and machine, checked to be what was searched."""
-    from loopsched.cli.saved import saved_rows
+    from loopsched.cli.saved import is_result_file, saved_rows
 
+    if not is_result_file(results):
+        _refuse_workload(results)
     if results.endswith(".csv"):
         raise InputError(f"{results}: rows in CSV leave out the levels; save .jsonl")
     found = list(saved_rows(results))
@@ -57,3 +71,15 @@ def _loaded(results: str) -> tuple[list[Row], dict[int, Problem], Arch]:
             )
     problems = {int(one.row["layer"]): one.problem for one in found if "layer" in one.row}
     return [one.row for one in found], problems, found[0].arch
+
+
+def _refuse_workload(text: str) -> None:
+    """Say what to do with a workload: it is to be searched first."""
+    from loopsched.cli.inputs import select
+
+    with suppress(LoopschedError):
+        select(text)
+        raise click.UsageError(
+            f"{text} is a workload, and RESULTS are what a search has saved; "
+            f"'loopsched explore {text}' searches it and opens the page"
+        )

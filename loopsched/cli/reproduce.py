@@ -31,7 +31,7 @@ _WIDE = 100
     "Tables for people, or {name, title, .., summary, rows}, or rows, for programs."
 )
 def reproduce(report: str | None, form: Literal["table", "json", "csv"]) -> None:
-    """Reproduce the printed tables of a report, with ours beside.
+    """Reproduce the printed tables of a report beside our own figures.
 
     REPORT is seed000, seed001, seed002 or seed003; without it, they are
     listed.  Of every line: what was measured, the report's own prediction

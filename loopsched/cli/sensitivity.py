@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from loopsched.cli import options, output
-from loopsched.cli.inputs import Inputs
+from loopsched.cli.inputs import Inputs, on
 from loopsched.cli.output import Style
 from loopsched.show.table import Column, words
 
@@ -92,7 +92,8 @@ def sensitivity(
     finally:  # also what an interruption leaves
         if done:
             found = Sensitivity(chosen.name, machine.name, quantity, done[0], tuple(done[1:]))
-            _print(found, form, "a library's kernels" if kernels is None else inputs.text)
+            whose = "a library's kernels" if kernels is None else inputs.text
+            _print(found, form, whose, on(machine, chosen.problems))
             if plot and len(done) > 1:
                 from loopsched.show.plots.figure import save_plots
                 from loopsched.show.plots.tornado import tornado_figure, tornado_rows
@@ -100,11 +101,11 @@ def sensitivity(
                 save_plots(plot, lambda: tornado_rows(found), lambda: tornado_figure(found))
 
 
-def _print(found: Sensitivity, form: Style, whose: str) -> None:
+def _print(found: Sensitivity, form: Style, whose: str, where: str) -> None:
     if form == "csv" or form == "jsonl":
         output.print_rows(map(_flat if form == "csv" else dict, found.rows), form)
     else:
-        output.print_summed(found, form, lambda _: _show(found, whose))
+        output.print_summed(found, form, lambda _: _show(found, whose, where))
 
 
 def _flat(row: Mapping[str, object]) -> dict[str, object]:
@@ -127,7 +128,7 @@ _POINTS = (
 )
 
 
-def _show(found: Sensitivity, whose: str) -> None:
+def _show(found: Sensitivity, whose: str, where: str) -> None:
     rows: Sequence[Mapping[str, Any]] = found.rows
     summary: Mapping[str, Any] = found.summary
     keys = [one["key"] for one in summary["parameters"]]
@@ -167,7 +168,7 @@ def _show(found: Sensitivity, whose: str) -> None:
     open_ = sum(row["problems"] - row["proven"] for row in shown)
     proven = "all proven best" if not open_ else f"{searches - open_} of {searches} proven best"
     output.print_text(
-        f"{base.n_problems} {what} of {found.workload} on {found.arch}, searched again at every "
+        f"{base.n_problems} {what} of {found.workload} on {where}, searched again at every "
         f"point for the least {least}; {proven}. time, DRAM: promised by the schedules; kernels: "
         f"expected of {whose}."
     )

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _EPILOG = """\b
 loopsched show resnet50 --layer 0                      the best schedule
 loopsched show gemm:m=64,n=64,k=64 'M:64 N:64 K:64'    yours
-loopsched show results.jsonl --layer 3                 what a search has saved
+loopsched show results.jsonl --layer 3                 saved by a search
 """
 
 

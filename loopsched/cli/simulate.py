@@ -48,24 +48,26 @@ _PATIENCE_S = 60
 )
 @click.option("--arch", "-a", metavar="NAME|FILE", help="All caches of a machine instead.")
 @click.option("--line", metavar="SIZE", help="Move lines of this size instead of elements.")
-@click.option("--ways", type=int, metavar="N", help="Lines a set; without: fully associative.")
+@click.option("--ways", type=int, metavar="N", help="Lines per set; fully associative by default.")
 @options.choice(
     "--policy",
     of=["lru", "random", "belady"],
-    meaning="Who is evicted; belady: what is used again latest.",
+    meaning="Replacement; belady: evict what is used again latest.",
 )
 @options.choice(
     "--write-policy",
     of=["back", "through"],
-    meaning="With --capacity: whether writes wait for the eviction.",
+    meaning="With --capacity: write on eviction, or at once.",
 )
 @options.many(
     "--layout",
     "layouts",
     metavar="[TENSOR=]AXES",
-    meaning="Order in memory, with room: NHWC, A=KM, 'A=M,K:4100'; may be repeated.",
+    meaning="Order in memory, with padding: NHWC, A=KM, 'A=M,K:4100'; may be repeated.",
 )
-@click.option("--align", metavar="SIZE", default="256 B", show_default=True, help="Of tensors.")
+@click.option(
+    "--align", metavar="SIZE", default="256 B", show_default=True, help="Alignment of tensors."
+)
 @options.many(
     "--instances",
     metavar="[UNIT=]N",
@@ -80,11 +82,13 @@ _PATIENCE_S = 60
 @options.choice(
     "--sees",
     of=["misses", "all"],
-    meaning="With --arch: what outer levels see; all: as analyze has it.",
+    meaning="With --arch: what outer levels see; analyze assumes all.",
 )
-@click.option("--warm", is_flag=True, help="With --arch: private caches outlive an item.")
-@click.option("--no-flush", is_flag=True, help="Leave out what is dirty at the end.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Of random victims.")
+@click.option(
+    "--warm", is_flag=True, help="With --arch: private caches keep their data between items."
+)
+@click.option("--no-flush", is_flag=True, help="Do not count the final write-back.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of random replacement.")
 @options.form
 def simulate(
     inputs: Inputs,

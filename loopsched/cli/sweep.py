@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from loopsched.sweeps.run import SweepRun
 
 _EPILOG = """\b
-loopsched sweep caches.yaml --jobs 2           into caches.sweep; again: go on
+loopsched sweep caches.yaml --jobs 2           into caches.sweep
 loopsched sweep caches.yaml -o night --results parquet
-loopsched sweep night                          how far is it, and the table
+loopsched sweep night                          progress and table
 loopsched sweep caches.yaml --scheduler tcp://10.0.0.1:8786
 """
 _SUFFIXES = (".yaml", ".yml", ".json")
@@ -44,11 +44,11 @@ _MOST_ERRORS = 3
     help="Run folder; by default named after SPEC, in the current folder.",
 )
 @options.jobs("Work on N processes.")
-@click.option("--scheduler", metavar="tcp://HOST:PORT", help="Work on a cluster of Dask.")
+@click.option("--scheduler", metavar="tcp://HOST:PORT", help="Use a Dask cluster.")
 @options.choice(
-    "--results", of=["jsonl", "parquet"], meaning="Form of the file of results in the run folder."
+    "--results", of=["jsonl", "parquet"], meaning="Format of the results file in the run folder."
 )
-@click.option("--status", is_flag=True, help="Only say how far SPEC or its run folder is.")
+@click.option("--status", is_flag=True, help="Only report the progress of SPEC or its run folder.")
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of SPEC files.")
 @options.form
 def sweep(
@@ -63,8 +63,8 @@ def sweep(
 ) -> None:
     """Search every workload on every machine that SPEC describes.
 
-    The run folder keeps what is done: the same command goes on after any
-    interruption.  SPEC may be a run folder, to look at.  --format is that of
+    The run folder keeps finished work, and the same command resumes after any
+    interruption.  SPEC may also be a run folder.  --format applies to
     the totals on standard output.
     """
     if schema:
@@ -200,25 +200,35 @@ def _print(run: SweepRun, form: Style) -> None:
         output.print_rows(rows, form)
         return
     for _, group in groupby(rows, key=lambda row: (row["workload"], row["objective"])):
-        _print_group(list(group), run.keys)
+        _print_group(list(group), run)
     if len({row["arch"] for row in rows}) > 1 and any(row["is_front"] for row in rows):
         output.print_text("* no variation of the same machine with smaller numbers does as well.")
     output.print_text(_state(run))
 
 
-def _print_group(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> None:
-    what = f"{rows[0]['workload']}, least {_GOALS[rows[0]['objective']]}:"
-    click.echo(output.styled(what, bold=True))
+def _print_group(rows: Sequence[Mapping[str, Any]], run: SweepRun) -> None:
+    """Print the machines of a workload: what was varied and what was sought at any width."""
+    keys, objective = run.keys, rows[0]["objective"]
+    is_one = len({row["base"] for row in rows}) == 1  # then the title names it
+    where = f" on {rows[0]['base']}" if is_one else ""
+    what = f"{rows[0]['workload']}{where}, least {options.OBJECTIVES[objective]}"
+    click.echo(
+        output.styled(", ".join([what, *run.manifest.get("data_types", ())]) + ":", bold=True)
+    )
     shown = rows if len(rows) <= _MOST_SHOWN + 2 else rows[:_MOST_SHOWN]
     has_energy = any(row["energy_pj"] is not None for row in rows)
+    is_energy = objective in ("energy", "edp")
+    machine = words("machine", "base" if keys else "arch", shrinks="middle")
     columns = [
-        words("machine", "base" if keys else "arch", shrinks="middle"),
-        *(Column(key, partial(_number, key), spare=3 + at) for at, key in enumerate(keys)),
+        *([] if is_one and keys else [machine]),
+        *(Column(key, partial(_number, key)) for key in keys),
         Column("", lambda row: "*" if row["is_front"] else ""),
-        Column("time", lambda row: _placed(row, "time_s"), "s"),
-        Column("/ best", lambda row: row["place"] and f"{row['relative']:.3f}"),
-        Column("DRAM", lambda row: _placed(row, "dram_bytes"), "B"),
-        *([Column("energy", _energy, "J", spare=1)] if has_energy else []),
+        Column("time", lambda row: _placed(row, "time_s"), "s", spare=objective != "time"),
+        Column("/ best", lambda row: row["place"] and f"{row['relative']:.3f}", spare=3),
+        Column(
+            "DRAM", lambda row: _placed(row, "dram_bytes"), "B", spare=objective != "dram_bytes"
+        ),
+        *([Column("energy", _energy, "J", spare=not is_energy)] if has_energy else []),
         Column("proven", _told, spare=2),
     ]
     output.print_table(columns, shown)
@@ -230,14 +240,6 @@ def _print_group(rows: Sequence[Mapping[str, Any]], keys: Sequence[str]) -> None
     for error in list(errors)[:_MOST_ERRORS]:
         output.print_text(f"fails: {error}", hang="  ")
     click.echo()
-
-
-_GOALS = {
-    "time": "time",
-    "dram_bytes": "DRAM traffic",
-    "energy": "energy",
-    "edp": "energy times time",
-}
 
 
 def _number(key: str, row: Mapping[str, Any]) -> str | None:

@@ -10,7 +10,7 @@ import click
 
 from loopsched.base.units import scaled
 from loopsched.cli import options, output
-from loopsched.cli.inputs import Inputs
+from loopsched.cli.inputs import Inputs, on
 from loopsched.cli.output import Style
 from loopsched.show.table import Column
 
@@ -40,7 +40,9 @@ _MOST_COLUMNS, _MOST_ROWS = 12, 16
 @options.choice(
     "--quantity", "-q", of=list(_FIELDS), meaning="What to show: promised time or DRAM traffic."
 )
-@options.count("--steps", least=3, most=200, default=16, meaning="Most sizes a dimension.")
+@options.count(
+    "--steps", least=3, most=200, default=16, meaning="At most this many sizes per dimension."
+)
 @options.jobs("Score N rows of the map at a time.")
 @options.plot("the heat map")
 @options.form
@@ -107,7 +109,9 @@ def _print(found: TileMap, quantity: str) -> None:
         f"{second} {best.sizes[1]} (<). *: the schedule; !: a level holds less of it; -: does not "
         "fit."
     )
-    output.print_text(f"{found.problem.name} on {found.arch.name}: {found.schedule}")
+    output.print_text(
+        f"{found.problem.name} on {on(found.arch, [found.problem])}: {found.schedule}"
+    )
 
 
 def _thinned(sizes: Sequence[int], wanted: Sequence[int], most: int) -> list[int]:

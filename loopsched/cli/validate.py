@@ -11,6 +11,7 @@ import click
 from loopsched.base.units import percent, scaled
 from loopsched.cli import options, output
 from loopsched.cli.validate_choices import choices
+from loopsched.cli.validate_cpu import cpu
 from loopsched.cli.validate_times import save_comparisons, times
 from loopsched.show.table import Column, words
 
@@ -26,11 +27,12 @@ loopsched validate counters mine.csv --format json
 
 @click.group()
 def validate() -> None:
-    """Hold predictions against measurements."""
+    """Compare predictions with measurements."""
 
 
 validate.add_command(times)
 validate.add_command(choices)
+validate.add_command(cpu)
 
 
 @validate.command(epilog=_EPILOG)
@@ -53,7 +55,7 @@ def counters(
 ) -> None:
     """Compare predicted DRAM and L2 traffic with hardware counters.
 
-    FILE.csv has a row a launch: its columns are those of the shipped files
+    FILE.csv has one row per launch, with the columns of the shipped files
     (h200_tiled_gemm, h200_kernels: their names work as FILE), or 'problem' and
     'schedule' as text; and what was measured: dram_read_bytes,
     dram_write_bytes, l2_read_sectors.  See docs/counters.md.

@@ -24,7 +24,9 @@ loopsched validate choices mine.csv --arch h200 --kernel triton_gemm --format js
 @click.argument("file", metavar="FILE.csv")
 @options.arch_of("h100")
 @click.option(
-    "--kernel", metavar="NAME", help="Of all rows; by default what the column 'kind' says."
+    "--kernel",
+    metavar="NAME",
+    help="Kernel of all rows; by default the column 'kind'.",
 )
 @options.summed_form("Tables for people, or {summary, rows}, or rows, for programs.")
 @options.plot("estimate over measured")
@@ -35,9 +37,9 @@ def choices(
     form: Literal["table", "json", "csv"],
     plot: tuple[Path, ...],
 ) -> None:
-    """Hold choices of configurations against measured spaces.
+    """Compare choices of configurations with measured spaces.
 
-    FILE.csv has a row a configuration: its columns are those of the shipped
+    FILE.csv has one row per configuration, with the columns of the shipped
     file triton_h100, whose name works as FILE.  See docs/choosing_kernels.md.
     """
     from loopsched.cli.validate_times import save_comparisons
@@ -86,6 +88,8 @@ def _show(found: ChoiceValidation) -> None:
         "below, geometric mean and worst. set: share of the space that may be best, and whether "
         f"it holds the best. {found.summary['bound_violations']} measurements are below the bound."
     )
+    if refused := sum(group["refused"] for group in found.summary["groups"]):
+        output.print_text(f"{refused} rows were measured, and cannot run by what is known here.")
     for kind, many in found.summary["left_out"].items():
         output.print_text(f"{many} rows of kind '{kind}' are left out: no kernel family here.")
     shares = [one["set_share"] for one in found.problems]

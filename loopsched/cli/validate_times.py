@@ -21,6 +21,8 @@ loopsched validate times deepbench_gemm_measured --where gpu=V100
 loopsched validate times titan_v_measured --algorithm any --plot conv.svg
 loopsched validate times mine.csv --arch v100 --format json
 """
+# Rows that cannot be read, on the screen.
+_MOST_SKIPPED = 10
 
 
 @click.command(epilog=_EPILOG)
@@ -43,7 +45,8 @@ loopsched validate times mine.csv --arch v100 --format json
     metavar="COLUMN=VALUE",
     meaning="Only rows with this value, such as pass=fwd; may be repeated.",
 )
-@options.count("--worst", least=0, default=10, meaning="List the N rows that are furthest off.")
+@options.count("--worst", least=0, default=10, meaning="List the N rows with the largest errors.")
+@click.option("--strict", is_flag=True, help="Refuse the file if one of its rows cannot be read.")
 @options.summed_form("Tables for people, or {summary, rows}, or rows, for programs.")
 @options.plot("estimate over measured")
 def times(
@@ -52,12 +55,13 @@ def times(
     algorithm: Literal["known", "any"],
     where: Sequence[str],
     worst: int,
+    strict: bool,
     form: Literal["table", "json", "csv"],
     plot: tuple[Path, ...],
 ) -> None:
-    """Compare bounds and estimates of library kernels with measured times.
+    """Compare estimates of library kernels with measured times.
 
-    FILE.csv has a row a problem: its columns are those of the shipped files
+    FILE.csv has one row per problem, with the columns of the shipped files
     (deepbench_conv_measured, deepbench_gemm_measured, titan_v_measured: their
     names work as FILE), or 'problem' as text; 'gpu' and 'precision', if they
     vary; and 'time_us'.  See docs/validation_times.md.
@@ -66,12 +70,31 @@ def times(
     from loopsched.validation.times import validate_times
 
     wanted = _wanted(where)
-    with output.Progress(len(read_times(file))) as progress:
+    with output.Progress(len(read_times(file, None if strict else []))) as progress:
         found = validate_times(
-            file, arch, algorithm=algorithm, where=wanted, worst=worst, progress=progress.step
+            file,
+            arch,
+            algorithm=algorithm,
+            where=wanted,
+            worst=worst,
+            strict=strict,
+            progress=progress.step,
         )
     save_comparisons(plot, found)
     output.print_summed(found, form, _show)
+    _tell_skipped(found.summary["skipped"])
+
+
+def _tell_skipped(rows: Any) -> None:
+    """Count and list, on standard error, the rows that could not be read."""
+    if not rows:
+        return
+    noun = "row" if len(rows) == 1 else "rows"
+    click.echo(f"skipped {len(rows)} {noun} (--strict refuses the file):", err=True)
+    for one in rows[:_MOST_SKIPPED]:
+        click.echo(f"  {one}", err=True)
+    if len(rows) > _MOST_SKIPPED:
+        click.echo(f"  and {len(rows) - _MOST_SKIPPED} more: --format json has all", err=True)
 
 
 def save_comparisons(
@@ -83,8 +106,8 @@ def save_comparisons(
     from loopsched.show.plots.figure import save_plots
     from loopsched.show.plots.measured import comparisons, measured_figure, measured_rows
 
-    panels = comparisons(found)
-    save_plots(targets, lambda: measured_rows(panels), lambda: measured_figure(panels))
+    panels, name = comparisons(found), Path(str(found.summary.get("file", ""))).stem
+    save_plots(targets, lambda: measured_rows(panels), lambda: measured_figure(panels, name))
 
 
 def _wanted(where: Sequence[str]) -> dict[str, str]:

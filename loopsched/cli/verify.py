@@ -31,7 +31,7 @@ _COLUMNS = (
 @click.option("--arch", "-a", metavar="NAME", help="Refuse proofs about any other machine.")
 @options.jobs("Check N proofs at a time.")
 def verify(file: str, arch: str | None, jobs: int) -> None:
-    """Check the proofs in FILE, one a line.
+    """Check the proofs in FILE, one per line.
 
     A proof is refused unless its boxes cover all schedules, each box holds, and the
     best schedule has the value that is claimed.

@@ -388,7 +388,7 @@ class CText(Writer):
         return self._new("vec", f"(vec)((bits){value} & ~(bits)({value} < (vec){{0}}))")
 
     def fetch(self, pointer: str) -> None:
-        self._lines.append(f"  __builtin_prefetch({pointer});")
+        self._lines.append(f"  __builtin_prefetch({pointer}, 0, 2);")
 
 
 _LANES_INSIDE = """\

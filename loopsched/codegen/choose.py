@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
 
 from loopsched.base.errors import ArchError
 from loopsched.codegen.contraction import Contraction, Guard, Operand
@@ -30,7 +32,8 @@ COSTS = {
     "tile": 20.0,  # register tile begun
     "sum": 1.5,  # vector of sums read or written
     "scatter": 3.5,  # sum written by itself
-    "load": 0.05,  # vector or element that a tile loads
+    "load": 0.02,  # vector or element that a tile loads
+    "spread": 0.06,  # element of the left operand that several vectors of a tile are multiplied by
     "rise": 1.0,  # line of the left operand that a tile reads from L2
     "many": 3.0,  # the same where the rows of a tile are more than L1 follows
     "near": 0.35,  # vector of a packed block from L2
@@ -47,6 +50,7 @@ COSTS = {
     "turn": 6.5,  # vector of sums written across
     "spill": 3.0,  # vector of a packed block that L2 does not hold, each time it is walked
     "line": 24.5,  # line of an operand that lies outside L2
+    "given": 10.0,  # line of a packed operand, given so, that lies outside L2
     "jump": 60.0,  # line read in place that lies outside L2, far from the one before
     "streams": 6.5,  # row of a tile written where too many rows of a large output are
     "edge": 30.0,  # tile of a window at the edge of its plane
@@ -253,10 +257,11 @@ class Model:
         if threads == 1:
             return shared + copies
         n_rows = sum(count for _, count in self._blocks(plan.rows))
-        jobs = math.prod(self.task.size(dim) for dim in plan.batch)
-        jobs *= sum(count for _, count in self._blocks(plan.cols)) * plan.row_parts
         uneven = -(-n_rows // plan.row_parts) * plan.row_parts / n_rows
-        return -(-jobs // threads) / jobs * (shared * uneven + copies * plan.row_parts)
+        rounds = math.prod(self.task.size(dim) for dim in (*plan.batch, *plan.cols.outer))
+        n_whole, block, rest = chunks(self.task, plan.cols)
+        share = slowest_share(threads, rounds * plan.row_parts, n_whole, rest / block)
+        return share * (shared * uneven + copies * plan.row_parts)
 
     def counts(self, plan: Plan) -> Counts:
         """Count what a plan does, whoever does it."""
@@ -268,7 +273,7 @@ class Model:
         found = dict.fromkeys(COSTS, 0.0)
         row_blocks, col_blocks = self._blocks(plan.rows), self._blocks(plan.cols)
         for cols, n_cols in col_blocks:
-            if plan.packs_right:
+            if plan.packs_right and not plan.is_right_given:
                 self._copy(found, cols, n_cols * n_sums * depth, task.right)
             for rows, n_rows in row_blocks:
                 times = float(n_cols * n_rows * n_sums)
@@ -356,6 +361,8 @@ class Model:
                     elif tall > 2 * core.ways:
                         found["many"] += n * depth * tall / core.lanes
                 found["load"] += n * depth * (tall + vectors)
+                if vectors > 1:
+                    found["spread"] += n * depth * tall
                 if n_rows * depth * self.element_bytes > 0.6 * core.l1_bytes:
                     found["rise"] += n * depth * tall / core.lanes
 
@@ -436,6 +443,7 @@ class Model:
             block *= length(inner_sizes(task, plan.sums, plan.sums.block))
             turned = plan.packs_right and self._is_turned
             kind = "haul" if turned else "line" if plan.packs_right else "jump"
+            kind = "given" if plan.is_right_given else kind
             found[kind] += right / 64
             if not plan.packs_right and block > 1.5 * half:
                 found["line"] += right / 64 * (n_rows - 1) / 2
@@ -462,18 +470,67 @@ class Model:
 _COPIES = ("copy", "run", "leap", "guard", "gather", "square")
 
 
+SPEEDS = (1.0, 0.9, 0.75)
+"""Of the last thread, which starts later and shares its CPU now and then."""
+
+
+@lru_cache(maxsize=4096)
+def slowest_share(threads: int, rounds: int, n_whole: int, rest: float) -> float:
+    """Say after which share of all work the last thread ends, on average over `SPEEDS`.
+
+    Jobs are rounds of whole blocks of columns and one of a rest (a share of a
+    block).  Each thread takes its own in order, then those of others.
+
+    Examples
+    --------
+    >>> [round(slowest_share(2, 1, n_jobs, 0.0), 3) for n_jobs in (2, 8, 32)]
+    [0.574, 0.56, 0.538]
+    >>> slowest_share(2, 1, 1, 0.25)  # a small block beside a large one
+    0.8
+    """
+    sizes = [*[1.0] * n_whole, *([rest] if rest else [])]
+    n_jobs, total = rounds * len(sizes), rounds * sum(sizes)
+    if n_jobs > 32 * threads:
+        mean = sum(1 / (threads - 1 + speed) for speed in SPEEDS) / len(SPEEDS)
+        return mean + max(sizes) / total / 2
+    found = 0.0
+    for last in SPEEDS:
+        speeds = [*[1.0] * (threads - 1), last]
+        limits = [n_jobs * one // threads for one in range(threads + 1)]
+        queues = [list(range(*ends))[::-1] for ends in pairwise(limits)]
+        clocks = [0.0] * threads
+        while any(queues):
+            one = clocks.index(min(clocks))
+            whose = next(at for at in range(one - threads, one) if queues[at])
+            clocks[one] += sizes[queues[whose].pop() % len(sizes)] / speeds[one]
+        found += max(clocks) / total / len(SPEEDS)
+    return found
+
+
 def _parts(total: int, each: int) -> list[tuple[int, int]]:
     """Cut a length into equal parts and a rest: sizes with their counts."""
     found = [(each, total // each)] if total >= each else []
     return found + ([(total % each, 1)] if total % each else [])
 
 
+def _whole(task: Contraction, walk: Walk, tile: int) -> Walk:
+    """Cut columns into blocks of whole register tiles, if single points are cut."""
+    size = task.size(walk.inner[0]) if walk.inner else 1
+    if walk.cut < len(walk.dims) - 1 or walk.block >= size:
+        return walk
+    return replace(walk, block=min(size, max(1, round(walk.block / tile)) * tile))
+
+
 def ranked(
-    task: Contraction, core: Core, threads: int = 1
+    task: Contraction, core: Core, threads: int = 1, given: str | None = None
 ) -> list[tuple[float, Contraction, Plan]]:
-    """Rank plans of a contraction, best first, by the cycles of the slowest thread."""
+    """Rank plans of a contraction, best first, by the cycles of the slowest thread.
+
+    The operand ``given``, if any, comes packed where plans pack it for columns.
+    """
     models: dict[int, Model] = {}
     found = []
+    seen: set[tuple[bool, Plan]] = set()
     for one in (task, task.swapped()):
         for rows in (1, 2, 4, 7):
             slid = window_plan(one, rows, core.lanes)
@@ -481,11 +538,17 @@ def ranked(
                 found.append((Model(one, core).slid(slid, threads), one, slid))
     for one, plan in candidates(task, core):
         model = models.setdefault(id(one.left), Model(one, core))
+        if plan.packs_right and one.right.name == given:
+            plan = replace(plan, is_right_given=True)
         highest = length(inner_sizes(one, plan.rows, plan.rows.block))
         for rows, n in sorted({(min(rows, highest), n) for rows, n in register_tiles(core)}):
-            made = replace(plan, tile_rows=rows, tile_cols=n * core.lanes)
+            cols = _whole(one, plan.cols, n * core.lanes)
+            made = replace(plan, cols=cols, tile_rows=rows, tile_cols=n * core.lanes)
+            if (one is task, made) in seen:
+                continue
+            seen.add((one is task, made))
             counts = model.counts(made)
-            for parts in sorted({1, threads}):
+            for parts in sorted({1, threads, 4 * threads} if threads > 1 else {1}):
                 shared = replace(made, row_parts=parts)
                 found.append((model.cycles(shared, threads, counts), one, shared))
     return sorted(found, key=lambda one: one[0])

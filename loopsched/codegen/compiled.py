@@ -6,25 +6,26 @@ import ctypes
 import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from hashlib import sha256
 from math import inf, nan
 from pathlib import Path
-from threading import Lock
+from threading import RLock
 from time import perf_counter
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from loopsched.base.arguments import is_count, show
+from loopsched.base.arguments import Checker, near, show
 from loopsched.base.arrays import Array
-from loopsched.base.errors import ProblemError, nearest
+from loopsched.base.errors import ProblemError
 from loopsched.base.files import cache_folder
 from loopsched.base.machine_code import host_name, linked, object_code
 from loopsched.codegen.choose import Core, core_of, ranked
 from loopsched.codegen.contraction import Contraction, contractions, row_major, stored_shape
-from loopsched.codegen.element import DATA_TYPES, Element
+from loopsched.codegen.described import KernelSchedule, of_nest, of_plan
+from loopsched.codegen.element import DATA_TYPES, Element, type_of
 from loopsched.codegen.engine import Engine
 from loopsched.codegen.epilogue import Epilogue, bias_steps
 from loopsched.codegen.general import Nest
@@ -34,10 +35,17 @@ from loopsched.codegen.stages import General
 from loopsched.codegen.threads import crew, n_cpus
 from loopsched.codegen.window import Window
 from loopsched.machines.arch import Arch
+from loopsched.machines.arch_file import as_arch
 from loopsched.problems.problem import Problem
 
 _PAGE = 4096
+_PACKED = 1  # place of the tensor that can be packed
 _NAME = "contract"
+_MOST_LAYOUTS = 64
+"""Of one kernel whose machine code stays loaded: what is not used by another is let go."""
+_MOST_FUNCTIONS = 256
+_BUILDING = RLock()
+"""Held while a kernel is built: a process that is forked meanwhile would find it half built."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +58,16 @@ class Part:
     run: Any
     n_jobs: int
     room: int
-    place: int = 0
-    """Address of its machine code."""
     arrays: tuple[int, ...] = ()
     """Places of its tensors among the arrays of a call."""
+    packing: Part | None = None
+    """What packs the second tensor, if it is given packed."""
+    packed_bytes: int = 0
+    place: int = field(init=False)
+    """Address of its machine code."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "place", ctypes.cast(self.run, ctypes.c_void_p).value or 0)
 
 
 class How(NamedTuple):
@@ -88,10 +102,9 @@ class CompiledKernel:
             self.shapes["bias"] = tuple(problem.size[dim] for dim in how.bias)
         self.names = (*read, problem.output)
         """Arrays in the order in which they are given; the output is the last."""
-        self._parts: dict[tuple[tuple[int, ...], ...], list[Part]] = {}
+        self._parts: dict[tuple[tuple[tuple[int, ...], ...], bool], list[Part]] = {}
         self._rooms: list[tuple[int, int, Array]] = []
         self._known: dict[tuple[Any, ...], _Known] = {}
-        self._lock = Lock()
         self.parts(self._plain_steps())
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -118,31 +131,101 @@ class CompiledKernel:
     @property
     def plans(self) -> list[Plan | Nest]:
         """How the problem is cut, for contiguous arrays."""
-        return [part.plan for part in self._parts[self._plain_steps()] if part.plan]
+        return [part.plan for part in self.parts(self._plain_steps()) if part.plan]
+
+    @property
+    def schedules(self) -> tuple[KernelSchedule, ...]:
+        """How the problem is cut in full, for contiguous arrays; one for each of its parts.
+
+        Examples
+        --------
+        >>> import loopsched
+        >>> problem = loopsched.gemm(m=64, n=64, k=64)
+        >>> (schedule,) = loopsched.compile(problem, "host", threads=1).schedules
+        >>> schedule == loopsched.kernel_schedules(problem, "host", threads=1)[0]
+        True
+        """
+        kind, parts = (self.types.compute, self.core.lanes), self.parts(self._plain_steps())
+        nests = [part.plan for part in parts if isinstance(part.plan, Nest)]
+        if nests:
+            return (of_nest(nests[-1], self.core.lanes, self.threads),)
+        cut = [(part.plan, part.estimate_s) for part in parts if isinstance(part.plan, Plan)]
+        tasks = contractions(self.problem, self._elements)
+        return tuple(
+            of_plan(task, plan, kind, self.threads, estimate_s)
+            for task, (plan, estimate_s) in zip(tasks, cut, strict=True)
+        )
+
+    @property
+    def _elements(self) -> dict[str, Element]:
+        return {name: self.element(name) for name in self.names}
 
     @property
     def estimate_s(self) -> float:
         """Seconds that a call is expected to take, for contiguous arrays."""
-        return sum(part.estimate_s for part in self._parts[self._plain_steps()])
+        return sum(part.estimate_s for part in self.parts(self._plain_steps()))
 
-    def parts(self, steps: tuple[tuple[int, ...], ...]) -> list[Part]:
-        """Machine code for arrays whose axes step so many elements."""
-        with self._lock:
-            if steps not in self._parts:
-                built = self._built(dict(zip(self.names, steps, strict=True)))
-                self._parts[steps] = [
-                    replace(
-                        one,
-                        place=ctypes.cast(one.run, ctypes.c_void_p).value or 0,
-                        arrays=tuple(map(self.names.index, one.tensors)),
-                    )
-                    for one in built
-                ]
-            return self._parts[steps]
+    def parts(self, steps: tuple[tuple[int, ...], ...], *, is_packed: bool = False) -> list[Part]:
+        """Machine code for arrays whose axes step so many elements.
 
-    def _built(self, steps: Mapping[str, Sequence[int]]) -> list[Part]:
-        elements = {name: self.element(name) for name in self.names}
-        found = []
+        Where the second comes packed, each part that finds it so has one array more.
+        """
+        with _BUILDING:
+            if (steps, is_packed) not in self._parts:
+                if len(self._parts) == _MOST_LAYOUTS:
+                    # The first is that of contiguous arrays, which plans are told of.
+                    del self._parts[list(self._parts)[1]]
+                    self._known.clear()
+                given = self.names[_PACKED] if is_packed else None
+                found: list[Part] = []
+                for one in self._built(dict(zip(self.names, steps, strict=True)), given):
+                    arrays = tuple(map(self.names.index, one.tensors))
+                    if one.packing:
+                        n_more = sum(part.packing is not None for part in found)
+                        arrays = (arrays[0], len(self.names) + n_more, arrays[2])
+                    found.append(replace(one, arrays=arrays))
+                self._parts[steps, is_packed] = found
+            return self._parts[steps, is_packed]
+
+    def pack(self, array: Array) -> Packed:
+        """Put the second tensor in the order in which calls read it, once for many calls.
+
+        That is the weight of a convolution, and B of a product.
+
+        Parameters
+        ----------
+        array : numpy.ndarray
+            It is copied: what is written to it later changes nothing.
+
+        Returns
+        -------
+        Packed
+            What calls of this kernel take in place of the array.
+
+        Raises
+        ------
+        ProblemError
+            If its shape or type is not that of the problem, or if other than
+            two tensors are multiplied.
+
+        Examples
+        --------
+        >>> import loopsched, numpy as np
+        >>> kernel = loopsched.compile(loopsched.gemm(m=4, n=3, k=2), "host")
+        >>> packed = kernel.pack(np.ones((2, 3), "f4"))
+        >>> kernel(np.ones((4, 2), "f4"), packed)[0]
+        array([2., 2., 2.], dtype=float32)
+        """
+        n_read = len(self.problem.tensors) - 1
+        if n_read != 2:
+            raise ProblemError(
+                f"'{self.problem.name}' multiplies {n_read} tensors; of two, the second is packed"
+            )
+        self._check_one(self.names[_PACKED], array)
+        return Packed(self, array)
+
+    def _built(self, steps: Mapping[str, Sequence[int]], given: str | None = None) -> list[Part]:
+        elements, found = self._elements, []
         try:
             tasks = contractions(self.problem, elements, steps)
         except NotImplementedError:
@@ -150,7 +233,7 @@ class CompiledKernel:
             general = General(text, self.problem, elements, steps, self.core.registers)
             tasks, found = [], build_any(general)
         for task in tasks:
-            best = ranked(task, self.core, self.threads)[: self.how.measure]
+            best = ranked(task, self.core, self.threads, given)[: self.how.measure]
             parts = [
                 build(one, plan, cycles / self.core.hertz, (self.types.compute, self.core.lanes))
                 for cycles, one, plan in best
@@ -181,10 +264,14 @@ class CompiledKernel:
             reach = sum((n - 1) * step for n, step in zip(shape, steps[name], strict=True)) + 1
             rooms[name] = np.zeros(reach, self.element(name).numpy)
         taken = [inf] * len(parts)
+        packed = [self._new_room(part.packed_bytes) for part in parts]
         for _ in range(5):
             for number, part in enumerate(parts):
+                addresses = [rooms[name].ctypes.data for name in part.tensors]
+                if part.packing:
+                    addresses[_PACKED] = packed[number][0]
                 start = perf_counter()
-                self._share(part, [rooms[name].ctypes.data for name in part.tensors])
+                self._share(part, addresses)
                 taken[number] = min(taken[number], perf_counter() - start)
         return parts[taken.index(min(taken))]
 
@@ -210,31 +297,55 @@ class CompiledKernel:
         if out is None:
             out = np.empty(self.shapes[self.names[-1]], self.types.out.numpy)
         given = [*arrays, out]
+        packed = self._unpacked(given)
         kinds = tuple(
-            (one.shape, one.strides, one.dtype) if isinstance(one, np.ndarray) else ()
+            (type(one), one.shape, one.strides, one.dtype) if isinstance(one, np.ndarray) else ()
             for one in given
         )
-        known = self._known.get(kinds)
+        known = (packed.known if packed else self._known).get(kinds)
         places = known and [one.__array_interface__["data"] for one in given]
         if known is None or not places or not known.takes(places):
-            return self._placed(given, kinds)
+            return self._placed(given, kinds, packed)
+        places += known.stores
         for part in known.parts:
             self._share(part, [places[at][0] for at in part.arrays])
         return out
 
-    def _placed(self, given: list[Array], kinds: tuple[Any, ...]) -> Array:
+    def _unpacked(self, given: list[Any]) -> Packed | None:
+        """Put the array in the place of what is packed, and give that."""
+        found = None
+        for at, one in enumerate(given):
+            if type(one) is Packed:
+                if one.kernel is not self or at != _PACKED:
+                    where = "this kernel's" if one.kernel is self else "another kernel's"
+                    raise ProblemError(
+                        f"array {at + 1} is {where} packed '{one.name}'; a kernel takes "
+                        f"what it packed itself, as array {_PACKED + 1}"
+                    )
+                found, given[at] = one, one.array
+        return found
+
+    def _placed(
+        self, given: list[Array], kinds: tuple[Any, ...], packed: Packed | None = None
+    ) -> Array:
         """Check arrays, copy those that machine code cannot address, and compute."""
         self._check(given)
         *read, out = given
         placed = [_placed(one) for one in given]
-        if placed[-1] is not out or any(np.may_share_memory(out, one) for one in read):
+        is_apart = not any(np.may_share_memory(out, one) for one in read)
+        if placed[-1] is not out or not is_apart or not _is_nested(out):
             placed[-1] = np.empty(out.shape, out.dtype.newbyteorder("="))
-        parts = self.parts(tuple(_steps(one) for one in placed))
+        steps = tuple(_steps(one) for one in placed)
+        parts = self.parts(steps, is_packed=packed is not None)
+        stores = packed.stores(steps, parts) if packed else []
         if all(one is other for one, other in zip(placed, given, strict=True)):
             ends = tuple(np.lib.array_utils.byte_bounds(one) for one in given)
             spans = tuple(end - start for start, end in ends)
-            self._known[kinds] = _Known(parts, spans, tuple(one.itemsize for one in given))
-        addresses = [one.ctypes.data for one in placed]
+            known = packed.known if packed else self._known
+            if len(known) == _MOST_LAYOUTS:
+                known.clear()
+            known[kinds] = _Known(parts, spans, tuple(one.itemsize for one in given), stores)
+        addresses = [one.ctypes.data for one in placed] + [place for place, _ in stores]
         for part in parts:
             self._share(part, [addresses[at] for at in part.arrays])
         if placed[-1] is not out:
@@ -246,18 +357,20 @@ class CompiledKernel:
             wanted = ", ".join(self.names[:-1])
             raise ProblemError(f"arrays to read: {len(given) - 1} are given; {wanted} are needed")
         for name, one in zip(self.names, given, strict=True):
-            element = self.element(name)
-            if not isinstance(one, np.ndarray):
-                raise ProblemError(f"'{name}' is {show(one)}; a numpy array is needed")
-            if one.shape != self.shapes[name]:
-                raise ProblemError(f"'{name}' has shape {one.shape}; {self.shapes[name]} is needed")
-            if one.dtype.str[1:] not in element.numpy_kinds:
-                raise ProblemError(
-                    f"'{name}' has elements of {one.dtype}; {element.numpy} ({element.name}) "
-                    "is needed"
-                )
+            self._check_one(name, one)
         if not given[-1].flags.writeable:
             raise ProblemError(f"'{self.names[-1]}' cannot be written")
+
+    def _check_one(self, name: str, one: Any) -> None:
+        element = self.element(name)
+        if not isinstance(one, np.ndarray) or isinstance(one, np.ma.MaskedArray):
+            raise ProblemError(f"'{name}' is {show(one)}; a numpy array is needed")
+        if one.shape != self.shapes[name]:
+            raise ProblemError(f"'{name}' has shape {one.shape}; {self.shapes[name]} is needed")
+        if one.dtype.str[1:] not in element.numpy_kinds:
+            raise ProblemError(
+                f"'{name}' has elements of {one.dtype}; {element.numpy} ({element.name}) is needed"
+            )
 
     def _share(self, part: Part, addresses: Sequence[int]) -> None:
         """Run the jobs of a part on all threads."""
@@ -284,8 +397,48 @@ class CompiledKernel:
                 break
             if room[1] >= n_bytes:
                 return room
+        return self._new_room(n_bytes)
+
+    @staticmethod
+    def _new_room(n_bytes: int) -> tuple[int, int, Array]:
         raw = np.empty(n_bytes + _PAGE, np.uint8)
         return raw.ctypes.data + -raw.ctypes.data % _PAGE, n_bytes, raw
+
+
+class Packed:
+    """The second tensor of a kernel, copied and in the order in which its calls read it.
+
+    Made by `CompiledKernel.pack`.  It never changes; calls with arrays that lie
+    otherwise than row by row pack it again, once for each way.
+    """
+
+    def __init__(self, kernel: CompiledKernel, array: Array) -> None:
+        self.kernel, self.name = kernel, kernel.names[_PACKED]
+        self.array = np.array(array, kernel.element(self.name).numpy, order="C")
+        """A copy of what was given; it cannot be written."""
+        self.array.flags.writeable = False
+        self.known: dict[tuple[Any, ...], _Known] = {}
+        self._stores: dict[tuple[tuple[int, ...], ...], list[tuple[int, int, Array]]] = {}
+        steps = kernel._plain_steps()
+        self.stores(steps, kernel.parts(steps, is_packed=True))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Packed, (self.kernel, self.array)
+
+    def stores(
+        self, steps: tuple[tuple[int, ...], ...], parts: Sequence[Part]
+    ) -> list[tuple[int, bool]]:
+        """Give where the parts of its kernel find it that take it packed."""
+        if steps not in self._stores:
+            kept = []
+            for part in parts:
+                if part.packing:
+                    room = self.kernel._new_room(part.packed_bytes)
+                    place = self.array.ctypes.data
+                    self.kernel._share(part.packing, (place, place, room[0]))
+                    kept.append(room)
+            self._stores[steps] = kept
+        return [(room[0], False) for room in self._stores[steps]]
 
 
 class _Known(NamedTuple):
@@ -294,6 +447,7 @@ class _Known(NamedTuple):
     parts: list[Part]
     spans: tuple[int, ...]
     sizes: tuple[int, ...]
+    stores: list[tuple[int, bool]]
 
     def takes(self, places: Sequence[tuple[int, bool]]) -> bool:
         """Whether arrays are aligned, and the last may be written and overlaps no other."""
@@ -314,6 +468,23 @@ def _placed(one: Array) -> Array:
     if is_whole and one.dtype.isnative and one.flags.aligned:
         return one
     return np.array(one, one.dtype.newbyteorder("="), order="C")
+
+
+def _is_nested(one: Array) -> bool:
+    """Whether each axis steps over all that the axes inside reach: no two elements are one.
+
+    Examples
+    --------
+    >>> square, windows = np.zeros((4, 4)), np.lib.stride_tricks.sliding_window_view(np.zeros(4), 2)
+    >>> _is_nested(square[::2].T), _is_nested(windows)
+    (True, False)
+    """
+    reach = one.itemsize
+    for step, n in sorted((step, n) for step, n in zip(one.strides, one.shape, strict=True)):
+        if n > 1 and step < reach:
+            return False
+        reach += step * (n - 1)
+    return True
 
 
 def _steps(one: Array) -> tuple[int, ...]:
@@ -343,7 +514,18 @@ def build(task: Contraction, plan: Plan, estimate_s: float, kind: tuple[Element,
     run = _loaded(f"{task} {plan}", kind, lambda text: form(text, task, plan, _NAME).write())
     operands = task.left.name, task.right.name, task.out.name
     n_bytes = room.work_room * compute.n_bytes + _PAGE
-    return Part(operands, plan, estimate_s, run, room.n_jobs, n_bytes)
+    made = Part(operands, plan, estimate_s, run, room.n_jobs, n_bytes)
+    if not plan.is_right_given:
+        return made
+    packer = Engine(LlvmText(compute, lanes), task, plan, _NAME, only_packs=True)
+
+    def write(text: LlvmText) -> None:
+        Engine(text, task, plan, _NAME, only_packs=True).write()
+
+    run = _loaded(f"packing {task} {plan}", kind, write)
+    packing = Part(operands, None, 0.0, run, packer.n_jobs, _PAGE)
+    n_bytes = packer.packed_room * compute.n_bytes
+    return replace(made, packing=packing, packed_bytes=n_bytes)
 
 
 def _loaded(what: str, kind: tuple[Element, int], write: Callable[[LlvmText], None]) -> Any:
@@ -372,7 +554,7 @@ def build_any(general: General) -> list[Part]:
     ]
 
 
-@cache  # what is loaded stays
+@lru_cache(_MOST_FUNCTIONS)
 def _function(binary: bytes, name: str, n_tensors: int) -> Any:
     """Load a function of tensors, room, and the first and the last of its jobs."""
     pointers = [ctypes.c_void_p] * (n_tensors + 1)
@@ -483,54 +665,61 @@ def compile(  # noqa: A001 - the name under which users know it
     See Also
     --------
     search : The same question for any machine, answered by a model alone.
+
+    References
+    ----------
+    T. M. Low et al., *Analytical Modeling Is Enough for High-Performance BLIS*, ACM TOMS 43(2),
+    2016; R. Li et al., *Analytical Characterization and Design Space Exploration for
+    Optimization of CNNs* (MOpt), arXiv:2101.09808.
     """
     if not isinstance(problem, Problem):
         raise ProblemError(f"problem is {show(problem)}; a Problem is needed, as gemm() gives one")
-    if isinstance(arch, str):
-        from loopsched.machines.arch_file import load_arch
-
-        arch = load_arch(arch)
+    machine = as_arch(arch)
+    check = Checker("compile", ProblemError)
     if data_type is None:
         data_type = type_of(problem)
-    if data_type not in DATA_TYPES:
-        raise ProblemError(f"data_type is {show(data_type)}; {nearest(str(data_type), DATA_TYPES)}")
-    core, cores = core_of(arch, DATA_TYPES[data_type].compute.n_bytes)
+    data_type = check.choice("data_type", data_type, tuple(DATA_TYPES))
+    core, cores = core_of(machine, DATA_TYPES[data_type].compute.n_bytes)
     here = n_cpus()
-    if threads is None:
-        threads = min(cores, here)
-    elif not is_count(threads) or threads > min(cores, here):
-        raise ProblemError(
-            f"threads is {show(threads)}; 1 to {min(cores, here)} are possible: '{arch.name}' has "
-            f"{cores} cores, and this process may use {here} CPUs"
+    most = min(cores, here)
+    n_threads = most if threads is None else check.count("threads", threads)
+    if n_threads > most:
+        check.fault(
+            f"threads is {show(threads)}; 1 to {most} are possible: '{machine.name}' has {cores} "
+            f"cores, and this process may use {here} CPUs"
         )
-    if not is_count(measure):
-        raise ProblemError(f"measure is {show(measure)}; a whole number >= 1 is needed")
-    over = (bias,) if isinstance(bias, str) else tuple(bias)
+    n_measured = check.count("measure", measure)
+    over = _bias(check, problem, bias)
+    is_cut = check.flag("relu", relu)
+    if (over or is_cut) and any(len(axis.dims) != 1 for axis in problem.output_tensor.axes):
+        check.fault(f"'{problem.name}': bias and relu need one dimension an output axis")
+    check.finish()
+    return CompiledKernel(problem, core, data_type, How(n_threads, n_measured, over, is_cut))
+
+
+def _bias(check: Checker, problem: Problem, given: object) -> tuple[str, ...]:
+    """Check the dimensions that a bias is over."""
+    over = (given,) if isinstance(given, str) else given
+    if not isinstance(over, (tuple, list)):
+        check.fault(f"bias is {show(given)}; a dimension is needed, or several in a tuple")
+        return ()
     out = problem.output_tensor
     stored = zip(out.axes, stored_shape(problem, out), strict=True)
     plain = {a.dims[0] for a, n in stored if len(a.dims) == 1 and n == problem.size[a.dims[0]]}
     for dim in over:
-        if dim not in plain:
-            raise ProblemError(f"bias is over {show(dim)}; {nearest(str(dim), sorted(plain))}")
+        if not isinstance(dim, str) or dim not in plain:
+            check.fault(f"bias is over {show(dim)}; {near(dim, sorted(plain))}")
+            return ()
     if len(set(over)) < len(over):
-        raise ProblemError(f"bias is over {show(over)}; each dimension may be named once")
+        check.fault(f"bias is over {show(over)}; each dimension may be named once")
     if over and any(tensor.name == "bias" for tensor in problem.tensors):
-        raise ProblemError(f"'{problem.name}': a tensor of the problem is named 'bias' already")
-    if (over or relu) and any(len(axis.dims) != 1 for axis in out.axes):
-        raise ProblemError(f"'{problem.name}': bias and relu need one dimension an output axis")
-    return CompiledKernel(problem, core, data_type, How(threads, measure, over, bool(relu)))
+        check.fault(f"'{problem.name}': a tensor of the problem is named 'bias' already")
+    return tuple(over)
 
 
-def type_of(problem: Problem) -> str:
-    """Say of which type the tensors that a problem reads are.
-
-    Raises
-    ------
-    ProblemError
-        If they are of no type that is known, or of several.
-    """
-    sizes = {tensor.element_bytes for tensor in problem.tensors if tensor.name != problem.output}
-    known = {8: "fp64", 4: "fp32", 2: "bf16", 1: "int8"}
-    if len(sizes) != 1 or not sizes <= set(known):
-        raise ProblemError(f"'{problem.name}': no data type has elements of {sorted(sizes)} bytes")
-    return known[sizes.pop()]
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_BUILDING.acquire,
+        after_in_parent=_BUILDING.release,
+        after_in_child=_BUILDING.release,
+    )

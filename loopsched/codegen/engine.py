@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from loopsched.codegen.contraction import Contraction, Guard, Operand
@@ -21,6 +21,13 @@ from loopsched.codegen.plan import (
 from loopsched.codegen.writer import Number, Writer
 
 UNROLL = 4
+LINE_BYTES = 64
+GIVEN_AHEAD = 64
+"""Points of the sum by which a tile asks for vectors that lie outside L2 when they are given."""
+AHEAD_BYTES = 6144
+"""How far ahead of what is copied lines are asked for, if runs lie apart."""
+FAR_BYTES = 1024
+"""So far apart lie runs that hardware does not foresee."""
 
 Place = tuple[str, int]
 """A pointer, and elements behind it."""
@@ -66,10 +73,19 @@ class Engine:
     plan : Plan
     name : str
         What the names of its functions begin with.
+    only_packs : bool
+        Whether they only pack the right operand, into the output, as plans
+        find it to which it is given so.
     """
 
-    def __init__(self, text: Writer, task: Contraction, plan: Plan, name: str) -> None:
+    def __init__(
+        self, text: Writer, task: Contraction, plan: Plan, name: str, *, only_packs: bool = False
+    ) -> None:
+        if only_packs:
+            plan = replace(plan, row_parts=1)
         self.text, self.task, self.plan, self.name = text, task, plan, name
+        self.only_packs = only_packs
+        self._right = ""  # where the packed block of the right operand is
         self.lanes = text.lanes
         self._tables = 0
         self._written: set[str] = set()
@@ -165,7 +181,18 @@ class Engine:
     @property
     def work_room(self) -> int:
         """Elements that a thread needs besides its operands."""
-        return self.right_room() + self.left_room()
+        return self._left_start + self.left_room()
+
+    @property
+    def _left_start(self) -> int:
+        return 0 if self.plan.is_right_given else self.right_room()
+
+    @property
+    def packed_room(self) -> int:
+        """Elements of the right operand when all of it is packed, as it is given."""
+        if not self.plan.is_right_given:
+            return 0
+        return self.n_jobs // self.plan.row_parts * self.n_sum_blocks * self.right_room()
 
     # Jobs
 
@@ -187,13 +214,13 @@ class Engine:
     def write(self) -> None:
         """Write the function ``<name>(left, right, out, work, first, last)``: some of the jobs."""
         text, plan = self.text, self.plan
-        for rows in self.row_chunks:
+        for rows in () if self.only_packs else self.row_chunks:
             for cols in self.col_chunks:
                 self._write_block(rows, cols)
-        if plan.packs_right:
+        if self._packs_now:
             for cols in self.col_chunks:
                 self._write_pack_right(cols)
-        if plan.packs_left:
+        if plan.packs_left and not self.only_packs:
             for rows in self.row_chunks:
                 self._write_pack_left(rows)
         pointers, limits = ("left", "right", "out", "work"), ("first", "last")
@@ -203,9 +230,17 @@ class Engine:
         ):
             self._job(jobs.index)
 
+    @property
+    def _packs_now(self) -> bool:
+        """Whether these functions pack the right operand, and do not find it packed."""
+        return self.only_packs or (self.plan.packs_right and not self.plan.is_right_given)
+
     def _job(self, job: Number) -> None:
         text, plan = self.text, self.plan
         origin, rest = Origin(), job
+        column = job
+        if plan.is_right_given and plan.row_parts > 1:
+            column = text.divided(job, self.n_jobs // plan.row_parts)[1]
         part: Number = 0
         block: Number = 0
         for number, (dim, count) in reversed(list(enumerate(self.job_counts))):
@@ -223,14 +258,14 @@ class Engine:
         if count and left_over:
             is_last = text.equal(block, count)
             with text.when(text.negated(is_last)):
-                self._sums(origin, whole, part)
+                self._sums(origin, whole, (part, column))
             with text.when(is_last):
-                self._sums(origin, left_over, part)
+                self._sums(origin, left_over, (part, column))
         else:
-            self._sums(origin, whole if count else left_over, part)
+            self._sums(origin, whole if count else left_over, (part, column))
 
-    def _sums(self, origin: Origin, cols: int, part: Number) -> None:
-        """Walk the blocks of the sum."""
+    def _sums(self, origin: Origin, cols: int, job: tuple[Number, Number]) -> None:
+        """Walk the blocks of the sum, for a part of the rows and a block of columns."""
         text, task, walk = self.text, self.task, self.plan.sums
         n_blocks = chunks(task, walk)[0] + bool(chunks(task, walk)[2])
         n_outer = math.prod(task.size(dim) for dim in walk.outer)
@@ -247,9 +282,16 @@ class Engine:
                 count = text.least(text.add(text.mul(start, -1), size), walk.block)
                 if size % walk.block == 0:
                     count = walk.block
-            if self.plan.packs_right:
+            self._right = text.argument("work")
+            if self.plan.is_right_given:
+                packed = text.argument("out" if self.only_packs else "right")
+                number = text.add(text.mul(job[1], self.n_sum_blocks), blocks.index)
+                place = text.mul(number, self.right_room())
+                self._right = text.at(packed, place, text.element)
+            if self._packs_now:
                 self._call_pack("right", cols, inside, count)
-            self._row_blocks(inside, cols, part, count, blocks.index)
+            if not self.only_packs:
+                self._row_blocks(inside, cols, job[0], count, blocks.index)
 
     def _row_blocks(
         self, origin: Origin, cols: int, part: Number, count: Number, first: Number
@@ -285,10 +327,10 @@ class Engine:
         left = text.argument("work")
         if plan.packs_left:
             self._call_pack("left", rows, inside, count)
-            left = text.at(left, self.right_room(), text.element)
+            left = text.at(left, self._left_start, text.element)
         else:
             left = text.at(text.argument("left"), inside.of(text, task.left), task.left.element)
-        right = text.argument("work")
+        right = self._right
         if not plan.packs_right:
             right = text.at(text.argument("right"), inside.of(text, task.right), task.right.element)
         out = text.at(text.argument("out"), inside.of(text, task.out), task.out.element)
@@ -345,9 +387,9 @@ class Engine:
         text = self.text
         operand = getattr(self.task, side)
         source = text.at(text.argument(side), origin.of(text, operand), operand.element)
-        target = text.argument("work")
+        target = self._right
         if side == "left":
-            target = text.at(target, self.right_room(), text.element)
+            target = text.at(text.argument("work"), self._left_start, text.element)
         positions = [origin.of(text, guard) for guard in operand.guards]
         text.call(f"{self.name}_pack_{side}_{chunk}", (source, target), (count, *positions))
 
@@ -459,7 +501,9 @@ class Engine:
         ):
             at: list[Number] = [text.argument(one) for one in positions]
             for spans in parts:
-                _Copy(text, self.task, operand).walk(spans, (0, 0), at)
+                copy = _Copy(text, self.task, operand)
+                copy.ahead = copy._ahead(spans)
+                copy.walk(spans, (0, 0), at)
 
 
 @dataclass(frozen=True, slots=True)
@@ -502,6 +546,21 @@ class _Copy:
 
     def __init__(self, text: Writer, task: Contraction, operand: Operand) -> None:
         self.text, self.task, self.operand = text, task, operand
+        self.ahead = 0
+        """Elements from what is copied to what is asked for; 0: nothing is."""
+
+    def _ahead(self, spans: Sequence[_Span]) -> int:
+        """Say where runs lie that are copied some time after others, if far from these."""
+        *outer, (last, size, _, _) = spans
+        if self._step(last) != 1 or size is None or self.operand.guards:
+            return 0
+        run = size
+        for dim, n, _, _ in reversed(outer):
+            step = abs(self._step(dim))
+            if n != 1 and step * self.operand.element.n_bytes >= FAR_BYTES and step != run:
+                return max(1, AHEAD_BYTES // (run * self.operand.element.n_bytes)) * step
+            run *= n or 1
+        return 0
 
     def _step(self, dim: str | _Flat) -> int:
         return dim.step if isinstance(dim, _Flat) else self.operand.step(dim)
@@ -591,6 +650,8 @@ class _Copy:
         place = text.at(
             text.argument("source"), text.add(offsets[0], text.mul(start, step)), operand.element
         )
+        if self.ahead:
+            text.fetch(text.at(place, self.ahead, operand.element))
         if step == 2 and isinstance(live, int) and is_sure:
             value = self._apart(place, live, truth)
         else:
@@ -646,6 +707,12 @@ class _At(NamedTuple):
         """Move all places by known steps."""
         pointer, place = self.right
         return _At([(one, at + left) for one, at in self.lefts], (pointer, place + right))
+
+    def meets(self, left: int, n_steps: int) -> bool:
+        """Whether some row reads what another one does at another of so many steps."""
+        places = set(self.lefts)
+        moves = range(left, left * n_steps, left) if left else ()
+        return any((one, at + move) in places for move in moves for one, at in places)
 
 
 class _Live(NamedTuple):
@@ -723,7 +790,7 @@ class _Tiles:
         engine, plan, task = self.engine, self.engine.plan, self.engine.task
         found: list[_Level] = []
         run = 1
-        pitch = engine.right_pitch(col_chunk)
+        self.pitch = pitch = engine.right_pitch(col_chunk)
         by_sum = engine.is_left_panel or engine.is_left_wide
         for number, (dim, size) in reversed(list(enumerate(engine._sum_inner))):
             if plan.packs_left:
@@ -760,12 +827,13 @@ class _Tiles:
             outs = self.out_rows.of(text, text.argument("out"), row, rows, self._out)
             if self._is_direct(cols):
                 outs = self._across(outs, col)
-                for one in outs:
-                    text.fetch(text.at(*one, self._out))
+                self._fetch(outs, cols)
             elif self._is_turned:
                 outs = self.out_cols.of(text, outs[0][0], col, cols, self._out)
+                self._fetch(outs, rows)
             self.mask = text.first_lanes(cols - (n - 1) * text.lanes)
             self.live, self.shape = dict(live.steps), (rows, n)
+            self.next_rows = self._next_rows(rows)
             zeros = [text.zero()] * (rows * n)
             totals = self._sum(self.levels, _At(lefts, right), zeros, range(rows))
             if self._is_direct(cols):
@@ -779,6 +847,13 @@ class _Tiles:
     @property
     def _out(self) -> Element:
         return self.engine.task.out.element
+
+    def _fetch(self, outs: list[Place], cols: int) -> None:
+        """Ask for the lines that a tile will write, while it sums."""
+        a_line = LINE_BYTES // self._out.n_bytes
+        for pointer, behind in outs:
+            for place in (*range(0, cols - 1, a_line), cols - 1):
+                self.text.fetch(self.text.at(pointer, behind + place, self._out))
 
     def _is_direct(self, cols: int) -> bool:
         return self.out_cols.table is None and (self.out_cols.step == 1 or cols == 1)
@@ -839,7 +914,12 @@ class _Tiles:
         with text.loop(start, whole, unroll, totals) as loop:
             values = loop.values
             here = self._moved(at, loop.index, left, wide)
+            is_shared = here.meets(left, unroll)
             for place in range(unroll):
+                if left == 1 and self.next_rows:
+                    self._fetch_rows(here.lefts[place::unroll])
+                if place and is_shared:
+                    text.read_again()
                 values = self._sum(inner, here.behind(place * left, place * wide), values, rows)
             loop.carry(values)
         totals = loop.values
@@ -861,6 +941,19 @@ class _Tiles:
             reached = text.choice(text.less(end, 0), 0, end)
             ends.append(text.least(text.divided(text.add(reached, step - 1), step)[0], size))
         return ends[0], ends[1]
+
+    def _next_rows(self, rows: int) -> int:
+        """Say how far the rows of the next tile lie from those of one, if they lie in place."""
+        engine = self.engine
+        if engine.plan.packs_left or engine.task.left.guards or self.left_rows.table:
+            return 0
+        return rows * self.left_rows.step
+
+    def _fetch_rows(self, rows: Sequence[Place]) -> None:
+        """Ask for what the next tile reads of some rows: each is a stream that starts anew."""
+        element = self.engine.task.left.element
+        for pointer, behind in rows:
+            self.text.fetch(self.text.at(pointer, behind + self.next_rows, element))
 
     def _elements(self) -> tuple[Element, Element]:
         plan, task, own = self.engine.plan, self.engine.task, self.text.element
@@ -888,6 +981,8 @@ class _Tiles:
         vectors = []
         for number in range(n if rows else 0):
             place = text.at(at.right[0], at.right[1] + number * text.lanes, of_right)
+            if self.engine.plan.is_right_given:
+                text.fetch(text.at(place, GIVEN_AHEAD * self.pitch, of_right))
             is_masked = number == n - 1 and not self.engine.plan.packs_right
             vectors.append(text.load(place, of_right, self.mask if is_masked else None))
         made = list(totals)

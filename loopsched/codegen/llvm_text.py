@@ -398,4 +398,4 @@ class LlvmText(Writer):
 
     def fetch(self, pointer: str) -> None:
         name = self._declare("llvm.prefetch.p0", "void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-        self._lines.append(f"  call void {name}(ptr {pointer}, i32 0, i32 3, i32 1)")
+        self._lines.append(f"  call void {name}(ptr {pointer}, i32 0, i32 2, i32 1)")

@@ -55,6 +55,8 @@ class Plan:
         In how many parts threads take the rows.
     packs_left, packs_right : bool
         Whether blocks are copied so that the kernel finds them in order.
+    is_right_given : bool
+        Whether the right operand comes packed already, block after block.
     slides : bool
         Whether a window slides over planes instead (`Window`): columns are
         the rows of a plane and what lies across, ``tile_rows`` of its rows
@@ -70,29 +72,8 @@ class Plan:
     row_parts: int = 1
     packs_left: bool = False
     packs_right: bool = True
+    is_right_given: bool = False
     slides: bool = False
-
-    def text(self) -> str:
-        """Write it for people.
-
-        Examples
-        --------
-        >>> walks = Walk(("M",), 0, 168), Walk(("N",), 0, 400), Walk(("K",), 0, 512)
-        >>> Plan((), *walks, 8, 48).text()
-        'tile 8x48, M by 168, N by 400, K by 512, packs right'
-        """
-        blocks = [
-            f"{walk.inner[0]} by {walk.block}"
-            for walk in (self.rows, self.cols, self.sums)
-            if walk.inner
-        ]
-        packs = [
-            side for side, yes in (("left", self.packs_left), ("right", self.packs_right)) if yes
-        ]
-        parts = [f"tile {self.tile_rows}x{self.tile_cols}", *blocks]
-        parts += [f"packs {' and '.join(packs)}"] if packs else []
-        parts += [f"rows in {self.row_parts} parts"] if self.row_parts > 1 else []
-        return ", ".join(parts)
 
 
 Sizes = list[tuple[str, int]]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
 from itertools import product
 from string import ascii_letters
 from typing import Any
@@ -148,3 +151,28 @@ def _view(
 
 def _names(tensor: Tensor, fixed: Mapping[str, int], letters: Mapping[str, str]) -> str:
     return "".join(letters[free[0][0]] for axis in tensor.axes if (free := _free(axis, fixed)))
+
+
+@cache
+def library() -> str:
+    """Say what numpy multiplies matrices with: of OpenBLAS also its kernels and threads.
+
+    It is asked through numpy's own module, which every build of OpenBLAS is linked to;
+    builds differ in what is put before and behind the names of its functions.
+    """
+    try:
+        linked = ctypes.CDLL(import_module("numpy._core._multiarray_umath").__file__)
+    except (ImportError, OSError):
+        linked = ctypes.CDLL(None)
+    for before, behind in product(("", "scipy_"), ("", "64_", "_64", "_64_")):
+        asked = [f"{before}openblas_get_{one}{behind}" for one in ("config", "corename")]
+        if not all(hasattr(linked, one) for one in asked):
+            continue
+        said = []
+        for one in asked:
+            getattr(linked, one).restype = ctypes.c_char_p
+            said.append(getattr(linked, one)().decode().split())
+        n = getattr(linked, f"{before}openblas_get_num_threads{behind}")()
+        return f"{' '.join(said[0][:2])}, {said[1][0]} kernels on {n} thread{'s' * (n > 1)}"
+    config = np.show_config("dicts")
+    return str(config["Build Dependencies"]["blas"].get("name", "its own loops"))

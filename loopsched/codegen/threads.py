@@ -5,8 +5,9 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import cache, lru_cache
 from threading import Lock, Thread
 from typing import Any
 
@@ -15,8 +16,14 @@ from numpy.typing import NDArray
 
 from loopsched.base.machine_code import linked, object_code
 
-_SLOTS = 64  # 64-bit numbers of a box: two counters, a function, its arguments; a lock, a signal
-_ARGUMENTS, _LOCK, _SIGNAL = 12, 32, 48
+_SLOTS = 64  # 64-bit numbers of a box: a thread's, each in lines of its own
+_ASKED, _DONE, _TAKEN, _FUNCTION, _ARGUMENTS = 0, 1, 2, 3, 4
+_MOST_ARGUMENTS = 12
+_JOBS, _NEXT, _END, _GRAIN = 16, 17, 18, 19
+"""Where the numbers of the first and the last job are among the arguments, which jobs of its
+own a thread takes next, where they end, and how many are taken at once."""
+_LOCK, _SIGNAL = 32, 48
+_GRAINS = 16  # of a thread's own jobs
 _SPINS = 3000  # some ten microseconds
 _PAUSES = {
     "x86_64": ("llvm.x86.sse2.pause", "", ""),
@@ -25,15 +32,22 @@ _PAUSES = {
 _PAUSES |= {"AMD64": _PAUSES["x86_64"], "arm64": _PAUSES["aarch64"]}
 
 
+def _slots(box: str, **names: int) -> str:
+    """Write the addresses of numbers of a box."""
+    return "\n".join(
+        f"  %{name} = getelementptr i64, ptr %{box}, i64 {slot}" for name, slot in names.items()
+    )
+
+
 @lru_cache(maxsize=1)
 def _program() -> str:
     """Write what threads run: `serve` for ever, `share` around a call, `prepare` once."""
-    slots = [f"getelementptr i64, ptr %box, i64 {3 + n}" for n in range(_ARGUMENTS)]
+    slots = [f"getelementptr i64, ptr %box, i64 {_ARGUMENTS + n}" for n in range(_MOST_ARGUMENTS)]
     read = "\n".join(
         f"  %p{n} = {slot}\n  %a{n} = load i64, ptr %p{n}" for n, slot in enumerate(slots)
     )
-    given = ", ".join(f"i64 %a{n}" for n in range(_ARGUMENTS))
-    pause, kind, value = _PAUSES[platform.machine()]
+    given = ", ".join(f"i64 %a{n}" for n in range(_MOST_ARGUMENTS))
+    pause, kind, value = _PAUSES.get(platform.machine(), ("llvm.donothing", "", ""))
     return f"""
 declare i32 @pthread_mutex_init(ptr, ptr)
 declare i32 @pthread_mutex_lock(ptr)
@@ -45,38 +59,77 @@ declare i32 @sched_yield()
 declare void @{pause}({kind})
 
 define void @prepare(ptr %box, i64 %unused) {{
-  %lock = getelementptr i64, ptr %box, i64 {_LOCK}
-  %signal = getelementptr i64, ptr %box, i64 {_SIGNAL}
+{_slots("box", lock=_LOCK, signal=_SIGNAL)}
   call i32 @pthread_mutex_init(ptr %lock, ptr null)
   call i32 @pthread_cond_init(ptr %signal, ptr null)
   ret void
 }}
 
-define internal void @run(ptr %box) {{
-  %place = getelementptr i64, ptr %box, i64 2
-  %function = load ptr, ptr %place
+; Takes jobs of its own, then those that other threads have not come to.
+define internal void @run(ptr %boxes, i64 %n, i64 %self) {{
+entry:
+  %at = mul i64 %self, {_SLOTS}
+  %box = getelementptr i64, ptr %boxes, i64 %at
+{_slots("box", function_at=_FUNCTION, jobs_at=_JOBS, grain_at=_GRAIN)}
+  %function = load ptr, ptr %function_at
+  %jobs = load i64, ptr %jobs_at
+  %grain = load i64, ptr %grain_at
+  %first = getelementptr i64, ptr %box, i64 %jobs
+  %last = getelementptr i64, ptr %first, i64 1
+  br label %turn
+turn:
+  %v = phi i64 [ 0, %entry ], [ %w, %over ]
+  %is_turn = icmp slt i64 %v, %n
+  br i1 %is_turn, label %visit, label %end
+visit:
+  %sum = add i64 %self, %v
+  %is_round = icmp sge i64 %sum, %n
+  %wrapped = sub i64 %sum, %n
+  %whose = select i1 %is_round, i64 %wrapped, i64 %sum
+  %there = mul i64 %whose, {_SLOTS}
+  %other = getelementptr i64, ptr %boxes, i64 %there
+{_slots("other", next_at=_NEXT, end_at=_END)}
+  %stop = load i64, ptr %end_at
+  br label %take
+take:
+  %i = atomicrmw add ptr %next_at, i64 %grain monotonic
+  %is_left = icmp slt i64 %i, %stop
+  br i1 %is_left, label %work, label %over
+work:
+  %j = add i64 %i, %grain
+  %is_whole = icmp slt i64 %j, %stop
+  %to = select i1 %is_whole, i64 %j, i64 %stop
+  store i64 %i, ptr %first
+  store i64 %to, ptr %last
 {read}
   call void %function({given})
+  br label %take
+over:
+  %w = add i64 %v, 1
+  br label %turn
+end:
   ret void
 }}
 
-define void @serve(ptr %box, i64 %unused) {{
+define void @serve(ptr %boxes, i64 %packed) {{
 entry:
-  %done = getelementptr i64, ptr %box, i64 1
-  %lock = getelementptr i64, ptr %box, i64 {_LOCK}
-  %signal = getelementptr i64, ptr %box, i64 {_SIGNAL}
+  %n = lshr i64 %packed, 32
+  %self = and i64 %packed, 4294967295
+  %at = mul i64 %self, {_SLOTS}
+  %box = getelementptr i64, ptr %boxes, i64 %at
+{_slots("box", done=_DONE, taken=_TAKEN, lock=_LOCK, signal=_SIGNAL)}
   br label %wait
 wait:
-  %seen = load atomic i64, ptr %done monotonic, align 8
+  %seen = phi i64 [ 0, %entry ], [ %new, %work ], [ %new, %begin ]
   br label %spin
 spin:
-  %n = phi i64 [ 0, %wait ], [ %more, %again ]
+  %s = phi i64 [ 0, %wait ], [ %more, %again ]
   %asked = load atomic i64, ptr %box acquire, align 8
   %is_new = icmp ne i64 %asked, %seen
-  br i1 %is_new, label %work, label %again
+  br i1 %is_new, label %begin, label %again
 again:
   call void @{pause}({value})
-  %more = add i64 %n, 1
+  %more = add i64 %s, 1
   %is_early = icmp slt i64 %more, {_SPINS}
   br i1 %is_early, label %spin, label %sleep
 sleep:
@@ -91,26 +144,30 @@ rest:
   br label %look
 wake:
   call i32 @pthread_mutex_unlock(ptr %lock)
-  br label %work
+  br label %begin
+begin:
+  %new = phi i64 [ %asked, %spin ], [ %found, %wake ]
+  %before = sub i64 %new, 1
+  %pair = cmpxchg ptr %taken, i64 %before, i64 %new acq_rel monotonic
+  %is_ours = extractvalue {{ i64, i1 }} %pair, 1
+  br i1 %is_ours, label %work, label %wait
 work:
-  call void @run(ptr %box)
-  %next = add i64 %seen, 1
-  store atomic i64 %next, ptr %done release, align 8
+  call void @run(ptr %boxes, i64 %n, i64 %self)
+  store atomic i64 %new, ptr %done release, align 8
   br label %wait
 }}
 
-define void @share(ptr %boxes, i64 %others) {{
+define void @share(ptr %boxes, i64 %n) {{
 entry:
   br label %post
 post:
   %i = phi i64 [ 1, %entry ], [ %j, %send ]
-  %is_box = icmp sle i64 %i, %others
+  %is_box = icmp slt i64 %i, %n
   br i1 %is_box, label %send, label %own
 send:
   %at = mul i64 %i, {_SLOTS}
   %box = getelementptr i64, ptr %boxes, i64 %at
-  %lock = getelementptr i64, ptr %box, i64 {_LOCK}
-  %signal = getelementptr i64, ptr %box, i64 {_SIGNAL}
+{_slots("box", lock=_LOCK, signal=_SIGNAL)}
   call i32 @pthread_mutex_lock(ptr %lock)
   %old = atomicrmw add ptr %box, i64 1 release
   call i32 @pthread_cond_signal(ptr %signal)
@@ -118,32 +175,35 @@ send:
   %j = add i64 %i, 1
   br label %post
 own:
-  call void @run(ptr %boxes)
+  call void @run(ptr %boxes, i64 %n, i64 0)
   br label %next
 next:
-  %k = phi i64 [ 1, %own ], [ %l, %done ]
-  %is_left = icmp sle i64 %k, %others
-  br i1 %is_left, label %await, label %end
-await:
+  %k = phi i64 [ 1, %own ], [ %l, %over ]
+  %is_left = icmp slt i64 %k, %n
+  br i1 %is_left, label %recall, label %end
+recall:  ; a thread that has not begun finds nothing to do
   %there = mul i64 %k, {_SLOTS}
   %one = getelementptr i64, ptr %boxes, i64 %there
+{_slots("one", done=_DONE, taken=_TAKEN)}
   %asked = load atomic i64, ptr %one monotonic, align 8
-  %place = getelementptr i64, ptr %one, i64 1
-  br label %spin
+  %before = sub i64 %asked, 1
+  %pair = cmpxchg ptr %taken, i64 %before, i64 %asked acq_rel monotonic
+  %is_recalled = extractvalue {{ i64, i1 }} %pair, 1
+  br i1 %is_recalled, label %over, label %spin
 spin:
-  %n = phi i64 [ 0, %await ], [ %more, %again ], [ %more, %yield ]
-  %reached = load atomic i64, ptr %place acquire, align 8
+  %s = phi i64 [ 0, %recall ], [ %more, %again ], [ %more, %yield ]
+  %reached = load atomic i64, ptr %done acquire, align 8
   %is_done = icmp eq i64 %reached, %asked
-  br i1 %is_done, label %done, label %again
+  br i1 %is_done, label %over, label %again
 again:
   call void @{pause}({value})
-  %more = add i64 %n, 1
+  %more = add i64 %s, 1
   %is_late = icmp sgt i64 %more, {_SPINS}
   br i1 %is_late, label %yield, label %spin
 yield:
   call i32 @sched_yield()
   br label %spin
-done:
+over:
   %l = add i64 %k, 1
   br label %next
 end:
@@ -166,26 +226,76 @@ class Crew:
         kinds = (None, ctypes.c_void_p, ctypes.c_int64)
         names = ["prepare", "serve", "share"]
         prepare, serve, self._share = linked(object_code(_program()), names, kinds)
+        self._others: list[Thread] = []
+        self._cpu = -1
         self._boxes: NDArray[Any] = np.zeros((n_threads, _SLOTS), np.int64)
         self._place = self._boxes.ctypes.data
         self._busy = Lock()
         for number in range(1, n_threads):
-            box = self._place + number * _SLOTS * 8
-            prepare(box, 0)
-            Thread(target=serve, args=(box, 0), name="loopsched", daemon=True).start()
+            prepare(self._place + number * _SLOTS * 8, 0)
+            who = serve, n_threads << 32 | number
+            one = Thread(target=self._serve, args=who, name="loopsched", daemon=True)
+            one.start()
+            self._others.append(one)
+
+    def _serve(self, serve: Callable[[int, int], None], who: int) -> None:
+        """Serve for ever; what threads wait in lives as long as one of them."""
+        serve(self._place, who)
 
     def run(self, function: int, calls: Sequence[Sequence[int]]) -> bool:
-        """Call a function with several lists of arguments at once; False where others do."""
+        """Call a function in all threads at once; False where another call is under way.
+
+        Each list of arguments ends with the first and the last of a thread's own jobs.
+        A thread that has done these takes others', some at a time, so that one that is
+        late costs little.
+        """
         if not self._busy.acquire(blocking=False):
             return False
         try:
-            for box, call in zip(self._boxes, calls, strict=False):
-                box[2] = function
-                box[3 : 3 + len(call)] = call
-            self._share(self._place, len(calls) - 1)
+            for box, call in zip(self._boxes, calls, strict=True):
+                first, last = call[-2:]
+                box[_FUNCTION] = function
+                box[_ARGUMENTS : _ARGUMENTS + len(call)] = call
+                box[_JOBS : _GRAIN + 1] = (
+                    _ARGUMENTS + len(call) - 2,
+                    first,
+                    last,
+                    max(1, (last - first) // _GRAINS),
+                )
+            self._leave_alone(_cpu_here())
+            self._share(self._place, len(calls))
         finally:
             self._busy.release()
         return True
+
+    def _leave_alone(self, cpu: int) -> None:
+        """Let other threads run on all CPUs that the caller may use, save its own.
+
+        A thread that wakes while every CPU is busy (one that another library's thread
+        waits on will do) is at first put on the CPU of the caller, and takes half of it.
+        """
+        if cpu == self._cpu:
+            return
+        self._cpu = cpu
+        with suppress(OSError):
+            allowed = os.sched_getaffinity(0) - {cpu}
+            for one in self._others if allowed else ():
+                if one.native_id:
+                    os.sched_setaffinity(one.native_id, allowed)
+
+
+@cache
+def _asks_cpu() -> Any:
+    """Find the function that says on which CPU its caller runs; None where there is none."""
+    if not hasattr(os, "sched_setaffinity"):
+        return None
+    return getattr(ctypes.CDLL(None), "sched_getcpu", None)
+
+
+def _cpu_here() -> int:
+    """Say on which CPU this thread runs; -1 if that is not known."""
+    asks = _asks_cpu()
+    return asks() if asks else -1
 
 
 _CREWS: dict[int, Crew] = {}

@@ -41,6 +41,10 @@ class Curve(Staircase):
     nodes : int
         Boxes of choices that were looked at.
 
+    See Also
+    --------
+    traffic_curve, NetworkCurve
+
     Examples
     --------
     >>> from loopsched import gemm, traffic_curve

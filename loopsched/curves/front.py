@@ -59,6 +59,15 @@ def traffic_curve(problem: Problem, *, policy: Policy = "explicit") -> Curve:
         If an axis moves with more than two dimensions, bytes do not fit into
         64 bits, or padding is all there is.
 
+    See Also
+    --------
+    communication_bound, network_curve, plot_ski_slope
+
+    References
+    ----------
+    Q. Huang et al., *Mind the Gap: Attainable Data Movement and Operational Intensity Bounds
+    for Tensor Algorithms* (Orojenesis), ISCA 2024.
+
     Examples
     --------
     >>> from loopsched import gemm

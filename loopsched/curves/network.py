@@ -41,6 +41,10 @@ class NetworkCurve(Staircase):
         As for `Curve`; the first step is at the capacity at which every layer
         can run.
 
+    See Also
+    --------
+    network_curve, Curve
+
     Examples
     --------
     >>> from loopsched import load_workload, network_curve
@@ -142,6 +146,10 @@ def workload_curves(
     ScheduleError, ProblemError
         As `traffic_curve`.
 
+    See Also
+    --------
+    traffic_curve, network_curve
+
     Examples
     --------
     >>> from loopsched import load_workload
@@ -161,6 +169,10 @@ def network_curve(
     """Find the curve of a whole network: its layers' sum at a common capacity.
 
     Parameters and errors are those of `workload_curves`.
+
+    See Also
+    --------
+    traffic_curve, workload_curves
 
     Examples
     --------

@@ -134,6 +134,10 @@ def to_pandas(source: object, *, flat: bool = True) -> pd.DataFrame:
     MissingExtraError
         If pandas is not installed.
 
+    See Also
+    --------
+    to_polars, search_workload
+
     Examples
     --------
     >>> from loopsched import gemm, load_arch, search
@@ -146,7 +150,9 @@ def to_pandas(source: object, *, flat: bool = True) -> pd.DataFrame:
     try:
         import pandas as pd
     except ImportError:
-        raise MissingExtraError("data frames of pandas need pandas; install it") from None
+        raise MissingExtraError(
+            "data frames of pandas need pandas; install it, or loopsched with the extra 'pandas'"
+        ) from None
     found = _columns(source, flat)
     return pd.DataFrame(found).astype(dict.fromkeys(_unfilled(found), "float64"))
 
@@ -160,6 +166,10 @@ def to_polars(source: object, *, flat: bool = True) -> pl.DataFrame:
     ------
     MissingExtraError
         If polars is not installed.
+
+    See Also
+    --------
+    to_pandas
 
     Examples
     --------

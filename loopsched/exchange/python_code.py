@@ -43,6 +43,10 @@ def to_python(problem: Problem, schedule: Schedule, *, name: str = "compute") ->
         If the schedule does not cover the problem, or nests deeper than
         Python allows.
 
+    See Also
+    --------
+    render_loops, to_c
+
     Examples
     --------
     >>> from loopsched import gemm, parse_schedule

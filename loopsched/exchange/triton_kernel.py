@@ -214,7 +214,7 @@ def to_triton_kernel(
 
     See Also
     --------
-    loopsched.pick : which configuration to run.
+    pick : which configuration to run.
     """
     if kernel not in ("triton_gemm", "triton_conv"):
         raise InputError(

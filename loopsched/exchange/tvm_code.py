@@ -37,6 +37,14 @@ def to_tvm(problem: Problem, schedule: Schedule) -> Exported:
         expressions, and ``apply(sch)``; ``lost`` names tiles that were
         rounded up, since TVM splits into whole factors.
 
+    See Also
+    --------
+    to_python, to_triton
+
+    References
+    ----------
+    T. Chen et al., *TVM: An Automated End-to-End Optimizing Compiler for Deep Learning*, OSDI 2018.
+
     Examples
     --------
     >>> from loopsched import gemm, parse_schedule

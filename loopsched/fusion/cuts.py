@@ -72,6 +72,14 @@ def fuse(
     InputError
         If an argument cannot be.
 
+    See Also
+    --------
+    residency, load_network
+
+    References
+    ----------
+    M. Alwani et al., *Fused-Layer CNN Accelerators*, MICRO 2016.
+
     Examples
     --------
     >>> from loopsched import conv2d

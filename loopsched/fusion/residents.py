@@ -157,6 +157,10 @@ def residency(
         they suffice, on chains always; else the cheapest are kept, and
         ``gap`` says what another choice could still save.
 
+    See Also
+    --------
+    fuse, load_network
+
     Examples
     --------
     >>> from loopsched import gemm

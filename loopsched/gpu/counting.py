@@ -198,6 +198,10 @@ def profile(kernel: Kernel, arch: Arch) -> Profile:
     InputError
         If no block fits on a multiprocessor.
 
+    See Also
+    --------
+    estimate_kernel, occupancy
+
     Examples
     --------
     >>> from loopsched import gemm, load_arch

@@ -61,6 +61,10 @@ def estimate_kernel(
         If no block fits on an SM, ``caches`` is neither word, or the clock is
         not above zero.
 
+    See Also
+    --------
+    profile, estimate_steps, pick
+
     Notes
     -----
     See `loopsched.gpu.timing` for the model and docs/kernels.md for how far it
@@ -131,6 +135,10 @@ def estimate_steps(
     ------
     InputError
         If there are no steps, one runs less than once, or as `estimate_kernel`.
+
+    See Also
+    --------
+    estimate_kernel, preset
 
     Examples
     --------

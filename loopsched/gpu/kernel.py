@@ -115,6 +115,10 @@ class Kernel:
     InputError
         With every fault found.
 
+    See Also
+    --------
+    profile, estimate_kernel, preset
+
     Examples
     --------
     >>> from loopsched import gemm

@@ -52,6 +52,10 @@ def occupancy(gpu: Gpu, threads: int, registers: int, shared_bytes: int = 0) -> 
     InputError
         If no block fits, with every resource that it exceeds.
 
+    See Also
+    --------
+    profile, tiled_gemm
+
     Notes
     -----
     NVIDIA's rules (CUDA C++ Programming Guide, hardware multithreading): a block

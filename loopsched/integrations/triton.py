@@ -12,7 +12,7 @@ from loopsched.gpu.choice.families import TRITON_GEMM
 from loopsched.gpu.choice.pick import rank
 from loopsched.gpu.choice.space import space_of
 from loopsched.machines.arch import Arch
-from loopsched.machines.arch_file import load_arch
+from loopsched.machines.arch_file import as_arch, load_arch
 from loopsched.problems.builders import gemm
 from loopsched.problems.problem import Problem
 
@@ -149,10 +149,8 @@ def _data_type(arguments: Mapping[str, Any]) -> str:
 
 def _machine(arch: Arch | str | None) -> Arch:
     """Load a machine, or that of the GPU that torch runs on."""
-    if isinstance(arch, Arch):
-        return arch
     if arch is not None:
-        return load_arch(arch)
+        return as_arch(arch)
     name = str(import_module("torch").cuda.get_device_name())
     for part, known in _GPUS.items():
         if part in name.split():

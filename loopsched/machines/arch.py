@@ -72,6 +72,10 @@ class Arch(Shown):
     ArchError
         If levels and units do not fit together; all faults at once.
 
+    See Also
+    --------
+    load_arch, buffer_arch, Level
+
     Examples
     --------
     >>> arch = buffer_arch(capacity_bytes=98304, policy="explicit")
@@ -411,6 +415,10 @@ def buffer_arch(
     ------
     ArchError
         If a value cannot be.
+
+    See Also
+    --------
+    load_arch, traffic
 
     Examples
     --------

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +36,10 @@ _T = TypeVar("_T")
 def arch_names() -> tuple[str, ...]:
     """List the architectures that loopsched ships.
 
+    See Also
+    --------
+    load_arch, workload_names
+
     Examples
     --------
     >>> "titan_v" in arch_names()
@@ -48,7 +54,7 @@ def load_arch(name_or_path: str | Path) -> Arch:
     Parameters
     ----------
     name_or_path : str or pathlib.Path
-        A name such as ``titan_v``; ``host``, which is the CPU at hand; or a
+        A name such as ``titan_v``, in any case; ``host``, which is the CPU at hand; or a
         path, told apart by its suffix (``.yaml``, ``.yml``, ``.json``) or a
         separator.
 
@@ -57,6 +63,10 @@ def load_arch(name_or_path: str | Path) -> Arch:
     ArchError
         If there is no such architecture, or the file is not valid; the
         message holds every fault, with its place in the file.
+
+    See Also
+    --------
+    arch_names, buffer_arch
 
     Examples
     --------
@@ -76,7 +86,30 @@ def load_arch(name_or_path: str | Path) -> Arch:
         data = parse_yaml(text)
     except InputError as error:
         raise ArchError.joined(where, error.problems) from None
+    if isinstance(data, list) and len(data) == 1 and isinstance(data[0], dict):
+        # As `loopsched archs NAME --format json` prints it.
+        data = {key: value for key, value in data[0].items() if key != "digest"}
     return arch_from_dict(data, where=where)
+
+
+def as_arch(arch: object) -> Arch:
+    """Give an architecture as it is, or load it by its name or its file.
+
+    Raises
+    ------
+    ArchError
+        As `load_arch` does, and if it is none of these.
+
+    Examples
+    --------
+    >>> as_arch("titan_v").compute.units
+    80
+    """
+    if isinstance(arch, Arch):
+        return arch
+    if isinstance(arch, (str, os.PathLike)):
+        return load_arch(os.fspath(arch))
+    raise ArchError(f"arch is {show(arch)}; an Arch is needed, or the name or the file of one")
 
 
 def arch_from_dict(data: object, where: str = "architecture") -> Arch:
@@ -115,12 +148,28 @@ def _find(name_or_path: object) -> Path:
     path = Path(name_or_path)
     if path.suffix in _SUFFIXES or "/" in name_or_path or "\\" in name_or_path:
         return path
-    if name_or_path in arch_names():
-        return resource_dir("archs") / f"{name_or_path}.yaml"
+    name = re.sub(r"[ -]", "_", name_or_path.casefold())
+    if name in arch_names():
+        return resource_dir("archs") / f"{name}.yaml"
     raise ArchError(
-        f"no architecture '{name_or_path}'; {nearest(name_or_path, (*arch_names(), HOST))}; "
+        f"no architecture '{name_or_path}'; {_near(name)}; "
         "a file of your own needs its suffix, such as .yaml"
     )
+
+
+def _near(name: str) -> str:
+    """Say which machines may be meant: those of its family, if it has one."""
+    names = (*arch_names(), HOST)
+    family = _family(name)
+    kin = [one for one in names if family and _family(one) == family]
+    if not kin:
+        return nearest(name, names)
+    return f"{nearest(name, kin, 'of that family')}; 'loopsched archs' lists all {len(names)}"
+
+
+def _family(name: str) -> str:
+    """Cut a name at its first digit or underscore: ``rtx_4090`` is of ``rtx``."""
+    return re.split(r"[\d_]", name, maxsplit=1)[0]
 
 
 @dataclass(slots=True)

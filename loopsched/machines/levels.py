@@ -73,6 +73,10 @@ class Level:
     ArchError
         If a value cannot be; all faults at once.
 
+    See Also
+    --------
+    Arch
+
     Examples
     --------
     >>> Level("L2", "cache", 4_718_592, bandwidth_bytes_per_s=652.8e9).usable_bytes

@@ -153,6 +153,10 @@ def traffic(
         If the schedule does not cover the problem, the policy is unknown, or
         nothing fits a scratchpad.
 
+    See Also
+    --------
+    evaluate, simulate, traffic_curve
+
     Examples
     --------
     >>> from loopsched import gemm, parse_schedule

@@ -113,6 +113,10 @@ def explain(problem: Problem, schedule: Schedule, arch: Arch) -> tuple[LevelReas
     ScheduleError
         If `loopsched.evaluate` would raise it.
 
+    See Also
+    --------
+    compare, evaluate
+
     Examples
     --------
     >>> from loopsched import buffer_arch, gemm, parse_schedule
@@ -255,6 +259,10 @@ def compare(problem: Problem, first: Schedule, second: Schedule, arch: Arch) -> 
     Returns
     -------
     Comparison
+
+    See Also
+    --------
+    explain, evaluate
 
     Examples
     --------

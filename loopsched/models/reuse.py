@@ -300,7 +300,7 @@ def certain_cuts(view: View, room: Room, tensor: Tensor) -> Iterator[int]:
     """List the regions, by their number of cuts, that are fetched anew at each visit."""
     if tensor.name in dict(room.own_bytes):
         return
-    alone = _alone(view.problem, tensor)
+    alone = lonely_dims(view.problem, tensor)
     for upto, dim, others in _all_between(view, room):
         if dim in alone and others + tensor.element_bytes > room.shared_bytes:
             yield upto
@@ -330,7 +330,7 @@ def _all_between(view: View, room: Room) -> list[tuple[int, str, int]]:
 
 
 @lru_cache(maxsize=1024)
-def _alone(problem: Problem, tensor: Tensor) -> frozenset[str]:
+def lonely_dims(problem: Problem, tensor: Tensor) -> frozenset[str]:
     """Dimensions that alone move along an axis of a tensor."""
     moving = [_moving(problem, axis) for axis in tensor.axes]
     return frozenset(dims[0] for dims in moving if len(dims) == 1)

@@ -78,7 +78,7 @@ class Accesses(Moved):
     @property
     def promised(self) -> Mapping[str, Promise]:
         """Bytes of each tensor."""
-        return _accesses(self.problem)
+        return accesses(self.problem)
 
     @cached_property
     def tensors(self) -> dict[str, TensorTraffic]:
@@ -168,6 +168,10 @@ class Evaluation(Shown):
         None where the architecture gives no energies.
     levels : tuple of LevelScore
         Outermost first.
+
+    See Also
+    --------
+    evaluate, Result
     """
 
     time_s: float
@@ -248,6 +252,10 @@ def evaluate(
         scratchpad (`CapacityError`), or its tiles do not where they are placed.
     ArchError
         If the machine has no rate for the data type.
+
+    See Also
+    --------
+    evaluate_many, search, simulate, explain
 
     Examples
     --------
@@ -364,16 +372,16 @@ def level_traffic(
 
 
 @lru_cache(maxsize=256)
-def _accesses(problem: Problem) -> dict[str, Promise]:
+def accesses(problem: Problem) -> dict[str, Promise]:
     """What the units ask for, point by point, each for itself."""
-    accesses = {}
+    found = {}
     for tensor in problem.tensors:
         every = points_elems(problem, tensor) * tensor.element_bytes
         writes, reads = 0, every
         if tensor.name == problem.output:
             writes, reads = every, every - tensor_bytes(problem, tensor)
-        accesses[tensor.name] = Promise(reads, writes)
-    return accesses
+        found[tensor.name] = Promise(reads, writes)
+    return found
 
 
 def _one_level(

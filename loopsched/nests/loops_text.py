@@ -104,6 +104,10 @@ def render_loops(
     ScheduleError
         If the schedule does not cover the problem.
 
+    See Also
+    --------
+    format_schedule, to_python
+
     Examples
     --------
     >>> from loopsched.problems.builders import gemm

@@ -114,6 +114,10 @@ def parse_moves(text: str) -> tuple[Move, ...]:
     ScheduleError
         With what the first move that cannot be read has wrong.
 
+    See Also
+    --------
+    apply_moves, moves_between
+
     Examples
     --------
     >>> parse_moves("tile M 8 | reorder 1,0,2")
@@ -148,6 +152,15 @@ def apply_moves(schedule: Schedule, moves: Sequence[Move] | str) -> Schedule:
     ScheduleError
         If a move cannot be read, or is refused where its turn comes.
 
+    See Also
+    --------
+    moves_between, parse_moves
+
+    References
+    ----------
+    Y. Ikarashi et al., *Exocompilation for Productive Programming of Hardware Accelerators*
+    (Exo), PLDI 2022.
+
     Examples
     --------
     >>> from loopsched.nests.nest import Loop
@@ -176,6 +189,10 @@ def moves_between(before: Schedule, after: Schedule) -> tuple[Move, ...]:
     ------
     ScheduleError
         If their loops do not cover the same.
+
+    See Also
+    --------
+    apply_moves, parse_moves
 
     Examples
     --------

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from operator import attrgetter
 
 from loopsched.base.arguments import is_count, show
 from loopsched.base.display import Shown
@@ -46,6 +47,7 @@ class Loop:
 
 
 PASSES = -1
+_DIM = attrgetter("dim")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -99,6 +101,10 @@ class Schedule(Shown):
         If an extent is below 1 or grows inward along its dimension, a name is
         not a plain word, or a level has two places for one tensor.
 
+    See Also
+    --------
+    parse_schedule, format_schedule, Loop
+
     Examples
     --------
     >>> nest = Schedule((Loop("M", 8), Loop("K", 4), Loop("M", 2)))
@@ -127,6 +133,9 @@ class Schedule(Shown):
         object.__setattr__(self, "steps", tuple(reversed(steps)))
         if self.places:
             object.__setattr__(self, "places", tuple(sorted(self.places)))
+
+    def __hash__(self) -> int:  # quick; units seldom make the difference
+        return hash((self.steps, tuple(map(_DIM, self.loops)), self.places))
 
     @classmethod
     def of(cls, loops: Iterable[Loop]) -> Schedule:

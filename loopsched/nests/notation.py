@@ -68,6 +68,10 @@ def parse_schedule(text: str, problem: Problem, *, dialect: str = "loopsched") -
     ScheduleError
         With every fault found and the place of each.
 
+    See Also
+    --------
+    format_schedule, render_loops
+
     Examples
     --------
     >>> from loopsched.problems.builders import conv2d, gemm
@@ -108,6 +112,10 @@ def parse_schedule(text: str, problem: Problem, *, dialect: str = "loopsched") -
 
 def format_schedule(schedule: Schedule) -> str:
     """Write a schedule as text that `parse_schedule` reads back.
+
+    See Also
+    --------
+    parse_schedule, render_loops
 
     Examples
     --------

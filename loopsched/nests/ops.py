@@ -36,6 +36,10 @@ def tile(schedule: Schedule, dim: str, extent: int, position: int | None = None)
     ScheduleError
         If the dimension has no loop or the tile does not fit there.
 
+    See Also
+    --------
+    split, resize, reorder
+
     Examples
     --------
     ``M:64 N:64 K:64`` -> ``M:64 N:64 K:64 M:8``
@@ -77,6 +81,10 @@ def split(schedule: Schedule, loop: int | str, extent: int) -> Schedule:
     ScheduleError
         If there is no such loop or the tile size does not fit.
 
+    See Also
+    --------
+    tile, resize, bind_spatial
+
     Examples
     --------
     ``M:64 K:64`` -> ``M:64 M:8 K:64``
@@ -110,6 +118,10 @@ def resize(schedule: Schedule, loop: int | str, extent: int) -> Schedule:
     ------
     ScheduleError
         If there is no such loop, or the tile is larger than the dimension.
+
+    See Also
+    --------
+    tile, split, drop_loop
 
     Examples
     --------
@@ -152,6 +164,10 @@ def drop_loop(schedule: Schedule, loop: int | str) -> Schedule:
     ScheduleError
         If there is no such loop, or it is the only one of a dimension longer than 1.
 
+    See Also
+    --------
+    tile, split, resize
+
     Examples
     --------
     ``M:64 K:64 M:16 M:8`` -> ``M:64 K:64 M:8``
@@ -188,6 +204,10 @@ def reorder(schedule: Schedule, order: Sequence[int] | Sequence[str]) -> Schedul
     ScheduleError
         If a loop is missing or named twice, or a small tile would stand
         outside a larger one of the same dimension.
+
+    See Also
+    --------
+    interchange, tile
 
     Examples
     --------
@@ -229,6 +249,10 @@ def interchange(schedule: Schedule, first: int | str, second: int | str) -> Sche
         If there is no such loop, or a small tile would stand outside a larger
         one of the same dimension.
 
+    See Also
+    --------
+    reorder, tile
+
     Examples
     --------
     ``M:64 N:32 K:16`` -> ``K:16 N:32 M:64``
@@ -258,6 +282,10 @@ def bind_spatial(schedule: Schedule, loop: int | str, unit: str) -> Schedule:
     ScheduleError
         If there is no such loop, or the unit is not a plain word.
 
+    See Also
+    --------
+    unbind, split
+
     Examples
     --------
     ``M:64 K:64`` -> ``M:64@SM K:64``
@@ -279,6 +307,10 @@ def unbind(schedule: Schedule, loop: int | str | None = None) -> Schedule:
     loop : int or str, optional
         Position from the outside, or a dimension with one loop; without it,
         every loop.
+
+    See Also
+    --------
+    bind_spatial
 
     Examples
     --------

@@ -61,6 +61,10 @@ class Network:
         If a name occurs twice, a value is missing or produced twice, or a
         node stands before a producer of its inputs.
 
+    See Also
+    --------
+    load_onnx, load_network
+
     Examples
     --------
     >>> from loopsched.problems.builders import gemm

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from loopsched.network.onnx_view import Part, UnsayableError, View
 from loopsched.problems.builders import batched_gemm, gemm
 
-_GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+_GATES = {"RNN": 1, "GRU": 3, "LSTM": 4, "DynamicQuantizeLSTM": 4}
 
 
 def recurrent(view: View) -> list[Part]:
@@ -17,22 +17,27 @@ def recurrent(view: View) -> list[Part]:
         raise UnsayableError("its input and weights have not 3 axes each")
     steps, batch = sequence[:2] if view.integer("layout", 0) == 0 else sequence[1::-1]
     directions, rows, inner = weights
+    depth = again[2]
+    # The quantised one stores its weights the other way round.
+    is_turned = view.operator.op == "DynamicQuantizeLSTM"
+    if is_turned:
+        rows, inner, depth, again = inner, rows, again[1], (again[0], again[2], again[1])
     if rows % _GATES[view.operator.op] or inner != sequence[2] or again[1] != rows:
         raise UnsayableError("its weights do not fit its input")
     name = view.operator.name
     gates = f"{name}/gates"
     width = view.width(0)
     inputs = gemm(
-        m=steps * batch, n=rows, k=inner, transpose_b=True,
+        m=steps * batch, n=rows, k=inner, transpose_b=not is_turned,
         element_bytes={"A": width, "B": view.width(1), "C": width},
     )  # fmt: skip
     step = gemm(
-        m=batch, n=rows, k=again[2], transpose_b=True,
+        m=batch, n=rows, k=depth, transpose_b=not is_turned,
         element_bytes={"A": width, "B": view.width(2), "C": width},
     )  # fmt: skip
     return [
         Part(inputs, (("A", view.name(0)), ("B", view.name(1)), ("C", gates)), "input", directions),
-        Part(step, (("A", gates), ("B", view.name(2)), ("C", view.output)), "step",
+        Part(step, (("A", gates), ("B", view.name(2)), ("C", view.any_output)), "step",
              directions * steps),
     ]  # fmt: skip
 

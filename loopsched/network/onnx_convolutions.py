@@ -201,9 +201,10 @@ def _crops(
         sides = wanted[-rank:]
         if len(sides) != rank:
             raise UnsayableError(f"output_shape is {list(wanted)}; {rank} lengths are needed")
-        totals = [full - side for full, side in zip(whole, sides, strict=True)]
-        if min(*totals, *sides) < 0:
-            raise UnsayableError("its output is larger than what its windows reach")
+        # What no window reaches, at the end of a larger output, is zero.
+        totals = [max(0, full - side) for full, side in zip(whole, sides, strict=True)]
+        if min(sides) < 1:
+            raise UnsayableError(f"output_shape is {list(wanted)}; whole numbers are needed")
         return *_halves(totals, automatic), sides
     pads = view.integers("pads", (0,) * (2 * rank)) if automatic != "VALID" else (0,) * (2 * rank)
     begins, ends = pads[:rank], pads[rank:]

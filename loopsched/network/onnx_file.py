@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from loopsched.base.errors import WorkloadError
 from loopsched.network.graph import Network
 from loopsched.network.onnx_flat import flatten
 from loopsched.network.onnx_nodes import network_of
 from loopsched.network.onnx_read import read_model, text
-from loopsched.network.onnx_types import infer_types
+from loopsched.network.onnx_type import Contents
+from loopsched.network.onnx_types import Fixed, infer_types
 from loopsched.network.operators import STANDARD
 
 # Branches inside branches that shapes decide: each round opens one more.
@@ -19,7 +21,12 @@ _MOST_ROUNDS = 8
 
 
 def load_onnx(
-    path: str | os.PathLike[str], *, batch: int | None = None, dims: Mapping[str, int] | None = None
+    path: str | os.PathLike[str],
+    *,
+    batch: int | None = None,
+    dims: Mapping[str, int] | None = None,
+    inputs: Mapping[str, Sequence[int]] | None = None,
+    values: Mapping[str, Contents] | None = None,
 ) -> Network:
     """Load the network that an ONNX file describes; weights are not read.
 
@@ -33,6 +40,12 @@ def load_onnx(
         takes another one if nothing in it contradicts that.
     dims : mapping of str to int, optional
         Lengths of other symbols, such as ``{"sequence": 128}``.
+    inputs : mapping of str to sequence of int, optional
+        Whole shapes of inputs, such as ``{"x": (1, 3, 48, 192)}``: for models
+        that give two open axes one name.
+    values : mapping of str to number or sequence of number, optional
+        What inputs hold, such as ``{"sr": 16000}``: where that decides a shape
+        or which branch runs.
 
     Returns
     -------
@@ -42,10 +55,14 @@ def load_onnx(
     Raises
     ------
     WorkloadError
-        If the file is no ONNX model, has no operators, or ``batch`` or
-        ``dims`` do not fit it.
+        If the file is no ONNX model, has no operators, or what is given does
+        not fit it.
     MissingExtraError
         If the library ``onnx`` is not installed.
+
+    See Also
+    --------
+    load_network, load_workload
 
     Examples
     --------
@@ -66,10 +83,12 @@ def load_onnx(
     model = read_model(path)
     where = str(path)
     versions = _versions(model)
-    numbers: dict[str, int | bool] = {}
+    fixed = Fixed(batch, dims or {}, inputs or {}, values or {})
+    numbers = fixed.deciding
     for _ in range(_MOST_ROUNDS):
-        flat = flatten(model, numbers)
-        known = infer_types(flat, versions, batch, dims or {}, where)
+        with WorkloadError.at(where):
+            flat = flatten(model, numbers)
+        known = infer_types(flat, versions, fixed, where)
         if set(known.numbers) <= set(numbers):
             break
         numbers |= known.numbers  # shapes say which branch runs, or how often a loop does

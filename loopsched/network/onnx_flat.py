@@ -9,13 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
+from loopsched.base.errors import WorkloadError
 from loopsched.network.onnx_operator import Flat, Operator, Repeat
 from loopsched.network.onnx_order import inner_nodes, ordered
 from loopsched.network.onnx_read import attributes, graph_in, scalar, tensor_in, text, whole, wholes
 from loopsched.network.operators import CONTROL, STANDARD, role_of
 
+# Functions that call others twice and again make more operators than anybody can read.
+_MOST_OPERATORS = 1_000_000
 # A number goes through these as it is.
 _PASSING = frozenset({"Cast", "Identity", "Reshape", "Squeeze", "Unsqueeze"})
 
@@ -28,6 +32,11 @@ def flatten(model: Any, numbers: Mapping[str, int | bool] | None = None) -> Flat
     model : onnx.ModelProto
     numbers : mapping of str to int or bool, optional
         Values that are known besides those that the model holds.
+
+    Raises
+    ------
+    WorkloadError
+        If functions that call functions make too many operators.
     """
     versions = [one.version for one in model.opset_import if text(one.domain) in STANDARD]
     flattener = _Flattener(int(versions[0]) if versions else 1, numbers or {})
@@ -35,15 +44,49 @@ def flatten(model: Any, numbers: Mapping[str, int | bool] | None = None) -> Flat
 
 
 def _inlined(model: Any) -> Any:
-    """Replace calls of the model's own functions by what they do."""
+    """Replace calls of the model's own functions by what they do.
+
+    Raises
+    ------
+    WorkloadError
+        If that makes too many operators.
+    """
     if not model.functions:
         return model
     from onnx import inliner
 
     try:
+        count = _n_inlined(model)
+    except CycleError:
+        return model
+    if count > _MOST_OPERATORS:
+        raise WorkloadError(
+            f"its functions call each other so often that {count:,} operators would run; "
+            f"at most {_MOST_OPERATORS:,} are read"
+        )
+    try:
         return inliner.inline_local_functions(model)
     except Exception:  # calls that cannot be resolved stay, and are not known
         return model
+
+
+def _n_inlined(model: Any) -> int:
+    """Count the operators of a model with its functions' calls replaced, replacing none."""
+    calls: dict[tuple[str, str], list[tuple[str, str]]] = {
+        (text(one.domain), text(one.name)): _callees(one) for one in model.functions
+    }
+    known = {name: {one for one in made if one in calls} for name, made in calls.items()}
+    counts: dict[tuple[str, str], int] = {}
+    for name in TopologicalSorter(known).static_order():
+        counts[name] = sum(counts.get(one, 1) for one in calls[name])
+    return sum(counts.get(one, 1) for one in _callees(model.graph))
+
+
+def _callees(graph: Any) -> list[tuple[str, str]]:
+    nodes = [
+        each for node in graph.node for each in (node, *inner_nodes(attributes(node).values()))
+    ]
+    return [(text(one.domain), text(one.op_type)) for one in nodes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +107,8 @@ class _Flattener:
     def __init__(self, version: int, numbers: Mapping[str, int | bool]) -> None:
         self.flat = Flat()
         self.version = version
-        self.taken: set[str] = set()
-        self.node_names: set[str] = set()
+        self.taken: dict[str, int] = {}
+        self.node_names: dict[str, int] = {}
         self.numbers: dict[str, int | bool] = dict(numbers)
 
     def whole(self, graph: Any) -> Flat:
@@ -334,10 +377,11 @@ _DOUBT = {
 }
 
 
-def _unused(name: str, taken: set[str]) -> str:
-    unique, number = name, 1
+def _unused(name: str, taken: dict[str, int]) -> str:
+    """Number a name that is taken; ``taken`` has the last number of each."""
+    unique = name
     while unique in taken:
-        number += 1
-        unique = f"{name} #{number}"
-    taken.add(unique)
+        taken[name] += 1
+        unique = f"{name} #{taken[name]}"
+    taken[unique] = 1
     return unique

@@ -8,8 +8,12 @@ fails, what the file itself says of a value must do.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from operator import itemgetter
 from typing import Any
+
+import numpy as np
 
 from loopsched.network.onnx_numbers import Numbers, compute, numbers_of
 from loopsched.network.onnx_operator import Flat, Operator
@@ -30,7 +34,11 @@ _StandIn = tuple[str, tuple[str, ...], Mapping[str, Any]]
 
 
 def run_inference(
-    flat: Flat, version: int, inputs: Mapping[str, Type], hints: Mapping[str, Type]
+    flat: Flat,
+    version: int,
+    inputs: Mapping[str, Type],
+    hints: Mapping[str, Type],
+    values: Mapping[str, float | Sequence[float]],
 ) -> tuple[dict[str, Type], dict[str, int]]:
     """Find the type of every value of a flat model, and some values themselves.
 
@@ -42,6 +50,8 @@ def run_inference(
     inputs : mapping of str to Type
     hints : mapping of str to Type
         What the file says of other values.
+    values : mapping of str to number or sequence of number
+        What inputs hold.
 
     Returns
     -------
@@ -50,6 +60,8 @@ def run_inference(
         asks for to decide what runs (`Flat.asked`), where it is known.
     """
     inference = _Inference(flat, version, inputs, hints)
+    for name, value in values.items():
+        inference.numbers[name] = numbers_of(value).reshape(inputs[name].shape or ())
     for operator in flat.operators:
         inference.infer(operator)
     return inference.types, dict(inference.answers(flat.asked))
@@ -67,6 +79,7 @@ class _Inference:
         self.types: dict[str, Type] = dict(inputs)
         self.numbers: dict[str, Numbers] = {}
         self.others: dict[str, Any] = {}
+        self.seen: dict[Hashable, tuple[Type, ...]] = {}
         for name, tensor in flat.tensors.items():
             self.types[name] = type_of_tensor(tensor)
             self.note_tensor(name, tensor)
@@ -102,6 +115,9 @@ class _Inference:
                 one = Type(one.element or hint.element, one.dims, self.lost(operator))
             self.types[name] = one
         self.note_numbers(operator)
+        for name in operator.outputs:
+            if name in self.numbers and self.types[name].shape is None:
+                self.types[name] = Type(self.types[name].element, self.numbers[name].shape)
 
     def lost(self, operator: Operator) -> str:
         """Say after which operator shapes are not known."""
@@ -130,17 +146,49 @@ class _Inference:
         return {operator.outputs[0]: Type(known[0].element, (*rows[:2], width))}
 
     def by_rule(self, operator: Operator) -> dict[str, Type]:
-        from onnx import defs, helper, shape_inference
-
         if operator.domain == CONTRIBUTED and operator.op in _JOINED:
             return self.joined(operator)
         stand_in = _stand_in(operator, self.version)
         if stand_in is None:
             return {}
-        op, inputs, attributes = stand_in
+        op, _, attributes = stand_in
         if op == "Einsum" and not _EQUATION.fullmatch(str(attributes.get("equation"))[:_MOST]):
             return {}
-        outputs = operator.outputs[:1] if operator.domain else operator.outputs
+        is_same = operator.domain in STANDARD or op == "LSTM"
+        outputs = operator.outputs if is_same else operator.outputs[:1]
+        key = self.key(stand_in, len(outputs))
+        found = self.seen.get(key) if key is not None else None
+        if found is None:
+            found = self.asked_for(stand_in, outputs)
+            if key is not None and not self.others.keys() & set(outputs):
+                self.seen[key] = found
+        return dict(zip(outputs, found, strict=False))
+
+    def key(self, asked: _StandIn, n_outputs: int) -> Hashable:
+        """What the rule depends on; None where that is more than types and numbers."""
+        op, inputs, attributes = asked
+        if self.others.keys() & set(inputs):
+            return None
+        known = tuple(
+            (bool(name), self.types.get(name), self.row(name), inputs.index(name))
+            for name in inputs
+        )
+        key = (op, n_outputs, known, tuple(sorted(attributes.items(), key=itemgetter(0))))
+        try:
+            hash(key)
+        except TypeError:  # tensors and graphs among the attributes
+            return None
+        return key
+
+    def row(self, name: str) -> Hashable:
+        found = self.numbers.get(name)
+        return None if found is None else (found.shape, tuple(found.reshape(-1).tolist()))
+
+    def asked_for(self, asked: _StandIn, outputs: Sequence[str]) -> tuple[Type, ...]:
+        """Ask ONNX's own rule for the types of outputs; empty if it fails."""
+        from onnx import defs, helper, shape_inference
+
+        op, inputs, attributes = asked
         try:
             schema = defs.get_schema(op, self.version, "")
             node = helper.make_node(op, inputs, outputs)
@@ -156,13 +204,14 @@ class _Inference:
                 opset_imports=self.imports,
             )
         except Exception:  # the library's errors have no common base but this
-            return {}
-        types = {}
+            return ()
         for name, proto in found.items():
-            types[name] = type_of(helper.make_value_info(name, proto))
             if not proto.HasField("tensor_type"):
                 self.others[name] = proto
-        return types
+        return tuple(
+            type_of(helper.make_value_info(name, found[name]), least=0) if name in found else Type()
+            for name in outputs
+        )
 
     def proto(self, name: str) -> Any:
         from onnx import helper
@@ -174,6 +223,8 @@ class _Inference:
 
     def is_number(self, name: str) -> bool:
         found = self.numbers.get(name)
+        if self.types.get(name, Type()).element not in (0, *_NUMERIC):
+            return False
         return found is not None and None not in found.reshape(-1).tolist()
 
     def tensor(self, name: str) -> Any:
@@ -202,11 +253,29 @@ class _Inference:
             self.numbers[output] = numbers_of(known[start:end])
         elif operator.op == "Size" and first.shape is not None:
             self.numbers[output] = numbers_of(n_elements(first.shape))
+        elif operator.op == "Split":
+            self.note_split(operator)
         else:
+            if operator.op == "CastLike" and len(operator.inputs) == 2:
+                to = self.types.get(operator.inputs[1], Type()).element
+                operator = replace(
+                    operator, op="Cast", inputs=operator.inputs[:1], attributes={"to": to}
+                )
             given = [self.numbers.get(name) for name in operator.inputs]
             found = compute(operator, given)
             if found is not None:
                 self.numbers[output] = found
+
+    def note_split(self, operator: Operator) -> None:
+        """Share numbers out as shapes already are."""
+        found = self.numbers.get(operator.inputs[0]) if operator.inputs else None
+        axis = whole(operator.attributes, "axis")
+        shapes = [self.types.get(name, Type()).shape for name in operator.outputs]
+        lengths = [shape[axis] for shape in shapes if shape and -len(shape) <= axis < len(shape)]
+        if found is None or len(lengths) != len(shapes) or sum(lengths) != found.shape[axis]:
+            return
+        parts = np.split(found, np.cumsum(lengths[:-1]), axis)
+        self.numbers.update(zip(operator.outputs, parts, strict=True))
 
     def note_constant(self, output: str, attributes: Mapping[str, Any]) -> None:
         tensor = tensor_in(attributes, "value")
@@ -237,6 +306,9 @@ def _stand_in(operator: Operator, version: int) -> _StandIn | None:
         return "Conv", inputs[:3], _only(found, _CONV_ATTRIBUTES)
     if operator.op == "FusedGemm":
         return "Gemm", inputs[:3], _only(found, ("transA", "transB"))
+    if operator.op == "DynamicQuantizeLSTM":
+        # Weights of a byte have no place in the standard's: shapes need the input only.
+        return "LSTM", inputs[:1] * 3, _only(found, ("direction", "hidden_size"))
     if operator.op in ("FusedMatMul", "TransposeMatMul"):
         left = "km" if found.get("transA") else "mk"
         right = "nk" if found.get("transB") else "kn"

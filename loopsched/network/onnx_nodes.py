@@ -37,6 +37,7 @@ _STANDARD: Mapping[str, Builder] = {
 }
 _CONTRIBUTED: Mapping[str, Builder] = {
     "Attention": onnx_composites.packed_attention,
+    "DynamicQuantizeLSTM": onnx_composites.recurrent,
     "DynamicQuantizeMatMul": onnx_products.product,
     "FusedConv": onnx_convolutions.convolution,
     "FusedGemm": onnx_products.general_product,
@@ -62,15 +63,15 @@ class _Names:
     def __init__(self) -> None:
         self.short: dict[str, str] = {}
         self.long: dict[str, str] = {}
+        self.last: dict[str, int] = {}
 
     def of(self, name: str) -> str:
         if name not in self.short:
             wanted = name if is_text(name) else repr(name)[1:-1]
             short = base = wanted[: MAX_NAME - 10] or "unnamed"
-            number = 1
             while short in self.long:
-                number += 1
-                short = f"{base} #{number}"
+                self.last[base] = self.last.get(base, 1) + 1
+                short = f"{base} #{self.last[base]}"
             self.short[name] = short
             self.long[short] = name
         return self.short[name]
@@ -170,6 +171,8 @@ class _Builder:
             return [], "unsupported", str(error)
         except InputError as error:
             return [], "unsupported", error.problems[0]
+        if not found:
+            return [], "vector", ""
         if max(count * part.count for part in found) >= MAX_COUNT:
             return [], "unsupported", "it runs more than 2**60 times"
         return found, "layer", ""

@@ -138,6 +138,21 @@ def _cast(operator: Operator, given: Sequence[Numbers]) -> Numbers:
     return numbers_of(flat).reshape(given[0].shape)
 
 
+def _clip(operator: Operator, given: Sequence[Numbers]) -> Numbers:
+    # Attributes in older operator sets, inputs that may be left out in newer ones.
+    limits = [operator.attributes.get("min"), operator.attributes.get("max")]
+    for at, one in enumerate(given[1:]):
+        limits[at] = one.item() if one is not _NOTHING else None
+    found = given[0]
+    if limits[0] is not None:
+        found = np.maximum(found, limits[0])
+    return found if limits[1] is None else np.minimum(found, limits[1])
+
+
+def _turn(operator: Operator, given: Sequence[Numbers]) -> Numbers:
+    return np.transpose(given[0], wholes(operator.attributes, "perm") or None)
+
+
 def _each(rule: Callable[..., float]) -> _Rule:
     """Apply a rule of single numbers to each of arrays that broadcast."""
 
@@ -171,6 +186,7 @@ _RULES: Mapping[str, _Rule] = {
     "Abs": _each(abs),
     "Add": _each(lambda a, b: a + b),
     "Cast": _cast,
+    "Clip": _clip,
     "Ceil": _each(math.ceil),
     "Concat": _concat,
     "ConstantOfShape": _of_shape,
@@ -196,6 +212,7 @@ _RULES: Mapping[str, _Rule] = {
     "Slice": _slice,
     "Squeeze": lambda operator, given: np.squeeze(given[0], _axes(operator, given) or None),
     "Sub": _each(lambda a, b: a - b),
+    "Transpose": _turn,
     "Unsqueeze": lambda operator, given: np.expand_dims(given[0], _axes(operator, given)),
     "Where": _each(_chosen),
 }

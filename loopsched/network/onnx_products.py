@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from itertools import groupby
 from string import ascii_letters
 
@@ -42,12 +43,13 @@ def product(view: View, right: int = 1) -> list[Part]:
     m, k = reversed(rows[-2:]) if flip_a else rows[-2:]
     other, n = reversed(columns[-2:]) if flip_b else columns[-2:]
     _check_inner(k, other)
-    groups = _shared(rows[:-2], columns[:-2])
+    groups = tuple(_shared(rows[:-2], columns[:-2]))
     turned = (
         flip_a != (len(a) > 1 and view.is_transposed(0)),
         flip_b != (len(b) > 1 and view.is_transposed(right)),
     )
-    problem = _product_problem(groups, (m, n, k), turned, _widths(view, right))
+    widths = tuple(_widths(view, right).items())
+    problem = _product_problem(groups, (m, n, k), turned, widths)
     return [Part(problem, _operands(view, right))]
 
 
@@ -81,12 +83,14 @@ def _shared(a: tuple[int, ...], b: tuple[int, ...]) -> list[tuple[str, int]]:
     ]
 
 
+@lru_cache(maxsize=1024)
 def _product_problem(
-    groups: list[tuple[str, int]],
+    groups: tuple[tuple[str, int], ...],
     sizes: tuple[int, int, int],
     turned: tuple[bool, bool],
-    widths: dict[str, int],
+    stored: tuple[tuple[str, int], ...],
 ) -> Problem:
+    widths = dict(stored)
     m, n, k = sizes
     flip_a, flip_b = turned
     kinds = [where for where, _ in groups]
@@ -116,8 +120,10 @@ def _product_problem(
 
 
 def contraction(view: View) -> list[Part]:
-    """Build the nest of Einsum over two operands."""
+    """Build the nest of Einsum over two operands; one alone is only summed or turned."""
     n_operands = len(view.operator.inputs)
+    if n_operands == 1:
+        return []
     if n_operands != 2:
         raise UnsayableError(
             f"{n_operands} operands; in which order more than two are multiplied is not said"
@@ -140,8 +146,9 @@ def contraction(view: View) -> list[Part]:
         "".join(a for a, size in zip(term, shape, strict=True) if size == sizes[a])
         for term, shape in zip(terms, shapes, strict=True)
     ]
-    if not result or not all(kept):
-        raise UnsayableError("an operand or the result is a single number")
+    if not all(kept):  # a single number: an axis of one
+        one = next(a for a in ascii_letters if a not in sizes)
+        kept, sizes = [term or one for term in kept], sizes | {one: 1}
     expression = f"{','.join(kept)}->{result}"
     widths = _widths(view, 1)
     return [Part(einsum(expression, sizes, element_bytes=widths), _operands(view, 1))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,8 @@ from loopsched.network.onnx_read import text
 
 # A length, a symbol, or None: nothing is said.
 Length = int | str | None
+# What an input holds: one number, or a row of them.
+Contents = float | Sequence[float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +72,26 @@ def symbols(types: Iterable[Type]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def type_of(value: Any) -> Type:
-    """Read the type of a value from an ``onnx.ValueInfoProto``."""
+def type_of(value: Any, least: int = 1) -> Type:
+    """Read the type of a value from an ``onnx.ValueInfoProto``.
+
+    Parameters
+    ----------
+    value : onnx.ValueInfoProto
+    least : int
+        A length below is not known: files write 0, or -1, where they do not know.
+    """
     if not value.HasField("type") or not value.type.HasField("tensor_type"):
         return Type()
     tensor = value.type.tensor_type
     if not tensor.HasField("shape"):
         return Type(tensor.elem_type)
-    return Type(tensor.elem_type, tuple(_length(one) for one in tensor.shape.dim))
+    return Type(tensor.elem_type, tuple(_length(one, least) for one in tensor.shape.dim))
 
 
-def _length(dim: Any) -> Length:
+def _length(dim: Any, least: int) -> Length:
     if dim.HasField("dim_value"):
-        return int(dim.dim_value) if 0 < dim.dim_value < MAX_COUNT else None
+        return int(dim.dim_value) if least <= dim.dim_value < MAX_COUNT else None
     return text(dim.dim_param) or None
 
 

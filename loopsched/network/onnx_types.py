@@ -3,19 +3,43 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from loopsched.base.arguments import Checker, near, show
 from loopsched.base.errors import WorkloadError
 from loopsched.network.onnx_infer import run_inference
 from loopsched.network.onnx_operator import Flat
-from loopsched.network.onnx_type import Type, symbols, type_of
+from loopsched.network.onnx_type import Contents, Type, symbols, type_of
 
 
-def infer_types(
-    flat: Flat, versions: Mapping[str, int], batch: int | None, dims: Mapping[str, int], where: str
-) -> Known:
+@dataclass(frozen=True, slots=True)
+class Fixed:
+    """What a caller says of a model's inputs.
+
+    Parameters
+    ----------
+    batch : int or None
+        None: 1 where the model leaves it open.
+    dims : mapping of symbol to int
+    inputs : mapping of input to sequence of int
+        Whole shapes.
+    values : mapping of input to number or sequence of number
+        What inputs hold.
+    """
+
+    batch: int | None = None
+    dims: Mapping[str, int] = field(default_factory=dict)
+    inputs: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    values: Mapping[str, Contents] = field(default_factory=dict)
+
+    @property
+    def deciding(self) -> dict[str, int | bool]:
+        """Values that are one whole number: they may decide what runs."""
+        return {name: one for name, one in self.values.items() if isinstance(one, int)}
+
+
+def infer_types(flat: Flat, versions: Mapping[str, int], fixed: Fixed, where: str) -> Known:
     """Find the type of every value, with the symbols that are given set.
 
     Parameters
@@ -23,25 +47,26 @@ def infer_types(
     flat : Flat
     versions : mapping of domain to int
         The operator sets that the model uses.
-    batch : int or None
-        None: 1 where the model leaves it open.
-    dims : mapping of symbol to int
+    fixed : Fixed
     where : str
         For the head of messages.
     """
-    inputs = {name: type_of(value) for name, value in flat.inputs}
-    binding = _bind(inputs, batch, dims, where)
+    declared = {name: type_of(value) for name, value in flat.inputs}
+    inputs, dims = _shaped(declared, fixed, where)
+    binding = _bind(inputs, fixed.batch, dims, where)
     bound = {name: binding.apply(name, one) for name, one in inputs.items()}
     bound |= {name: type_of(value) for name, value in flat.counters}
     hints = {name: binding.substitute(type_of(value)) for name, value in flat.hints.items()}
     if binding.is_forced:
         hints = {name: Type(one.element) for name, one in hints.items()}
-    types, answers = run_inference(flat, versions[""], bound, hints)
+    types, answers = run_inference(flat, versions[""], bound, hints, fixed.values)
     if binding.is_forced:
         _check_reshapes(flat, types, where)
     meant = f" ({binding.symbol})" if binding.symbol not in ("", "batch") else ""
     given = [f"batch {binding.batch}{meant}"] if binding.batch else []
-    given += [f"{name} {length}" for name, length in dims.items() if name != binding.symbol]
+    given += [f"{name} {length}" for name, length in fixed.dims.items() if name != binding.symbol]
+    given += [f"{name} {Type(0, tuple(shape))}" for name, shape in fixed.inputs.items()]
+    given += [f"{name} = {value}" for name, value in fixed.values.items()]
     return Known(types, symbols(bound.values()), ", ".join(given), answers)
 
 
@@ -90,20 +115,68 @@ class _Binding:
         return one
 
 
-def _bind(
-    inputs: Mapping[str, Type], batch: int | None, dims: Mapping[str, int], where: str
-) -> _Binding:
-    """Decide what stands for the batch: the first open length that an input begins with."""
+def _shaped(
+    declared: Mapping[str, Type], fixed: Fixed, where: str
+) -> tuple[dict[str, Type], dict[str, int]]:
+    """Give inputs their shapes; return also the lengths that symbols have by that.
+
+    A symbol that is two lengths at once says nothing: some exporters call every
+    open axis the same.
+    """
     check = Checker(where, WorkloadError)
-    if batch is not None:
-        batch = check.count("batch", batch)
-    known = symbols(inputs.values())
-    for name, length in dims.items():
+    if fixed.batch is not None:
+        check.count("batch", fixed.batch)
+    known = symbols(declared.values())
+    for name, length in fixed.dims.items():
         check.count(f"dim {show(name)}", length)
         if name not in known:
             given = near(name, known) if known else "the model's inputs have no symbols"
             check.fault(f"no symbolic length {show(name)}; {given}")
+    found = dict(declared)
+    meant = {name: {length} for name, length in fixed.dims.items()}
+    for name, value in fixed.values.items():
+        if name not in declared:
+            check.fault(f"values: no input {show(name)}; {near(name, declared)}")
+        else:
+            found[name] = _of_value(declared[name], value, name, check)
+    for name, shape in fixed.inputs.items():
+        if name not in declared:
+            check.fault(f"inputs: no input {show(name)}; {near(name, declared)}")
+            continue
+        sizes = tuple(check.count(f"{show(name)}: length", size) for size in shape)
+        dims = declared[name].dims
+        pairs = list(zip(dims or (), sizes, strict=False))
+        is_longer = dims is not None and len(dims) != len(sizes)
+        if is_longer or any(isinstance(one, int) and one != size for one, size in pairs):
+            check.fault(f"{show(name)} is given {list(sizes)}; the model has {declared[name]}")
+            continue
+        found[name] = replace(declared[name], dims=sizes)
+        for one, size in pairs:
+            if isinstance(one, str):
+                meant.setdefault(one, set()).add(size)
+                if fixed.dims.get(one, size) != size:
+                    check.fault(
+                        f"{show(name)} is given {list(sizes)}; its {one} is to be {fixed.dims[one]}"
+                    )
     check.finish()
+    return found, {name: sizes.pop() for name, sizes in meant.items() if len(sizes) == 1}
+
+
+def _of_value(declared: Type, value: Contents, name: str, check: Checker) -> Type:
+    """Find the shape of an input that holds what is given: single numbers and rows."""
+    row = value if isinstance(value, Sequence) else (value,)
+    rank = isinstance(value, Sequence) if declared.dims is None else len(declared.dims)
+    known = declared.shape
+    is_fitting = len(row) == math.prod(known) if known is not None else rank == 1
+    if not is_fitting:
+        check.fault(f"{show(name)} is given {len(row)} values; the model has {declared}")
+    return declared if known is not None else replace(declared, dims=(len(row),) * rank)
+
+
+def _bind(
+    inputs: Mapping[str, Type], batch: int | None, dims: Mapping[str, int], where: str
+) -> _Binding:
+    """Decide what stands for the batch: the first open length that an input begins with."""
     heads = {name: one.dims[0] for name, one in inputs.items() if one.dims}
     symbol = next((head for head in heads.values() if isinstance(head, str)), None)
     unnamed = frozenset(name for name, head in heads.items() if head is None)

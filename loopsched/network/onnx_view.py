@@ -86,6 +86,11 @@ class View:
             raise UnsayableError("it has no output")
         return self.operator.outputs[0]
 
+    @property
+    def any_output(self) -> str:
+        """Name of the first output that is given."""
+        return next(filter(None, self.operator.outputs), "") or self.output
+
     def shape(self, i: int) -> tuple[int, ...]:
         """Shape of input ``i``."""
         name = self.name(i)

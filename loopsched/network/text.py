@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, unquote
 
 from loopsched.base.arguments import show
 from loopsched.base.errors import WorkloadError
@@ -13,8 +15,9 @@ from loopsched.problems.workload import Workload, read_workload
 
 if TYPE_CHECKING:
     from loopsched.network.graph import Network
+    from loopsched.network.onnx_type import Contents
 
-_BATCH = "batch"
+_BATCH, _INPUT, _VALUE = "batch", "input:", "value:"
 _MODEL = re.compile(r"(.+\.onnx)(?::([^/\\]*))?", re.IGNORECASE | re.DOTALL)
 
 
@@ -29,8 +32,23 @@ def is_model(text: str | os.PathLike[str]) -> bool:
     return _MODEL.fullmatch(os.fsdecode(text)) is not None
 
 
-def model_text(text: str, batch: int | None = None, dims: Iterable[str] = ()) -> str:
-    """Write a model and the lengths for it as one text.
+@dataclass(slots=True)
+class _Given:
+    """What a text says besides the path of a model."""
+
+    dims: dict[str, int] = field(default_factory=dict)
+    inputs: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    values: dict[str, Contents] = field(default_factory=dict)
+
+
+def model_text(
+    text: str,
+    batch: int | None = None,
+    dims: Iterable[str] = (),
+    inputs: Iterable[str] = (),
+    values: Iterable[str] = (),
+) -> str:
+    """Write a model and what is said of its inputs as one text.
 
     Parameters
     ----------
@@ -39,6 +57,8 @@ def model_text(text: str, batch: int | None = None, dims: Iterable[str] = ()) ->
     batch : int, optional
     dims : iterable of str
         ``NAME=LENGTH`` each.
+    inputs, values : iterable of str
+        ``NAME=1,3,48,192`` each: the shape of an input, or what it holds.
 
     Raises
     ------
@@ -51,15 +71,22 @@ def model_text(text: str, batch: int | None = None, dims: Iterable[str] = ()) ->
     'bert.onnx:batch=8,sequence=128'
     >>> model_text("resnet50")
     'resnet50'
+    >>> model_text("ocr.onnx", inputs=["x=1,3,48,192"], values=["sr=16000"])
+    'ocr.onnx:input:x=1x3x48x192,value:sr=16000'
     """
     given = [*([] if batch is None else [f"{_BATCH}={batch}"]), *dims]
+    for kind, each in ((_INPUT, inputs), (_VALUE, values)):
+        for one in each:
+            name, equals, numbers = one.rpartition("=")
+            given.append(f"{kind}{_quoted(name)}{equals}{'x'.join(numbers.split(','))}")
     if not given:
         return text
     if not is_model(text):
         raise WorkloadError(
-            f"--batch and --dim are for ONNX models, files that end in .onnx; {show(text)} is none"
+            "--batch, --dim, --input and --value are for ONNX models, files that end in .onnx; "
+            f"{show(text)} is none"
         )
-    _lengths(text, ",".join(given))
+    _given(text, ",".join(given))
     return f"{text}{',' if _parts(text)[1] else ':'}{','.join(given)}"
 
 
@@ -78,6 +105,10 @@ def load_workload(name_or_path: str | os.PathLike[str]) -> Workload:
     WorkloadError
         If there is none, or it is not valid; the message has every fault.
 
+    See Also
+    --------
+    workload_names, load_network
+
     Examples
     --------
     >>> workload = load_workload("deepbench_conv")
@@ -94,6 +125,8 @@ def load_network(
     *,
     batch: int | None = None,
     dims: Mapping[str, int] | None = None,
+    inputs: Mapping[str, Sequence[int]] | None = None,
+    values: Mapping[str, Contents] | None = None,
 ) -> Network:
     """Load a network: an ONNX model, or a workload as a network without a graph.
 
@@ -103,13 +136,17 @@ def load_network(
         ``model.onnx``, also with lengths as in ``model.onnx:batch=8``; or
         what `load_workload` takes.
     batch : int, optional
-    dims : mapping of str to int, optional
+    dims, inputs, values : mapping, optional
         As for `load_onnx`, for models only.
 
     Raises
     ------
     WorkloadError
         If there is no such model or workload, or it cannot be read.
+
+    See Also
+    --------
+    load_onnx, load_workload
 
     Examples
     --------
@@ -120,17 +157,26 @@ def load_network(
 
     text = os.fsdecode(name_or_path)
     if not is_model(text):
-        if batch is not None or dims:
-            raise WorkloadError(f"batch and dims are for ONNX models; {show(text)} is none")
+        if batch is not None or dims or inputs or values:
+            raise WorkloadError(
+                f"batch, dims, inputs and values are for ONNX models; {show(text)} is none"
+            )
         return Network.from_workload(read_workload(name_or_path))
     from loopsched.network.onnx_file import load_onnx
 
-    path, lengths = _parts(text)
-    if lengths and os.path.exists(text):
-        path, lengths = text, ""
-    found = _lengths(text, lengths) | dict(dims or {})
-    first = found.pop(_BATCH, None)
-    return load_onnx(path, batch=first if batch is None else batch, dims=found)
+    path, given = _parts(text)
+    if given and os.path.exists(text):
+        path, given = text, ""
+    found = _given(text, given)
+    lengths = found.dims | dict(dims or {})
+    first = lengths.pop(_BATCH, None)
+    return load_onnx(
+        path,
+        batch=first if batch is None else batch,
+        dims=lengths,
+        inputs=found.inputs | dict(inputs or {}),
+        values=found.values | dict(values or {}),
+    )
 
 
 def _parts(text: str) -> tuple[str, str]:
@@ -138,15 +184,57 @@ def _parts(text: str) -> tuple[str, str]:
     return (found[1], found[2] or "") if found else (text, "")
 
 
-def _lengths(text: str, given: str) -> dict[str, int]:
-    lengths: dict[str, int] = {}
+def _quoted(name: str) -> str:
+    """Write a name of an input without the signs that part such a text."""
+    return quote(name.strip(), safe=" :#@.-_[]()")
+
+
+def _given(text: str, given: str) -> _Given:
+    found = _Given()
     faults = []
     for part in filter(None, (one.strip() for one in given.split(","))):
-        name, _, length = part.rpartition("=")
+        name, _, value = part.rpartition("=")
         name = name.strip()
-        if not name or not re.fullmatch(r"\s*[0-9]{1,18}\s*", length):
-            faults.append(f"{show(part)} is not NAME=LENGTH, such as batch=8")
-        elif lengths.setdefault(name, int(length)) != int(length):
-            faults.append(f"{show(name)} is given two lengths")
+        kind = next((one for one in (_INPUT, _VALUE) if name.startswith(one)), "")
+        name = unquote(name.removeprefix(kind)) if kind else name
+        targets: dict[str, Any] = {"": found.dims, _INPUT: found.inputs, _VALUE: found.values}
+        read, form = _READERS[kind]
+        try:
+            number = read(value.strip())
+        except ValueError:
+            faults.append(f"{show(part)} is not {form}")
+            continue
+        if not name:
+            faults.append(f"{show(part)} is not {form}")
+        elif targets[kind].setdefault(name, number) != number:
+            faults.append(f"{show(name)} is given two {'values' if kind == _VALUE else 'lengths'}")
     WorkloadError.refuse(text if text.isprintable() else show(text), faults)
-    return lengths
+    return found
+
+
+def _length(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,18}", text):
+        raise ValueError(text)
+    return int(text)
+
+
+def _shape(text: str) -> tuple[int, ...]:
+    return tuple(_length(one) for one in text.split("x")) if text else ()
+
+
+def _number(text: str) -> float:
+    if text in ("true", "false"):
+        return text == "true"
+    return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else float(text)
+
+
+def _numbers(text: str) -> Contents:
+    numbers = tuple(_number(one) for one in text.split("x"))
+    return numbers[0] if len(numbers) == 1 else numbers
+
+
+_READERS: Mapping[str, tuple[Callable[[str], Any], str]] = {
+    "": (_length, "NAME=LENGTH, such as batch=8"),
+    _INPUT: (_shape, "NAME=SHAPE, such as x=1,3,48,192"),
+    _VALUE: (_numbers, "NAME=VALUE, such as sr=16000"),
+}

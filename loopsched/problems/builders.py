@@ -48,6 +48,10 @@ def gemm(
     ProblemError
         With every fault found.
 
+    See Also
+    --------
+    batched_gemm, conv2d, einsum
+
     Examples
     --------
     >>> problem = gemm(m=1760, n=128, k=1760, transpose_b=True)
@@ -79,6 +83,10 @@ def batched_gemm(
     -------
     Problem
         Dimensions B M N K; tensors A, B, C.
+
+    See Also
+    --------
+    gemm, einsum
 
     Examples
     --------

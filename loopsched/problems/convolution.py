@@ -99,6 +99,10 @@ def conv2d(
     ProblemError
         With every fault found.
 
+    See Also
+    --------
+    gemm, affine
+
     Examples
     --------
     >>> problem = conv2d(n=16, c=64, k=64, h=224, w=224, r=3, s=3, padding=1)

@@ -118,6 +118,10 @@ class Problem:
     ProblemError
         If sizes, names or projections are not valid.
 
+    See Also
+    --------
+    gemm, conv2d, affine, einsum
+
     Examples
     --------
     >>> from loopsched import gemm

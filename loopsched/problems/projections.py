@@ -186,6 +186,10 @@ def affine(
     ProblemError
         With every fault found.
 
+    See Also
+    --------
+    einsum, gemm, conv2d
+
     Examples
     --------
     A convolution along one axis, 100 stored samples, one of padding a side:
@@ -290,6 +294,10 @@ def einsum(
     -------
     Problem
         Dimensions of the result first, then those summed over.
+
+    See Also
+    --------
+    affine, gemm
 
     Examples
     --------

@@ -20,6 +20,9 @@ from loopsched.problems.workload_schema import workload_schema as workload_schem
 
 _MAX_BYTES = 16 * 2**20
 _MAX_FAULTS = 200
+# Operations as other tools call them, for the hint.
+_MEANT = {"conv": "conv2d", "convolution": "conv2d", "linear": "gemm", "matmul": "gemm",
+          "mm": "gemm", "bmm": "batched_gemm"}  # fmt: skip
 _SUFFIX = ".json"
 # A model, and lengths for it.
 
@@ -42,6 +45,10 @@ class Workload(Shown):
     ------
     WorkloadError
         If there is no problem, a name occurs twice, or counts do not match.
+
+    See Also
+    --------
+    load_workload, search_workload
 
     Examples
     --------
@@ -79,6 +86,10 @@ class Workload(Shown):
 
 def workload_names() -> tuple[str, ...]:
     """List the shipped workloads by name.
+
+    See Also
+    --------
+    load_workload, arch_names
 
     Examples
     --------
@@ -258,7 +269,8 @@ class _Layer:
             check.fault(f"no 'op'; one of {' '.join(OPERATIONS)}")
             return None
         if not isinstance(op, str) or op not in OPERATIONS:
-            check.fault(f"op is {show(op)}; {near(op, OPERATIONS)}")
+            meant = _MEANT.get(op, op) if isinstance(op, str) else op
+            check.fault(f"op is {show(op)}; {near(meant, OPERATIONS)}")
             return None
         return _fields(check, self.data, OPERATIONS[op].field_names())
 

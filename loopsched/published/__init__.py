@@ -34,6 +34,10 @@ def reproduce(name: str) -> Reproduction:
     InputError
         If there is no such report.
 
+    See Also
+    --------
+    preset
+
     Examples
     --------
     >>> found = reproduce("seed000")

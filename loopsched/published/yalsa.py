@@ -121,6 +121,10 @@ def yalsa_bandwidth(
     InputError
         If a number is not a whole number above 0.
 
+    See Also
+    --------
+    evaluate
+
     Examples
     --------
     >>> from loopsched import gemm, parse_schedule

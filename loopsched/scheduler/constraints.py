@@ -44,6 +44,10 @@ class Constraints:
         Loops that every schedule begins with, in schedule notation, each of
         more than one iteration.
 
+    See Also
+    --------
+    search, Goal
+
     Examples
     --------
     >>> Constraints(tiles="divisors", extents=(("M", "L2", 128, 128),)).is_free

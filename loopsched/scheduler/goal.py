@@ -75,6 +75,10 @@ class Goal:
     ConstraintError
         With everything that cannot be.
 
+    See Also
+    --------
+    search, search_workload
+
     Examples
     --------
     >>> from loopsched import buffer_arch, gemm, search

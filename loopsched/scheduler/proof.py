@@ -66,6 +66,10 @@ def proof_of(result: Result, *, max_boxes: int = MAX_BOXES) -> str:
         If the result's value is not the promised one, the machine leaves a choice, or
         the schedule has too many items to list.
 
+    See Also
+    --------
+    verify_proof, search
+
     Examples
     --------
     >>> from loopsched import gemm, load_arch, search

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -94,6 +95,8 @@ class Totals:
     time_s, time_bound_s : float, seconds
     dram_bytes, least_dram_bytes : int, bytes
         Promised; and what no schedule goes below.
+    energy_pj : float or None, picojoules
+        None if the machine does not say what its levels and arithmetic take.
     bound_by : tuple of (str, int)
         What binds, and in how many problems; the commonest first.
     n_proven : int
@@ -105,6 +108,7 @@ class Totals:
     time_bound_s: float
     dram_bytes: int
     least_dram_bytes: int
+    energy_pj: float | None
     bound_by: tuple[tuple[str, int], ...]
     n_proven: int
     nodes: int
@@ -118,18 +122,20 @@ def totals(rows: Iterable[Mapping[str, Any]]) -> Totals:
     --------
     >>> row = {"time_s": 0.5, "time_bound_s": 0.25, "dram_bytes": 8, "bound_by": "DRAM"}
     >>> row |= {"count": 3, "proven": True, "nodes": 7, "space_size": 100, "least_dram_bytes": 5}
-    >>> totals([row])
-    Totals(time_s=1.5, time_bound_s=0.75, dram_bytes=24, least_dram_bytes=15,
+    >>> totals([row | {"energy_pj": None}])
+    Totals(time_s=1.5, time_bound_s=0.75, dram_bytes=24, least_dram_bytes=15, energy_pj=None,
     bound_by=(('DRAM', 1),), n_proven=1, nodes=7, space_size=100)
     """
     kept = list(rows)
+    energies = [row["energy_pj"] and row["count"] * row["energy_pj"] for row in kept]
     return Totals(
-        time_s=sum(row["count"] * row["time_s"] for row in kept),
-        time_bound_s=sum(row["count"] * row["time_bound_s"] for row in kept),
+        time_s=math.fsum(row["count"] * row["time_s"] for row in kept),
+        time_bound_s=math.fsum(row["count"] * row["time_bound_s"] for row in kept),
         dram_bytes=sum(row["count"] * row["dram_bytes"] for row in kept),
         least_dram_bytes=sum(row["count"] * row["least_dram_bytes"] for row in kept),
+        energy_pj=None if None in energies else math.fsum(energies),
         bound_by=tuple(Counter(row["bound_by"] for row in kept).most_common()),
         n_proven=sum(row["proven"] for row in kept),
         nodes=sum(row["nodes"] for row in kept),
-        space_size=sum(row["space_size"] for row in kept),
+        space_size=sum(int(row["space_size"]) for row in kept),
     )

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 
 from loopsched.base.errors import EmptySpaceError
 from loopsched.machines.arch import Arch
-from loopsched.models.score import Evaluation
+from loopsched.models.score import Evaluation, evaluate
 from loopsched.nests.nest import Schedule
 from loopsched.problems.problem import Problem
 from loopsched.scheduler.allowed import space_of
 from loopsched.scheduler.exact import exact_search
 from loopsched.scheduler.goal import Goal, Objective
 
-_BOTH: tuple[Objective, ...] = ("time", "dram_bytes")
+# Points of a front are sought that are this much better in time or in traffic.
+STEP = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +47,17 @@ class Tradeoff:
 
 
 def pareto(
-    problem: Problem, arch: Arch, *, capacities_bytes: Iterable[int] | None = None
+    problem: Problem,
+    arch: Arch,
+    *,
+    capacities_bytes: Iterable[int] | None = None,
+    step: float = STEP,
 ) -> tuple[Tradeoff, ...]:
     """Find schedules that trade time, DRAM bytes and on-chip capacity.
 
-    At each capacity of the level next to the memory, the fastest schedule and
-    the one that moves least are searched; of all these, those remain that no
-    other equals or beats in all three.  (Schedules between the two extremes of
-    one capacity are not searched for.)
+    At each capacity of the level next to the memory, the fastest schedule, the
+    one that moves least, and those between them are searched; of all these,
+    those remain that no other equals or beats in all three.
 
     Parameters
     ----------
@@ -62,11 +66,31 @@ def pareto(
     capacities_bytes : iterable of int, optional
         By default the machine's own, halved as long as something fits and no
         inner level is larger.
+    step : float
+        How fine the front is: where every search ends with its proof, any
+        schedule of the space, at each capacity, takes at least 1 / (1 + step) of
+        the time and of the bytes of one in the front.
 
     Returns
     -------
     tuple of Tradeoff
         Largest capacity first, then by time.
+
+    See Also
+    --------
+    search, traffic_curve
+
+    Notes
+    -----
+    Between a fast schedule (t, D) and a frugal one (T, d) lies another if and
+    only if one takes less than T on the same machine with a DRAM bandwidth of
+    D / T, as time is the longest of what the arithmetic and the levels take:
+    the weighted Chebyshev scalarisation, which reaches every point of a front
+    [1]_.  The search for time finds the one that takes least, and the two gaps
+    beside it are searched in turn.
+
+    .. [1] V. J. Bowman, "On the relationship of the Tchebycheff norm and the
+       efficient frontier of multiple-criteria objectives", 1976.
 
     Examples
     --------
@@ -85,16 +109,34 @@ def pareto(
     for capacity in capacities:
         smaller = arch.with_value(f"{level.name}.capacity", capacity)
         try:
-            found += [_best(problem, smaller, capacity, objective) for objective in _BOTH]
+            found += _fronts(problem, smaller, capacity, step)
         except EmptySpaceError:
             break
     return non_dominated(found)
 
 
-def _best(problem: Problem, arch: Arch, capacity: int, objective: Objective) -> Tradeoff:
-    result = exact_search(space_of(problem, arch), Goal(objective))
-    score = result.evaluation
-    return Tradeoff(capacity, score.time_s, score.dram_bytes, result.schedule, score)
+def _fronts(problem: Problem, arch: Arch, capacity: int, step: float) -> list[Tradeoff]:
+    """Find the front of time and DRAM bytes at one capacity, dominated ones among it."""
+
+    def best(objective: Objective, bandwidth: float | None = None) -> Tradeoff:
+        machine = arch if bandwidth is None else arch.with_value(memory, bandwidth)
+        schedule = exact_search(space_of(problem, machine), Goal(objective)).schedule
+        score = evaluate(problem, schedule, arch)
+        return Tradeoff(capacity, score.time_s, score.dram_bytes, schedule, score)
+
+    memory = f"{arch.levels[0].name}.bandwidth"
+    found = [best("time"), best("dram_bytes")]
+    gaps = [(found[0], found[1])]
+    while gaps:
+        fast, frugal = gaps.pop()
+        wide = 1 + step
+        if frugal.time_s <= wide * fast.time_s or fast.dram_bytes <= wide * frugal.dram_bytes:
+            continue
+        between = best("time", fast.dram_bytes / frugal.time_s)
+        if between.time_s < frugal.time_s and between.dram_bytes < fast.dram_bytes:
+            found.append(between)
+            gaps += [(fast, between), (between, frugal)]
+    return found
 
 
 def _halved(capacity: int, least: int) -> Iterator[int]:

@@ -135,8 +135,20 @@ class Table:
         for position, row in enumerate(cells):
             lines.append(_line(row, columns, widths))
             if self.details:
-                lines.extend(wrapped(self.details[position], width, indent="    "))
+                for detail in self.details[position].splitlines():
+                    lines.extend(wrapped(detail, width, indent="    "))
         return "\n".join(lines)
+
+    def left_out(self, width: int) -> tuple[str, ...]:
+        """Name the columns that `text` leaves out at this width.
+
+        Examples
+        --------
+        >>> Table([words("name"), Column("bytes", spare=1)], [["input", "12"]]).left_out(10)
+        ('bytes',)
+        """
+        kept = _kept(self.columns, self.cells, width)
+        return tuple(one.title for i, one in enumerate(self.columns) if i not in kept)
 
     def html(self) -> str:
         """Write it for a notebook, every text escaped; at most a hundred rows are shown."""

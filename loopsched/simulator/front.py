@@ -71,6 +71,15 @@ def simulate(
         If an argument cannot be, with every fault found; ScheduleError or
         ArchError where schedule or machine are the reason.
 
+    See Also
+    --------
+    evaluate, stack_distances, Layout
+
+    References
+    ----------
+    L. A. Belady, *A Study of Replacement Algorithms for a Virtual-Storage Computer*, IBM
+    Systems Journal 5(2), 1966.
+
     Examples
     --------
     >>> from loopsched import gemm, parse_schedule
@@ -178,6 +187,15 @@ def stack_distances(
     InputError
         If an argument cannot be; ScheduleError where the schedule is the
         reason.
+
+    See Also
+    --------
+    simulate, traffic_curve
+
+    References
+    ----------
+    R. L. Mattson et al., *Evaluation Techniques for Storage Hierarchies*, IBM Systems
+    Journal 9(2), 1970.
 
     Examples
     --------

@@ -44,6 +44,10 @@ class Layout:
     InputError
         If a value cannot be.
 
+    See Also
+    --------
+    simulate
+
     Examples
     --------
     >>> Layout.parse("NHWC").axes

@@ -141,6 +141,10 @@ class Simulation(_Counted):
     line_bytes : int or None
     levels : tuple of LevelCounts
         Outermost first.
+
+    See Also
+    --------
+    simulate
     """
 
     problem: str

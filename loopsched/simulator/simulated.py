@@ -41,12 +41,16 @@ class Cache:
         How many items of spatial loops work at once on the cache.  By default
         they come one after the other.
     seed : int
-        Of random victims.
+        Seed of random replacement.
 
     Raises
     ------
     InputError
         With everything that cannot be.
+
+    See Also
+    --------
+    simulate, Caches
 
     Examples
     --------
@@ -111,6 +115,10 @@ class Caches:
     ------
     InputError
         With everything that cannot be.
+
+    See Also
+    --------
+    simulate, Cache
     """
 
     arch: Arch

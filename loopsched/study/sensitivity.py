@@ -241,6 +241,10 @@ def sensitivity(
     ArchError
         If kernels are to be estimated and the machine is no GPU.
 
+    See Also
+    --------
+    sweep, plot_tornado
+
     Examples
     --------
     Traffic of a product that waits for memory all the time:

@@ -143,7 +143,7 @@ def tile_map(
         the loop's extent, ``M:128``.  By default the two largest that are
         tiled.
     steps : int
-        Most sizes a dimension.  Of tile sizes with the same trip count only
+        At most this many sizes per dimension.  Of tile sizes with the same trip count only
         the smallest is tried; if there are more than ``steps``, some are left
         out evenly, on a logarithmic scale.
     jobs : int
@@ -157,6 +157,10 @@ def tile_map(
         If two dimensions cannot be told from ``dims``.
     ScheduleError
         If the schedule does not suit problem and machine.
+
+    See Also
+    --------
+    evaluate, plot_tiles
 
     Notes
     -----

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, NamedTuple
 
-from loopsched.base.errors import ConstraintError, SweepError
+from loopsched.base.errors import ArchError, ConstraintError, SweepError
 from loopsched.base.rows import Row
 from loopsched.machines.arch import Arch
+from loopsched.models.machine import data_type_of
 from loopsched.problems.problem import Problem
 from loopsched.problems.workload import workload_digest
 from loopsched.scheduler.goal import Objective
@@ -121,7 +124,19 @@ def plan_of(spec: Spec, version: str, command: str = "") -> Plan:
         raise SweepError(f"sweep: {n_tasks:,} searches; at most {MOST_TASKS:,} are allowed")
     _check_constraints(spec, tuple(machines), tuple(problems))
     manifest = _manifest(spec, version, command, machine_of, problem_of, len(problems))
+    manifest["data_types"] = _data_types(tuple(machines), tuple(problems))
     return Plan(spec, tuple(machines), tuple(problems), manifest)
+
+
+def _data_types(machines: Sequence[Arch], problems: Sequence[Problem]) -> list[str]:
+    """List the data types whose rates count; a search says why one has none."""
+    rates = {machine.compute.data_types: machine for machine in machines}
+    sizes = {tuple(t.element_bytes for t in one.tensors): one for one in problems}
+    found: dict[str, None] = {}
+    for machine, problem in product(rates.values(), sizes.values()):
+        with suppress(ArchError):
+            found[data_type_of(problem, machine)] = None
+    return list(found)
 
 
 def _check_constraints(spec: Spec, machines: Sequence[Arch], problems: Sequence[Problem]) -> None:

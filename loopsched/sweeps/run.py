@@ -98,6 +98,10 @@ def load_run(folder: str | os.PathLike[str]) -> SweepRun:
     SweepError
         If it is no run folder.
 
+    See Also
+    --------
+    sweep
+
     Examples
     --------
     >>> import tempfile
@@ -151,6 +155,10 @@ def sweep(
         process works on it.
     LoopschedError
         If processes died of a search several times.  All others are kept.
+
+    See Also
+    --------
+    load_run, sweep_schema, sensitivity
 
     Examples
     --------

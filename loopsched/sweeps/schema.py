@@ -84,6 +84,10 @@ _CONSTRAINTS = _fields(
 def sweep_schema() -> Schema:
     """Describe the files of sweeps as a JSON Schema.
 
+    See Also
+    --------
+    sweep
+
     Examples
     --------
     >>> sorted(sweep_schema()["required"])

@@ -188,12 +188,12 @@ def _listed(check: Checker, data: Mapping[str, Any], name: str) -> list[Any]:
 
 
 def _machines(check: Checker, entries: Sequence[Any]) -> Iterator[Machine]:
-    from loopsched.machines.arch_file import load_arch
+    from loopsched.machines.arch_file import as_arch
 
     for place, data in _entries(check, "arch", str | Arch, entries, ARCH_FIELDS):
         arch = data["arch"]
         try:
-            arch = arch if isinstance(arch, Arch) else load_arch(arch)
+            arch = as_arch(arch)
         except InputError as error:
             check.faults += [f"{place}: {show(data['arch'])}: {one}" for one in error.problems]
             continue

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from loopsched.base.arguments import Checker
-from loopsched.base.csv_text import Value
+from loopsched.base.csv_text import Value, repeated
 from loopsched.base.display import Shown
 from loopsched.base.errors import InputError, nearest
 from loopsched.base.statistics import rank_correlation
 from loopsched.gpu.choice.attention import Attention
 from loopsched.gpu.choice.families import FAMILIES, Family, family_of
 from loopsched.gpu.choice.pick import Ranked, rank
-from loopsched.gpu.choice.space import COMPILED, Space
+from loopsched.gpu.choice.space import COMPILED, MOST, Space
 from loopsched.machines.arch import Arch
-from loopsched.machines.arch_file import load_arch
+from loopsched.machines.arch_file import as_arch
 from loopsched.problems.builders import gemm
 from loopsched.problems.convolution import conv2d
 from loopsched.problems.problem import Problem
-from loopsched.validation.csv_files import check, repeated, sheet_of, shown
+from loopsched.validation.csv_files import check, sheet_of, shown
 
 FIRST = (1, 5, 10, 20)
 _LIBRARY = "library"
@@ -44,11 +44,12 @@ class ChoiceValidation(Shown):
         ``library_us`` where the file has it, ``first_1`` to ``first_20`` (the
         best measured of the first choices over the best measured of all),
         ``rank_correlation``, ``mape``, ``set_share`` (of the space that may be
-        best), ``set_holds_best``, ``bound_violations``.
+        best), ``set_holds_best``, ``bound_violations``, ``refused`` (rows that
+        were measured, and cannot run by what is known here).
     summary : mapping
         ``file``, ``arch``, ``rows``, and for each kind and data type the
         geometric mean and the worst of each ``first_...``, the largest
-        ``set_share``, ``sets_without_best``, ``bound_violations``;
+        ``set_share``, ``sets_without_best``, ``bound_violations``, ``refused``;
         ``left_out``: rows of each kind that no kernel family here is.
     """
 
@@ -110,7 +111,7 @@ def validate_choices(
         checker = Checker("validate_choices", InputError)
         family_of(checker, kernel)
         checker.finish()
-    machine = arch if isinstance(arch, Arch) else load_arch(os.fspath(arch))
+    machine = as_arch(arch)
     sheet = sheet_of(file, "spaces")
     where = sheet.where
     check(where, [*repeated(sheet.names), *_missing(sheet.names, kernel)])
@@ -172,12 +173,13 @@ def _cases(
             continue
         wrong = [
             name
-            for name in (*family.names, "time_us")
-            if not _is_positive(line.get(name), name in family.switches)
+            for name in (*family.names, *(one for one in family.more if line.get(one) is not None))
+            if not _is_whole(line.get(name), int(name not in family.switches))
         ]
+        wrong += [] if _is_positive(time_us) else ["time_us"]
         if wrong:
             told = ", ".join(f"{name} {shown(line.get(name))}" for name in wrong)
-            faults.append(f"{place}: numbers above zero are needed: {told}")
+            faults.append(f"{place}: numbers above zero, whole but for times, are needed: {told}")
             continue
         case = cases.setdefault(key, _Case(family, data_type, key[2], [], None))
         case.rows.append(line)
@@ -210,8 +212,13 @@ _HUB_OUTPUTS = 4096
 _HUB = {"clblast_gemm": "4096x4096x4096", "filter": "1x{h}x{w}x1x1x{r}x{s}x1x0"}
 
 
-def _is_positive(value: Value, or_zero: bool = False) -> bool:
-    return isinstance(value, (int, float)) and (value > 0 or (or_zero and value == 0))
+def _is_positive(value: Value) -> bool:
+    return isinstance(value, (int, float)) and 0 < value < np.inf
+
+
+def _is_whole(value: Value, least: int, most: float = MOST) -> bool:
+    """Say whether a value is a whole number, written as 4 or 4.0."""
+    return isinstance(value, (int, float)) and least <= value <= most and value % 1 == 0
 
 
 def problem_named(text: str, family: Family) -> Problem | Attention:
@@ -227,8 +234,11 @@ def problem_named(text: str, family: Family) -> Problem | Attention:
     >>> problem_named("64x32x16", FAMILIES["triton_gemm"]).macs
     32768
     """
-    if family.kind == "attn":
-        return Attention.named(text)
+    if family.kind in ("attn", "decode"):
+        attention = Attention.named(text)
+        # Files of decoding that say nothing of queries have one a head.
+        alone = family.kind == "decode" and not attention.queries
+        return replace(attention, queries=1, name=text) if alone else attention
     parts = text.split("x")
     needed = len(_CONV) if family.kind in ("conv", "filter") else 3
     if len(parts) != needed or not all(part.isascii() and part.isdigit() for part in parts):
@@ -251,11 +261,14 @@ def _problem(case: _Case, where: str) -> Problem | Attention:
 def _judged(
     case: _Case, problem: Problem | Attention, machine: Arch, rows: list[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    given = [name for name in case.family.more if all(row.get(name) for row in case.rows)]
+    given = [name for name in case.family.more if any(row.get(name) for row in case.rows)]
     names = (*case.family.names, *given)
-    told = [name for name in COMPILED if all(row.get(name) is not None for row in case.rows)]
+    told = [
+        name for name in COMPILED if all(_is_whole(row.get(name), 0, np.inf) for row in case.rows)
+    ]
     columns = {
-        name: np.array([row[name] for row in case.rows], dtype=np.float64)
+        # Terms are not split where a row does not say so.
+        name: np.array([1 if (one := row.get(name)) is None else one for row in case.rows], float)
         for name in (*names, *told)
     }
     ranked = rank(problem, machine, case.family, Space(names, columns), case.data_type)
@@ -275,7 +288,8 @@ def _judged(
 def _sums(
     case: _Case, ranked: Ranked, measured: Any, estimate: Any, bound_us: float
 ) -> dict[str, Any]:
-    best = float(measured.min())
+    ran = [float(row["time_us"] or 0) for row in case.rows]
+    best = min(ran)
     in_order = measured[ranked.order]
     firsts = {f"first_{many}": float(in_order[:many].min()) / best for many in FIRST}
     return {
@@ -289,8 +303,9 @@ def _sums(
         "rank_correlation": rank_correlation(estimate.tolist(), measured.tolist()),
         "mape": float(np.mean(np.abs(estimate / measured - 1))),
         "set_share": float(ranked.may_be_best.mean()),
-        "set_holds_best": bool(ranked.may_be_best[int(np.argmin(measured))]),
-        "bound_violations": int((measured < bound_us).sum()),
+        "set_holds_best": best in measured[ranked.may_be_best],
+        "bound_violations": sum(time < bound_us for time in ran),
+        "refused": len(ran) - len(measured),
     }
 
 
@@ -314,6 +329,7 @@ def _summary(
         group["set_share"] = max(one["set_share"] for one in mine)
         group["sets_without_best"] = sum(not one["set_holds_best"] for one in mine)
         group["bound_violations"] = sum(one["bound_violations"] for one in mine)
+        group["refused"] = sum(one["refused"] for one in mine)
         groups.append(group)
     return {
         "file": where,

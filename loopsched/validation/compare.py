@@ -13,7 +13,7 @@ from loopsched.base.display import Shown
 from loopsched.base.errors import ArchError, InputError, gathered
 from loopsched.base.statistics import percentile, rank_correlation
 from loopsched.machines.arch import Arch
-from loopsched.machines.arch_file import load_arch
+from loopsched.machines.arch_file import as_arch
 from loopsched.machines.levels import Level
 from loopsched.validation.counter_files import MEASURED, CounterRow, counters_in
 from loopsched.validation.csv_files import Source, check, sheet_of
@@ -85,6 +85,10 @@ def validate_counters(
     InputError
         With all faults of the file.
 
+    See Also
+    --------
+    validate_times, plot_measured
+
     Examples
     --------
     >>> row = {"problem": "gemm:m=256,n=256,k=256", "dram_read_bytes": 530000}
@@ -95,7 +99,7 @@ def validate_counters(
     """
     if method not in METHODS:
         raise InputError(f"method is {show(method)}; allowed are: {' '.join(METHODS)}")
-    machine = arch if isinstance(arch, Arch) else load_arch(os.fspath(arch))
+    machine = as_arch(arch)
     sheet = sheet_of(counters, "counters")
     where, rows = sheet.where, counters_in(sheet)
     l2, unit, units = _shared_cache(machine)

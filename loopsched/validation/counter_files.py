@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from loopsched.base.arguments import is_count
-from loopsched.base.csv_text import Sheet, Value
+from loopsched.base.csv_text import Sheet, Value, repeated
 from loopsched.base.errors import nearest
 from loopsched.base.resources import resource_names
-from loopsched.validation.csv_files import Source, check, repeated, rows_read, sheet_of, shown
+from loopsched.validation.csv_files import Source, check, rows_read, sheet_of, shown
 
 # What is measured, by the names of the columns.
 MEASURED = ("dram_read_bytes", "dram_write_bytes", "l2_read_sectors")

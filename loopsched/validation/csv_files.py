@@ -46,18 +46,15 @@ def sheet_of(source: Source, *kinds: str) -> Sheet:
     return parsed(read_text(path, "a CSV file", where=name, hint=lambda: hint), name)
 
 
-def repeated(names: Sequence[str]) -> list[str]:
-    """Say which column names occur more than once."""
-    twice = sorted({name for name in names if names.count(name) > 1})
-    return [f"column '{name}' occurs more than once" for name in twice]
-
-
 def rows_read(
     sheet: Sheet,
     read: Callable[[str, dict[str, Value]], tuple[T | None, Iterable[str]]],
     ahead: Iterable[str] = (),
+    skipped: list[str] | None = None,
 ) -> tuple[T, ...]:
     """Read every row of a table; ``read`` also gives what is wrong with its row.
+
+    With ``skipped``, rows that cannot be read are told there, unless all are such rows.
 
     Raises
     ------
@@ -67,10 +64,13 @@ def rows_read(
     found, faults = [], list[str]()
     for place, values in sheet.rows:
         row, wrong = (None, [values]) if isinstance(values, str) else read(place, values)
+        wrong = list(wrong)
         faults += [f"{place}: {fault}" for fault in wrong]
         if row is not None:
             found.append(row)
-    check(sheet.where, [*ahead, *faults])
+        elif skipped is not None:
+            skipped.append(f"{place}: {'; '.join(wrong)}")
+    check(sheet.where, [*ahead, *([] if found and skipped is not None else faults)])
     return tuple(found)
 
 

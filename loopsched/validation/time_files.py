@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from loopsched.base.arguments import DATA_TYPE_BYTES, is_count
-from loopsched.base.csv_text import Sheet, Value
+from loopsched.base.csv_text import Sheet, Value, repeated
 from loopsched.base.errors import gathered, nearest
 from loopsched.base.resources import resource_names
 from loopsched.gpu.kernel import Kernel
@@ -18,7 +18,7 @@ from loopsched.gpu.library.tiled import Tiling
 from loopsched.network.selection import problem_of
 from loopsched.problems.builders import conv2d, gemm
 from loopsched.problems.problem import Problem
-from loopsched.validation.csv_files import Source, check, repeated, rows_read, sheet_of, shown
+from loopsched.validation.csv_files import Source, check, rows_read, sheet_of, shown
 from loopsched.validation.kernels import kernel_of
 
 # GPUs in published lists, as those write the names of architectures.
@@ -139,8 +139,10 @@ def shipped_times() -> tuple[str, ...]:
     return resource_names("measurements", ".csv")
 
 
-def read_times(source: Source) -> tuple[TimeRow, ...]:
+def read_times(source: Source, skipped: list[str] | None = None) -> tuple[TimeRow, ...]:
     """Read measured times: a file, a shipped one by its name, or rows that are mappings.
+
+    With ``skipped``, rows that cannot be read are told there, unless all are such rows.
 
     Raises
     ------
@@ -155,11 +157,11 @@ def read_times(source: Source) -> tuple[TimeRow, ...]:
     >>> read_times([{"problem": "gemm:m=8,n=8,k=8", "time_us": "3", "gpu": "m40"}])[0].time_us
     3.0
     """
-    return times_in(sheet_of(source, "measurements", "counters"))
+    return times_in(sheet_of(source, "measurements", "counters"), skipped)
 
 
-def times_in(sheet: Sheet) -> tuple[TimeRow, ...]:
-    """Take the rows of a table as measured times; errors are those of `read_times`.
+def times_in(sheet: Sheet, skipped: list[str] | None = None) -> tuple[TimeRow, ...]:
+    """Take the rows of a table as measured times; all else is that of `read_times`.
 
     Examples
     --------
@@ -177,7 +179,7 @@ def times_in(sheet: Sheet) -> tuple[TimeRow, ...]:
         missing.update(dict.fromkeys(reader.missing))
         return row, reader.faults
 
-    return rows_read(sheet, read, missing)
+    return rows_read(sheet, read, missing, skipped)
 
 
 class _Reader:

@@ -15,7 +15,7 @@ from loopsched.gpu.library.estimates import library_estimate
 from loopsched.gpu.library.tiled import Tiling, tiled_gemm
 from loopsched.gpu.result import Estimate
 from loopsched.machines.arch import Arch
-from loopsched.machines.arch_file import load_arch
+from loopsched.machines.arch_file import as_arch, load_arch
 from loopsched.problems.problem import Problem
 from loopsched.published.model_003 import report003_time
 from loopsched.validation.csv_files import Source, check, sheet_of
@@ -47,7 +47,7 @@ class TimeValidation(Shown):
         ``low_us`` and ``high_us``), ``roofline_mape``, ``report003_mape``;
         ``rows_apart``; ``groups`` and ``apart``, the same for each kind, GPU,
         precision and pass, and for each reason; ``worst``, the rows that are
-        furthest off.  Errors are shares: 0.1 is 10 %.
+        furthest off; ``skipped``, rows left out and why.  Errors are shares: 0.1 is 10 %.
     compared : tuple of Compared
         What ``rows`` were made of.
     """
@@ -64,6 +64,7 @@ def validate_times(
     algorithm: Algorithm = "known",
     where: Mapping[str, str] | None = None,
     worst: int = 10,
+    strict: bool = False,
     progress: Callable[[str], None] | None = None,
 ) -> TimeValidation:
     """Compare bounds and estimates with measured times, problem by problem.
@@ -82,13 +83,25 @@ def validate_times(
         Only rows with these values in these columns.
     worst : int
         How many rows ``summary["worst"]`` lists.
+    strict : bool
+        Refuse a file if one row cannot be read or estimated; else such rows are
+        left out, and ``summary["skipped"]`` lists them with their reasons.
     progress : callable, optional
         Called with a text before each row.
 
     Raises
     ------
     InputError
-        With all faults of the file.
+        With all faults of the file: of its columns; with ``strict``, or where
+        no row is left, of its rows.
+
+    See Also
+    --------
+    validate_counters, library_estimate
+
+    References
+    ----------
+    DeepBench, Baidu Research, 2016 to 2018 (measured times of libraries).
 
     Examples
     --------
@@ -104,7 +117,8 @@ def validate_times(
         raise InputError(f"algorithm is {show(algorithm)}; {allowed}")
     sheet = sheet_of(times, "measurements", "counters")
     name = sheet.where
-    rows = _chosen(times_in(sheet), where or {}, name)
+    skipped = list[str]()
+    rows = _chosen(times_in(sheet, None if strict else skipped), where or {}, name)
     machines = _machines(rows, arch, name)
     said = _Said()
     found, faults = [], list[str]()
@@ -113,8 +127,9 @@ def validate_times(
             progress(row.place)
         with gathered(faults, f"{row.place}: "):
             found.append(said.compared(row, machine, algorithm))
-    check(name, faults)
+    check(name, faults if strict or not found else [])
     summary = {"file": name, "algorithm": algorithm, **summary_of(found, worst)}
+    summary["skipped"] = [*skipped, *faults]
     return TimeValidation(tuple(one.values() for one in found), summary, tuple(found))
 
 
@@ -228,7 +243,7 @@ def _machines(
                 f"{name}: one architecture is given, but rows are of {' '.join(gpus)}; choose "
                 "some with gpu=NAME, or let the column choose"
             )
-        machine = arch if isinstance(arch, Arch) else load_arch(os.fspath(arch))
+        machine = as_arch(arch)
         return [machine] * len(rows)
     nameless = [row.place for row in rows if row.arch is None]
     if nameless:

@@ -33,6 +33,10 @@ def verify_proofs(path: str | os.PathLike[str]) -> Iterator[Verdict]:
     ------
     ProofError
         At the first line that proves nothing, or less than it says.
+
+    See Also
+    --------
+    verify_proof
     """
     for number, line in enumerate(read_proofs(path), 1):
         try:

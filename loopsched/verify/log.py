@@ -61,6 +61,10 @@ def verify_proof(text: str) -> Verdict:
     ------
     ProofError
         If it proves nothing, or less than it says; with the place.
+
+    See Also
+    --------
+    verify_proofs, proof_of
     """
     try:
         return _verified(readers.read_line(text))

@@ -88,7 +88,7 @@ _pool.broken(
     "1.5 jobs are taken",
     "    if not is_count(jobs):\n",
     "    if not jobs or jobs < 1:\n",
-    "::test_jobs_are_whole_numbers_above_zero",
+    ">>> check_jobs",
 )
 _pool.broken(
     "pool-as-they-come",
@@ -136,8 +136,8 @@ _rows.broken(
 _rows.broken(
     "rows-nested-in-csv",
     "nested values get a column",
-    "if not isinstance(value, list | dict)}",
-    "if not isinstance(value, list)}",
+    "if not isinstance(value, list | dict)",
+    "if not isinstance(value, list)",
     "::test_csv_quotes_and_leaves_nested_values_out",
 )
 _rows.broken(

@@ -325,16 +325,14 @@ _body.broken(
     "an output that passes a level is first written there",
     "constant = 0 if problem.output in room.passing else tables.constant\n    numbers",
     "constant = tables.constant\n    numbers",
-    "test_may_hold.py",
-    _LEAST,
+    "::test_a_tensor_that_passes_costs_nothing_here",
 )
 _body.broken(
     "body-one-copy",
     "a double-buffered scratchpad takes its room once",
     "kernels.Buffer(room.shared_bytes, own, keeps.copies, keeps.is_guaranteed)",
     "kernels.Buffer(room.shared_bytes, own, 1, keeps.is_guaranteed)",
-    "test_body.py",
-    _LEAST,
+    "::test_double_buffering_halves_the_room",
 )
 _body.broken(
     "body-runs-of-one-loop",

@@ -203,8 +203,8 @@ _text = In("network/text.py", "test_network.py")
 _text.broken(
     "model-text-any",
     "lengths are written behind any workload",
-    '    if not is_model(text):\n        raise WorkloadError(\n            f"--batch',
-    '    if text is None:\n        raise WorkloadError(\n            f"--batch',
+    '    if not is_model(text):\n        raise WorkloadError(\n            "--batch',
+    '    if text is None:\n        raise WorkloadError(\n            "--batch',
     "test_network_onnx.py::TestCommands::test_complaints",
 )
 _text.broken(
@@ -217,8 +217,8 @@ _text.broken(
 _text.broken(
     "model-two-lengths",
     "the last of two lengths counts",
-    "elif lengths.setdefault(name, int(length)) != int(length):",
-    "elif lengths.setdefault(name, int(length)) > int(length):",
+    "elif targets[kind].setdefault(name, number) != number:",
+    "elif targets[kind].setdefault(name, number) > number:",
     "::test_lengths_go_into_the_text_of_a_model",
 )
 _text.broken(
@@ -231,8 +231,8 @@ _text.broken(
 _text.broken(
     "model-dims-ignored",
     "batch and lengths for a workload are ignored",
-    "        if batch is not None or dims:\n            raise",
-    "        if batch is not None and dims:\n            raise",
+    "        if batch is not None or dims or inputs",
+    "        if batch is not None and dims or inputs",
     "::test_lengths_go_into_the_text_of_a_model",
 )
 

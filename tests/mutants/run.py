@@ -174,7 +174,7 @@ def table(outcomes: Sequence[Outcome]) -> str:
 
 
 def listing(mutants: Sequence[Mutant]) -> str:
-    """List mutants by file, as docs/testing.md does."""
+    """List mutants by file, as a table in Markdown."""
     lines = ["| file | mutant | what it breaks |", "|---|---|---|"]
     file = ""
     for mutant in mutants:

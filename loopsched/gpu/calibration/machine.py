@@ -13,7 +13,13 @@ from loopsched.base.errors import ArchError
 from loopsched.gpu.calibration.device import Device, Properties
 from loopsched.gpu.calibration.experiments import Figures, Measured, measure
 from loopsched.machines.arch import Arch
-from loopsched.machines.arch_file import arch_from_dict, arch_names, arch_to_dict, load_arch
+from loopsched.machines.arch_file import (
+    arch_from_dict,
+    arch_names,
+    arch_to_dict,
+    as_arch,
+    load_arch,
+)
 
 # A shipped GPU of each compute capability, whose SM is taken where the GPU at hand has no file.
 _LIKE = {
@@ -124,6 +130,10 @@ def calibrate_gpu(
     ArchError
         If there is no such GPU, driver or compiler, or no machine like it.
 
+    See Also
+    --------
+    load_arch, pick
+
     Notes
     -----
     Bounds rest on peaks, so measured rates do not replace them: bandwidth of
@@ -145,7 +155,7 @@ def calibrate_gpu(
     if like is None:
         base, is_same = shipped(told)
     else:
-        base = like if isinstance(like, Arch) else load_arch(like)
+        base = as_arch(like)
         is_same = base == _shipped_itself(told)
     if base.gpu is None:
         raise ArchError(f"calibrate gpu: '{base.name}' is no GPU")

@@ -23,11 +23,36 @@ def _next_end(left: Floats, many: int, round_cycles: Floats) -> float:
 
 
 @step
+def _set(least: Floats, leaves: int, sm: int, end: float) -> None:
+    """Change an SM's end in a tree of ends: a node holds the lesser of its two."""
+    at = leaves + sm
+    least[at] = end
+    while at > 1:
+        at >>= 1
+        least[at] = min(least[2 * at], least[2 * at + 1])
+
+
+@step
+def _first_end(least: Floats, leaves: int) -> int:
+    """SM that ends first; of those that end together the first, whatever the last bits say."""
+    together, at = least[1] * _TOGETHER, 1
+    while at < leaves:
+        at *= 2
+        if least[at] > together:
+            at += 1
+    return at - leaves
+
+
+@step
 def drained(lengths: Floats, sms: int, resident: int, round_cycles: Floats) -> float:
     """Run blocks of so many steps, in order; return the cycles."""
     left = np.zeros((sms, resident))
     many = np.zeros(sms, dtype=np.int64)
-    last, ends = np.zeros(sms), np.full(sms, np.inf)
+    last = np.zeros(sms)
+    leaves = 1
+    while leaves < sms:
+        leaves *= 2
+    ends = np.full(2 * leaves, np.inf)
     at = 0
     for _ in range(resident):
         for sm in range(sms):
@@ -37,15 +62,11 @@ def drained(lengths: Floats, sms: int, resident: int, round_cycles: Floats) -> f
                 at += 1
     for sm in range(sms):
         if many[sm]:
-            ends[sm] = _next_end(left[sm], many[sm], round_cycles)
+            _set(ends, leaves, sm, _next_end(left[sm], many[sm], round_cycles))
     now = 0.0
-    while True:
-        soonest = ends.min()
-        if soonest == np.inf:
-            return now
-        # Of SMs that end together the first, whatever the last bits say.
-        sm = int(np.argmax(ends <= soonest * _TOGETHER))
-        now = ends[sm]
+    while ends[1] < np.inf:
+        sm = _first_end(ends, leaves)
+        now = ends[leaves + sm]
         done = (now - last[sm]) / round_cycles[many[sm]]
         last[sm] = now
         slot = 0
@@ -60,9 +81,9 @@ def drained(lengths: Floats, sms: int, resident: int, round_cycles: Floats) -> f
             else:
                 many[sm] -= 1
                 left[sm, slot] = left[sm, many[sm]]
-        ends[sm] = np.inf
-        if many[sm]:
-            ends[sm] = now + _next_end(left[sm], many[sm], round_cycles)
+        end = now + _next_end(left[sm], many[sm], round_cycles) if many[sm] else np.inf
+        _set(ends, leaves, sm, end)
+    return now
 
 
 @jit

@@ -9,6 +9,7 @@ are of different lengths, so that their walk over the SMs is followed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -20,11 +21,21 @@ from loopsched.base.errors import ProblemError
 from loopsched.gpu.calibrated import calibration_file
 from loopsched.gpu.choice.pipeline import Times, fitted, joined
 from loopsched.gpu.choice.space import Numbers, Space
-from loopsched.gpu.choice.triton import GROUP_ROWS, Resources, resident_blocks, warps_down
+from loopsched.gpu.choice.triton import (
+    GROUP_ROWS,
+    GROUP_WARPS,
+    MOST_ELEMENTS,
+    Resources,
+    issued_by_group,
+    most_registers,
+    resident_blocks,
+    warps_down,
+)
 from loopsched.gpu.library.machine import Machine, element_bytes
 from loopsched.machines.gpu_limits import Gpu
 
-_FORM = "BxHxSxDxcausal or BxHxSxDxcausalxG"
+_FORM = "BxHxSxDxcausal or BxHxSxDxcausalxG, S as queries:keys where they differ"
+_SIZES = re.compile(r"[0-9]+x[0-9]+x(?:[0-9]+:)?[0-9]+x[0-9]+x[0-9]+(?:x[0-9]+)?", re.ASCII)
 # Registers of a thread beside its sums and scores, and for each of them: least squares over
 # the compiler's counts of spaces/triton_h100.csv; 7 registers off on average.
 _REGISTERS = (34.4, 1.12, 1.26)
@@ -32,7 +43,6 @@ _REGISTERS = (34.4, 1.12, 1.26)
 _OPERANDS = 240
 # Exponent that joins tensor cores with the shared memory that feeds them.
 _FEED = 8.0
-_GROUP_WARPS = 4
 PARTS = ("tensor cores", "lanes", "shared memory", "DRAM", "latency")
 
 
@@ -44,24 +54,38 @@ class Attention:
     ----------
     batch, heads : int
     length : int
-        Queries of a head, and keys.
+        Keys of a head, and queries.
     head_size : int
     causal : bool
-        Whether a query sees only keys up to its own place.
+        Whether a query sees only keys up to its own place; the last query is at the last key.
     groups : int
         Heads of keys and values; 0: as many as there are of queries.
     name : str
+    queries : int
+        Of a head, if they are fewer than keys, as in decoding; 0: as many.
 
     Raises
     ------
     ProblemError
         With every fault found.
 
+    See Also
+    --------
+    pick
+
+    References
+    ----------
+    T. Dao, *FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning*,
+    arXiv:2307.08691.
+
     Examples
     --------
     >>> one = Attention.named("4x32x4096x128x1x8")
     >>> one.groups, one.causal, one.macs == 2 * 128 * (4096 * 4097 // 2) * 128
     (8, True, True)
+    >>> one = Attention.named("4x32x1:4096x128x0x8")
+    >>> one.n_queries, one.length, one.macs == 2 * 128 * 4096 * 128
+    (1, 4096, True)
     """
 
     batch: int
@@ -71,6 +95,7 @@ class Attention:
     causal: bool = False
     groups: int = 0
     name: str = ""
+    queries: int = 0
 
     def __post_init__(self) -> None:
         check = Checker("attention", ProblemError)
@@ -78,10 +103,15 @@ class Attention:
             check.count(size, getattr(self, size))
         object.__setattr__(self, "groups", self.groups or self.heads)
         check.count("groups", self.groups)
+        check.count("queries", self.queries, least=0)
         check.finish()
+        if self.queries > self.length:
+            raise ProblemError(f"attention: {self.queries} queries to {self.length} keys")
+        object.__setattr__(self, "queries", self.queries % self.length)
         if self.heads % self.groups:
             raise ProblemError(f"attention: {self.heads} heads are not {self.groups} groups")
-        parts = (self.batch, self.heads, self.length, self.head_size, int(self.causal))
+        length = f"{self.queries}:{self.length}" if self.queries else self.length
+        parts = (self.batch, self.heads, length, self.head_size, int(self.causal))
         more = () if self.groups == self.heads else (self.groups,)
         object.__setattr__(self, "name", self.name or "x".join(map(str, (*parts, *more))))
 
@@ -94,25 +124,37 @@ class Attention:
         ProblemError
             If they are not written so.
         """
-        parts = text.split("x")
-        if len(parts) not in (5, 6) or not all(one.isascii() and one.isdigit() for one in parts):
+        if not _SIZES.fullmatch(text):
             raise ProblemError(f"attention '{text[:60]}' is not {_FORM}")
+        parts = text.split("x")
+        queries, _, parts[2] = parts[2].rpartition(":")
         batch, heads, length, head_size, causal, groups = (int(one) for one in [*parts, "0"][:6])
         if causal > 1:
             raise ProblemError(f"attention '{text[:60]}': causal is 0 or 1, not {causal}")
-        return cls(batch, heads, length, head_size, bool(causal), groups)
+        return cls(batch, heads, length, head_size, bool(causal), groups, queries=int(queries or 0))
+
+    @property
+    def n_queries(self) -> int:
+        """Queries of a head."""
+        return self.queries or self.length
 
     @property
     def macs(self) -> int:
         """Multiply-adds of both products, masked scores left out."""
-        pairs = self.length * (self.length + 1) // 2 if self.causal else self.length**2
+        masked = self.n_queries * (self.n_queries - 1) // 2 if self.causal else 0
+        pairs = self.n_queries * self.length - masked
         return 2 * self.batch * self.heads * pairs * self.head_size
+
+    @property
+    def columns(self) -> int:
+        """Head size that the kernel computes: arrays have powers of two, products at least 16."""
+        return max(1 << (self.head_size - 1).bit_length(), 16)
 
     @property
     def elems(self) -> int:
         """Elements of queries, keys, values and output."""
-        rows = 2 * self.batch * (self.heads + self.groups) * self.length
-        return rows * self.head_size
+        rows = self.heads * self.n_queries + self.groups * self.length
+        return 2 * self.batch * rows * self.head_size
 
 
 def attention_numbers() -> Mapping[str, float]:
@@ -138,7 +180,7 @@ def attention_refused(space: Space, width: int) -> NDArray[np.bool_]:
     for name, least in (("block_m", 16), ("block_n", 32 if width == 1 else 16), ("warps", 1)):
         powers = np.log2(np.maximum(space[name], 1))
         wrong |= (space[name] < least) | (powers != np.floor(powers))
-    return wrong
+    return wrong | (space["block_m"] * space["block_n"] > MOST_ELEMENTS)
 
 
 def attention_resources(problem: Attention, space: Space, gpu: Gpu, width: int) -> Resources:
@@ -150,25 +192,26 @@ def attention_resources(problem: Attention, space: Space, gpu: Gpu, width: int) 
     through registers, one part less, and the scores that warps hand to each other.  All
     rows at hand agree.
     """
-    bm, bn, size = space["block_m"], space["block_n"], problem.head_size
+    bm, bn, size = space["block_m"], space["block_n"], problem.columns
     stages, warps = space["stages"], space["warps"]
-    by_group = (bm >= GROUP_ROWS) & (gpu.tensor_issue == "group")
+    by_group = issued_by_group(space, gpu)
     threads = warps * gpu.warp_threads
     held = np.where(by_group, stages, np.maximum(stages - 1, 1)) * 2 * bn * size + bm * size
     shared = (held + np.where(by_group | (warps < 2), 0, bm * bn)) * width
     shared = space.columns.get("shared_bytes", shared)
     ones = np.ones_like(bm)
-    sums, scores = bm * size / threads, _rows(space) * bn / (_GROUP_WARPS * gpu.warp_threads)
+    sums, scores = bm * size / threads, _rows(space) * bn / (GROUP_WARPS * gpu.warp_threads)
     guess = sum(c * x for c, x in zip(_REGISTERS, (ones, sums, scores), strict=True))
-    registers = space.columns.get("registers", np.minimum(np.ceil(guess), gpu.max_thread_registers))
-    spills = space.columns.get("spills", np.maximum(guess - gpu.max_thread_registers, 0.0))
+    most = most_registers(gpu, threads)
+    registers = space.columns.get("registers", np.minimum(np.ceil(guess), most))
+    spills = space.columns.get("spills", np.maximum(guess - most, 0.0))
     resident = resident_blocks(gpu, warps, registers, shared)
     return Resources(by_group, threads, registers, shared, spills, resident)
 
 
 def _rows(space: Space) -> Numbers:
     """Rows of scores of four warps; where eight share 64 rows, each four hold them all."""
-    return np.maximum(space["block_m"] / np.maximum(space["warps"] / _GROUP_WARPS, 1), GROUP_ROWS)
+    return np.maximum(space["block_m"] / np.maximum(space["warps"] / GROUP_WARPS, 1), GROUP_ROWS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,8 +234,8 @@ def _step(
     width: int,
     fit: Mapping[str, float],
 ) -> _Step:
-    bm, bn, size, warps = space["block_m"], space["block_n"], problem.head_size, space["warps"]
-    groups = np.maximum(warps / _GROUP_WARPS, 1)
+    bm, bn, size, warps = space["block_m"], space["block_n"], problem.columns, space["warps"]
+    groups = np.maximum(warps / GROUP_WARPS, 1)
     crossed = taken.by_group & (bm < groups * GROUP_ROWS)
     of_all = fitted("triton_gemm")
     alone = of_all.by_warp if machine.gpu.tensor_issue == "group" else of_all.tensor
@@ -243,6 +286,8 @@ def attention_times(
     shared = joined(fit["overlap"], step.tensor, step.lanes) + step.copy + step.more
     shared = shared + fit["group_cycles"] * step.groups
     alone = step.tensor + (step.lanes - step.mask) / step.groups + fit["mask_alone"] * step.mask
+    # Each warp keeps to a scheduler of its own.
+    alone = alone * np.maximum(machine.gpu.schedulers / space["warps"], 1)
     alone = alone + fit["alone_cycles"] + step.copy + step.more
     late = np.where(space["stages"] <= 2, fit["two_stages"], 0.0)
     resident = taken.resident.astype(np.int64)

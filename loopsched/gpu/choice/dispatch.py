@@ -127,7 +127,7 @@ def dispatch(
 
     See Also
     --------
-    loopsched.pick : all configurations for one size.
+    pick : all configurations for one size.
     """
     check = Checker("dispatch", InputError)
     for name, value in (("n", n), ("k", k), ("most_m", most_m)):

@@ -19,6 +19,7 @@ from loopsched.gpu.choice.attention import Attention
 from loopsched.gpu.choice.families import (
     TRITON_ATTENTION,
     TRITON_CONV,
+    TRITON_DECODE,
     TRITON_GEMM,
     Family,
     family_of,
@@ -103,9 +104,13 @@ class Pick(Shown):
     n_configurations : int
         That were looked at.
     n_infeasible : int
-        Of these, that cannot run: too much shared memory, or sizes that the
-        kernel cannot have.
+        Of these, that cannot run: too much shared memory, too many threads or
+        registers, or sizes that the kernel cannot have.
     n_may_be_best : int
+
+    See Also
+    --------
+    pick, Choice
     """
 
     problem: str
@@ -176,12 +181,14 @@ def pick(
     ----------
     problem : Problem or Attention
         A `gemm` or `batched_gemm` for ``triton_gemm``, a forward `conv2d` for
-        ``triton_conv``, an `Attention` for ``triton_attention``, a product for
+        ``triton_conv``, an `Attention` for ``triton_attention`` or, with fewer
+        queries than keys, ``triton_decode``, a product for
         ``clblast_gemm``, a `conv2d` of one channel and filter for ``filter``.
     arch : Arch
         A GPU.
-    kernel : {'triton_gemm', 'triton_conv', 'triton_attention', 'clblast_gemm', 'filter'}, optional
-        By default the one that computes the problem.
+    kernel : str, optional
+        ``triton_gemm``, ``triton_conv``, ``triton_attention``, ``triton_decode``,
+        ``clblast_gemm`` or ``filter``; by default Triton's for the problem.
     space : path, Space or iterable of mappings, optional
         Configurations: a file (CSV, a column a parameter), or a mapping each.
         ``registers``, ``spills`` and ``shared_bytes`` of compiled kernels are
@@ -212,6 +219,11 @@ def pick(
     docs/choosing_kernels.md describes the model, what it was fitted on and how
     far off it is elsewhere.
 
+    References
+    ----------
+    P. Tillet, H. T. Kung and D. Cox, *Triton: An Intermediate Language and Compiler for Tiled
+    Neural Network Computations*, MAPL 2019.
+
     Examples
     --------
     >>> from loopsched import gemm, load_arch, pick
@@ -223,7 +235,7 @@ def pick(
 
     See Also
     --------
-    loopsched.tiled_gemm : resources and traffic of one tiled kernel.
+    tiled_gemm : resources and traffic of one tiled kernel.
     """
     check = Checker("pick", InputError)
     if top is not None:
@@ -233,7 +245,15 @@ def pick(
     family = family_of(check, kernel)
     check.finish()
     data_type = data_type or family.data_type
+    family.checked(problem)
     given = space_for(space, family)
+    if space is None:
+        given = given.kept(family.suits(problem, given))
+        if not len(given):
+            raise InputError(
+                f"problem '{problem.name}': none of the configurations usually tried of "
+                f"{family.name} suits it; give a space of others"
+            )
     ranked = rank(problem, arch, family, given, data_type)
     low, high = judged(kernel).spread
     first = int(ranked.order[0])
@@ -271,7 +291,7 @@ def space_for(space: Given, family: Family) -> Space:
 
 def _usual(problem: Problem | Attention) -> Family:
     if isinstance(problem, Attention):
-        return TRITON_ATTENTION
+        return TRITON_DECODE if problem.queries else TRITON_ATTENTION
     return TRITON_CONV if problem.kind == "conv2d" else TRITON_GEMM
 
 
@@ -296,7 +316,8 @@ def rank(
         raise InputError(
             f"problem '{problem.name}': none of {len(space)} configurations of {family.name} "
             f"can run on {arch.name}: each takes more than {machine.gpu.max_block_shared_bytes:,} "
-            "bytes of shared memory, or has sizes that the kernel cannot have"
+            "bytes of shared memory, or more threads or registers than there are, or has sizes "
+            "that the kernel cannot have"
         )
     space, taken = space.kept(feasible), taken.kept(feasible)
     found = family.times(problem, data_type, space, taken, machine)

@@ -8,7 +8,7 @@ take (banks, lines), and whether enough warps are there to hide latencies.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from loopsched.gpu.calibrated import calibration_file
 from loopsched.gpu.choice.pipeline import Times, joined
 from loopsched.gpu.choice.space import Numbers, Space
-from loopsched.gpu.choice.triton import Resources, resident_blocks
+from loopsched.gpu.choice.triton import Resources, most_registers, resident_blocks
 from loopsched.gpu.library.conv_layer import Layer
 from loopsched.gpu.library.machine import Machine
 from loopsched.gpu.library.wave import Product
@@ -64,11 +64,11 @@ def warp_cycles(words: tuple[int, ...], vector: int) -> int:
     return cycles
 
 
-def _of_each(of_one: Callable[..., int], *columns: Numbers) -> Numbers:
+def _of_each(of_one: Callable[..., tuple[int, ...]], *columns: Numbers) -> list[Numbers]:
     """Apply a function of whole numbers to rows, once for rows that are equal."""
-    different, back = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
-    found = np.array([of_one(*(int(one) for one in row)) for row in different], dtype=np.float64)
-    return found[back.reshape(-1)]
+    rows = list(zip(*(column.astype(np.int64).tolist() for column in columns), strict=True))
+    found = {row: of_one(*row) for row in set(rows)}
+    return list(np.array([found[row] for row in rows], dtype=np.float64).T)
 
 
 # ---------------------------------------------------------------- CLBlast's product
@@ -100,10 +100,10 @@ def clblast_resources(space: Space, gpu: Gpu, width: int) -> Resources:
     direct = direct + (1 - at["SB"]) * across / np.minimum(at["VWN"], 4)
     guess = fit["registers"] + fit["sum_registers"] * down * across
     guess = guess + fit["operand_registers"] * (down + across) + fit["direct_registers"] * direct
-    most = np.minimum(gpu.max_thread_registers, gpu.registers // threads // 8 * 8)
-    guess = at.get("registers", guess)
+    most = most_registers(gpu, threads)
+    registers = at.get("registers", np.minimum(guess, most))
     spills = at.get("spills", np.maximum(guess - most, 0.0))
-    return _resources(space, gpu, threads, np.minimum(guess, most), shared, spills)
+    return _resources(space, gpu, threads, registers, shared, spills)
 
 
 def clblast_times(product: Product, space: Space, taken: Resources, machine: Machine) -> Times:
@@ -189,33 +189,30 @@ def _clblast_reads(
     own: Numbers, across: Numbers, wide: Numbers, is_b: bool
 ) -> tuple[Numbers, Numbers]:
     """Cycles and lines of a warp's load of A or B: a thread's own terms are side by side."""
+    found = _of_each(partial(_clblast_read, is_b), own, across, wide)
+    return found[0], found[1]
 
-    def words(own: int, across: int) -> tuple[int, ...]:
-        return tuple((t // across if is_b else t % across) * own for t in range(_LANES))
 
-    def lines(own: int, across: int, wide: int) -> int:
-        return len({word // _LINE for word in words(own, across)})
-
-    columns = (own, across, wide)
-    cycles = _of_each(lambda own, n, wide: warp_cycles(words(own, n), wide), *columns)
-    return cycles, _of_each(lines, *columns)
+@cache
+def _clblast_read(is_b: bool, own: int, across: int, wide: int) -> tuple[int, int]:
+    words = tuple((t // across if is_b else t % across) * own for t in range(_LANES))
+    return warp_cycles(words, wide), len({word // _LINE for word in words})
 
 
 def _clblast_copies(
     side: Numbers, copying: Numbers, threads: Numbers, wide: Numbers, terms: Numbers
 ) -> tuple[Numbers, Numbers]:
     """Cycles of a warp's store to shared memory, and lines of its load from memory."""
+    found = _of_each(_clblast_copy, side, copying, threads, wide, terms)
+    return found[0], found[1]
 
-    def at(side: int, copying: int, threads: int, wide: int, terms: int) -> tuple[int, int]:
-        deep = max(terms // (threads // copying), 1)
-        spots = [(t % copying * (side // copying), t // copying * deep) for t in range(_LANES)]
-        stored = warp_cycles(tuple(x + row * side for x, row in spots), wide)
-        return stored, len({(x // _LINE, row) for x, row in spots})
 
-    columns = (side, copying, threads, wide, terms)
-    return _of_each(lambda *one: at(*one)[0], *columns), _of_each(
-        lambda *one: at(*one)[1], *columns
-    )
+@cache
+def _clblast_copy(side: int, copying: int, threads: int, wide: int, terms: int) -> tuple[int, int]:
+    deep = max(terms // (threads // copying), 1)
+    spots = [(t % copying * (side // copying), t // copying * deep) for t in range(_LANES)]
+    stored = warp_cycles(tuple(x + row * side for x, row in spots), wide)
+    return stored, len({(x // _LINE, row) for x, row in spots})
 
 
 def _dram_bytes(
@@ -245,8 +242,9 @@ def filter_resources(layer: Layer, space: Space, gpu: Gpu, width: int) -> Resour
     threads = at["block_size_x"] * at["block_size_y"]
     row, rows = _tile(layer, at)
     shared = at["use_shmem"] * row * rows * width
-    guess = at.get("registers", 24 + at["tile_size_x"] * at["tile_size_y"])
-    return _resources(space, gpu, threads, guess, shared, np.zeros_like(threads))
+    guess = np.minimum(24 + at["tile_size_x"] * at["tile_size_y"], most_registers(gpu, threads))
+    registers = at.get("registers", guess)
+    return _resources(space, gpu, threads, registers, shared, np.zeros_like(threads))
 
 
 def _tile(layer: Layer, at: Mapping[str, Numbers]) -> tuple[Numbers, Numbers]:
@@ -273,9 +271,7 @@ def filter_times(layer: Layer, space: Space, taken: Resources, machine: Machine)
     rows = np.where(even | shared, apart, layer.r * down)
     loads, macs = rows * layer.s * right, layer.r * layer.s * right * down
     row, tall = _tile(layer, at)
-    conflicts = _of_each(
-        lambda x, row: warp_cycles(tuple(t // x * row + t % x for t in range(_LANES)), 1), x, row
-    )
+    (conflicts,) = _of_each(_filter_reads, x, row)
     beside = np.minimum(y, np.ceil(_LANES / np.minimum(x, _LANES)))
     direct = fit["direct"] * (1 + (beside - 1) * fit["rows"]) + fit["read_only"] * at["read_only"]
     served = np.where(shared, fit["shared"] * conflicts, direct) * loads
@@ -315,8 +311,16 @@ def filter_times(layer: Layer, space: Space, taken: Resources, machine: Machine)
     return Times(time_s + gpu.launch_s, shares, waves)
 
 
+@cache
+def _filter_reads(x: int, row: int) -> tuple[int]:
+    return (warp_cycles(tuple(t // x * row + t % x for t in range(_LANES)), 1),)
+
+
 # Threads of NVIDIA's GPUs have no more than 255 registers, those of AMD's at least 256.
 _WIDE = 256
+# Arrays of a kernel's own in shared memory: no more on any of NVIDIA's GPUs (CUDA programming
+# guide; OpenCL has none beside them).  Of the filter's files no larger one ran there.
+_STATIC_BYTES = 49_152
 _DRAM = 0.9
 
 
@@ -324,6 +328,7 @@ def _resources(
     space: Space, gpu: Gpu, threads: Numbers, registers: Numbers, shared: Numbers, spills: Numbers
 ) -> Resources:
     shared = space.columns.get("shared_bytes", shared)
-    registers = np.ceil(registers / 8) * 8
     held = resident_blocks(gpu, np.ceil(threads / gpu.warp_threads), registers, shared)
+    if gpu.max_thread_registers < _WIDE:
+        held = np.where(shared > _STATIC_BYTES, 0.0, held)
     return Resources(np.zeros(len(space), dtype=bool), threads, registers, shared, spills, held)

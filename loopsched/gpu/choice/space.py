@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopsched.base.arguments import is_count, show
-from loopsched.base.csv_text import parsed
+from loopsched.base.csv_text import parsed, repeated
 from loopsched.base.errors import InputError, nearest
 from loopsched.base.files import read_text
 
@@ -21,6 +21,8 @@ Numbers = NDArray[np.float64]
 # What a compiled kernel's own report may add to a configuration.
 COMPILED = ("registers", "spills", "shared_bytes")
 MOST_CONFIGURATIONS = 1_000_000
+# Of a parameter.
+MOST = 2**20
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +123,7 @@ def _faults(
         if name not in row:
             keys = [str(key) for key in row]
             yield f"configuration {at + 1}: no {name}; {nearest(name, keys, 'columns')}"
-        elif not is_count(row[name], least := int(name not in switches), 2**20):
+        elif not is_count(row[name], least := int(name not in switches), MOST):
             value = show(row[name])
             yield f"configuration {at + 1}: {name} must be a whole number from {least}, not {value}"
 
@@ -141,7 +143,8 @@ def read_space(
     """
     where = os.fspath(file)
     sheet = parsed(read_text(where, "a CSV file", where=where), where)
-    faults = [f"{place}: {row}" for place, row in sheet.rows if isinstance(row, str)]
+    faults = repeated(sheet.names)
+    faults += [f"{place}: {row}" for place, row in sheet.rows if isinstance(row, str)]
     InputError.refuse(where, faults[:20])
     try:
         given = [row for _, row in sheet.rows if isinstance(row, dict)]

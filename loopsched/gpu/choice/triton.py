@@ -12,6 +12,9 @@ from loopsched.machines.gpu_limits import Gpu
 
 # Rows of the output that one instruction of four warps computes, and of one warp.
 GROUP_ROWS, WARP_ROWS = 64, 16
+GROUP_WARPS = 4
+# Triton refuses larger arrays (`TRITON_MAX_TENSOR_NUMEL`).
+MOST_ELEMENTS = 2**20
 _COPY_BYTES = 16
 
 # Registers of a thread beside its sums, and for each sum, each copy of 16 bytes of A and B
@@ -65,15 +68,29 @@ def resources(space: Space, gpu: Gpu, width: int) -> Resources:
     """
     bm, bn, bk = space["block_m"], space["block_n"], space["block_k"]
     stages, warps = space["stages"], space["warps"]
-    by_group = (bm >= GROUP_ROWS) & (gpu.tensor_issue == "group")
+    by_group = issued_by_group(space, gpu)
     threads = warps * gpu.warp_threads
     buffers = np.where(by_group, stages, np.maximum(stages - 1, 1))
     shared = space.columns.get("shared_bytes", buffers * (bm + bn) * bk * width)
     guess = _registers(space, by_group, threads, width)
-    registers = space.columns.get("registers", np.minimum(guess, gpu.max_thread_registers))
-    spills = space.columns.get("spills", np.maximum(guess - gpu.max_thread_registers, 0.0))
+    most = most_registers(gpu, threads)
+    registers = space.columns.get("registers", np.minimum(guess, most))
+    spills = space.columns.get("spills", np.maximum(guess - most, 0.0))
     resident = resident_blocks(gpu, warps, registers, shared)
     return Resources(by_group, threads, registers, shared, spills, resident)
+
+
+def issued_by_group(space: Space, gpu: Gpu) -> NDArray[np.bool_]:
+    """Say whose tensor-core instructions four warps issue together."""
+    rows = space["block_m"] >= GROUP_ROWS
+    together: NDArray[np.bool_] = rows & (space["warps"] >= GROUP_WARPS)
+    return together & (gpu.tensor_issue == "group")
+
+
+def most_registers(gpu: Gpu, threads: Numbers) -> Numbers:
+    """Count the registers that a compiler gives each thread of a block, so that one block fits."""
+    of_block: Numbers = gpu.registers // np.maximum(threads, 1) // 8 * 8
+    return np.minimum(gpu.max_thread_registers, of_block)
 
 
 def _registers(space: Space, by_group: NDArray[np.bool_], threads: Numbers, width: int) -> Numbers:
@@ -98,7 +115,9 @@ def warps_down(bm: Numbers, warps: Numbers) -> Numbers:
 def resident_blocks(gpu: Gpu, warps: Numbers, registers: Numbers, shared: Numbers) -> Numbers:
     """Count the blocks that an SM holds, by the rules of `loopsched.occupancy`."""
     of_warp = np.ceil(registers * gpu.warp_threads / gpu.register_unit) * gpu.register_unit
-    by_registers = gpu.registers // of_warp // gpu.warp_unit * gpu.warp_unit // warps
+    by_registers = gpu.registers // np.maximum(of_warp, 1) // gpu.warp_unit * gpu.warp_unit // warps
+    possible = (registers >= 1) & (registers <= gpu.max_thread_registers)
+    by_registers = np.where(possible, by_registers, 0.0)
     unit = gpu.shared_unit_bytes
     taken = np.ceil((shared + gpu.system_shared_bytes) / unit) * unit
     by_shared = np.where(
@@ -125,4 +144,5 @@ def refused(space: Space, width: int) -> NDArray[np.bool_]:
     for name, smallest in least.items():
         powers = np.log2(np.maximum(space[name], 1))
         wrong |= (space[name] < smallest) | (powers != np.floor(powers))
-    return wrong
+    bm, bn, bk = space["block_m"], space["block_n"], space["block_k"]
+    return wrong | (np.maximum(bm * bn, np.maximum(bm, bn) * bk) > MOST_ELEMENTS)

@@ -72,6 +72,14 @@ def conv_estimate(
     ArchError
         If the architecture is no GPU or lacks the data type.
 
+    See Also
+    --------
+    library_estimate, tiled_conv, algorithm_flops
+
+    References
+    ----------
+    A. Lavin and S. Gray, *Fast Algorithms for Convolutional Neural Networks*, CVPR 2016.
+
     Examples
     --------
     >>> from loopsched import conv2d, load_arch
@@ -124,6 +132,10 @@ def algorithm_flops(problem: Problem, algorithm: str) -> int:
     ------
     ProblemError
         If it is another kind of problem, or the algorithm cannot run it.
+
+    See Also
+    --------
+    conv_estimate
 
     Notes
     -----

@@ -40,6 +40,10 @@ def library_estimate(
     InputError, ArchError
         As `gemm_estimate` and `conv_estimate`.
 
+    See Also
+    --------
+    gemm_estimate, conv_estimate
+
     Examples
     --------
     >>> from loopsched import gemm, load_arch

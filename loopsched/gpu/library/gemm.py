@@ -58,6 +58,10 @@ def gemm_estimate(
     ArchError
         If the architecture is no GPU or lacks the data type.
 
+    See Also
+    --------
+    library_estimate, tiled_gemm, pick
+
     Examples
     --------
     >>> from loopsched import gemm, load_arch

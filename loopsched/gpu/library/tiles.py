@@ -19,7 +19,7 @@ class Tile:
         Outputs of one thread, or of one warp with tensor cores: what is
         loaded from shared memory for each term is ``micro_m + micro_n``.
     stages : int
-        Steps that shared memory has room for.
+        Steps that shared memory holds.
 
     Examples
     --------

@@ -74,6 +74,10 @@ _PRESETS: Mapping[str, Preset] = {
 def presets() -> tuple[Preset, ...]:
     """List the presets.
 
+    See Also
+    --------
+    preset
+
     Examples
     --------
     >>> [one.name for one in presets()][:2]
@@ -95,6 +99,10 @@ def preset(name: str, **options: int | str | bool) -> Steps:
     ------
     InputError
         If there is no such preset or option, or a value cannot be.
+
+    See Also
+    --------
+    presets, reproduce, estimate_steps
 
     Examples
     --------

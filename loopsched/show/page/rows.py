@@ -113,7 +113,7 @@ def _of(where: str, row: Mapping[str, Any], wanted: Mapping[str, _Kind]) -> list
     for name, (is_right, what) in wanted.items():
         if name not in row:
             hint = nearest(name, map(str, row), "there are")
-            faults.append(f"{where}: no '{name}'; is it what a search has saved? {hint}")
+            faults.append(f"{where}: no '{name}'; was it saved by a search? {hint}")
         elif not is_right(row[name]):
             faults.append(f"{where}: '{name}' is {show(row[name])}; {what} is needed")
     return faults[:1] if len(faults) == len(wanted) else faults

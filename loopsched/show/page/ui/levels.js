@@ -100,7 +100,7 @@ function often(times) {
 }
 
 function cells({ read, written, all, was }, edited) {
-  const found = [read, written, all].map((value) => el('td', { class: 'number' }, exact(value)));
+  const found = [read, written, all].map((value) => el('td', { class: 'number', 'data-short': scaled(Number(value), 'B') }, exact(value)));
   if (edited) {
     const [mine, other] = [Number(all), Number(was)];
     found.push(el('td', { class: `number ${mine > other ? 'worse' : mine < other ? 'better' : 'soft'}` }, difference(mine, other)));

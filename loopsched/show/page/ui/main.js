@@ -13,6 +13,7 @@ function drawTotals() {
     ['bound by', bounds[0], bounds.slice(1).join(', ')],
     ['schedules', scaled(sums.space_size), `${scaled(sums.nodes)} nodes visited`],
   ];
+  if (sums.energy_pj !== null) tiles.splice(3, 0, ['energy', scaled(sums.energy_pj * 1e-12, 'J'), 'of arithmetic and traffic']);
   byId('totals').replaceChildren(...tiles.map(([title, value, more, about]) => el('div', { class: 'tile', title: about },
     el('dt', {}, title), el('dd', {}, el('span', { class: 'value' }, value), el('span', { class: 'change' }, more)))));
   byId('footer').textContent = `Schedules of ${goal()} by ${DATA.strategy ? `the ${DATA.strategy}` : 'a'} search of loopsched ${DATA.version}. kB, MB and GB are powers of 1,000; KiB, MiB and GiB of 1,024. This page is one file and asks nothing of any network.`;

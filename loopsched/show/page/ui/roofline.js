@@ -1,6 +1,8 @@
 // The roofline: a roof a level, a point a layer; a point chosen is the layer chosen.
 
 const MARGIN = { left: 52, right: 14, top: 12, bottom: 40 };
+const NEAR = 8;
+const LITTLE = 0.05;
 
 function intensity(one, boundary) {
   const moved = one.found[0].levels[boundary].promised_bytes;
@@ -11,21 +13,43 @@ function reached(one) {
   return one.flops / one.found[0].time_s;
 }
 
+function padded(low, high) {
+  const factor = Math.max(1.06, (high / low) ** 0.08);
+  return [low / factor, high * factor];
+}
+
+// Layers far below all others in which little time goes: at the edge, so that the others stand apart.
+function farBelow() {
+  const up = LAYERS.filter((one) => intensity(one, state.boundary)).sort((a, b) => reached(a) - reached(b));
+  const most = LITTLE * LAYERS.reduce((sum, one) => sum + timeOf(one), 0);
+  let [time, many] = [0, 0];
+  for (let at = 0; at + 1 < up.length; at += 1) {
+    time += timeOf(up[at]);
+    if (time > most) break;
+    if (reached(up[at + 1]) > 2 * reached(up[at])) many = at + 1;
+  }
+  return new Set(up.slice(0, many));
+}
+
+// The points at the boundary that counts, and its ridge where that is not far from them.
 function rooflineRange() {
-  const across = LAYERS.flatMap((one) => BOUNDARIES.map((_, level) => intensity(one, level))).filter((x) => x);
-  const ridges = BOUNDARIES.flatMap((one) => (one.bandwidth_bytes_per_s ? DATA.peaks.map((peak) => peak.flops_per_s / one.bandwidth_bytes_per_s) : []));
-  const up = LAYERS.map(reached);
+  const rate = BOUNDARIES[state.boundary].bandwidth_bytes_per_s;
+  const ridges = rate ? DATA.peaks.map((peak) => peak.flops_per_s / rate) : [];
+  const left = farBelow();
+  const kept = LAYERS.filter((one) => !left.has(one));
+  const found = kept.map((one) => intensity(one, state.boundary)).filter((at) => at);
+  const points = found.length ? found : ridges.length ? ridges : [1];
+  const [low, high] = [Math.min(...points), Math.max(...points)];
+  const across = [...points, ...ridges.filter((at) => at > low / NEAR && at < high * NEAR)];
+  const up = kept.map(reached);
   const top = Math.max(...DATA.peaks.map((one) => one.flops_per_s), ...up);
-  return {
-    x: [Math.min(...across, ...ridges) / 1.6, Math.max(...across, ...ridges) * 1.6],
-    y: [Math.max(Math.min(...up) / 2, top * 1e-6), top * 2],
-  };
+  return { x: padded(Math.min(...across), Math.max(...across)), y: padded(Math.max(Math.min(...up), top * 1e-6), top) };
 }
 
 function drawRoofline() {
   const place = byId('roofline');
   const width = Math.max(280, place.clientWidth);
-  const height = Math.round(Math.max(300, Math.min(440, 1.05 * width)));
+  const height = Math.round(Math.max(300, Math.min(470, 1.35 * width)));
   const range = rooflineRange();
   const x = logScale(...range.x, MARGIN.left, width - MARGIN.right);
   const y = logScale(...range.y, height - MARGIN.bottom, MARGIN.top);
@@ -35,7 +59,8 @@ function drawRoofline() {
   plot.replaceChildren(
     axes({ x, y, range, width, height, xUnit: `FLOP per byte, ${BOUNDARIES[state.boundary].outer} to ${BOUNDARIES[state.boundary].level}`, yUnit: 'FLOP/s' }),
     svg('g', {}, ...roofs(x, y, range, width)),
-    svg('g', { class: 'points', role: 'listbox', 'aria-label': 'Layers by operational intensity' }, ...points(x, y)),
+    svg('g', { class: 'points', role: 'listbox', 'aria-label': 'Layers by operational intensity' }, ...points(x, y, range)),
+    svg('g', { class: 'point-names', 'aria-hidden': 'true' }, ...pointNames(x, y, range, width)),
     svg('g', { id: 'roofline-chosen', 'aria-hidden': 'true' }),
   );
   plot.drawn = { x, y, range };
@@ -100,14 +125,20 @@ function byIntensity() {
     .sort((a, b) => intensity(LAYERS[a], state.boundary) - intensity(LAYERS[b], state.boundary) || a - b);
 }
 
-function points(x, y) {
+// Beyond the edges, at the edge.
+function spotOf(one, x, y, range, at = intensity(one, state.boundary), rate = reached(one)) {
+  return { cx: x(Math.min(range.x[1], Math.max(range.x[0], at))), cy: y(Math.max(range.y[0], rate)) };
+}
+
+function points(x, y, range) {
   const bounds = ['compute', ...BOUNDARIES.map((one) => one.outer)];
   const shown = byIntensity();
   const holder = shown.includes(state.layer) ? state.layer : shown[0];
   return shown.map((index) => {
     const one = LAYERS[index];
     const at = intensity(one, state.boundary);
-    const mark = POINTS[shapeOf(one.found[0].bound_by)](x(at).toFixed(1) * 1, y(reached(one)).toFixed(1) * 1);
+    const { cx, cy } = spotOf(one, x, y, range);
+    const mark = POINTS[shapeOf(one.found[0].bound_by)](cx.toFixed(1) * 1, cy.toFixed(1) * 1);
     return svg('g', {
       class: `point bound-${Math.max(0, bounds.indexOf(one.found[0].bound_by))}`,
       role: 'option', tabindex: index === holder ? 0 : -1, 'data-index': index,
@@ -115,6 +146,27 @@ function points(x, y) {
       'aria-label': `layer ${one.number} ${one.name}: ${general(at)} FLOP per byte, ${scaled(reached(one), 'FLOP/s')}, bound by ${one.found[0].bound_by}`,
     }, mark);
   });
+}
+
+// Numbers of layers beside their points where there is room, the slowest layers first.
+function pointNames(x, y, range, width) {
+  const spots = byIntensity().map((index) => ({ one: LAYERS[index], ...spotOf(LAYERS[index], x, y, range) }));
+  const peaks = DATA.peaks.map((peak) => y(peak.flops_per_s));
+  const taken = [...spots.map(({ cx, cy }) => [cx - 4, cy - 4, cx + 4, cy + 4]), ...peaks.map((at) => [MARGIN.left, at - 18, MARGIN.left + 120, at])];
+  const found = [];
+  for (const { one, cx, cy } of [...spots].sort((a, b) => timeOf(b.one) - timeOf(a.one))) {
+    const name = `${one.number}${reached(one) < range.y[0] ? '↓' : ''}`;
+    const half = 3.4 * name.length;
+    for (const [dx, dy] of [[0, 11], [half + 7, 0], [-half - 7, 0], [0, -11], [0, 22], [0, 33]]) {
+      const box = [cx + dx - half, cy + dy - 5, cx + dx + half, cy + dy + 5];
+      const free = taken.every((other) => box[0] >= other[2] || box[2] <= other[0] || box[1] >= other[3] || box[3] <= other[1]);
+      if (!free || box[0] < MARGIN.left || box[2] > width) continue;
+      taken.push(box);
+      found.push(svg('text', { x: (cx + dx).toFixed(1), y: (cy + dy + 4).toFixed(1), 'text-anchor': 'middle' }, name));
+      break;
+    }
+  }
+  return found;
 }
 
 function markPoint() {
@@ -139,10 +191,11 @@ function ringAt(index) {
   const plot = byId('roofline').querySelector('svg');
   const group = byId('roofline-chosen');
   if (!group || !plot.drawn) return;
-  const { x, y } = plot.drawn;
+  const { x, y, range } = plot.drawn;
   const one = LAYERS[index];
-  const height = y(reached(one));
-  const places = BOUNDARIES.map((_, level) => intensity(one, level)).map((at) => (at ? x(at) : null));
+  const { cy: height } = spotOf(one, x, y, range);
+  const places = BOUNDARIES.map((_, level) => intensity(one, level))
+    .map((at, level) => (at && (level === state.boundary || (at >= range.x[0] && at <= range.x[1])) ? spotOf(one, x, y, range, at).cx : null));
   const seen = places.filter((at) => at !== null);
   const here = places[state.boundary];
   const parts = [svg('line', { class: 'tie', x1: Math.min(...seen), x2: Math.max(...seen), y1: height, y2: height })];
@@ -153,10 +206,7 @@ function ringAt(index) {
     const found = current().evaluation;
     const moved = Number(found.levels[state.boundary].promised_bytes);
     if (moved) {
-      // Beyond the edges, at the edge.
-      const [low, high] = plot.drawn.range.x;
-      const tx = x(Math.min(high, Math.max(low, one.flops / moved)));
-      const ty = y(Math.max(plot.drawn.range.y[0], one.flops / found.time_s));
+      const { cx: tx, cy: ty } = spotOf(one, x, y, range, one.flops / moved, one.flops / found.time_s);
       parts.push(svg('path', { class: 'edited-tie', d: `M${here} ${height}L${tx} ${ty}` }), svg('circle', { class: 'edited', cx: tx, cy: ty, r: 5 }));
     }
   }
