@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from functools import WRAPPER_ASSIGNMENTS, cached_property, lru_cache
 from threading import RLock
@@ -118,6 +117,8 @@ class Kernel(Step):
 @lru_cache(maxsize=1)
 def _say(message: str) -> None:
     """Say something, once."""
+    import logging
+
     logging.getLogger("loopsched").warning("%s; they are compiled again each time", message)
 
 

@@ -21,8 +21,9 @@ any order, since the last one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from loopsched.models.asked import WHOLE, Asked, Item
 from loopsched.models.traffic import Room
@@ -72,8 +73,7 @@ def fit_position(view: View, upto: int) -> int:
     return view.cuts[upto - 1].position + 1
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(NamedTuple):
     """The loops just outside a body that leave a tensor where it is.
 
     Parameters

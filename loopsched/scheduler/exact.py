@@ -36,13 +36,11 @@ from loopsched.scheduler.goal import Goal, Objective, Value
 from loopsched.scheduler.items import Items, Pace, best_items, unlike_first
 from loopsched.scheduler.level_bounds import MAX_BODY_NODES, LevelBounds, keeps_of
 from loopsched.scheduler.piece_bounds import PieceBounds
-from loopsched.scheduler.placement import best_placement
 from loopsched.scheduler.ranking import Ranking, is_whole
 from loopsched.scheduler.result import Certificate, Result, Scored, objective_value, rank
 from loopsched.scheduler.space import Space
 from loopsched.scheduler.starts import Rough, starts, wave_blocks
 from loopsched.scheduler.tables import is_exhaustive, multiples, tables_for, trip_classes
-from loopsched.scheduler.tile_places import with_best_places
 from loopsched.scheduler.variations import variations
 from loopsched.scheduler.waves import aligned_orders, with_barriers
 
@@ -298,6 +296,9 @@ class Searcher:
         is_bytes = self.objective == "dram_bytes"
         if not self.arch.has_scratchpads or (is_bytes and self.best <= floor):
             return
+        from loopsched.scheduler.placement import best_placement
+        from loopsched.scheduler.tile_places import with_best_places
+
         level = self.arch.caches[0]
         if level.kind == "scratchpad" and (self.unit is None or is_bytes):
             found = best_placement(
