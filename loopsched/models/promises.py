@@ -82,27 +82,38 @@ def _table(problem: Problem, arch: Arch, lanes: int) -> Ints | None:
         most = _write_levels(table, problem, arch, lanes)
     except ArchError:
         return None
-    if max(most * len(arch.caches) * math.prod(units.values()), _most_bytes(problem)) >= LARGE:
+    n_instances = math.prod(units.values())
+    largest = max(
+        most * len(arch.caches) * n_instances,
+        _most_steps(problem, len(units)),
+        _most_bytes(problem, n_instances),
+    )
+    if largest >= LARGE:
         return None
     _write_problem(table, problem)
     return table
 
 
-def _most_bytes(problem: Problem) -> int:
-    """Bound all sums of steps, of visits and of what is held at a time.
+def _most_steps(problem: Problem, n_units: int) -> int:
+    """Bound the steps of any schedule, edges counted as full items.
 
-    Where a dimension is shared by two kinds of units, each may count its edges as full ones:
-    twice what there is, each time.
+    k loops of one unit along one dimension make items that are at most k + 1 times the
+    dimension, all as long as the longest; that is most where all loops are spread evenly.
     """
-    n_tensors, edges = len(problem.tensors), 4 ** len(problem.dims)
+    places = max(1, n_units * len(problem.dims))
+    return problem.macs * math.ceil((1 + kernels.MOST_LOOPS / places) ** places)
+
+
+def _most_bytes(problem: Problem, n_instances: int) -> int:
+    """Bound sums of visits, and what bodies that touch an element hold: one for each instance."""
+    n_tensors = len(problem.tensors)
     widest = max(tensor.element_bytes for tensor in problem.tensors)
     reached = max(
         math.prod(1 + sum(c * problem.size[dim] for dim, c in axis.terms) for axis in tensor.axes)
         for tensor in problem.tensors
     )
-    longest = max(problem.size.values())
-    visits = problem.macs * max(4 * widest * n_tensors, edges)
-    return int(max(visits, reached * widest * n_tensors * edges * longest))
+    held = reached * n_instances * max(problem.size.values())
+    return int(widest * n_tensors * max(4 * problem.macs, held))
 
 
 def _write_problem(table: Ints, problem: Problem) -> None:

@@ -593,8 +593,8 @@ _promises.broken(
 _promises.broken(
     "many-bytes-wrapped",
     "many schedules: numbers beyond 64 bits are wrapped",
-    "math.prod(units.values()), _most_bytes(problem)) >= LARGE:",
-    "math.prod(units.values()), 0) >= LARGE:",
+    "if largest >= LARGE:",
+    "if most >= LARGE:",
 )
 _promises.broken(
     "many-writes-held-back",
