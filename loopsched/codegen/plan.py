@@ -97,6 +97,9 @@ class Plan:
         return ", ".join(parts)
 
 
+FAR_BYTES = 1024
+"""So far apart lie runs that hardware does not foresee: copies ask for them."""
+
 Sizes = list[tuple[str, int]]
 
 
