@@ -36,7 +36,7 @@ COSTS = {
     "rise": 1.0,  # line of the left operand that a tile reads from L2
     "many": 3.0,  # the same where the rows of a tile are more than L1 follows
     "near": 0.2,  # vector of a packed block from L2
-    "place": 1.0,  # vector read in place that lies in L2
+    "place": 0.3,  # vector read in place that lies in L2
     "far": 1.8,  # vector read in place that does not stay in L2
     "clash": 20.0,  # line of the left operand lost to others of its set in L1
     "copy": 6.0,  # vector copied into a packed block
