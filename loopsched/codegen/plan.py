@@ -76,6 +76,9 @@ class Plan:
     slides: bool = False
 
 
+FAR_BYTES = 1024
+"""So far apart lie runs that hardware does not foresee: copies ask for them."""
+
 Sizes = list[tuple[str, int]]
 
 
