@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
 
 from loopsched.base.errors import ArchError
 from loopsched.codegen.contraction import Contraction, Guard, Operand
@@ -255,10 +257,11 @@ class Model:
         if threads == 1:
             return shared + copies
         n_rows = sum(count for _, count in self._blocks(plan.rows))
-        jobs = math.prod(self.task.size(dim) for dim in plan.batch)
-        jobs *= sum(count for _, count in self._blocks(plan.cols)) * plan.row_parts
         uneven = -(-n_rows // plan.row_parts) * plan.row_parts / n_rows
-        return -(-jobs // threads) / jobs * (shared * uneven + copies * plan.row_parts)
+        rounds = math.prod(self.task.size(dim) for dim in (*plan.batch, *plan.cols.outer))
+        n_whole, block, rest = chunks(self.task, plan.cols)
+        share = slowest_share(threads, rounds * plan.row_parts, n_whole, rest / block)
+        return share * (shared * uneven + copies * plan.row_parts)
 
     def counts(self, plan: Plan) -> Counts:
         """Count what a plan does, whoever does it."""
@@ -467,6 +470,43 @@ class Model:
 _COPIES = ("copy", "run", "leap", "guard", "gather", "square")
 
 
+SPEEDS = (1.0, 0.9, 0.75)
+"""Of the last thread, which starts later and shares its CPU now and then."""
+
+
+@lru_cache(maxsize=4096)
+def slowest_share(threads: int, rounds: int, n_whole: int, rest: float) -> float:
+    """Say after which share of all work the last thread ends, on average over `SPEEDS`.
+
+    Jobs are rounds of whole blocks of columns and one of a rest (a share of a
+    block).  Each thread takes its own in order, then those of others.
+
+    Examples
+    --------
+    >>> [round(slowest_share(2, 1, n_jobs, 0.0), 3) for n_jobs in (2, 8, 32)]
+    [0.574, 0.56, 0.538]
+    >>> slowest_share(2, 1, 1, 0.25)  # a small block beside a large one
+    0.8
+    """
+    sizes = [*[1.0] * n_whole, *([rest] if rest else [])]
+    n_jobs, total = rounds * len(sizes), rounds * sum(sizes)
+    if n_jobs > 32 * threads:
+        mean = sum(1 / (threads - 1 + speed) for speed in SPEEDS) / len(SPEEDS)
+        return mean + max(sizes) / total / 2
+    found = 0.0
+    for last in SPEEDS:
+        speeds = [*[1.0] * (threads - 1), last]
+        limits = [n_jobs * one // threads for one in range(threads + 1)]
+        queues = [list(range(*ends))[::-1] for ends in pairwise(limits)]
+        clocks = [0.0] * threads
+        while any(queues):
+            one = clocks.index(min(clocks))
+            whose = next(at for at in range(one - threads, one) if queues[at])
+            clocks[one] += sizes[queues[whose].pop() % len(sizes)] / speeds[one]
+        found += max(clocks) / total / len(SPEEDS)
+    return found
+
+
 def _parts(total: int, each: int) -> list[tuple[int, int]]:
     """Cut a length into equal parts and a rest: sizes with their counts."""
     found = [(each, total // each)] if total >= each else []
@@ -508,7 +548,7 @@ def ranked(
                 continue
             seen.add((one is task, made))
             counts = model.counts(made)
-            for parts in sorted({1, threads}):
+            for parts in sorted({1, threads, 4 * threads} if threads > 1 else {1}):
                 shared = replace(made, row_parts=parts)
                 found.append((model.cycles(shared, threads, counts), one, shared))
     return sorted(found, key=lambda one: one[0])

@@ -22,6 +22,8 @@ from loopsched.codegen.writer import Number, Writer
 
 UNROLL = 4
 LINE_BYTES = 64
+GIVEN_AHEAD = 64
+"""Points of the sum by which a tile asks for vectors that lie outside L2 when they are given."""
 AHEAD_BYTES = 6144
 """How far ahead of what is copied lines are asked for, if runs lie apart."""
 FAR_BYTES = 1024
@@ -788,7 +790,7 @@ class _Tiles:
         engine, plan, task = self.engine, self.engine.plan, self.engine.task
         found: list[_Level] = []
         run = 1
-        pitch = engine.right_pitch(col_chunk)
+        self.pitch = pitch = engine.right_pitch(col_chunk)
         by_sum = engine.is_left_panel or engine.is_left_wide
         for number, (dim, size) in reversed(list(enumerate(engine._sum_inner))):
             if plan.packs_left:
@@ -979,6 +981,8 @@ class _Tiles:
         vectors = []
         for number in range(n if rows else 0):
             place = text.at(at.right[0], at.right[1] + number * text.lanes, of_right)
+            if self.engine.plan.is_right_given:
+                text.fetch(text.at(place, GIVEN_AHEAD * self.pitch, of_right))
             is_masked = number == n - 1 and not self.engine.plan.packs_right
             vectors.append(text.load(place, of_right, self.mask if is_masked else None))
         made = list(totals)

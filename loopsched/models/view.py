@@ -32,8 +32,7 @@ MOST_LISTS = 16
 """Kinds of lists of items that are looked at one by one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(NamedTuple):
     """One step of taking the iteration space apart.
 
     Parameters
@@ -53,8 +52,7 @@ class Cut:
     position: int
 
 
-@dataclass(frozen=True, slots=True)
-class InnerLoop:
+class InnerLoop(NamedTuple):
     """A loop inside one item of the buffer, as it runs.
 
     Parameters
@@ -139,8 +137,9 @@ class View:
     @cached_property
     def _lines(self) -> dict[str, _Line]:
         """What the cuts of each dimension leave, for every number of them."""
+        size = self.problem.size
         return {
-            dim: _line(self.sizes[dim], tuple([(cut.extent, cut.is_parallel) for cut in cuts]))
+            dim: _line(size[dim], tuple([(cut.extent, cut.is_parallel) for cut in cuts]))
             for dim, cuts in self._by_dim.items()
         }
 

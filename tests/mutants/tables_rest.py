@@ -46,10 +46,10 @@ _items.broken(
     _BEST,
 )
 _items.broken(
-    "items-lists-once",
-    "of several full lists one is counted",
+    "items-extent-uncounted",
+    "an item takes one step, however long it is",
     "items * lists[1], steps * lists[0] * lists[2]",
-    "items * lists[1], steps * lists[2]",
+    "items * lists[1], steps * lists[0]",
     _BEST,
 )
 _items.broken(
