@@ -49,6 +49,7 @@ from loopsched.gpu.calibration.machine import calibrate_gpu as calibrate_gpu
 from loopsched.gpu.choice.attention import Attention as Attention
 from loopsched.gpu.choice.dispatch import Dispatch as Dispatch
 from loopsched.gpu.choice.dispatch import dispatch as dispatch
+from loopsched.gpu.choice.grouped import Grouped as Grouped
 from loopsched.gpu.choice.pick import Choice as Choice
 from loopsched.gpu.choice.pick import Pick as Pick
 from loopsched.gpu.choice.pick import pick as pick

@@ -246,6 +246,7 @@ def test_all_families_rank_their_usual_space() -> None:
         "triton_conv",
         "triton_attention",
         "triton_decode",
+        "triton_grouped",
         "clblast_gemm",
         "filter",
     }

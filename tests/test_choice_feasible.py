@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loopsched import Attention, batched_gemm, conv2d, gemm, load_arch, pick
+from loopsched import Attention, Grouped, batched_gemm, conv2d, gemm, load_arch, pick
 from loopsched.base.errors import LoopschedError
 from loopsched.cli import run
 from loopsched.gpu.choice.attention import attention_resources
@@ -218,6 +218,9 @@ _PROBLEMS: dict[str, st.SearchStrategy[Any]] = {
         heads=st.integers(1, 40),
         queries=st.integers(1, 3),
         size=st.sampled_from([1, 64, 80, 256]),
+    ),
+    "triton_grouped": st.lists(st.tuples(_SIZE, _SIZE, _SIZE), min_size=1, max_size=4).map(
+        lambda products: Grouped(tuple(products))
     ),
     "clblast_gemm": st.builds(gemm, m=_SIZE, n=_SIZE, k=_SIZE),
     "filter": st.builds(

@@ -123,6 +123,20 @@ _pipeline.broken(
 )
 _families = In("gpu/choice/families.py", "test_choice_model.py")
 _families.broken(
+    "families-group-of-the-first",
+    "of a group of products the first is read from memory",
+    "np.sum([one.dram_bytes(live) for one in parts], axis=0)",
+    "parts[0].dram_bytes(live)",
+    "test_choice_grouped.py::test_equal_products_are_a_batch",
+)
+_families.broken(
+    "families-group-waves",
+    "each wave of a group takes the steps of the whole list",
+    "steps=listed_steps(*whole) / waves",
+    "steps=listed_steps(*whole)",
+    "test_choice_grouped.py::test_equal_products_are_a_batch",
+)
+_families.broken(
     "families-batch-once",
     "of a batch, one product's blocks run",
     "blocks=product.batch * down * across * split",
@@ -389,6 +403,21 @@ _decode.broken(
 )
 _blocks = In("gpu/choice/_block_kernels.py", "test_choice_attention.py")
 _IN_TURN = "::test_blocks_begin_as_others_end"
+_GROUPED = "test_choice_grouped.py::test_blocks_start_where_a_place_is_free_first"
+_blocks.broken(
+    "blocks-listed-last-place",
+    "a block starts where a place is free last",
+    "if free[at] < free[first]:",
+    "if free[at] > free[first]:",
+    _GROUPED,
+)
+_blocks.broken(
+    "blocks-listed-end-of-last",
+    "a list ends with its last block, whatever still runs",
+    "found[one] = max(found[one], end)",
+    "found[one] = end",
+    _GROUPED,
+)
 _blocks.broken(
     "blocks-mask-forgotten",
     "each block sees all keys",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from loopsched.gpu.choice.decode import (
     decode_suits,
     decode_work,
 )
+from loopsched.gpu.choice.grouped import Grouped
 from loopsched.gpu.choice.pipeline import (
     PARTIAL,
     WRITTEN,
@@ -44,8 +45,11 @@ from loopsched.gpu.library.conv_layer import Layer, layer_of
 from loopsched.gpu.library.gemm import product_of
 from loopsched.gpu.library.machine import Machine, element_bytes, sum_bytes
 from loopsched.machines.gpu_limits import Gpu
+from loopsched.problems.builders import gemm
 from loopsched.problems.footprint import tensor_bytes
 from loopsched.problems.problem import Problem
+
+Asked = Problem | Attention | Grouped
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +99,8 @@ class Family:
     few: int = 20
     suits: Callable[[Any, Space], NDArray[np.bool_]] = lambda _, space: np.ones(len(space), bool)
 
-    def checked(self, problem: Problem | Attention) -> None:
-        """Refuse what is an attention where none is computed, and the reverse.
+    def checked(self, problem: Asked) -> None:
+        """Refuse an attention or a group of products where none is computed, and the reverse.
 
         Raises
         ------
@@ -106,6 +110,8 @@ class Family:
         mine = "a product or a convolution"
         if isinstance(problem, Attention):
             mine = _COMPUTED["decode" if problem.queries else "attn"]
+        elif isinstance(problem, Grouped):
+            mine = _COMPUTED["grouped"]
         if mine != what:
             raise ProblemError(f"problem '{problem.name}': {self.name} computes {what}")
 
@@ -113,15 +119,16 @@ class Family:
 _COMPUTED = {
     "attn": "an Attention of as many queries as keys",
     "decode": "an Attention of fewer queries than keys",
+    "grouped": "Grouped products",
 }
 
 
-def least(problem: Problem | Attention, data_type: str) -> tuple[int, int]:
+def least(problem: Asked, data_type: str) -> tuple[int, int]:
     """Count the multiply-adds that a problem cannot do without, and the bytes that it touches.
 
     All tensors are as the data type is stored; sums of it may be stored alike.
     """
-    if isinstance(problem, Attention):
+    if not isinstance(problem, Problem):
         return problem.macs, problem.elems * attention_width(data_type)
     elems = sum(tensor_bytes(problem, one) // one.element_bytes for one in problem.tensors)
     convolves = problem.kind == "conv2d"
@@ -194,6 +201,32 @@ def gemm_work(
     )
 
 
+def grouped_work(
+    problem: Grouped, data_type: str, space: Space, taken: Resources, machine: Machine, fit: Fitted
+) -> Work:
+    """Put the tiles of all products into one list; a block starts where a place is free first."""
+    from loopsched.gpu.choice._block_kernels import listed_steps
+
+    works = {
+        (m, n, k): gemm_work(gemm(m=m, n=n, k=k), data_type, space, taken, machine, fit)
+        for m, n, k in dict.fromkeys(problem.products)
+    }
+    parts = [works[sizes] for sizes in problem.products]
+    blocks = np.stack([one.blocks for one in parts], axis=1)
+    steps = np.stack([one.steps for one in parts], axis=1)
+    places = machine.sms * taken.resident
+    whole = (one.astype(np.int64) for one in (blocks, steps, places))
+    waves = np.ceil(blocks.sum(axis=1) / places)
+    return replace(
+        parts[0],
+        blocks=blocks.sum(axis=1),
+        # As many in each wave as the list takes in all.
+        steps=listed_steps(*whole) / waves,
+        dram_bytes=lambda live: np.sum([one.dram_bytes(live) for one in parts], axis=0),
+        macs=problem.macs,
+    )
+
+
 def conv_work(
     problem: Problem, data_type: str, space: Space, taken: Resources, machine: Machine, fit: Fitted
 ) -> Work:
@@ -228,9 +261,9 @@ def conv_work(
     )
 
 
-def product_width(problem: Problem | Attention, data_type: str) -> int:
+def product_width(problem: Asked, data_type: str) -> int:
     """Bytes of an operand's element in memory."""
-    if isinstance(problem, Attention):
+    if not isinstance(problem, Problem):
         return attention_width(data_type)
     return element_bytes(data_type, problem.tensors[0].element_bytes)
 
@@ -363,6 +396,16 @@ TRITON_ATTENTION = Family(
     attention_times,
     few=1,
 )
+TRITON_GROUPED = Family(
+    "triton_grouped",
+    "grouped",
+    "products of unlike sizes in one launch, each in groups of group_m rows of tiles",
+    TRITON_GEMM.names,
+    TRITON_GEMM.tried,
+    refused,
+    _tile_resources,
+    _pipelined("triton_gemm", grouped_work),
+)
 TRITON_DECODE = Family(
     "triton_decode",
     "decode",
@@ -435,7 +478,15 @@ FILTER = Family(
     ("read_only", "use_padding", "use_shmem"),
     "fp32",
 )
-_ALL = (TRITON_GEMM, TRITON_CONV, TRITON_ATTENTION, TRITON_DECODE, CLBLAST_GEMM, FILTER)
+_ALL = (
+    TRITON_GEMM,
+    TRITON_CONV,
+    TRITON_ATTENTION,
+    TRITON_DECODE,
+    TRITON_GROUPED,
+    CLBLAST_GEMM,
+    FILTER,
+)
 FAMILIES = {one.name: one for one in _ALL}
 
 
