@@ -245,7 +245,7 @@ def _print_knees(one: Staircase, machine: Arch) -> None:
             schedules.append(str(one.schedule(one.step(capacity) or 0)))
     columns = (
         Column("capacity", unit=binary), words("mark"), Column("DRAM", unit="B"),
-        Column("gap", spare=1), Column("in no order below", unit="B"),
+        Column("gap", spare=1), Column("lower bound", unit="B"),
         Column("FLOP/B", unit=""), Column("needs", unit="B/s"),
     )  # fmt: skip
     output.print_table(columns, rows, schedules)

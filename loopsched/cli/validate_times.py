@@ -132,7 +132,7 @@ _GROUPS = (
     Column("ratio", "geometric_mean_ratio", "{:.2f}".format),
     Column("rank", "rank_correlation", "{:.3f}".format, spare=2),
     Column("below", "bound_violations"),
-    Column("in spread", "within_spread", "%", spare=3),
+    Column("in interval", "within_spread", "%", spare=3),
     Column("roofline", "roofline_mape", "%", spare=4),
     Column("rep. 003", "report003_mape", "%", spare=5),
 )
@@ -159,7 +159,7 @@ def _show(found: TimeValidation) -> None:
     ]
     output.print_table(_GROUPS, rows)
     if summary["worst"]:
-        click.echo("\nfurthest off:")
+        click.echo("\nlargest errors:")
         worst = summary["worst"]
         output.print_table(_WORST, worst, [row["reason"] for row in worst])
     click.echo()

@@ -156,7 +156,7 @@ def _outline(ax: Axes, found: TileMap) -> None:
 
     for width, colour in ((2.6, "white"), (1.2, "black")):
         ax.add_collection(LineCollection(edges, colors=colour, linewidths=width, zorder=3))
-    ax.plot([], [], color="black", linewidth=1.2, label="levels hold as much")
+    ax.plot([], [], color="black", linewidth=1.2, label="same data fit in every level")
 
 
 def _marks(ax: Axes, found: TileMap, field: str, unit: str) -> None:
