@@ -32,8 +32,13 @@ def __getattr__(name: str) -> object:
     if name not in _HOMES:
         raise AttributeError(f"module 'loopsched' has no attribute '{name}'")
     from importlib import import_module
+    from inspect import isfunction
 
-    value: object = getattr(import_module(f"loopsched.{_HOMES[name]}"), name)
+    from loopsched.network.coerced import takes_text
+
+    value = getattr(import_module(f"loopsched.{_HOMES[name]}"), name)
+    if isfunction(value):
+        value = takes_text(value)
     globals()[name] = value
     return value
 

@@ -245,6 +245,7 @@ def test_all_families_rank_their_usual_space() -> None:
         "triton_gemm",
         "triton_conv",
         "triton_attention",
+        "triton_decode",
         "clblast_gemm",
         "filter",
     }

@@ -184,7 +184,7 @@ def test_an_interrupt_returns_the_best_so_far(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(exact, "evaluate", interrupted)
     workload = Workload("two", (ENDLESS["cube"], ENDLESS["long"]), (1, 1))
-    results = loopsched.search_workload(workload, TITAN)
+    results = iter(loopsched.search_workload(workload, TITAN))
     found = next(results)
     assert found.certificate.effort.stopped == "interrupt"
     assert found.certificate.lower_bound <= found.certificate.value < float("inf")

@@ -304,9 +304,31 @@ def test_faults_are_named() -> None:
     with pytest.raises(ProblemError, match="split_k is 65; sums have only 64 terms"):
         tiled_gemm(problem, V100, split_k=65)
     with pytest.raises(InputError, match="524288 bytes of shared memory of a block; at most 98304"):
-        tiled_gemm(problem, V100, tile=(256, 256, 64), stages=4)
+        tiled_gemm(problem, V100, tile=(256, 256, 64), stages=4, threads=512)
     with pytest.raises(ProblemError, match="a forward conv2d without groups is needed"):
         tiled_conv(problem, V100)
     weights = conv2d(c=4, k=4, h=8, w=8, r=3, s=3, pass_="backward_weights")
     with pytest.raises(ProblemError, match="a forward conv2d without groups is needed"):
         tiled_conv(weights, V100)
+
+
+def test_sums_that_no_register_file_holds_are_refused() -> None:
+    """As issue 15 found: the tile that ranked best could not run."""
+    problem = gemm(m=8192, n=8192, k=8192)
+    h200, b200 = load_arch("h200"), load_arch("b200")
+    too_many = "512 sums of 4 bytes are 512 registers of a thread, which has 255"
+    with pytest.raises(ProblemError, match=too_many):
+        tiled_gemm(problem, h200, data_type="tf32", tile=(512, 256, 32), threads=256)
+    with pytest.raises(ProblemError, match="524,288 bytes, and an SM's registers have 262,144"):
+        tiled_gemm(problem, h200, data_type="tf32", tile=(512, 256, 32), threads=1024)
+    with pytest.raises(ProblemError, match="256 registers of a thread"):
+        tiled_gemm(problem, h200, data_type="tf32", tile=(256, 256, 32), registers=255)
+    layer = conv2d(n=16, c=64, k=512, h=56, w=56, r=3, s=3, padding=1)
+    with pytest.raises(ProblemError, match=too_many):
+        tiled_conv(layer, V100, tile=(512, 256, 8), threads=256)
+    # Sums of two bytes share a register; Blackwell keeps sums in a memory of their own.
+    half = {"data_type": "fp16", "tile": (256, 256, 32), "stages": 2}
+    assert tiled_gemm(problem.with_element_bytes(2), h200, **half).registers == 255
+    assert tiled_gemm(problem, b200, data_type="tf32", tile=(256, 256, 32), stages=2).blocks
+    with pytest.raises(ProblemError, match="registers and tensor memory have 524,288"):
+        tiled_gemm(problem, b200, data_type="tf32", tile=(512, 512, 8), threads=1024)

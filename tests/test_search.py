@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+from typing import Any
+
 import pytest
 
 import loopsched
@@ -75,7 +78,7 @@ def test_all_wrong_arguments_are_named_at_once() -> None:
 
 def test_constraints_are_checked_before_the_first_result() -> None:
     constraints = loopsched.Constraints(before=(("K", "P"),))
-    results = search_workload(loopsched.load_workload("vgg16"), ARCH, constraints=constraints)
+    results = iter(search_workload(loopsched.load_workload("vgg16"), ARCH, constraints=constraints))
     with pytest.raises(ConstraintError, match=r"problem 'fc6': .*unknown dim 'P'"):
         next(results)
 
@@ -83,3 +86,59 @@ def test_constraints_are_checked_before_the_first_result() -> None:
 def test_an_objective_without_data_says_what_is_missing() -> None:
     with pytest.raises(ConstraintError, match="needs an energy for every level"):
         loopsched.search(loopsched.gemm(m=2, n=2, k=2), ARCH, objective="energy")
+
+
+def test_equal_layers_are_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from loopsched import scheduler
+
+    searched = []
+    original = scheduler.search
+
+    def counted(problem: loopsched.Problem, *given: Any, **more: Any) -> loopsched.Result:
+        searched.append(problem.name)
+        return original(problem, *given, **more)
+
+    monkeypatch.setattr(scheduler, "search", counted)
+    shapes = [(8, 4, 2), (4, 8, 2)] * 50
+    layers = tuple(
+        loopsched.gemm(m=m, n=n, k=k, name=f"layer {i}") for i, (m, n, k) in enumerate(shapes)
+    )
+    results = list(search_workload(Workload("many", layers), ARCH))
+    assert searched == ["layer 0", "layer 1"]
+    assert [result.problem for result in results] == list(layers)
+    # As if each had been searched alone.
+    alone = original(layers[7], ARCH)
+    for one in (results[7], search_workload(Workload("many", layers), ARCH, jobs=2)[7]):
+        for name in ("problem", "schedule", "certificate", "proof"):
+            assert getattr(one, name) == getattr(alone, name)
+        assert one.evaluation.time_s == alone.evaluation.time_s
+
+
+def test_results_are_a_list_that_is_found_when_it_is_read() -> None:
+    layers = tuple(loopsched.gemm(m=m, n=4, k=2) for m in (2, 3, 5, 7))
+    results = search_workload(Workload("four", layers), ARCH)
+    assert repr(results) == "<4 results, 0 found>"
+    assert results[1].problem == layers[1]
+    assert repr(results) == "<4 results, 2 found>"
+    twice = [[result.problem for result in results] for _ in range(2)]
+    assert twice == [list(layers)] * 2
+    assert (len(results), results[-1].problem) == (4, layers[3])
+    assert [result.problem for result in results[1:3]] == list(layers[1:3])
+    with pytest.raises(IndexError):
+        _ = results[4]
+
+
+def test_text_stands_for_problems_machines_and_workloads() -> None:
+    problem, arch = loopsched.gemm(m=64, n=64, k=64), loopsched.load_arch("v100")
+    search: Any = loopsched.search
+    assert search("gemm:m=64,n=64,k=64", "v100") == loopsched.search(problem, arch)
+    assert search(arch="v100", problem=problem).problem == problem
+    whole: Any = loopsched.search_workload
+    assert len(whole("vgg16", "v100")) == len(loopsched.load_workload("vgg16").problems)
+    shown: Any = loopsched.to_timeloop
+    assert shown("gemm:m=4,n=3,k=2").names == ("problem.yaml",)
+    estimate: Any = loopsched.tiled_gemm
+    assert estimate("gemm:m=64,n=64,k=64", "v100").macs == 64**3
+    with pytest.raises(loopsched.WorkloadError, match="no shipped workload"):
+        search("gem", "v100")
+    assert pickle.loads(pickle.dumps(loopsched.search)) is loopsched.search

@@ -40,6 +40,22 @@ class Step:
         return self.dispatcher._numba_type_
 
 
+class Part(Step):
+    """A function that numba compiles once, for the types that it is annotated with."""
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """What numba compiles; Python does not call it."""
+        import numba
+
+        types: Any = numba.types
+        known = {"int": types.int64, "bool": types.boolean, "Ints": types.int64[:, ::1]}
+        taken = [known[kind] for kind in [*self.py_func.__annotations__.values()][:-1]]
+        njit: Any = numba.njit
+        alone = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        return njit(tuple(taken), nogil=True, **alone)(self.py_func)
+
+
 class Kernel(Step):
     """A function that is loaded, or compiled, when it is called."""
 

@@ -41,8 +41,8 @@ loopsched pick gemm:m=512,n=512,k=512 -o space.html
 @click.option(
     "--kernel",
     metavar="NAME",
-    help="triton_gemm, triton_conv, triton_attention (fp16 by default), clblast_gemm or filter "
-    "(fp32); "
+    help="triton_gemm, triton_conv, triton_attention, triton_decode (fp16 by default), "
+    "clblast_gemm or filter (fp32); "
     "by default Triton's for the problem.",
 )
 @options.data_type_of(None)
@@ -81,8 +81,8 @@ def pick(
 
     PROBLEM is a product or a forward convolution, such as gemm:m=64,n=64,k=64,
     or attention:BxHxSxDxCAUSAL: batch, heads, queries and keys, head size,
-    0 or 1, and xG for G heads of keys. Of a WORKLOAD, all that a kernel
-    computes are shown.
+    0 or 1, and xG for G heads of keys; S is QUERIES:KEYS where they differ,
+    as in decoding. Of a WORKLOAD, all that a kernel computes are shown.
     """
     from loopsched.gpu.choice.families import TRITON_GEMM
     from loopsched.gpu.choice.pick import pick as choose

@@ -106,8 +106,8 @@ def save_comparisons(
     from loopsched.show.plots.figure import save_plots
     from loopsched.show.plots.measured import comparisons, measured_figure, measured_rows
 
-    panels = comparisons(found)
-    save_plots(targets, lambda: measured_rows(panels), lambda: measured_figure(panels))
+    panels, name = comparisons(found), Path(str(found.summary.get("file", ""))).stem
+    save_plots(targets, lambda: measured_rows(panels), lambda: measured_figure(panels, name))
 
 
 def _wanted(where: Sequence[str]) -> dict[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 
 from loopsched.base.errors import ArchError
@@ -32,7 +33,8 @@ COSTS = {
     "tile": 20.0,  # register tile begun
     "sum": 1.5,  # vector of sums read or written
     "scatter": 3.5,  # sum written by itself
-    "load": 0.05,  # vector or element that a tile loads
+    "load": 0.02,  # vector or element that a tile loads
+    "spread": 0.06,  # element of the left operand that several vectors of a tile are multiplied by
     "rise": 1.0,  # line of the left operand that a tile reads from L2
     "many": 3.0,  # the same where the rows of a tile are more than L1 follows
     "near": 0.2,  # vector of a packed block from L2
@@ -258,19 +260,10 @@ class Model:
             return shared + copies
         n_rows = sum(count for _, count in self._blocks(plan.rows))
         uneven = -(-n_rows // plan.row_parts) * plan.row_parts / n_rows
-        return self._share(plan, threads) * (shared * uneven + copies * plan.row_parts)
-
-    def _share(self, plan: Plan, threads: int) -> float:
-        """Say which part of all columns the thread with the most of them has."""
+        rounds = math.prod(self.task.size(dim) for dim in (*plan.batch, *plan.cols.outer))
         n_whole, block, rest = chunks(self.task, plan.cols)
-        blocks = [block] * n_whole + [rest] * bool(rest)
-        times = math.prod(self.task.size(dim) for dim in (*plan.batch, *plan.cols.outer))
-        jobs = len(blocks) * times * plan.row_parts
-        if jobs > 16 * threads:
-            return -(-jobs // threads) / jobs
-        weights = blocks * (times * plan.row_parts)
-        limits = [jobs * number // threads for number in range(threads + 1)]
-        return max(sum(weights[i:j]) for i, j in pairwise(limits)) / sum(weights)
+        share = slowest_share(threads, rounds * plan.row_parts, n_whole, rest / block)
+        return share * (shared * uneven + copies * plan.row_parts)
 
     def counts(self, plan: Plan) -> Counts:
         """Count what a plan does, whoever does it."""
@@ -370,6 +363,8 @@ class Model:
                     elif tall > 2 * core.ways:
                         found["many"] += n * depth * tall / core.lanes
                 found["load"] += n * depth * (tall + vectors)
+                if vectors > 1:
+                    found["spread"] += n * depth * tall
                 if n_rows * depth * self.element_bytes > 0.6 * core.l1_bytes:
                     found["rise"] += n * depth * tall / core.lanes
 
@@ -487,6 +482,43 @@ class Model:
 _COPIES = ("copy", "run", "leap", "guard", "gather", "square")
 
 
+SPEEDS = (1.0, 0.9, 0.75)
+"""Of the last thread, which starts later and shares its CPU now and then."""
+
+
+@lru_cache(maxsize=4096)
+def slowest_share(threads: int, rounds: int, n_whole: int, rest: float) -> float:
+    """Say after which share of all work the last thread ends, on average over `SPEEDS`.
+
+    Jobs are rounds of whole blocks of columns and one of a rest (a share of a
+    block).  Each thread takes its own in order, then those of others.
+
+    Examples
+    --------
+    >>> [round(slowest_share(2, 1, n_jobs, 0.0), 3) for n_jobs in (2, 8, 32)]
+    [0.574, 0.56, 0.538]
+    >>> slowest_share(2, 1, 1, 0.25)  # a small block beside a large one
+    0.8
+    """
+    sizes = [*[1.0] * n_whole, *([rest] if rest else [])]
+    n_jobs, total = rounds * len(sizes), rounds * sum(sizes)
+    if n_jobs > 32 * threads:
+        mean = sum(1 / (threads - 1 + speed) for speed in SPEEDS) / len(SPEEDS)
+        return mean + max(sizes) / total / 2
+    found = 0.0
+    for last in SPEEDS:
+        speeds = [*[1.0] * (threads - 1), last]
+        limits = [n_jobs * one // threads for one in range(threads + 1)]
+        queues = [list(range(*ends))[::-1] for ends in pairwise(limits)]
+        clocks = [0.0] * threads
+        while any(queues):
+            one = clocks.index(min(clocks))
+            whose = next(at for at in range(one - threads, one) if queues[at])
+            clocks[one] += sizes[queues[whose].pop() % len(sizes)] / speeds[one]
+        found += max(clocks) / total / len(SPEEDS)
+    return found
+
+
 def _parts(total: int, each: int) -> list[tuple[int, int]]:
     """Cut a length into equal parts and a rest: sizes with their counts."""
     found = [(each, total // each)] if total >= each else []
@@ -529,7 +561,7 @@ def ranked(
                 continue
             seen.add((one is task, made))
             counts = model.counts(made)
-            for parts in sorted({1, threads}):
+            for parts in sorted({1, threads, 4 * threads} if threads > 1 else {1}):
                 shared = replace(made, row_parts=parts)
                 found.append((model.cycles(shared, threads, counts), one, shared))
     return sorted(found, key=lambda one: one[0])

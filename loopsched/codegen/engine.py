@@ -23,6 +23,8 @@ from loopsched.codegen.writer import Number, Writer
 
 UNROLL = 4
 LINE_BYTES = 64
+GIVEN_AHEAD = 64
+"""Points of the sum by which a tile asks for vectors that lie outside L2 when they are given."""
 AHEAD_BYTES = 6144
 """How far ahead of what is copied lines are asked for, if runs lie apart."""
 
@@ -705,6 +707,12 @@ class _At(NamedTuple):
         pointer, place = self.right
         return _At([(one, at + left) for one, at in self.lefts], (pointer, place + right))
 
+    def meets(self, left: int, n_steps: int) -> bool:
+        """Whether some row reads what another one does at another of so many steps."""
+        places = set(self.lefts)
+        moves = range(left, left * n_steps, left) if left else ()
+        return any((one, at + move) in places for move in moves for one, at in places)
+
 
 class _Live(NamedTuple):
     """A kind of row tile: its rows, and those that count at each step of an unrolled dimension."""
@@ -781,7 +789,7 @@ class _Tiles:
         engine, plan, task = self.engine, self.engine.plan, self.engine.task
         found: list[_Level] = []
         run = 1
-        pitch = engine.right_pitch(col_chunk)
+        self.pitch = pitch = engine.right_pitch(col_chunk)
         by_sum = engine.is_left_panel or engine.is_left_wide
         for number, (dim, size) in reversed(list(enumerate(engine._sum_inner))):
             if plan.packs_left:
@@ -821,6 +829,7 @@ class _Tiles:
                 self._fetch(outs, cols)
             elif self._is_turned:
                 outs = self.out_cols.of(text, outs[0][0], col, cols, self._out)
+                self._fetch(outs, rows)
             self.mask = text.first_lanes(cols - (n - 1) * text.lanes)
             self.live, self.shape = dict(live.steps), (rows, n)
             self.next_rows = self._next_rows(rows)
@@ -904,9 +913,12 @@ class _Tiles:
         with text.loop(start, whole, unroll, totals) as loop:
             values = loop.values
             here = self._moved(at, loop.index, left, wide)
+            is_shared = here.meets(left, unroll)
             for place in range(unroll):
                 if left == 1 and self.next_rows:
                     self._fetch_rows(here.lefts[place::unroll])
+                if place and is_shared:
+                    text.read_again()
                 values = self._sum(inner, here.behind(place * left, place * wide), values, rows)
             loop.carry(values)
         totals = loop.values
@@ -968,6 +980,8 @@ class _Tiles:
         vectors = []
         for number in range(n if rows else 0):
             place = text.at(at.right[0], at.right[1] + number * text.lanes, of_right)
+            if self.engine.plan.is_right_given:
+                text.fetch(text.at(place, GIVEN_AHEAD * self.pitch, of_right))
             is_masked = number == n - 1 and not self.engine.plan.packs_right
             vectors.append(text.load(place, of_right, self.mask if is_masked else None))
         made = list(totals)

@@ -8,7 +8,8 @@ from typing import Any
 
 from loopsched.exchange.exported import Exported
 from loopsched.machines.arch import Arch
-from loopsched.nests.nest import Loop, Schedule
+from loopsched.nests.nest import Schedule
+from loopsched.problems.footprint import footprint_elems
 from loopsched.problems.problem import Problem
 
 _MEANING = {
@@ -17,8 +18,14 @@ _MEANING = {
     "what it takes at a time",
     "GROUP_SIZE_*": "programs of this dimension that are numbered together before the next "
     "dimension moves on, as in grouped program ids",
-    "num_stages": "2 where the machine's innermost level is double buffered; else yours to choose",
+    "num_warps": "warps of a program: a thread keeps at most 128 sums, if 32 warps suffice",
+    "num_stages": "steps of operands that shared memory has room for, at most 4; 2 where copies "
+    "are not asynchronous, or where the innermost level is double buffered",
 }
+_WARP, _USUAL_WARPS, _MOST_WARPS = 32, 4, 32
+# Sums that a thread keeps beside operands and addresses, and still runs beside others.
+_MOST_SUMS = 128
+_MOST_STAGES = 4
 
 
 def to_triton(problem: Problem, schedule: Schedule, arch: Arch | None = None) -> Exported:
@@ -33,13 +40,14 @@ def to_triton(problem: Problem, schedule: Schedule, arch: Arch | None = None) ->
     problem : Problem
     schedule : Schedule
     arch : Arch, optional
-        Says whether its innermost level is double buffered.
+        Says how many stages its shared memory has room for.
 
     Returns
     -------
     Exported
-        ``tiles.json``; ``lost`` says what a program does not know of the
-        schedule, and which tiles are no powers of two.
+        ``tiles.json``: blocks are the schedule's innermost tile, rounded up to
+        powers of two; ``lost`` says what a program does not know of the
+        schedule, and which tiles were rounded.
 
     See Also
     --------
@@ -54,20 +62,30 @@ def to_triton(problem: Problem, schedule: Schedule, arch: Arch | None = None) ->
     >>> found = json.loads(to_triton(problem, nest).text())
     >>> {key: value for key, value in found.items() if key.isupper() or "BLOCK" in key}
     {'BLOCK_M': 128, 'BLOCK_N': 128, 'BLOCK_K': 32, 'GROUP_SIZE_M': 8}
-    >>> found["grid"], found["programs"]
-    ({'M': 64, 'N': 64}, 4096)
+    >>> found["grid"], found["programs"], found["num_warps"]
+    ({'M': 64, 'N': 64}, 4096, 4)
     """
     schedule.check(problem)
     schedule.check_even("a Triton kernel")
     end = _programs_end(problem, schedule)
+    inner = _tile_begin(schedule, end)
     item = dict.fromkeys(problem.dims, 1) | schedule.extents_from(end)
+    tile = dict.fromkeys(problem.dims, 1) | schedule.extents_from(inner)
+    blocks = {dim: 1 << (size - 1).bit_length() for dim, size in tile.items()}
     # Programs side by side share no sums, unless the schedule itself wants that.
     grid = {
-        loop.dim: -(-problem.size[loop.dim] // item[loop.dim])
-        for loop in schedule.loops[:end]
+        loop.dim: -(-problem.size[loop.dim] // size[loop.dim])
+        for loops, size in ((schedule.loops[:end], item), (schedule.loops[end:inner], blocks))
+        for loop in loops
         if loop.is_spatial or loop.dim in problem.parallel_dims
     }
-    blocks, lost = _blocks(problem, schedule, end, item)
+    for dim in grid.keys() & set(problem.parallel_dims):
+        grid[dim] = -(-problem.size[dim] // blocks[dim])
+    lost = [
+        f"BLOCK_{dim}: the sum over {dim} is not taken in pieces here"
+        for dim in problem.reduction_dims
+        if tile[dim] == item[dim] > 1
+    ]
     lost += [
         f"programs along {dim} add to the same output: that takes atomics, or a second pass"
         for dim, count in grid.items()
@@ -81,22 +99,28 @@ def to_triton(problem: Problem, schedule: Schedule, arch: Arch | None = None) ->
         **{f"BLOCK_{dim}": size for dim, size in blocks.items()},
         **_groups(schedule, end),
     }
-    if arch is not None and arch.levels[-1].double_buffered:
-        found["num_stages"] = 2
+    found |= _launch(problem, blocks, arch)
     lost += [
-        f"BLOCK_{dim} is {size}, no power of two: a Triton block needs "
-        f"{1 << (size - 1).bit_length()} and a mask"
-        for dim, size in blocks.items()
+        f"BLOCK_{dim} is {blocks[dim]}, with a mask: the schedule's tile of {size} is no power "
+        "of two"
+        for dim, size in tile.items()
         if size & (size - 1)
     ]
+    more = [dim for dim in problem.parallel_dims if tile[dim] < item[dim]]
+    if more:
+        lost.append(
+            f"what one program does in turn ({', '.join(more)}: "
+            f"{' x '.join(str(item[dim]) for dim in more)} in tiles of "
+            f"{' x '.join(str(tile[dim]) for dim in more)}) is several programs there"
+        )
     outside = [str(loop) for loop in schedule.loops[:end] if not loop.is_spatial]
     if outside and any(loop.is_spatial for loop in schedule.loops):
         lost.append(
             f"loops around the programs ({', '.join(outside)}): there, all programs are of one "
             "grid, and each takes a whole sum"
         )
-    inner = [str(loop) for loop in schedule.loops[end:]]
-    lost.append(f"the order of loops inside a program ({' '.join(inner) or 'none'}) is Triton's")
+    order = " ".join(str(loop) for loop in schedule.loops[end:])
+    lost.append(f"the order of loops inside a program ({order or 'none'}) is Triton's")
     found["meaning"] = _MEANING
     return Exported((("tiles.json", json.dumps(found, indent=2) + "\n"),), tuple(lost))
 
@@ -120,28 +144,30 @@ def _programs_end(problem: Problem, schedule: Schedule) -> int:
     return end
 
 
-def _blocks(
-    problem: Problem, schedule: Schedule, end: int, item: dict[str, int]
-) -> tuple[dict[str, int], list[str]]:
-    """Say what a program covers, and of summed dimensions what it takes at a time."""
-    blocks = dict(item)
-    lost = []
-    inside = list(zip(schedule.loops[end:], schedule.steps[end:], strict=True))
-    for dim in problem.reduction_dims:
-        for place, (loop, step) in enumerate(inside):
-            if loop.dim == dim:
-                # Loops over the program's tile inside it: the sum is taken in pieces.
-                later = [other for other, _ in inside[place + 1 :]]
-                if any(_moves(problem, other, item) for other in later):
-                    blocks[dim] = step
-                break
-        if blocks[dim] == item[dim] and item[dim] > 1:
-            lost.append(f"BLOCK_{dim}: the sum over {dim} is not taken in pieces here")
-    return blocks, lost
+def _tile_begin(schedule: Schedule, end: int) -> int:
+    """Find where the innermost tile begins: loops over single positions, and those of lanes."""
+    begin = len(schedule.loops)
+    while begin > end and (schedule.loops[begin - 1].is_spatial or schedule.steps[begin - 1] == 1):
+        begin -= 1
+    return begin
 
 
-def _moves(problem: Problem, loop: Loop, item: dict[str, int]) -> bool:
-    return loop.dim not in problem.reduction_dims and item[loop.dim] > 1
+def _launch(problem: Problem, blocks: dict[str, int], arch: Arch | None) -> dict[str, int]:
+    """Choose warps by the sums of a thread, stages by what shared memory holds."""
+    sums = math.prod(blocks[dim] for dim in problem.parallel_dims)
+    warps = 1 << max(0, -(-sums // (_WARP * _MOST_SUMS)) - 1).bit_length()
+    found = {"num_warps": min(_MOST_WARPS, max(_USUAL_WARPS, warps))}
+    if arch is not None and arch.gpu is not None:
+        step = sum(
+            footprint_elems(tensor, {}, blocks) * tensor.element_bytes
+            for tensor in problem.tensors
+            if tensor.name != problem.output
+        )
+        most = _MOST_STAGES if arch.gpu.library == "ampere" else 2
+        found["num_stages"] = max(1, min(most, arch.gpu.max_block_shared_bytes // step))
+    elif arch is not None and arch.levels[-1].double_buffered:
+        found["num_stages"] = 2
+    return found
 
 
 def _groups(schedule: Schedule, end: int) -> dict[str, int]:

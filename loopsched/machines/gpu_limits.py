@@ -66,6 +66,8 @@ class Gpu:
     tensor_issue : {'warp', 'group'}
         Whether tensor cores take their instructions from single warps, or from
         groups of four that read operands out of shared memory.
+    tensor_memory_bytes : int, bytes
+        Of an SM, for the sums of tensor cores alone.  0: those are in registers.
     library : {'volta', 'maxwell', 'ampere'}
         Generation of libraries: the tiles that products in fp32 have, and from
         Ampere on kernels for tensor cores that copy asynchronously.
@@ -125,6 +127,7 @@ class Gpu:
     l2_efficiency: float = 0.0
     power_w: float = 0.0
     tensor_issue: str = "warp"
+    tensor_memory_bytes: int = 0
     library: str = "volta"
     measured_as: str = "none"
     sources: Sources = ()
@@ -178,6 +181,7 @@ GPU_KEYS = (
     Key("l2_efficiency", "l2_efficiency", "share", least=0),
     Key("power", "power_w", "power", least=0, is_later=True),
     Key("tensor_issue", "tensor_issue", "choice", words=("warp", "group"), is_later=True),
+    Key("tensor_memory", "tensor_memory_bytes", "bytes", least=0, is_later=True),
     Key("library", "library", "choice", words=("volta", "maxwell", "ampere")),
     Key("measured_as", "measured_as", "choice", words=_MEASURED),
 )

@@ -12,7 +12,8 @@ from loopsched.network.graph import Network
 from loopsched.network.onnx_flat import flatten
 from loopsched.network.onnx_nodes import network_of
 from loopsched.network.onnx_read import read_model, text
-from loopsched.network.onnx_types import Fixed, Numbers, infer_types
+from loopsched.network.onnx_type import Contents
+from loopsched.network.onnx_types import Fixed, infer_types
 from loopsched.network.operators import STANDARD
 
 # Branches inside branches that shapes decide: each round opens one more.
@@ -25,7 +26,7 @@ def load_onnx(
     batch: int | None = None,
     dims: Mapping[str, int] | None = None,
     inputs: Mapping[str, Sequence[int]] | None = None,
-    values: Mapping[str, Numbers] | None = None,
+    values: Mapping[str, Contents] | None = None,
 ) -> Network:
     """Load the network that an ONNX file describes; weights are not read.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,8 @@ from loopsched.network.onnx_read import text
 
 # A length, a symbol, or None: nothing is said.
 Length = int | str | None
+# What an input holds: one number, or a row of them.
+Contents = float | Sequence[float]
 
 
 @dataclass(frozen=True, slots=True)

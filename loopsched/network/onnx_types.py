@@ -10,10 +10,7 @@ from loopsched.base.arguments import Checker, near, show
 from loopsched.base.errors import WorkloadError
 from loopsched.network.onnx_infer import run_inference
 from loopsched.network.onnx_operator import Flat
-from loopsched.network.onnx_type import Type, symbols, type_of
-
-# What an input holds: one number, or a row of them.
-Numbers = float | Sequence[float]
+from loopsched.network.onnx_type import Contents, Type, symbols, type_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +31,7 @@ class Fixed:
     batch: int | None = None
     dims: Mapping[str, int] = field(default_factory=dict)
     inputs: Mapping[str, Sequence[int]] = field(default_factory=dict)
-    values: Mapping[str, Numbers] = field(default_factory=dict)
+    values: Mapping[str, Contents] = field(default_factory=dict)
 
     @property
     def deciding(self) -> dict[str, int | bool]:
@@ -165,7 +162,7 @@ def _shaped(
     return found, {name: sizes.pop() for name, sizes in meant.items() if len(sizes) == 1}
 
 
-def _of_value(declared: Type, value: Numbers, name: str, check: Checker) -> Type:
+def _of_value(declared: Type, value: Contents, name: str, check: Checker) -> Type:
     """Find the shape of an input that holds what is given: single numbers and rows."""
     row = value if isinstance(value, Sequence) else (value,)
     rank = isinstance(value, Sequence) if declared.dims is None else len(declared.dims)

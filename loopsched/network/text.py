@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 from loopsched.base.arguments import show
 from loopsched.base.errors import WorkloadError
 from loopsched.network.graph import Network
-from loopsched.network.onnx_types import Numbers
+from loopsched.network.onnx_type import Contents
 from loopsched.problems.workload import Workload, read_workload
 
 _BATCH, _INPUT, _VALUE = "batch", "input:", "value:"
@@ -36,7 +36,7 @@ class _Given:
 
     dims: dict[str, int] = field(default_factory=dict)
     inputs: dict[str, tuple[int, ...]] = field(default_factory=dict)
-    values: dict[str, Numbers] = field(default_factory=dict)
+    values: dict[str, Contents] = field(default_factory=dict)
 
 
 def model_text(
@@ -124,7 +124,7 @@ def load_network(
     batch: int | None = None,
     dims: Mapping[str, int] | None = None,
     inputs: Mapping[str, Sequence[int]] | None = None,
-    values: Mapping[str, Numbers] | None = None,
+    values: Mapping[str, Contents] | None = None,
 ) -> Network:
     """Load a network: an ONNX model, or a workload as a network without a graph.
 
@@ -224,7 +224,7 @@ def _number(text: str) -> float:
     return int(text) if re.fullmatch(r"-?[0-9]{1,18}", text) else float(text)
 
 
-def _numbers(text: str) -> Numbers:
+def _numbers(text: str) -> Contents:
     numbers = tuple(_number(one) for one in text.split("x"))
     return numbers[0] if len(numbers) == 1 else numbers
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
+from dataclasses import fields as fields_of
 from functools import cache
 from typing import TYPE_CHECKING, Unpack
 
@@ -23,7 +24,7 @@ from loopsched.scheduler.goal import (
     Strategy,
     Value,
 )
-from loopsched.scheduler.result import Certificate, Result, Scored, prove_with
+from loopsched.scheduler.result import Certificate, Result, Results, Scored, prove_with
 from loopsched.scheduler.space import Space
 
 if TYPE_CHECKING:
@@ -139,7 +140,7 @@ def search_workload(
     jobs: int = 1,
     report: Report | None = None,
     **fields: Unpack[Goals],
-) -> Iterator[Result]:
+) -> Results:
     """Search every problem of a workload, in order.
 
     Parameters
@@ -155,23 +156,33 @@ def search_workload(
     objective, strategy, value, top, constraints, seed, samples, budget, time_limit_s, gap
         Fields of the `Goal`, which count in the place of its own.
 
-    Yields
-    ------
-    Result
+    Returns
+    -------
+    Results
+        As good as a list; each is found when it is first asked for.  Problems
+        that differ by name only are searched once.
 
     Raises
     ------
     KeyboardInterrupt
-        After an interrupt, but first the best so far of the problems in hand are
-        yielded.
+        After an interrupt, while results are read; but first come the best so
+        far of the problems in hand.
 
     See Also
     --------
     search, sweep, report_html
+
+    Examples
+    --------
+    >>> from loopsched import gemm, load_arch
+    >>> layers = [gemm(m=64, n=64, k=64, name=f"layer {i}") for i in range(3)]
+    >>> found = search_workload(Workload("three", tuple(layers)), load_arch("titan_v"))
+    >>> len(found), found[2].problem.name, len({each.schedule for each in found})
+    (3, 'layer 2', 1)
     """
     sought = Goal.of(goal, fields, "search_workload")
     check_jobs(jobs)
-    return _searched(workload, arch, sought, jobs, report)
+    return Results(len(workload.problems), _searched(workload, arch, sought, jobs, report))
 
 
 def _searched(
@@ -181,14 +192,31 @@ def _searched(
         _check_constraints(workload, arch, goal.constraints)
     told = report if jobs == 1 or len(workload.problems) == 1 else None
     is_interrupted = False
-    work = [(problem, arch, goal, told) for problem in workload.problems]
-    for result in each_in_order(_search_one, work, jobs):
+    firsts: dict[Hashable, Problem] = {}
+    for problem in workload.problems:
+        firsts.setdefault(_but_for_its_name(problem), problem)
+    work = [(problem, arch, goal, told) for problem in firsts.values()]
+    searched = each_in_order(_search_one, work, jobs)
+    found: dict[Hashable, Result] = {}
+    for problem in workload.problems:
+        key = _but_for_its_name(problem)
+        if key not in found:
+            found[key] = next(searched)
+        result = found[key].of(problem)
         yield result
         is_interrupted |= result.certificate.effort.stopped == "interrupt"
         if is_interrupted and jobs == 1:
             break
     if is_interrupted:
         raise KeyboardInterrupt
+
+
+def _but_for_its_name(problem: Problem) -> Hashable:
+    return tuple(
+        getattr(problem, each.name)
+        for each in fields_of(problem)
+        if each.compare and each.name != "name"
+    )
 
 
 def _search_one(problem: Problem, arch: Arch, goal: Goal, report: Report | None) -> Result:

@@ -19,7 +19,7 @@ from loopsched.base.errors import ConstraintError, EmptySpaceError, LoopschedErr
 from loopsched.models.buffer import QUICK, promised_visits
 from loopsched.models.compute import compute_steps
 from loopsched.models.machine import nested_units, room_of, sights
-from loopsched.models.reuse import visits_bytes
+from loopsched.models.reuse import fit_cut, steady_visits, visits_bytes
 from loopsched.models.score import Evaluation, evaluate
 from loopsched.models.view import View, at_once, view_of
 from loopsched.nests.nest import Schedule
@@ -413,7 +413,15 @@ class Searcher:
         best: tuple[int, Schedule] | None = None
         for schedule in sorted(made, key=str):
             view = self._memory_view(schedule)
-            moved = visits_bytes(self.problem, promised_visits(view, room))
+            fit = fit_cut(view, room)
+            if best is not None and fit is not None:
+                steady = {
+                    tensor.name: steady_visits(view, tensor, fit, slides=True)
+                    for tensor in room.held(self.problem)
+                }
+                if visits_bytes(self.problem, steady) >= best[0]:  # it moves no less than that
+                    continue
+            moved = visits_bytes(self.problem, promised_visits(view, room, fit))
             if best is None or moved < best[0]:
                 best = moved, schedule
             if best[0] <= once:  # no other moves less

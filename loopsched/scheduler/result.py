@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import overload
 
 from loopsched.base.display import Shown
 from loopsched.base.errors import ConstraintError, nearest
@@ -122,10 +123,65 @@ class Result(Shown):
     certificate: Certificate
     alternatives: tuple[Scored, ...] = ()
 
+    def of(self, problem: Problem) -> Result:
+        """Say the same of an equal problem of another name."""
+        if problem.name == self.problem.name:
+            return self
+        space = replace(self.certificate.space, problem=problem)
+        return replace(self, problem=problem, certificate=replace(self.certificate, space=space))
+
     @property
     def proof(self) -> str:
         """The proof of its bound, as `proof_of` writes it; made anew each time."""
         return _provers[-1](self)
+
+
+class Results(Sequence[Result]):
+    """Results of a workload's problems, in order: a list whose items are found when asked for.
+
+    Parameters
+    ----------
+    length : int
+        How many there are.
+    found : iterator of Result
+        Where they come from; an interrupt may end it early.
+    """
+
+    def __init__(self, length: int, found: Iterator[Result]) -> None:
+        self._length = length
+        self._found = found
+        self._kept: list[Result] = []
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[Result]:
+        for place in range(self._length):
+            if not self._reaches(place):
+                return
+            yield self._kept[place]
+
+    @overload
+    def __getitem__(self, place: int) -> Result: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Result]: ...
+    def __getitem__(self, place: int | slice) -> Result | list[Result]:
+        wanted = range(self._length)[place]
+        last = wanted if isinstance(wanted, int) else max(wanted, default=-1)
+        self._reaches(last)
+        return self._kept[wanted] if isinstance(wanted, int) else [self._kept[i] for i in wanted]
+
+    def __repr__(self) -> str:
+        return f"<{self._length} results, {len(self._kept)} found>"
+
+    def _reaches(self, place: int) -> bool:
+        """Find results up to a place; false if an interrupt has ended them before it."""
+        while len(self._kept) <= place:
+            try:
+                self._kept.append(next(self._found))
+            except StopIteration:
+                return False
+        return True
 
 
 def time_of(evaluation: Evaluation, value: Value) -> float:

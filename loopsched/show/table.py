@@ -136,7 +136,8 @@ class Table:
         for position, row in enumerate(cells):
             lines.append(_line(row, columns, widths))
             if self.details:
-                lines.extend(wrapped(self.details[position], width, indent="    "))
+                for detail in self.details[position].splitlines():
+                    lines.extend(wrapped(detail, width, indent="    "))
         return "\n".join(lines)
 
     def left_out(self, width: int) -> tuple[str, ...]:

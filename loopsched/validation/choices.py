@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -234,8 +234,11 @@ def problem_named(text: str, family: Family) -> Problem | Attention:
     >>> problem_named("64x32x16", FAMILIES["triton_gemm"]).macs
     32768
     """
-    if family.kind == "attn":
-        return Attention.named(text)
+    if family.kind in ("attn", "decode"):
+        attention = Attention.named(text)
+        # Files of decoding that say nothing of queries have one a head.
+        alone = family.kind == "decode" and not attention.queries
+        return replace(attention, queries=1, name=text) if alone else attention
     parts = text.split("x")
     needed = len(_CONV) if family.kind in ("conv", "filter") else 3
     if len(parts) != needed or not all(part.isascii() and part.isdigit() for part in parts):

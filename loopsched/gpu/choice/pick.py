@@ -19,6 +19,7 @@ from loopsched.gpu.choice.attention import Attention
 from loopsched.gpu.choice.families import (
     TRITON_ATTENTION,
     TRITON_CONV,
+    TRITON_DECODE,
     TRITON_GEMM,
     Family,
     family_of,
@@ -180,12 +181,14 @@ def pick(
     ----------
     problem : Problem or Attention
         A `gemm` or `batched_gemm` for ``triton_gemm``, a forward `conv2d` for
-        ``triton_conv``, an `Attention` for ``triton_attention``, a product for
+        ``triton_conv``, an `Attention` for ``triton_attention`` or, with fewer
+        queries than keys, ``triton_decode``, a product for
         ``clblast_gemm``, a `conv2d` of one channel and filter for ``filter``.
     arch : Arch
         A GPU.
-    kernel : {'triton_gemm', 'triton_conv', 'triton_attention', 'clblast_gemm', 'filter'}, optional
-        By default the one that computes the problem.
+    kernel : str, optional
+        ``triton_gemm``, ``triton_conv``, ``triton_attention``, ``triton_decode``,
+        ``clblast_gemm`` or ``filter``; by default Triton's for the problem.
     space : path, Space or iterable of mappings, optional
         Configurations: a file (CSV, a column a parameter), or a mapping each.
         ``registers``, ``spills`` and ``shared_bytes`` of compiled kernels are
@@ -242,7 +245,15 @@ def pick(
     family = family_of(check, kernel)
     check.finish()
     data_type = data_type or family.data_type
+    family.checked(problem)
     given = space_for(space, family)
+    if space is None:
+        given = given.kept(family.suits(problem, given))
+        if not len(given):
+            raise InputError(
+                f"problem '{problem.name}': none of the configurations usually tried of "
+                f"{family.name} suits it; give a space of others"
+            )
     ranked = rank(problem, arch, family, given, data_type)
     low, high = judged(kernel).spread
     first = int(ranked.order[0])
@@ -280,7 +291,7 @@ def space_for(space: Given, family: Family) -> Space:
 
 def _usual(problem: Problem | Attention) -> Family:
     if isinstance(problem, Attention):
-        return TRITON_ATTENTION
+        return TRITON_DECODE if problem.queries else TRITON_ATTENTION
     return TRITON_CONV if problem.kind == "conv2d" else TRITON_GEMM
 
 

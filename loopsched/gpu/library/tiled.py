@@ -26,6 +26,7 @@ from loopsched.problems.problem import Problem
 
 # Registers of a thread beside its sums: addresses, fragments, counters.
 _OTHER_REGISTERS = 48
+_REGISTER_BYTES = 4
 # Vectors need rows that begin a multiple of so many elements apart.
 _ALIGNMENT = 16
 
@@ -280,6 +281,7 @@ def _tiled(
     if tiling.split_k > product.k:
         raise ProblemError(f"split_k is {tiling.split_k}; sums have only {product.k} terms")
     machine = machine_of(arch, data_type)
+    _check_sums(tiling, machine.gpu, sum_bytes(product.element_bytes))
     shape = _shape(tiling, machine.gpu)
     shared = shape.shared_bytes(product.element_bytes)
     launch = Launch(
@@ -325,6 +327,27 @@ def _tiled(
             own_spread(machine.gpu.measured_as, data_type),
         ),
     )
+
+
+def _check_sums(tiling: Tiling, gpu: Gpu, width: int) -> None:
+    """Refuse tiles whose sums alone are more than the registers of the threads."""
+    rows, columns, _ = tiling.tile
+    sums = math.ceil(rows * columns / tiling.threads)
+    registers = math.ceil(sums * width / _REGISTER_BYTES)
+    is_apart = gpu.tensor_memory_bytes > 0
+    if registers > gpu.max_thread_registers and not is_apart:
+        raise ProblemError(
+            f"tile {rows}x{columns} by {tiling.threads} threads: {sums:,} sums of {width} bytes "
+            f"are {registers:,} registers of a thread, which has {gpu.max_thread_registers}; "
+            "take a smaller tile, or more threads"
+        )
+    held = _REGISTER_BYTES * gpu.registers + gpu.tensor_memory_bytes
+    if rows * columns * width > held:
+        raise ProblemError(
+            f"tile {rows}x{columns}: its sums of {width} bytes are {rows * columns * width:,} "
+            f"bytes, and an SM's registers{' and tensor memory' * is_apart} have {held:,}; "
+            "take a smaller tile"
+        )
 
 
 def _shape(tiling: Tiling, gpu: Gpu) -> Tile:
