@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from loopsched import Problem, conv2d, gemm, load_arch
-from loopsched.codegen.choose import Model, core_of, ranked
+from loopsched.codegen.choose import core_of, ranked
 from loopsched.codegen.compiled import build
 from loopsched.codegen.contraction import Contraction, contractions, stored_shape
 from loopsched.codegen.element import FP32
@@ -18,7 +18,6 @@ from loopsched.codegen.engine import Engine
 from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.plan import Plan, skips
 from loopsched.codegen.reference import reference
-from loopsched.problems.builders import batched_gemm
 
 CORE = core_of(load_arch("host"), 4)[0]
 CHANNELS = {"c": 5, "k": 37, "n": 2}
@@ -114,23 +113,3 @@ def test_blocks_of_columns_are_whole_tiles() -> None:
         blocks = {(plan.cols.block, plan.tile_cols) for _, _, plan in ranked(task, CORE)}
         assert len(blocks) > 4
         assert all(block % tile == 0 or block in (n, 40) for block, tile in blocks)
-
-
-@pytest.mark.parametrize("threads", [2, 3])
-def test_a_thread_takes_as_long_as_its_columns(threads: int) -> None:
-    draw = random.Random(threads)
-    problem = batched_gemm(batch=3, m=40, n=500, k=30)
-    (task,) = contractions(problem)
-    model = Model(task, CORE)
-    plans = [plan for _, one, plan in ranked(task, CORE) if one is task]
-    for _ in range(200):
-        plan = replace(draw.choice(plans), row_parts=1)
-        plan = replace(plan, cols=replace(plan.cols, block=draw.randint(30, 500)))
-        starts = range(0, 500, plan.cols.block)
-        jobs = [min(plan.cols.block, 500 - start) for start in starts] * 3
-        most = max(
-            sum(jobs[len(jobs) * one // threads : len(jobs) * (one + 1) // threads])
-            for one in range(threads)
-        )
-        share = model.cycles(plan, threads) / model.cycles(plan)
-        assert share == pytest.approx(most / 1500, rel=0.05 if len(jobs) > 16 * threads else 1e-9)
