@@ -217,8 +217,8 @@ def _knees(row: Row) -> str:
 
 def _print_network(row: Row, machine: Arch, what: str) -> None:
     parts = [
-        f"{scaled(row[f'{name}_dram_bytes'], 'B')} with {format_capacity(size)} ({name}; in no "
-        f"order below {scaled(row[f'{name}_bound_bytes'], 'B')})"
+        f"{scaled(row[f'{name}_dram_bytes'], 'B')} with {format_capacity(size)} ({name}; lower "
+        f"bound {scaled(row[f'{name}_bound_bytes'], 'B')})"
         for name, size in _levels(machine)
     ]
     output.print_text(
