@@ -16,6 +16,7 @@ try:
 except ImportError:
     torch = nn = None  # type: ignore[assignment]
 
+pytestmark = pytest.mark.filterwarnings("ignore")  # of the exporter itself
 needs_torch = pytest.mark.skipif(torch is None, reason="PyTorch is not installed")
 
 
