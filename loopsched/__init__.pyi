@@ -102,6 +102,7 @@ from loopsched.network.node import Value as Value
 from loopsched.network.onnx_file import load_onnx as load_onnx
 from loopsched.network.text import load_network as load_network
 from loopsched.network.text import load_workload as load_workload
+from loopsched.network.torch_graph import from_torch as from_torch
 from loopsched.problems.builders import affine as affine
 from loopsched.problems.builders import batched_gemm as batched_gemm
 from loopsched.problems.builders import conv2d as conv2d

@@ -17,7 +17,7 @@ _OUTER, _INNER = "OPQ", "TRS"
 
 
 @dataclass(frozen=True, slots=True)
-class _Geometry:
+class Geometry:
     """A convolution as its forward pass: ``large`` is the input's side, ``small`` the output's."""
 
     batch: int
@@ -95,7 +95,7 @@ def convolution(view: View, weight: int = 1) -> list[Part]:
         raise UnsayableError(f"{image[1]} channels, but filters of {filters[1]} in {groups} groups")
     if min(small) < 1:
         raise UnsayableError("the filter is larger than the padded input")
-    geometry = _Geometry(
+    geometry = Geometry(
         image[0], image[1], filters[0], groups, large, small, window, strides, dilations,
         begins, ends,
     )  # fmt: skip
@@ -116,7 +116,7 @@ def transposed_convolution(view: View) -> list[Part]:
         raise UnsayableError(f"{image[1]} channels, but filters of {filters[0]}")
     small = image[2:]
     begins, ends, large = _crops(view, small, _reaches(window, dilations), strides)
-    geometry = _Geometry(
+    geometry = Geometry(
         image[0], filters[1] * groups, image[1], groups, large, small, window, strides, dilations,
         begins, ends,
     )  # fmt: skip
