@@ -27,6 +27,7 @@ from loopsched import Problem, conv2d, gemm, load_arch, search
 from loopsched.codegen.choose import Core, Model, core_of, is_read_in_place, on_cores, ranked
 from loopsched.codegen.compiled import Part, build
 from loopsched.codegen.contraction import Contraction, contractions, stored_shape
+from loopsched.codegen.described import of_plan
 from loopsched.codegen.element import FP32
 from loopsched.codegen.engine import Engine
 from loopsched.codegen.llvm_text import LlvmText
@@ -153,7 +154,7 @@ def measured(problem: Problem, given: list[Choice], core: Core) -> dict:
         "first_s": final[0],
         "kept_s": final[kept],
         "best_s": final[best],
-        "best": given[best][2].text(),
+        "best": of_plan(*given[best][1:], (FP32, core.lanes), 1, 0.0).text(),
         "bound_s": search(problem, machine).evaluation.problem_bound_s,
         "plans": [
             {"plan": repr(plan), "left": one.left.name, "estimate_s": c / core.hertz, "s": s}

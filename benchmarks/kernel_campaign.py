@@ -2,7 +2,8 @@
 
 Run ``python benchmarks/kernel_campaign.py --cases 5000``; ``--first`` is the first seed, and
 ``--back c`` builds C under AddressSanitizer in place of LLVM's code beside guard pages
-(``--option=-march=native`` for its vector instructions).  One line a failure, one at the end.
+(``--option=-march=native`` for its vector instructions); ``aarch64-llvm`` and ``aarch64-c`` build
+for that instruction set and run in qemu.  One line a failure, one at the end.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
-from kernel_fuzz import case, check_c, check_llvm
+from kernel_fuzz import case, check_aarch64, check_c, check_llvm
+
+BACKS = ["llvm", "c", "aarch64-llvm", "aarch64-c"]
 
 
 def work(back: str, options: list[str], first: int, stop: int, told: Connection) -> None:
@@ -25,7 +28,12 @@ def work(back: str, options: list[str], first: int, stop: int, told: Connection)
             told.send((seed, None))
             try:
                 one = case(seed)
-                check = check_llvm(one) if back == "llvm" else check_c(one, Path(folder), *options)
+                if back.startswith("aarch64"):
+                    check = check_aarch64(one, Path(folder), back.removeprefix("aarch64-"))
+                elif back == "c":
+                    check = check_c(one, Path(folder), *options)
+                else:
+                    check = check_llvm(one)
             except Exception as error:
                 check = f"seed {seed}: {type(error).__name__}: {error}"
             if check:
@@ -38,7 +46,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--cases", type=int, default=1000)
     parser.add_argument("--first", type=int, default=0)
-    parser.add_argument("--back", choices=["llvm", "c"], default="llvm")
+    parser.add_argument("--back", choices=BACKS, default="llvm")
     parser.add_argument("--option", action="append", default=[])
     given = parser.parse_args()
     seed, stop, n_failed = given.first, given.first + given.cases, 0

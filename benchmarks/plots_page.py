@@ -43,7 +43,7 @@ PRODUCT = gemm(m=1760, n=128, k=1760)
 
 def roofline() -> Any:
     results = list(search_workload(load_workload("deepbench_conv"), TITAN_V))
-    return plot_roofline(results, TITAN_V)
+    return plot_roofline(results, TITAN_V, name="deepbench_conv")
 
 
 def ski_slope() -> Any:
@@ -55,7 +55,7 @@ def tiles() -> Any:
 
 
 def traffic() -> Any:
-    return bytes_figure(list(search_workload(load_workload("resnet50"), TITAN_V)))
+    return bytes_figure(list(search_workload(load_workload("resnet50"), TITAN_V)), "resnet50")
 
 
 def front() -> Any:
@@ -63,7 +63,9 @@ def front() -> Any:
 
 
 def measured() -> Any:
-    return measured_figure(comparisons(validate_counters("h200_tiled_gemm", method="evaluate")))
+    return measured_figure(
+        comparisons(validate_counters("h200_tiled_gemm", method="evaluate")), "h200_tiled_gemm"
+    )
 
 
 def tornado() -> Any:

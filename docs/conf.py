@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from pygments.lexer import RegexLexer, bygroups
+from pygments.token import Generic
+
 import loopsched
 
 project = "loopsched"
@@ -15,6 +20,8 @@ html_theme = "furo"
 html_title = f"loopsched {version}"
 html_show_copyright = False
 html_copy_source = False
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 
 myst_heading_anchors = 3
 myst_enable_extensions = ["colon_fence"]
@@ -24,3 +31,20 @@ autodoc_typehints = "none"
 numpydoc_class_members_toctree = False
 numpydoc_show_inherited_class_members = False
 add_module_names = False
+
+
+class Console(RegexLexer):
+    """Commands and what they print, which is no code: only prompts are set off."""
+
+    name = "console"
+    tokens = {  # noqa: RUF012
+        "root": [
+            (r"^(\$ )((?:.*\\\n)*.*\n)", bygroups(Generic.Prompt, Generic.Strong)),
+            (r".*\n", Generic),
+        ]
+    }
+
+
+def setup(app: Any) -> None:
+    """Read console blocks with our own reader."""
+    app.add_lexer("console", Console)

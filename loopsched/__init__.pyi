@@ -18,6 +18,8 @@ from loopsched.bounds.communication import communication_bound as communication_
 from loopsched.codegen.compiled import CompiledKernel as CompiledKernel
 from loopsched.codegen.compiled import Packed as Packed
 from loopsched.codegen.compiled import compile as compile
+from loopsched.codegen.described import KernelSchedule as KernelSchedule
+from loopsched.codegen.described import kernel_schedules as kernel_schedules
 from loopsched.curves.curve import Curve as Curve
 from loopsched.curves.front import traffic_curve as traffic_curve
 from loopsched.curves.network import NetworkCurve as NetworkCurve
@@ -47,6 +49,7 @@ from loopsched.gpu.calibration.machine import calibrate_gpu as calibrate_gpu
 from loopsched.gpu.choice.attention import Attention as Attention
 from loopsched.gpu.choice.dispatch import Dispatch as Dispatch
 from loopsched.gpu.choice.dispatch import dispatch as dispatch
+from loopsched.gpu.choice.grouped import Grouped as Grouped
 from loopsched.gpu.choice.pick import Choice as Choice
 from loopsched.gpu.choice.pick import Pick as Pick
 from loopsched.gpu.choice.pick import pick as pick
@@ -147,6 +150,8 @@ from loopsched.sweeps.run import sweep as sweep
 from loopsched.sweeps.schema import sweep_schema as sweep_schema
 from loopsched.validation.compare import Validation as Validation
 from loopsched.validation.compare import validate_counters as validate_counters
+from loopsched.validation.cpu import CpuValidation as CpuValidation
+from loopsched.validation.cpu import validate_cpu as validate_cpu
 from loopsched.validation.times import TimeValidation as TimeValidation
 from loopsched.validation.times import validate_times as validate_times
 from loopsched.verify import Verdict as Verdict

@@ -82,7 +82,10 @@ def _step(
     fit: Mapping[str, float],
 ) -> tuple[float, float]:
     """Cycles that a step of a block takes of an SM that many share; and of an SM of its own."""
-    rows, keys, size, warps = one["block_m"], one["block_n"], problem.head_size, one["warps"]
+    rows, keys, warps = one["block_m"], one["block_n"], one["warps"]
+    size = 16
+    while size < problem.head_size:
+        size *= 2
     groups = max(warps / 4, 1.0)
     crossed = by_group and rows < groups * 64
     share = 1.0
@@ -106,8 +109,10 @@ def _step(
     more = fit["lacking"] * max(lacking, 0) * groups
     more += fit["copy"] * copied / machine.gpu.shared_bytes_per_cycle
     shared = _joined(fit["overlap"], tensor, lanes + mask) + more + fit["group_cycles"] * groups
-    alone = tensor + lanes / groups + fit["mask_alone"] * mask + fit["alone_cycles"] + more
-    return shared, alone
+    # Of four schedulers one warp has one, two have two.
+    idle = {1: 4.0, 2: 2.0}.get(warps, 1.0)
+    alone = idle * (tensor + lanes / groups + fit["mask_alone"] * mask)
+    return shared, alone + fit["alone_cycles"] + more
 
 
 def _joined(exponent: float, *parts: float) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from math import ceil
 
+from loopsched.gpu.choice.attention import Attention, attention_numbers
 from loopsched.gpu.choice.pipeline import Fitted
 from loopsched.gpu.library.conv_layer import layer_of
 from loopsched.gpu.library.machine import Machine
@@ -33,11 +34,13 @@ class Block:
     beside: float
     dram_bytes: Callable[[float], float]
     macs: int
+    tile: int
+    sums: int
     after: float = 0.0
 
 
 def estimate(
-    problem: Problem,
+    problem: Problem | Attention,
     one: Mapping[str, int],
     width: int,
     taken: Taken,
@@ -45,8 +48,12 @@ def estimate(
     fit: Fitted,
 ) -> tuple[float, list[float], float]:
     """Seconds; of a step of the typical wave, cycles of each part; waves."""
-    make = _conv if problem.kind == "conv2d" else _product
-    block = make(problem, one, width, taken, machine, fit)
+    if isinstance(problem, Attention):
+        block = _decode(problem, one, width, taken, machine, fit)
+    elif problem.kind == "conv2d":
+        block = _conv(problem, one, width, taken, machine, fit)
+    else:
+        block = _product(problem, one, width, taken, machine, fit)
     places = machine.sms * taken.resident
     left, cycles, of_waves = block.blocks, 0.0, []
     while left > 0:
@@ -57,7 +64,7 @@ def estimate(
         tensor, l2, dram, wait = parts
         step = _joined(fit.step, tensor, _joined(fit.memory, wait, l2, dram))
         ends = fit.latency * machine.gpu.dram_latency + fit.start_cycles
-        ends += here * one["block_m"] * one["block_n"] * fit.sum_cycles
+        ends += here * block.sums * fit.sum_cycles
         cycles += block.steps * step + ends * (1 - fit.hidden if here > 1 else 1)
         cycles += here * block.beside
         of_waves.append((live == places, parts))
@@ -95,15 +102,23 @@ def _step(
     dram = of_step / (machine.dram_bytes_per_s / clock)
     ahead = one["stages"] - 1.0
     ahead = max(ahead, 1) if taken.by_group else max(ahead - fit.direct, 0.6)
-    wait = _latency(one, width, machine, fit) / ahead + fit.dram_wait * dram + block.wait
+    wait = (
+        _latency(one["block_m"], block.tile, machine, fit) / ahead
+        + fit.dram_wait * dram
+        + block.wait
+    )
     if one["stages"] <= 2:
         wait += fit.two_stages * block.tensor
-    return [here * block.tensor, l2, dram, wait]
+    # Warps go round the schedulers; each has its share of a block's multiply-adds.
+    on_each = [0] * machine.gpu.schedulers
+    for warp in range(here * one["warps"]):
+        on_each[warp % len(on_each)] += 1
+    tensor = max(on_each) * block.tensor * len(on_each) / one["warps"]
+    return [tensor, l2, dram, wait]
 
 
-def _latency(one: Mapping[str, int], width: int, machine: Machine, fit: Fitted) -> float:
-    asked = fit.latency * machine.gpu.dram_latency + fit.row_cycles * one["block_m"]
-    tile = (one["block_m"] + one["block_n"]) * one["block_k"] * width
+def _latency(rows: int, tile: int, machine: Machine, fit: Fitted) -> float:
+    asked = fit.latency * machine.gpu.dram_latency + fit.row_cycles * rows
     return asked + tile / machine.gpu.shared_bytes_per_cycle
 
 
@@ -125,7 +140,7 @@ def _product(
     if split > 1:
         # Parts of sums are fp32; a kernel adds them, out of L2 if they fit into it.
         parts, lasting = 4 * sums * split, 4 * sums * split <= machine.l2_bytes
-        after = machine.gpu.launch_s + sums * out / machine.dram_bytes_per_s
+        after = fit.launch * machine.gpu.launch_s + sums * out / machine.dram_bytes_per_s
         after += parts / (machine.l2_bytes_per_s if lasting else machine.dram_bytes_per_s)
 
     def dram_bytes(live: float) -> float:
@@ -147,6 +162,52 @@ def _product(
         beside=0.0,
         dram_bytes=dram_bytes,
         macs=batch * m * n * k,
+        tile=(one["block_m"] + one["block_n"]) * one["block_k"] * width,
+        sums=one["block_m"] * one["block_n"],
+        after=after,
+    )
+
+
+def _decode(
+    problem: Attention,
+    one: Mapping[str, int],
+    width: int,
+    taken: Taken,
+    machine: Machine,
+    fit: Fitted,
+) -> Block:
+    """A block for each head of keys and part of them; docs/choosing_kernels.md, Decoding."""
+    rows, columns, parts = one["block_m"], one["block_n"], one["split_k"]
+    size = 16
+    while size < problem.head_size:
+        size *= 2
+    share = fit.tensor
+    if not taken.by_group and machine.gpu.tensor_issue == "group":
+        share = fit.by_warp
+    # Scores and their product with the values, and what each score's exponential takes.
+    scores = rows * columns
+    cycles = 2 * scores * size / share / machine.macs_per_cycle
+    cycles += attention_numbers()["exp"] * scores
+    queries = problem.batch * problem.heads * problem.queries
+    keys = problem.batch * problem.groups * problem.length
+    # Sums of each part, and what its scores add up to, are fp32.
+    partial = 4 * queries * parts * (problem.head_size + 1)
+    out = queries * problem.head_size * width
+    lasting = partial <= machine.l2_bytes
+    after = fit.launch * machine.gpu.launch_s + out / machine.dram_bytes_per_s
+    after += partial / (machine.l2_bytes_per_s if lasting else machine.dram_bytes_per_s)
+    row = size * width
+    return Block(
+        blocks=problem.batch * problem.groups * parts,
+        steps=ceil(ceil(problem.length / parts) / columns),
+        tensor=cycles,
+        asked_of_l2=2 * columns * (64 * ceil(row / 64) + fit.row_bytes * ceil(row / 128)),
+        wait=0.0,
+        beside=0.0,
+        dram_bytes=lambda live: out + 2 * keys * problem.head_size * width + 1.5 * partial,
+        macs=2 * queries * problem.length * problem.head_size,
+        tile=2 * columns * size * width,
+        sums=rows * size,
         after=after,
     )
 
@@ -167,7 +228,8 @@ def _conv(
     tensor = _tensor(one, width, taken, machine, fit)
     tensor += fit.address_cycles * elements / 1024 * more
     # Each filter position begins anew: a share of a latency and of a step's arithmetic.
-    anew = fit.restart * _latency(one, width, machine, fit) + fit.drain * tensor
+    latency = _latency(one["block_m"], elements * width, machine, fit)
+    anew = fit.restart * latency + fit.drain * tensor
     read = layer.input_elems(width) + layer.k * layer.c * places
     written = pixels * layer.k * (4 if width == 1 else width)
     return Block(
@@ -179,6 +241,8 @@ def _conv(
         beside=places * fit.place_cycles * one["block_m"] / 64 * more,
         dram_bytes=lambda live: read * width + 1.5 * written,
         macs=pixels * layer.k * layer.c * places,
+        tile=elements * width,
+        sums=one["block_m"] * one["block_n"],
     )
 
 

@@ -208,6 +208,63 @@ def point_by_point(problem: Problem, arrays: dict[str, Array]) -> Array:
     return out
 
 
+def with_padding(problem: Problem, arrays: dict[str, Array], *, is_multiplied: bool) -> Array:
+    """Add the products of all points; padding is zeros that are multiplied, or is left out."""
+    grid = np.indices([size for _, size in problem.sizes]).reshape(len(problem.sizes), -1)
+    at = dict(zip(problem.dims, grid, strict=True))
+    counts, product = np.ones(grid.shape[1], bool), np.ones(grid.shape[1])
+    target: list[Array] = []
+    for tensor in problem.tensors:
+        inside, index = np.ones(grid.shape[1], bool), []
+        for axis in tensor.axes:
+            place = sum((step * at[dim] for dim, step in axis.terms), np.zeros(grid.shape[1], int))
+            if axis.size is not None:
+                place = place + axis.offset
+                is_here = (place >= 0) & (place < axis.size)
+                inside, place = inside & is_here, np.where(is_here, place, 0)
+            index.append(place)
+        if tensor.name == problem.output:
+            target = index
+            counts &= inside
+            continue
+        values = arrays[tensor.name][tuple(index)]
+        product = product * (np.where(inside, values, 0.0) if is_multiplied else values)
+        counts &= inside | is_multiplied
+    if not target:
+        return np.asarray(product[counts].sum())
+    out = np.zeros(arrays[problem.output].shape)
+    np.add.at(out, tuple(place[counts] for place in target), product[counts])
+    return out
+
+
+def check_infinite(one: Case) -> str | None:
+    """Run a case of real numbers, some of which are infinite or none; say what is wrong.
+
+    Each sum may have padding as zeros that are multiplied, or leave it out.
+    """
+    problem, draw = one.problem, np.random.default_rng(one.seed)
+    arrays = {name: np.where(few == 0, 1.0, few) for name, few in drawn(one).items()}
+    for name in arrays.keys() - {problem.output}:
+        shape = arrays[name].shape
+        odd = draw.choice([np.inf, -np.inf, np.nan], shape)
+        arrays[name] = np.where(draw.random(shape) < 0.06, odd, arrays[name])
+    memory = {
+        name: spread(stored(values, one.data_type, is_out=False), one.steps[name], 77)
+        for name, values in arrays.items()
+    }
+    for stage, run in zip(*functions(one), strict=True):
+        given = [memory[name][0].ctypes.data for name in stage.tensors]
+        kept = np.full(stage.room * 8 + 2 * PAGE, 0xFF, np.uint8)
+        room = kept.ctypes.data + -kept.ctypes.data % PAGE
+        run(*given, room, 0, stage.n_jobs)
+    found = memory[problem.output][1]
+    with np.errstate(invalid="ignore"):
+        right = [with_padding(problem, arrays, is_multiplied=one) for one in (False, True)]
+    is_one = [np.isclose(found, wanted, rtol=0, atol=0, equal_nan=True) for wanted in right]
+    bad = np.argwhere(~(is_one[0] | is_one[1]))
+    return f"{one}: {len(bad)} wrong, first {bad[0]}" if len(bad) else None
+
+
 def stored(values: Array, data_type: str, *, is_out: bool) -> Array:
     """Numbers as they lie in memory; bf16 is rounded to the nearest, ties to even."""
     if data_type == "bf16":
@@ -327,12 +384,10 @@ def check_llvm(one: Case) -> str | None:
     return fault
 
 
-def check_c(one: Case, folder: Path, *options: str) -> str | None:
-    """Build a case as a C program, under AddressSanitizer, and run it; say what is wrong."""
+def main_of(one: Case, folder: Path, stages: list[Stage]) -> tuple[list[str], Array]:
+    """Write the C function that reads arrays, calls the stages, and writes what they have made."""
     memory, wanted = placed(one)
-    text = CText(DATA_TYPES[one.data_type].compute, one.lanes)
-    stages = write(one, text)
-    lines = [text.text(), "#include <stdio.h>", "#include <stdlib.h>", "int main(void) {"]
+    lines = ["#include <stdio.h>", "#include <stdlib.h>", "int main(void) {"]
     for name, array in memory.items():
         array.tofile(folder / name)
         lines += [
@@ -353,23 +408,69 @@ def check_c(one: Case, folder: Path, *options: str) -> str | None:
         f"fwrite({out}, 1, {wanted.nbytes}, file);",
         "fclose(file); return 0; }",
     ]
-    (folder / "made.c").write_text("\n".join(lines), encoding="utf-8")
-    build = [
-        "cc",
-        "-O1",
-        "-w",
-        "-fsanitize=address,undefined",
-        "-fno-sanitize-recover=all",
-        *options,
-    ]
+    return lines, wanted
+
+
+def check_c(one: Case, folder: Path, *options: str) -> str | None:
+    """Build a case as a C program, under AddressSanitizer, and run it; say what is wrong."""
+    text = CText(DATA_TYPES[one.data_type].compute, one.lanes)
+    stages = write(one, text)
+    main, wanted = main_of(one, folder, stages)
+    (folder / "made.c").write_text("\n".join([text.text(), *main]), encoding="utf-8")
+    safe = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    build = ["cc", "-O1", "-w", "-Wno-psabi", *safe, *options]
     subprocess.run([*build, str(folder / "made.c"), "-o", str(folder / "made")], check=True)
+    return run_made(one, folder, wanted)
+
+
+def run_made(one: Case, folder: Path, wanted: Array, *runner: str) -> str | None:
+    """Run a program that was built; say what is wrong."""
     done = subprocess.run(
-        [str(folder / "made")],
+        [*runner, str(folder / "made")],
         capture_output=True,
         text=True,
         check=False,
         env={"ASAN_OPTIONS": "detect_leaks=0"},
     )
     if done.returncode:
-        return f"{one}: {done.stderr[:600]}"
+        return f"{one}: {done.returncode} {done.stderr[:600]}"
     return difference(one, np.fromfile(folder / "found", wanted.dtype), wanted)
+
+
+AARCH64 = ("aarch64-linux-gnu-gcc", "qemu-aarch64")
+
+
+def check_aarch64(one: Case, folder: Path, back: str) -> str | None:
+    """Build a case for AArch64, its kernel as C or by LLVM, and run it in an emulator."""
+    compute = DATA_TYPES[one.data_type].compute
+    text: CText | LlvmText = (CText if back == "c" else LlvmText)(compute, one.lanes)
+    stages = write(one, text)
+    main, wanted = main_of(one, folder, stages)
+    sources = [str(folder / "made.c")]
+    if back == "c":
+        first = text.text()
+    else:
+        first = "typedef unsigned char byte;"
+        for stage in stages:
+            given = ", ".join(["byte *"] * (len(stage.tensors) + 1))
+            first += f"\nvoid {stage.name}({given}, long, long);"
+        (folder / "kernel.o").write_bytes(code_for_aarch64(text.text()))
+        sources.append(str(folder / "kernel.o"))
+    (folder / "made.c").write_text("\n".join([first, *main]), encoding="utf-8")
+    build = [AARCH64[0], "-O2", "-static", "-w", "-Wno-psabi", *sources]
+    subprocess.run([*build, "-o", str(folder / "made")], check=True)
+    return run_made(one, folder, wanted, AARCH64[1])
+
+
+def code_for_aarch64(text: str) -> bytes:
+    """Turn LLVM's text into an object file for AArch64."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    module = llvm.parse_assembly(text)
+    module.verify()
+    of = llvm.Target.from_triple("aarch64-unknown-linux-gnu")
+    machine = of.create_target_machine("generic", "+neon", 3, reloc="pic", codemodel="small")
+    code: bytes = machine.emit_object(module)
+    return code

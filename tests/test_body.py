@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import permutations, product
 from random import Random
 
@@ -141,3 +142,13 @@ def test_double_buffering_halves_the_room() -> None:
         assert twice is not None
         assert once is not None
         assert twice.bytes == once.bytes
+
+
+def test_a_bound_knows_double_buffers() -> None:
+    problem = loopsched.gemm(m=96, n=80, k=64)
+    once = loopsched.buffer_arch(capacity_bytes=4096, policy="explicit")
+    level = replace(once.caches[0], capacity_bytes=8192, double_buffered=True)
+    twice = replace(once, levels=(once.memory, level))
+    best = [loopsched.search(problem, arch, objective="dram_bytes") for arch in (once, twice)]
+    assert best[0].evaluation.dram_bytes == best[1].evaluation.dram_bytes
+    assert best[1].certificate.proven

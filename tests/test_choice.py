@@ -245,6 +245,8 @@ def test_all_families_rank_their_usual_space() -> None:
         "triton_gemm",
         "triton_conv",
         "triton_attention",
+        "triton_decode",
+        "triton_grouped",
         "clblast_gemm",
         "filter",
     }

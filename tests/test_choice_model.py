@@ -25,7 +25,7 @@ TILES = {
     "block_n": st.sampled_from([16, 32, 64, 128, 256]),
     "block_k": st.sampled_from([32, 64, 128]),
     "stages": st.integers(1, 5),
-    "warps": st.sampled_from([1, 4, 8]),
+    "warps": st.sampled_from([1, 2, 4, 8]),
 }
 
 

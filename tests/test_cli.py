@@ -67,6 +67,16 @@ class TestFront:
         assert text.startswith(f"Usage: loopsched {command}")
         assert max(map(len, text.splitlines())) <= 80
 
+    def test_alone_it_says_in_ten_lines_what_to_try(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        lines = call(capsys).splitlines()
+        assert len(lines) == 10
+        assert max(map(len, lines)) <= 80
+        named = [line.split()[1] for line in lines if line.startswith("  loopsched ")]
+        assert "demo" in named
+        assert set(named) <= set(_COMMANDS)
+
     def test_module_runs(self) -> None:
         command = [sys.executable, "-m", "loopsched", "--version"]
         done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -76,7 +76,9 @@ def test_choices_are_shown_in_80_columns(
         assert one.why in words
     assert f"{found.best.estimate_us:.3f} us" in words
     assert "first choice" not in _ok(capsys, "pick", PRODUCT, "--top", "2")[0]
-    assert len(_ok(capsys, "pick", PRODUCT, "--top", "2")[0].splitlines()) == 6
+    few = _ok(capsys, "pick", PRODUCT, "--top", "2")[0].splitlines()
+    assert len(few) == 7
+    assert few[-1] == "(left out at 80 columns: from, to, blocks an SM)"
 
 
 def test_wide_tables_say_intervals(

@@ -40,7 +40,7 @@ def test_table(
     assert lines[2].split()[:4] == ["gemm", "V100", "fp32", "2"]
     assert lines[3].startswith("apart: unusable")
     assert lines[3].split()[-2:] != ["0", "-"]
-    assert "furthest off:" in lines
+    assert "largest errors:" in lines
     assert "MAPE of the plain roofline: " in " ".join(printed.out.split())
     assert printed.err == ""
 

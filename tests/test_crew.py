@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import random
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Thread, get_native_id
@@ -44,6 +46,15 @@ def test_each_job_is_done_once() -> None:
     for _ in range(300):
         n_threads, n_jobs = draw.choice((2, 3, 5)), draw.randint(1, 200)
         assert share(crews[n_threads], n_threads, n_jobs, work) == list(range(n_jobs))
+
+
+def test_what_threads_wait_in_stays() -> None:
+    crew = Crew(2)
+    boxes = weakref.ref(crew._boxes)
+    assert share(crew, 2, 9, lambda tag, first, last: None) == list(range(9))
+    del crew
+    gc.collect()
+    assert boxes() is not None
 
 
 def test_jobs_of_a_thread_that_never_comes_are_done(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,3 +69,8 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "site/api/search.html").is_file()
+    # What commands print is no code: only prompts and commands are set off.
+    tutorial = (tmp_path / "site/tutorial.html").read_text(encoding="utf-8")
+    shown = re.findall(r'<div class="highlight-console.*?</pre>', tutorial, re.DOTALL)
+    assert len(shown) > 3
+    assert set(re.findall(r'<span class="(\w+)">', "".join(shown))) == {"gp", "gs", "g"}

@@ -621,7 +621,7 @@ problem:
             ),
             ("projection: [[[K]], [[P]]]", "projection: K", ProblemError, "projection is 'K'"),
             ("name: Conv1D_OC", "name: '{{ x }}'", InputError, "holds a template"),
-            ("  nodes:\n", "  subtree:\n", ArchError, "'subtree' is of Timeloop 0.3"),
+            ("  nodes:\n", "  subtree:\n", ArchError, "6 trees side by side"),
         ],
     )
     def test_what_cannot_be_said(

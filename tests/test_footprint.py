@@ -196,6 +196,7 @@ def test_far_offsets_need_no_bit_set(first: int, size: int, count: int) -> None:
     axis = Axis((("P", 1), ("R", 1)), offset=first, size=size)
     assert axis_count(axis, {}, {"P": 4, "R": 7}) == count
     assert axis_count(axis, {}, {"P": 10}) == count
+    assert axis_extremes(axis, (4, 7), ((), ())) == (count, count, count)
 
 
 def test_bytes_follow_the_element_size_of_each_tensor() -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from loopsched.fusion import FusedGroup
 from loopsched.fusion.chains import chains_of
 from loopsched.fusion.plan import fused
+from loopsched.fusion.rooms import Way, buffer_positions
 from loopsched.fusion.tiles import best_tile
 from loopsched.problems.footprint import tensor_bytes
 from loopsched.problems.problem import Problem
@@ -102,6 +103,16 @@ def test_two_tiles_must_fit_for_weights_to_stay() -> None:
     accesses = trace(layers, group, reuses=True)
     assert lru_bytes_moved(accesses, group.lru_bytes) == group.dram_bytes
     assert lru_bytes_moved(accesses, group.lru_bytes - 4 - 4) > group.dram_bytes
+
+
+def test_buffers_hold_all_images_of_a_tile() -> None:
+    layers = [Layer(c=4, k=4, h=5, w=5), Layer(c=4, k=4, h=5, w=5)]
+    group = _group(layers, 10**6, "recompute")
+    assert group is not None
+    way = Way("recompute", columns_outside=False, keeps_input=False)
+    assert [buffer_positions(group.stages, (n, 2, 3), way) for n in (1, 2, 5)] == [
+        (6,), (12,), (30,),
+    ]  # fmt: skip
 
 
 @settings(deadline=None)

@@ -552,7 +552,8 @@ def test_any_number_of_phases_bounds(problem: Problem, n: int) -> None:
     whole = sum(part.touched)
     for one in inequalities.inequalities(problem, part.size):
         if n <= one.work:
-            assert communication._touched_at_least(part, one, n) - (n - 1) * whole <= whole
+            level = communication._level(part, one, n)
+            assert communication._touched_at_least(part, one, n, level) - (n - 1) * whole <= whole
 
 
 # Properties ---------------------------------------------------------------------------

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import random
+from collections.abc import Iterator
+from itertools import islice
 
 import pytest
 from hypothesis import given
@@ -11,13 +14,26 @@ from strategies import machines, problems, schedules
 
 from loopsched.base.errors import CapacityError, ScheduleError
 from loopsched.machines.arch import Arch, buffer_arch
+from loopsched.machines.arch_file import load_arch
 from loopsched.machines.levels import Compute, Level
+from loopsched.models import _promise_kernels as kernels
+from loopsched.models import promises
 from loopsched.models.many import TOO_LARGE, evaluate_many
 from loopsched.models.score import evaluate
 from loopsched.nests.nest import Schedule
 from loopsched.nests.notation import parse_schedule
-from loopsched.problems.builders import gemm
+from loopsched.problems.builders import conv2d, gemm
 from loopsched.problems.problem import Problem
+from loopsched.scheduler import space_of
+from loopsched.scheduler.climbing import draws
+
+
+@pytest.fixture(autouse=True, scope="module")
+def compiled() -> Iterator[None]:
+    """Few schedules, too, go through the compiled form."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(promises, "COMPILED_FROM", 0)
+        yield
 
 
 def assert_as_one_by_one(problem: Problem, nests: list[Schedule], arch: Arch) -> int:
@@ -50,6 +66,49 @@ def test_any_schedules_on_any_machine(data: st.DataObject) -> None:
     units = ("SM",) if data.draw(st.booleans()) else ()
     nests = data.draw(st.lists(schedules(problem, units=units), max_size=4))
     assert_as_one_by_one(problem, nests, arch)
+
+
+BIG = (
+    gemm(m=1760, n=7000, k=1760),
+    conv2d(n=4, c=1, k=32, h=161, w=70, r=5, s=20, stride=2),
+    conv2d(n=8, c=64, k=64, h=56, w=56, r=3, s=3, padding=1),
+    conv2d(n=8, c=64, k=96, h=28, w=28, r=1, s=1, stride=2),
+    conv2d(n=2, c=32, k=32, h=30, w=30, r=3, s=3, padding=2, dilation=2, groups=4),
+)
+
+
+@pytest.mark.parametrize("problem", BIG, ids=lambda problem: problem.name)
+@pytest.mark.parametrize("name", ["titan_v", "diannao"])
+def test_tilings_of_what_networks_compute(problem: Problem, name: str) -> None:
+    arch = load_arch(name)
+    if name == "diannao":
+        problem = problem.with_element_bytes(2)
+    chosen = islice(draws(space_of(problem, arch), random.Random(1)), 24)
+    nests = [limits.schedule(choice) for limits, choice in chosen]
+    rate = arch.compute.rate("fp16" if name == "diannao" else "fp32")
+    found = promises.promised_many(problem, nests, arch, max(1, int(rate)))
+    known = found[:, kernels.OUTCOME] != kernels.UNKNOWN
+    assert known.sum() > (12 if name == "titan_v" else 1)  # a scratchpad's halos are not known
+    # What is not known waits for a replay: the same code, one by one.
+    assert_as_one_by_one(problem, [nests[at] for at in known.nonzero()[0]], arch)
+
+
+def test_few_schedules_are_worth_no_compiling(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(promises, "COMPILED_FROM", 2)
+    monkeypatch.setattr(promises, "is_kept", lambda kernel: False)
+    problem, arch = gemm(m=8, n=8, k=8), buffer_arch(capacity_bytes=256)
+    nest = parse_schedule("M:8 N:8 K:8 M:4 N:4", problem)
+    few, many = (promises.promised_many(problem, [nest] * n, arch, 1) for n in (1, 2))
+    assert few[:, kernels.OUTCOME].tolist() == [kernels.UNKNOWN]
+    assert many[:, kernels.OUTCOME].tolist() == [kernels.PROMISED] * 2
+    assert assert_as_one_by_one(problem, [nest], arch) == 1
+
+
+def test_a_unit_that_is_not_there_is_named() -> None:
+    problem = gemm(m=8, n=8, k=8)
+    nest = parse_schedule("M:8@SM N:8 K:8", problem)
+    with pytest.raises(ScheduleError, match=r"schedule number 0: .*unknown unit 'SM'"):
+        evaluate_many(problem, [nest], buffer_arch(capacity_bytes=256))
 
 
 def test_tiles_that_do_not_fit_are_rows_like_others() -> None:

@@ -242,6 +242,53 @@ def test_report_makes_the_page_of_results(saved: Path, capsys: pytest.CaptureFix
     assert not list(saved.parent.glob("*.part"))
 
 
+def of_a_run(saved: Path, **changed: object) -> Row:
+    """Write a row such as `run` saves."""
+    keys = ("workload_digest", "arch_digest")
+    found = json.loads(saved.read_text(encoding="utf-8").splitlines()[0])
+    row = {"layer": 1, "measured_s": 2e-6, "threads": 2, "data_type": "fp32"}
+    row |= {key: found[key] for key in keys} | changed
+    with (saved.parent / "run.jsonl").open("a", encoding="utf-8") as file:
+        file.write(json.dumps(row) + "\n")
+    return row
+
+
+def test_what_was_measured_stands_beside_what_is_promised(saved: Path) -> None:
+    row = of_a_run(saved)
+    for command in (["report", "r.jsonl"], ["explore", "mine.json", "--no-open"]):
+        assert run([*command, "--measured", "run.jsonl", "-o", "m.html"]) == 0
+        data = json.loads(Parts(Path("m.html").read_text(encoding="utf-8")).scripts[0])
+        told = {name: row[name] for name in ("measured_s", "threads", "data_type")}
+        assert [layer["measured"] for layer in data["layers"]] == [None, told]
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"workload_digest": "0"}, "row 1: of another 'workload' than the page"),
+        ({"arch_digest": None}, "row 1: of another 'arch' than the page"),
+        ({"measured_s": "fast"}, "row 1: no 'measured_s'; is it what 'run --out' has saved?"),
+        ({}, "row 2: layer 1 was measured twice"),
+    ],
+)
+def test_measurements_of_something_else(
+    saved: Path, capsys: pytest.CaptureFixture[str], changed: Row, message: str
+) -> None:
+    of_a_run(saved, **changed)
+    of_a_run(saved)
+    assert run(["report", "r.jsonl", "--measured", "run.jsonl"]) == 3
+    assert message in " ".join(capsys.readouterr().err.split())
+
+
+def test_what_run_saves_is_taken(saved: Path) -> None:
+    arch = ["--arch", "host"]
+    assert run(["search", "mine.json", *arch, "--out", "h.jsonl"]) == 0
+    assert run(["run", "mine.json", *arch, "--threads", "1", "--out", "run.jsonl"]) == 0
+    assert run(["report", "h.jsonl", "--measured", "run.jsonl", "-o", "h.html"]) == 0
+    data = json.loads(Parts(Path("h.html").read_text(encoding="utf-8")).scripts[0])
+    assert all(layer["measured"]["measured_s"] > 0 for layer in data["layers"])
+
+
 def test_every_form_of_results_gives_the_same_page(saved: Path) -> None:
     found = []
     for form in ("jsonl", "json", "parquet"):
@@ -268,6 +315,22 @@ def test_explore_writes_the_same_page_as_report_of_a_search(
     )
     assert one.pop("command") != other.pop("command")
     assert one == other
+
+
+def test_demo_makes_the_page_of_a_small_network(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", lambda url: bool(opened.append(url)))
+    assert run(["demo", "-o", "demo.html"]) == 0
+    told = capsys.readouterr()
+    assert told.out.startswith("demo.html: 8 layers, ")
+    assert opened == [(tmp_path / "demo.html").as_uri()]
+    assert "no browser found here; open demo.html" in told.err
+    data = json.loads(Parts((tmp_path / "demo.html").read_text(encoding="utf-8")).scripts[0])
+    assert data["command"].startswith("loopsched explore alexnet ")
+    assert all(one["curve"] for one in data["layers"])
 
 
 def test_explore_shows_what_is_done_when_it_is_interrupted(
@@ -499,6 +562,24 @@ def test_titles_sort_and_say_so(wide: Tab, rows: list[Row]) -> None:
     assert wide.names() == [str(number) for number in reversed(by_time)]
     assert heads.locator("xpath=self::*[@aria-sort='descending']").all_text_contents() == ["▾time"]
     assert title.evaluate("node => document.activeElement === node")
+
+
+@in_browser
+def test_a_column_tells_what_was_measured(only_tab: Tab, rows: list[Row], tmp_path: Path) -> None:
+    times = {0: {"measured_s": 2 * rows[0]["time_s"], "threads": 2, "data_type": "fp32"}}
+    target = tmp_path / "measured.html"
+    page = report_html(rows, PROBLEMS, ARCH, measured=times)
+    target.write_text(page, encoding="utf-8")
+    for tab in opened(only_tab, target.as_uri(), 1280):
+        cells = tab.page.locator("#layers tbody .column-measured").all_text_contents()
+        assert [bool(cell) for cell in cells] == [True] + [False] * (len(cells) - 1)
+        told = tab.page.locator("#layers .column-measured span[title]").last.get_attribute("title")
+        assert told == "fp32 on 2 threads, 2.00 times what is promised"
+
+
+@in_browser
+def test_nothing_measured_has_no_column(wide: Tab) -> None:
+    assert not wide.page.locator("#layers .column-measured").count()
 
 
 @in_browser

@@ -134,3 +134,11 @@ def test_the_last_thread_ends_between_even_shares_and_one_block_more(
             even = np.mean([1 / (threads - 1 + speed) for speed in SPEEDS])
             block = 1 / (rounds * (n_whole + rest))
             assert even <= share <= even + block / min(SPEEDS)
+
+
+def test_blocks_of_columns_are_whole_tiles() -> None:
+    for n in (256, 777, 1000):
+        (task,) = contractions(gemm(m=40, n=n, k=30))
+        blocks = {(plan.cols.block, plan.tile_cols) for _, _, plan in ranked(task, CORE)}
+        assert len(blocks) > 4
+        assert all(block % tile == 0 or block in (n, 40) for block, tile in blocks)

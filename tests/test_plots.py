@@ -31,6 +31,7 @@ from loopsched import (
 )
 from loopsched.base.errors import ConstraintError, InputError, ScheduleError
 from loopsched.cli import run
+from loopsched.curves.network import NetworkCurve
 from loopsched.models.machine import data_type_of
 from loopsched.models.traffic import Promise
 from loopsched.show.plots import style
@@ -95,9 +96,14 @@ class TestRoofline:
             [n for place in expected for n in place]
         )
         assert ax.get_xlabel() == "operational intensity at DRAM (FLOP/B)"
-        assert ax.get_ylabel() == "performance (FLOP/s)"
+        assert ax.get_ylabel() == "performance"
+        assert ax.yaxis.get_major_formatter()(2e12) == "2 TFLOP/s"
         assert ax.get_xscale() == ax.get_yscale() == "log"
         assert ax.get_title() == "3 layers on titan_v"
+        named = plot_roofline(RESULTS, ARCH, name="mine", ax=axes())
+        assert named.get_title() == "mine: 3 layers on titan_v"
+        # Names, not numbers, where there is room for them.
+        assert {one.problem.name for one in RESULTS} & set(texts(named))
 
     def test_a_roof_for_each_level_and_each_rate(self) -> None:
         ax = plot_roofline(RESULTS[:1], ARCH, ax=axes())
@@ -249,8 +255,9 @@ class TestSkiSlope:
         knees = [(knee.capacity_bytes, knee.dram_bytes) for knee in self.CURVE.knees]
         assert len(knees) > 1
         assert [*zip(*ax.lines[1].get_data(), strict=True)] == knees
-        assert ax.get_xlabel() == "capacity of the buffer (B)"
-        assert ax.get_ylabel() == "DRAM traffic (B)"
+        assert ax.get_xlabel() == "capacity of the buffer"
+        assert ax.get_ylabel() == "DRAM traffic"
+        assert ax.yaxis.get_major_formatter()(4e6) == "4 MB"
         assert {"L2\n4.5 MiB", "L1\n96 KiB"} <= set(texts(ax))
         names = legend(ax)
         assert names[0] == "least traffic"
@@ -276,7 +283,7 @@ class TestSkiSlope:
 
     @pytest.mark.parametrize(
         ("form", "label"),
-        [("bandwidth", "DRAM bandwidth that keeps up (B/s)"),
+        [("bandwidth", "DRAM bandwidth that keeps up"),
          ("intensity", "operational intensity (FLOP/B)")],
     )  # fmt: skip
     def test_forms(self, form: Any, label: str) -> None:
@@ -291,6 +298,12 @@ class TestSkiSlope:
         others = [traffic_curve(gemm(m=m, n=4, k=4)) for m in (2, 3)]
         ax = plot_ski_slope([self.CURVE, *others], ax=axes())
         assert legend(ax) == [curve.name for curve in (self.CURVE, *others)]
+        assert ax.get_title() == "3 problems"
+        whole = NetworkCurve.of("all", (self.CURVE, *others), (1, 2, 1))
+        both = plot_ski_slope([self.CURVE, *others], whole=whole, name="net", ax=axes())
+        assert both.get_title() == "net: 3 problems"
+        assert legend(both)[-1] == "all, as often as they occur"
+        assert tuple(map(int, both.lines[-1].get_ydata()[:-1])) == whole.dram_bytes
         many = plot_ski_slope([self.CURVE] * 9, ax=axes())
         assert many.get_legend() is None
         assert many.get_title() == "9 problems"
@@ -354,6 +367,12 @@ class TestBytes:
         with pytest.raises(InputError, match="no boundary of level 'L3'"):
             plot_bytes(RESULTS, level="L3")
         assert texts(plot_bytes([], ax=axes())) == ["no layers"]
+
+    def test_bars_have_the_names_of_layers(self) -> None:
+        ax = plot_bytes(RESULTS, name="mine", ax=axes())
+        labels = [label.get_text() for label in ax.get_xticklabels()]
+        assert labels == [one.problem.name for one in RESULTS]
+        assert ax.get_title() == "mine: 3 layers"
 
     def test_94_layers_leave_ticks_out(self) -> None:
         many = [Layer(RESULTS[0].problem, RESULTS[0].evaluation, str(n)) for n in range(94)]
@@ -454,7 +473,8 @@ class TestTiles:
         place = (MAP.sizes[0].index(10), MAP.sizes[1].index(12))
         assert float(image[place]) == evaluate(PROBLEM, NEST, ARCH).time_s
         bar = ax.figure.axes[1]
-        assert bar.get_ylabel() == "promised time (s)"
+        assert bar.get_ylabel() == "promised time"
+        assert bar.yaxis.get_major_formatter()(4e-3) == "4 ms"
         ring = next(line for line in ax.lines if str(line.get_label()).startswith("the schedule"))
         assert (ring.get_ydata()[0], ring.get_xdata()[0]) == place
         cross = next(line for line in ax.lines if str(line.get_label()).startswith("least"))
@@ -462,9 +482,8 @@ class TestTiles:
         assert (cross.get_ydata()[0], cross.get_xdata()[0]) == best != place
         largest = [axis.get_ticklabels()[0].get_text() for axis in (ax.xaxis, ax.yaxis)]
         assert largest == ["48", "60"]
-        assert plot_tiles(MAP, "dram_bytes").figure.axes[1].get_ylabel() == (
-            "promised DRAM traffic (B)"
-        )
+        moved = plot_tiles(MAP, "dram_bytes").figure.axes[1]
+        assert moved.get_ylabel() == "promised DRAM traffic"
         with pytest.raises(InputError, match="quantity 'joules' is unknown"):
             plot_tiles(MAP, "joules")  # type: ignore[arg-type]
 
@@ -534,15 +553,21 @@ class TestPareto:
         ax = plot_pareto({"mine": self.FRONT}, ax=axes())
         drawn = sorted(offsets(ax))
         assert drawn == sorted((point.dram_bytes, point.time_s) for point in self.FRONT)
-        assert ax.get_xlabel() == "DRAM traffic (B)"
-        assert ax.get_ylabel() == "promised time (s)"
+        assert (ax.get_xlabel(), ax.get_ylabel()) == ("DRAM traffic", "promised time")
         assert any(text.endswith("KiB") for text in texts(ax))
 
-    def test_larger_capacities_are_larger_and_darker(self) -> None:
+    def test_larger_capacities_are_darker_and_nothing_else(self) -> None:
         ax = plot_pareto({"mine": self.FRONT}, ax=axes())
-        areas = [float(each.get_sizes()[0]) for each in ax.collections]
-        assert areas == sorted(areas)
-        assert len(set(areas)) == len({point.capacity_bytes for point in self.FRONT})
+        assert len({float(each.get_sizes()[0]) for each in ax.collections}) == 1
+        light = [float(sum(each.get_facecolor()[0][:3])) for each in ax.collections]
+        assert light == sorted(light, reverse=True)
+        assert len(set(light)) == len({point.capacity_bytes for point in self.FRONT})
+
+    def test_each_capacity_is_named_once(self) -> None:
+        sizes = [
+            text for text in texts(plot_pareto({"mine": self.FRONT}, ax=axes())) if "iB" in text
+        ]
+        assert len(sizes) == len(set(sizes))
 
     def test_several_problems_have_a_legend(self) -> None:
         ax = plot_pareto({"one": self.FRONT, "two": self.FRONT[:1]}, ax=axes())
@@ -561,8 +586,8 @@ class TestMeasured:
         points = [place for each in ax.collections for place in each.get_offsets()
                   if each.get_sizes().size]  # fmt: skip
         assert [(float(x), float(y)) for x, y in points] == [(10.0, 11.0), (100.0, 70.0)]
-        assert ax.get_xlabel() == "measured (B)"
-        assert ax.get_ylabel() == "predicted (B)"
+        assert ax.get_xlabel() == "measured"
+        assert ax.get_ylabel() == "predicted"
         # (10 % + 30 %) / 2
         assert "2 rows, off by 20.0 % (mean 20.0 %)" in texts(ax)
         assert "1 with 0: not shown" in texts(ax)
@@ -641,7 +666,7 @@ class TestStyle:
     def test_capacities_have_binary_prefixes(self, value: int) -> None:
         text = style.binary(value)
         number, _, prefix = text.partition(" ")
-        power = ["", "Ki", "Mi", "Gi", "Ti", "Pi"].index(prefix)
+        power = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"].index(prefix)
         assert math.isclose(float(number) * 1024**power, value, rel_tol=1e-3)
 
     @given(st.floats(1e-12, 1e18))
@@ -654,7 +679,8 @@ class TestStyle:
 
     def test_numbers_change_their_prefix_where_they_should(self) -> None:
         assert [style.decimal(10.0**n) for n in (-3, 2, 3, 6)] == ["1 m", "100", "1 k", "1 M"]
-        assert [style.binary(1024.0**n * 3) for n in range(3)] == ["3", "3 Ki", "3 Mi"]
+        assert [style.decimal(n, "s") for n in (4e-3, 4.0, 0)] == ["4 ms", "4 s", "0"]
+        assert [style.binary(1024.0**n * 3) for n in range(3)] == ["3 B", "3 KiB", "3 MiB"]
         for most in (3, 5):  # of 2, 3, .. 19 no more than every few
             assert len(style.log_ticks(2, 19.5, most)) <= most
         low, high = style.margins([5.0, 50.0])

@@ -307,6 +307,14 @@ def test_elements_of_an_output_that_are_one() -> None:
     assert np.array_equal(line, wanted)
 
 
+def test_an_axis_of_one_element_has_no_step() -> None:
+    kernel = compiled(gemm(m=1, n=3, k=2), HOST)
+    row = np.ones((5, 2), "f4")
+    for left in (row[:1], row[::3][:1], np.ones((1, 9), "f4")[:, :2]):
+        assert kernel(left, np.ones((2, 3), "f4")).tolist() == [[2.0] * 3]
+    assert len(kernel._parts) == 1
+
+
 def test_layouts_are_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("loopsched.codegen.compiled._MOST_LAYOUTS", 3)
     kernel = compiled(gemm(m=4, n=3, k=2), HOST)

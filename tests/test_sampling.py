@@ -17,6 +17,7 @@ from loopsched.machines.arch_file import load_arch
 from loopsched.models.score import Evaluation, evaluate
 from loopsched.nests.nest import Schedule
 from loopsched.problems.builders import conv2d, gemm
+from loopsched.problems.problem import Problem
 from loopsched.scheduler import Constraints, Goal, Strategy, ranking, sampling, search, space_of
 from loopsched.scheduler.allowed import allowed, allows
 from loopsched.scheduler.climbing import neighbours
@@ -82,7 +83,13 @@ class TestRandom:
         ids=str,
     )
     def test_each_schedule_is_as_likely(self, given: Constraints) -> None:
-        space = space_of(gemm(m=3, n=2, k=2), buffer_arch(capacity_bytes=64), given)
+        self._is_even(gemm(m=3, n=2, k=2), given)
+
+    def test_tied_dimensions_of_many_sizes_are_drawn_evenly(self) -> None:
+        self._is_even(gemm(m=5, n=1, k=6), Constraints(before=(("M", "K"),)))
+
+    def _is_even(self, problem: Problem, given: Constraints) -> None:
+        space = space_of(problem, buffer_arch(capacity_bytes=64), given)
         counted, rng = counter(space), random.Random(11)
         per_choice = 60
         seen = Counter(counted.draw(rng) for _ in range(per_choice * counted.size))

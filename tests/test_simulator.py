@@ -23,7 +23,7 @@ from loopsched.nests.nest import Schedule
 from loopsched.nests.notation import parse_schedule
 from loopsched.problems.builders import conv2d, gemm
 from loopsched.problems.problem import Problem
-from loopsched.simulator import Cache, Caches, Simulation, simulate, stack_distances
+from loopsched.simulator import Cache, Caches, Layout, Simulation, simulate, stack_distances
 from loopsched.simulator.simulated import Fields
 
 Case = tuple[Problem, Schedule]
@@ -91,6 +91,14 @@ class TestLru:
         problem = gemm(m=8, n=8, k=8, element_bytes=1)
         nest = parse_schedule("M:8 N:8 K:8 M:3 N:3 K:8", problem)
         assert simulate(problem, nest, capacity_bytes=90).bytes == 320
+
+    def test_neighbouring_loops_that_leave_rests_stay_two(self) -> None:
+        """Of 3 and 2 positions the pieces are 2, 1, 2, 1, ..., not 2, 2, 2, ..."""
+        problem = gemm(m=9, n=4, k=2, element_bytes=1)
+        nest = parse_schedule("M:9 M:3 N:4 M:2 K:2", problem)
+        for capacity in range(3, 20):
+            found = simulate(problem, nest, capacity_bytes=capacity)
+            assert moved(found) == oracle.simulate(problem, nest, capacity)
 
     @given(cases(), st.integers(1, 9))
     def test_chunks_do_not_show(self, case: Case, size: int) -> None:
@@ -618,6 +626,16 @@ class TestLayouts:
         padded = simulate(problem, nest, layouts={"input": "N C H W:1040"}, **options)
         assert plain.tensors["input"].hits == 0
         assert padded.tensors["input"].misses < plain.tensors["input"].misses / 2
+
+    def test_an_offset_moves_elements_over_lines(self) -> None:
+        # 16 elements of 4 bytes fill a line of 64, or parts of two.
+        problem = gemm(m=1, n=1, k=16)
+        nest = parse_schedule("K:16", problem)
+        options = {"capacity_bytes": 4096, "line_bytes": 64}
+        for offset, lines in ((0, 1), (4, 2), (60, 2), (64, 1)):
+            layouts = {"A": Layout(offset_bytes=offset)}
+            found = simulate(problem, nest, layouts=layouts, **options)
+            assert found.tensors["A"].misses == lines
 
     def test_transposed_is_the_other_gemm(self) -> None:
         problem, other = gemm(m=16, n=16, k=16), gemm(m=16, n=16, k=16, transpose_a=True)

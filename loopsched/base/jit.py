@@ -44,6 +44,18 @@ def step(function: F) -> F:
     return cast(F, Step(function, forceinline=True))
 
 
+def part(function: F) -> F:
+    """Compile a step of a kernel once, for what its annotations say, and link it to all callers.
+
+    It takes numbers and tables, arrays of two dimensions, and cannot be called from Python.
+    """
+    if not is_enabled():
+        return function
+    from loopsched.base.kernel import Part
+
+    return cast(F, Part(function))
+
+
 def is_kept(kernel: Any) -> bool:
     """Whether a kernel, as it and what it calls are now, need not be compiled, or never is.
 

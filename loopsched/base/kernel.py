@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from functools import WRAPPER_ASSIGNMENTS, cached_property, lru_cache
 from threading import RLock
@@ -38,6 +37,22 @@ class Step:
     @property
     def _numba_type_(self) -> Any:
         return self.dispatcher._numba_type_
+
+
+class Part(Step):
+    """A function that numba compiles once, for the types that it is annotated with."""
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """What numba compiles; Python does not call it."""
+        import numba
+
+        types: Any = numba.types
+        known = {"int": types.int64, "bool": types.boolean, "Ints": types.int64[:, ::1]}
+        taken = [known[kind] for kind in [*self.py_func.__annotations__.values()][:-1]]
+        njit: Any = numba.njit
+        alone = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        return njit(tuple(taken), nogil=True, **alone)(self.py_func)
 
 
 class Kernel(Step):
@@ -102,6 +117,8 @@ class Kernel(Step):
 @lru_cache(maxsize=1)
 def _say(message: str) -> None:
     """Say something, once."""
+    import logging
+
     logging.getLogger("loopsched").warning("%s; they are compiled again each time", message)
 
 

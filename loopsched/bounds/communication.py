@@ -29,6 +29,8 @@ from loopsched.problems.problem import MAX_MACS, Problem, Tensor
 
 # Prices are whole multiples of 1 / _SCALE of a byte for each byte.
 _SCALE = 2**20
+# Far more than floating point is off by, as a share.
+_ROUNDING = 1e-6
 
 _COMPULSORY = "every element that is touched is moved once"
 _GEMM = "Smith et al., arXiv:1702.02017, with the improvements of docs/lower_bounds.md"
@@ -144,7 +146,7 @@ def _bound(problem: Problem, capacity_bytes: int) -> CommunicationBound:
     part, family = _argument(problem)
     best, n_phases, chosen = sum(part.touched), 1, None
     for inequality, known in family if capacity_bytes < best else ():
-        found, n = _best(part, inequality, known, capacity_bytes)
+        found, n = _best(part, inequality, known, capacity_bytes, best)
         if found > best:
             best, n_phases, chosen = found, n, inequality
     names = [tensor.name for tensor in problem.tensors]
@@ -199,8 +201,8 @@ class _Part:
     touched: tuple[int, ...]
 
 
-# Bytes that n phases touch, but for rounding, by n: the same at all capacities.
-_Touched = dict[int, float]
+# Bytes that n phases touch, but for rounding, and their level, by n: the same at all capacities.
+_Touched = dict[int, tuple[float, float]]
 
 
 @lru_cache(maxsize=64)
@@ -228,13 +230,16 @@ def _is_alone(tensor: Tensor, dim: str) -> bool:
     return any(axis.dims == (dim,) and axis.size is None for axis in tensor.axes)
 
 
-def _best(part: _Part, inequality: Inequality, known: _Touched, capacity: int) -> tuple[int, int]:
-    """Find the best bound and its number of phases."""
+def _best(
+    part: _Part, inequality: Inequality, known: _Touched, capacity: int, above: int
+) -> tuple[int, int]:
+    """Find the best bound and its number of phases; (0, 1) if none is above ``above``."""
 
     def about(n: int) -> float:
         if n not in known:
-            known[n] = sum(_shares(part, inequality, n, _level(part, inequality, n)))
-        return known[n] - (n - 1.0) * capacity
+            level = _level(part, inequality, n)
+            known[n] = sum(_shares(part, inequality, n, level)), level
+        return known[n][0] - (n - 1.0) * capacity
 
     tried: list[int] = []
     for n in _phase_counts()[: bisect_right(_phase_counts(), inequality.work)]:
@@ -248,7 +253,11 @@ def _best(part: _Part, inequality: Inequality, known: _Touched, capacity: int) -
             middle = (low + high) // 2
             low, high = (low, middle + 1) if about(middle) >= about(middle + 1) else (middle, high)
         likely.update(range(low, high + 1))
-    found = ((_touched_at_least(part, inequality, n) - (n - 1) * capacity, n) for n in likely)
+    found = (
+        (_touched_at_least(part, inequality, n, known[n][1]) - (n - 1) * capacity, n)
+        for n in likely
+        if about(n) > above - _ROUNDING * known[n][0] - n  # whole numbers are not above it by more
+    )
     return max(found, default=(0, 1))
 
 
@@ -302,12 +311,11 @@ def _level(part: _Part, inequality: Inequality, n: int) -> float:
     return begin
 
 
-def _touched_at_least(part: _Part, inequality: Inequality, n: int) -> int:
+def _touched_at_least(part: _Part, inequality: Inequality, n: int, level: float) -> int:
     """Bound from below, in whole bytes, what n phases of equal work touch together.
 
     By weak duality any prices will do; these are the best but for rounding.
     """
-    level = _level(part, inequality, n)
     shares = _shares(part, inequality, n, level)
     prices, total = [], 0
     for power, share, d, width in zip(

@@ -73,10 +73,16 @@ def inequalities(problem: Problem, size: Mapping[str, int]) -> list[Inequality]:
     if () in cover:
         return []  # a dimension that touches nothing: one element allows any number of points
     work_of = cache(lambda weights: stored_work(problem, size, weights))
+    windows = {
+        (i, j): cuts
+        for i, tensor in enumerate(tensors)
+        for j, axis in enumerate(tensor.axes)
+        if (cuts := splits(axis, size)) != [()]  # else it costs nothing
+    }
     useful: list[Inequality] = []
     for root in (2, 3) if len(tensors) > 3 else (2,):
         found = [
-            _inequality(problem, size, powers, root, work_of)
+            _inequality(problem, windows, powers, root, work_of)
             for powers in product(range(root + 1), repeat=len(tensors))
             if all(sum(powers[i] for i in at) >= root for at in cover)
         ]
@@ -92,20 +98,19 @@ def _is_tighter(one: Inequality, other: Inequality) -> bool:
 
 def _inequality(
     problem: Problem,
-    size: Mapping[str, int],
+    windows: Mapping[tuple[int, int], list[tuple[Split, ...]]],
     powers: tuple[int, ...],
     root: int,
     work_of: Callable[[tuple[Weight, ...]], tuple[int, int]],
 ) -> Inequality:
     factor = 1
     weights: list[Weight] = []
-    for i, tensor in enumerate(problem.tensors):
-        for j, axis in enumerate(tensor.axes):
-            ways = [_way(problem, powers, root, i, cut) for cut in splits(axis, size)]
-            most, cut, weight = min(ways, key=lambda way: _strength(way, root))
-            factor *= most
-            if any(one > WEIGHT_SCALE for one in weight):
-                weights.append(((i, j), (cut[0], weight)))
+    for (i, j), cuts in windows.items():
+        ways = [_way(problem, powers, root, i, cut) for cut in cuts]
+        most, cut, weight = min(ways, key=lambda way: _strength(way, root))
+        factor *= most
+        if any(one > WEIGHT_SCALE for one in weight):
+            weights.append(((i, j), (cut[0], weight)))
     work, grain = work_of(tuple(weights))
     return Inequality(powers, root, factor, work, grain)
 

@@ -6,6 +6,7 @@ Commands are imported when they are called, so that ``--help`` is quick.
 
 from __future__ import annotations
 
+import gc
 import shlex
 import sys
 from collections.abc import Sequence
@@ -27,6 +28,7 @@ EXIT_PIPE = 141
 
 # Command to its module, below `loopsched.cli`, and its line in the help.
 _COMMANDS = {
+    "demo": ("demo", "Make the page of a small network, and open it."),
     "search": ("search", "Find the best schedule of every problem of a workload."),
     "verify": ("verify", "Check the proofs that a search wrote."),
     "analyze": ("analyze", "Score a given schedule, or print Yalsa's tables for it."),
@@ -94,16 +96,32 @@ loopsched COMMAND --help                       what a command can do
 """
 
 
+_FIRST = """Proven-best loop orders and tile sizes for loop nests. Try:
+
+  loopsched demo                                   the page of a small network
+  loopsched search resnet50 -a h100                the best schedule per layer
+  loopsched pick gemm:m=512,n=6144,k=4096 -a h100  tiles and warps of a kernel
+  loopsched sensitivity alexnet                    what in a machine matters
+  loopsched run gemm:m=512,n=512,k=512             compile and time it here
+  loopsched explore my_model.onnx                  your model, as a page
+
+'loopsched archs' and 'loopsched workloads' list inputs, '--help' all commands."""
+
+
 @click.group(
     cls=_LazyGroup,
+    invoke_without_command=True,
     help=_HELP,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit status: 0 done, 1 a missing extra or a fault of loopsched, 2 wrong usage, "
     "3 bad input, 4 nothing fits, 130 interrupted.",
 )
 @click.version_option(__version__, prog_name="loopsched", message="%(prog)s %(version)s")
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """Find proven-best loop orders and tile sizes for loop nests."""
+    if context.invoked_subcommand is None:
+        click.echo(_FIRST)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -169,4 +187,7 @@ def _complain(message: object, status: int) -> int:
 def main() -> NoReturn:
     """Run the command line of this process and exit."""
     streams.prepare()
-    sys.exit(run(sys.argv[1:]))
+    gc.set_threshold(100_000)  # a search leaves hardly any circles behind
+    status = run(sys.argv[1:])
+    gc.freeze()  # the process ends: what is left need not be looked through
+    sys.exit(status)

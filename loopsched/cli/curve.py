@@ -90,7 +90,7 @@ def curve(
         report.run(found, source, out)
     finally:  # also what an interruption leaves
         if plot and report.drawn:
-            _plot(report.drawn, machine, show, plot)
+            _plot(report, inputs.name, show, plot)
 
 
 class _Report:
@@ -122,7 +122,7 @@ class _Report:
                 yield self._described(one, {"layer": number, "count": count}, source)
             progress.step(one.name)
         if self.is_network:
-            whole = self._sum()
+            whole = self.whole()
             self.drawn = [whole]
             yield self._described(whole, {}, source)
 
@@ -131,7 +131,7 @@ class _Report:
             return [place | row | source for row in one.rows(self.machine)]
         return [place | one.digest(self.machine) | source]
 
-    def _sum(self) -> Staircase:
+    def whole(self) -> Staircase:
         """Add up the layers there are: at Ctrl-C, only those that are done."""
         from loopsched.curves.network import NetworkCurve
 
@@ -148,7 +148,7 @@ class _Report:
         click.echo()
         done, n = len(self.curves), len(self.chosen.numbers)
         if n > 1 and not self.is_network:
-            whole = self._sum().digest(self.machine)
+            whole = self.whole().digest(self.machine)
             noun = f"all {n} layers" if done == n else f"{done} of {n} layers"
             _print_network(whole, self.machine, f"{noun}, each as often as it occurs")
         if len(rows) == 1:
@@ -245,7 +245,7 @@ def _print_knees(one: Staircase, machine: Arch) -> None:
             schedules.append(str(one.schedule(one.step(capacity) or 0)))
     columns = (
         Column("capacity", unit=binary), words("mark"), Column("DRAM", unit="B"),
-        Column("gap", spare=1), Column("in no order below", unit="B"),
+        Column("gap", spare=1), Column("lower bound", unit="B"),
         Column("FLOP/B", unit=""), Column("needs", unit="B/s"),
     )  # fmt: skip
     output.print_table(columns, rows, schedules)
@@ -268,12 +268,14 @@ def _print_points(rows: Sequence[Row], show: Form) -> None:
     output.print_table(columns, rows, [row["schedule"] for row in rows if "schedule" in row])
 
 
-def _plot(drawn: Sequence[Staircase], machine: Arch, show: Form, targets: tuple[Path, ...]) -> None:
+def _plot(report: _Report, name: str, show: Form, targets: tuple[Path, ...]) -> None:
     from loopsched.show.plots.figure import save_plots
     from loopsched.show.plots.ski_slope import plot_ski_slope, ski_slope_rows
 
+    drawn, machine = report.drawn, report.machine
+    whole = report.whole() if len(drawn) > 1 else None
     save_plots(
         targets,
         lambda: ski_slope_rows(drawn, machine),
-        lambda: plot_ski_slope(drawn, arch=machine, form=show),
+        lambda: plot_ski_slope(drawn, arch=machine, form=show, whole=whole, name=name),
     )

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 def estimate_lines(said: Estimate) -> Iterator[tuple[str, str]]:
     """Yield titles and texts: the time, what it rests on, what binds it."""
-    spread = "in eight cases of ten; "
-    yield "time", f"{estimate_text(said)} {spread}{scaled(said.time_bound_s, 's')} at least"
+    interval = "(80 % interval); "
+    yield "time", f"{estimate_text(said)} {interval}{scaled(said.time_bound_s, 's')} at least"
     yield "rests on", said.basis
     yield "bound by", said.bound_by
     parts = ", ".join(f"{name} {scaled(seconds, 's')}" for name, seconds in said.parts)

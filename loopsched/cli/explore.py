@@ -11,6 +11,7 @@ import click
 from loopsched.base.rows import Row
 from loopsched.cli import options, page_file
 from loopsched.cli.inputs import Inputs
+from loopsched.cli.origin import origin
 from loopsched.cli.search import Searched, searched
 from loopsched.problems.problem import Problem
 
@@ -36,6 +37,7 @@ _FEW = 30
 @options.jobs()
 @page_file.curves
 @page_file.reasons
+@page_file.measured
 @options.target("Where the page goes; by default into a new temporary folder.")
 @click.option("--no-open", is_flag=True, help="Write the page, but open no browser.")
 def explore(
@@ -44,6 +46,7 @@ def explore(
     jobs: int,
     curves: bool,
     reasons: bool,
+    measured: str | None,
     target: str | None,
     no_open: bool,
     **given: object,
@@ -55,6 +58,7 @@ def explore(
     path = None if target is None else page_file.page_target(target, inputs.text)
     if top is None:
         top = 3 if len(inputs.chosen.numbers) <= _FEW else 1
+    times = page_file.measured_rows(measured, origin(inputs))
     found = searched(inputs, given, top=top, jobs=jobs, has_brackets=True)
     rows: list[Row] = []
     is_whole = False
@@ -74,6 +78,7 @@ def explore(
                 has_curves=curves and is_whole,
                 has_reasons=reasons and is_whole,
                 n_jobs=jobs,
+                measured=times,
             )
     if not (no_open or path is None or webbrowser.open(path.resolve().as_uri())):
         click.echo(f"no browser found here; open {path}", err=True)

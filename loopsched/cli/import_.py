@@ -54,6 +54,7 @@ def timeloop(
 
 
 def _write_arch(found: Imported, path: str) -> None:
+    import json
     from dataclasses import replace
 
     from loopsched.exchange.yaml_out import to_yaml
@@ -61,10 +62,12 @@ def _write_arch(found: Imported, path: str) -> None:
 
     if found.arch is None:
         raise InputError(f"{path}: not written: there is no section 'architecture'")
-    if Path(path).suffix not in (".yaml", ".yml"):
-        raise InputError(f"{path}: the file of a machine ends in .yaml")
+    if Path(path).suffix not in (".yaml", ".yml", ".json"):
+        raise InputError(f"{path}: the file of a machine ends in .yaml or .json")
     name = Path(path).stem if found.arch.name == "timeloop" else found.arch.name
-    write_text(path, to_yaml(arch_to_dict(replace(found.arch, name=name))))
+    data = arch_to_dict(replace(found.arch, name=name))
+    is_json = Path(path).suffix == ".json"
+    write_text(path, json.dumps(data, indent=2) + "\n" if is_json else to_yaml(data))
 
 
 def _show(found: Imported) -> None:

@@ -83,6 +83,12 @@ class Inputs:
         return schedule_from(self.schedule_text, self.problem, self.dialect)
 
     @property
+    def name(self) -> str:
+        """The name of the workload; none for a problem in one line, which has its own."""
+        name = self.whole.workload.name
+        return "" if name == "command line" else name
+
+    @property
     def on(self) -> str:
         """The machine and the data types whose rates count there, for people."""
         return on(self.machine, self.chosen.workload.problems)

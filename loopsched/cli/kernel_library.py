@@ -77,5 +77,5 @@ def library(
     click.echo()
     bases = dict.fromkeys(one.basis for one in said)
     output.print_text(
-        f"On {machine.name}, {data_type}; low to high: eight cases of ten, by " + "; ".join(bases)
+        f"On {machine.name}, {data_type}; low to high: 80 % interval, from " + "; ".join(bases)
     )

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from loopsched.base.arguments import is_count
 from loopsched.base.errors import InputError, ProblemError
 from loopsched.base.files import target_of, write_text
 from loopsched.base.units import scaled
@@ -25,6 +27,39 @@ curves = click.option(
 reasons = click.option(
     "--reasons", is_flag=True, help="Also say why each alternative is worse than the best."
 )
+
+
+measured = click.option(
+    "--measured",
+    metavar="RUNS",
+    help="Show what 'run --out' saved beside what is promised, layer by layer.",
+)
+
+
+def measured_rows(path: str | None, source: Row) -> dict[int, Row]:
+    """Load what was measured, by layer, checked to be of the workload and machine of a page."""
+    from loopsched.base.rows import read_rows
+
+    found: dict[int, Row] = {}
+    for place, row in read_rows(path) if path else ():
+        where = f"{path}: row {place}"
+        is_right = {
+            "layer": is_count(row.get("layer"), 0),
+            "measured_s": isinstance(row.get("measured_s"), float),
+            "threads": is_count(row.get("threads")),
+            "data_type": isinstance(row.get("data_type"), str),
+        }
+        for name, is_one in is_right.items():
+            if not is_one:
+                raise InputError(f"{where}: no '{name}'; is it what 'run --out' has saved?")
+        for name in ("workload_digest", "arch_digest"):
+            if row.get(name) != source.get(name):
+                what = name.removesuffix("_digest")
+                raise InputError(f"{where}: of another '{what}' than the page; run again")
+        if row["layer"] in found:
+            raise InputError(f"{where}: layer {row['layer']} was measured twice; give one run")
+        found[row["layer"]] = row
+    return found
 
 
 def page_target(path: str, source: str) -> Path:
@@ -51,6 +86,7 @@ def write_page(
     has_curves: bool,
     has_reasons: bool,
     n_jobs: int,
+    measured: Mapping[int, Row],
 ) -> None:
     """Write the page under its name once it is complete, and say so.
 
@@ -66,7 +102,8 @@ def write_page(
         if has_reasons:
             _find_reasons(reasons, rows, problems, arch, n_jobs)
     finally:
-        write_text(target, report_html(rows, problems, arch, curves=curves, reasons=reasons))
+        page = report_html(rows, problems, arch, curves=curves, reasons=reasons, measured=measured)
+        write_text(target, page)
         noun = "layer" if len(problems) == 1 else "layers"
         size = scaled(target.stat().st_size, "B")
         click.echo(f"{target}: {len(problems)} {noun}, {size}")

@@ -68,7 +68,7 @@ def pareto(
                 progress.step(problem.name)
     finally:  # also what an interruption leaves
         if any(fronts.values()):
-            _report(fronts, inputs.on, plot, form)
+            _report(fronts, inputs, plot, form)
     if not any(fronts.values()):
         raise EmptySpaceError(f"no schedule of '{chosen.workload.name}' fits into {machine.name}")
 
@@ -80,17 +80,17 @@ def _front(problem: Problem, arch: Arch, sizes: Iterable[int] | None) -> tuple[T
 
 
 def _report(
-    fronts: Mapping[str, Sequence[Tradeoff]], machine: str, plot: Sequence[Path], form: Style
+    fronts: Mapping[str, Sequence[Tradeoff]], inputs: Inputs, plot: Sequence[Path], form: Style
 ) -> None:
     from loopsched.show.plots.figure import save_plots
     from loopsched.show.plots.tradeoffs import pareto_rows, plot_pareto
 
     rows = pareto_rows(fronts)
     if form == "table":
-        _print(rows, fronts, machine)
+        _print(rows, fronts, inputs.on)
     else:
         output.print_rows(rows, form)
-    save_plots(plot, lambda: rows, lambda: plot_pareto(fronts))
+    save_plots(plot, lambda: rows, lambda: plot_pareto(fronts, name=inputs.name))
 
 
 _COLUMNS = (

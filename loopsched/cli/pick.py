@@ -18,11 +18,10 @@ from loopsched.show.table import Column, words
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from loopsched.gpu.choice.attention import Attention
     from loopsched.gpu.choice.dispatch import Dispatch
+    from loopsched.gpu.choice.families import Asked
     from loopsched.gpu.choice.pick import Choice, Pick
     from loopsched.machines.arch import Arch
-    from loopsched.problems.problem import Problem
 
 _TOP = 5
 _EPILOG = """\b
@@ -41,8 +40,8 @@ loopsched pick gemm:m=512,n=512,k=512 -o space.html
 @click.option(
     "--kernel",
     metavar="NAME",
-    help="triton_gemm, triton_conv, triton_attention (fp16 by default), clblast_gemm or filter "
-    "(fp32); "
+    help="triton_gemm, triton_grouped, triton_conv, triton_attention, triton_decode (fp16 by "
+    "default), clblast_gemm or filter (fp32); "
     "by default Triton's for the problem.",
 )
 @options.data_type_of(None)
@@ -81,8 +80,9 @@ def pick(
 
     PROBLEM is a product or a forward convolution, such as gemm:m=64,n=64,k=64,
     or attention:BxHxSxDxCAUSAL: batch, heads, queries and keys, head size,
-    0 or 1, and xG for G heads of keys. Of a WORKLOAD, all that a kernel
-    computes are shown.
+    0 or 1, and xG for G heads of keys; S is QUERIES:KEYS where they differ,
+    as in decoding. grouped:MxNxK+MxNxK is a launch of several products. Of a
+    WORKLOAD, all that a kernel computes are shown.
     """
     from loopsched.gpu.choice.families import TRITON_GEMM
     from loopsched.gpu.choice.pick import pick as choose
@@ -141,15 +141,17 @@ def pick(
         output.print_rows(({name: row.get(name) for name in names} for row in rows), form)
 
 
-def _problems(
-    text: str, layers: tuple[str, ...], is_one: bool
-) -> Sequence[Problem] | Sequence[Attention]:
-    """Take an attention, which no workload has, or the problems of a workload."""
+def _problems(text: str, layers: tuple[str, ...], is_one: bool) -> Sequence[Asked]:
+    """Take an attention or a group, which no workload has, or the problems of a workload."""
     kind, colon, sizes = text.partition(":")
     if kind == "attention" and colon:
         from loopsched.gpu.choice.attention import Attention
 
         return (Attention.named(sizes),)
+    if kind == "grouped" and colon:
+        from loopsched.gpu.choice.grouped import Grouped
+
+        return (Grouped.named(sizes),)
     return (select_one(text, layers),) if is_one else select(text, layers).workload.problems
 
 
@@ -209,17 +211,17 @@ def _show(found: Pick | Dispatch) -> None:
 
 
 def _dispatch(
-    problem: Problem | Attention,
+    problem: Asked,
     machine: Arch,
     most_m: int,
     data_type: str,
     space: str | None,
 ) -> Dispatch:
-    from loopsched.gpu.choice.attention import Attention
     from loopsched.gpu.choice.dispatch import dispatch
     from loopsched.gpu.library.gemm import product_of
+    from loopsched.problems.problem import Problem
 
-    if isinstance(problem, Attention):
+    if not isinstance(problem, Problem):
         raise ProblemError(f"problem '{problem.name}': a single product is needed")
     product = product_of(problem, data_type)
     if product.batch != 1:
@@ -227,7 +229,7 @@ def _dispatch(
     return dispatch(product.n, product.k, machine, most_m=most_m, data_type=data_type, space=space)
 
 
-def _emit(problem: Problem | Attention, found: Pick, target: str | None) -> None:
+def _emit(problem: Asked, found: Pick, target: str | None) -> None:
     from loopsched.exchange.triton_kernel import to_triton_kernel
     from loopsched.problems.problem import Problem
 

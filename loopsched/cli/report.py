@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _EPILOG = """\b
 loopsched search resnet50 --top 3 --out r.jsonl && loopsched report r.jsonl
 loopsched report r.jsonl -o resnet50.html --curves --reasons --jobs 2
+loopsched report host.jsonl --measured run.jsonl   times of a CPU's kernels
 """
 
 
@@ -26,8 +27,11 @@ loopsched report r.jsonl -o resnet50.html --curves --reasons --jobs 2
 @options.target("Where the page goes.", default="report.html")
 @page_file.curves
 @page_file.reasons
+@page_file.measured
 @options.jobs()
-def report(results: str, target: str, curves: bool, reasons: bool, jobs: int) -> None:
+def report(
+    results: str, target: str, curves: bool, reasons: bool, measured: str | None, jobs: int
+) -> None:
     """Write RESULTS as one HTML page that opens in any browser, offline.
 
     RESULTS is what 'loopsched search --out' saved: .jsonl, .json or .parquet.
@@ -35,7 +39,14 @@ def report(results: str, target: str, curves: bool, reasons: bool, jobs: int) ->
     path = page_file.page_target(target, results)
     rows, problems, arch = _loaded(results)
     page_file.write_page(
-        path, rows, problems, arch, has_curves=curves, has_reasons=reasons, n_jobs=jobs
+        path,
+        rows,
+        problems,
+        arch,
+        has_curves=curves,
+        has_reasons=reasons,
+        n_jobs=jobs,
+        measured=page_file.measured_rows(measured, rows[0]),
     )
 
 

@@ -9,7 +9,8 @@ import click
 
 from loopsched.base.units import scaled
 from loopsched.cli import options, output
-from loopsched.cli.inputs import Selection, select
+from loopsched.cli.inputs import Inputs
+from loopsched.cli.origin import origin
 from loopsched.cli.output import Style
 from loopsched.show.table import Column, words
 
@@ -61,37 +62,35 @@ def run(
     Of a WORKLOAD, every distinct problem is run.  Promised: the best schedule
     by the model of traffic; estimated: the kernel, by the model that chose it.
     """
-    from loopsched.machines.arch_file import load_arch
-
     if (problem is None) == (onnx is None):
         raise click.UsageError("PROBLEM, WORKLOAD or --onnx MODEL.onnx is needed, and one of them")
-    machine = load_arch(arch)
-    chosen = select(problem or onnx or "", layers)
-    n = len(chosen.workload.problems)
-    progress = output.Progress(n)
-    rows = _rows(chosen, machine, (threads, data_type, measure, check), progress)
-    output.report_rows(rows, out, form, progress, lambda kept: _show(kept, machine))
+    inputs = Inputs(problem or onnx or "", layers, arch=arch)
+    progress = output.Progress(len(inputs.chosen.numbers))
+    rows = _rows(inputs, (threads, data_type, measure, check), progress)
+    output.report_rows(rows, out, form, progress, lambda kept: _show(kept, inputs.machine))
 
 
 def _rows(
-    chosen: Selection,
-    machine: Arch,
+    inputs: Inputs,
     given: tuple[int | None, str | None, int, bool],
     progress: output.Progress,
 ) -> Iterator[list[Row]]:
-    from loopsched.codegen.choose import on_cores
-    from loopsched.codegen.compiled import compile as compiled
-    from loopsched.codegen.measure import measure
-    from loopsched.scheduler import search
+    from loopsched.codegen.measure import run_kernel
 
     threads, data_type, n_measured, onnx = given
-    for one, count in zip(chosen.workload.problems, chosen.workload.counts, strict=True):
+    chosen, source = inputs.chosen, origin(inputs)
+    counts = chosen.workload.counts
+    for number, one, count in zip(chosen.numbers, chosen.workload.problems, counts, strict=True):
         click.echo(f"compiling {one.name}", err=True)
-        kernel = compiled(one, machine, threads=threads, data_type=data_type, measure=n_measured)
-        sized = one.with_element_bytes(kernel.element_bytes)
-        cores = on_cores(machine, kernel.threads)
-        best = search(sized, cores)
-        yield [{**measure(kernel, best.evaluation, onnx=onnx).row(), "count": count}]
+        _, found = run_kernel(
+            one,
+            inputs.machine,
+            threads=threads,
+            data_type=data_type,
+            n_measured=n_measured,
+            onnx=onnx,
+        )
+        yield [{"layer": number, "count": count} | found.row() | source]
         progress.step(one.name)
 
 
@@ -104,7 +103,6 @@ def _columns(reference: str) -> tuple[Column, ...]:
         Column(reference, "reference_s", "s"),
         Column("GFLOP/s", lambda one: f"{one['gflops']:.1f}"),
         words("limit", "bound_by", spare=1),
-        words("plan", "plan", shrinks="end", spare=3),
     )
 
 
@@ -118,7 +116,7 @@ def _show(rows: list[Row], machine: Arch) -> None:
     libraries = dict.fromkeys(row["library"] for row in rows if row["library"])
     if libraries:
         output.print_text(f"numpy multiplies with {', '.join(libraries)}")
-    output.print_table(_columns(" or ".join(names)), rows)
+    output.print_table(_columns(" or ".join(names)), rows, [row["plan"] for row in rows])
     if len(rows) > 1:
         total = {
             name: sum(row[name] * row["count"] for row in rows)

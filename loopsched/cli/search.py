@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from loopsched.base.errors import ConstraintError
+from loopsched.base.errors import ConstraintError, ProblemError
 from loopsched.base.files import GrowingFile
 from loopsched.base.units import percent, scaled
 from loopsched.cli import options, output
@@ -68,7 +68,7 @@ def search(
         output.report_rows(found.rows, out, form, found.progress, partial(_print, found, top))
     finally:  # also what an interruption leaves
         if found.results:
-            _save_plots(found, plot, plot_bytes)
+            _save_plots(found, inputs.name, plot, plot_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,8 @@ def searched(
         if goal.value != "high":
             raise ConstraintError("--proof: only promised values have proofs; use --value high")
         found = _with_proofs(found, proof)
-    rows = _rows(_kept(found, results), chosen, source, progress, has_brackets=has_brackets)
+    each = _rows(_kept(found, results), chosen, source, progress, has_brackets=has_brackets)
+    rows = _with_kernels(each, chosen, machine) if machine.cpu is not None else each
     return Searched(chosen, machine, rows, results, progress)
 
 
@@ -132,7 +133,9 @@ def _with_proofs(found: Iterable[Result], path: str) -> Iterator[Result]:
             yield result
 
 
-def _save_plots(found: Searched, plot: Sequence[Path], plot_bytes: Sequence[Path]) -> None:
+def _save_plots(
+    found: Searched, name: str, plot: Sequence[Path], plot_bytes: Sequence[Path]
+) -> None:
     if not (plot or plot_bytes):
         return
     from loopsched.show.plots.figure import save_plots
@@ -147,13 +150,17 @@ def _save_plots(found: Searched, plot: Sequence[Path], plot_bytes: Sequence[Path
         Layer(result.problem, result.evaluation, str(number), count)
         for result, number, count in numbered
     ]
-    save_plots(plot, lambda: roofline_rows(layers, machine), lambda: plot_roofline(layers, machine))
+    save_plots(
+        plot,
+        lambda: roofline_rows(layers, machine),
+        lambda: plot_roofline(layers, machine, name=name),
+    )
     if len(results) == 1:  # its best schedules beside each other
         layers += [
             Layer(results[0].problem, each.evaluation, f"{layers[0].label}.{rank}")
             for rank, each in enumerate(results[0].alternatives, 2)
         ]
-    save_plots(plot_bytes, lambda: bytes_rows(layers), lambda: bytes_figure(layers))
+    save_plots(plot_bytes, lambda: bytes_rows(layers), lambda: bytes_figure(layers, name))
 
 
 def _rows(
@@ -172,6 +179,26 @@ def _rows(
         rows = result_rows(result, has_brackets=has_brackets)
         yield [place | row | source for row in rows]
         progress.step(result.problem.name)
+
+
+def _with_kernels(
+    groups: Iterator[list[Row]], chosen: Selection, machine: Arch
+) -> Iterator[list[Row]]:
+    """Add to the best schedule of each problem how kernels compute it on a CPU."""
+    from loopsched.codegen.described import kernel_schedules
+
+    for problem, rows in zip(chosen.workload.problems, groups, strict=False):
+        try:
+            found = [one.row() for one in kernel_schedules(problem, machine)]
+        except ProblemError:  # of no type that kernels have
+            found = []
+        yield [row | {"kernel": [] if row["rank"] > 1 else found} for row in rows]
+
+
+def _details(row: Row) -> str:
+    """Write the schedule, and below it each kernel."""
+    kernels = dict.fromkeys(one["text"] for one in row.get("kernel", ()))
+    return "\n".join([row["schedule"], *(f"as code: {text}" for text in kernels)])
 
 
 def _columns(rows: Sequence[Row], top: int) -> tuple[Column, ...]:
@@ -217,7 +244,7 @@ def _print(found: Searched, top: int, rows: Sequence[Row]) -> None:
     from loopsched.scheduler.rows import totals
 
     chosen, n_problems = found.chosen, len(found.chosen.numbers)
-    output.print_table(_columns(rows, top), rows, [row["schedule"] for row in rows])
+    output.print_table(_columns(rows, top), rows, list(map(_details, rows)))
     best = [row for row in rows if row["rank"] == 1]
     sums = totals(best)
     click.echo()

@@ -11,6 +11,7 @@ import click
 from loopsched.base.units import percent, scaled
 from loopsched.cli import options, output
 from loopsched.cli.validate_choices import choices
+from loopsched.cli.validate_cpu import cpu
 from loopsched.cli.validate_times import save_comparisons, times
 from loopsched.show.table import Column, words
 
@@ -31,6 +32,7 @@ def validate() -> None:
 
 validate.add_command(times)
 validate.add_command(choices)
+validate.add_command(cpu)
 
 
 @validate.command(epilog=_EPILOG)

@@ -106,8 +106,8 @@ def save_comparisons(
     from loopsched.show.plots.figure import save_plots
     from loopsched.show.plots.measured import comparisons, measured_figure, measured_rows
 
-    panels = comparisons(found)
-    save_plots(targets, lambda: measured_rows(panels), lambda: measured_figure(panels))
+    panels, name = comparisons(found), Path(str(found.summary.get("file", ""))).stem
+    save_plots(targets, lambda: measured_rows(panels), lambda: measured_figure(panels, name))
 
 
 def _wanted(where: Sequence[str]) -> dict[str, str]:
@@ -132,7 +132,7 @@ _GROUPS = (
     Column("ratio", "geometric_mean_ratio", "{:.2f}".format),
     Column("rank", "rank_correlation", "{:.3f}".format, spare=2),
     Column("below", "bound_violations"),
-    Column("in spread", "within_spread", "%", spare=3),
+    Column("in interval", "within_spread", "%", spare=3),
     Column("roofline", "roofline_mape", "%", spare=4),
     Column("rep. 003", "report003_mape", "%", spare=5),
 )
@@ -159,7 +159,7 @@ def _show(found: TimeValidation) -> None:
     ]
     output.print_table(_GROUPS, rows)
     if summary["worst"]:
-        click.echo("\nfurthest off:")
+        click.echo("\nlargest errors:")
         worst = summary["worst"]
         output.print_table(_WORST, worst, [row["reason"] for row in worst])
     click.echo()

@@ -11,6 +11,7 @@ from itertools import pairwise
 from loopsched.base.errors import ArchError
 from loopsched.codegen.contraction import Contraction, Guard, Operand
 from loopsched.codegen.plan import (
+    FAR_BYTES,
     Plan,
     Sizes,
     Walk,
@@ -37,8 +38,8 @@ COSTS = {
     "spread": 0.06,  # element of the left operand that several vectors of a tile are multiplied by
     "rise": 1.0,  # line of the left operand that a tile reads from L2
     "many": 3.0,  # the same where the rows of a tile are more than L1 follows
-    "near": 0.35,  # vector of a packed block from L2
-    "place": 1.0,  # vector read in place that lies in L2
+    "near": 0.2,  # vector of a packed block from L2
+    "place": 0.3,  # vector read in place that lies in L2
     "far": 1.8,  # vector read in place that does not stay in L2
     "reach": 10.0,  # point of the sum at which a tile reads vectors in another of many pages
     "clash": 20.0,  # line of the left operand lost to others of its set in L1
@@ -53,6 +54,7 @@ COSTS = {
     "spill": 3.0,  # vector of a packed block that L2 does not hold, each time it is walked
     "line": 24.5,  # line of an operand that lies outside L2
     "given": 10.0,  # line of a packed operand, given so, that lies outside L2
+    "ahead": 11.0,  # line of an operand that lies outside L2, asked for before it is needed
     "jump": 60.0,  # line read in place that lies outside L2, far from the one before
     "streams": 6.5,  # row of a tile written where too many rows of a large output are
     "edge": 30.0,  # tile of a window at the edge of its plane
@@ -452,18 +454,28 @@ class Model:
             block *= length(inner_sizes(task, plan.sums, plan.sums.block))
             turned = plan.packs_right and self._is_turned
             kind = "haul" if turned else "line" if plan.packs_right else "jump"
-            kind = "given" if plan.is_right_given else kind
+            kind = "given" if plan.is_right_given else "ahead" if self._asks(plan) else kind
             found[kind] += right / 64
             if not plan.packs_right and block > 1.5 * half:
                 found["line"] += right / 64 * (n_rows - 1) / 2
         if left > half:
             far = self._far(task.left) * self.element_bytes >= PAGE
-            found["jump" if far else "line"] += left / 64 * 0.5
-            found["line"] += left / 64 * 0.5 * (n_cols - 1)
+            along = bool(self._sums) and task.left.step(self._sums[-1]) == 1
+            asked = along and not plan.packs_left and not task.left.guards
+            found["ahead" if asked else "jump" if far else "line"] += left / 64 * 0.5
+            found["ahead" if asked else "line"] += left / 64 * 0.5 * (n_cols - 1)
         if out > half:
             width = length(inner_sizes(task, plan.cols, plan.cols.block))
             turned = merged_step(task.out, inner_sizes(task, plan.cols, 2)) != 1 and width > 1
             found["drain"] += out / 64 * (2 * n_sums - 1) * (2 if turned else 1)
+
+    def _asks(self, plan: Plan) -> bool:
+        """Whether copies of the right operand ask for lines of what comes later."""
+        right, dims = self.task.right, inner_sizes(self.task, plan.cols, plan.cols.block)
+        if not plan.packs_right or right.guards or not dims or right.step(dims[-1][0]) != 1:
+            return False
+        steps = [abs(right.step(dim)) for dim in self._sums]
+        return bool(steps) and min(steps) * self.element_bytes >= FAR_BYTES
 
     def _elements(self, operand: Operand) -> int:
         """Count what is read or written of an operand for one point of the batch."""
@@ -527,7 +539,8 @@ def _whole(task: Contraction, walk: Walk, tile: int) -> Walk:
     size = task.size(walk.inner[0]) if walk.inner else 1
     if walk.cut < len(walk.dims) - 1 or walk.block >= size:
         return walk
-    return replace(walk, block=min(size, max(1, round(walk.block / tile)) * tile))
+    each = -(-size // -(-size // walk.block))
+    return replace(walk, block=min(size, -(-each // tile) * tile))
 
 
 def ranked(

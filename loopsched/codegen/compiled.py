@@ -24,7 +24,8 @@ from loopsched.base.files import cache_folder
 from loopsched.base.machine_code import host_name, linked, object_code
 from loopsched.codegen.choose import Core, core_of, ranked
 from loopsched.codegen.contraction import Contraction, contractions, row_major, stored_shape
-from loopsched.codegen.element import DATA_TYPES, Element
+from loopsched.codegen.described import KernelSchedule, of_nest, of_plan
+from loopsched.codegen.element import DATA_TYPES, Element, type_of
 from loopsched.codegen.engine import Engine
 from loopsched.codegen.epilogue import Epilogue, bias_steps
 from loopsched.codegen.general import Nest
@@ -133,6 +134,33 @@ class CompiledKernel:
         return [part.plan for part in self.parts(self._plain_steps()) if part.plan]
 
     @property
+    def schedules(self) -> tuple[KernelSchedule, ...]:
+        """How the problem is cut in full, for contiguous arrays; one for each of its parts.
+
+        Examples
+        --------
+        >>> import loopsched
+        >>> problem = loopsched.gemm(m=64, n=64, k=64)
+        >>> (schedule,) = loopsched.compile(problem, "host", threads=1).schedules
+        >>> schedule == loopsched.kernel_schedules(problem, "host", threads=1)[0]
+        True
+        """
+        kind, parts = (self.types.compute, self.core.lanes), self.parts(self._plain_steps())
+        nests = [part.plan for part in parts if isinstance(part.plan, Nest)]
+        if nests:
+            return (of_nest(nests[-1], self.core.lanes, self.threads),)
+        cut = [(part.plan, part.estimate_s) for part in parts if isinstance(part.plan, Plan)]
+        tasks = contractions(self.problem, self._elements)
+        return tuple(
+            of_plan(task, plan, kind, self.threads, estimate_s)
+            for task, (plan, estimate_s) in zip(tasks, cut, strict=True)
+        )
+
+    @property
+    def _elements(self) -> dict[str, Element]:
+        return {name: self.element(name) for name in self.names}
+
+    @property
     def estimate_s(self) -> float:
         """Seconds that a call is expected to take, for contiguous arrays."""
         return sum(part.estimate_s for part in self.parts(self._plain_steps()))
@@ -197,8 +225,7 @@ class CompiledKernel:
         return Packed(self, array)
 
     def _built(self, steps: Mapping[str, Sequence[int]], given: str | None = None) -> list[Part]:
-        elements = {name: self.element(name) for name in self.names}
-        found = []
+        elements, found = self._elements, []
         try:
             tasks = contractions(self.problem, elements, steps)
         except NotImplementedError:
@@ -696,18 +723,3 @@ if hasattr(os, "register_at_fork"):
         after_in_parent=_BUILDING.release,
         after_in_child=_BUILDING.release,
     )
-
-
-def type_of(problem: Problem) -> str:
-    """Say of which type the tensors that a problem reads are.
-
-    Raises
-    ------
-    ProblemError
-        If they are of no type that is known, or of several.
-    """
-    sizes = {tensor.element_bytes for tensor in problem.tensors if tensor.name != problem.output}
-    known = {8: "fp64", 4: "fp32", 2: "bf16", 1: "int8"}
-    if len(sizes) != 1 or not sizes <= set(known):
-        raise ProblemError(f"'{problem.name}': no data type has elements of {sorted(sizes)} bytes")
-    return known[sizes.pop()]

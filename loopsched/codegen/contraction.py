@@ -329,6 +329,8 @@ class _Space:
         steps = {position: 1, turn: -by * cycle // step}
         holders = tuple(n for n, one in enumerate(self.tensors) if n and dim in one.dims)
         made.limits.append((_Line(dict(steps), shift), size, holders))
+        if not starts:  # no tap reaches it: zero by zero, whatever the other operand has
+            made.limits.append((_Line({}, -1), 1, tuple(range(1, len(self.tensors)))))
         made.replace(dim, steps, shift)
         made.lines[0][number] = _Line({position: step}, phase)
         return made

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from loopsched.base.errors import ProblemError
+from loopsched.problems.problem import Problem
+
 
 class Element(NamedTuple):
     """A type of stored numbers: its names in LLVM, in C and in numpy."""
@@ -40,3 +43,18 @@ DATA_TYPES = {
     "int8": Types(INT8, INT32, INT32),
 }
 """Types of kernels by the type of the tensors that are read."""
+
+
+def type_of(problem: Problem) -> str:
+    """Say of which type the tensors that a problem reads are.
+
+    Raises
+    ------
+    ProblemError
+        If they are of no type that is known, or of several.
+    """
+    sizes = {tensor.element_bytes for tensor in problem.tensors if tensor.name != problem.output}
+    known = {8: "fp64", 4: "fp32", 2: "bf16", 1: "int8"}
+    if len(sizes) != 1 or not sizes <= set(known):
+        raise ProblemError(f"'{problem.name}': no data type has elements of {sorted(sizes)} bytes")
+    return known[sizes.pop()]

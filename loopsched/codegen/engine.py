@@ -10,6 +10,7 @@ from typing import NamedTuple
 from loopsched.codegen.contraction import Contraction, Guard, Operand
 from loopsched.codegen.element import Element
 from loopsched.codegen.plan import (
+    FAR_BYTES,
     Plan,
     Sizes,
     Walk,
@@ -26,8 +27,6 @@ GIVEN_AHEAD = 64
 """Points of the sum by which a tile asks for vectors that lie outside L2 when they are given."""
 AHEAD_BYTES = 6144
 """How far ahead of what is copied lines are asked for, if runs lie apart."""
-FAR_BYTES = 1024
-"""So far apart lie runs that hardware does not foresee."""
 
 Place = tuple[str, int]
 """A pointer, and elements behind it."""

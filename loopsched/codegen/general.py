@@ -57,11 +57,6 @@ class Nest:
     tile_cols: int
     is_direct: bool
 
-    def text(self) -> str:
-        """Write it for people."""
-        tile = f"tile {self.tile_rows}x{self.tile_cols}"
-        return " ".join([tile, *(f"{one.dim}:{one.extent}/{one.step}" for one in self.loops)])
-
     @property
     def n_rounds(self) -> int:
         """How often all threads come together."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 from time import perf_counter, process_time, sleep
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,11 +18,19 @@ from loopsched.base.arrays import Array
 from loopsched.base.errors import LoopschedError, ProblemError
 from loopsched.base.rows import Row
 from loopsched.base.units import scaled
-from loopsched.codegen.compiled import CompiledKernel
+from loopsched.codegen.choose import on_cores, ranked
+from loopsched.codegen.compiled import CompiledKernel, build
+from loopsched.codegen.compiled import compile as compiled
+from loopsched.codegen.contraction import Contraction, contractions
+from loopsched.codegen.described import of_plan
 from loopsched.codegen.element import Element
 from loopsched.codegen.onnx_layer import onnx_layer
+from loopsched.codegen.plan import Plan
 from loopsched.codegen.reference import library, reference
+from loopsched.machines.arch import Arch
 from loopsched.models.score import Evaluation
+from loopsched.problems.problem import Problem
+from loopsched.scheduler import search
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +59,7 @@ class Measured:
     bound_by : str
         What limits the best schedule.
     plan : str
-        How the problem is cut.
+        How the problem is cut, as `KernelSchedule.text` says it.
     """
 
     problem: str
@@ -173,7 +184,7 @@ def _rest() -> None:
 
 
 def in_turn(
-    calls: list[Callable[[], object]], budget_s: float, *, rests: bool = False
+    calls: Sequence[Callable[[], object]], budget_s: float, *, rests: bool = False
 ) -> list[float]:
     """Call functions in turn, at least five times each; give their medians.
 
@@ -273,5 +284,94 @@ def measure(
         reference_s=taken[1] if len(taken) > 1 else None,
         gflops=problem.flops / taken[0] / 1e9,
         bound_by=best.bound_by,
-        plan="; ".join(dict.fromkeys(plan.text() for plan in kernel.plans)),
+        plan=" | ".join(dict.fromkeys(one.text() for one in kernel.schedules)),
     )
+
+
+def run_kernel(
+    problem: Problem,
+    arch: Arch,
+    *,
+    threads: int | None = None,
+    data_type: str | None = None,
+    n_measured: int = 1,
+    onnx: bool = False,
+) -> tuple[CompiledKernel, Measured]:
+    """Compile a problem, search for its best schedule on as many cores, check and time it.
+
+    Parameters
+    ----------
+    problem, arch, threads, data_type
+        As for `compile`; ``n_measured`` is its ``measure``.
+    onnx : bool
+        As for `measure`.
+    """
+    kernel = compiled(problem, arch, threads=threads, data_type=data_type, measure=n_measured)
+    sized = problem.with_element_bytes(kernel.element_bytes)
+    best = search(sized, on_cores(arch, kernel.threads))
+    return kernel, measure(kernel, best.evaluation, onnx=onnx)
+
+
+class PlanTime(NamedTuple):
+    """A plan of a part of a kernel: its place in the model's order, its estimate, its time."""
+
+    part: int
+    rank: int
+    estimate_s: float
+    measured_s: float
+    plan: str
+
+
+def measure_plans(
+    kernel: CompiledKernel, n: int, *, seed: int = 0, budget_s: float = 0.3
+) -> list[PlanTime]:
+    """Time plans of each part of a kernel in turn: the model's best, and others drawn uniformly.
+
+    Parameters
+    ----------
+    kernel : CompiledKernel
+    n : int
+        Plans of a part: half of them the best.
+    seed : int
+    budget_s : float, seconds
+        For timing each part.
+
+    Returns
+    -------
+    list of PlanTime
+        Empty where no model chooses.
+    """
+    try:
+        tasks = contractions(kernel.problem, kernel._elements)
+    except NotImplementedError:
+        return []
+    draw, kind = random.Random(seed), (kernel.types.compute, kernel.core.lanes)
+    arrays = {
+        name: np.ones(shape, kernel.element(name).numpy) for name, shape in kernel.shapes.items()
+    }
+    found = []
+    for number, task in enumerate(tasks):
+        every = ranked(task, kernel.core, kernel.threads)
+        n_best = min(-(-n // 2), len(every))
+        others = range(n_best, len(every))
+        chosen = [*range(n_best), *sorted(draw.sample(others, min(n - n_best, len(others))))]
+        parts = [
+            build(one, plan, cycles / kernel.core.hertz, kind)
+            for cycles, one, plan in (every[at] for at in chosen)
+        ]
+        calls = [
+            partial(kernel._share, part, [arrays[one].ctypes.data for one in part.tensors])
+            for part in parts
+        ]
+        taken = in_turn(calls, budget_s, rests=kernel.threads > 1)
+        found += [
+            PlanTime(number, at + 1, part.estimate_s, time_s, _told(task, plan, kernel))
+            for at, part, time_s in zip(chosen, parts, taken, strict=True)
+            for plan in [every[at][2]]
+        ]
+    return found
+
+
+def _told(task: Contraction, plan: Plan, kernel: CompiledKernel) -> str:
+    kind = kernel.types.compute, kernel.core.lanes
+    return of_plan(task, plan, kind, kernel.threads, 0.0).text()

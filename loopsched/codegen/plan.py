@@ -75,27 +75,9 @@ class Plan:
     is_right_given: bool = False
     slides: bool = False
 
-    def text(self) -> str:
-        """Write it for people.
 
-        Examples
-        --------
-        >>> walks = Walk(("M",), 0, 168), Walk(("N",), 0, 400), Walk(("K",), 0, 512)
-        >>> Plan((), *walks, 8, 48).text()
-        'tile 8x48, M by 168, N by 400, K by 512, packs right'
-        """
-        blocks = [
-            f"{walk.inner[0]} by {walk.block}"
-            for walk in (self.rows, self.cols, self.sums)
-            if walk.inner
-        ]
-        packs_right = self.packs_right and not self.is_right_given
-        packs = [side for side, yes in (("left", self.packs_left), ("right", packs_right)) if yes]
-        parts = [f"tile {self.tile_rows}x{self.tile_cols}", *blocks]
-        parts += [f"packs {' and '.join(packs)}"] if packs else []
-        parts += [f"rows in {self.row_parts} parts"] if self.row_parts > 1 else []
-        return ", ".join(parts)
-
+FAR_BYTES = 1024
+"""So far apart lie runs that hardware does not foresee: copies ask for them."""
 
 Sizes = list[tuple[str, int]]
 

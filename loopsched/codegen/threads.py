@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import platform
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
 from threading import Lock, Thread
@@ -47,7 +47,7 @@ def _program() -> str:
         f"  %p{n} = {slot}\n  %a{n} = load i64, ptr %p{n}" for n, slot in enumerate(slots)
     )
     given = ", ".join(f"i64 %a{n}" for n in range(_MOST_ARGUMENTS))
-    pause, kind, value = _PAUSES[platform.machine()]
+    pause, kind, value = _PAUSES.get(platform.machine(), ("llvm.donothing", "", ""))
     return f"""
 declare i32 @pthread_mutex_init(ptr, ptr)
 declare i32 @pthread_mutex_lock(ptr)
@@ -233,10 +233,14 @@ class Crew:
         self._busy = Lock()
         for number in range(1, n_threads):
             prepare(self._place + number * _SLOTS * 8, 0)
-            who = self._place, n_threads << 32 | number
-            one = Thread(target=serve, args=who, name="loopsched", daemon=True)
+            who = serve, n_threads << 32 | number
+            one = Thread(target=self._serve, args=who, name="loopsched", daemon=True)
             one.start()
             self._others.append(one)
+
+    def _serve(self, serve: Callable[[int, int], None], who: int) -> None:
+        """Serve for ever; what threads wait in lives as long as one of them."""
+        serve(self._place, who)
 
     def run(self, function: int, calls: Sequence[Sequence[int]]) -> bool:
         """Call a function in all threads at once; False where another call is under way.

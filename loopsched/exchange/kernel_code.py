@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from loopsched.base.errors import ArchError, ProblemError
 from loopsched.codegen.c_text import WORDS, CText
 from loopsched.codegen.choose import core_of
-from loopsched.codegen.compiled import type_of
 from loopsched.codegen.contraction import row_major, stored_shape
-from loopsched.codegen.element import BF16, DATA_TYPES, FP32, Element, Types
+from loopsched.codegen.element import BF16, DATA_TYPES, FP32, Element, Types, type_of
 from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.stages import General, Stage, order_of, write_chosen
 from loopsched.codegen.writer import Writer

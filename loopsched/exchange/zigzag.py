@@ -31,7 +31,10 @@ _DIM = re.compile(r"[A-Z]+\d*")
 
 
 def to_zigzag(
-    layers: Sequence[tuple[Problem, Schedule | None]], arch: Arch | None = None
+    layers: Sequence[tuple[Problem, Schedule | None]],
+    arch: Arch | None = None,
+    *,
+    ordering: bool = False,
 ) -> Exported:
     """Write problems, and schedules of them, as ZigZag's workload and mapping.
 
@@ -41,13 +44,17 @@ def to_zigzag(
         Each operand comes from outside: ZigZag's sources are not said.
     arch : Arch, optional
         Needed for schedules: how many instances share the spatial loops.
+    ordering : bool
+        Whether the order of temporal loops is written, too, where tiles are
+        whole.  ZigZag 3.8 takes one only if it spreads no loop of its own over
+        the machine: on none of the machines that it brings.
 
     Returns
     -------
     Exported
         ``workload.yaml`` and, if there are schedules, ``mapping.yaml``: spatial
-        loops of the machine's units as ``D1``, of their lanes as ``D2``;
-        temporal ones as ``temporal_ordering``, innermost first.
+        loops of the machine's units as ``D1``, of their lanes as ``D2``; if
+        wanted, temporal ones as ``temporal_ordering``, innermost first.
 
     Raises
     ------
@@ -70,7 +77,7 @@ def to_zigzag(
     >>> from loopsched import gemm, load_arch, parse_schedule
     >>> problem = gemm(m=64, n=64, k=64)
     >>> nest = parse_schedule("M:64@SM N:64 K:64 M:8", problem)
-    >>> made = to_zigzag([(problem, nest)], load_arch("titan_v"))
+    >>> made = to_zigzag([(problem, nest)], load_arch("titan_v"), ordering=True)
     >>> print(made.text("mapping.yaml"))
     - name: m64 n64 k64
       spatial_mapping: {D1: ["D, 8"]}
@@ -89,7 +96,7 @@ def to_zigzag(
         workload.append(_layer(number, problem, words))
         lost += (f"{problem.name}: {sentence}" for sentence in _layer_lost(problem))
         if schedule is not None and arch is not None:
-            entry, said = _mapping(problem, schedule, arch, words)
+            entry, said = _mapping(problem, schedule, arch, words, ordering)
             mapping.append(entry)
             lost += (f"{problem.name}: {sentence}" for sentence in said)
     files = [("workload.yaml", list_to_yaml(workload))]
@@ -204,7 +211,7 @@ def _layer_lost(problem: Problem) -> list[str]:
 
 
 def _mapping(
-    problem: Problem, schedule: Schedule, arch: Arch, words: Mapping[str, str]
+    problem: Problem, schedule: Schedule, arch: Arch, words: Mapping[str, str], ordering: bool
 ) -> tuple[dict[str, Any], list[str]]:
     lanes = max(1, int(max(rate for _, rate in arch.compute.macs_per_cycle_per_unit)))
     found, changed = blocks(problem, schedule, machine_nodes(arch, lanes))
@@ -218,10 +225,16 @@ def _mapping(
     inward = [one for factors in inner_first for one in reversed(factors)]
     every = (one for block in found for one in block.factors)
     cut = dict.fromkeys(words[one.dim] for one in every if one.last != one.trips)
-    if cut:
+    order = " ".join(f"{words[one.dim]}:{one.trips}" for one in inward)
+    if inward and not ordering:
         lost.append(
-            f"partial tiles of {', '.join(cut)}: there, an order with more iterations than a "
-            "layer has is a hint, not a mapping"
+            f"the order of loops, innermost first {order}, is left out: ZigZag spreads more loops "
+            "over its own machines, and then refuses one"
+        )
+    elif inward and cut:
+        lost.append(
+            f"the order of loops, innermost first {order}, is left out: tiles of "
+            f"{', '.join(cut)} are partial, which ZigZag has no form for"
         )
     entry: dict[str, Any] = {"name": problem.name}
     if any(meshes):
@@ -230,7 +243,7 @@ def _mapping(
             for place, factors in enumerate(meshes, 1)
             if factors
         }
-    if inward:
+    if inward and ordering and not cut:
         entry["temporal_ordering"] = [[words[one.dim], one.trips] for one in inward]
     entry["memory_operand_links"] = dict(_LINKS)
     return entry, lost

@@ -54,7 +54,7 @@ class TimeShares:
     launch : float
         Part of ``gpu.launch_s`` that a kernel in a row of kernels shows.
     low, high : float
-        Where eight of ten measured times lie, over their estimates.
+        80 % interval of measured times over their estimates.
     """
 
     issue: float

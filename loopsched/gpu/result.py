@@ -17,7 +17,7 @@ class Estimate:
     time_s : float, seconds
         The estimate; the true time may be on either side.
     low_s, high_s : float, seconds
-        Where the time is expected in eight cases of ten.
+        80 % interval of the time.
     time_bound_s : float, seconds
         No correct run of the same algorithm can be faster.
     bound_by : str
@@ -53,7 +53,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Where eight of ten measured times lay, over their estimates.
+    """80 % interval of measured times over their estimates.
 
     Parameters
     ----------

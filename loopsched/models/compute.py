@@ -58,10 +58,14 @@ def compute_steps(problem: Problem, schedule: Schedule, instances: Mapping[str, 
     Steps(promised=64, least=64)
     """
     check_spatial(schedule, tuple(instances))
-    dims = problem.dims
-    where = {dim: at for at, dim in enumerate(dims)}
-    lists = {tuple(problem.size[dim] for dim in dims): (1, 1)}
-    loops = tuple(zip(schedule.loops, schedule.steps, strict=True))
+    spread = dict.fromkeys([loop.dim for loop in schedule.loops if loop.unit is not None])
+    where = {dim: at for at, dim in enumerate(spread)}
+    lists = {tuple([problem.size[dim] for dim in spread]): (1, 1)}
+    # The pieces of any other dimension add up to the whole of it.
+    rest = math.prod([size for dim, size in problem.sizes if dim not in spread])
+    loops = [
+        pair for pair in zip(schedule.loops, schedule.steps, strict=True) if pair[0].dim in spread
+    ]
     last = max((at for at, (loop, _) in enumerate(loops) if loop.is_spatial), default=-1)
     at = 0
     while at <= last:
@@ -77,11 +81,11 @@ def compute_steps(problem: Problem, schedule: Schedule, instances: Mapping[str, 
             items[dim] = (*items.get(dim, ()), loops[at][1])
             at += 1
         lists = _run(lists, items, instances[unit])
-    promised = sum(math.prod(lengths) * many for lengths, (many, _) in lists.items())
-    least = sum(math.prod(lengths) * many for lengths, (_, many) in lists.items())
+    promised = rest * sum(math.prod(lengths) * many for lengths, (many, _) in lists.items())
+    least = rest * sum(math.prod(lengths) * many for lengths, (_, many) in lists.items())
     units = {loop.unit for loop in schedule.loops if loop.unit is not None}
-    spread = math.prod(instances[unit] for unit in units)
-    return Steps(promised, max(least, -(-problem.macs // spread)))
+    side_by_side = math.prod(instances[unit] for unit in units)
+    return Steps(promised, max(least, -(-problem.macs // side_by_side)))
 
 
 Lists = dict[tuple[int, ...], tuple[int, int]]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from loopsched.base.arrays import Flags, Floats, Ints
 from loopsched.base.errors import CapacityError, ScheduleError
 from loopsched.machines.arch import Arch
 from loopsched.models.machine import data_type_of
-from loopsched.models.score import promised
+from loopsched.models.score import Promised, promised
 from loopsched.nests.nest import Schedule
 from loopsched.problems.problem import Problem
 
@@ -74,10 +74,12 @@ def evaluate_many(
 
     Notes
     -----
-    Each schedule is scored by itself: in half a millisecond to one and a half, where its promise
-    is a closed form.  One whose waves end within an iteration may take some 15 ms: its promise
-    rests on a replay.  Those are one in 27 of random tilings of DeepBench's products of matrices
-    on a Titan V, and one in eight of its convolutions'.
+    Where the promise is a closed form, a schedule takes some 10 to 40 microseconds, by machine
+    code that is made once, in half a minute, when 50,000 schedules come together; fewer are
+    scored one by one before that.  So are schedules with tiles that are placed, and those
+    whose waves end within an iteration: their promise rests on a replay, of milliseconds each.
+    Of random tilings on a Titan V, up to 3 in 1,000 of DeepBench's products of matrices are
+    such, and up to 6 in 100 of its convolutions.
 
     Examples
     --------
@@ -91,36 +93,42 @@ def evaluate_many(
     """
     import numpy as np
 
+    from loopsched.models import _promise_kernels as kernels
+    from loopsched.models.promises import promised_many
+
     rate = arch.compute.rate(data_type or data_type_of(problem, arch))
-    rows = [_row(at, problem, nest, arch, rate) for at, nest in enumerate(schedules)]
-    times = np.array([row[:2] for row in rows], dtype=np.float64).reshape(-1, 2)
-    level_bytes = {
-        level.name: _whole([row[2 + at] for row in rows]) for at, level in enumerate(arch.caches)
-    }
-    return Figures(
-        time_s=times[:, 0],
-        compute_time_s=times[:, 1],
-        dram_bytes=level_bytes[arch.caches[0].name],
-        level_bytes=level_bytes,
-        fits=np.isfinite(times[:, 0]),
-    )
+    lanes = max(1, int(rate))
+    nests = list(schedules)
+    found = promised_many(problem, nests, arch, lanes)
+    pace = np.where(found[:, kernels.HAS_LANES] == 1, rate / lanes, rate)
+    compute_s = found[:, kernels.STEPS] / (pace * arch.compute.clock_hz)
+    time_s = compute_s.copy()
+    names = [level.name for level in arch.caches]
+    moved = dict(zip(names, found[:, kernels.BYTES :].T, strict=True))
+    for level in arch.caches:
+        if level.bandwidth_bytes_per_s:
+            np.maximum(time_s, moved[level.name] / level.bandwidth_bytes_per_s, out=time_s)
+    fits = found[:, kernels.OUTCOME] != kernels.TOO_LARGE
+    for at in np.flatnonzero(found[:, kernels.OUTCOME] == kernels.UNKNOWN).tolist():
+        one = _one(at, problem, nests[at], arch, rate)
+        fits[at] = one is not None
+        if one is not None:
+            time_s[at], compute_s[at] = one.time_s, one.compute_s
+            for name, part in zip(names, one.moved, strict=True):
+                if part.promised_bytes > TOO_LARGE:  # whole numbers stay whole, however large
+                    moved[name] = moved[name].astype(object)
+                moved[name][at] = part.promised_bytes
+    time_s[~fits] = compute_s[~fits] = np.inf
+    for numbers in moved.values():
+        numbers[~fits] = TOO_LARGE
+    return Figures(time_s, compute_s, moved[names[0]], moved, fits)
 
 
-def _row(
-    at: int, problem: Problem, schedule: Schedule, arch: Arch, rate: float
-) -> tuple[float, ...]:
+def _one(at: int, problem: Problem, schedule: Schedule, arch: Arch, rate: float) -> Promised | None:
+    """Score one schedule by itself; None if it does not fit."""
     try:
-        _, found = promised(problem, schedule, arch, rate)
+        return promised(problem, schedule, arch, rate)[1]
     except CapacityError:
-        return (float("inf"), float("inf"), *(TOO_LARGE for _ in arch.caches))
+        return None
     except ScheduleError as error:
         raise ScheduleError.joined(f"schedule number {at}", [str(error)]) from None
-    return (found.time_s, found.compute_s, *(moved.promised_bytes for moved in found.moved))
-
-
-def _whole(values: Sequence[float]) -> Ints:
-    """Keep whole numbers whole, however large."""
-    import numpy as np
-
-    is_small = all(value <= TOO_LARGE for value in values)
-    return np.array(values, dtype=np.int64 if is_small else object)

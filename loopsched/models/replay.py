@@ -21,6 +21,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -281,6 +282,13 @@ class Nest:
         self.dims = view.problem.dims
         self.loops = view.inner_loops
         self.instances = view.instances
+        self._whole = [t for t in view.problem.tensors if not any(axis.size for axis in t.axes)]
+        longest = {dim: max([item.length[dim] for item in items]) for dim in self.dims}
+        now: dict[str, tuple[int, ...]] = dict.fromkeys(self.dims, ())
+        self._inside: list[tuple[dict[str, tuple[int, ...]], dict[str, int]]] = [(now, longest)]
+        for loop in self.loops:
+            now = now | {loop.dim: (*now[loop.dim], loop.extent)}
+            self._inside.append((now, self._inside[-1][1] | {loop.dim: loop.extent}))
 
     @property
     def deepest(self) -> int:
@@ -298,20 +306,18 @@ class Nest:
 
     def chain(self, depth: int, dim: str) -> tuple[int, ...]:
         """Extents of the pieces that the first loops make of a dimension."""
-        return tuple(loop.extent for loop in self.loops[:depth] if loop.dim == dim)
+        return self._inside[depth][0][dim]
 
     def may_fit(self, depth: int, room: Room) -> bool:
         """Whether one body alone fits."""
-        extents = {}
-        for dim in self.dims:
-            chain = self.chain(depth, dim)
-            extents[dim] = chain[-1] if chain else max(item.length[dim] for item in self.items)
-        whole = [t for t in room.held(self.problem) if not any(a.size for a in t.axes)]
+        extents, held = self._inside[depth][1], room.held(self.problem)
+        whole = [tensor for tensor in self._whole if tensor in held]
         return room.fits({t.name: footprint_elems(t, {}, extents) * t.element_bytes for t in whole})
 
     def boxes(self, item: Item, depth: int) -> int:
         """Count the bodies of an item."""
-        return math.prod(n_segments(item.length[dim], self.chain(depth, dim)) for dim in self.dims)
+        chains, length = self._inside[depth][0], item.length
+        return math.prod([_n_segments(length[dim], chains[dim]) for dim in self.dims])
 
     def program(self, item: Item, depth: int) -> _Program:
         """Write the loops outside a body down as numbers."""
@@ -346,10 +352,10 @@ class Nest:
                 [
                     self.dims.index(loop.dim),
                     loop.extent,
-                    n_segments(loop.extent, later),
+                    _n_segments(loop.extent, later),
                     trips if number < 0 else 1,
                     number,
-                    n_segments(loop.extent, listed),
+                    _n_segments(loop.extent, listed),
                 ]
             )
         picks = 1
@@ -376,7 +382,7 @@ class Nest:
             )
             chains = tuple(self.chain(depth, dim) for dim in axis.dims)
             if (
-                math.prod(n_segments(r[1], c) for r, c in zip(region, chains, strict=True))
+                math.prod(_n_segments(r[1], c) for r, c in zip(region, chains, strict=True))
                 > MOST_ENTRIES
             ):
                 return None
@@ -432,6 +438,7 @@ class Nest:
         return _counted(program, tables, sizes, pool, has_point, depth < self.deepest, stops)
 
 
+_n_segments = lru_cache(maxsize=4096)(n_segments)  # those of a few lengths, many times
 _Counts = tuple[list[list[int]], bool]
 _known: dict[object, _Counts | None] = {}
 

@@ -21,8 +21,9 @@ any order, since the last one.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
+from typing import NamedTuple
 
 from loopsched.models.asked import WHOLE, Asked, Item
 from loopsched.models.traffic import Room
@@ -72,8 +73,7 @@ def fit_position(view: View, upto: int) -> int:
     return view.cuts[upto - 1].position + 1
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(NamedTuple):
     """The loops just outside a body that leave a tensor where it is.
 
     Parameters
@@ -202,10 +202,18 @@ def _stays(
     view: View, room: Room, upto: int, between: tuple[Cut, ...], item: Item, many: int = 2
 ) -> bool:
     """Whether consecutive bodies fit together, and the sums that come where an item ends."""
-    window = _window_bytes(view, room, upto, between, many)
-    if view.problem.output in window and between[-1].position < item.start:
-        window[view.problem.output] += item.late_bytes
-    return room.fits(window)
+    output, held = view.problem.output, room.held(view.problem)
+    late = {output: item.late_bytes if between[-1].position < item.start else 0}
+    ones = {t.name: view.footprint_bytes(t, upto) for t in held}
+    most = {name: many * one + late.get(name, 0) for name, one in ones.items()}
+    if room.fits(most):  # if they share nothing
+        return True
+    return room.fits(
+        {
+            t.name: _pair_bytes(view, t, ones[t.name], upto, between, many) + late.get(t.name, 0)
+            for t in held
+        }
+    )
 
 
 def _is_steady(view: View, run: tuple[Cut, ...]) -> bool:
@@ -245,34 +253,28 @@ def _is_unbroken(axis: Axis, extents: Mapping[str, int]) -> bool:
     return bits.bit_count() == bits.bit_length()
 
 
-def _window_bytes(
-    view: View, room: Room, upto: int, between: tuple[Cut, ...], many: int = 2
-) -> dict[str, int]:
+def _pair_bytes(
+    view: View, tensor: Tensor, one: int, upto: int, between: tuple[Cut, ...], many: int
+) -> int:
     """Bound what two or more bodies touch, one after the other by steps of the cuts between."""
-    return {
-        tensor.name: _pair_bytes(view, tensor, upto, between, many)
-        for tensor in room.held(view.problem)
-    }
-
-
-def _pair_bytes(view: View, tensor: Tensor, upto: int, between: tuple[Cut, ...], many: int) -> int:
-    one = view.footprint_bytes(tensor, upto)
     indexed = tensor.dims
     if not any(cut.dim in indexed for cut in between):
         return one
     if len(between) > 1 or view.cuts[upto - 1] is not between[0]:
         return many * one
     elems = 1
+    dim = between[0].dim
     for axis in tensor.axes:
-        elems *= _pair_on_axis(view, axis, upto, between[0].dim, many)
+        if dim in axis.dims:
+            elems *= _pair_on_axis(view, axis, upto, dim, many)
+        else:
+            elems *= view.largest(axis, upto)
     return min(many * one, elems * tensor.element_bytes)
 
 
 def _pair_on_axis(view: View, axis: Axis, upto: int, dim: str, many: int) -> int:
-    """Bound what neighbouring pieces of a dimension touch on an axis."""
+    """Bound what neighbouring pieces of a dimension touch on its axis."""
     one = view.largest(axis, upto)
-    if dim not in axis.dims:
-        return one
     extents = view.extents(upto)
     around = min([cut.extent for cut in view.chain(dim, upto - 1)], default=view.sizes[dim])
     extents[dim] = both = min(many * extents[dim], around)
@@ -298,7 +300,7 @@ def certain_cuts(view: View, room: Room, tensor: Tensor) -> Iterator[int]:
     """List the regions, by their number of cuts, that are fetched anew at each visit."""
     if tensor.name in dict(room.own_bytes):
         return
-    alone = _alone(view.problem, tensor)
+    alone = lonely_dims(view.problem, tensor)
     for upto, dim, others in _all_between(view, room):
         if dim in alone and others + tensor.element_bytes > room.shared_bytes:
             yield upto
@@ -328,7 +330,7 @@ def _all_between(view: View, room: Room) -> list[tuple[int, str, int]]:
 
 
 @lru_cache(maxsize=1024)
-def _alone(problem: Problem, tensor: Tensor) -> frozenset[str]:
+def lonely_dims(problem: Problem, tensor: Tensor) -> frozenset[str]:
     """Dimensions that alone move along an axis of a tensor."""
     moving = [_moving(problem, axis) for axis in tensor.axes]
     return frozenset(dims[0] for dims in moving if len(dims) == 1)

@@ -78,7 +78,7 @@ class Accesses(Moved):
     @property
     def promised(self) -> Mapping[str, Promise]:
         """Bytes of each tensor."""
-        return _accesses(self.problem)
+        return accesses(self.problem)
 
     @cached_property
     def tensors(self) -> dict[str, TensorTraffic]:
@@ -372,16 +372,16 @@ def level_traffic(
 
 
 @lru_cache(maxsize=256)
-def _accesses(problem: Problem) -> dict[str, Promise]:
+def accesses(problem: Problem) -> dict[str, Promise]:
     """What the units ask for, point by point, each for itself."""
-    accesses = {}
+    found = {}
     for tensor in problem.tensors:
         every = points_elems(problem, tensor) * tensor.element_bytes
         writes, reads = 0, every
         if tensor.name == problem.output:
             writes, reads = every, every - tensor_bytes(problem, tensor)
-        accesses[tensor.name] = Promise(reads, writes)
-    return accesses
+        found[tensor.name] = Promise(reads, writes)
+    return found
 
 
 def _one_level(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
@@ -31,8 +32,7 @@ MOST_LISTS = 16
 """Kinds of lists of items that are looked at one by one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(NamedTuple):
     """One step of taking the iteration space apart.
 
     Parameters
@@ -52,8 +52,7 @@ class Cut:
     position: int
 
 
-@dataclass(frozen=True, slots=True)
-class InnerLoop:
+class InnerLoop(NamedTuple):
     """A loop inside one item of the buffer, as it runs.
 
     Parameters
@@ -138,21 +137,23 @@ class View:
     @cached_property
     def _lines(self) -> dict[str, _Line]:
         """What the cuts of each dimension leave, for every number of them."""
+        size = self.problem.size
         return {
-            dim: _line(self.sizes[dim], tuple([(cut.extent, cut.is_parallel) for cut in cuts]))
+            dim: _line(size[dim], tuple([(cut.extent, cut.is_parallel) for cut in cuts]))
             for dim, cuts in self._by_dim.items()
         }
 
     @cached_property
-    def _depth(self) -> tuple[dict[str, int], ...]:
+    def _depth(self) -> dict[str, list[int]]:
         """How many of the first cuts are along each dimension, for every number of cuts."""
-        depth = dict.fromkeys(self.problem.dims, 0)
-        found = [depth]
-        for cut in self.cuts:
-            depth = depth.copy()
-            depth[cut.dim] += 1
-            found.append(depth)
-        return tuple(found)
+        found: dict[str, list[int]] = {dim: [0] for dim in self.problem.dims}
+        for at, cut in enumerate(self.cuts, 1):
+            depths = found[cut.dim]
+            depths += depths[-1:] * (at - len(depths))
+            depths.append(depths[-1] + 1)
+        for depths in found.values():
+            depths += depths[-1:] * (len(self.cuts) + 1 - len(depths))
+        return found
 
     @cached_property
     def _split(self) -> tuple[dict[str, tuple[int, ...]], tuple[InnerLoop, ...]]:
@@ -262,18 +263,20 @@ class View:
 
     def chain(self, dim: str, upto: int) -> tuple[Cut, ...]:
         """Cuts of one dimension among the first ``upto``."""
-        return self._by_dim[dim][: self._depth[upto][dim]]
+        return self._by_dim[dim][: self._depth[dim][upto]]
 
     def n_pieces(self, dim: str, upto: int) -> int:
         """Count the pieces of a dimension that are visited one after the other."""
-        return self._lines[dim].n_pieces[self._depth[upto][dim]]
+        return self._lines[dim].n_pieces[self._depth[dim][upto]]
 
     def shortest(self, dim: str, upto: int) -> int:
         """Length of the shortest piece of a dimension, each parallel one by itself."""
-        return self._lines[dim].shortest[self._depth[upto][dim]]
+        return self._lines[dim].shortest[self._depth[dim][upto]]
 
-    def _whole_at(self, dim: str, upto: int) -> _Chain:
-        return self._lines[dim].whole[self._depth[upto][dim]]
+    def _whole_extents(self, dim: str, upto: int) -> tuple[int, ...]:
+        """Extents of the cuts of a dimension up to the last sequential one."""
+        line = self._lines[dim]
+        return line.extents[: line.n_whole[self._depth[dim][upto]]]
 
     def axis_extremes(self, axis: Axis, upto: int) -> Extremes:
         """Total, largest and smallest count on an axis over all pieces.
@@ -281,12 +284,12 @@ class View:
         Parallel pieces that are whole are taken together; where they are cut
         further, what they share is counted for each (an upper bound).
         """
-        depth = self._depth[upto]
-        key = (id(axis), *[depth[dim] for dim in axis.dims])
+        depths = [self._depth[dim][upto] for dim in axis.dims]
+        key = (id(axis), *depths)
         found = self._axes.get(key)
         if found is None:
             sizes = tuple([self.sizes[dim] for dim in axis.dims])
-            chains = tuple([self._lines[dim].whole[depth[dim]].extents for dim in axis.dims])
+            chains = tuple([self._whole_extents(dim, upto) for dim in axis.dims])
             one = axis_extremes(axis, sizes, chains)
             largest = one.largest * self.n_copies(axis, upto)
             found = self._axes[key] = Extremes(one.total, largest, one.smallest)
@@ -297,13 +300,13 @@ class View:
         if not axis.is_plain:
             return self.axis_extremes(axis, upto).largest
         (dim,) = axis.dims
-        return self._lines[dim].held[self._depth[upto][dim]]
+        return self._lines[dim].held[self._depth[dim][upto]]
 
     def n_copies(self, axis: Axis, upto: int) -> int:
         """Count the parallel pieces of an axis that are cut further, and so counted apart."""
         copies = 1
         for dim in axis.dims:
-            copies *= self._whole_at(dim, upto).copies
+            copies *= self._lines[dim].copies[self._depth[dim][upto]]
         return copies
 
     def visits_elems(self, tensor: Tensor, upto: int, apart: str | None = None) -> int:
@@ -311,17 +314,16 @@ class View:
 
         Parallel pieces of the dimension ``apart`` are counted each for itself.
         """
+        known: _Known | None = self.known.get(tensor.name)
+        if known is None:
+            known = self.known[tensor.name] = self._known_of(tensor)
+        if not known.spread:
+            return known.visits[upto]
         key = ("visits", tensor.name, upto, apart)
         visits: int | None = self.known.get(key)
         if visits is None:
-            visits = 1
-            for axis in tensor.axes:
-                is_plain = axis.is_plain
-                visits *= self.sizes[axis.dims[0]] if is_plain else self._total(axis, upto, apart)
-            for dim, depth in self._depth[upto].items():
-                if depth and dim not in tensor.dims:
-                    visits *= self._lines[dim].n_pieces[depth]
-            self.known[key] = visits
+            totals = [self._total(axis, upto, apart) for axis in known.spread]
+            visits = self.known[key] = known.visits[upto] * math.prod(totals)
         return visits
 
     def slid_elems(self, tensor: Tensor, upto: int) -> int:
@@ -334,7 +336,7 @@ class View:
         if found is None:
             dim = self.cuts[upto - 1].dim
             (axis,) = (axis for axis in tensor.axes if dim in axis.dims)
-            chains = tuple(self._whole_at(name, upto).extents for name in axis.dims)
+            chains = tuple(self._whole_extents(name, upto) for name in axis.dims)
             sizes = tuple(self.sizes[name] for name in axis.dims)
             slid = axis_slid(axis, sizes, chains, axis.dims.index(dim))
             whole = self.axis_extremes(axis, upto).total
@@ -349,72 +351,98 @@ class View:
         extents = tuple(
             tuple(cut.extent for cut in self.chain(dim, upto))
             if dim == apart
-            else self._whole_at(dim, upto).extents
+            else self._whole_extents(dim, upto)
             for dim in axis.dims
         )
         return axis_extremes(axis, sizes, extents).total
 
     def footprint_bytes(self, tensor: Tensor, upto: int) -> int:
         """Footprint of a tensor in the largest region inside ``upto`` cuts."""
+        known: _Known | None = self.known.get(tensor.name)
+        if known is None:
+            known = self.known[tensor.name] = self._known_of(tensor)
+        if not known.spread:
+            return known.held[upto]
         key = (tensor.name, upto)
-        found: int | None = self.known.get(key)
-        if found is None:
-            found = tensor.element_bytes
-            depth, lines = self._depth[upto], self._lines
-            for axis in tensor.axes:
-                if axis.is_plain:
-                    (dim,) = axis.dims
-                    found *= lines[dim].held[depth[dim]]
-                else:
-                    found *= self.axis_extremes(axis, upto).largest
-            self.known[key] = found
-        return found
+        held: int | None = self.known.get(key)
+        if held is None:
+            largest = [self.axis_extremes(axis, upto).largest for axis in known.spread]
+            held = self.known[key] = known.held[upto] * math.prod(largest)
+        return held
+
+    def _known_of(self, tensor: Tensor) -> _Known:
+        n, depth, lines = len(self.cuts) + 1, self._depth, self._lines
+        whole, spread = 1, []
+        held, visits = [tensor.element_bytes] * n, [1] * n
+        for axis in tensor.axes:
+            if not axis.is_plain:
+                spread.append(axis)
+                continue
+            (dim,) = axis.dims
+            whole *= self.sizes[dim]
+            of = lines[dim].held
+            held = [many * of[k] for many, k in zip(held, depth[dim], strict=True)]
+        for dim, line in lines.items():
+            if len(line.n_pieces) > 1 and dim not in tensor.dims:
+                of = line.n_pieces
+                visits = [many * of[k] for many, k in zip(visits, depth[dim], strict=True)]
+        return _Known(held, [whole * many for many in visits], spread)
 
     def extents(self, upto: int) -> dict[str, int]:
         """Extent of a full region inside ``upto`` cuts, whole parallel pieces together."""
-        return {dim: self._whole_at(dim, upto).longest for dim in self.sizes}
+        return {dim: line.longest[self._depth[dim][upto]] for dim, line in self._lines.items()}
 
 
-class _Chain(NamedTuple):
-    """Cuts of one dimension, one in the other."""
+class _Known(NamedTuple):
+    """What is known of a tensor for every number of cuts, but for its axes that are not plain."""
 
-    extents: tuple[int, ...]
-    longest: int  # piece
-    copies: int  # of it that run at once, cut further
+    held: list[int]  # bytes
+    visits: list[int]
+    spread: list[Axis]
 
 
 class _Line(NamedTuple):
-    """One dimension with its cuts; of each part, an entry for every number of them."""
+    """One dimension with its cuts; of all but their extents, an entry for every number of cuts."""
 
+    extents: tuple[int, ...]
     n_pieces: tuple[int, ...]  # visited one after the other
     shortest: tuple[int, ...]  # each parallel piece by itself
-    whole: tuple[_Chain, ...]  # up to the last sequential cut
-    held: tuple[int, ...]  # of the longest piece; parallel ones cut further are counted apart
+    n_whole: tuple[int, ...]  # cuts up to the last sequential one
+    longest: tuple[int, ...]  # piece of those
+    copies: tuple[int, ...]  # of it that run at once, cut further
+    held: tuple[int, ...]  # of it; copies are counted apart
 
 
 @lru_cache(maxsize=8192)
 def _line(size: int, cuts: tuple[tuple[int, bool], ...]) -> _Line:
-    visited, every = {size: 1}, {size: 1}
-    n_pieces, shortest, whole = [1], [size], [_Chain((), size, 1)]
-    length, copies = size, 1
+    visited = every = {size: 1}
+    n_pieces, shortest = [1], [size]
+    n_whole, longest, copies = [0], [size], [1]
+    length, abreast = size, 1
     for at, (extent, is_parallel) in enumerate(cuts, 1):
+        is_one = visited is every
         every = cut_lengths(every, extent)
         shortest.append(min(every))
         if is_parallel:  # side by side: as many steps as the longest takes
             taken: dict[int, int] = {}
             for piece, many in visited.items():
-                longest = min(piece, extent)
-                taken[longest] = taken.get(longest, 0) + many
+                most = min(piece, extent)
+                taken[most] = taken.get(most, 0) + many
             visited = taken
-            copies *= -(-length // extent)
+            abreast *= -(-length // extent)
+            length = min(length, extent)
+            n_whole.append(n_whole[-1])
+            longest.append(longest[-1])
+            copies.append(copies[-1])
         else:
-            visited = cut_lengths(visited, extent)
+            visited = every if is_one else cut_lengths(visited, extent)
+            length = min(length, extent)
+            n_whole.append(at)
+            longest.append(length)
+            copies.append(abreast)
         n_pieces.append(sum(visited.values()))
-        length = min(length, extent)
-        extents = tuple([one for one, _ in cuts[:at]])
-        whole.append(whole[-1] if is_parallel else _Chain(extents, length, copies))
-    held = tuple([chain.longest * chain.copies for chain in whole])
-    return _Line(tuple(n_pieces), tuple(shortest), tuple(whole), held)
+    parts = n_pieces, shortest, n_whole, longest, copies, map(operator.mul, longest, copies)
+    return _Line(tuple([extent for extent, _ in cuts]), *map(tuple, parts))
 
 
 def ends_with_iterations(trips: Sequence[set[int]], instances: int) -> bool:

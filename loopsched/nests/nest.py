@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
+from operator import attrgetter
 
 from loopsched.base.arguments import is_count, show
 from loopsched.base.display import Shown
@@ -46,6 +47,7 @@ class Loop:
 
 
 PASSES = -1
+_DIM = attrgetter("dim")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -120,9 +122,9 @@ class Schedule(Shown):
     """Step of each loop: the extent of the next inner one of its dim, or 1."""
 
     def __post_init__(self) -> None:
-        faults = [*_faults(self.loops), *_place_faults(self.places, len(self.loops))]
-        if faults:
-            raise ScheduleError.joined("schedule", faults)
+        if not _is_sound(self.loops) or self.places:
+            faults = [*_faults(self.loops), *_place_faults(self.places, len(self.loops))]
+            ScheduleError.refuse("schedule", faults)
         inner: dict[str, int] = {}
         steps = []
         for loop in reversed(self.loops):
@@ -131,6 +133,9 @@ class Schedule(Shown):
         object.__setattr__(self, "steps", tuple(reversed(steps)))
         if self.places:
             object.__setattr__(self, "places", tuple(sorted(self.places)))
+
+    def __hash__(self) -> int:  # quick; units seldom make the difference
+        return hash((self.steps, tuple(map(_DIM, self.loops)), self.places))
 
     @classmethod
     def of(cls, loops: Iterable[Loop]) -> Schedule:
@@ -230,6 +235,8 @@ class Schedule(Shown):
             )
 
     def __str__(self) -> str:
+        if not self.places:
+            return " ".join(map(str, self.loops))
         words = [[str(loop)] for loop in self.loops]
         marks: list[list[str]] = [[] for _ in range(len(self.loops) + 1)]
         for (position, level), group in groupby(
@@ -240,6 +247,21 @@ class Schedule(Shown):
         return " ".join(
             word for pair in zip(marks, [*words, []], strict=True) for part in pair for word in part
         )
+
+
+def _is_sound(loops: Sequence[Loop]) -> bool:
+    """Whether loops certainly have no faults, found quickly."""
+    inner: dict[str, int] = {}
+    words = set()
+    for loop in reversed(loops):
+        if type(loop) is not Loop or type(loop.extent) is not int or type(loop.dim) is not str:
+            return False
+        if loop.extent < inner.get(loop.dim, 1):
+            return False
+        inner[loop.dim] = loop.extent
+        if loop.unit is not None:
+            words.add(loop.unit if type(loop.unit) is str else "")
+    return all(map(str.isidentifier, inner)) and all(map(str.isidentifier, words))
 
 
 def _faults(loops: Sequence[Loop]) -> Iterable[str]:

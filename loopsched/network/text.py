@@ -6,14 +6,16 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
 from loopsched.base.arguments import show
 from loopsched.base.errors import WorkloadError
-from loopsched.network.graph import Network
-from loopsched.network.onnx_type import Contents
 from loopsched.problems.workload import Workload, read_workload
+
+if TYPE_CHECKING:
+    from loopsched.network.graph import Network
+    from loopsched.network.onnx_type import Contents
 
 _BATCH, _INPUT, _VALUE = "batch", "input:", "value:"
 _MODEL = re.compile(r"(.+\.onnx)(?::([^/\\]*))?", re.IGNORECASE | re.DOTALL)
@@ -151,6 +153,8 @@ def load_network(
     >>> load_network("vgg16").macs
     15470264320
     """
+    from loopsched.network.graph import Network
+
     text = os.fsdecode(name_or_path)
     if not is_model(text):
         if batch is not None or dims or inputs or values:

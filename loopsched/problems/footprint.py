@@ -9,6 +9,7 @@ products of sums.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import product
@@ -16,6 +17,9 @@ from typing import NamedTuple
 
 from loopsched.base.arrays import Ints
 from loopsched.problems.problem import Axis, Problem, Tensor
+
+MOST_SWEEPS = 64
+"""Pieces of the dimension that has fewer, for an axis to be counted from both of its ends."""
 
 
 @lru_cache(maxsize=4096)
@@ -84,9 +88,13 @@ def axis_count(axis: Axis, start: Mapping[str, int], extent: Mapping[str, int]) 
         skipped = max(0, -(first // coefficient))
         kept = min(members, -((first - axis.size) // coefficient))
         return max(0, kept - skipped)
-    bits = reach(moving)
+    return _clipped_count(reach(moving), first, axis.size)
+
+
+def _clipped_count(bits: int, first: int, size: int) -> int:
+    """Count the marked positions inside [0, size), the first mark being at ``first``."""
     low = max(0, -first)
-    high = min(bits.bit_length(), axis.size - first)
+    high = min(bits.bit_length(), size - first)
     return ((bits >> low) & ((1 << (high - low)) - 1)).bit_count() if low < high else 0
 
 
@@ -221,11 +229,14 @@ def axis_extremes(
     >>> axis_extremes(rows, (8, 3), ((4,), ()))
     Extremes(total=10, largest=5, smallest=5)
     """
-    if len(axis.terms) == 1 and axis.size is None:
-        lengths_found = segment_lengths(sizes[0], chains[0])
-        return Extremes(sizes[0], max(lengths_found), min(lengths_found))
-    total, largest, smallest = 0, 0, None
+    if not is_clipped(axis, dict(zip(axis.dims, sizes, strict=True))):
+        shapes = _shapes(axis, sizes, chains)
+        counts = [_n_reached(axis, shape) for shape in shapes]
+        return Extremes(sum(map(operator.mul, counts, shapes.values())), max(counts), min(counts))
     pieces = tuple(segments(size, chain) for size, chain in zip(sizes, chains, strict=True))
+    if len(axis.terms) == 2 and min(map(len, pieces)) <= MOST_SWEEPS:
+        return _swept_extremes(axis, pieces, _shapes(axis, sizes, chains))
+    total, largest, smallest = 0, 0, None
     for shape, first in _places(axis, pieces):
         count = _clipped_counts(_reach_of(axis, shape), first, axis.size)
         total += int(count.sum())
@@ -233,6 +244,50 @@ def axis_extremes(
         least = int(count.min())
         smallest = least if smallest is None else min(smallest, least)
     return Extremes(total, largest, smallest or 0)
+
+
+def _shapes(
+    axis: Axis, sizes: tuple[int, ...], chains: tuple[tuple[int, ...], ...]
+) -> dict[tuple[int, ...], int]:
+    """Count the pieces of a tiling by their lengths along the dimensions of an axis."""
+    kinds = [segment_lengths(size, chain) for size, chain in zip(sizes, chains, strict=True)]
+    many = (math.prod(counts) for counts in product(*[kind.values() for kind in kinds]))
+    return dict(zip(product(*kinds), many, strict=True))
+
+
+def _swept_extremes(
+    axis: Axis, pieces: tuple[tuple[tuple[int, int], ...], ...], shapes: dict[tuple[int, ...], int]
+) -> Extremes:
+    """Find the extremes on an axis of two dimensions where only pieces at its ends are clipped.
+
+    For each piece of the dimension that has fewer, those of the other are looked at from both
+    ends, up to the first that is stored as a whole.
+    """
+    along = 0 if len(pieces[0]) >= len(pieces[1]) else 1
+    (_, c), (_, step) = axis.terms[along], axis.terms[1 - along]
+    size, whole = axis.size or 0, dict(shapes)
+    counts: dict[int, int] = {}
+    reaches = {shape: _reach_of(axis, shape) for shape in shapes}
+    for start, length in pieces[1 - along]:
+        origin = axis.offset + step * start
+        past = size - origin - step * (length - 1)  # an end of a piece here is clipped
+        line, left = pieces[along], 0
+        right = len(line)
+        while left < right and origin + c * line[left][0] < 0:
+            left += 1
+        while left < right and c * (line[right - 1][0] + line[right - 1][1] - 1) >= past:
+            right -= 1
+        for at, one in (*line[:left], *line[right:]):
+            shape: tuple[int, ...] = (one, length) if along == 0 else (length, one)
+            whole[shape] -= 1
+            first = origin + c * at
+            count = _clipped_count(reaches[shape], first, size)
+            counts[count] = counts.get(count, 0) + 1
+    for shape, many in whole.items():
+        if many:
+            count = _n_reached(axis, shape)
+            counts[count] = counts.get(count, 0) + many
+    return Extremes(sum(map(operator.mul, counts, counts.values())), max(counts), min(counts))
 
 
 @lru_cache(maxsize=65536)
@@ -292,6 +347,14 @@ def _places(
 
 def _reach_of(axis: Axis, shape: tuple[int, ...]) -> int:
     return reach(tuple((c, length) for (_, c), length in zip(axis.terms, shape, strict=True)))
+
+
+def _n_reached(axis: Axis, shape: tuple[int, ...]) -> int:
+    """Count the positions that a region reaches on an axis, stored or not."""
+    moving = tuple([(c, n) for (_, c), n in zip(axis.terms, shape, strict=True) if n > 1])
+    if len(moving) <= 1:  # one dimension alone needs no bit set, however long it is
+        return moving[0][1] if moving else 1
+    return reach(moving).bit_count()
 
 
 def _clipped_counts(bits: int, first: Ints, size: int | None) -> Ints:

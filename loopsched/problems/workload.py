@@ -236,18 +236,19 @@ class _Layer:
         arguments = self._arguments(mine)
         if arguments is not None:
             operation = OPERATIONS[str(arguments.pop("op"))]
+            fields = operation.field_names()
             self.count = mine.count("count", arguments.pop("count", 1))
             if element_bytes is not None:
                 arguments.setdefault("element_bytes", element_bytes)
             missing = [f.name for f in operation.fields if f.required and f.name not in arguments]
             for name in missing:
-                mine.fault(f"no '{name}' ({operation.field_names()[name].text})")
+                mine.fault(f"no '{name}' ({fields[name].text})")
             # Stand-ins let the builder judge the fields that are there.
             stand_ins: dict[str, object] = dict.fromkeys(missing, 1)
             try:
                 self.problem = operation.build(
                     **{
-                        operation.field_names()[name].parameter: value
+                        fields[name].parameter: value
                         for name, value in {**arguments, **stand_ins}.items()
                     }
                 )

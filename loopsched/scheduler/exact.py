@@ -19,7 +19,7 @@ from loopsched.base.errors import ConstraintError, EmptySpaceError, LoopschedErr
 from loopsched.models.buffer import QUICK, promised_visits
 from loopsched.models.compute import compute_steps
 from loopsched.models.machine import nested_units, room_of, sights
-from loopsched.models.reuse import visits_bytes
+from loopsched.models.reuse import fit_cut, steady_visits, visits_bytes
 from loopsched.models.score import Evaluation, evaluate
 from loopsched.models.view import View, at_once, view_of
 from loopsched.nests.nest import Schedule
@@ -36,13 +36,11 @@ from loopsched.scheduler.goal import Goal, Objective, Value
 from loopsched.scheduler.items import Items, Pace, best_items, unlike_first
 from loopsched.scheduler.level_bounds import MAX_BODY_NODES, LevelBounds, keeps_of
 from loopsched.scheduler.piece_bounds import PieceBounds
-from loopsched.scheduler.placement import best_placement
 from loopsched.scheduler.ranking import Ranking, is_whole
 from loopsched.scheduler.result import Certificate, Result, Scored, objective_value, rank
 from loopsched.scheduler.space import Space
 from loopsched.scheduler.starts import Rough, starts, wave_blocks
 from loopsched.scheduler.tables import is_exhaustive, multiples, tables_for, trip_classes
-from loopsched.scheduler.tile_places import with_best_places
 from loopsched.scheduler.variations import variations
 from loopsched.scheduler.waves import aligned_orders, with_barriers
 
@@ -298,6 +296,9 @@ class Searcher:
         is_bytes = self.objective == "dram_bytes"
         if not self.arch.has_scratchpads or (is_bytes and self.best <= floor):
             return
+        from loopsched.scheduler.placement import best_placement
+        from loopsched.scheduler.tile_places import with_best_places
+
         level = self.arch.caches[0]
         if level.kind == "scratchpad" and (self.unit is None or is_bytes):
             found = best_placement(
@@ -413,7 +414,15 @@ class Searcher:
         best: tuple[int, Schedule] | None = None
         for schedule in sorted(made, key=str):
             view = self._memory_view(schedule)
-            moved = visits_bytes(self.problem, promised_visits(view, room))
+            fit = fit_cut(view, room)
+            if best is not None and fit is not None:
+                steady = {
+                    tensor.name: steady_visits(view, tensor, fit, slides=True)
+                    for tensor in room.held(self.problem)
+                }
+                if visits_bytes(self.problem, steady) >= best[0]:  # it moves no less than that
+                    continue
+            moved = visits_bytes(self.problem, promised_visits(view, room, fit))
             if best is None or moved < best[0]:
                 best = moved, schedule
             if best[0] <= once:  # no other moves less

@@ -20,7 +20,9 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
+from loopsched.base.arrays import Ints
 from loopsched.problems.problem import Problem
 from loopsched.scheduler.effort import Watch
 from loopsched.scheduler.least import least_tables
@@ -169,6 +171,7 @@ def _split_dims(problem: Problem, spatial: tuple[str, ...]) -> list[str]:
     return sorted(split, key=lambda dim: size[dim])
 
 
+@lru_cache(maxsize=256)
 def _best_cuts(size: int) -> tuple[_Cut, ...]:
     """List the cuts that nothing beats (see above), fewest items first."""
     extents = trip_classes((size,))
@@ -177,6 +180,14 @@ def _best_cuts(size: int) -> tuple[_Cut, ...]:
     found = [_Cut(size, size, extent) for extent in extents]
     found += [_Cut(size, size - size % e, e) for e in floors if size % e]
     return tuple(sorted(found, key=lambda cut: (-cut.extent, -cut.listed)))
+
+
+@lru_cache(maxsize=256)
+def _lists(size: int) -> Ints:
+    """List what `_best_cuts` makes of a dimension, for the kernel."""
+    import numpy as np
+
+    return np.array([cut.lists for cut in _best_cuts(size)], dtype=np.int64)
 
 
 def _enumerate(
@@ -202,7 +213,7 @@ def _enumerate(
     n_options = np.zeros(len(row), dtype=np.int64)
     for dim, known in options.items():
         n_options[row[dim]] = len(known)
-        lists[row[dim], : len(known)] = [cut.lists for cut in known]
+        lists[row[dim], : len(known)] = _lists(size[dim])
         table_at[row[dim], : len(known)] = where[dim]
     leaves = np.zeros((max(1, collect), max(1, len(split))), dtype=np.int64)
     leaf_s = np.full(len(leaves), np.inf)

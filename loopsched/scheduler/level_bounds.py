@@ -21,7 +21,6 @@ from loopsched.scheduler.body import NO_INCUMBENT, Body, Keeps, best_body
 from loopsched.scheduler.effort import Watch
 from loopsched.scheduler.goal import Objective, Value
 from loopsched.scheduler.least import least_tables
-from loopsched.scheduler.placement import least_placed_bytes
 from loopsched.scheduler.space import Space
 from loopsched.scheduler.tables import Tables, is_exhaustive, tables_for
 
@@ -270,6 +269,8 @@ class LevelBounds:
     def _placed_bytes(self, level: Level, even: int) -> int:
         """Bound the traffic of a scratchpad, wherever tiles are placed."""
         if level.name not in self.placed:
+            from loopsched.scheduler.placement import least_placed_bytes
+
             self.placed[level.name], nodes = least_placed_bytes(
                 self.problem,
                 room_of(self.problem, level),

@@ -136,7 +136,7 @@ def _distinct(tensors: Relevance, orders: Iterable[tuple[str, ...]]) -> tuple[Or
 def _prefixes(
     tensors: Relevance, active: tuple[str, ...], inward: tuple[str, ...]
 ) -> Iterator[tuple[str, ...]]:
-    pinned = all(any(dim in indexed for dim in inward) for indexed, _ in tensors)
+    pinned = not any(indexed.isdisjoint(inward) for indexed, _ in tensors)
     rest = [dim for dim in active if dim not in inward]
     if pinned or not rest:
         yield inward

@@ -40,9 +40,6 @@ MAX_ITEMS = 4_000_000
 MAX_BODIES = 2_000
 """Boxes of bodies in one tree, which take longer, where items may close what bodies do not."""
 
-MAX_TRIED = 2**16
-"""Points of a problem that is called proven only if its log was tried."""
-
 MAX_ORDERS = 12
 """Orders of items that are tried, those whose waves end evenly first."""
 
@@ -116,13 +113,10 @@ def proof_of(result: Result, *, max_boxes: int = MAX_BOXES) -> str:
 
 
 def settled(result: Result) -> Result:
-    """Call a result proven only where a log closes, of each machine where there is a choice.
-
-    That is tried where the problem is small; of others it is taken on trust (docs/proofs.md).
-    """
+    """Call a proven result that only where a log closes, of each machine if there is a choice."""
     certificate, problem = result.certificate, result.problem
     is_promised = objective_value(result.evaluation, result.objective) == certificate.value
-    if not certificate.proven or problem.macs > MAX_TRIED or (is_promised and closes(result)):
+    if is_promised and closes(result):
         return result
     schedule, machine = resolved(problem, result.schedule, result.arch)
     goal = witness_of(replace(result, schedule=schedule, arch=keeping_all(machine)))[1]

@@ -13,6 +13,8 @@ from loopsched.show.table import Column, Table, words
 
 if TYPE_CHECKING:
     from loopsched.curves.staircase import Staircase
+    from loopsched.gpu.choice.dispatch import Dispatch
+    from loopsched.gpu.choice.pick import Pick
     from loopsched.machines.arch import Arch
     from loopsched.models.score import Evaluation
     from loopsched.nests.nest import Schedule
@@ -166,6 +168,13 @@ def rows_html(title: str, rows: Sequence[Mapping[str, object]], *lines: str) -> 
     return _said(title, *lines) + Table(columns, cells).html()
 
 
+def _choices_html(title: str, found: Pick | Dispatch, *lines: str) -> str:
+    """Show the configurations of a kernel; what all rows share stands in the title."""
+    shared = ("problem", "arch", "kernel", "data_type", "n", "k")
+    rows = [{key: row[key] for key in row if key not in shared} for row in found.rows()]
+    return rows_html(f"{title}, {found.data_type} on {found.arch}", rows, *lines)
+
+
 def _cell(value: object) -> str:
     if value is None:
         return "-"
@@ -179,7 +188,15 @@ def _cell(value: object) -> str:
 # By name, so that showing a machine does not import the search.
 _WRITERS: dict[str, Callable[[Any], str]] = {
     "Arch": arch_html,
+    "ChoiceValidation": lambda one: rows_html("choices against measured kernels", one.rows),
+    "Dispatch": lambda one: _choices_html(f"rows x {one.n} x {one.k}", one),
     "Evaluation": evaluation_html,
+    "Pick": lambda one: _choices_html(
+        f"{one.problem}, {one.kernel}",
+        one,
+        f"{one.n_configurations} configurations, {one.n_infeasible} cannot run, "
+        f"{one.n_may_be_best} may be best",
+    ),
     "Result": result_html,
     "Schedule": schedule_html,
     "Sensitivity": lambda one: rows_html(f"{one.workload} on {one.arch}: what if", one.rows),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any, Literal
 
 from loopsched.base.units import percent, scaled
@@ -136,7 +135,8 @@ class Table:
         for position, row in enumerate(cells):
             lines.append(_line(row, columns, widths))
             if self.details:
-                lines.extend(wrapped(self.details[position], width, indent="    "))
+                for detail in self.details[position].splitlines():
+                    lines.extend(wrapped(detail, width, indent="    "))
         return "\n".join(lines)
 
     def left_out(self, width: int) -> tuple[str, ...]:
@@ -152,9 +152,11 @@ class Table:
 
     def html(self) -> str:
         """Write it for a notebook, every text escaped; at most a hundred rows are shown."""
+        from html import escape  # it loads a thousand names of characters
+
         sides = [_RIGHT if column.numeric else _LEFT for column in self.columns]
-        head = _cells("th", sides, [column.title for column in self.columns])
-        body = [_cells("td", sides, row) for row in self.cells[:_MOST_ROWS]]
+        head = _cells("th", sides, [escape(column.title) for column in self.columns])
+        body = [_cells("td", sides, map(escape, row)) for row in self.cells[:_MOST_ROWS]]
         wide = f'<td colspan="{len(sides)}"'
         for place in reversed(range(len(self.details[:_MOST_ROWS]))):
             body.insert(place + 1, f"{wide}{_LEFT}>{escape(self.details[place])}</td>")
@@ -164,9 +166,9 @@ class Table:
         return f"<table><thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table>"
 
 
-def _cells(tag: str, sides: Sequence[str], texts: Sequence[str]) -> str:
+def _cells(tag: str, sides: Sequence[str], texts: Iterable[str]) -> str:
     pairs = zip(sides, texts, strict=True)
-    return "".join(f"<{tag}{side}>{escape(text)}</{tag}>" for side, text in pairs)
+    return "".join(f"<{tag}{side}>{text}</{tag}>" for side, text in pairs)
 
 
 def _natural(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> list[int]:

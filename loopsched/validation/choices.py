@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -15,14 +15,14 @@ from loopsched.base.display import Shown
 from loopsched.base.errors import InputError, nearest
 from loopsched.base.statistics import rank_correlation
 from loopsched.gpu.choice.attention import Attention
-from loopsched.gpu.choice.families import FAMILIES, Family, family_of
+from loopsched.gpu.choice.families import FAMILIES, Asked, Family, family_of
+from loopsched.gpu.choice.grouped import Grouped
 from loopsched.gpu.choice.pick import Ranked, rank
 from loopsched.gpu.choice.space import COMPILED, MOST, Space
 from loopsched.machines.arch import Arch
 from loopsched.machines.arch_file import as_arch
 from loopsched.problems.builders import gemm
 from loopsched.problems.convolution import conv2d
-from loopsched.problems.problem import Problem
 from loopsched.validation.csv_files import check, sheet_of, shown
 
 FIRST = (1, 5, 10, 20)
@@ -221,7 +221,7 @@ def _is_whole(value: Value, least: int, most: float = MOST) -> bool:
     return isinstance(value, (int, float)) and least <= value <= most and value % 1 == 0
 
 
-def problem_named(text: str, family: Family) -> Problem | Attention:
+def problem_named(text: str, family: Family) -> Asked:
     """Read a problem's sizes as measured files write them.
 
     Raises
@@ -234,8 +234,13 @@ def problem_named(text: str, family: Family) -> Problem | Attention:
     >>> problem_named("64x32x16", FAMILIES["triton_gemm"]).macs
     32768
     """
-    if family.kind == "attn":
-        return Attention.named(text)
+    if family.kind in ("attn", "decode"):
+        attention = Attention.named(text)
+        # Files of decoding that say nothing of queries have one a head.
+        alone = family.kind == "decode" and not attention.queries
+        return replace(attention, queries=1, name=text) if alone else attention
+    if family.kind == "grouped":
+        return Grouped.named(text)
     parts = text.split("x")
     needed = len(_CONV) if family.kind in ("conv", "filter") else 3
     if len(parts) != needed or not all(part.isascii() and part.isdigit() for part in parts):
@@ -248,7 +253,7 @@ def problem_named(text: str, family: Family) -> Problem | Attention:
     return conv2d(**dict(zip(_CONV, sizes, strict=True)), name=text)  # type: ignore[arg-type]
 
 
-def _problem(case: _Case, where: str) -> Problem | Attention:
+def _problem(case: _Case, where: str) -> Asked:
     try:
         return problem_named(case.problem, case.family)
     except InputError as error:
@@ -256,7 +261,7 @@ def _problem(case: _Case, where: str) -> Problem | Attention:
 
 
 def _judged(
-    case: _Case, problem: Problem | Attention, machine: Arch, rows: list[Mapping[str, Any]]
+    case: _Case, problem: Asked, machine: Arch, rows: list[Mapping[str, Any]]
 ) -> dict[str, Any]:
     given = [name for name in case.family.more if any(row.get(name) for row in case.rows)]
     names = (*case.family.names, *given)

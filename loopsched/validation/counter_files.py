@@ -113,7 +113,7 @@ def _form(names: Sequence[str]) -> tuple[str, list[str]]:
     missing = [name for name in FORMS[meant] if name not in names]
     if len(missing) == len(FORMS[meant]):
         forms = "; or ".join(" ".join(needed) for needed in FORMS.values())
-        return meant, [f"columns say of no launch what it was; needed are: {forms}"]
+        return meant, [f"no columns describe the launches; needed are: {forms}"]
     return meant, [f"no column '{name}'; {nearest(name, names, 'there are')}" for name in missing]
 
 

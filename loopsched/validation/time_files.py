@@ -370,7 +370,7 @@ class _Reader:
         if name in sizes and not any(one in self.values for one in sizes):
             # Nothing at all: say what a row can be, once.
             self.missing.append(
-                "columns say of no row what it is; needed are: problem; or case; or "
+                "no columns describe the rows; needed are: problem; or case; or "
                 f"{' '.join(_IMAGE)} pad_w pad_h stride_w stride_h; or {' '.join(_GEMM)}"
             )
             return True

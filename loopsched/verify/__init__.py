@@ -17,7 +17,7 @@ __all__ = ["Verdict", "read_proofs", "verify_proof", "verify_proofs"]
 
 
 def verify_proofs(path: str | os.PathLike[str]) -> Iterator[Verdict]:
-    """Check a file of proofs, one a line.
+    """Check a file of proofs, one per line.
 
     Parameters
     ----------

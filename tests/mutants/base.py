@@ -88,7 +88,7 @@ _pool.broken(
     "1.5 jobs are taken",
     "    if not is_count(jobs):\n",
     "    if not jobs or jobs < 1:\n",
-    "::test_jobs_are_whole_numbers_above_zero",
+    ">>> check_jobs",
 )
 _pool.broken(
     "pool-as-they-come",

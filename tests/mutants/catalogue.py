@@ -19,6 +19,7 @@ from .geometry import GEOMETRY
 from .gpu import GPU
 from .gpu_rest import GPU_REST
 from .kernel_times import KERNEL_TIMES
+from .kernels_cpu import KERNELS_CPU
 from .library import LIBRARY
 from .library_conv import LIBRARY_CONV
 from .library_rest import LIBRARY_REST
@@ -85,6 +86,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *SIMULATOR,
     *GPU,
     *ONNX,
+    *KERNELS_CPU,
     *PLANS,
     *CURVE,
     *TOOLS,

@@ -45,6 +45,13 @@ _pick.broken(
 )
 _pipeline = In("gpu/choice/pipeline.py", "test_choice_model.py")
 _pipeline.broken(
+    "pipeline-warps-everywhere",
+    "one warp uses all schedulers",
+    "np.ceil(resident * warps / schedulers) * schedulers / warps",
+    "resident",
+    _PRODUCTS,
+)
+_pipeline.broken(
     "pipeline-last-wave-whole",
     "the last wave holds as many blocks as the others",
     "beside = np.clip(np.ceil(rest / machine.sms), 1, taken.resident)",
@@ -100,7 +107,35 @@ _pipeline.broken(
     "np.where(full > 1, late, np.where(full > 0, early, late))",
     _PRODUCTS,
 )
+_pipeline.broken(
+    "pipeline-parts-in-memory",
+    "parts of sums are always read from memory",
+    "lasts = part_bytes <= machine.l2_bytes",
+    "lasts = part_bytes < 0",
+    _PRODUCTS,
+)
+_pipeline.broken(
+    "pipeline-rows-not-lines",
+    "rows of B cost L2 once, however long",
+    "fit.row_bytes * np.ceil(row_bytes / _LINE)",
+    "fit.row_bytes",
+    _PRODUCTS,
+)
 _families = In("gpu/choice/families.py", "test_choice_model.py")
+_families.broken(
+    "families-group-of-the-first",
+    "of a group of products the first is read from memory",
+    "np.sum([one.dram_bytes(live) for one in parts], axis=0)",
+    "parts[0].dram_bytes(live)",
+    "test_choice_grouped.py::test_equal_products_are_a_batch",
+)
+_families.broken(
+    "families-group-waves",
+    "each wave of a group takes the steps of the whole list",
+    "steps=listed_steps(*whole) / waves",
+    "steps=listed_steps(*whole)",
+    "test_choice_grouped.py::test_equal_products_are_a_batch",
+)
 _families.broken(
     "families-batch-once",
     "of a batch, one product's blocks run",
@@ -111,7 +146,7 @@ _families.broken(
 _families.broken(
     "families-parts-added-free",
     "parts of sums are added in no time",
-    "after_s=np.where(split > 1, _added(product, split, machine), 0.0)",
+    "after_s=np.where(split > 1, added_s(parts, written, machine, fit), 0.0)",
     "after_s=np.zeros_like(split)",
     _PRODUCTS,
 )
@@ -123,24 +158,10 @@ _families.broken(
     _PRODUCTS,
 )
 _families.broken(
-    "families-parts-in-memory",
-    "parts of sums are always read from memory",
-    "parts <= machine.l2_bytes, machine.l2_bytes_per_s",
-    "parts < 0, machine.l2_bytes_per_s",
-    _PRODUCTS,
-)
-_families.broken(
     "families-l2-keeps-b",
     "what L2 lost of B is not read again",
     "(np.ceil(down / group) - 1) * again",
     "np.ceil(down / group) * 0 * again",
-    _PRODUCTS,
-)
-_families.broken(
-    "families-rows-not-lines",
-    "rows of B cost L2 once, however long",
-    "fit.row_bytes * np.ceil(long / _LINE)",
-    "fit.row_bytes",
     _PRODUCTS,
 )
 _families.broken(
@@ -215,6 +236,20 @@ _space.broken(
     "::test_compiled_resources_are_used",
 )
 _triton = In("gpu/choice/triton.py", "test_choice.py")
+_triton.broken(
+    "triton-one-warp-as-four",
+    "fewer than four warps are a group",
+    'together: NDArray[np.bool_] = rows & (space["warps"] >= GROUP_WARPS)',
+    "together: NDArray[np.bool_] = rows",
+    "test_choice_feasible.py::test_four_warps_multiply_together_one_alone",
+)
+_triton.broken(
+    "triton-registers-without-end",
+    "a compiler does not see to it that a block fits",
+    "np.minimum(gpu.max_thread_registers, of_block)",
+    "np.minimum(gpu.max_thread_registers, of_block + 255)",
+    "test_choice_feasible.py::test_blocks_of_many_threads_have_fewer_registers",
+)
 _triton.broken(
     "triton-stages-in-registers",
     "a stage that goes through registers takes shared memory",
@@ -312,15 +347,15 @@ _attention.broken(
 _attention.broken(
     "attention-keys-of-all-heads",
     "each head of queries has keys of its own",
-    "rows = 2 * self.batch * (self.heads + self.groups) * self.length",
-    "rows = 4 * self.batch * self.heads * self.length",
+    "rows = self.heads * self.n_queries + self.groups * self.length",
+    "rows = self.heads * (self.n_queries + self.length)",
     "::test_fewer_heads_of_keys_are_less_to_read",
 )
 _attention.broken(
     "attention-diagonal-unseen",
     "a query does not see the key at its own place",
-    "self.length * (self.length + 1) // 2 if",
-    "self.length * (self.length - 1) // 2 if",
+    "self.n_queries * (self.n_queries - 1) // 2 if",
+    "self.n_queries * (self.n_queries + 1) // 2 if",
     "::test_masks_leave_out_work",
 )
 _attention.broken(
@@ -344,8 +379,45 @@ _attention.broken(
     'np.maximum(space["warps"] / GROUP_WARPS, 1), 1)',
     "::test_shared_memory_and_residence_are_the_compilers",
 )
+_decode = In("gpu/choice/decode.py", "test_choice_decode.py")
+_decode.broken(
+    "decode-a-query-a-head-of-keys",
+    "a block holds the queries of one head",
+    "problem.n_queries * problem.heads // problem.groups",
+    "problem.n_queries",
+    "::test_a_block_holds_all_queries_of_a_head_of_keys",
+)
+_decode.broken(
+    "decode-all-keys-in-each-part",
+    "each part walks over all keys",
+    "np.ceil(np.ceil(problem.length / split) / bn)",
+    "np.ceil(problem.length / bn)",
+    "::test_decoding_takes_what_the_model_says",
+)
+_decode.broken(
+    "decode-any-parts",
+    "parts need not be a power of two",
+    "    return wrong | attention_refused(space, width)",
+    "    return attention_refused(space, width)",
+    "::test_a_block_holds_all_queries_of_a_head_of_keys",
+)
 _blocks = In("gpu/choice/_block_kernels.py", "test_choice_attention.py")
 _IN_TURN = "::test_blocks_begin_as_others_end"
+_GROUPED = "test_choice_grouped.py::test_blocks_start_where_a_place_is_free_first"
+_blocks.broken(
+    "blocks-listed-last-place",
+    "a block starts where a place is free last",
+    "if free[at] < free[first]:",
+    "if free[at] > free[first]:",
+    _GROUPED,
+)
+_blocks.broken(
+    "blocks-listed-end-of-last",
+    "a list ends with its last block, whatever still runs",
+    "found[one] = max(found[one], end)",
+    "found[one] = end",
+    _GROUPED,
+)
 _blocks.broken(
     "blocks-mask-forgotten",
     "each block sees all keys",
@@ -648,6 +720,7 @@ CHOICE = (
     *_space.mutants,
     *_triton.mutants,
     *_attention.mutants,
+    *_decode.mutants,
     *_blocks.mutants,
     *_dispatch.mutants,
     *_choices.mutants,

@@ -109,8 +109,7 @@ _rooms.broken(
     "buffers hold one image of a tile",
     "found.append(tile[0] * int(held.max()))",
     "found.append(int(held.max()))",
-    _BRUTE,
-    _BEST,
+    "test_fusion_cache.py::test_buffers_hold_all_images_of_a_tile",
 )
 
 _extents = In("fusion/extents.py", "test_fusion.py")

@@ -38,8 +38,8 @@ _footprint.broken(
 _footprint.broken(
     "window-clip-end",
     "of a window at the end, one position too few is stored",
-    "high = min(bits.bit_length(), axis.size - first)",
-    "high = min(bits.bit_length(), axis.size - first - 1)",
+    "high = min(bits.bit_length(), size - first)",
+    "high = min(bits.bit_length(), size - first - 1)",
 )
 _footprint.broken(
     "edge-segment-not-clipped",
@@ -68,8 +68,8 @@ _footprint.broken(
 _footprint.broken(
     "smallest-piece-is-full",
     "the smallest piece of a plain axis is a full one",
-    "max(lengths_found), min(lengths_found)",
-    "max(lengths_found), max(lengths_found)",
+    "shapes.values())), max(counts), min(counts))",
+    "shapes.values())), max(counts), max(counts))",
 )
 
 _nest = In("nests/nest.py", "test_nest.py", "test_view.py")
@@ -98,8 +98,8 @@ _view.broken(
 _view.broken(
     "edge-pieces-dropped",
     "what does not fill a piece is not visited",
-    "            visited = cut_lengths(visited, extent)",
-    "            visited = {extent: sum(many * (n // extent) for n, many in visited.items())}",
+    "        every = cut_lengths(every, extent)",
+    "        every = {extent: sum(many * (n // extent) for n, many in every.items())}",
 )
 _view.broken(
     "edge-items-dropped",
@@ -146,14 +146,14 @@ _view.broken(
 _view.broken(
     "copies-at-the-edge",
     "a parallel piece at the edge holds no copy",
-    "copies *= -(-length // extent)",
-    "copies *= length // extent",
+    "abreast *= -(-length // extent)",
+    "abreast *= length // extent",
 )
 _view.broken(
     "copies-lost",
     "of pieces present side by side only one takes room",
-    "else _Chain(extents, length, copies)",
-    "else _Chain(extents, length, 1)",
+    "copies.append(abreast)",
+    "copies.append(1)",
 )
 _view.broken(
     "boundary-one-late",

@@ -8,14 +8,14 @@ _bounds = In("bounds/communication.py", "test_lower_bounds.py")
 _bounds.broken(
     "phases-start-empty",
     "a phase finds less than a full fast memory when it begins",
-    "_touched_at_least(part, inequality, n) - (n - 1) * capacity, n)",
-    "_touched_at_least(part, inequality, n) - (n - 2) * capacity, n)",
+    "known[n][1]) - (n - 1) * capacity, n)",
+    "known[n][1]) - (n - 2) * capacity, n)",
 )
 _bounds.broken(
     "phases-start-fuller",
     "more than the fast memory is there when a phase begins: a looser bound",
-    "_touched_at_least(part, inequality, n) - (n - 1) * capacity, n)",
-    "_touched_at_least(part, inequality, n) - n * capacity, n)",
+    "known[n][1]) - (n - 1) * capacity, n)",
+    "known[n][1]) - n * capacity, n)",
 )
 _bounds.broken(
     "dear-tensors-touched-once",

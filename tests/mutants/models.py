@@ -540,11 +540,74 @@ _report003.broken(
     "sizes[dim] = reached if axis.size is None else axis.size",
     "sizes[dim] = reached",
 )
+_promise = In("models/_promise_kernels.py", "test_many.py")
+_promise.broken(
+    "many-last-wave-lost",
+    "many schedules: items that do not fill a wave take no time",
+    "w[LISTS + row, n_dims] *= -(-items // instances)",
+    "w[LISTS + row, n_dims] *= max(1, items // instances)",
+)
+_promise.broken(
+    "many-gaps-filled",
+    "many schedules: a stride leaves no gaps",
+    "    if n2 == 1:\n        return c1 == 1",
+    "    if n2 == 1:\n        return True",
+)
+_promise.broken(
+    "many-halo-across-instances",
+    "many schedules: instances side by side are neighbours of the next body's",
+    "if n_between > 1 or w[IS_PARALLEL, upto - 1]:",
+    "if n_between > 1:",
+)
+_promise.broken(
+    "many-stays-from-item-to-item",
+    "many schedules: what one work item left is there for the next",
+    "while upto > w[NOW, BOUNDARY] and w[POSITION, upto - 1] >= start:",
+    "while upto > 0 and w[POSITION, upto - 1] >= start:",
+)
+_promise.broken(
+    "many-first-body-taken",
+    "many schedules: smaller bodies than the first that fits are not tried",
+    "if steady >= least:",
+    "if steady >= 0:",
+)
+_promises = In("models/promises.py", "test_many.py")
+_promises.broken(
+    "many-one-buffer-of-two",
+    "many schedules: the second copy of a tile takes no room",
+    "copies = 2 if is_pad and level.double_buffered else 1",
+    "copies = 1",
+)
+_promises.broken(
+    "many-unknown-unit-is-a-loop",
+    "many schedules: a unit that the machine does not have is no fault",
+    "unit_at.get(loop.unit, -2)",
+    "unit_at.get(loop.unit, -1)",
+)
+_promises.broken(
+    "many-places-ignored",
+    "many schedules: tiles that are placed one by one are not",
+    "if schedule.places:",
+    "if not schedule.loops:",
+)
+_promises.broken(
+    "many-bytes-wrapped",
+    "many schedules: numbers beyond 64 bits are wrapped",
+    "if largest >= LARGE:",
+    "if most >= LARGE:",
+)
+_promises.broken(
+    "many-writes-held-back",
+    "many schedules: a level that writes through keeps sums",
+    'through = level.write_policy == "through" and level.accumulate == "level"',
+    "through = False",
+)
 
 MODELS = tuple(
     mutant
     for file in (
-        _traffic, _reuse, _replay, _kernels, _cells, _slices, _buffer, _compute, _machine, _score,
+        _promise, _promises, _traffic, _reuse, _replay, _kernels, _cells, _slices, _buffer,
+        _compute, _machine, _score,
         _yalsa, _float32, _diannao, _report003,
     )
     for mutant in file.mutants

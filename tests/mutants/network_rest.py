@@ -138,8 +138,8 @@ _tiles.broken(
 _tiles.broken(
     "triton-sums-whole",
     "a sum that is taken in pieces is one block",
-    "                    blocks[dim] = step\n",
-    "                    blocks[dim] = item[dim]\n",
+    "for dim, size in tile.items()}\n    # Programs",
+    "for dim, size in item.items()}\n    # Programs",
     ">>> to_triton",
 )
 _tiles.broken(

@@ -10,6 +10,7 @@ _trace.broken(
     "a tensor begins where it is aligned, whatever its offset",
     "start = -(-free // align) * align + each.layout.offset_bytes",
     "start = -(-free // align) * align",
+    "::TestLayouts::test_an_offset_moves_elements_over_lines",
 )
 _trace.broken(
     "trace-first-point-at-first-element",
@@ -22,6 +23,7 @@ _trace.broken(
     "neighbouring loops of a dimension are joined though they leave rests",
     "joined[-1][0] == dim and joined[-1][2] % step == 0:",
     "joined[-1][0] == dim:",
+    "::TestLru::test_neighbouring_loops_that_leave_rests_stay_two",
 )
 _trace.broken(
     "trace-padding-at-the-end-only",

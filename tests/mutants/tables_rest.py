@@ -46,10 +46,10 @@ _items.broken(
     _BEST,
 )
 _items.broken(
-    "items-lists-once",
-    "of several full lists one is counted",
+    "items-extent-uncounted",
+    "an item takes one step, however long it is",
     "items * lists[1], steps * lists[0] * lists[2]",
-    "items * lists[1], steps * lists[2]",
+    "items * lists[1], steps * lists[0]",
     _BEST,
 )
 _items.broken(
@@ -81,9 +81,7 @@ _bounds.broken(
     "a double-buffered level is bounded as if it were none",
     "2 if level.double_buffered else 1)",
     "1)",
-    _LEAST,
-    "test_exact.py",
-    "test_placement.py",
+    "test_body.py::test_a_bound_knows_double_buffers",
 )
 
 _counting = In("scheduler/counting.py", "test_sampling.py", "test_constraints.py")
@@ -92,6 +90,7 @@ _counting.broken(
     "patterns are drawn by their own ways, not by those of what goes with them",
     "                    weights[pattern] = many * before[rest]\n",
     "                    weights[pattern] = many\n",
+    "::TestRandom::test_tied_dimensions_of_many_sizes_are_drawn_evenly",
 )
 _counting.broken(
     "tied-in-one-order",

@@ -10,7 +10,6 @@ from typing import Any
 
 from loopsched.base.errors import ArchError, InputError, ScheduleError
 from loopsched.base.files import MEBIBYTE, read_text
-from loopsched.base.yaml_text import parse_yaml
 from loopsched.exchange.exported import Exported
 from loopsched.exchange.timeloop.blocks import Block, blocks, overfull
 from loopsched.exchange.timeloop.machines import arch_section, word_bits_of
@@ -21,10 +20,12 @@ from loopsched.exchange.timeloop.mappings import (
     read_mapping,
 )
 from loopsched.exchange.timeloop.nodes import LANES, Node, machine_nodes
-from loopsched.exchange.timeloop.reading import TAGS, Read, read_arch
+from loopsched.exchange.timeloop.reading import Read, read_arch
 from loopsched.exchange.timeloop.shapes import letters, problem_section, read_problem, written_sizes
+from loopsched.exchange.timeloop.text import parsed
 from loopsched.exchange.yaml_out import to_yaml
 from loopsched.machines.arch import Arch
+from loopsched.machines.levels import Level
 from loopsched.models.machine import data_type_of, roles
 from loopsched.models.places import resolved
 from loopsched.nests.nest import Schedule
@@ -207,7 +208,7 @@ def from_timeloop(
     >>> found.problem.macs, found.problem.tensor("Inputs").axes[0].terms
     (48, (('R', 1), ('P', 1)))
     """
-    return _from_sections({where: _parsed(text)}, element_bytes)
+    return _from_sections({where: parsed(text)}, element_bytes)
 
 
 def read_timeloop(
@@ -240,17 +241,8 @@ def read_timeloop(
     for file in files:
         text = read_text(file, "a file of Timeloop", most_bytes=MEBIBYTE)
         with InputError.at(str(file)):
-            found[str(file)] = _parsed(text)
+            found[str(file)] = parsed(text, file.parent)
     return _from_sections(found, element_bytes)
-
-
-def _parsed(text: str) -> Mapping[str, Any]:
-    if "{{" in text or "{%" in text:
-        raise InputError("holds a template ({{ or {%); render it first")
-    data = parse_yaml(text, TAGS)
-    if not isinstance(data, Mapping):
-        raise InputError("a mapping of sections is needed: problem, architecture, mapping")
-    return data
 
 
 def _from_sections(files: Mapping[str, Mapping[str, Any]], element_bytes: int | None) -> Imported:
@@ -262,19 +254,24 @@ def _from_sections(files: Mapping[str, Mapping[str, Any]], element_bytes: int | 
                 raise InputError(f"{where}: a second section '{key}'; {sections[key][0]} has one")
             if key in _SECTIONS:
                 sections[key] = (where, section)
-            else:
+            elif "ignore" not in key:  # Timeloop's word for what only aliases name
                 remarks.append(f"section '{key}' is not read")
     if not sections.keys() & {"problem", "architecture"}:
         raise InputError(f"{', '.join(files)}: no section 'problem' or 'architecture'")
     problem = arch = schedule = None
-    if "problem" in sections:
-        where, section = sections["problem"]
-        problem, words, said = read_problem(section, where, element_bytes=element_bytes)
-        remarks += said
     if "architecture" in sections:
         where, section = sections["architecture"]
         machine = read_arch(section, where, sections.get("variables", ("", None))[1])
         arch = machine.arch
+    if "problem" in sections:
+        where, section = sections["problem"]
+        bits = machine.word_bits if arch is not None and not machine.is_own else None
+        if element_bytes is None and bits:
+            element_bytes = -(-bits // 8)
+            remarks.append(f"problem: elements of {element_bytes} bytes, by datawidth {bits}")
+        problem, words, said = read_problem(section, where, element_bytes=element_bytes)
+        remarks += said
+    if arch is not None:
         remarks += machine.remarks
     if "mapping" in sections:
         where, section = sections["mapping"]
@@ -297,13 +294,17 @@ def _with_bypass(
     machine: Read, passing: Mapping[str, list[str]], problem: Problem
 ) -> tuple[Arch, list[str]]:
     """Let data pass the levels that the mapping says they pass."""
-    levels, remarks = [], []
+    levels: list[Level] = []
+    remarks: list[str] = []
     words = {tensor.name: roles(problem, tensor) for tensor in problem.tensors}
     for level in machine.arch.levels:
         # Our own files say it in the mapping only; others', in the architecture, too.
         past = passing.get(machine.names.get(level.name, ""), [] if machine.is_own else None)
         held = [name for name in words if name not in (past or ())]
         now = [name for name in words if level.is_held(*words[name])]
+        if past is not None and level.kind != "memory" and not held:
+            remarks.append(f"mapping: {level.name} holds nothing, as it says, and is left out")
+            continue
         if past is not None and level.kind != "memory" and held != now:
             level = replace(level, holds=tuple(words[name][0] for name in held))
             remarks.append(f"mapping: {level.name} holds {', '.join(held)} only, as it says")

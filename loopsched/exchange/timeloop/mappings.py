@@ -160,8 +160,12 @@ def read_mapping(
     faults: list[str] = []
     entries = _entries(section, [name for name, _ in order], faults)
     found: list[Factor] = []
+    own_mesh = {name for name, unit in order if unit is not None}
+    is_twice = {name for name, unit in order if unit is None} & own_mesh
     for name, unit in order:
-        for kind in ("spatial", "temporal"):
+        # In version 0.3 a storage's temporal loops stand outside its mesh, under one name.
+        kinds = ("temporal",) if unit is None else ("spatial",)
+        for kind in kinds if name in is_twice else ("spatial", "temporal"):
             entry = entries.get((name, kind))
             if entry is not None:
                 place = f"{name}, {kind}"

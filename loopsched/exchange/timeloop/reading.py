@@ -13,29 +13,20 @@ from loopsched.base.arguments import show
 from loopsched.base.errors import ArchError, InputError
 from loopsched.base.yaml_text import TAG
 from loopsched.exchange.timeloop.notes import read_note
+from loopsched.exchange.timeloop.older import tree_parts
+from loopsched.exchange.timeloop.parts import Part
 from loopsched.machines.arch import Arch
 from loopsched.machines.arch_file import arch_from_dict
 from loopsched.machines.levels import Compute, Level
 
-TAGS = ("Component", "Container", "Hierarchical", "Parallel", "Pipelined", "Nothing")
 _STORAGE = ("dram", "sram", "regfile", "smartbuffer", "storage")
 _UNITS = ("mac", "compute")
 _CLOCK_S = 1e-9
+# Attributes that say how much a storage holds.
+_SIZES = ("depth", "entries", "sizeKB")
 # What stands for no limit: loopsched's levels all have a bandwidth.
 _UNLIMITED_BYTES_PER_S = 1e18
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
-
-
-@dataclass(slots=True)
-class Part:
-    """One node as the file has it."""
-
-    name: str
-    kind: str
-    fan: int
-    attributes: Mapping[str, Any]
-    constraints: Mapping[str, Any]
-    is_parallel: bool = False
 
 
 @dataclass(slots=True)
@@ -54,6 +45,8 @@ class Read:
         What was assumed, or not kept.
     is_own : bool
         Whether loopsched wrote it and it was not edited since.
+    word_bits : int or None
+        Width of data, if the storages that name one agree.
     """
 
     arch: Arch
@@ -61,6 +54,7 @@ class Read:
     names: dict[str, str]
     remarks: list[str] = field(default_factory=list)
     is_own: bool = False
+    word_bits: int | None = None
 
 
 def read_arch(
@@ -84,11 +78,12 @@ def read_arch(
     """
     faults: list[str] = []
     nodes = section.get("nodes") if isinstance(section, Mapping) else None
-    if not isinstance(nodes, list):
-        older = isinstance(section, Mapping) and "subtree" in section
-        hint = "; 'subtree' is of Timeloop 0.3: convert it to version 0.4" if older else ""
-        raise ArchError(f"{where}: architecture: no list 'nodes'{hint}")
-    parts = list(_flattened(nodes, faults, is_parallel=False, depth=0))
+    if isinstance(section, Mapping) and section.keys() & {"subtree", "local"}:
+        parts = list(tree_parts(section, _kind, faults))
+    elif isinstance(nodes, list):
+        parts = list(_flattened(nodes, faults, is_parallel=False, depth=0))
+    else:
+        raise ArchError(f"{where}: architecture: no list 'nodes' (of version 0.3: 'subtree')")
     ArchError.refuse(f"{where}: architecture", faults)
     note, is_stale = read_note(section)
     with ArchError.at(f"{where}: architecture"):
@@ -177,12 +172,14 @@ def _assembled(parts: list[Part], variables: object, name: str) -> Read:
     # Twelve digits: 1e-9 s are 1 GHz, not a little less.
     clock_hz = float(f"{1 / _clock_s(parts, variables, remarks):.12g}")
     storages = [part for part in parts if part.kind == "storage"]
+    if len(storages) == 1 and any(key in storages[0].attributes for key in _SIZES):
+        outside = Part(_free("memory", parts), "storage", 1, {}, {})
+        parts, storages = [outside, *parts], [outside, *storages]
+        remarks.append("architecture: one storage; a memory around it, of no limit, is added")
     units = [part for part in parts if part.kind == "units"]
     faults = []
     if len(storages) < 2:
-        faults.append(
-            f"{len(storages)} storage components; loopsched needs a memory and a level inside it"
-        )
+        faults.append(f"{len(storages)} storage components with a size; at least one is needed")
     if len(units) != 1:
         faults.append(f"{len(units)} components compute (class mac or compute); one is needed")
     ArchError.refuse("machine", faults)
@@ -191,12 +188,27 @@ def _assembled(parts: list[Part], variables: object, name: str) -> Read:
     ArchError.refuse("machine", faults)
     compute = _compute(parts, levels, storages[-1], words, clock_hz)
     order = [
-        (part.name, words.get(part.name)) for part in parts if part.kind not in ("units", "nothing")
+        (part.target or part.name, words.get(part.name))
+        for part in parts
+        if part.kind not in ("units", "nothing")
     ]
     if parts and (last := units[0]).fan > 1:
         order.append((last.name, words.get(last.name)))
     names = {_word(part.name): part.name for part in storages}
-    return Read(Arch(name, levels, compute), order, names, remarks)
+    return Read(Arch(name, levels, compute), order, names, remarks, word_bits=_width(storages))
+
+
+def _free(name: str, parts: list[Part]) -> str:
+    taken = {part.name for part in parts}
+    return name if name not in taken else _free(f"{name}_", parts)
+
+
+def _width(storages: list[Part]) -> int | None:
+    found = {
+        str(part.attributes["datawidth"]) for part in storages if "datawidth" in part.attributes
+    }
+    text = found.pop() if len(found) == 1 else ""
+    return int(text) if text.isdigit() and int(text) > 0 else None
 
 
 def _clock_s(parts: list[Part], variables: object, remarks: list[str]) -> float:

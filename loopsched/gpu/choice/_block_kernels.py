@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from loopsched.base.arrays import Floats
+from loopsched.base.arrays import Floats, Ints
 from loopsched.base.jit import jit, step
 
 # Work below this share of a step is done; ends as near as this are one.
@@ -122,4 +122,48 @@ def blocks_cycles(
         before = (heads - walked) * (found[one, 1] + down * more[one]) / (sms * resident)
         found[one, 0] = before * rounds[one, resident]
         found[one, 0] += drained(lengths, sms, resident, rounds[one])
+    return found
+
+
+@jit
+def listed_steps(blocks: Ints, steps: Ints, places: Ints) -> Ints:
+    """Steps until the last of a list of blocks ends, each started where a place is free first.
+
+    Parameters
+    ----------
+    blocks : array
+        Equal blocks that follow each other, of each stretch of the list; a row a configuration.
+    steps : array
+        Of a block of each stretch.
+    places : array
+        Blocks that run at a time.
+    """
+    found = np.zeros(len(blocks), dtype=np.int64)
+    for one in range(len(blocks)):
+        # So many places become free at the same time.
+        free, many = np.zeros(places[one], dtype=np.int64), np.zeros(places[one], dtype=np.int64)
+        many[0], used = places[one], 1
+        for stretch in range(blocks.shape[1]):
+            left = blocks[one, stretch]
+            while left > 0:
+                first = 0
+                for at in range(1, used):
+                    if free[at] < free[first]:
+                        first = at
+                started = min(left, many[first])
+                left -= started
+                end = free[first] + steps[one, stretch]
+                found[one] = max(found[one], end)
+                many[first] -= started
+                if many[first] == 0:
+                    used -= 1
+                    free[first], many[first] = free[used], many[used]
+                for at in range(used + 1):
+                    if at == used:
+                        free[at], many[at] = end, started
+                        used += 1
+                        break
+                    if free[at] == end:
+                        many[at] += started
+                        break
     return found

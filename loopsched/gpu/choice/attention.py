@@ -9,6 +9,7 @@ are of different lengths, so that their walk over the SMs is followed.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -33,7 +34,8 @@ from loopsched.gpu.choice.triton import (
 from loopsched.gpu.library.machine import Machine, element_bytes
 from loopsched.machines.gpu_limits import Gpu
 
-_FORM = "BxHxSxDxcausal or BxHxSxDxcausalxG"
+_FORM = "BxHxSxDxcausal or BxHxSxDxcausalxG, S as queries:keys where they differ"
+_SIZES = re.compile(r"[0-9]+x[0-9]+x(?:[0-9]+:)?[0-9]+x[0-9]+x[0-9]+(?:x[0-9]+)?", re.ASCII)
 # Registers of a thread beside its sums and scores, and for each of them: least squares over
 # the compiler's counts of spaces/triton_h100.csv; 7 registers off on average.
 _REGISTERS = (34.4, 1.12, 1.26)
@@ -52,13 +54,15 @@ class Attention:
     ----------
     batch, heads : int
     length : int
-        Queries of a head, and keys.
+        Keys of a head, and queries.
     head_size : int
     causal : bool
-        Whether a query sees only keys up to its own place.
+        Whether a query sees only keys up to its own place; the last query is at the last key.
     groups : int
         Heads of keys and values; 0: as many as there are of queries.
     name : str
+    queries : int
+        Of a head, if they are fewer than keys, as in decoding; 0: as many.
 
     Raises
     ------
@@ -79,6 +83,9 @@ class Attention:
     >>> one = Attention.named("4x32x4096x128x1x8")
     >>> one.groups, one.causal, one.macs == 2 * 128 * (4096 * 4097 // 2) * 128
     (8, True, True)
+    >>> one = Attention.named("4x32x1:4096x128x0x8")
+    >>> one.n_queries, one.length, one.macs == 2 * 128 * 4096 * 128
+    (1, 4096, True)
     """
 
     batch: int
@@ -88,6 +95,7 @@ class Attention:
     causal: bool = False
     groups: int = 0
     name: str = ""
+    queries: int = 0
 
     def __post_init__(self) -> None:
         check = Checker("attention", ProblemError)
@@ -95,10 +103,15 @@ class Attention:
             check.count(size, getattr(self, size))
         object.__setattr__(self, "groups", self.groups or self.heads)
         check.count("groups", self.groups)
+        check.count("queries", self.queries, least=0)
         check.finish()
+        if self.queries > self.length:
+            raise ProblemError(f"attention: {self.queries} queries to {self.length} keys")
+        object.__setattr__(self, "queries", self.queries % self.length)
         if self.heads % self.groups:
             raise ProblemError(f"attention: {self.heads} heads are not {self.groups} groups")
-        parts = (self.batch, self.heads, self.length, self.head_size, int(self.causal))
+        length = f"{self.queries}:{self.length}" if self.queries else self.length
+        parts = (self.batch, self.heads, length, self.head_size, int(self.causal))
         more = () if self.groups == self.heads else (self.groups,)
         object.__setattr__(self, "name", self.name or "x".join(map(str, (*parts, *more))))
 
@@ -111,18 +124,25 @@ class Attention:
         ProblemError
             If they are not written so.
         """
-        parts = text.split("x")
-        if len(parts) not in (5, 6) or not all(one.isascii() and one.isdigit() for one in parts):
+        if not _SIZES.fullmatch(text):
             raise ProblemError(f"attention '{text[:60]}' is not {_FORM}")
+        parts = text.split("x")
+        queries, _, parts[2] = parts[2].rpartition(":")
         batch, heads, length, head_size, causal, groups = (int(one) for one in [*parts, "0"][:6])
         if causal > 1:
             raise ProblemError(f"attention '{text[:60]}': causal is 0 or 1, not {causal}")
-        return cls(batch, heads, length, head_size, bool(causal), groups)
+        return cls(batch, heads, length, head_size, bool(causal), groups, queries=int(queries or 0))
+
+    @property
+    def n_queries(self) -> int:
+        """Queries of a head."""
+        return self.queries or self.length
 
     @property
     def macs(self) -> int:
         """Multiply-adds of both products, masked scores left out."""
-        pairs = self.length * (self.length + 1) // 2 if self.causal else self.length**2
+        masked = self.n_queries * (self.n_queries - 1) // 2 if self.causal else 0
+        pairs = self.n_queries * self.length - masked
         return 2 * self.batch * self.heads * pairs * self.head_size
 
     @property
@@ -133,8 +153,8 @@ class Attention:
     @property
     def elems(self) -> int:
         """Elements of queries, keys, values and output."""
-        rows = 2 * self.batch * (self.heads + self.groups) * self.length
-        return rows * self.head_size
+        rows = self.heads * self.n_queries + self.groups * self.length
+        return 2 * self.batch * rows * self.head_size
 
 
 def attention_numbers() -> Mapping[str, float]:
@@ -266,6 +286,8 @@ def attention_times(
     shared = joined(fit["overlap"], step.tensor, step.lanes) + step.copy + step.more
     shared = shared + fit["group_cycles"] * step.groups
     alone = step.tensor + (step.lanes - step.mask) / step.groups + fit["mask_alone"] * step.mask
+    # Each warp keeps to a scheduler of its own.
+    alone = alone * np.maximum(machine.gpu.schedulers / space["warps"], 1)
     alone = alone + fit["alone_cycles"] + step.copy + step.more
     late = np.where(space["stages"] <= 2, fit["two_stages"], 0.0)
     resident = taken.resident.astype(np.int64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,18 +19,37 @@ from loopsched.gpu.choice.attention import (
     attention_times,
     attention_width,
 )
-from loopsched.gpu.choice.pipeline import Fitted, Times, Work, asked_cycles, fitted, times
+from loopsched.gpu.choice.decode import (
+    decode_refused,
+    decode_resources,
+    decode_suits,
+    decode_work,
+)
+from loopsched.gpu.choice.grouped import Grouped
+from loopsched.gpu.choice.pipeline import (
+    PARTIAL,
+    WRITTEN,
+    Fitted,
+    Times,
+    Work,
+    added_s,
+    asked_cycles,
+    fitted,
+    row_bytes_asked,
+    times,
+    whole_sectors,
+)
 from loopsched.gpu.choice.space import Numbers, Space, product_space
 from loopsched.gpu.choice.triton import GROUP_ROWS, Resources, refused, resources, warps_down
 from loopsched.gpu.library.conv_layer import Layer, layer_of
 from loopsched.gpu.library.gemm import product_of
 from loopsched.gpu.library.machine import Machine, element_bytes, sum_bytes
-from loopsched.gpu.library.wave import Product
 from loopsched.machines.gpu_limits import Gpu
+from loopsched.problems.builders import gemm
 from loopsched.problems.footprint import tensor_bytes
 from loopsched.problems.problem import Problem
 
-_SECTOR, _LINE = 64, 128
+Asked = Problem | Attention | Grouped
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +66,8 @@ class Family:
         Its parameters.
     tried : callable
         The configurations usually tried.
+    suits : callable
+        Which of these for a problem.
     refused : callable
         Which configurations it cannot have, by their sizes and an element's bytes.
     taken : callable
@@ -76,25 +97,38 @@ class Family:
     data_type: str = "fp16"
     more: tuple[str, ...] = ()
     few: int = 20
+    suits: Callable[[Any, Space], NDArray[np.bool_]] = lambda _, space: np.ones(len(space), bool)
 
-    def checked(self, problem: Problem | Attention) -> None:
-        """Refuse what is an attention where none is computed, and the reverse.
+    def checked(self, problem: Asked) -> None:
+        """Refuse an attention or a group of products where none is computed, and the reverse.
 
         Raises
         ------
         ProblemError
         """
-        if isinstance(problem, Attention) != (self is TRITON_ATTENTION):
-            what = "an Attention" if self is TRITON_ATTENTION else "a product or a convolution"
+        what = _COMPUTED.get(self.kind, "a product or a convolution")
+        mine = "a product or a convolution"
+        if isinstance(problem, Attention):
+            mine = _COMPUTED["decode" if problem.queries else "attn"]
+        elif isinstance(problem, Grouped):
+            mine = _COMPUTED["grouped"]
+        if mine != what:
             raise ProblemError(f"problem '{problem.name}': {self.name} computes {what}")
 
 
-def least(problem: Problem | Attention, data_type: str) -> tuple[int, int]:
+_COMPUTED = {
+    "attn": "an Attention of as many queries as keys",
+    "decode": "an Attention of fewer queries than keys",
+    "grouped": "Grouped products",
+}
+
+
+def least(problem: Asked, data_type: str) -> tuple[int, int]:
     """Count the multiply-adds that a problem cannot do without, and the bytes that it touches.
 
     All tensors are as the data type is stored; sums of it may be stored alike.
     """
-    if isinstance(problem, Attention):
+    if not isinstance(problem, Problem):
         return problem.macs, problem.elems * attention_width(data_type)
     elems = sum(tensor_bytes(problem, one) // one.element_bytes for one in problem.tensors)
     convolves = problem.kind == "conv2d"
@@ -136,7 +170,8 @@ def gemm_work(
     group = np.minimum(space["group_m"], down)
     split = space.columns.get("split_k", np.ones_like(bm))
     terms = k / split
-    out_bytes = np.where(split > 1, split * _PARTIAL, min(sum_bytes(width), 4))
+    sums = product.batch * m * n
+    parts, written = sums * split * PARTIAL, sums * min(sum_bytes(width), 4)
 
     def dram_bytes(live: Numbers) -> Numbers:
         side = np.minimum(np.ceil(live / group), across)
@@ -146,7 +181,7 @@ def gemm_work(
         a = product.m * k * width * (1 + (waves - 1) * _lost(wave, room))
         again = _lost((group * bm + n) * terms * width, room)
         b = n * k * width * (1 + (np.ceil(down / group) - 1) * again)
-        return product.batch * (a + b + _WRITTEN * m * n * out_bytes)
+        return product.batch * (a + b) + WRITTEN * np.where(split > 1, parts, written)
 
     zero = np.zeros_like(bm)
     return Work(
@@ -162,18 +197,34 @@ def gemm_work(
         dram_bytes=dram_bytes,
         macs=product.macs,
         width=width,
-        after_s=np.where(split > 1, _added(product, split, machine), 0.0),
+        after_s=np.where(split > 1, added_s(parts, written, machine, fit), 0.0),
     )
 
 
-def _added(product: Product, split: Numbers, machine: Machine) -> Numbers:
-    """Seconds of the kernel that adds parts of sums: out of L2 if they are still there."""
-    sums = product.batch * product.m * product.n
-    parts = sums * split * _PARTIAL
-    rate = np.where(parts <= machine.l2_bytes, machine.l2_bytes_per_s, machine.dram_bytes_per_s)
-    written = sums * min(sum_bytes(product.element_bytes), 4) / machine.dram_bytes_per_s
-    added: Numbers = machine.gpu.launch_s + parts / rate + written
-    return added
+def grouped_work(
+    problem: Grouped, data_type: str, space: Space, taken: Resources, machine: Machine, fit: Fitted
+) -> Work:
+    """Put the tiles of all products into one list; a block starts where a place is free first."""
+    from loopsched.gpu.choice._block_kernels import listed_steps
+
+    works = {
+        (m, n, k): gemm_work(gemm(m=m, n=n, k=k), data_type, space, taken, machine, fit)
+        for m, n, k in dict.fromkeys(problem.products)
+    }
+    parts = [works[sizes] for sizes in problem.products]
+    blocks = np.stack([one.blocks for one in parts], axis=1)
+    steps = np.stack([one.steps for one in parts], axis=1)
+    places = machine.sms * taken.resident
+    whole = (one.astype(np.int64) for one in (blocks, steps, places))
+    waves = np.ceil(blocks.sum(axis=1) / places)
+    return replace(
+        parts[0],
+        blocks=blocks.sum(axis=1),
+        # As many in each wave as the list takes in all.
+        steps=listed_steps(*whole) / waves,
+        dram_bytes=lambda live: np.sum([one.dram_bytes(live) for one in parts], axis=0),
+        macs=problem.macs,
+    )
 
 
 def conv_work(
@@ -192,7 +243,7 @@ def conv_work(
     tile_bytes = (bm + bn) * bk * width
     asked = asked_cycles(bm, tile_bytes, machine, fit)
     read = (layer.input_elems(width) + layer.weight_elems) * width
-    moved = read + _WRITTEN * layer.output_elems * sum_bytes(width)
+    moved = read + WRITTEN * layer.output_elems * sum_bytes(width)
     return Work(
         blocks=blocks,
         steps=steps_here * places,
@@ -210,9 +261,9 @@ def conv_work(
     )
 
 
-def product_width(problem: Problem | Attention, data_type: str) -> int:
+def product_width(problem: Asked, data_type: str) -> int:
     """Bytes of an operand's element in memory."""
-    if isinstance(problem, Attention):
+    if not isinstance(problem, Problem):
         return attention_width(data_type)
     return element_bytes(data_type, problem.tensors[0].element_bytes)
 
@@ -233,14 +284,10 @@ def _lost(asked: Numbers, room: float) -> Numbers:
 def _l2_bytes(space: Space, width: int, fit: Fitted) -> Numbers:
     """Bytes that a step asks of L2: rows come in sectors, and each line of them costs more."""
     bm, bn, bk = space["block_m"], space["block_n"], space["block_k"]
-    a = bm * (_whole(bk * width) + fit.row_bytes)
+    a = bm * (whole_sectors(bk * width) + fit.row_bytes)
     # Single bytes are stored with the terms of a sum side by side, in both operands.
     long, many = (bk * width, bn) if width == 1 else (bn * width, bk)
-    return a + many * (_whole(long) + fit.row_bytes * np.ceil(long / _LINE))
-
-
-def _whole(row_bytes: Numbers) -> Numbers:
-    return np.ceil(row_bytes / _SECTOR) * _SECTOR
+    return a + many * row_bytes_asked(long, fit)
 
 
 def _tensor_cycles(
@@ -249,8 +296,8 @@ def _tensor_cycles(
     """Cycles of a step's arithmetic: of the tensor cores, or of shared memory that feeds them."""
     bm, bn, bk, warps = (space[name] for name in ("block_m", "block_n", "block_k", "warps"))
     group = taken.by_group
-    alone = fit.by_warp if machine.gpu.tensor_issue == "group" else fit.tensor
-    cycles = bm * bn * bk / (machine.macs_per_cycle * np.where(group, fit.tensor, alone))
+    share = np.where(group, fit.tensor, fit.alone(machine.gpu.tensor_issue))
+    cycles = bm * bn * bk / (machine.macs_per_cycle * share)
     wide = group & (width == 1) & (bn == 256) & (warps == 8)
     cycles = cycles * np.where(wide, fit.wide_bytes, 1.0)
     cycles = cycles + np.where(group & (width == 4), fit.turned * bn * bk, 0.0)
@@ -267,22 +314,22 @@ def _tensor_cycles(
 
 
 def _pipelined(
-    name: str, work: Callable[[Problem, str, Space, Resources, Machine, Fitted], Work]
-) -> tuple[
-    Callable[[Space, int], NDArray[np.bool_]],
-    Callable[[Problem, Space, Gpu, int], Resources],
-    Callable[[Problem, str, Space, Resources, Machine], Times],
-]:
-    """Give what pipelined kernels refuse and take, and how long they take."""
+    name: str, work: Callable[[Any, str, Space, Resources, Machine, Fitted], Work]
+) -> Callable[[Any, str, Space, Resources, Machine], Times]:
+    """Say how long pipelined kernels take."""
 
     def estimate(
-        problem: Problem, data_type: str, space: Space, taken: Resources, machine: Machine
+        problem: Any, data_type: str, space: Space, taken: Resources, machine: Machine
     ) -> Times:
         fit = fitted(name)
         todo = work(problem, data_type, space, taken, machine, fit)
         return times(todo, taken, space["stages"], machine, fit)
 
-    return refused, lambda _, space, gpu, width: resources(space, gpu, width), estimate
+    return estimate
+
+
+def _tile_resources(problem: Any, space: Space, gpu: Gpu, width: int) -> Resources:
+    return resources(space, gpu, width)
 
 
 def _image(problem: Problem) -> Layer:
@@ -296,10 +343,7 @@ def _image(problem: Problem) -> Layer:
     return layer
 
 
-# The output is written, and half as much of what was dirty before is written to make room.
-_WRITTEN = 1.5
-# Bytes of a sum of some of the terms, and of a register.
-_PARTIAL = _REGISTER = 4
+_REGISTER = 4
 
 TRITON_GEMM = Family(
     "triton_gemm",
@@ -316,7 +360,9 @@ TRITON_GEMM = Family(
             "group_m": (8, 1),
         }
     ),
-    *_pipelined("triton_gemm", gemm_work),
+    refused,
+    _tile_resources,
+    _pipelined("triton_gemm", gemm_work),
     more=("split_k",),
 )
 TRITON_CONV = Family(
@@ -333,7 +379,9 @@ TRITON_CONV = Family(
             "warps": (4, 8),
         }
     ),
-    *_pipelined("triton_conv", conv_work),
+    refused,
+    _tile_resources,
+    _pipelined("triton_conv", conv_work),
 )
 TRITON_ATTENTION = Family(
     "triton_attention",
@@ -347,6 +395,35 @@ TRITON_ATTENTION = Family(
     attention_resources,
     attention_times,
     few=1,
+)
+TRITON_GROUPED = Family(
+    "triton_grouped",
+    "grouped",
+    "products of unlike sizes in one launch, each in groups of group_m rows of tiles",
+    TRITON_GEMM.names,
+    TRITON_GEMM.tried,
+    refused,
+    _tile_resources,
+    _pipelined("triton_gemm", grouped_work),
+)
+TRITON_DECODE = Family(
+    "triton_decode",
+    "decode",
+    "attention of few queries: a block is a part of a head's keys, a second kernel joins the parts",
+    ("block_m", "block_n", "stages", "warps", "split_k"),
+    lambda: product_space(
+        {
+            "block_m": (16, 32, 64, 128),
+            "block_n": (32, 64, 128),
+            "stages": (2, 3, 4),
+            "warps": (1, 2, 4, 8),
+            "split_k": (1, 2, 4, 8, 16, 32, 64, 128),
+        }
+    ),
+    decode_refused,
+    decode_resources,
+    _pipelined("triton_decode", decode_work),
+    suits=decode_suits,
 )
 _CLBLAST = {
     "MWG": (16, 32, 64, 128),
@@ -401,7 +478,15 @@ FILTER = Family(
     ("read_only", "use_padding", "use_shmem"),
     "fp32",
 )
-_ALL = (TRITON_GEMM, TRITON_CONV, TRITON_ATTENTION, CLBLAST_GEMM, FILTER)
+_ALL = (
+    TRITON_GEMM,
+    TRITON_CONV,
+    TRITON_ATTENTION,
+    TRITON_DECODE,
+    TRITON_GROUPED,
+    CLBLAST_GEMM,
+    FILTER,
+)
 FAMILIES = {one.name: one for one in _ALL}
 
 

@@ -19,18 +19,21 @@ from loopsched.gpu.choice.attention import Attention
 from loopsched.gpu.choice.families import (
     TRITON_ATTENTION,
     TRITON_CONV,
+    TRITON_DECODE,
     TRITON_GEMM,
+    TRITON_GROUPED,
+    Asked,
     Family,
     family_of,
     least,
     product_width,
 )
+from loopsched.gpu.choice.grouped import Grouped
 from loopsched.gpu.choice.pipeline import Times, judged
 from loopsched.gpu.choice.space import Space, read_space, space_of
 from loopsched.gpu.choice.triton import Resources
 from loopsched.gpu.library.machine import machine_of
 from loopsched.machines.arch import Arch
-from loopsched.problems.problem import Problem
 
 # Of a large space, more than this were never needed to hold the fastest.
 _SHARE = 0.15
@@ -165,7 +168,7 @@ class Ranked:
 
 
 def pick(
-    problem: Problem | Attention,
+    problem: Asked,
     arch: Arch,
     *,
     kernel: str | None = None,
@@ -178,14 +181,17 @@ def pick(
 
     Parameters
     ----------
-    problem : Problem or Attention
+    problem : Problem, Attention or Grouped
         A `gemm` or `batched_gemm` for ``triton_gemm``, a forward `conv2d` for
-        ``triton_conv``, an `Attention` for ``triton_attention``, a product for
+        ``triton_conv``, an `Attention` for ``triton_attention`` or, with fewer
+        queries than keys, ``triton_decode``, `Grouped` products for
+        ``triton_grouped``, a product for
         ``clblast_gemm``, a `conv2d` of one channel and filter for ``filter``.
     arch : Arch
         A GPU.
-    kernel : {'triton_gemm', 'triton_conv', 'triton_attention', 'clblast_gemm', 'filter'}, optional
-        By default the one that computes the problem.
+    kernel : str, optional
+        ``triton_gemm``, ``triton_grouped``, ``triton_conv``, ``triton_attention``,
+        ``triton_decode``, ``clblast_gemm`` or ``filter``; by default Triton's for the problem.
     space : path, Space or iterable of mappings, optional
         Configurations: a file (CSV, a column a parameter), or a mapping each.
         ``registers``, ``spills`` and ``shared_bytes`` of compiled kernels are
@@ -242,7 +248,15 @@ def pick(
     family = family_of(check, kernel)
     check.finish()
     data_type = data_type or family.data_type
+    family.checked(problem)
     given = space_for(space, family)
+    if space is None:
+        given = given.kept(family.suits(problem, given))
+        if not len(given):
+            raise InputError(
+                f"problem '{problem.name}': none of the configurations usually tried of "
+                f"{family.name} suits it; give a space of others"
+            )
     ranked = rank(problem, arch, family, given, data_type)
     low, high = judged(kernel).spread
     first = int(ranked.order[0])
@@ -278,15 +292,15 @@ def space_for(space: Given, family: Family) -> Space:
     return space_of(space, family.names, family.switches, family.more)
 
 
-def _usual(problem: Problem | Attention) -> Family:
+def _usual(problem: Asked) -> Family:
     if isinstance(problem, Attention):
-        return TRITON_ATTENTION
+        return TRITON_DECODE if problem.queries else TRITON_ATTENTION
+    if isinstance(problem, Grouped):
+        return TRITON_GROUPED
     return TRITON_CONV if problem.kind == "conv2d" else TRITON_GEMM
 
 
-def rank(
-    problem: Problem | Attention, arch: Arch, family: Family, space: Space, data_type: str
-) -> Ranked:
+def rank(problem: Asked, arch: Arch, family: Family, space: Space, data_type: str) -> Ranked:
     """Estimate all configurations that can run, and order them.
 
     Raises

@@ -24,6 +24,11 @@ from loopsched.gpu.library.machine import Machine
 
 _FILE = "choice/pipeline.json"
 PARTS = ("tensor cores", "L2", "DRAM", "latency")
+_SECTOR, _LINE = 64, 128
+# The output is written, and half as much of what was dirty before is written to make room.
+WRITTEN = 1.5
+# Bytes of a sum of some of the terms.
+PARTIAL = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +120,10 @@ class Fitted:
     restart: float = 0.0
     drain: float = 0.0
     more_warps: float = 0.0
+
+    def alone(self, tensor_issue: str) -> float:
+        """Share of the tensor cores' rate that instructions of single warps reach."""
+        return self.by_warp if tensor_issue == "group" else self.tensor
 
 
 @cache
@@ -256,7 +265,9 @@ def _wave(
     """Cycles of a wave, then of a step for each of `PARTS`."""
     clock = machine.max_clock_hz
     scale = machine.l2_bytes_per_s / clock / machine.sms / fit.l2_at
-    tensor = resident * work.tensor_cycles
+    # A warp keeps to one scheduler and its part of the tensor cores.
+    warps, schedulers = taken.threads / machine.gpu.warp_threads, machine.gpu.schedulers
+    tensor = np.ceil(resident * warps / schedulers) * schedulers / warps * work.tensor_cycles
     l2 = np.maximum(
         live * work.l2_bytes / (machine.sms * rate * scale),
         resident * work.l2_bytes / (fit.first * scale),
@@ -280,6 +291,24 @@ def asked_cycles(rows: Numbers, tile_bytes: Numbers, machine: Machine, fit: Fitt
     """Cycles from asking for a step's operands until they are in shared memory."""
     asked = fit.latency * machine.gpu.dram_latency + fit.row_cycles * rows
     return asked + tile_bytes / machine.gpu.shared_bytes_per_cycle
+
+
+def row_bytes_asked(row_bytes: Numbers, fit: Fitted) -> Numbers:
+    """Bytes that a row of a tile costs L2: whole sectors, and each line of them more."""
+    return whole_sectors(row_bytes) + fit.row_bytes * np.ceil(row_bytes / _LINE)
+
+
+def whole_sectors(row_bytes: Numbers) -> Numbers:
+    """Bytes of the sectors of a row."""
+    return np.ceil(row_bytes / _SECTOR) * _SECTOR
+
+
+def added_s(part_bytes: Numbers, out_bytes: float, machine: Machine, fit: Fitted) -> Numbers:
+    """Seconds of a kernel that adds parts of sums: out of L2 if they are still there."""
+    lasts = part_bytes <= machine.l2_bytes
+    rate = np.where(lasts, machine.l2_bytes_per_s, machine.dram_bytes_per_s)
+    added: Numbers = part_bytes / rate + out_bytes / machine.dram_bytes_per_s
+    return added + fit.launch * machine.gpu.launch_s
 
 
 def _powered(time_s: Numbers, work: Work, machine: Machine, fit: Fitted) -> Numbers:

@@ -39,6 +39,7 @@ _SCORES = (
     "time_s", "time_bound_s", "bound_by", "compute_time_s", "compute_utilisation", "dram_bytes",
     "energy_pj",
 )  # fmt: skip
+_MEASURED = ("measured_s", "threads", "data_type")
 _LEVEL_SCORES = ("promised_bytes", "working_set_bytes", "time_s")
 _MOST_STEPS = 400
 # What the page's model counts: see docs/page_model.md.
@@ -52,6 +53,7 @@ def report_html(
     *,
     curves: Mapping[int, Curve] | None = None,
     reasons: Mapping[tuple[int, int], Sequence[str]] | None = None,
+    measured: Mapping[int, Row] | None = None,
 ) -> str:
     """Make the explorer page of a search: one file, with all that it needs inside.
 
@@ -68,6 +70,8 @@ def report_html(
     reasons : mapping of (int, int) to sequence of str, optional
         By layer and rank, what makes a schedule worse than the best:
         `loopsched.compare` finds out.
+    measured : mapping of int to dict, optional
+        By layer, a row that `loopsched run` saves.
 
     Returns
     -------
@@ -97,6 +101,9 @@ def report_html(
     layers = rows_by_layer(rows, len(arch.caches))
     _check(layers, problems)
     data = _page_data(layers, problems, arch, curves or {}, reasons or {})
+    for one in data["layers"]:
+        row = (measured or {}).get(one["number"])
+        one["measured"] = row and {name: row[name] for name in _MEASURED}
     parts = {
         "style": _text("page.css"),
         "model": model_js(),

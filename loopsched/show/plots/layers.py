@@ -32,6 +32,29 @@ class Layer:
     count: int = 1
 
 
+# Characters of a name that fit beside a point.
+_LONGEST = 18
+
+
+def titles_of(layers: Sequence[Layer]) -> list[str]:
+    """Choose what stands beside each layer: its name, or its label where names are no help.
+
+    Names are none if two layers share one or one is long; a label that is no number is meant.
+
+    Examples
+    --------
+    >>> from loopsched import gemm, load_arch, search
+    >>> layers = layers_of([search(gemm(m=m, n=8, k=8), load_arch("titan_v")) for m in (4, 8)])
+    >>> titles_of(layers), titles_of([layers[0], layers[0]])
+    (['m4 n8 k8', 'm8 n8 k8'], ['0', '0'])
+    """
+    names = [layer.problem.name for layer in layers]
+    are_short = all(len(name) <= _LONGEST for name in names)
+    are_numbers = all(layer.label.isdecimal() for layer in layers)
+    is_better = are_short and are_numbers and len(set(names)) == len(names)
+    return names if is_better else [layer.label for layer in layers]
+
+
 def layers_of(results: Sequence[Result | Layer]) -> tuple[Layer, ...]:
     """Number the results of searches as layers; layers stay as they are.
 

@@ -164,8 +164,10 @@ def plot_measured(found: Comparison, *, ax: Axes | None = None) -> Axes:
     ax = axes_of(ax, 3.4, 3.4)
     style.dress(ax)
     style.titled(ax, found.title, *_remarks(found))
-    style.label_x(ax, f"measured ({found.unit})")
-    style.label_y(ax, f"predicted ({found.unit})")
+    is_short = found.unit in ("s", "B")  # then it stands beside each number
+    unit, told = (found.unit, "") if is_short else ("", f" ({found.unit})")
+    style.label_x(ax, f"measured{told}")
+    style.label_y(ax, f"predicted{told}")
     shown = [pair for pair in found.pairs if pair.is_positive]
     if not shown:
         style.nothing(ax, "nothing to compare")
@@ -173,9 +175,9 @@ def plot_measured(found: Comparison, *, ax: Axes | None = None) -> Axes:
     every = [value for pair in shown for value in (pair.measured, pair.predicted)]
     low, high = style.margins(every)
     high *= (high / low) ** 0.25  # room for the legend
-    style.log_axis(ax.xaxis, low, high)
-    style.log_axis(ax.yaxis, low, high)
-    ax.set_aspect("equal")
+    style.log_axis(ax.xaxis, low, high, unit)
+    style.log_axis(ax.yaxis, low, high, unit)
+    ax.set_box_aspect(1)
     ends = [low, high]
     near = f"within {100 * found.band:.0f} %"
     ax.fill_between(ends, [(1 - found.band) * end for end in ends],
@@ -226,8 +228,8 @@ def _points(ax: Axes, found: Comparison, group: str, look: style.Look) -> None:
     )
 
 
-def measured_figure(found: Sequence[Comparison]) -> Figure:
-    """Draw all panels side by side."""
+def measured_figure(found: Sequence[Comparison], name: str = "") -> Figure:
+    """Draw all panels side by side, under the name of what was measured."""
     n = max(1, len(found))
     figure = new_figure(
         width=max(style.COLUMN, min(style.PAGE, 3.5 * n)), height=2.9 if n > 2 else 3.7
@@ -238,4 +240,6 @@ def measured_figure(found: Sequence[Comparison]) -> Figure:
     if not found:
         style.dress(panels[0])
         style.nothing(panels[0], "nothing to compare")
+    if name:
+        figure.suptitle(name, fontsize=style.TITLE, color=style.INK)
     return figure

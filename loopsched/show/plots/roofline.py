@@ -16,7 +16,7 @@ from loopsched.models.machine import data_type_of
 from loopsched.show.plots import style
 from loopsched.show.plots.figure import axes_of
 from loopsched.show.plots.labels import Spot, place_labels
-from loopsched.show.plots.layers import Layer, layers_of
+from loopsched.show.plots.layers import Layer, layers_of, titles_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 _LEAST_AREA, _MOST_AREA = 10.0, 150.0
 # Up to so many layers, a layer is also marked at its intensities further in.
 _MOST_DETAILED = 8
+# Of more layers, only the slowest have their numbers.
+_MOST_LABELLED, _SLOWEST = 24, 12
 _COMPUTE = "compute"
 
 
@@ -74,13 +76,16 @@ def roofline_rows(results: Sequence[Result | Layer], arch: Arch) -> list[Row]:
     return rows
 
 
-def plot_roofline(results: Sequence[Result | Layer], arch: Arch, *, ax: Axes | None = None) -> Axes:
+def plot_roofline(
+    results: Sequence[Result | Layer], arch: Arch, *, name: str = "", ax: Axes | None = None
+) -> Axes:
     """Draw layers under the roofs of a machine.
 
     Each layer is a point: its promised performance over its operational
     intensity at the memory.  Colour and marker say what binds it; its area, its
-    share of the whole time.  Labels are written where there is room, for the
-    layers that take longest first.  Up to eight layers are also marked, small,
+    share of the whole time.  Names stand beside up to eight points, numbers
+    beside more; of more than two dozen, only the slowest twelve have them.  ``name`` is
+    that of the workload, for the title.  Up to eight layers are also marked, small,
     at their intensities further in.  There is a roof for each level's bandwidth
     and for each rate of the units; those of data types that no layer has are
     dotted.
@@ -98,21 +103,29 @@ def plot_roofline(results: Sequence[Result | Layer], arch: Arch, *, ax: Axes | N
     layers = layers_of(results)
     rows = roofline_rows(layers, arch)
     title = layers[0].problem.name if len(layers) == 1 else f"{len(layers)} layers"
-    style.dress(ax, f"{title} on {arch.name}")
+    style.dress(ax, f"{style.heading(title, name)} on {arch.name}")
     style.label_x(ax, f"operational intensity at {arch.memory.name} (FLOP/B)")
-    style.label_y(ax, "performance (FLOP/s)")
+    style.label_y(ax, "performance")
     shown = [row for row in rows if 0 < row["operational_intensity"] < math.inf]
     used = {data_type_of(layer.problem, arch) for layer in layers}
     rates = _rates(arch)
     _limits(ax, arch, rates, shown)
     marks = style.looks([*(level.name for level in arch.levels[:-1]), _COMPUTE])
     at_memory = [row for row in shown if row["level"] == arch.memory.name]
-    spots = _points(ax, at_memory, marks)
-    if len(layers) <= _MOST_DETAILED:
+    is_few = len(layers) <= _MOST_DETAILED
+    names = titles_of(layers) if is_few else [layer.label for layer in layers]
+    spots = _points(
+        ax, at_memory, marks, dict(zip([one.label for one in layers], names, strict=True))
+    )
+    if is_few:
         _further_in(ax, shown, marks)
     hidden = len(layers) - len(at_memory)
-    if hidden:
-        style.note(ax, f"{hidden} without traffic: not shown")
+    notes = [f"{hidden} without traffic: not shown"] if hidden else []
+    if len(spots) > _MOST_LABELLED:
+        spots = [spot._replace(text="") if n >= _SLOWEST else spot for n, spot in enumerate(spots)]
+        notes.append(f"numbers: of the {_SLOWEST} slowest, where there is room")
+    if notes:
+        style.note(ax, "\n".join(notes))
     style.legend(ax, loc="lower right", title="bound by", title_fontsize=style.NOTE)
     _roofs(ax, arch, rates, used, marks)
     if len(layers) > 1:
@@ -143,10 +156,12 @@ def _limits(ax: Axes, arch: Arch, rates: dict[float, list[str]], rows: Sequence[
     low, high = min(y) / 2.5, max(y) * 2
     # The slopes are to be seen, too: from a tenth of the lowest rate.
     style.log_axis(ax.xaxis, min(x) / 3, max(x) * 4)
-    style.log_axis(ax.yaxis, min(low, min(rates) / 30), high)
+    style.log_axis(ax.yaxis, min(low, min(rates) / 30), high, "FLOP/s")
 
 
-def _points(ax: Axes, rows: Sequence[Row], marks: dict[str, style.Look]) -> list[Spot]:
+def _points(
+    ax: Axes, rows: Sequence[Row], marks: dict[str, style.Look], names: dict[str, str]
+) -> list[Spot]:
     whole = max((row["time_s"] * row["count"] for row in rows), default=1.0)
     area = {
         id(row): _LEAST_AREA + (_MOST_AREA - _LEAST_AREA) * row["time_s"] * row["count"] / whole
@@ -176,7 +191,7 @@ def _points(ax: Axes, rows: Sequence[Row], marks: dict[str, style.Look]) -> list
             row["operational_intensity"],
             row["flop_per_s"],
             math.sqrt(area[id(row)]) / 2,
-            str(row["label"]),
+            names[row["label"]],
         )
         for row in longest
     ]

@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 Form = Literal["traffic", "bandwidth", "intensity"]
 FORMS: tuple[Form, ...] = ("traffic", "bandwidth", "intensity")
 
-_LABELS: dict[Form, str] = {
-    "traffic": "DRAM traffic (B)",
-    "bandwidth": "DRAM bandwidth that keeps up (B/s)",
-    "intensity": "operational intensity (FLOP/B)",
+# The name of the axis, and the unit of its ticks.
+_LABELS: dict[Form, tuple[str, str]] = {
+    "traffic": ("DRAM traffic", "B"),
+    "bandwidth": ("DRAM bandwidth that keeps up", "B/s"),
+    "intensity": ("operational intensity (FLOP/B)", ""),
 }
 # More curves than this share one look.
 _MOST_NAMED = len(style.COLOURS)
@@ -63,6 +64,8 @@ def plot_ski_slope(
     *,
     arch: Arch | None = None,
     form: Form = "traffic",
+    whole: Staircase | None = None,
+    name: str = "",
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the least DRAM traffic at every capacity of a buffer, as a staircase.
@@ -80,6 +83,10 @@ def plot_ski_slope(
     form : {'traffic', 'bandwidth', 'intensity'}
         Bytes; bytes a second at which the machine's units would never wait
         (this needs ``arch``); or operations a byte.
+    whole : Staircase, optional
+        All layers together, drawn thick beside the curves.
+    name : str
+        Of the workload, for the title.
     ax : Axes, optional
 
     Raises
@@ -99,10 +106,11 @@ def plot_ski_slope(
     style.dress(ax)
     # Above the names of levels.
     pad = 6.0 if arch is None else 2.8 * style.NOTE
-    style.titled(ax, _title(curves), pad=pad)
+    style.titled(ax, _title(curves, name), pad=pad)
     drawn = [curve for curve in curves if curve.capacities_bytes]
-    style.label_x(ax, "capacity of the buffer (B)")
-    style.label_y(ax, _LABELS[form])
+    style.label_x(ax, "capacity of the buffer")
+    label, unit = _LABELS[form]
+    style.label_y(ax, label)
     if not drawn:
         style.nothing(ax, "no curve")
         return ax
@@ -111,23 +119,32 @@ def plot_ski_slope(
     for number, curve in enumerate(drawn):
         value = _value(curve, form, arch)
         heights += _stairs(ax, curve, value, number, len(drawn), right)
+    if whole is not None:
+        heights += _whole(ax, whole, _value(whole, form, arch), right)
     if len(drawn) == 1:
         heights += _limits(ax, drawn[0], _value(drawn[0], form, arch), left, right)
     style.capacity_axis(ax.xaxis, left, right)
-    style.log_axis(ax.yaxis, *style.margins(heights, 0.08))
+    style.log_axis(ax.yaxis, *style.margins(heights, 0.08), unit)
     if arch is not None:
         _machine(ax, arch, left, right)
     if _MOST_INSIDE < len(drawn) <= _MOST_NAMED and style.inches(ax) < style.NARROW:
         style.legend_below(ax, 1)  # inside it would hide curves
-    elif len(drawn) <= _MOST_NAMED:
+    elif len(drawn) <= _MOST_NAMED or whole is not None:
         style.legend(ax, loc="upper left" if form == "intensity" else "upper right")
     return ax
 
 
-def _title(curves: Sequence[Staircase]) -> str:
-    if len(curves) == 1:
-        return curves[0].name
-    return f"{len(curves)} problems" if len(curves) > _MOST_NAMED else ""
+def _title(curves: Sequence[Staircase], name: str) -> str:
+    return style.heading(curves[0].name if len(curves) == 1 else f"{len(curves)} problems", name)
+
+
+def _whole(
+    ax: Axes, curve: Staircase, value: Callable[[float], float], right: float
+) -> list[float]:
+    x = [*map(float, curve.capacities_bytes), right]
+    y = [value(moved) for moved in (*curve.dram_bytes, curve.dram_bytes[-1])]
+    ax.step(x, y, where="post", color="black", linewidth=2, label="all, as often as they occur")
+    return y
 
 
 def _span(curves: Sequence[Staircase], arch: Arch | None) -> tuple[float, float]:
@@ -208,5 +225,5 @@ def _machine(ax: Axes, arch: Arch, left: float, right: float) -> None:
         if size is None or not left <= size <= right:
             continue
         ax.axvline(size, color=style.INK, linewidth=0.7, linestyle=style.DASHES[3])
-        text, at = f"{level.name}\n{style.binary(size)}B", ("data", "axes fraction")
+        text, at = f"{level.name}\n{style.binary(size)}", ("data", "axes fraction")
         style.beside(ax, text, (size, 1.0), (0, 1.5), "center", "bottom", xycoords=at)

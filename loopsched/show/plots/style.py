@@ -176,20 +176,31 @@ def label_y(ax: Axes, text: str) -> None:
     ax.set_ylabel(text, fontsize=LABEL, color=INK)
 
 
-def decimal(value: float) -> str:
-    """Write a tick of an axis with a decimal prefix; the axis names the unit.
+def heading(what: str, name: str = "") -> str:
+    """Write a title: the workload, and what of it is shown.
 
     Examples
     --------
-    >>> decimal(2e9), decimal(1500), decimal(0), decimal(5e-6)
-    ('2 G', '1.5 k', '0', '5 µ')
+    >>> heading("25 layers", "resnet50"), heading("conv1")
+    ('resnet50: 25 layers', 'conv1')
+    """
+    return f"{name}: {what}" if name and name != what else what
+
+
+def decimal(value: float, unit: str = "") -> str:
+    """Write a tick of an axis with a decimal prefix and its unit.
+
+    Examples
+    --------
+    >>> decimal(2e9, "B"), decimal(1500), decimal(0, "s"), decimal(5e-6, "s")
+    ('2 GB', '1.5 k', '0', '5 µs')
     """
     if not value:
         return "0"
     power = min(max(3 * math.floor(math.log10(abs(value) * (1 + 1e-9)) / 3), -12), 18)
     prefix = {-12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T"}
     prefix |= {15: "P", 18: "E"}
-    return f"{value / 10.0**power:.4g} {prefix[power]}".rstrip()
+    return f"{value / 10.0**power:.4g} {prefix[power]}{unit}".rstrip()
 
 
 def binary(value: float) -> str:
@@ -198,13 +209,13 @@ def binary(value: float) -> str:
     Examples
     --------
     >>> binary(32768), binary(4718592), binary(16)
-    ('32 Ki', '4.5 Mi', '16')
+    ('32 KiB', '4.5 MiB', '16 B')
     """
     power = min(max(int(math.log2(max(value, 1)) / 10 + 1e-9), 0), len(_BINARY) - 1)
-    return f"{value / 1024**power:.4g} {_BINARY[power]}".rstrip()
+    return f"{value / 1024**power:.4g} {_BINARY[power]}B"
 
 
-def log_axis(axis: XAxis | YAxis, low: float, high: float) -> None:
+def log_axis(axis: XAxis | YAxis, low: float, high: float, unit: str = "") -> None:
     """Make an axis logarithmic over a range, with ticks in decimal prefixes.
 
     Parameters
@@ -213,13 +224,15 @@ def log_axis(axis: XAxis | YAxis, low: float, high: float) -> None:
         ``ax.xaxis`` or ``ax.yaxis``.
     low, high : float
         Above zero.
+    unit : str
+        Of the ticks; without one, the name of the axis is to say it.
     """
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
     _limits(axis, low, high)
     most = min(7, max(3, round(2.6 * inches(axis.axes))))
     axis.set_major_locator(FixedLocator(log_ticks(low, high, most)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: decimal(value)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: decimal(value, unit)))
     if high / low < 1e7:
         minor = [i * 10.0**n for n in _decades(low, high) for i in range(2, 10)]
         axis.set_minor_locator(FixedLocator([each for each in minor if low <= each <= high]))

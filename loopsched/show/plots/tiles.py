@@ -63,7 +63,7 @@ def plot_tiles(found: TileMap, quantity: Quantity = "time", *, ax: Axes | None =
     if not finite:
         style.nothing(ax, "nothing fits")
         return ax
-    _heat(ax, values, finite, f"{name} ({unit})")
+    _heat(ax, values, finite, name, unit)
     _outline(ax, found)
     _marks(ax, found, field, unit)
     style.legend_below(ax, 3 if style.inches(ax) > style.NARROW else 1)
@@ -100,7 +100,9 @@ def _sizes_axes(ax: Axes, found: TileMap) -> None:
         axis.set_ticks(places, [f"{sizes[place]}" for place in places])
 
 
-def _heat(ax: Axes, values: Sequence[Sequence[float]], finite: Sequence[float], name: str) -> None:
+def _heat(
+    ax: Axes, values: Sequence[Sequence[float]], finite: Sequence[float], name: str, unit: str
+) -> None:
     from matplotlib.colors import LogNorm
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
@@ -113,7 +115,7 @@ def _heat(ax: Axes, values: Sequence[Sequence[float]], finite: Sequence[float], 
     image = ax.imshow(
         values,
         norm=LogNorm(low, top) if low > 0 else None,
-        cmap="cividis_r",
+        cmap="viridis_r",
         origin="lower",
         aspect="auto",
         interpolation="nearest",
@@ -126,7 +128,7 @@ def _heat(ax: Axes, values: Sequence[Sequence[float]], finite: Sequence[float], 
     if low > 0:
         bar.ax.yaxis.set_major_locator(FixedLocator(style.log_ticks(low, top)))
         bar.ax.yaxis.set_minor_locator(NullLocator())
-    bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: style.decimal(value)))
+    bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: style.decimal(value, unit)))
 
 
 def _outline(ax: Axes, found: TileMap) -> None:
@@ -154,7 +156,7 @@ def _outline(ax: Axes, found: TileMap) -> None:
 
     for width, colour in ((2.6, "white"), (1.2, "black")):
         ax.add_collection(LineCollection(edges, colors=colour, linewidths=width, zorder=3))
-    ax.plot([], [], color="black", linewidth=1.2, label="levels hold as much")
+    ax.plot([], [], color="black", linewidth=1.2, label="same data fit in every level")
 
 
 def _marks(ax: Axes, found: TileMap, field: str, unit: str) -> None:

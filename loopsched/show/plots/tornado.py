@@ -105,6 +105,7 @@ def tornado_figure(found: Sensitivity) -> Figure:
     figure = new_figure(height=_height(n_bars))
     for ax, quantity in zip(figure.subplots(1, len(named), squeeze=False)[0], named, strict=True):
         plot_tornado(found, quantity, ax=ax)
+        ax.set_ylim(n_bars - 0.4, -0.6)  # bars of all panels are in line
     figure.suptitle(f"{found.workload} on {found.arch}", fontsize=style.TITLE, color=style.INK)
     return figure
 

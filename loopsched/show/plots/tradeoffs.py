@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Fronts = Mapping[str, Sequence["Tradeoff"]]
 
 _MOST_NAMED = len(style.MARKERS)
-_LEAST_AREA, _MOST_AREA = 14.0, 80.0
+_AREA = 34.0
 
 
 def pareto_rows(fronts: Fronts) -> list[Row]:
@@ -52,11 +52,11 @@ def pareto_rows(fronts: Fronts) -> list[Row]:
     ]
 
 
-def plot_pareto(fronts: Fronts, *, ax: Axes | None = None) -> Axes:
-    """Draw time over DRAM traffic; colour and area say the capacity.
+def plot_pareto(fronts: Fronts, *, name: str = "", ax: Axes | None = None) -> Axes:
+    """Draw time over DRAM traffic; colour says the capacity, dark is much.
 
-    Dark and large: much capacity.  Points of one problem and one capacity are
-    joined: between them, time is traded for traffic.
+    Points of one problem and one capacity are joined: along them, time is traded
+    for traffic.  ``name`` is that of the workload, for the title.
 
     See Also
     --------
@@ -65,15 +65,15 @@ def plot_pareto(fronts: Fronts, *, ax: Axes | None = None) -> Axes:
     ax = axes_of(ax)
     names = list(fronts)
     title = names[0] if len(names) == 1 else f"{len(names)} problems"
-    style.dress(ax, title)
-    style.label_x(ax, "DRAM traffic (B)")
-    style.label_y(ax, "promised time (s)")
+    style.dress(ax, style.heading(title, name))
+    style.label_x(ax, "DRAM traffic")
+    style.label_y(ax, "promised time")
     points = [point for front in fronts.values() for point in front]
     if not points:
         style.nothing(ax, "nothing fits")
         return ax
-    style.log_axis(ax.xaxis, *style.margins([point.dram_bytes for point in points], 0.1))
-    style.log_axis(ax.yaxis, *style.margins([point.time_s for point in points], 0.1))
+    style.log_axis(ax.xaxis, *style.margins([point.dram_bytes for point in points], 0.1), "B")
+    style.log_axis(ax.yaxis, *style.margins([point.time_s for point in points], 0.1), "s")
     shades = _shades(points)
     spots: list[Spot] = []
     for number, (name, front) in enumerate(fronts.items()):
@@ -86,8 +86,8 @@ def plot_pareto(fronts: Fronts, *, ax: Axes | None = None) -> Axes:
     return ax
 
 
-def _shades(points: Sequence[Tradeoff]) -> dict[int, tuple[str, float]]:
-    """Choose a colour and an area for each capacity: light and small to dark and large."""
+def _shades(points: Sequence[Tradeoff]) -> dict[int, str]:
+    """Choose a colour for each capacity: light to dark."""
     from matplotlib import colormaps
     from matplotlib.colors import to_hex
 
@@ -96,8 +96,7 @@ def _shades(points: Sequence[Tradeoff]) -> dict[int, tuple[str, float]]:
     found = {}
     for size in sizes:
         share = (math.log2(size) - low) / (high - low) if high > low else 1.0
-        colour = to_hex(colormaps["cividis"](0.9 - 0.85 * share))
-        found[size] = (colour, _LEAST_AREA + (_MOST_AREA - _LEAST_AREA) * share)
+        found[size] = to_hex(colormaps["viridis"](0.9 - 0.85 * share))
     return found
 
 
@@ -106,34 +105,36 @@ def _front(
     name: str,
     front: Sequence[Tradeoff],
     marker: str,
-    shades: Mapping[int, tuple[str, float]],
+    shades: Mapping[int, str],
     *,
     is_named: bool,
 ) -> list[Spot]:
     spots = []
-    for size, (colour, area) in shades.items():
+    for size, colour in shades.items():
         same = [point for point in front if point.capacity_bytes == size]
         if not same:
             continue
         x, y = [point.dram_bytes for point in same], [point.time_s for point in same]
         ax.plot(x, y, color=style.GREY, linewidth=0.6, zorder=2)
-        ax.scatter(x, y, s=area, color=colour, marker=marker, edgecolors=style.INK,
+        ax.scatter(x, y, s=_AREA, color=colour, marker=marker, edgecolors=style.INK,
                    linewidths=0.4, zorder=3)  # fmt: skip
-        radius = math.sqrt(area) / 2
+        # Once a line; the other points are only kept free.
+        texts = [format_capacity(size), *[""] * (len(same) - 1)]
         spots += [
-            Spot(point.dram_bytes, point.time_s, radius, format_capacity(size)) for point in same
+            Spot(point.dram_bytes, point.time_s, math.sqrt(_AREA) / 2, text)
+            for point, text in zip(same, texts, strict=True)
         ]
     if is_named:
         ax.scatter([], [], s=24, color=style.GREY, marker=marker, label=shortened(name, 28))
     return spots
 
 
-def _capacities(ax: Axes, shades: Mapping[int, tuple[str, float]]) -> None:
+def _capacities(ax: Axes, shades: Mapping[int, str]) -> None:
     """Say in the legend which colour is which capacity: the ends, and some between."""
     sizes = sorted(shades, reverse=True)
     step = max(1, -(-len(sizes) // 6))
     for size in sizes[::step]:
-        ax.scatter([], [], s=24, color=shades[size][0], edgecolors=style.INK, linewidths=0.4,
+        ax.scatter([], [], s=24, color=shades[size], edgecolors=style.INK, linewidths=0.4,
                    label=format_capacity(size))  # fmt: skip
     if style.inches(ax) < style.NARROW:
         style.legend_below(ax, 2)

@@ -11,7 +11,7 @@ from loopsched.base.rows import picked
 from loopsched.base.units import scaled
 from loopsched.show.plots import style
 from loopsched.show.plots.figure import axes_of, new_figure
-from loopsched.show.plots.layers import Layer, layers_of
+from loopsched.show.plots.layers import Layer, layers_of, titles_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from loopsched.base.rows import Row
     from loopsched.scheduler.result import Result
 
-# Labels under the bars that an inch has room for; bars an inch whose hatches can be seen.
-_TICKS_PER_INCH, _HATCHED_PER_INCH = 4.5, 7
+# Numbers and upright names under the bars that an inch has room for; bars whose hatches show.
+_TICKS_PER_INCH, _NAMES_PER_INCH, _HATCHED_PER_INCH = 4.5, 8, 7
 
 
 def bytes_rows(results: Sequence[Result | Layer]) -> list[Row]:
@@ -56,7 +56,11 @@ def bytes_rows(results: Sequence[Result | Layer]) -> list[Row]:
 
 
 def plot_bytes(
-    results: Sequence[Result | Layer], *, level: str | None = None, ax: Axes | None = None
+    results: Sequence[Result | Layer],
+    *,
+    level: str | None = None,
+    name: str = "",
+    ax: Axes | None = None,
 ) -> Axes:
     """Draw the bytes that layers, or schedules of one layer, move, tensor by tensor.
 
@@ -70,6 +74,8 @@ def plot_bytes(
     level : str, optional
         The outer side of the boundary; by default the memory.  One layer: only
         this boundary.
+    name : str
+        Of the workload, for the title.
     ax : Axes, optional
 
     Raises
@@ -94,23 +100,31 @@ def plot_bytes(
     tensors = list(dict.fromkeys(row["tensor"] for row in rows))
     if len(layers) == 1:
         _boundaries(ax, layers[0], rows, [level] if level else known, tensors)
+        what = layers[0].problem.name
     else:
         _layers(ax, layers, level or known[0], tensors, is_memory=level in (None, known[0]))
+        one = {layer.problem.name for layer in layers}
+        what = f"schedules of {one.pop()}" if len(one) == 1 else f"{len(layers)} layers"
+    n_entries = len(tensors) + (len(layers) > 1 and level in (None, known[0]))
+    rows_of_legend = math.ceil(n_entries / _legend_columns(ax, n_entries))
+    style.titled(ax, style.heading(what, name), pad=4 + 10 * rows_of_legend)
     return ax
 
 
-def bytes_figure(results: Sequence[Result | Layer]) -> Figure:
+def bytes_figure(results: Sequence[Result | Layer], name: str = "") -> Figure:
     """Draw all boundaries of several layers below each other, or one layer's side by side."""
     layers = layers_of(results)
     levels = list(dict.fromkeys(row["level"] for row in bytes_rows(layers)))
     if len(layers) <= 1:
         figure = new_figure(height=1.1 + 0.4 * max(1, len(levels)))
-        plot_bytes(layers, ax=figure.subplots())
+        plot_bytes(layers, name=name, ax=figure.subplots())
         return figure
     figure = new_figure(height=0.6 + 2.2 * len(levels))
     panels = figure.subplots(len(levels), 1, sharex=True, squeeze=False)[:, 0]
     for ax, level in zip(panels, levels, strict=True):
-        plot_bytes(layers, level=level, ax=ax)
+        plot_bytes(layers, level=level, name=name, ax=ax)
+        if ax is not panels[0]:
+            ax.set_title("")
         if ax is not panels[0] and ax.get_legend() is not None:
             ax.get_legend().remove()
         if ax is not panels[-1]:
@@ -123,8 +137,6 @@ def _boundaries(
 ) -> None:
     """Lay one layer's boundaries on top of each other, the memory's first."""
     style.dress(ax)
-    rows_of_legend = math.ceil(len(tensors) / _legend_columns(ax, len(tensors)))
-    style.titled(ax, layer.problem.name, pad=4 + 10 * rows_of_legend)
     ends = [0.0] * len(levels)
     for tensor, look in style.looks(tensors).items():
         moved = [_moved(rows, layer.label, level, tensor) for level in levels]
@@ -179,12 +191,17 @@ def _layers(
             linewidth=1.2,
             label="at least, in any order",
         )
-    step = max(1, math.ceil(len(layers) / (_TICKS_PER_INCH * inches)))
-    ax.set_xticks(list(places)[::step], [layer.label for layer in layers][::step])
+    titles = titles_of(layers)
+    is_named = len(layers) <= _NAMES_PER_INCH * inches and titles != [one.label for one in layers]
+    if is_named:
+        ax.set_xticks(list(places), titles, rotation=90)
+    else:
+        step = max(1, math.ceil(len(layers) / (_TICKS_PER_INCH * inches)))
+        ax.set_xticks(list(places)[::step], [layer.label for layer in layers][::step])
     ax.set_xlim(-0.6, len(layers) - 0.4)
     ax.set_ylim(0, max(ends) * 1.08 or 1)
     ax.grid(visible=False, axis="x")
-    style.label_x(ax, "layer")
+    style.label_x(ax, "" if is_named else "layer")
     style.linear_axis(ax.yaxis, f"{level} traffic", "B", max(ends))
     _legend(ax, len(tensors) + is_memory)
 

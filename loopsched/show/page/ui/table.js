@@ -18,6 +18,7 @@ const COLUMNS = [
   { key: 'name', title: 'layer', value: (one) => one.name, cell: (one) => breakable(one.name), kind: 'text', head: true },
   { key: 'count', title: 'times', value: (one) => one.count, cell: (one) => (one.count === 1 ? '1' : `×${one.count}`), rare: 2, about: 'how often the layer occurs' },
   { key: 'time', title: 'time', value: (one) => one.found[0].time_s, cell: (one) => (isCounted ? scaled(one.found[0].time_s, 's') : timeCell(one, timeOf(one))), about: 'what the best schedule promises' },
+  { key: 'measured', title: 'measured', value: (one) => one.measured?.measured_s ?? Infinity, cell: measuredCell, rare: 1, about: 'what a kernel took on the CPU: the median of repeated calls' },
   { key: 'all', title: 'in all', value: timeOf, cell: (one) => timeCell(one, timeOf(one)), rare: 1, about: 'time, as often as the layer occurs' },
   { key: 'bound', title: 'bound by', value: (one) => one.found[0].bound_by, cell: (one) => boundMark(one.found[0].bound_by), kind: 'text' },
   { key: 'dram', title: 'DRAM', value: (one) => one.found[0].dram_bytes, cell: (one) => scaled(one.found[0].dram_bytes, 'B'), about: 'bytes from and to memory, promised' },
@@ -31,8 +32,18 @@ const COLUMNS = [
 const hasEnergy = DATA.totals.energy_pj !== null;
 const isCounted = LAYERS.some((one) => one.count !== 1);
 
+const isMeasured = LAYERS.some((one) => one.measured);
+
 function shownColumns() {
-  return COLUMNS.filter((one) => (isCounted || (one.key !== 'count' && one.key !== 'all')) && (hasEnergy || one.key !== 'energy'));
+  const hidden = [...(isCounted ? [] : ['count', 'all']), ...(isMeasured ? [] : ['measured']), ...(hasEnergy ? [] : ['energy'])];
+  return COLUMNS.filter((one) => !hidden.includes(one.key));
+}
+
+function measuredCell(one) {
+  if (!one.measured) return '';
+  const { measured_s, threads, data_type } = one.measured;
+  const many = threads === 1 ? '1 thread' : `${threads} threads`;
+  return el('span', { title: `${data_type} on ${many}, ${(measured_s / one.found[0].time_s).toFixed(2)} times what is promised` }, scaled(measured_s, 's'));
 }
 
 function timeOf(one) {

@@ -1,0 +1,30 @@
+"""``demo``: the page of a small network, searched and opened at once."""
+
+from __future__ import annotations
+
+import shlex
+
+import click
+
+from loopsched.cli import options
+from loopsched.cli.explore import explore
+
+_NETWORK = "alexnet"
+
+
+@click.command()
+@options.arch
+@options.target("Where the page goes; by default into a new temporary folder.")
+@click.option("--no-open", is_flag=True, help="Write the page, but open no browser.")
+def demo(arch: str, target: str | None, no_open: bool) -> None:
+    """Search AlexNet's eight layers, and open their page in a browser.
+
+    It shows what 'loopsched explore' makes of a network of yours.
+    """
+    words = [_NETWORK, "--arch", arch, "--curves", "--reasons"]
+    words += [] if target is None else ["--output", target]
+    words += ["--no-open"] if no_open else []
+    command = shlex.join(["loopsched", "explore", *words])
+    click.echo(f"$ {command}", err=True)
+    with explore.make_context("explore", words, obj=command) as context:
+        explore.invoke(context)

@@ -1,0 +1,101 @@
+"""``validate cpu``: estimates and bounds of kernels beside what they take on this CPU."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import click
+
+from loopsched.base.units import percent
+from loopsched.cli import options, output
+from loopsched.cli.inputs import select
+from loopsched.cli.saved import is_result_file
+from loopsched.show.table import Column, words
+
+if TYPE_CHECKING:
+    from loopsched.validation.cpu import CpuValidation
+
+_EPILOG = """\b
+loopsched validate cpu resnet50 --threads 1
+loopsched validate cpu gemm:m=512,n=512,k=512 --plans 200
+loopsched run resnet50 --out runs.jsonl && loopsched validate cpu runs.jsonl
+"""
+
+
+@click.command(epilog=_EPILOG)
+@click.argument("workload", metavar="WORKLOAD|PROBLEM|RESULTS")
+@options.layers
+@options.count("--threads", meaning="Cores to use; by default all.")
+@options.text("--type", "data_type", metavar="TYPE", meaning="fp32, fp64, bf16 or int8.")
+@options.count("--plans", default=8, meaning="Time N plans of each: half the best, half drawn.")
+@options.count("--seed", least=0, default=0, meaning="Of the plans that are drawn.")
+@options.arch_of("host")
+@options.summed_form("Tables for people, or {summary, rows}, or rows, for programs.")
+def cpu(
+    workload: str,
+    layers: tuple[str, ...],
+    threads: int | None,
+    data_type: str | None,
+    plans: int,
+    seed: int,
+    arch: str,
+    form: Literal["table", "json", "csv"],
+) -> None:
+    """Compare estimates of kernels with what they take on this CPU.
+
+    Every distinct problem of WORKLOAD is compiled, checked and timed, and so
+    are some of its plans.  RESULTS is what 'loopsched run --out' saved.
+    """
+    from loopsched.validation.cpu import validate_cpu
+
+    if workload.endswith(".csv") or is_result_file(workload):
+        output.print_summed(validate_cpu(workload), form, _show)
+        return
+    problems = select(workload, layers).workload.problems
+    with output.Progress(len(problems)) as progress:
+        found = validate_cpu(
+            problems,
+            arch,
+            threads=threads,
+            data_type=data_type,
+            plans=plans,
+            seed=seed,
+            progress=progress.step,
+        )
+    output.print_summed(found, form, _show)
+
+
+def _number(value: object) -> str:
+    return f"{value:.3f}" if isinstance(value, float) else ""
+
+
+_COLUMNS = (
+    words("problem", "problem", shrinks="middle"),
+    Column("bound", "bound_s", "s", spare=2),
+    Column("estimated", "estimate_s", "s"),
+    Column("measured", "measured_s", "s"),
+    Column("error", lambda row: "" if row["error"] is None else f"{100 * row['error']:+.1f} %"),
+    Column("first/best", lambda row: _number(row.get("first_over_best"))),
+    Column("rank", lambda row: _number(row.get("plan_rank_correlation")), spare=1),
+)
+
+
+def _show(found: CpuValidation) -> None:
+    summary = found.summary
+    output.print_table(_COLUMNS, found.rows)
+    click.echo()
+    mape, median = (summary[name] for name in ("mape", "median_error"))
+    if isinstance(mape, float) and isinstance(median, float):
+        output.print_text(
+            f"{summary['estimated']} of {summary['problems']} problems have an estimate: MAPE "
+            f"{percent(mape)}, median {percent(median)}, ratio "
+            f"{_number(summary['geometric_mean_ratio'])}, rank correlation "
+            f"{_number(summary['rank_correlation']) or 'not defined'}."
+        )
+    if summary["first_over_best"] is not None:
+        output.print_text(
+            "first/best: the model's first choice over the best plan that was timed; geometric "
+            f"mean {_number(summary['first_over_best'])}, worst "
+            f"{_number(summary['first_over_best_worst'])}. rank: rank correlation of those plans."
+        )
+    output.print_text(f"{summary['bound_violations']} measurements are below the bound.")

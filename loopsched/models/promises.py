@@ -1,0 +1,175 @@
+"""Promises of many schedules at once, by one compiled function where it speaks of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from loopsched.base.arrays import Ints
+from loopsched.base.errors import ArchError
+from loopsched.base.jit import is_kept
+from loopsched.machines.arch import Arch
+from loopsched.models import _promise_kernels as kernels
+from loopsched.models.machine import nested_units, sights
+from loopsched.models.reuse import lonely_dims
+from loopsched.models.score import accesses
+from loopsched.nests.nest import Schedule
+from loopsched.problems.footprint import is_clipped, tensor_bytes
+from loopsched.problems.problem import Problem
+
+LARGE = 2**61
+"""What 64-bit integers hold with some to spare."""
+
+COMPILED_FROM = 50_000
+"""Schedules for which it is worth to compile what is not kept: that takes half a minute."""
+
+
+def promised_many(problem: Problem, schedules: Sequence[Schedule], arch: Arch, lanes: int) -> Ints:
+    """Find what schedules promise, where a closed form tells it.
+
+    Returns
+    -------
+    array of int
+        A row for each schedule: whether it is `PROMISED`, `TOO_LARGE` for a scratchpad or
+        `UNKNOWN` here; steps, whether lanes are used, bytes of each level, outermost first.
+    """
+    found = np.full((len(schedules), kernels.BYTES + len(arch.caches)), kernels.UNKNOWN, np.int64)
+    if len(schedules) < COMPILED_FROM and not is_kept(kernels.promise_all):
+        return found
+    table = _table(problem, arch, lanes)
+    if table is None:
+        return found
+    dim_at = {dim: at for at, dim in enumerate(problem.dims)}
+    unit_at: dict[str | None, int] = {u: at for at, u in enumerate(nested_units(arch, lanes))}
+    unit_at[None] = -1
+    numbers: list[int] = []
+    ends: list[int] = []
+    for schedule in schedules:
+        if schedule.places:
+            numbers += (-1, 1, -1)
+        else:
+            for loop in schedule.loops:
+                numbers += dim_at.get(loop.dim, -1), loop.extent, unit_at.get(loop.unit, -2)
+        ends.append(len(numbers) // 3)
+    try:
+        loops = np.array(numbers, np.int64).reshape(-1, 3)
+    except OverflowError:
+        return found
+    kernels.promise_all(table.copy(), loops, np.array(ends, np.int64), found)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _table(problem: Problem, arch: Arch, lanes: int) -> Ints | None:
+    """Write a problem and a machine down as numbers; None where they are too large for that."""
+    axes = [axis for tensor in problem.tensors for axis in tensor.axes]
+    spread = [axis for axis in axes if not axis.is_plain]
+    units = nested_units(arch, lanes)
+    if (
+        len(problem.dims) > kernels.MOST_DIMS
+        or len(problem.tensors) > kernels.MOST_TENSORS
+        or len(arch.caches) > kernels.MOST_LEVELS
+        or len(spread) > kernels.MOST_SPREAD
+        or max(len(axes), len(units)) > kernels.COLUMNS
+        or any(len(axis.terms) > 2 for axis in axes)
+    ):
+        return None
+    table = np.zeros((kernels.ROWS, kernels.COLUMNS), np.int64)
+    try:
+        most = _write_levels(table, problem, arch, lanes)
+    except ArchError:
+        return None
+    n_instances = math.prod(units.values())
+    largest = max(
+        most * len(arch.caches) * n_instances,
+        _most_steps(problem, len(units)),
+        _most_bytes(problem, n_instances),
+    )
+    if largest >= LARGE:
+        return None
+    _write_problem(table, problem)
+    return table
+
+
+def _most_steps(problem: Problem, n_units: int) -> int:
+    """Bound the steps of any schedule, edges counted as full items.
+
+    k loops of one unit along one dimension make items that are at most k + 1 times the
+    dimension, all as long as the longest; that is most where all loops are spread evenly.
+    """
+    places = max(1, n_units * len(problem.dims))
+    return problem.macs * math.ceil((1 + kernels.MOST_LOOPS / places) ** places)
+
+
+def _most_bytes(problem: Problem, n_instances: int) -> int:
+    """Bound sums of visits, and what bodies that touch an element hold: one for each instance."""
+    n_tensors = len(problem.tensors)
+    widest = max(tensor.element_bytes for tensor in problem.tensors)
+    reached = max(
+        math.prod(1 + sum(c * problem.size[dim] for dim, c in axis.terms) for axis in tensor.axes)
+        for tensor in problem.tensors
+    )
+    held = reached * n_instances * max(problem.size.values())
+    return int(widest * n_tensors * max(4 * problem.macs, held))
+
+
+def _write_problem(table: Ints, problem: Problem) -> None:
+    one = len(problem.dims)  # a dimension of size 1
+    dim_at = {dim: at for at, dim in enumerate(problem.dims)}
+    names = [tensor.name for tensor in problem.tensors]
+    counts = one + 1, len(names), names.index(problem.output)
+    table[kernels.NOW, [kernels.N_DIMS, kernels.N_TENSORS, kernels.OUTPUT]] = counts
+    table[kernels.SIZES, : one + 1] = *problem.size.values(), 1
+    every = [axis for tensor in problem.tensors for axis in tensor.axes]
+    spread = [axis for axis in every if not axis.is_plain]
+    a = n_spread = 0
+    for t, tensor in enumerate(problem.tensors):
+        of_tensor = (
+            tensor.element_bytes, a, a + len(tensor.axes), tensor_bytes(problem, tensor),
+            *accesses(problem)[tensor.name], all(axis.is_plain for axis in tensor.axes),
+        )  # fmt: skip
+        table[kernels.WIDTH : kernels.IS_PLAIN + 1, t] = of_tensor
+        for axis in tensor.axes:
+            n_spread += not axis.is_plain
+            terms = [(dim_at[d], 1 if axis.is_plain else c) for d, c in axis.terms]
+            (d1, c1), (d2, c2) = [*terms, (one, 1)][:2]
+            table[kernels.FIRST_DIM : kernels.IS_CLIPPED + 1, a] = (
+                d1, d2, c1, c2, axis.offset, axis.size or -1,
+                sum(problem.size[dim] > 1 for dim in axis.dims),
+                kernels.PLAIN if axis.is_plain else n_spread, is_clipped(axis, problem.size),
+            )  # fmt: skip
+            a += 1
+        lonely = lonely_dims(problem, tensor)
+        for dim, at in dim_at.items():
+            table[kernels.BITS + t, at] = (
+                kernels.INDEXED * (dim in tensor.dims)
+                + kernels.SLIDING * (dim in tensor.sliding)
+                + kernels.ALONE * (dim in lonely)
+                + kernels.STEADY * all(dim not in axis.dims for axis in spread)
+            )
+
+
+def _write_levels(table: Ints, problem: Problem, arch: Arch, lanes: int) -> int:
+    """Write the levels down; returns the most bytes that one has for some tensors."""
+    nested, lane, most = nested_units(arch, lanes), arch.compute.lane_unit, 0
+    counts = len(arch.caches), len(nested), [*nested].index(lane) if lane else -1
+    table[kernels.NOW, [kernels.N_LEVELS, kernels.N_UNITS, kernels.LANE]] = counts
+    table[kernels.NESTED, : len(nested)] = [*nested.values()]
+    for at, (level, room, instances, _) in enumerate(sights(problem, arch, lanes)):
+        is_pad = level.kind == "scratchpad"
+        through = level.write_policy == "through" and level.accumulate == "level"
+        copies = 2 if is_pad and level.double_buffered else 1
+        sizes = dict(room.own_bytes) | dict.fromkeys(room.passing, kernels.PASSES)
+        most = max(most, room.shared_bytes, *sizes.values())
+        if most >= LARGE:
+            break
+        of_level = room.shared_bytes, is_pad, copies, level.halo_reuse, through
+        table[kernels.CAPACITY : kernels.WRITES_THROUGH + 1, at] = of_level
+        for t, tensor in enumerate(problem.tensors):
+            table[kernels.OWNS + at, t] = sizes.get(tensor.name, kernels.SHARED)
+        for u, unit in enumerate(nested):
+            table[kernels.INSIDE + at, u] = instances.get(unit, 0)
+    return most
