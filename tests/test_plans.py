@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from loopsched import Problem, conv2d, gemm, load_arch
-from loopsched.codegen.choose import core_of, ranked
+from loopsched.codegen.choose import SPEEDS, core_of, ranked, slowest_share
 from loopsched.codegen.compiled import build
 from loopsched.codegen.contraction import Contraction, contractions, stored_shape
 from loopsched.codegen.element import FP32
@@ -105,6 +105,35 @@ def test_padding_is_left_out_where_loops_can_be_cut() -> None:
     assert all(plan.rows.inner == ("Q",) and plan.rows.block == 17 for plan in kinds)
     task = replace(task, left=replace(task.left, guards=task.left.guards * 2))
     assert not skips(task, kinds[0])  # two guards on one dimension of the sum
+
+
+def test_taps_that_share_elements_are_read_apart() -> None:
+    def fences(stride: int) -> int:
+        (task,) = contractions(conv2d(n=1, c=2, k=16, h=1, w=90, r=1, s=8, stride=stride))
+        one, plan = next(
+            (one, plan)
+            for _, one, plan in ranked(task, CORE)
+            if one.left.name == "input" and not plan.packs_left and plan.tile_rows == 8
+        )
+        text = LlvmText(FP32, CORE.lanes)
+        Engine(text, one, plan, "f").write()
+        return text.text().count("fence")
+
+    assert fences(2) > 0
+    assert fences(8) == 0  # no two rows meet
+
+
+@pytest.mark.parametrize("threads", [2, 3, 8])
+@pytest.mark.parametrize("rest", [0.0, 0.3])
+def test_the_last_thread_ends_between_even_shares_and_one_block_more(
+    threads: int, rest: float
+) -> None:
+    for rounds in (1, 2, 7, 100):
+        for n_whole in (1, 5):
+            share = slowest_share(threads, rounds, n_whole, rest)
+            even = np.mean([1 / (threads - 1 + speed) for speed in SPEEDS])
+            block = 1 / (rounds * (n_whole + rest))
+            assert even <= share <= even + block / min(SPEEDS)
 
 
 def test_blocks_of_columns_are_whole_tiles() -> None:

@@ -31,6 +31,7 @@ COSTS = {
     "issue": 1.02,  # cycle in which multiply-adds or loads are issued
     "latency": 0.9,  # cycle of a chain of sums that is too short
     "tile": 20.0,  # register tile begun
+    "across": 150.0,  # register tile whose sums are written across, begun
     "sum": 1.5,  # vector of sums read or written
     "scatter": 3.5,  # sum written by itself
     "load": 0.02,  # vector or element that a tile loads
@@ -40,6 +41,7 @@ COSTS = {
     "near": 0.2,  # vector of a packed block from L2
     "place": 0.3,  # vector read in place that lies in L2
     "far": 1.8,  # vector read in place that does not stay in L2
+    "reach": 10.0,  # point of the sum at which a tile reads vectors in another of many pages
     "clash": 20.0,  # line of the left operand lost to others of its set in L1
     "copy": 6.0,  # vector copied into a packed block
     "run": 3.0,  # run of a copy
@@ -346,12 +348,15 @@ class Model:
                 found["tile"] += n
                 if stream:
                     found[stream] += n * depth * vectors
+                if not plan.packs_right and self._is_apart(depth):
+                    found["reach"] += n * depth
                 if is_direct:
                     if n_rows >= MANY_STREAMS and self._elements(task.out) * 4 > core.l2_bytes:
                         found["streams"] += n * tall
                     found["sum"] += n * sums * (1 if n_sums == 1 else 2)
                 elif merged_step(task.out, rows) == 1:
                     lines = -(-tall // core.lanes) * wide
+                    found["across"] += n
                     found["turn"] += n * lines * (1 if n_sums == 1 else 2)
                 else:
                     found["scatter"] += n * tall * wide
@@ -395,6 +400,10 @@ class Model:
         kept = core.ways * span // max(math.gcd(step, span), 64)
         fits = depth <= 0.75 * kept and panel < 0.6 * core.l2_bytes
         return "place" if fits or not is_reused else "far"
+
+    def _is_apart(self, depth: float) -> bool:
+        """Whether vectors read in place along the sum lie in more pages than a core follows."""
+        return depth >= 64 and self._far(self.task.right) * self.element_bytes >= PAGE // 2
 
     def _copy(self, found: Counts, dims: Sizes, times: float, operand: Operand) -> None:
         """Count what it takes to pack a block whose vectors go along columns."""
