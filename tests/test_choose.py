@@ -43,16 +43,6 @@ def test_what_is_not_packed_is_not_copied() -> None:
     assert Model(task, CORE).counts(plan(60, packs_right=False))["copy"] == 0
 
 
-def test_threads_share_all_but_copies_of_their_own() -> None:
-    (task,) = contractions(gemm(**SIZES))
-    model, one = Model(task, CORE), plan(60)
-    alone = model.cycles(one)
-    two = model.cycles(plan(60, row_parts=2), 2)
-    counts = model.counts(one)
-    copies = 6.0 * counts["copy"] + 3.0 * counts["run"]
-    assert two == pytest.approx((alone - copies) / 2 + copies)
-
-
 def test_the_first_is_the_least() -> None:
     (task,) = contractions(gemm(**SIZES))
     cycles = [one for one, _, _ in ranked(task, CORE)]

@@ -85,7 +85,7 @@ def test_wrong_arguments(word: str, value: Any) -> None:
 
 
 def test_the_first_choice_of_each_part_counts() -> None:
-    times = [(0, 1, 4.0), (0, 2, 3.0), (0, 9, 5.0), (1, 1, 2.0), (1, 2, 1.0)]
+    times = [(0, 1, 4.0), (0, 2, 3.0), (0, 9, 7.0), (1, 1, 2.0), (1, 2, 1.0)]
     timed = [PlanTime(part, rank, float(rank), taken, "") for part, rank, taken in times]
     found = cpu._choice(timed)
     assert found["first_over_best"] == (4 + 2) / (3 + 1)
