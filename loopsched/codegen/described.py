@@ -240,6 +240,10 @@ def kernel_schedules(
     ProblemError, ArchError
         As for `compile`.
 
+    See Also
+    --------
+    compile, search
+
     Examples
     --------
     >>> from loopsched import gemm

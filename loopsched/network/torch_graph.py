@@ -60,6 +60,10 @@ def from_torch(module: Any, *examples: Any, name: str | None = None) -> Network:
     MissingExtraError
         If PyTorch is not installed.
 
+    See Also
+    --------
+    load_onnx, load_network
+
     Examples
     --------
     >>> import torch                                             # doctest: +SKIP

@@ -77,6 +77,10 @@ def validate_cpu(
     InputError
         If the file has no such rows.
 
+    See Also
+    --------
+    compile, validate_times
+
     Examples
     --------
     >>> row = {"problem": "one", "bound_s": 1.0, "estimate_s": 3.0, "measured_s": 2.0}
