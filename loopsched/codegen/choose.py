@@ -38,7 +38,7 @@ COSTS = {
     "spread": 0.06,  # element of the left operand that several vectors of a tile are multiplied by
     "rise": 1.0,  # line of the left operand that a tile reads from L2
     "many": 3.0,  # the same where the rows of a tile are more than L1 follows
-    "near": 0.2,  # vector of a packed block from L2
+    "near": 0.3,  # vector of a packed block from L2
     "place": 0.3,  # vector read in place that lies in L2
     "far": 1.8,  # vector read in place that does not stay in L2
     "reach": 10.0,  # point of the sum at which a tile reads vectors in another of many pages

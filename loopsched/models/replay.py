@@ -306,17 +306,17 @@ class Nest:
 
     def chain(self, depth: int, dim: str) -> tuple[int, ...]:
         """Extents of the pieces that the first loops make of a dimension."""
-        return self._inside[depth][0][dim]
+        return self._inside[min(depth, self.deepest)][0][dim]
 
     def may_fit(self, depth: int, room: Room) -> bool:
         """Whether one body alone fits."""
-        extents, held = self._inside[depth][1], room.held(self.problem)
+        extents, held = self._inside[min(depth, self.deepest)][1], room.held(self.problem)
         whole = [tensor for tensor in self._whole if tensor in held]
         return room.fits({t.name: footprint_elems(t, {}, extents) * t.element_bytes for t in whole})
 
     def boxes(self, item: Item, depth: int) -> int:
         """Count the bodies of an item."""
-        chains, length = self._inside[depth][0], item.length
+        chains, length = self._inside[min(depth, self.deepest)][0], item.length
         return math.prod([_n_segments(length[dim], chains[dim]) for dim in self.dims])
 
     def program(self, item: Item, depth: int) -> _Program:
