@@ -156,7 +156,8 @@ def test_tables_over_rows(capsys: pytest.CaptureFixture[str], mixed: str) -> Non
     table, _ = _ok(capsys, "pick", mixed, "--dispatch", "40", "--layer", "last")
     lines = table.splitlines()
     assert lines[0].startswith("rows x 512 x 256, fp16, on h100; regret")
-    assert [" ".join(line.split()[:3]) for line in lines[-3:]] == [
+    rows = [line for line in lines if not line.startswith("(left out at")]
+    assert [" ".join(line.split()[:3]) for line in rows[-3:]] == [
         "1 to 16",
         "17 to 32",
         "33 to 40",

@@ -66,6 +66,6 @@ def test_keywords_are_typed_as_the_fields() -> None:
 
 
 def test_the_command_line_offers_what_there_is() -> None:
-    assert options._OBJECTIVES == OBJECTIVES
+    assert tuple(options.OBJECTIVES) == OBJECTIVES
     assert options._STRATEGIES == STRATEGIES
     assert options._VALUES == VALUES

@@ -55,6 +55,7 @@ def to_triton(problem: Problem, schedule: Schedule, arch: Arch | None = None) ->
 
     Examples
     --------
+    >>> import json
     >>> from loopsched import gemm, parse_schedule
     >>> problem = gemm(m=8192, n=8192, k=8192)
     >>> nest = parse_schedule(

@@ -61,7 +61,7 @@ def takes_text(function: Callable[..., Any]) -> Callable[..., Any]:
 
     Examples
     --------
-    >>> def work(problem: "Problem") -> int:
+    >>> def work(problem: Problem) -> int:
     ...     return problem.macs
     >>> takes_text(work)("gemm:m=4,n=3,k=2"), takes_text(len) is len
     (24, True)

@@ -182,7 +182,7 @@ def search_workload(
 
     Examples
     --------
-    >>> from loopsched import gemm, load_arch
+    >>> from loopsched import Workload, gemm, load_arch
     >>> layers = [gemm(m=64, n=64, k=64, name=f"layer {i}") for i in range(3)]
     >>> found = search_workload(Workload("three", tuple(layers)), load_arch("titan_v"))
     >>> len(found), found[2].problem.name, len({each.schedule for each in found})
