@@ -156,10 +156,10 @@ class Results(Sequence[Result]):
         return self._length
 
     def __iter__(self) -> Iterator[Result]:
-        for place in range(self._length):
-            if not self._reaches(place):
-                return
+        place = 0
+        while self._reaches(place):  # beyond the last, too: that is where an interrupt is raised
             yield self._kept[place]
+            place += 1
 
     @overload
     def __getitem__(self, place: int) -> Result: ...
