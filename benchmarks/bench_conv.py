@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import statistics
 import subprocess
@@ -216,9 +215,7 @@ def main() -> None:
         for one in layers(asked.layers, asked.batch)[first:last]
     ]
     for name, each in zip(("plain", "packed"), zip(*ratios, strict=True), strict=False):
-        print(
-            f"{name}: geometric mean {math.exp(statistics.mean(map(math.log, each))):.3f},", end=""
-        )
+        print(f"{name}: geometric mean {statistics.geometric_mean(each):.3f},", end="")
         print(f" least {min(each):.2f}")
 
 

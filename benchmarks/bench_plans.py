@@ -14,16 +14,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import random
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from statistics import fmean, median
+from statistics import fmean, geometric_mean, median
 from time import perf_counter
 
 import numpy as np
 
 from loopsched import Problem, conv2d, gemm, load_arch, search
+from loopsched.base.statistics import rank_correlation
 from loopsched.codegen.choose import Core, Model, core_of, is_read_in_place, on_cores, ranked
 from loopsched.codegen.compiled import Part, build
 from loopsched.codegen.contraction import Contraction, contractions, stored_shape
@@ -163,11 +163,6 @@ def measured(problem: Problem, given: list[Choice], core: Core) -> dict:
     }
 
 
-def ranks(values: Sequence[float]) -> list[int]:
-    order = sorted(range(len(values)), key=values.__getitem__)
-    return [order.index(at) for at in range(len(values))]
-
-
 def show(rows: Sequence[dict]) -> None:
     """Print a line for each problem, and the means."""
     head = ("problem", "GFLOP/s", "first", "of 8", "error", "errors", "rank", "below")
@@ -177,17 +172,17 @@ def show(rows: Sequence[dict]) -> None:
         errors = [abs(one["estimate_s"] / one["s"] - 1) for one in plans]
         row["error"] = fmean(errors[:half])
         row["errors"] = fmean(errors)
-        pairs = [ranks([one[key] for one in plans]) for key in ("estimate_s", "s")]
+        pairs = [[one[key] for one in plans] for key in ("estimate_s", "s")]
         row["below"] = sum(one["s"] < row["bound_s"] for one in plans)
         print(
             f"{row['problem']:36}{row['flops'] / row['best_s'] / 1e9:8.1f}"
             f"{row['first_s'] / row['best_s']:8.3f}{row['kept_s'] / row['best_s']:8.3f}"
-            f"{row['error']:8.1%}{row['errors']:8.1%}{np.corrcoef(*pairs)[0, 1]:7.2f}"
+            f"{row['error']:8.1%}{row['errors']:8.1%}{rank_correlation(*pairs) or 0.0:7.2f}"
             f"{row['below']:7}  {row['best']}"
         )
     first, kept = ([row[key] / row["best_s"] for row in rows] for key in ("first_s", "kept_s"))
     for name, found in (("first", first), ("of 8", kept)):
-        print(f"{name}: {math.exp(fmean(map(math.log, found))):.3f}, worst {max(found):.3f}")
+        print(f"{name}: {geometric_mean(found):.3f}, worst {max(found):.3f}")
     print(
         f"MAPE {fmean(row['errors'] for row in rows):.1%}, of the model's best "
         f"{fmean(row['error'] for row in rows):.1%}; {sum(row['below'] for row in rows)} below"

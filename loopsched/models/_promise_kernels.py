@@ -11,6 +11,7 @@ from math import gcd
 from loopsched.base.arrays import Ints
 from loopsched.base.jit import jit, part
 from loopsched.models.asked import ALWAYS
+from loopsched.problems._axis_kernels import is_unbroken, stretch_count
 
 # What becomes of a schedule, and the columns that say so.
 PROMISED, UNKNOWN, TOO_LARGE = range(3)
@@ -105,18 +106,10 @@ def _whole(w: Ints, side: int, size: int) -> int:
 
 
 @part
-def _stretch(first: int, width: int, size: int) -> int:
-    """Count the positions of an unbroken stretch that are stored."""
-    if size < 0:
-        return width
-    return max(0, min(size, first + width) - max(0, first))
-
-
-@part
 def _n_stored(c1: int, c2: int, size: int, first: int, n1: int, n2: int) -> int:
     """Count the positions of ``first + c1*i + c2*j`` in ``[0, size)``; size -1: all of them."""
-    if _is_unbroken(c1, n1, c2, n2):
-        return _stretch(first, c1 * (n1 - 1) + c2 * (n2 - 1) + 1, size)
+    if is_unbroken(c1, n1, c2, n2):
+        return stretch_count(first, c1 * (n1 - 1) + c2 * (n2 - 1) + 1, size)
     common = gcd(c1, c2)
     before, ahead = c2 // common, c1 // common
     count = 0
@@ -129,20 +122,6 @@ def _n_stored(c1: int, c2: int, size: int, first: int, n1: int, n2: int) -> int:
             low, high = max(low, -(at // c2)), min(high, -((at - size) // c2))
         count += max(0, high - low)
     return count
-
-
-@part
-def _is_unbroken(c1: int, n1: int, c2: int, n2: int) -> bool:
-    """Whether ``c1*i + c2*j`` takes every value between its ends."""
-    if n1 == 1 and n2 == 1:
-        return True
-    if n1 == 1:
-        return c2 == 1
-    if n2 == 1:
-        return c1 == 1
-    if c2 == 1 and c1 <= n2:
-        return True
-    return c1 == 1 and c2 <= n1
 
 
 # Schedules -------------------------------------------------------------------------------------
@@ -658,7 +637,7 @@ def _is_gapless(w: Ints, t: int, dim: int, upto: int) -> bool:
         first, second = w[FIRST_DIM, a], w[SECOND_DIM, a]
         if dim in (first, second):
             n1, n2 = _at(w, LONGEST, first, upto), _at(w, LONGEST, second, upto)
-            if not _is_unbroken(w[FIRST_STEP, a], n1, w[SECOND_STEP, a], n2):
+            if not is_unbroken(w[FIRST_STEP, a], n1, w[SECOND_STEP, a], n2):
                 return False
     return True
 

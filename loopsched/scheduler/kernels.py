@@ -11,6 +11,7 @@ import numpy as np
 
 from loopsched.base.arrays import Ints
 from loopsched.base.jit import jit, step
+from loopsched.problems._axis_kernels import is_unbroken, stretch_count
 
 # Rows of `Numbers.tables`; behind each of the sums and the largest pieces, the same lowered to what
 # is monotone; behind what is along an axis' first dimension, the same along its second.
@@ -91,20 +92,12 @@ def _new_marks(line: Line, n1: int, n2: int) -> Ints:
     return np.zeros(line.c1 * n1 + line.c2 * n2 + 2, dtype=np.int64)
 
 
-@step
-def _stretch_count(first: int, width: int, size: int) -> int:
-    """Count the positions of an unbroken stretch that are stored."""
-    if size < 0:
-        return width
-    return max(0, min(size, first + width) - max(0, first))
-
-
 @jit
 def _count(line: Line, first: int, n1: int, n2: int, marks: Ints) -> int:
     """Count the stored positions of ``first + c1*i + c2*j``."""
     c1, c2, _, size = line
-    if _is_unbroken(c1, n1, c2, n2):
-        return _stretch_count(first, c1 * (n1 - 1) + c2 * (n2 - 1) + 1, size)
+    if is_unbroken(c1, n1, c2, n2):
+        return stretch_count(first, c1 * (n1 - 1) + c2 * (n2 - 1) + 1, size)
     marks[-1] += 1
     count = 0
     for i in range(n1):
@@ -123,10 +116,10 @@ def _added(line: Line, first: int, n1: int, n2: int, before: int, marks: Ints) -
     """Count what a piece adds to the one ``before`` it, so long along the first dimension."""
     c1, c2, _, size = line
     step = c1 * before
-    if _is_unbroken(c1, n1, c2, n2) and _is_unbroken(c1, before, c2, n2):
+    if is_unbroken(c1, n1, c2, n2) and is_unbroken(c1, before, c2, n2):
         end = first + c1 * (n1 - 1) + c2 * (n2 - 1) + 1
         begin = max(first, first - step + c1 * (before - 1) + c2 * (n2 - 1) + 1)
-        return _stretch_count(begin, max(0, end - begin), size)
+        return stretch_count(begin, max(0, end - begin), size)
     marks[-1] += 2
     stamp = marks[-1]
     for i in range(before):
@@ -209,7 +202,7 @@ def axis_table(
                 if line.size >= 0:
                     both = min(both, line.size)
                 out[2 + along, at] = min(both, 2 * largest)
-            out[4, at] = 1 if _is_unbroken(line.c1, e1, line.c2, e2) else 0
+            out[4, at] = 1 if is_unbroken(line.c1, e1, line.c2, e2) else 0
 
 
 @jit
@@ -268,20 +261,6 @@ def least_sums(line: Line, whole1: int, whole2: int, points: Ints, out: Ints) ->
                     best = min(best, (least[y] if y else 0) + union[y, n] + both)
                 least[end] = best
             out[i, e] = least[whole2]
-
-
-@step
-def _is_unbroken(c1: int, n1: int, c2: int, n2: int) -> bool:
-    """Whether ``c1*i + c2*j`` takes every value between its ends."""
-    if n1 == 1 and n2 == 1:
-        return True
-    if n1 == 1:
-        return c2 == 1
-    if n2 == 1:
-        return c1 == 1
-    if c2 == 1 and c1 <= n2:
-        return True
-    return c1 == 1 and c2 <= n1
 
 
 @step

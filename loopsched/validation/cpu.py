@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, geometric_mean
 from typing import Any
 
 from loopsched.base.arguments import Checker, show
@@ -167,14 +167,12 @@ def summed(rows: Iterable[Row]) -> CpuValidation:
         "estimated": len(known),
         "mape": fmean(errors) if errors else None,
         "median_error": percentile(errors, 0.5),
-        "geometric_mean_ratio": _geometric_mean([1 + row["error"] for row in known]),
+        "geometric_mean_ratio": geometric_mean([1 + row["error"] for row in known])
+        if known
+        else None,
         "rank_correlation": rank_correlation(guesses, taken),
         "bound_violations": sum(row["is_below_bound"] for row in made),
-        "first_over_best": _geometric_mean(over),
+        "first_over_best": geometric_mean(over) if over else None,
         "first_over_best_worst": max(over, default=None),
     }
     return CpuValidation(summary, tuple(made))
-
-
-def _geometric_mean(values: Sequence[float]) -> float | None:
-    return math.exp(fmean(map(math.log, values))) if values else None
