@@ -239,8 +239,8 @@ class TestOut:
     @pytest.mark.parametrize(
         ("key", "message"),
         [
-            ("workload_digest", "no longer what was searched"),
-            ("arch_digest", "no longer what was searched on"),
+            ("workload_digest", f"workload '{SMALL}' has changed"),
+            ("arch_digest", "architecture 'titan_v' has changed"),
             ("schedule", "schedule"),
             ("workload", "no 'workload'"),
             ("layer", "'layer' is"),

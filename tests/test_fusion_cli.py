@@ -134,7 +134,7 @@ def test_residency_is_shown(
         (["vgg16", "-c", "8B"], 4, "problem 'conv1_1': nothing fits"),
         (["nothing"], 3, "nothing"),
         (["vgg16", "--halos", "keep"], 2, "'keep' is not one of"),
-        (["vgg16", "--residency", "--loops"], 2, "are of groups; --residency has none"),
+        (["vgg16", "--residency", "--loops"], 2, "do not apply to --residency"),
         (["vgg16", "-l", "conv9"], 3, "no layer 'conv9'"),
     ],
 )

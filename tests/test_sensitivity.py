@@ -418,14 +418,14 @@ def test_wrong_arguments(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["sensitivity", problem, "--quantity", "watts"]) == 2
     assert run(["sensitivity", problem, "--plot", "x.txt"]) == 3
     capsys.readouterr()
-    no_gpu = ["--arch", "titan_v_seed003", "-v", "dram.bandwidth=2"]
+    no_gpu = ["--arch", "titan_v_report_003", "-v", "dram.bandwidth=2"]
     for arguments in ([problem, "-q", "estimate"], ["kernel:direct,size=16"]):
         assert run(["sensitivity", *arguments, *no_gpu]) == 3
         printed = capsys.readouterr()
-        assert "'titan_v_seed003' has no 'gpu' part" in printed.err
+        assert "'titan_v_report_003' has no 'gpu' part" in printed.err
         assert printed.out == ""
     assert run(["sensitivity", "kernel:direct,size=16", "--element-bytes", "2"]) == 2
-    assert "not for kernels of the reports" in capsys.readouterr().err
+    assert "do not apply to kernels of the reports" in capsys.readouterr().err
 
 
 def test_ranking_by_estimates_needs_an_estimate_of_all() -> None:

@@ -57,7 +57,7 @@ _GROUPS = (
     "--layers",
     "span",
     metavar="A:B",
-    help="Only these problems, by number: from A to before B; either may be left out.",
+    help="Only problems A to B-1, by number; either may be omitted.",
 )
 @click.option(
     "--capacity",
@@ -69,22 +69,22 @@ _GROUPS = (
     "--objective",
     "-o",
     of=["dram_bytes", "time"],
-    meaning="What to minimise; time: the bound by arithmetic and bandwidth of each group.",
+    meaning="What to minimise; time: the roofline bound of each group.",
 )
 @options.choice(
     "--halos",
     of=["both", "recompute", "retain"],
-    meaning="Where tiles overlap: recompute values, retain them, or whichever is better.",
+    meaning="Where tiles overlap: recompute values, retain them, or the better of both.",
 )
-@options.count("--max-layers", meaning="The most layers of a group.")
+@options.count("--max-layers", meaning="Maximum number of layers per group.")
 @click.option(
     "--residency",
     "keeps_tensors",
     is_flag=True,
-    help="Run layers one by one instead, and choose the tensors that stay on chip.",
+    help="Instead run layers one by one and choose the tensors that stay on chip.",
 )
 @click.option(
-    "--no-pooling", is_flag=True, help="Do not assume a pooling where shapes require one."
+    "--no-pooling", is_flag=True, help="Do not assume a pooling layer where shapes require one."
 )
 @click.option("--loops", is_flag=True, help="Show every group as loops.")
 @options.form
@@ -100,10 +100,10 @@ def fuse(
 ) -> None:
     """Find the consecutive layers of WORKLOAD to run together, tile by tile.
 
-    WORKLOAD is a name, a file or an ONNX model.  Consecutive problems of a
-    plain list whose shapes fit are taken for a chain; --layer, given several
-    times, puts problems in order.  A model keeps its own edges and order, and
-    is cut where tensors branch or join.
+    WORKLOAD is a name, a file or an ONNX model.  In a plain list, consecutive
+    problems whose shapes fit form a chain; several --layer options set the
+    order.  A model keeps its own edges, and is cut where tensors branch or
+    join.
     """
     from loopsched.base.units import parse_bytes
     from loopsched.fusion import fuse as find
@@ -112,7 +112,7 @@ def fuse(
     is_grouped = given != {"objective": "dram_bytes", "halos": "both", "max_layers": None}
     if keeps_tensors and (is_grouped or loops):
         raise click.UsageError(
-            "--objective, --halos, --max-layers and --loops are of groups; --residency has none"
+            "--objective, --halos, --max-layers and --loops do not apply to --residency"
         )
     output.announce_compilation()
     machine = inputs.machine

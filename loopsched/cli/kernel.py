@@ -43,13 +43,13 @@ loopsched kernel mapped gemm:m=1024,n=1024,k=1024 \\
 _caches = options.choice(
     "--caches",
     of=["cold", "warm"],
-    meaning="What the kernel finds in L2: nothing, as when it runs once, or what fits.",
+    meaning="State of L2 at the start: cold for a single run, warm for repeated ones.",
 )
 
 
 @click.group()
 def kernel() -> None:
-    """Describe what a GPU kernel asks of a machine, and estimate its time: docs/kernels.md."""
+    """Count the resources of a GPU kernel and estimate its time (docs/kernels.md)."""
 
 
 kernel.add_command(library)
@@ -65,7 +65,7 @@ kernel.add_command(tiled)
 def preset(
     name: str | None, settings: tuple[str, ...], caches: Caches, arch: str, form: Style
 ) -> None:
-    """Describe a kernel of the reports; without NAME, list them."""
+    """Describe a kernel of the four reports; without NAME, list them."""
     from loopsched.machines.arch_file import load_arch
     from loopsched.published.presets import preset as build
 
@@ -83,8 +83,8 @@ def preset(
     "--read",
     "reads",
     metavar="TENSOR=WHERE",
-    meaning="global (default), l2, readonly, constant, or shared@PLACE, with options: "
-    "'shared@K,pitch=33', 'global,held=R'; may be repeated.",
+    meaning="Where a tensor is read: global (default), l2, readonly, constant or shared@LOOP, with "
+    "options: 'shared@K,pitch=33', 'global,held=R'; may be repeated.",
 )
 @options.many(
     "--layout",
@@ -95,16 +95,16 @@ def preset(
 @options.choice(
     "--guard",
     of=["thread", "load"],
-    meaning="Threads outside the output do nothing, or compute along.",
+    meaning="Threads outside the output are idle, or compute with guarded loads.",
 )
 @options.choice(
     "--padding",
     of=["skip", "zero"],
-    meaning="Points in the padding are skipped, or multiply by zero.",
+    meaning="Skip points in the padding, or multiply by zero.",
 )
-@options.count("--registers", meaning="Of a thread; estimated if not given.")
-@click.option("--unrolled", "is_unrolled", is_flag=True, help="The loops of a thread are unrolled.")
-@click.option("--double-buffered", is_flag=True, help="Tiles are filled while others are used.")
+@options.count("--registers", meaning="Registers per thread; estimated by default.")
+@click.option("--unrolled", "is_unrolled", is_flag=True, help="Each thread's loops are unrolled.")
+@click.option("--double-buffered", is_flag=True, help="Shared-memory tiles are double-buffered.")
 @_caches
 @options.form
 def mapped(

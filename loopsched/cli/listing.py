@@ -19,13 +19,13 @@ from loopsched.show.notebook import LEVEL_COLUMNS
 from loopsched.show.table import Column, words
 
 
-@click.command(epilog="A file of your own works wherever a name does.")
+@click.command(epilog="Wherever a NAME is accepted, a file of your own is, too.")
 @click.argument("name", required=False)
 @options.form
 def archs(name: str | None, form: Style) -> None:
     """List the architectures, or show NAME with the source of every number.
 
-    NAME 'host' is the CPU at hand.
+    The NAME 'host' is this CPU.
     """
     from loopsched.machines.arch_file import arch_names, arch_to_dict, load_arch
 
@@ -150,7 +150,7 @@ def _sources(sources: Sequence[tuple[str, str]]) -> str:
     return "; ".join(f"{key}: {source}" for key, source in sources)
 
 
-@click.command(epilog="A file of your own works wherever a name does.")
+@click.command(epilog="Wherever a NAME is accepted, a file of your own is, too.")
 @click.argument("name", required=False)
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of workload files.")
 @options.form

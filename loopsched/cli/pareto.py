@@ -35,8 +35,8 @@ loopsched pareto my.json -c '4 MiB' -c '1 MiB' --format csv
     "-c",
     "capacities",
     metavar="SIZE",
-    meaning="Of the level next to memory; may be repeated. By default the machine's own, halved "
-    "as long as something fits.",
+    meaning="Capacity of the level next to memory; may be repeated. By default the machine's, "
+    "halved until nothing fits.",
 )
 @options.jobs()
 @options.plot("the fronts")
@@ -44,11 +44,11 @@ loopsched pareto my.json -c '4 MiB' -c '1 MiB' --format csv
 def pareto(
     inputs: Inputs, capacities: Sequence[str], jobs: int, plot: tuple[Path, ...], form: Style
 ) -> None:
-    """Find schedules of WORKLOAD that no other beats in time, DRAM traffic and capacity.
+    """Find the Pareto front of time, DRAM traffic and capacity.
 
     WORKLOAD is a name, a file, or a problem such as gemm:m=4,n=3,k=2.  At each
-    capacity the fastest schedule, the one that moves least, and those between
-    them are searched.
+    capacity the fastest schedule, the one that moves least, and schedules
+    between them are searched.
     """
     from loopsched.base.pool import each_in_order
 

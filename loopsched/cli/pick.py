@@ -41,24 +41,23 @@ loopsched pick gemm:m=512,n=512,k=512 -o space.html
     "--kernel",
     metavar="NAME",
     help="triton_gemm, triton_grouped, triton_conv, triton_attention, triton_decode (fp16 by "
-    "default), clblast_gemm or filter (fp32); "
-    "by default Triton's for the problem.",
+    "default), clblast_gemm or filter (fp32); by default the Triton kernel of the problem.",
 )
 @options.data_type_of(None)
 @click.option(
     "--space",
     metavar="FILE.csv",
-    help="Configurations to choose from, one column per parameter; by default the usual ones.",
+    help="Configurations to rank, one column per parameter; by default a built-in space.",
 )
-@options.count("--top", meaning="Show the N first choices; 5 by default.")
+@options.count("--top", meaning="Show the N best choices.  [default: 5]")
 @click.option("--explain", is_flag=True, help="Explain how each choice differs from the first.")
 @options.count(
-    "--dispatch", "most_m", meaning="Instead, a dispatch table for products of 1 to N rows."
+    "--dispatch", "most_m", meaning="Print a dispatch table for products of 1 to N rows instead."
 )
 @click.option(
-    "--emit", type=click.Choice(["triton"]), help="Write the first choice as a kernel instead."
+    "--emit", type=click.Choice(["triton"]), help="Write a kernel with the first choice instead."
 )
-@options.target("Where --emit writes; FILE.html without it: a page of the whole space.")
+@options.target("File for --emit; without it, FILE.html: a page of the whole space.")
 @options.layers
 @options.arch_of("h100")
 @options.form
@@ -78,11 +77,11 @@ def pick(
 ) -> None:
     """Rank the configurations of a GPU kernel for a problem; no GPU is needed.
 
-    PROBLEM is a product or a forward convolution, such as gemm:m=64,n=64,k=64,
-    or attention:BxHxSxDxCAUSAL: batch, heads, queries and keys, head size,
-    0 or 1, and xG for G heads of keys; S is QUERIES:KEYS where they differ,
-    as in decoding. grouped:MxNxK+MxNxK is a launch of several products. Of a
-    WORKLOAD, all that a kernel computes are shown.
+    PROBLEM is a product or forward convolution such as gemm:m=64,n=64,k=64;
+    attention:BxHxSxDxCAUSAL with the batch, heads, sequence length (or
+    QUERIES:KEYS), head size, 0 or 1, and optionally xG for G key heads; or
+    grouped:MxNxK+MxNxK, several products in one launch.  Of a WORKLOAD, every
+    problem that a kernel can compute is ranked.
     """
     from loopsched.gpu.choice.families import TRITON_GEMM
     from loopsched.gpu.choice.pick import pick as choose

@@ -31,18 +31,18 @@ _KERNEL = "kernel:"
     "-v",
     "vary",
     metavar="KEY=FACTORS",
-    meaning="Multiply a number of the machine, as in dram.bandwidth=0.5,1,2; may be repeated. "
-    "By default every number, by 0.5 and 2.",
+    meaning="Multiply a parameter of the machine, as in dram.bandwidth=0.5,1,2; may be repeated. "
+    "By default every parameter, by 0.5 and 2.",
 )
 @options.choice(
     "--quantity",
     "-q",
     of=["time", "estimate", "dram_bytes"],
-    meaning="Rank by the best schedules' promised time, by the expected time of a library's "
-    "kernels (on which latencies act), or by least DRAM traffic (and search for that).",
+    meaning="Rank by the best schedules' promised time, by the estimated time of a library's "
+    "kernels (which latencies affect), or by DRAM traffic, which is then minimised.",
 )
 @options.constraints
-@options.jobs("Work on N searches at a time.")
+@options.jobs("Run N searches in parallel.")
 @options.plot("a tornado")
 @options.form
 def sensitivity(
@@ -54,12 +54,12 @@ def sensitivity(
     form: Style,
     **given: object,
 ) -> None:
-    """Change numbers of a machine, one at a time, and search WORKLOAD again each time.
+    """Change parameters of a machine one at a time and search WORKLOAD again.
 
     WORKLOAD is a name, a file, a problem such as gemm:m=4,n=3,k=2, or a kernel of
     the reports such as kernel:direct,size=64 ('loopsched kernel preset').  --vary
     takes bandwidths and capacities of levels, compute.units, compute.clock,
-    compute.macs, and of GPUs gpu.l2_latency and others; a wrong key lists them.
+    compute.macs, and for GPUs gpu.l2_latency and others; an unknown key lists them.
     """
     from loopsched.study.points import kernel_workload, parse_vary
     from loopsched.study.sensitivity import Sensitivity, n_steps, sensitivity_points
@@ -67,7 +67,9 @@ def sensitivity(
     kernels = None
     if inputs.text.startswith(_KERNEL):
         if inputs.layers or inputs.element_bytes is not None:
-            raise click.UsageError("--layer and --element-bytes are not for kernels of the reports")
+            raise click.UsageError(
+                "--layer and --element-bytes do not apply to kernels of the reports"
+            )
         chosen, kernels = kernel_workload(inputs.text.removeprefix(_KERNEL))
     else:
         chosen = inputs.chosen.workload

@@ -26,7 +26,7 @@ loopsched validate choices mine.csv --arch h200 --kernel triton_gemm --format js
 @click.option(
     "--kernel",
     metavar="NAME",
-    help="Kernel of all rows; by default the column 'kind'.",
+    help="Kernel family of all rows; by default the column 'kind'.",
 )
 @options.summed_form("Tables for people, or {summary, rows}, or rows, for programs.")
 @options.plot("estimate over measured")
@@ -37,7 +37,7 @@ def choices(
     form: Literal["table", "json", "csv"],
     plot: tuple[Path, ...],
 ) -> None:
-    """Compare choices of configurations with measured spaces.
+    """Compare the choices of 'pick' with measured configurations.
 
     FILE.csv has one row per configuration, with the columns of the shipped
     file triton_h100, whose name works as FILE.  See docs/choosing_kernels.md.

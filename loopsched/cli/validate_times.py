@@ -31,12 +31,12 @@ _MOST_SKIPPED = 10
     "--arch",
     "-a",
     metavar="NAME|FILE",
-    help="Machine that was measured; by default, what the column 'gpu' says.",
+    help="Machine that was measured; by default the column 'gpu'.",
 )
 @options.choice(
     "--algorithm",
     of=["known", "any"],
-    meaning="Of convolutions: the column 'algo', or what the library would choose.",
+    meaning="Algorithm of convolutions: the column 'algo', or the library's own choice.",
 )
 @options.many(
     "--where",
