@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from loopsched.base.arguments import Checker, show
 from loopsched.base.errors import ProblemError, ScheduleError
 from loopsched.exchange.exported import Exported
 from loopsched.exchange.timeloop.blocks import blocks
@@ -27,6 +28,7 @@ _WINDOWS = {("OY", "FY"): "IY", ("OX", "FX"): "IX"}
 _LINKS = {"O": "O", "W": "I2", "I": "I1"}
 _ALLOTTED = "loops are allotted to memories by ZigZag itself, whose machine is another file"
 _MOST_MESHES = 4
+_PAIR, _KINDS = "(Problem, Schedule or None)", (Problem, Schedule | None)
 _DIM = re.compile(r"[A-Z]+\d*")
 
 
@@ -87,6 +89,12 @@ def to_zigzag(
       memory_operand_links: {O: O, W: I2, I: I1}
     <BLANKLINE>
     """
+    check = Checker("to_zigzag", ProblemError)
+    for at, pair in enumerate(check.each("layers", layers, tuple, _PAIR)):
+        kinds = [isinstance(one, kind) for one, kind in zip(pair, _KINDS, strict=False)]
+        if len(pair) != len(_KINDS) or not all(kinds):
+            check.fault(f"layers[{at}] is {show(pair)}; {_PAIR} is needed")
+    check.finish()
     if arch is None and any(schedule is not None for _, schedule in layers):
         raise ScheduleError("a mapping needs its machine: give it, too")
     workload, mapping = [], []

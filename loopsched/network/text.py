@@ -155,6 +155,8 @@ def load_network(
     """
     from loopsched.network.graph import Network
 
+    if not isinstance(name_or_path, (str, os.PathLike)):
+        raise WorkloadError(f"network is {show(name_or_path)}; a name or a path is needed")
     text = os.fsdecode(name_or_path)
     if not is_model(text):
         if batch is not None or dims or inputs or values:
