@@ -147,8 +147,7 @@ _times.broken(
     "a GPU's name is asked for as it is written",
     'return ("" if value is None else str(value)).casefold() == wanted.strip().casefold()',
     'return ("" if value is None else str(value)) == wanted.strip()',
-    "test_validation_times.py",
-    "test_cli_validate_times.py",
+    "::test_where",
 )
 
 _windows = In("bounds/windows.py", "test_lower_bounds.py")
