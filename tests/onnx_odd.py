@@ -125,11 +125,13 @@ def loop_in_loop() -> Model:
     goes_on = helper.make_node("Identity", ["go"], ["on"])
 
     def steps(name: str, *before: Any) -> Any:
-        step = helper.make_node("MatMul", [before[0].output[0] if before else "h", "w"], ["g"], name)
+        given = before[0].output[0] if before else "h"
+        step = helper.make_node("MatMul", [given, "w"], ["g"], name)
         return body([goes_on, *before, step], state, [("on", BOOL, []), ("g", FLOAT, None)])
 
     few, many = model.number(3, shape=[]), model.number(5, shape=[])
-    inner = helper.make_node("Loop", [many, "", "h"], ["inner_h"], "inner", body=steps("inner_step"))
+    body_of_inner = steps("inner_step")
+    inner = helper.make_node("Loop", [many, "", "h"], ["inner_h"], "inner", body=body_of_inner)
     model.output(model.add("Loop", few, "", x, body=steps("outer_step", inner), name="outer"))
     return model
 

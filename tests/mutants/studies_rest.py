@@ -188,6 +188,7 @@ _cli_times.broken(
     "times of the furthest rows are a thousand times too long",
     'return scaled(time_us * 1e-6, "s")',
     'return scaled(time_us * 1e-3, "s")',
+    "::test_groups_have_a_sum_and_rows_their_times",
 )
 _cli_times.broken(
     "validate-cli-where-of-nothing",
@@ -200,6 +201,7 @@ _cli_times.broken(
     "of several groups no sum is printed",
     "    if len(rows) > 1:\n        rows.append",
     "    if len(rows) > 9:\n        rows.append",
+    "::test_groups_have_a_sum_and_rows_their_times",
 )
 
 _report003 = In("published/model_003.py", "test_report003.py")
