@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -62,6 +63,18 @@ def test_json_is_summary_and_rows(file: Path, capsys: pytest.CaptureFixture[str]
     summary = found["summary"]
     assert (summary["rows"], summary["rows_apart"], summary["bound_violations"]) == (2, 1, 0)
     assert summary["mape"] == pytest.approx((abs(rows[0]["error"]) + abs(rows[1]["error"])) / 2)
+
+
+def test_groups_have_a_sum_and_rows_their_times(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    file.write_text(ROWS + "V100,fp16,1760,1760,1760,0,0,300,\n")
+    assert run(["validate", "times", str(file), "--worst", "3"]) == 0
+    printed = capsys.readouterr().out
+    titles = [line.split()[0] for line in printed.splitlines() if line.strip()]
+    assert titles.count("all") == 1
+    assert {"18.59 ms", "218.0 us", "300.0 us"} <= set(re.findall(r"[\d.]+ [mu]?s", printed))
 
 
 def test_labels_that_cannot_be_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

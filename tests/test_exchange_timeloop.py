@@ -450,6 +450,8 @@ def test_spatial_loops_must_suit_the_machine() -> None:
         to_timeloop(problem, parse_schedule("M:8@core N:8 K:8", problem), TITAN_V)
     with pytest.raises(ScheduleError, match=r"loop N:8@SM: loops of 'SM' stand around others"):
         to_timeloop(problem, parse_schedule("M:8@SM K:8 N:8@SM", problem), TITAN_V)
+    with pytest.raises(ScheduleError, match=r"loop N:8@SM: .* outer units first"):
+        to_timeloop(problem, parse_schedule("M:8@lane N:8@SM K:8", problem), TITAN_V)
     with pytest.raises(ScheduleError, match="give all three"):
         to_timeloop(problem, parse_schedule("M:8 N:8 K:8", problem))
 
@@ -584,6 +586,18 @@ problem:
         assert found.problem is not None
         assert found.problem.tensor("I").axes[0].terms == (("R", 3), ("P", 2))
         assert found.problem.output == "O"
+
+    def test_sections_that_are_not_read_are_told(self) -> None:
+        more = "mapspace: {}\nglobals_ignored: {}\n"
+        told = from_timeloop(EXERCISE + more, element_bytes=1).remarks
+        assert [text for text in told if "section" in text] == ["section 'mapspace' is not read"]
+
+    def test_the_output_goes_last(self) -> None:
+        spaces = EXERCISE.partition("data_spaces:\n")[2].splitlines(keepends=True)[:3]
+        turned = EXERCISE.replace("".join(spaces), "".join(reversed(spaces)))
+        problem = from_timeloop(turned, element_bytes=1).problem
+        assert problem is not None
+        assert [tensor.name for tensor in problem.tensors] == ["Inputs", "Weights", "Outputs"]
 
     @pytest.mark.parametrize(
         ("before", "after", "error", "message"),

@@ -169,6 +169,17 @@ class TestOdd:
         assert nodes["after"].problem is not None
         assert nodes["after"].problem.size == {"M": 5 * 4, "N": 2, "K": 16}
 
+    def test_loops_inside_loops_multiply(self, tmp_path: Path) -> None:
+        found = {
+            node.name.rpartition("/")[2]: node.count
+            for node in loaded(onnx_odd.loop_in_loop(), tmp_path).layers
+        }
+        assert found == {"inner_step": 15, "outer_step": 3}
+
+    def test_a_condition_that_is_false_takes_the_other_branch(self, tmp_path: Path) -> None:
+        names = [node.name for node in loaded(onnx_odd.branches(True), tmp_path).layers]
+        assert names == ["choose/with_u", "after"]
+
     def test_element_types_are_widths(self, tmp_path: Path) -> None:
         found = {node.name: node.problem for node in loaded(onnx_odd.quantised(), tmp_path).nodes}
         widths = {

@@ -461,6 +461,8 @@ def test_where(said: list[dict[str, object]]) -> None:
     rows = [product_row(10), product_row(10, 2000, anomaly="odd")]
     assert validate_times(rows, where={"m": "2000"}).rows[0]["m"] == 2000
     assert validate_times(rows, where={"anomaly": ""}).rows[0]["m"] == 1000
+    rows.append(product_row(10, 3000, anomaly="Odd"))
+    assert len(validate_times(rows, where={"anomaly": "odd "}).rows) == 2
     with pytest.raises(InputError, match="no column 'pas'"):
         validate_times(rows, where={"pas": "fwd"})
     with pytest.raises(InputError, match="no row with m=3"):

@@ -40,7 +40,7 @@ _LEFT_OUT = (
 @click.option("--out", metavar="FILE", help="Also save the layers as a workload file: .json.")
 @options.form
 def network(workload: str, out: str | None, form: Style) -> None:
-    """Show the layers of MODEL, an ONNX file, and its other operators.
+    """Show the layers of MODEL, an ONNX file or a ZigZag workload, and its other operators.
 
     Equal layers share one row with a count.  Weights are not read and may be
     missing.

@@ -56,7 +56,7 @@ def _times(value: float) -> str:
 
 
 _PROBLEMS = (
-    words("problem", lambda one: f"{one['kind']} {one['problem']}"),
+    words("problem", lambda one: f"{one['kind']} {one['problem']}", shrinks="middle"),
     Column("of", "configurations", spare=3),
     Column("best", lambda one: one["best_us"] * 1e-6, "s"),
     Column("first", "first_1", _times),
