@@ -234,7 +234,7 @@ _ACCESSES = (
     Column("per thread", lambda one: one.trips * one.rounds, spare=2),
     Column("requests", "requests"),
     Column("sectors", lambda one: one.sectors if one.is_global else ""),
-    Column("sectors/req.", lambda one: _ratio(one.sectors, one.requests) if one.is_global else ""),
+    Column("per req.", lambda one: _ratio(one.sectors, one.requests) if one.is_global else ""),
     Column("passes", lambda one: "" if one.is_global else _ratio(one.wavefronts, one.requests)),
 )
 
