@@ -344,7 +344,7 @@ def test_table(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
     assert lines[2].startswith("nothing ")
     assert lines[3].split()[:2] == ["DRAM.bandwidth", "0.5"]
     assert any(line.startswith("gpu.launch ") and " +0.000 " in line for line in lines)
-    assert "Without any effect: gpu.blocks." in printed
+    assert "Without effect: gpu.blocks." in printed
     assert "all proven best" in " ".join(printed.split())
     assert run([*COMMAND, "--format", "json"]) == 0
     row = json.loads(capsys.readouterr().out)["rows"][1]
@@ -444,7 +444,7 @@ def test_a_number_that_is_left_as_it_is(
     assert run(["sensitivity", problem, *same, "-v", "gpu.blocks=2"]) == 0
     printed = capsys.readouterr().out
     assert "Left as it is by these factors: DRAM.bandwidth, compute.units." in printed
-    assert "Without any effect: gpu.blocks." in printed
+    assert "Without effect: gpu.blocks." in printed
 
 
 def is_gone(pid: int) -> bool:

@@ -155,13 +155,13 @@ def _sums(problem: Problem, score: Evaluation) -> Iterator[tuple[str, str]]:
     yield (
         "DRAM",
         f"{scaled(score.dram_bytes, 'B')}: {scaled(score.dram_read_bytes, 'B')} read, "
-        f"{scaled(score.dram_write_bytes, 'B')} written; keeping up takes "
+        f"{scaled(score.dram_write_bytes, 'B')} written; needs "
         f"{scaled(score.required_dram_bandwidth_bytes_per_s, 'B/s')}",
     )
     ratio = score.dram_bytes / max(1, score.least_dram_bytes)
     yield (
         "any order",
-        f"{scaled(score.least_dram_bytes, 'B')} from and to DRAM at least; "
+        f"{scaled(score.least_dram_bytes, 'B')} of DRAM traffic at least; "
         f"here {ratio:.3g} times that",
     )
     if score.energy_pj is not None:

@@ -174,10 +174,10 @@ def _configuration(one: Choice) -> str:
 _COLUMNS = (
     words("configuration", _configuration),
     Column("estimate", lambda one: one.estimate_us * 1e-6, "s"),
-    Column("from", lambda one: one.low_us * 1e-6, "s", spare=3),
-    Column("to", lambda one: one.high_us * 1e-6, "s", spare=3),
-    words("mostly", "bound_by", spare=1),
-    Column("blocks an SM", "resident_blocks", spare=2),
+    Column("low", lambda one: one.low_us * 1e-6, "s", spare=3),
+    Column("high", lambda one: one.high_us * 1e-6, "s", spare=3),
+    words("bound by", "bound_by", spare=1),
+    Column("blocks/SM", "resident_blocks", spare=2),
     words("may be best", lambda one: "yes" if one.may_be_best else "", spare=1),
 )
 
@@ -186,8 +186,8 @@ _RANGES = (
     words("rows", lambda one: f"{one.first} to {one.last}"),
     words("configuration", _configuration),
     Column("regret", "regret", "%"),
-    Column("estimate at first", lambda one: one.low_us * 1e-6, "s", spare=2),
-    Column("at last", lambda one: one.high_us * 1e-6, "s", spare=1),
+    Column("first estimate", lambda one: one.low_us * 1e-6, "s", spare=2),
+    Column("last estimate", lambda one: one.high_us * 1e-6, "s", spare=1),
 )
 
 
@@ -196,8 +196,8 @@ def _show(found: Pick | Dispatch) -> None:
 
     if isinstance(found, Dispatch):
         output.print_text(
-            f"rows x {found.n} x {found.k}, {found.data_type}, on {found.arch}; regret: at worst "
-            "over the best of a size"
+            f"rows x {found.n} x {found.k}, {found.data_type}, on {found.arch}; regret: largest "
+            "excess over the best configuration of a size"
         )
         output.print_table(_RANGES, found.buckets)
         return
