@@ -178,7 +178,7 @@ _COLUMNS = (
     Column("from", lambda one: one.low_us * 1e-6, "s", spare=3),
     Column("to", lambda one: one.high_us * 1e-6, "s", spare=3),
     words("mostly", "bound_by", spare=1),
-    Column("blocks an SM", "resident_blocks", spare=2),
+    Column("blocks per SM", "resident_blocks", spare=2),
     words("may be best", lambda one: "yes" if one.may_be_best else "", spare=1),
 )
 

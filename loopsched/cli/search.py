@@ -124,10 +124,10 @@ def _kept(found: Iterable[Result], kept: list[Result]) -> Iterator[Result]:
 
 
 def _of_kinds(found: Iterable[Result], goal: Goal, most: int) -> Iterator[Result]:
-    from loopsched.scheduler.kinds import of_other_kinds
+    from loopsched.scheduler.kinds import of_other_kinds, without_places
 
     for result in found:
-        yield of_other_kinds(result, goal, most)
+        yield of_other_kinds(without_places(result, goal), goal, most)
 
 
 def _with_proofs(found: Iterable[Result], path: str) -> Iterator[Result]:

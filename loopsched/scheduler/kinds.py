@@ -12,7 +12,7 @@ from loopsched.problems.problem import Problem
 from loopsched.scheduler import search
 from loopsched.scheduler.constraints import Constraints
 from loopsched.scheduler.goal import Goal
-from loopsched.scheduler.result import Result, Scored, rank
+from loopsched.scheduler.result import Result, Scored, objective_value, rank
 
 Kind = tuple[str, frozenset[str], tuple[frozenset[str], ...]]
 
@@ -33,7 +33,7 @@ def kind_of(problem: Problem, schedule: Schedule, evaluation: Evaluation) -> Kin
     >>> nest = parse_schedule("M:512@SM N:512 K:512 M:8 N:64", problem)
     >>> bound, shared, once = kind_of(problem, nest, evaluate(problem, nest, load_arch("titan_v")))
     >>> bound, sorted(shared), [sorted(names) for names in once]
-    ('compute', ['M'], [['A', 'B', 'C'], ['C']])
+    ('L2', ['M'], [['A', 'B', 'C'], ['C']])
     """
     least = {tensor.name: tensor_bytes(problem, tensor) for tensor in problem.tensors}
     once = tuple(
@@ -81,3 +81,44 @@ def of_other_kinds(result: Result, goal: Goal, most: int) -> Result:
             kinds.add(kind)
             kept.append(one)
     return replace(result, alternatives=tuple(kept[:most]))
+
+
+def without_places(result: Result, goal: Goal) -> Result:
+    """Let the best schedule that places no tile by itself be the best one, with its gap.
+
+    Not every reader of schedules can express such tiles: the page cannot.
+
+    Examples
+    --------
+    >>> from loopsched import conv2d, load_arch, search
+    >>> layer = conv2d(c=3, k=64, h=224, w=224, r=7, s=7, stride=2, padding=3, element_bytes=2)
+    >>> goal = Goal()
+    >>> found = search(layer, load_arch("diannao"), goal)
+    >>> plain = without_places(found, goal)
+    >>> bool(found.schedule.places), bool(plain.schedule.places), plain.certificate.gap
+    (True, False, 0.0)
+    """
+    if not result.schedule.places:
+        kept = [one for one in result.alternatives if not one.schedule.places]
+        return replace(result, alternatives=tuple(kept))
+    problem, arch = result.problem, result.arch
+    dim, size = max(problem.sizes, key=lambda pair: pair[1])
+    # A limit that limits nothing: nests with constraints place no tile by itself.
+    limits = replace(
+        goal.constraints or Constraints(), extents=((dim, arch.caches[0].name, 1, size),)
+    )
+    plain = [one for one in result.alternatives if not one.schedule.places]
+    if not plain:
+        other = search(problem, arch, replace(goal, top=1, constraints=limits))
+        plain = [Scored(other.schedule, other.evaluation)]
+    best, *others = plain
+    value = objective_value(best.evaluation, goal.objective, goal.value)
+    is_best = value == result.certificate.value
+    certificate = replace(
+        result.certificate, value=value, proven=result.certificate.proven and is_best,
+        ties_proven=False,
+    )  # fmt: skip
+    return replace(
+        result, schedule=best.schedule, evaluation=best.evaluation, certificate=certificate,
+        alternatives=tuple(others),
+    )  # fmt: skip

@@ -362,7 +362,7 @@ def _why(ranked: Ranked, at: int, first: int) -> str:
     here = {name: float(part[at]) for name, part in ranked.times.parts.items()}
     longest = max(here, key=lambda name: here[name])
     waves, resident = float(ranked.times.waves[at]), int(ranked.taken.resident[at])
-    held = f"{resident} block{'s' if resident > 1 else ''} an SM, {waves:.3g} waves"
+    held = f"{resident} block{'s' if resident > 1 else ''} per SM, {waves:.3g} waves"
     if at == first:
         return f"the first choice: most time on {longest}; {held}"
     best = {name: float(ranked.times.parts[name][first]) for name in here}
