@@ -37,12 +37,12 @@ def test_table(
     printed = capsys.readouterr()
     lines = printed.out.splitlines()
     assert all(len(line) <= 80 for line in lines)
-    assert lines[0].split()[:4] == ["rows", "of", "rows", "MAPE"]
+    assert lines[0].split()[:3] == ["group", "rows", "MAPE"]
     assert lines[2].split()[:4] == ["gemm", "V100", "fp32", "2"]
     assert lines[3].startswith("apart: unusable")
     assert lines[3].split()[-2:] != ["0", "-"]
     assert "largest errors:" in lines
-    assert "MAPE of the plain roofline: " in " ".join(printed.out.split())
+    assert "the MAPE of the plain roofline is " in " ".join(printed.out.split())
     assert printed.err == ""
 
 
@@ -87,9 +87,9 @@ def test_labels_that_cannot_be_right(tmp_path: Path, capsys: pytest.CaptureFixtu
     )
     assert run(["validate", "times", str(path)]) == 0
     words = " ".join(capsys.readouterr().out.split())
-    assert "rows of rows MAPE" in words
+    assert "group rows MAPE" in words
     assert "1 row has an algorithm that cannot run its problem" in words
-    assert "algo WINOGRAD cannot be, taken as not known" in words
+    assert "algorithm WINOGRAD is impossible, treated as unknown" in words
     assert run(["validate", "times", str(path), "--format", "csv"]) == 0
     first, second = csv.DictReader(io.StringIO(capsys.readouterr().out))
     assert "WINOGRAD needs a 3x3 filter" in first["remark"]
