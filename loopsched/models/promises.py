@@ -15,7 +15,7 @@ from loopsched.machines.arch import Arch
 from loopsched.models import _promise_kernels as kernels
 from loopsched.models.machine import nested_units, sights
 from loopsched.models.reuse import lonely_dims
-from loopsched.models.score import accesses
+from loopsched.models.traffic import accesses
 from loopsched.nests.nest import Schedule
 from loopsched.problems.footprint import is_clipped, tensor_bytes
 from loopsched.problems.problem import Problem
@@ -27,6 +27,56 @@ COMPILED_FROM = 50_000
 """Schedules for which it is worth to compile what is not kept: that takes half a minute."""
 
 
+class _Desk:
+    """A problem and a machine as numbers, and what a schedule's words are there.
+
+    Parameters
+    ----------
+    problem : Problem
+    arch : Arch
+    lanes : int
+    """
+
+    def __init__(self, problem: Problem, arch: Arch, lanes: int) -> None:
+        self._of = problem, arch, lanes
+        self._dim_at = {dim: at for at, dim in enumerate(problem.dims)}
+        self._unit_at: dict[str | None, int] = {None: -1}
+        self._unit_at |= {unit: at for at, unit in enumerate(nested_units(arch, lanes))}
+        first = _table(problem, arch, lanes)
+        self.is_known = first is not None
+        self._spare = [first]
+        n_levels, n_tensors = len(arch.caches), len(problem.tensors)
+        self.n_columns = kernels.BYTES + n_levels * (1 + kernels.PARTS + 2 * n_tensors)
+
+    def promise(self, schedules: Sequence[Schedule], found: Ints) -> None:
+        """Fill a row for each schedule in, as far as they can be written as 64-bit numbers."""
+        dim_at, unit_at = self._dim_at, self._unit_at
+        numbers: list[int] = []
+        ends: list[int] = []
+        for schedule in schedules:
+            if schedule.places:
+                numbers += (-1, 1, -1)
+            else:
+                for loop in schedule.loops:
+                    numbers += dim_at.get(loop.dim, -1), loop.extent, unit_at.get(loop.unit, -2)
+            ends.append(len(numbers) // 3)
+        try:
+            loops = np.array(numbers, np.int64).reshape(-1, 3)
+        except OverflowError:
+            return
+        # The kernel works in the table: each thread that is in it has one of its own.
+        try:
+            table = self._spare.pop()
+        except IndexError:
+            table = _table(*self._of)
+        if table is not None:
+            kernels.promise_all(table, loops, np.array(ends, np.int64), found)
+            self._spare.append(table)
+
+
+_desk = lru_cache(maxsize=64)(_Desk)
+
+
 def promised_many(problem: Problem, schedules: Sequence[Schedule], arch: Arch, lanes: int) -> Ints:
     """Find what schedules promise, where a closed form tells it.
 
@@ -34,35 +84,28 @@ def promised_many(problem: Problem, schedules: Sequence[Schedule], arch: Arch, l
     -------
     array of int
         A row for each schedule: whether it is `PROMISED`, `TOO_LARGE` for a scratchpad or
-        `UNKNOWN` here; steps, whether lanes are used, bytes of each level, outermost first.
+        `UNKNOWN` here; steps, and the least of them; whether lanes are used; bytes of each
+        level, outermost first.
     """
     found = np.full((len(schedules), kernels.BYTES + len(arch.caches)), kernels.UNKNOWN, np.int64)
-    if len(schedules) < COMPILED_FROM and not is_kept(kernels.promise_all):
-        return found
-    table = _table(problem, arch, lanes)
-    if table is None:
-        return found
-    dim_at = {dim: at for at, dim in enumerate(problem.dims)}
-    unit_at: dict[str | None, int] = {u: at for at, u in enumerate(nested_units(arch, lanes))}
-    unit_at[None] = -1
-    numbers: list[int] = []
-    ends: list[int] = []
-    for schedule in schedules:
-        if schedule.places:
-            numbers += (-1, 1, -1)
-        else:
-            for loop in schedule.loops:
-                numbers += dim_at.get(loop.dim, -1), loop.extent, unit_at.get(loop.unit, -2)
-        ends.append(len(numbers) // 3)
-    try:
-        loops = np.array(numbers, np.int64).reshape(-1, 3)
-    except OverflowError:
-        return found
-    kernels.promise_all(table.copy(), loops, np.array(ends, np.int64), found)
+    if len(schedules) >= COMPILED_FROM or is_kept(kernels.promise_all):
+        desk = _desk(problem, arch, lanes)
+        if desk.is_known:
+            desk.promise(schedules, found)
     return found
 
 
-@lru_cache(maxsize=64)
+def promised_one(problem: Problem, schedule: Schedule, arch: Arch, lanes: int) -> list[int] | None:
+    """Find what a schedule promises, and what fits each level; None if no closed form tells it."""
+    desk = _desk(problem, arch, lanes)
+    if not desk.is_known:
+        return None
+    found = np.full((1, desk.n_columns), kernels.UNKNOWN, np.int64)
+    desk.promise((schedule,), found)
+    row: list[int] = found[0].tolist()
+    return row if row[kernels.OUTCOME] == kernels.PROMISED else None
+
+
 def _table(problem: Problem, arch: Arch, lanes: int) -> Ints | None:
     """Write a problem and a machine down as numbers; None where they are too large for that."""
     axes = [axis for tensor in problem.tensors for axis in tensor.axes]

@@ -192,7 +192,7 @@ _kernels.broken(
 _kernels.broken(
     "outermost-loop-fastest",
     "loops run in the reverse order",
-    """    i = loops.shape[0] - 1
+    """    i = ended - 1
     while i >= 0:
         digits[i] += 1
         if digits[i] < loops[i, 3]:
@@ -201,7 +201,7 @@ _kernels.broken(
         i -= 1
 """,
     """    i = 0
-    while i < loops.shape[0]:
+    while i < ended:
         digits[i] += 1
         if digits[i] < loops[i, 3]:
             return 0
