@@ -13,8 +13,9 @@ from loopsched.base.jit import jit, part
 from loopsched.models.asked import ALWAYS
 from loopsched.problems._axis_kernels import is_unbroken, stretch_count
 
-# What becomes of a schedule, and the columns that say so.
-PROMISED, UNKNOWN, TOO_LARGE = range(3)
+# What becomes of a schedule, and the columns that say so.  `WAVES`: but for the bytes of the
+# outermost level, whose waves end within an iteration.
+PROMISED, UNKNOWN, TOO_LARGE, WAVES = range(4)
 OUTCOME, STEPS, LEAST_STEPS, HAS_LANES, BYTES = range(5)
 # Behind the bytes of each level, if there are more columns: for each level where what fits
 # begins, its bytes, and what is read and written of each tensor.
@@ -30,7 +31,7 @@ _DIMS = MOST_DIMS + 1  # of which the last, of size 1, stands in where an axis h
 NOW = 0
 N_DIMS, N_TENSORS, N_LEVELS, N_UNITS, OUTPUT, LANE, N_LOOPS = range(7)
 N_CUTS, BOUNDARY, STAMP, ITEM, LATE_BYTES, LATE, TILES, N_COLD, N_WAITING, ROOM = range(7, 17)
-BODY = 17  # cuts outside of what fits
+OUTSIDE = 17  # cuts around what fits; -1: nothing does
 # A column for each tensor: the problem; bytes of its own in a level, a number to work with,
 # visits that are promised, behind the levels inside, of one body; bytes that are moved; what a
 # cache is asked for.
@@ -939,7 +940,7 @@ def _one_level(w: Ints, level: int) -> int:
     n_tensors, n_cuts, boundary = w[NOW, N_TENSORS], w[NOW, N_CUTS], w[NOW, BOUNDARY]
     is_aligned = _is_aligned(w, level)
     fit = _fit(w, w[COPIES, level])
-    w[NOW, BODY] = fit if fit >= 0 else n_cuts
+    w[NOW, OUTSIDE] = fit
     if w[IS_PAD, level]:
         if fit < 0:
             return TOO_LARGE
@@ -953,9 +954,13 @@ def _one_level(w: Ints, level: int) -> int:
         is_merged = False
         for k in range(n_cuts):
             is_merged = is_merged or (fit < 0 and w[IS_PARALLEL, k] != 0)
-        if is_merged or not (0 <= fit <= boundary or is_aligned):
-            return UNKNOWN
         _promise(w, fit, False, level, VISITS)
+        if is_merged or not (0 <= fit <= boundary or is_aligned):
+            if level:
+                return UNKNOWN
+            if fit >= 0 and w[NOW, N_LEVELS] > 1:
+                _promise(w, fit, True, level, BEHIND)
+            return WAVES
         if level < w[NOW, N_LEVELS] - 1:
             _filter(w, fit, level)
     for t in range(n_tensors):
@@ -972,7 +977,8 @@ def _one_level(w: Ints, level: int) -> int:
 @part
 def _tell(w: Ints, found: Ints, row: int, level: int) -> None:
     """Write down what fits a level, and what it moves of each tensor."""
-    n_tensors, body = w[NOW, N_TENSORS], w[NOW, BODY]
+    n_tensors = w[NOW, N_TENSORS]
+    body = w[NOW, OUTSIDE] if w[NOW, OUTSIDE] >= 0 else w[NOW, N_CUTS]
     at = BYTES + w[NOW, N_LEVELS] + level * (PARTS + 2 * n_tensors)
     found[row, at + FIT], found[row, at + HELD] = _position(w, body), 0
     for t in range(n_tensors):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
+from itertools import compress
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -13,6 +16,8 @@ from loopsched.base.errors import ArchError
 from loopsched.base.jit import is_kept
 from loopsched.machines.arch import Arch
 from loopsched.models import _promise_kernels as kernels
+from loopsched.models.asked import Asked
+from loopsched.models.buffer import Closed
 from loopsched.models.machine import nested_units, sights
 from loopsched.models.reuse import lonely_dims
 from loopsched.models.traffic import accesses
@@ -41,15 +46,16 @@ class _Desk:
         self._of = problem, arch, lanes
         self._dim_at = {dim: at for at, dim in enumerate(problem.dims)}
         self._unit_at: dict[str | None, int] = {None: -1}
-        self._unit_at |= {unit: at for at, unit in enumerate(nested_units(arch, lanes))}
+        self._units = tuple(nested_units(arch, lanes))
+        self._unit_at |= {unit: at for at, unit in enumerate(self._units)}
         first = _table(problem, arch, lanes)
         self.is_known = first is not None
-        self._spare = [first]
+        self._spare = [] if first is None else [first]
         n_levels, n_tensors = len(arch.caches), len(problem.tensors)
         self.n_columns = kernels.BYTES + n_levels * (1 + kernels.PARTS + 2 * n_tensors)
 
-    def promise(self, schedules: Sequence[Schedule], found: Ints) -> None:
-        """Fill a row for each schedule in, as far as they can be written as 64-bit numbers."""
+    def loops(self, schedules: Sequence[Schedule]) -> tuple[Ints, Ints] | None:
+        """Write schedules down as numbers, if 64 bits hold them."""
         dim_at, unit_at = self._dim_at, self._unit_at
         numbers: list[int] = []
         ends: list[int] = []
@@ -61,19 +67,70 @@ class _Desk:
                     numbers += dim_at.get(loop.dim, -1), loop.extent, unit_at.get(loop.unit, -2)
             ends.append(len(numbers) // 3)
         try:
-            loops = np.array(numbers, np.int64).reshape(-1, 3)
+            return np.array(numbers, np.int64).reshape(-1, 3), np.array(ends, np.int64)
         except OverflowError:
-            return
-        # The kernel works in the table: each thread that is in it has one of its own.
+            return None
+
+    @contextmanager
+    def table(self) -> Iterator[Ints]:
+        """Lend a table to work in: each thread that is in the kernel needs one of its own."""
         try:
             table = self._spare.pop()
         except IndexError:
-            table = _table(*self._of)
-        if table is not None:
-            kernels.promise_all(table, loops, np.array(ends, np.int64), found)
-            self._spare.append(table)
+            table = cast(Ints, _table(*self._of))  # it has been written before
+        yield table
+        self._spare.append(table)
+
+    def waves(self, table: Ints) -> Waves:
+        """Read what is known of the outermost level where that is all but its waves."""
+        problem, arch, _ = self._of
+        names = [tensor.name for tensor in problem.tensors]
+
+        def row(at: int) -> dict[str, int]:
+            return dict(zip(names, table[at, : len(names)].tolist(), strict=True))
+
+        own = table[kernels.OWN, : len(names)].tolist()
+        held = [name for name, size in zip(names, own, strict=True) if size != kernels.PASSES]
+        fit, late, whole, n_cold, n_waiting = table[kernels.NOW, _OF_WAVES].tolist()
+        visits, behind = row(kernels.VISITS), row(kernels.BEHIND)
+        asked = None
+        if len(arch.caches) > 1:
+            waits = range(n_waiting)
+            owners = (table[kernels.OWNERS + at, : len(self._units)].tolist() for at in waits)
+            sizes = table[kernels.LATEST, :n_waiting].tolist()
+            waiting = tuple(
+                (size, frozenset(compress(self._units, are)))
+                for size, are in zip(sizes, owners, strict=True)
+            )
+            cold = tuple(table[kernels.COLD, :n_cold].tolist())
+            asked = Asked(
+                row(kernels.ASKED), row(kernels.ANEW), row(kernels.ONCE), late, whole, waiting, cold
+            )  # fmt: skip
+        return Waves(
+            asked,
+            Closed(
+                None if fit < 0 else fit,
+                {name: visits[name] for name in held},
+                {name: behind[name] for name in held},
+            ),
+        )
 
 
+class Waves(NamedTuple):
+    """What is known of an outermost level but how its waves run.
+
+    Parameters
+    ----------
+    asked : Asked or None
+        What the levels inside ask it for; None if there are none.
+    closed : Closed
+    """
+
+    asked: Asked | None
+    closed: Closed
+
+
+_OF_WAVES = [kernels.OUTSIDE, kernels.LATE, kernels.TILES, kernels.N_COLD, kernels.N_WAITING]
 _desk = lru_cache(maxsize=64)(_Desk)
 
 
@@ -90,20 +147,31 @@ def promised_many(problem: Problem, schedules: Sequence[Schedule], arch: Arch, l
     found = np.full((len(schedules), kernels.BYTES + len(arch.caches)), kernels.UNKNOWN, np.int64)
     if len(schedules) >= COMPILED_FROM or is_kept(kernels.promise_all):
         desk = _desk(problem, arch, lanes)
-        if desk.is_known:
-            desk.promise(schedules, found)
+        loops = desk.loops(schedules) if desk.is_known else None
+        if loops is not None:
+            with desk.table() as table:
+                kernels.promise_all(table, *loops, found)
+    found[found[:, kernels.OUTCOME] == kernels.WAVES, kernels.OUTCOME] = kernels.UNKNOWN
     return found
 
 
-def promised_one(problem: Problem, schedule: Schedule, arch: Arch, lanes: int) -> list[int] | None:
-    """Find what a schedule promises, and what fits each level; None if no closed form tells it."""
+def promised_one(
+    problem: Problem, schedule: Schedule, arch: Arch, lanes: int
+) -> tuple[list[int], Waves | None] | None:
+    """Find what a schedule promises, and what fits each level; None if no closed form tells it.
+
+    Of the outermost level, it may leave open how waves run.
+    """
     desk = _desk(problem, arch, lanes)
-    if not desk.is_known:
+    loops = desk.loops((schedule,)) if desk.is_known else None
+    if loops is None:
         return None
-    found = np.full((1, desk.n_columns), kernels.UNKNOWN, np.int64)
-    desk.promise((schedule,), found)
-    row: list[int] = found[0].tolist()
-    return row if row[kernels.OUTCOME] == kernels.PROMISED else None
+    found = np.zeros((1, desk.n_columns), np.int64)
+    with desk.table() as table:
+        kernels.promise_all(table, *loops, found)
+        row: list[int] = found[0].tolist()
+        waves = desk.waves(table) if row[kernels.OUTCOME] == kernels.WAVES else None
+    return (row, waves) if row[kernels.OUTCOME] in (kernels.PROMISED, kernels.WAVES) else None
 
 
 def _table(problem: Problem, arch: Arch, lanes: int) -> Ints | None:

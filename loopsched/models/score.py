@@ -14,7 +14,7 @@ from loopsched.bounds.communication import communication_bound
 from loopsched.machines.arch import Arch
 from loopsched.machines.levels import Level
 from loopsched.models.asked import Asked
-from loopsched.models.buffer import EFFORT, Traffic, explicit_traffic, lru_traffic
+from loopsched.models.buffer import EFFORT, Closed, Traffic, explicit_traffic, lru_traffic
 from loopsched.models.compute import Steps, compute_steps
 from loopsched.models.filters import asked_through
 from loopsched.models.machine import Sight, data_type_of, nested_units, sights
@@ -426,9 +426,10 @@ def _known(
     from loopsched.models import _promise_kernels as kernels
     from loopsched.models.promises import promised_one
 
-    row = promised_one(problem, schedule, arch, lanes)
-    if row is None:
+    known = promised_one(problem, schedule, arch, lanes)
+    if known is None:
         return None
+    row, waves = known
     units = {loop.unit for loop in schedule.loops if loop.unit is not None}
     instances = nested_units(arch, lanes)
     least = -(-problem.macs // math.prod([instances[unit] for unit in units]))
@@ -441,6 +442,10 @@ def _known(
         fit, held, *parts = row[begin : begin + kernels.PARTS + 2 * len(names)]
         each = dict(zip(names, map(Promise, parts[::2], parts[1::2]), strict=True))
         moved.append(LevelTraffic(each, fit, held, (levels, at)))
+    if waves is not None:
+        sight = sights(problem, arch, lanes)[0]
+        inner = moved[1] if len(moved) > 1 else Accesses(problem)
+        moved[0] = _one_level(_seen(sight, problem, schedule), sight, inner, effort, *waves)
     return steps, tuple(moved)
 
 
@@ -459,7 +464,7 @@ def level_traffic(
     behind: LevelTraffic | Accesses = Accesses(problem)
     asked: Asked | None = None
     for sight in reversed(sights(problem, arch, lanes)):
-        view = view_of(problem, schedule, instances=sight.instances, own_units=sight.own_units)
+        view = _seen(sight, problem, schedule)
         behind = _one_level(view, sight, behind, effort, asked)
         inward.append(behind)
         if len(inward) < len(arch.caches):
@@ -467,8 +472,17 @@ def level_traffic(
     return tuple(reversed(inward))
 
 
+def _seen(sight: Sight, problem: Problem, schedule: Schedule) -> View:
+    return view_of(problem, schedule, instances=sight.instances, own_units=sight.own_units)
+
+
 def _one_level(
-    view: View, sight: Sight, inner: LevelTraffic | Accesses, effort: int, asked: Asked | None
+    view: View,
+    sight: Sight,
+    inner: LevelTraffic | Accesses,
+    effort: int,
+    asked: Asked | None,
+    closed: Closed | None = None,
 ) -> LevelTraffic:
     level, room = sight.level, sight.room
     if level.kind == "scratchpad":
@@ -480,7 +494,7 @@ def _one_level(
             double_buffered=level.double_buffered,
         )
     else:
-        own = lru_traffic(view, room, effort=effort, asked=asked)
+        own = lru_traffic(view, room, effort=effort, asked=asked, closed=closed)
     writes_through = level.write_policy == "through" and level.accumulate == "level"
     parts = _Parts(own, inner, room.passing, writes_through)
     return LevelTraffic(parts.promised(), own.fit_position, own.working_set_bytes, parts)
