@@ -194,7 +194,7 @@ def test_a_view_is_what_unrolling_would_build() -> None:
         (
             TILED,
             {"reads": {"B": "shared@block,vector=2"}},
-            "does not run over consecutive elements",
+            "not run over consecutive elements",
         ),
         (TILED, {"reads": {"A": "shared@block,vector=2,pitch=33"}}, "a pitch can mend"),
         (TILED + " K:3", {"reads": {"A": "shared@K,vector=2"}}, "in such multiples"),
