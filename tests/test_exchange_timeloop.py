@@ -587,6 +587,16 @@ problem:
         assert found.problem.tensor("I").axes[0].terms == (("R", 3), ("P", 2))
         assert found.problem.output == "O"
 
+    def test_parts_that_are_switched_off_are_not_there(self) -> None:
+        off = "name: RegisterFile\n    enabled: False\n"
+        machine = EXERCISE.partition("problem:")[0]
+        machine = machine.replace("global_cycle_seconds: 1e-9", "global_cycle_seconds: 5e-10")
+        found = from_timeloop(machine.replace("name: RegisterFile\n", off)).arch
+        assert found is not None
+        assert [level.name for level in found.levels] == ["MainMemory", "GlobalBuffer"]
+        assert found.level("GlobalBuffer").capacity_bytes == 32768 * 64 // 8
+        assert found.compute.clock_hz == 2e9
+
     def test_sections_that_are_not_read_are_told(self) -> None:
         more = "mapspace: {}\nglobals_ignored: {}\n"
         told = from_timeloop(EXERCISE + more, element_bytes=1).remarks

@@ -191,7 +191,11 @@ def test_a_view_is_what_unrolling_would_build() -> None:
         (TILED, {"reads": {"A": "shared@K,by=hand"}}, "by is 'hand'"),
         (TILED, {"reads": {"A": "shared@block,vector=3"}}, "vector is 3"),
         (TILED, {"reads": {"A": "shared@block,vector=2,held=4"}}, "no 'vector'"),
-        (TILED, {"reads": {"B": "shared@block,vector=2"}}, "does not run over consecutive elements"),
+        (
+            TILED,
+            {"reads": {"B": "shared@block,vector=2"}},
+            "not run over consecutive elements",
+        ),
         (TILED, {"reads": {"A": "shared@block,vector=2,pitch=33"}}, "a pitch can mend"),
         (TILED + " K:3", {"reads": {"A": "shared@K,vector=2"}}, "in such multiples"),
         (TILED, {"guard": "none"}, "guard is 'none'"),
