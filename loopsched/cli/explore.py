@@ -38,8 +38,8 @@ _KINDS = 3
 @page_file.curves
 @page_file.reasons
 @page_file.measured
-@options.target("Where the page goes; by default into a new temporary folder.")
-@click.option("--no-open", is_flag=True, help="Write the page, but open no browser.")
+@options.target("File to write; by default in a new temporary folder.")
+@click.option("--no-open", is_flag=True, help="Write the page without opening a browser.")
 def explore(
     inputs: Inputs,
     top: int | None,
@@ -51,7 +51,7 @@ def explore(
     no_open: bool,
     **given: object,
 ) -> None:
-    """Search every problem of WORKLOAD, and open the explorer page of the results.
+    """Search every problem of WORKLOAD and open the page of the results.
 
     WORKLOAD is a name, a file, or a problem such as gemm:m=4,n=3,k=2.
     """
@@ -87,7 +87,7 @@ def explore(
                 measured=times,
             )
     if not (no_open or path is None or webbrowser.open(path.resolve().as_uri())):
-        click.echo(f"no browser found here; open {path}", err=True)
+        click.echo(f"no browser found; open {path}", err=True)
 
 
 def _done(found: Searched, rows: list[Row]) -> dict[int, Problem]:

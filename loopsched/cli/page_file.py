@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from loopsched.problems.problem import Problem
 
 curves = click.option(
-    "--curves", is_flag=True, help="Also find the least traffic of every layer by capacity."
+    "--curves", is_flag=True, help="Add the least traffic of every layer at each capacity."
 )
 reasons = click.option(
-    "--reasons", is_flag=True, help="Also say why each alternative is worse than the best."
+    "--reasons", is_flag=True, help="Add why each alternative is worse than the best."
 )
 
 
 measured = click.option(
     "--measured",
     metavar="RUNS",
-    help="Show what 'run --out' saved beside what is promised, layer by layer.",
+    help="Add the measured times that 'run --out RUNS' saved.",
 )
 
 

@@ -243,10 +243,10 @@ def _gap(row: Row) -> str:
 
 
 _REASONS = {
-    "budget": "as their budget of work was used up (--budget)",
-    "time limit": "as their time was up (--time-limit)",
-    "gap": "as their gap was small enough (--gap)",
-    "interrupt": "as the search was interrupted",
+    "budget": "budget used up (--budget)",
+    "time limit": "time limit reached (--time-limit)",
+    "gap": "gap reached (--gap)",
+    "interrupt": "interrupted",
 }
 
 
@@ -266,9 +266,10 @@ def _print(found: Searched, top: int, rows: Sequence[Row]) -> None:
     energy = "" if known is None else f" and {scaled(known * 1e-12, 'J')}"
     output.print_text(
         f"{done} {noun} on {on(found.machine, chosen.workload.problems)}{sought}: "
-        f"{scaled(sums.time_s, 's')}{energy} in all, no run of these schedules below "
-        f"{scaled(sums.time_bound_s, 's')}; {scaled(sums.dram_bytes, 'B')} from and to DRAM "
-        f"({scaled(sums.least_dram_bytes, 'B')} at least, in any order)."
+        f"{scaled(sums.time_s, 's')}{energy} in total, at least "
+        f"{scaled(sums.time_bound_s, 's')} in any run of these schedules; "
+        f"{scaled(sums.dram_bytes, 'B')} of DRAM traffic, at least "
+        f"{scaled(sums.least_dram_bytes, 'B')} in any order."
     )
     bound = ", ".join(f"{name} {count}" for name, count in sums.bound_by)
     proven = "all" if sums.n_proven == len(best) else f"{sums.n_proven} of {len(best)}"
@@ -277,7 +278,7 @@ def _print(found: Searched, top: int, rows: Sequence[Row]) -> None:
         f"({scaled(sums.nodes)} nodes visited)."
     )
     if many := sum(not row["proven"] and row["gap"] == 0 for row in best):
-        output.print_text(f"At their bound, but no log can say so: {many}.")
+        output.print_text(f"At their bound, but not proven: {many}.")
     for reason, what in _REASONS.items():
         if many := sum(row["stopped"] == reason for row in best):
-            output.print_text(f"Not searched to the end: {many}, {what}.")
+            output.print_text(f"Stopped early: {many}, {what}.")

@@ -42,7 +42,7 @@ _SCORES = (
 _MEASURED = ("measured_s", "threads", "data_type")
 _LEVEL_SCORES = ("promised_bytes", "working_set_bytes", "time_s")
 _MOST_STEPS = 400
-# What the page's model counts: see docs/page_model.md.
+# What the page's model counts: see model.py.
 _MOST_BYTES = 2**52 - 1
 
 
