@@ -43,7 +43,7 @@ def test_sums_of_a_file(tmp_path: Path) -> None:
     found = validate_cpu(written(tmp_path / "runs.jsonl", ROWS))
     error = np.array([3 / 2, 1 / 4, 9 / 0.5]) - 1
     said = found.summary
-    assert said["problems"], said["estimated"] == (4, 3)
+    assert (said["problems"], said["estimated"]) == (4, 3)
     assert said["mape"] == pytest.approx(np.abs(error).mean())
     assert said["median_error"] == pytest.approx(np.median(np.abs(error)))
     assert said["geometric_mean_ratio"] == pytest.approx(np.prod(error + 1) ** (1 / 3))

@@ -229,14 +229,14 @@ def _other(
     Raises
     ------
     LoopschedError
-        If ONNX Runtime's result is another.
+        If ONNX Runtime gives another result.
     """
     types, problem = kernel.types, kernel.problem
     if onnx and kernel.data_type == "fp32" and not kernel.how.bias and not kernel.how.relu:
         run = onnx_layer(problem, kernel.threads)
         if run is not None:
             if not np.array_equal(run(arrays).reshape(out.shape), out):
-                raise LoopschedError(f"'{problem.name}': ONNX Runtime's result is another")
+                raise LoopschedError(f"'{problem.name}': ONNX Runtime gives another result")
             return lambda: run(arrays), "ONNX Runtime"
     if types.compute.is_integer:
         return None, "numpy"

@@ -99,7 +99,15 @@ def chunks(task: Contraction, walk: Walk) -> tuple[int, int, int]:
 
 
 def merged_step(operand: Operand, dims: list[tuple[str, int]]) -> int | None:
-    """Find the step by which an operand moves over dimensions walked as one; None if none."""
+    """Find the step by which an operand moves over dimensions walked as one; None if none.
+
+    Examples
+    --------
+    >>> from loopsched.codegen.element import FP32
+    >>> image = Operand("image", FP32, (("P", 10), ("Q", 1)))
+    >>> merged_step(image, [("P", 7), ("Q", 10)]), merged_step(image, [("P", 7), ("Q", 8)])
+    (1, None)
+    """
     step, run = None, 1
     for dim, size in reversed(dims):
         if size == 1:
