@@ -64,8 +64,8 @@ CONVOLUTIONS = {
     "sum_cycles": (0.02, 0.001, 0.2),
     "address_cycles": (15.0, 1.0, 90.0),
     "place_cycles": (130.0, 10.0, 900.0),
-    "restart": (1.0, 0.05, 4.0),
     "drain": (0.5, 0.05, 4.0),
+    "short_rows": (0.25, 0.01, 1.0),
     "step": (2.4, 1.5, 6.0),
     "more_warps": (0.5, 0.05, 3.0),
 }
