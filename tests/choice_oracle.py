@@ -60,8 +60,8 @@ def estimate(
         live = min(left, places)
         here = taken.resident if live == places else ceil(live / machine.sms)
         received = fit.later if of_waves else fit.first
-        parts = _step(block, one, width, taken, machine, fit, here, live, received)
-        tensor, l2, dram, wait = parts
+        *parts, wait = _step(block, one, width, taken, machine, fit, here, live, received)
+        tensor, l2, dram, _ = parts
         step = _joined(fit.step, tensor, _joined(fit.memory, wait, l2, dram))
         ends = fit.latency * machine.gpu.dram_latency + fit.start_cycles
         ends += here * block.sums * fit.sum_cycles
@@ -92,6 +92,7 @@ def _step(
     live: int,
     received: float,
 ) -> list[float]:
+    """Cycles of each part, latency as if DRAM were free; last what operands take to come."""
     clock = machine.max_clock_hz
     delivered = machine.l2_bytes_per_s / clock / machine.sms  # to an SM, each cycle
     l2 = max(
@@ -100,19 +101,14 @@ def _step(
     )
     of_step = block.dram_bytes(live) * live / (block.blocks * block.steps)
     dram = of_step / (machine.dram_bytes_per_s / clock)
-    wait = (
-        _latency(one["block_m"], block.tile, machine, fit) / _ahead(one, taken, fit)
-        + fit.dram_wait * dram
-        + block.wait
-    )
-    if one["stages"] <= 2:
-        wait += fit.two_stages * block.tensor
+    late = _latency(one["block_m"], block.tile, machine, fit) / _ahead(one, taken, fit)
+    more = block.wait + (fit.two_stages * block.tensor if one["stages"] <= 2 else 0.0)
     # Warps go round the schedulers; each has its share of a block's multiply-adds.
     on_each = [0] * machine.gpu.schedulers
     for warp in range(here * one["warps"]):
         on_each[warp % len(on_each)] += 1
     tensor = max(on_each) * block.tensor * len(on_each) / one["warps"]
-    return [tensor, l2, dram, wait]
+    return [tensor, l2, dram, late + more, (late**2 + dram**2) ** 0.5 + more]
 
 
 def _ahead(one: Mapping[str, int], taken: Taken, fit: Fitted) -> float:

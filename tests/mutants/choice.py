@@ -188,8 +188,8 @@ _families.broken(
 _families.broken(
     "families-whole-rows",
     "DRAM reads half of a line at no cost",
-    "short = fit.short_rows * (bk * width < LINE)",
-    "short = 0.0 * (bk * width < LINE)",
+    "np.where(bk * width < LINE, fit.short_rows, 0.0)",
+    "np.zeros_like(bk)",
     _CONVOLUTIONS,
 )
 _families.broken(

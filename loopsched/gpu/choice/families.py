@@ -251,7 +251,7 @@ def conv_work(
     # What is asked for before a position's first step comes together.
     waits = 1 + np.maximum(here - np.maximum(stages - 1, 1), 0) / ahead
     shown = np.maximum(fit.drain / here - np.where(stages <= 2, fit.two_stages, 0.0), 0.0)
-    short = fit.short_rows * (bk * width < LINE)
+    short = np.where(bk * width < LINE, fit.short_rows, 0.0)
     read = (layer.input_elems(width) * (1 + short) + layer.weight_elems) * width
     moved = read + WRITTEN * layer.output_elems * sum_bytes(width)
     return Work(

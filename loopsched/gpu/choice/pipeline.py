@@ -30,6 +30,8 @@ _SECTOR, LINE = 64, 128
 WRITTEN = 1.5
 # Bytes of a sum of some of the terms.
 PARTIAL = 4
+# Exponent that joins a step's latency with its DRAM time.
+_LOADED = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +60,6 @@ class Fitted:
         Part of a step's arithmetic that two stages do not hide.
     direct : float
         Stages that a kernel has less where operands go through registers.
-    dram_wait : float
-        Part of a step's DRAM time by which its latency grows.
     memory, step : float
         Exponents of the norms that join the parts of memory, and these with
         arithmetic.
@@ -104,7 +104,6 @@ class Fitted:
     row_cycles: float
     two_stages: float
     direct: float
-    dram_wait: float
     memory: float
     step: float
     start_cycles: float
@@ -278,14 +277,15 @@ def _wave(
     dram = work.dram_bytes(live) / (machine.dram_bytes_per_s / clock)
     dram = dram / (work.blocks * work.steps) * live
     asked = asked_cycles(work.rows, work.tile_bytes, machine, fit)
-    wait = asked / steps_ahead(stages, taken.by_group, fit)
-    wait = wait + fit.dram_wait * dram + work.wait_cycles
-    wait = wait + np.where(stages <= 2, fit.two_stages * work.tensor_cycles, 0.0)
+    late = asked / steps_ahead(stages, taken.by_group, fit)
+    more = work.wait_cycles + np.where(stages <= 2, fit.two_stages * work.tensor_cycles, 0.0)
+    # Operands come the later the more DRAM has to do; where that is much it sets the pace.
+    wait = joined(_LOADED, late, dram) + more
     step = joined(fit.step, tensor, joined(fit.memory, wait, l2, dram))
     begun = fit.latency * machine.gpu.dram_latency + fit.start_cycles
     shown = np.where(resident > 1, 1 - fit.hidden, 1.0)
     ends = (begun + resident * work.sums * fit.sum_cycles) * shown
-    return work.steps * step + ends + resident * work.block_cycles, tensor, l2, dram, wait
+    return work.steps * step + ends + resident * work.block_cycles, tensor, l2, dram, late + more
 
 
 def steps_ahead(stages: Numbers, by_group: NDArray[np.bool_], fit: Fitted) -> Numbers:
