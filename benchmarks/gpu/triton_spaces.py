@@ -2,8 +2,9 @@
 
 Run ``python triton_spaces.py OUT.csv KIND:TYPE..`` on a machine with torch and Triton, such as
 ``gemm:fp16 attn:fp16 conv:fp16 gemm:bf16``; ``gemm:fp16:64x512x512,8x512x512`` names problems of
-your own, ``gemm:fp16:drawn20`` takes twenty drawn with a fixed seed (``drawn``: ten).  Rows are appended problem by problem, so that what
-was measured stays when the time is up (``--seconds``).  Kernels are compiled by all cores first.
+your own, ``gemm:fp16:drawn20`` takes twenty drawn with a fixed seed (``drawn``: ten). Rows are
+appended problem by problem, so that what was measured stays when the time is up (``--seconds``).
+Kernels are compiled by all cores first.
 
 Each repetition writes 256 MB before it, so that L2 holds nothing of the operands; a time is the
 median of ``REPEATS`` repetitions between events, in microseconds.  ``gemm``: C[M,N] = A[M,K]
