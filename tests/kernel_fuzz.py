@@ -21,8 +21,9 @@ import numpy as np
 from loopsched import Problem, ProblemError, conv2d, einsum
 from loopsched.base.machine_code import linked, object_code
 from loopsched.codegen.c_text import CText
-from loopsched.codegen.choose import Core, ranked
+from loopsched.codegen.choose import ranked
 from loopsched.codegen.contraction import contractions, row_major, stored_shape
+from loopsched.codegen.cost import Core
 from loopsched.codegen.element import DATA_TYPES
 from loopsched.codegen.engine import Engine
 from loopsched.codegen.llvm_text import LlvmText

@@ -89,7 +89,7 @@ def test_wide_tables_say_intervals(
     head, *_, row = _ok(capsys, "pick", PRODUCT, "--top", "1")[0].splitlines()[1:]
     titles = ("estimate", "low", "high", "bound by", "blocks/SM", "may be best")
     assert all(title in head for title in titles)
-    times = [f"{one:.3f} us" for one in (best.estimate_us, best.low_us, best.high_us)]
+    times = [f"{one:.4g} us" for one in (best.estimate_us, best.low_us, best.high_us)]
     assert [time for time in times if time in row] == times
     assert " ".join(row.split()).endswith(f"{best.bound_by} {best.resident_blocks} yes")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loopsched.codegen.contraction import Contraction, Operand
@@ -155,6 +156,6 @@ def roles(task: Contraction) -> dict[str, list[str]]:
     return found
 
 
-def length(dims: list[tuple[str, int]]) -> int:
+def length(dims: Sequence[tuple[str, int]]) -> int:
     """Points of a block."""
     return math.prod(size for _, size in dims)
