@@ -286,7 +286,7 @@ _kernels.broken(
     "one-wave-only",
     "boxes that an earlier wave asked for are not asked for again",
     "alike = done[box] - state[WAVE] * picks",
-    "alike = done[box]",
+    "alike = done[box] % picks",
 )
 
 _cells = In("models/cells.py", "test_replay.py")
