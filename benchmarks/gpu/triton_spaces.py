@@ -1,8 +1,10 @@
-"""Time every configuration of five Triton kernels on the GPU at hand.
+"""Time every configuration of some Triton kernels on the GPU at hand.
 
 Run ``python triton_spaces.py OUT.csv KIND:TYPE..`` on a machine with torch and Triton, such as
-``gemm:fp16 attn:fp16 conv:fp16 gemm:bf16``.  Rows are appended problem by problem, so that what
-was measured stays when the time is up (``--seconds``).  Kernels are compiled by all cores first.
+``gemm:fp16 attn:fp16 conv:fp16 gemm:bf16``; ``gemm:fp16:64x512x512,8x512x512`` names problems of
+your own, ``gemm:fp16:drawn20`` takes twenty drawn with a fixed seed (``drawn``: ten). Rows are
+appended problem by problem, so that what was measured stays when the time is up (``--seconds``).
+Kernels are compiled by all cores first.
 
 Each repetition writes 256 MB before it, so that L2 holds nothing of the operands; a time is the
 median of ``REPEATS`` repetitions between events, in microseconds.  ``gemm``: C[M,N] = A[M,K]
@@ -11,9 +13,11 @@ B[K,N], row-major (fp8: B is stored as N x K), blocks in groups of ``group_m`` r
 of ``block_n``; a sixth number is the heads of keys and values, if they are fewer.  ``decode``:
 B x H x S x D x 0 x G, one query a head and G heads of keys, ``split_k`` blocks for each of
 them, and a second kernel that joins what they found.  ``split``: products with ``split_k`` blocks
-for each tile, whose sums a second kernel adds.  ``batch``: B x M x N x K.  ``conv``: N x H x W x C
-x K x R x S x stride x padding, NHWC, weights (R S C, K), implicit product, k in steps of
-``block_k`` channels of a filter position.  Sums are fp32.
+for each tile, whose sums a second kernel adds.  ``batch``: B x M x N x K.  ``grouped``: products
+M x N x K joined by +, in one launch; a block finds its tile in a table of the products.
+``persistent``: the same tiles, handed out in the same order to as many blocks as run at a time.
+``conv``: N x H x W x C x K x R x S x stride x padding, NHWC, weights (R S C, K), implicit product,
+k in steps of ``block_k`` channels of a filter position.  Sums are fp32.
 ``library`` is torch.  Every kernel is held against the library before it is timed.
 """
 
@@ -25,9 +29,10 @@ import functools
 import itertools
 import math
 import multiprocessing
+import random
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 import triton
@@ -99,6 +104,24 @@ SPLIT = (
 BATCH = (
     "96x128x128x64", "16x1024x1024x64", "12x384x384x768", "64x16x4096x512", "8x512x1024x1024",
 )  # fmt: skip
+# Experts of a mixture in prefill and in decoding, layers side by side, long and short sums.
+GROUPED = tuple(
+    "+".join("x".join(map(str, one)) for one in products)
+    for products in (
+        [(m, 3584, 4096) for m in (700, 512, 300, 900, 64, 1200, 220, 200)],
+        [(m, 3584, 4096) for m in (1, 3, 8, 2, 16, 5, 1, 4)],
+        [(600 // (1 + at) + 3, 1408, 2048) for at in range(32)],
+        [(64 - 2 * at, 768, 2048) for at in range(32)],
+        [(512, 1024, k) for k in (8192, 4096, 1024, 256)],
+        [(512, 1024, k) for k in (256, 1024, 4096, 8192)],
+        [(2048, 4096, 2048), (2048, 1024, 2048), (2048, 1024, 2048)],
+        [(2048, 1024, 4096), (1024, 4096, 2048)],
+        [(128 * (1 + at % 4), 128 * (1 + at // 4), 512) for at in range(16)],
+        [(3000, 2048, 2048), (20, 2048, 2048), (200, 2048, 2048), (1, 2048, 2048)],
+    )
+)
+# Products of a table, those without rows included.
+MANY = 32
 CONVOLUTION = (
     "32x28x28x128x128x3x3x1x1", "32x7x7x512x512x3x3x1x1", "32x56x56x64x256x1x1x1x0",
     "32x14x14x1024x256x1x1x1x0", "8x112x112x64x128x3x3x2x1", "16x28x28x256x512x1x1x2x0",
@@ -109,13 +132,12 @@ CONVOLUTION = (
 )  # fmt: skip
 
 
-@triton.jit(do_not_specialize=["m"])
-def gemm_kernel(
-    a, b, c, m, n, k, bk_stride, bn_stride,
+@triton.jit
+def gemm_tile(
+    block, a, b, c, m, n, k, bk_stride, bn_stride,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
 ):  # fmt: skip
     """Compute a tile of C; rows of tiles in groups, so that neighbours share operands."""
-    block = tl.program_id(0)
     rows, columns = tl.cdiv(m, BM), tl.cdiv(n, BN)
     first = block // (GROUP * columns) * GROUP
     high = min(rows - first, GROUP)
@@ -141,6 +163,15 @@ def gemm_kernel(
         sums.to(c.dtype.element_ty),
         mask=(om[:, None] < m) & (on[None, :] < n),
     )
+
+
+@triton.jit(do_not_specialize=["m"])
+def gemm_kernel(
+    a, b, c, m, n, k, bk_stride, bn_stride,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr,
+):  # fmt: skip
+    """Compute a tile of a product."""
+    gemm_tile(tl.program_id(0), a, b, c, m, n, k, bk_stride, bn_stride, BM, BN, BK, GROUP)
 
 
 @triton.jit
@@ -284,9 +315,49 @@ def batch_kernel(
 ):  # fmt: skip
     """Compute a tile of one product of a batch."""
     which = tl.program_id(1).to(tl.int64)
-    gemm_kernel(
-        a + which * m * k, b + which * k * n, c + which * m * n, m, n, k, n, 1, BM, BN, BK, GROUP
-    )
+    a, b, c = a + which * m * k, b + which * k * n, c + which * m * n
+    gemm_tile(tl.program_id(0), a, b, c, m, n, k, n, 1, BM, BN, BK, GROUP)
+
+
+@triton.jit
+def listed_tile(
+    block, a, b, c, sizes, ends,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr, MANY: tl.constexpr,
+):  # fmt: skip
+    """Find a tile's product in the table, and compute it."""
+    passed = tl.load(ends + 1 + tl.arange(0, MANY)) <= block
+    which = tl.sum(passed.to(tl.int32), 0)
+    start = tl.load(ends + which)
+    here = sizes + which * 6
+    m = tl.load(here).to(tl.int32)
+    # Without these promises the operands are not copied 16 bytes at a time.
+    n = tl.multiple_of(tl.load(here + 1).to(tl.int32), 16)
+    k = tl.multiple_of(tl.load(here + 2).to(tl.int32), 16)
+    a += tl.multiple_of(tl.load(here + 3), 16)
+    b += tl.multiple_of(tl.load(here + 4), 16)
+    c += tl.multiple_of(tl.load(here + 5), 16)
+    gemm_tile(block - start, a, b, c, m, n, k, n, 1, BM, BN, BK, GROUP)
+
+
+@triton.jit
+def grouped_kernel(
+    a, b, c, sizes, ends,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr, MANY: tl.constexpr,
+):  # fmt: skip
+    """Compute a tile of one of several products."""
+    listed_tile(tl.program_id(0), a, b, c, sizes, ends, BM, BN, BK, GROUP, MANY)
+
+
+@triton.jit(do_not_specialize=["total"])
+def persistent_kernel(
+    a, b, c, sizes, ends, total, counter,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, GROUP: tl.constexpr, MANY: tl.constexpr,
+):  # fmt: skip
+    """Compute tiles of several products, always the next that no block has taken."""
+    block = tl.atomic_add(counter, 1)
+    while block < total:
+        listed_tile(block, a, b, c, sizes, ends, BM, BN, BK, GROUP, MANY)
+        block = tl.atomic_add(counter, 1)
 
 
 @triton.jit(do_not_specialize=["h", "w", "p", "q", "stride", "padding"])
@@ -502,6 +573,90 @@ class Batch:
         return self.c
 
 
+class Listed:
+    """Products of unlike sizes in one launch."""
+
+    def __init__(self, problem: str, kind: str) -> None:
+        self.products = [tuple(int(size) for size in one.split("x")) for one in problem.split("+")]
+        self.table = torch.zeros((MANY, 6), dtype=torch.int64, device="cuda")
+        at = [0, 0, 0]
+        for row, (m, n, k) in enumerate(self.products):
+            self.table[row] = torch.tensor([m, n, k, *at], device="cuda")
+            at = [at[0] + m * k, at[1] + k * n, at[2] + m * n]
+        self.a = torch.randn(at[0], device="cuda").to(TYPES[kind])
+        self.b = torch.randn(at[1], device="cuda").to(TYPES[kind])
+        self.c, self.wanted = (
+            torch.full((at[2],), float("nan"), device="cuda", dtype=TYPES[kind]) for _ in range(2)
+        )
+        self.ends: dict[tuple[int, int], tuple[torch.Tensor, int]] = {}
+
+    def library(self) -> torch.Tensor:
+        for (m, n, k), (*_, a, b, c) in zip(self.products, self.table.tolist(), strict=False):
+            torch.mm(
+                self.a[a : a + m * k].view(m, k), self.b[b : b + k * n].view(k, n),
+                out=self.wanted[c : c + m * n].view(m, n),
+            )  # fmt: skip
+        return self.wanted
+
+    def configs(self) -> Iterator[Config]:
+        for bm, bn, bk, stages, warps in itertools.product(
+            (16, 32, 64, 128), (32, 64, 128, 256), (32, 64), (2, 3, 4), (4, 8)
+        ):
+            if suits(bm, bn, warps):
+                yield bm, bn, bk, stages, warps, 8
+
+    def listed(self, bm: int, bn: int) -> tuple[torch.Tensor, int]:
+        """Say where each product's tiles begin, and how many there are of all."""
+        if (bm, bn) not in self.ends:
+            tiles = [triton.cdiv(m, bm) * triton.cdiv(n, bn) for m, n, _ in self.products]
+            ends = [*itertools.accumulate(tiles, initial=0)]
+            later = [2**31 - 1] * (MANY - len(tiles))
+            self.ends[bm, bn] = (
+                torch.tensor(ends + later, dtype=torch.int32, device="cuda"), ends[-1]
+            )  # fmt: skip
+        return self.ends[bm, bn]
+
+    def launch(self, config: Config) -> object:
+        bm, bn, bk, stages, warps, group = config
+        ends, total = self.listed(bm, bn)
+        return grouped_kernel[(total,)](
+            self.a, self.b, self.c, self.table, ends, bm, bn, bk, group, MANY,
+            num_stages=stages, num_warps=warps,
+        )  # fmt: skip
+
+    def result(self) -> torch.Tensor:
+        return self.c
+
+
+class Persistent(Listed):
+    """The same, by blocks that stay."""
+
+    def __init__(self, problem: str, kind: str) -> None:
+        super().__init__(problem, kind)
+        self.blocks: dict[Config, int] = {}
+        # Of each launch, 16 bytes apart so that they do not change what is compiled.
+        self.counters = torch.zeros((32_768, 4), dtype=torch.int32, device="cuda")
+        self.launches = 0
+
+    def launch(self, config: Config) -> object:
+        bm, bn, bk, stages, warps, group = config
+        ends, total = self.listed(bm, bn)
+        counter = self.counters[self.launches]
+        self.launches += 1
+        # The first time one block does it all, and says how many run at a time.
+        found = persistent_kernel[(min(self.blocks.get(config, 1), total),)](
+            self.a, self.b, self.c, self.table, ends, total, counter, bm, bn, bk, group, MANY,
+            num_stages=stages, num_warps=warps,
+        )  # fmt: skip
+        if config not in self.blocks:
+            of_warp = triton.cdiv(found.n_regs * 32, 256) * 256
+            by_registers = 65_536 // of_warp // 4 * 4 // warps
+            held = min(by_registers, 233_472 // (found.metadata.shared + 1024), 64 // warps, 32)
+            sms = torch.cuda.get_device_properties("cuda").multi_processor_count
+            self.blocks[config] = sms * held
+        return found
+
+
 class Convolution:
     """Convolutions of a type."""
 
@@ -550,6 +705,8 @@ KINDS = {
     "decode": (Decode, DECODE),
     "split": (Split, SPLIT),
     "batch": (Batch, BATCH),
+    "grouped": (Listed, GROUPED),
+    "persistent": (Persistent, GROUPED),
 }
 # Problems that compile every kernel that any of a kind's problems needs.
 SAMPLES = {
@@ -567,7 +724,30 @@ SAMPLES = {
     "decode": ("1x4x4096x128x0x1", "1x8x4096x128x0x1", "1x1x4096x64x0x1"),
     "split": ("64x512x4096",),
     "batch": ("2x512x512x512",),
+    "grouped": ("256x512x256+20x512x256",),
+    "persistent": ("256x512x256+20x512x256",),
 }  # fmt: skip
+
+
+def drawn(kind: str, n: int) -> list[str]:
+    """Draw products or convolutions of all sizes, of at least 0.1 and at most 200 GMAC."""
+    draw, found = random.Random(kind), []
+
+    def one(low: int, high: int, step: int) -> int:
+        return max(1, round(low * (high / low) ** draw.random() / step)) * step
+
+    while len(found) < n:
+        if kind == "gemm":
+            sizes = [one(16, 16384, 16), one(256, 32768, 64), one(256, 16384, 64)]
+            macs = math.prod(sizes)
+        else:
+            image, r, step = one(7, 160, 1), draw.choice((1, 3, 3, 5)), draw.choice((1, 1, 2))
+            c, k, batch = one(32, 1024, 32), one(32, 1024, 32), one(1, 64, 1)
+            sizes = [batch, image, image, c, k, r, r, step, r // 2]
+            macs = batch * (image // step) ** 2 * c * k * r * r
+        if 1e8 <= macs <= 2e11:
+            found.append("x".join(map(str, sizes)))
+    return found
 
 
 def compiled(work: tuple[str, str, str, list[Config]]) -> None:
@@ -582,10 +762,10 @@ def compiled(work: tuple[str, str, str, list[Config]]) -> None:
     torch.cuda.synchronize()
 
 
-def compile_all(kind: str, data_type: str, cores: int) -> None:
+def compile_all(kind: str, data_type: str, samples: Sequence[str], cores: int) -> None:
     """Compile what any of the problems needs, once: kernels differ by few of a problem's sizes."""
     work = []
-    for problem in SAMPLES[kind]:
+    for problem in samples:
         configs = list(KINDS[kind][0](problem, data_type).configs())
         work += [(kind, data_type, problem, configs[at::cores]) for at in range(cores)]
     with multiprocessing.get_context("spawn").Pool(cores) as pool:
@@ -660,12 +840,17 @@ def main() -> None:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
         for what in given.what:
-            kind, data_type = what.split(":")
-            compile_all(kind, data_type, given.cores)
-            print(what, "compiled", f"{time.monotonic() - start:.0f} s", flush=True)
+            kind, data_type, named = [*what.split(":"), ""][:3]
             problems = KINDS[kind][1]
-            if kind == "gemm" and data_type != "fp16":
+            if named:
+                problems = (
+                    drawn(kind, int(named[5:] or 10)) if named[:5] == "drawn" else named.split(",")
+                )
+            elif kind == "gemm" and data_type != "fp16":
                 problems = FEW
+            samples = problems if named and kind == "conv" else SAMPLES[kind]
+            compile_all(kind, data_type, samples, given.cores)
+            print(what, "compiled", f"{time.monotonic() - start:.0f} s", flush=True)
             for problem in problems[: given.first]:
                 if time.monotonic() - start > given.seconds:
                     print("time is up before", what, problem, flush=True)

@@ -220,7 +220,7 @@ _cli_sweep.broken(
 _cli_sweep.broken(
     "sweep-cli-interrupt-unsaid",
     "an interruption does not say how far it is",
-    '        click.echo(f"{shown.text}; the same command goes on from there", err=True)\n',
+    '        click.echo(f"{shown.text}; the same command resumes", err=True)\n',
     "",
     "::test_an_interrupted_command_keeps_what_is_done",
 )
