@@ -60,13 +60,15 @@ def test_choices_are_shown_in_80_columns(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     found = loopsched.pick(gemm(m=512, n=512, k=512), load_arch("h100"), top=2, explain=True)
+    best = found.best
     out, err = _ok(capsys, "pick", PRODUCT, "--top", "2", "--explain")
     lines = out.splitlines()
     assert all(len(line) <= 80 for line in lines)
     assert err == ""
     words = " ".join(out.split())
     assert words.startswith(
-        f"m512 n512 k512, fp16, triton_gemm on h100: at least {1e3 * found.best.bound_us:.1f} ns; "
+        f"m512 n512 k512, fp16, triton_gemm on h100: at least {1e3 * best.cold_us:.1f} ns from a "
+        f"cold L2 ({1e3 * best.bound_us:.1f} ns from a warm one); "
         f"720 configurations, {found.n_infeasible} cannot run, {found.n_may_be_best} may be best"
     )
     for one in found.choices:
@@ -78,7 +80,7 @@ def test_choices_are_shown_in_80_columns(
     assert "first choice" not in _ok(capsys, "pick", PRODUCT, "--top", "2")[0]
     few = _ok(capsys, "pick", PRODUCT, "--top", "2")[0].splitlines()
     assert len(few) == 7
-    assert few[-1] == "(left out at 80 columns: low, high, blocks/SM)"
+    assert few[-1] == "(left out at 80 columns: 80 % interval, blocks/SM)"
 
 
 def test_wide_tables_say_intervals(
@@ -87,11 +89,24 @@ def test_wide_tables_say_intervals(
     monkeypatch.setenv("COLUMNS", "200")
     best = loopsched.pick(gemm(m=512, n=512, k=512), load_arch("h100"), top=1).best
     head, *_, row = _ok(capsys, "pick", PRODUCT, "--top", "1")[0].splitlines()[1:]
-    titles = ("estimate", "low", "high", "bound by", "blocks/SM", "may be best")
+    titles = ("estimate", "80 % interval", "bound by", "blocks/SM", "may be best")
     assert all(title in head for title in titles)
-    times = [f"{one:.3f} us" for one in (best.estimate_us, best.low_us, best.high_us)]
-    assert [time for time in times if time in row] == times
+    assert f"{best.estimate_us:.3f} us  {best.low_us:.3f} us to {best.high_us:.3f} us" in row
     assert " ".join(row.split()).endswith(f"{best.bound_by} {best.resident_blocks} yes")
+
+
+def test_what_was_never_measured_is_said_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """A type or a GPU of which no measurements were compared; of products of 7 ms, one bound."""
+    large = "gemm:m=16384,n=16384,k=16384"
+    for options, is_said in (
+        (("--arch", "h100"), False),
+        (("--arch", "h200", "--type", "fp8"), False),
+        (("--arch", "a100"), True),
+        (("--arch", "h200", "--type", "int8"), True),
+    ):
+        out = _ok(capsys, "pick", large, "--top", "1", *options)[0]
+        assert ("was measured on" in out) == is_said
+        assert "from a cold L2" not in out
 
 
 @pytest.mark.parametrize("form", ["json", "csv"])

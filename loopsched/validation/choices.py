@@ -276,7 +276,7 @@ def _judged(
     ranked = rank(problem, machine, case.family, Space(names, columns), case.data_type)
     kept = [row for row, runs in zip(case.rows, ranked.feasible, strict=True) if runs]
     measured = np.array([row["time_us"] for row in kept], dtype=np.float64)
-    estimate = 1e6 * np.maximum(ranked.times.time_s, ranked.bound_s)
+    estimate = 1e6 * np.maximum(ranked.times.time_s, ranked.cold_s)
     bound_us = 1e6 * ranked.bound_s
     for row, guess, may in zip(kept, estimate, ranked.may_be_best, strict=True):
         rows.append(
