@@ -221,6 +221,11 @@ def test_spaces_are_read_from_files(tmp_path) -> None:  # type: ignore[no-untype
     file = tmp_path / "space.csv"
     file.write_text("block_m,block_n,block_k,stages,warps,group_m\n64,64,32,3,4,8\n")
     assert pick(gemm(m=64, n=64, k=64), H200, space=file).n_configurations == 1
+    file.write_text(
+        "BLOCK_SIZE_M,BLOCK_N,block_k,num_stages,num_warps,GROUP_SIZE_M\n64,32,16,3,4,8\n"
+    )
+    found = read_space(file, TRITON_GEMM.names).configuration(0)
+    assert found == dict(zip(TRITON_GEMM.names, (64, 32, 16, 3, 4, 8), strict=True))
     file.write_text("block_m,block_n,blok_k,stages,warps,group_m\n64,64,32,3,0,8\n")
     with pytest.raises(InputError) as fault:
         read_space(file, TRITON_GEMM.names)

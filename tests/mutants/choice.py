@@ -657,8 +657,8 @@ _tuner.broken(
 _tuner.broken(
     "tuner-groups-of-eight",
     "a kernel without groups of rows passes for one with groups of eight",
-    'found.setdefault("group_m", 1)',
-    'found.pop("group_m", 1)',
+    'found = {"group_m": 1} | spelled(',
+    'found = {"group_m": 8} | spelled(',
     "::test_kernels_may_call_parameters_as_they_like",
 )
 _tuner.broken(
