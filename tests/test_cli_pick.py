@@ -296,3 +296,36 @@ def test_measured_spaces_that_are_wrong(capsys: pytest.CaptureFixture[str], meas
     )
     Path(measured).write_text(MEASURED.replace("512x512x512", "512x512"))
     assert "is not MxNxK" in _refused(capsys, "validate", "choices", measured)
+
+
+def test_sizes_of_no_kind_are_told_the_kinds(capsys: pytest.CaptureFixture[str]) -> None:
+    for text, said in (
+        ("atention:1x32x1:8192x128x0x8", "did you mean 'attention'? (problems: gemm conv2d "),
+        (
+            "512x6144x4096",
+            "says no kind of problem; (problems: gemm conv2d batched_gemm attention ",
+        ),
+    ):
+        assert said in _refused(capsys, "pick", text)
+    assert "field '8x8x8' is not field=value" in _refused(capsys, "pick", "gemm:8x8x8")
+
+
+def test_a_known_type_that_a_machine_lacks_is_not_taken_for_another(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    said = _refused(capsys, "pick", PRODUCT, "--arch", "a100", "--type", "fp8")
+    assert "no rate for data type 'fp8'; (allowed: fp32 tf32 " in said
+
+
+def test_problems_of_measured_files_may_be_written_as_elsewhere(tmp_path: Path) -> None:
+    file = tmp_path / "mine.csv"
+    file.write_text(MEASURED)
+    found = validate_choices(file, "h100")
+    file.write_text(MEASURED.replace("512x512x512", '"gemm:m=512,n=512,k=512"'))
+    same = validate_choices(file, "h100")
+    assert [one | {"problem": ""} for one in found.problems] == [
+        one | {"problem": ""} for one in same.problems
+    ]
+    file.write_text(MEASURED.split("gemm,")[0] + "gemm,512x512x512,fp16,64,64,32,3,4,8,\n")
+    with pytest.raises(loopsched.InputError, match=r"mine\.csv: no row has a time"):
+        validate_choices(file, "h100")

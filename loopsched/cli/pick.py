@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
 
-from loopsched.base.errors import ProblemError
+from loopsched.base.errors import ProblemError, nearest
 from loopsched.base.files import target_of, write_text
 from loopsched.base.units import scaled
 from loopsched.cli import options, output
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from loopsched.machines.arch import Arch
 
 _TOP = 5
+# Sizes as attention and groups have them.
+_SIZES = re.compile(r"(?:[A-Za-z_0-9]+:)?[0-9]+(?:[x:+][0-9]+)+")
 _EPILOG = """\b
 loopsched pick gemm:m=4096,n=4096,k=4096 --explain
 loopsched pick gemm:m=16,n=14336,k=4096 --type bf16 --space mine.csv --top 10
@@ -155,6 +158,10 @@ def _problems(text: str, layers: tuple[str, ...], is_one: bool) -> Sequence[Aske
         from loopsched.gpu.choice.grouped import Grouped
 
         return (Grouped.named(sizes),)
+    known = ("gemm", "conv2d", "batched_gemm", "attention", "grouped")
+    if _SIZES.fullmatch(text) and kind not in known and not Path(text).exists():
+        hint = nearest(kind if colon else "", known, "problems")
+        raise ProblemError(f"'{text}' says no kind of problem; {hint}; see 'loopsched pick --help'")
     return (select_one(text, layers),) if is_one else select(text, layers).workload.problems
 
 
@@ -247,7 +254,10 @@ def _emit(problem: Asked, found: Pick, target: str | None) -> None:
     from loopsched.problems.problem import Problem
 
     if not isinstance(problem, Problem):
-        raise ProblemError(f"problem '{problem.name}': no file is written for {found.kernel}")
+        raise ProblemError(
+            f"problem '{problem.name}': no file is written for {found.kernel}, only for "
+            "triton_gemm and triton_conv"
+        )
     made = to_triton_kernel(
         problem,
         found.best.configuration,

@@ -224,8 +224,8 @@ _space.broken(
 _space.broken(
     "space-first-fault-only",
     "the first fault of a space is told, the others are not",
-    'raise InputError.joined("space", faults[:20])',
-    'raise InputError.joined("space", faults[:1])',
+    'InputError.refuse("space", faults[:20])',
+    'InputError.refuse("space", faults[:1])',
     "::test_spaces_are_read_from_files",
 )
 _space.broken(
