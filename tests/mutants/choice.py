@@ -454,6 +454,13 @@ _blocks.broken(
     _IN_TURN,
 )
 _blocks.broken(
+    "blocks-alike-last-wave-whole",
+    "the last wave of equal blocks is as crowded as the others",
+    "round_cycles[min(left, resident)]",
+    "round_cycles[resident]",
+    _IN_TURN,
+)
+_blocks.broken(
     "blocks-one-place",
     "a block that ends leaves its place empty",
     "            elif at < len(lengths):\n",

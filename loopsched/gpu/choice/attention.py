@@ -309,9 +309,19 @@ def attention_times(
     from loopsched.gpu.choice._block_kernels import blocks_cycles
 
     block = np.stack([bm, space["block_n"], taken.resident], axis=1)
+    # Configurations whose blocks are alike, as with more stages than two, are walked once.
+    of_blocks = np.hstack([block, (ends / full)[:, None], rounds])
+    alike = of_blocks.view(np.dtype((np.void, of_blocks.itemsize * of_blocks.shape[1])))
+    _, first, where = np.unique(alike.ravel(), return_index=True, return_inverse=True)
     found = blocks_cycles(
-        block, problem.length, problem.causal, heads, machine.sms, ends / full, rounds
-    )
+        block[first],
+        problem.length,
+        problem.causal,
+        heads,
+        machine.sms,
+        of_blocks[first, block.shape[1]],
+        rounds[first],
+    )[where]
     cycles, each = found[:, 0], heads * found[:, 1] / machine.sms / clock
     dram_s = moved / machine.dram_bytes_per_s
     waits = fit["alone_cycles"] + late
