@@ -116,6 +116,26 @@ def loop(known: bool, grows: bool = False, until: bool = False) -> Model:
     return model
 
 
+def loop_in_loop() -> Model:
+    """Three trips of a loop around five of another, and one product after those."""
+    model = Model()
+    x = model.input("x", [4, 16])
+    model.weight("w", 16, 16)
+    state = [("i", INT64, []), ("go", BOOL, []), ("h", FLOAT, None)]
+    goes_on = helper.make_node("Identity", ["go"], ["on"])
+
+    def steps(name: str, *before: Any) -> Any:
+        given = before[0].output[0] if before else "h"
+        step = helper.make_node("MatMul", [given, "w"], ["g"], name)
+        return body([goes_on, *before, step], state, [("on", BOOL, []), ("g", FLOAT, None)])
+
+    few, many = model.number(3, shape=[]), model.number(5, shape=[])
+    body_of_inner = steps("inner_step")
+    inner = helper.make_node("Loop", [many, "", "h"], ["inner_h"], "inner", body=body_of_inner)
+    model.output(model.add("Loop", few, "", x, body=steps("outer_step", inner), name="outer"))
+    return model
+
+
 def scan() -> Model:
     model = Model()
     start, steps = model.input("h0", ["n", 16]), model.input("x", [7, "n", 16])

@@ -153,7 +153,7 @@ def test_titan_v() -> None:
 
 
 def test_report_003() -> None:
-    arch = load_arch("titan_v_seed003")
+    arch = load_arch("titan_v_report_003")
     assert arch.constant("throughput") == 18_700_000_000_000
     assert arch.constant("memory_bandwidth") == 630 * 2**30
     assert arch.constant("iterations_per_cycle") == 5120

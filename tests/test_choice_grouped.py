@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import heapq
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from loopsched.gpu.choice.pick import rank
 from loopsched.validation.choices import validate_choices
 
 H200 = load_arch("h200")
+MEASURED = Path(__file__).parent.parent / "benchmarks/gpu/h200_triton_more.csv.gz"
 SIZE = st.integers(1, 3000)
 PRODUCT = st.tuples(SIZE, SIZE, SIZE)
 
@@ -126,3 +128,17 @@ def test_groups_have_names_and_faults(capsys: pytest.CaptureFixture[str], tmp_pa
     with pytest.raises(InputError, match="none of 1 configurations of triton_grouped can run"):
         row = {"block_m": 96, "block_n": 64, "block_k": 32, "stages": 3, "warps": 4, "group_m": 8}
         pick(one, H200, space=[row])
+
+
+def test_lists_measured_on_a_gpu_that_nothing_was_fitted_to(tmp_path: Path) -> None:
+    file = tmp_path / "measured.csv"
+    file.write_bytes(gzip.decompress(MEASURED.read_bytes()))
+    (group,) = [
+        one for one in validate_choices(file, H200).summary["groups"] if one["kind"] == "grouped"
+    ]
+    assert (group["problems"], group["rows"]) == (10, 1500)
+    assert group["first_1"] <= 1.015
+    assert group["first_1_worst"] <= 1.05
+    assert group["first_5_worst"] <= 1.01
+    assert group["set_share"] <= 0.15
+    assert (group["sets_without_best"], group["bound_violations"], group["refused"]) == (0, 0, 0)

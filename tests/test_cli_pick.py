@@ -78,7 +78,7 @@ def test_choices_are_shown_in_80_columns(
     assert "first choice" not in _ok(capsys, "pick", PRODUCT, "--top", "2")[0]
     few = _ok(capsys, "pick", PRODUCT, "--top", "2")[0].splitlines()
     assert len(few) == 7
-    assert few[-1] == "(left out at 80 columns: from, to, blocks an SM)"
+    assert few[-1] == "(left out at 80 columns: low, high, blocks/SM)"
 
 
 def test_wide_tables_say_intervals(
@@ -87,7 +87,7 @@ def test_wide_tables_say_intervals(
     monkeypatch.setenv("COLUMNS", "200")
     best = loopsched.pick(gemm(m=512, n=512, k=512), load_arch("h100"), top=1).best
     head, *_, row = _ok(capsys, "pick", PRODUCT, "--top", "1")[0].splitlines()[1:]
-    titles = ("estimate", "from", "to", "mostly", "blocks an SM", "may be best")
+    titles = ("estimate", "low", "high", "bound by", "blocks/SM", "may be best")
     assert all(title in head for title in titles)
     times = [f"{one:.4g} us" for one in (best.estimate_us, best.low_us, best.high_us)]
     assert [time for time in times if time in row] == times

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -36,12 +37,12 @@ def test_table(
     printed = capsys.readouterr()
     lines = printed.out.splitlines()
     assert all(len(line) <= 80 for line in lines)
-    assert lines[0].split()[:4] == ["rows", "of", "rows", "MAPE"]
+    assert lines[0].split()[:3] == ["group", "rows", "MAPE"]
     assert lines[2].split()[:4] == ["gemm", "V100", "fp32", "2"]
     assert lines[3].startswith("apart: unusable")
     assert lines[3].split()[-2:] != ["0", "-"]
     assert "largest errors:" in lines
-    assert "MAPE of the plain roofline: " in " ".join(printed.out.split())
+    assert "the MAPE of the plain roofline is " in " ".join(printed.out.split())
     assert printed.err == ""
 
 
@@ -64,6 +65,18 @@ def test_json_is_summary_and_rows(file: Path, capsys: pytest.CaptureFixture[str]
     assert summary["mape"] == pytest.approx((abs(rows[0]["error"]) + abs(rows[1]["error"])) / 2)
 
 
+def test_groups_have_a_sum_and_rows_their_times(
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    file.write_text(ROWS + "V100,fp16,1760,1760,1760,0,0,300,\n")
+    assert run(["validate", "times", str(file), "--worst", "3"]) == 0
+    printed = capsys.readouterr().out
+    titles = [line.split()[0] for line in printed.splitlines() if line.strip()]
+    assert titles.count("all") == 1
+    assert {"18.59 ms", "218.0 us", "300.0 us"} <= set(re.findall(r"[\d.]+ [mu]?s", printed))
+
+
 def test_labels_that_cannot_be_right(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "conv.csv"
     line = "V100,8,8,64,4,64,5,5,2,1,{},90\n"
@@ -74,9 +87,9 @@ def test_labels_that_cannot_be_right(tmp_path: Path, capsys: pytest.CaptureFixtu
     )
     assert run(["validate", "times", str(path)]) == 0
     words = " ".join(capsys.readouterr().out.split())
-    assert "rows of rows MAPE" in words
+    assert "group rows MAPE" in words
     assert "1 row has an algorithm that cannot run its problem" in words
-    assert "algo WINOGRAD cannot be, taken as not known" in words
+    assert "algorithm WINOGRAD is impossible, treated as unknown" in words
     assert run(["validate", "times", str(path), "--format", "csv"]) == 0
     first, second = csv.DictReader(io.StringIO(capsys.readouterr().out))
     assert "WINOGRAD needs a 3x3 filter" in first["remark"]

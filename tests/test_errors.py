@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
+import re
+from collections.abc import Callable
+
 import pytest
 
+import loopsched
 from loopsched.base import errors
-from loopsched.base.errors import InputError, LoopschedError, WorkloadError, nearest
+from loopsched.base.errors import ArchError, InputError, LoopschedError, WorkloadError, nearest
 
 INPUT_ERRORS = ["ArchError", "ConstraintError", "ProblemError", "ScheduleError", "WorkloadError"]
+PRODUCT = loopsched.gemm(m=4, n=4, k=4)
 
 
 @pytest.mark.parametrize("name", INPUT_ERRORS)
@@ -55,3 +61,60 @@ def test_several_faults_are_one_error_with_a_line_each() -> None:
 )
 def test_nearest_names_the_meant_word(word: str, allowed: list[str], message: str) -> None:
     assert nearest(word, allowed) == message
+
+
+KIND = "Problem|Network|Workload|Arch|Schedule"
+TAKEN = [
+    (name, parameter)
+    for name in loopsched.__all__
+    if inspect.isfunction(function := getattr(loopsched, name))
+    for parameter, one in inspect.signature(function).parameters.items()
+    if re.fullmatch(rf"({KIND})( \| ({KIND}|None|str|PathLike\[str\]))*", str(one.annotation))
+]
+
+
+@pytest.mark.parametrize("value", [3, 2.5, [], [3], {}, {"a": 1}, b"x", object(), InputError])
+def test_every_public_function_refuses_other_types_by_one_message(value: object) -> None:
+    assert len(TAKEN) > 90
+    for name, parameter in TAKEN:
+        with pytest.raises(InputError, match=rf"^{parameter} is .*; an? ({KIND}) is needed"):
+            getattr(loopsched, name)(**{parameter: value})
+
+
+def test_none_is_refused_unless_it_is_the_default() -> None:
+    with pytest.raises(ArchError, match=r"^arch is None; an Arch is needed"):
+        loopsched.search(PRODUCT, None)
+    assert loopsched.to_timeloop(PRODUCT, None, None) == loopsched.to_timeloop(PRODUCT)
+
+
+def test_signatures_say_where_text_is_taken() -> None:
+    annotations = loopsched.search.__annotations__
+    assert annotations["problem"] == "Problem | str | PathLike[str]"
+    assert annotations["goal"] == "Goal | None"
+    assert "arch: 'Arch | str | PathLike[str]'" in str(inspect.signature(loopsched.search))
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: loopsched.evaluate_many(PRODUCT, 3, "v100"), "schedules is 3; a sequence"),
+        (lambda: loopsched.evaluate_many(PRODUCT, [3], "v100"), r"schedules\[0\] is 3; a Sched"),
+        (lambda: loopsched.to_zigzag([3]), r"layers\[0\] is 3; \(Problem, Schedule or None\)"),
+        (lambda: loopsched.to_zigzag([(3, None)]), r"layers\[0\] is \(3, None\); \(Problem"),
+        (lambda: loopsched.validate_cpu(3), "source is 3; a sequence is needed, a Problem each"),
+        (lambda: loopsched.pick(3, "h200"), "problem is 3; a Problem, an Attention or a Grouped"),
+        (lambda: loopsched.load_network(3), "network is 3; a name or a path is needed"),
+        (lambda: loopsched.load_onnx(3), "3 is no path"),
+        (lambda: loopsched.from_timeloop(3), "timeloop is 3; text is needed"),
+    ],
+)
+def test_sequences_and_files_of_other_types_are_refused(
+    call: Callable[[], object], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        call()
+
+
+def test_text_names_the_problem_of_a_choice() -> None:
+    given = loopsched.pick("gemm:m=64,n=64,k=64", "h200", top=1)
+    assert given == loopsched.pick(loopsched.gemm(m=64, n=64, k=64), "h200", top=1)

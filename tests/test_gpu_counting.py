@@ -235,3 +235,12 @@ def test_footprints_are_those_of_a_literal_walk(kernel: Kernel, data: st.DataObj
     depth = data.draw(st.integers(0, len(kernel.loops)))
     geometry = Geometry(kernel)
     assert footprint_sectors(geometry, tensor, depth, 32) == Walk(kernel).footprint(tensor, depth)
+
+
+def test_a_single_row_counts_for_every_block_that_touches_it() -> None:
+    """Three blocks reach the one stored row of a padded input, each at another step of R."""
+    problem = conv2d(c=1, k=1, h=1, w=8, r=3, s=1, padding=(2, 0))
+    kernel = Kernel.of(problem, "P:3@block_x R:3 Q:8@thread_x", padding="skip")
+    tensor, walk = problem.tensor("input"), Walk(kernel)
+    counts = [footprint_sectors(Geometry(kernel), tensor, depth, 32) for depth in (1, 2)]
+    assert counts == [walk.footprint(tensor, depth) for depth in (1, 2)] == [3, 3]

@@ -111,7 +111,7 @@ ODD: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "loop_until": (0, {"MatMul": (2, "of unknown rank, after Loop")}),
     "loop_growing": (5 * 4 * 16 * 2, {"MatMul": (5, "shapes change from step to step")}),
     "scan": (7 * 16 * 16 + 7 * 16 * 2, {}),
-    "unknown_operator": (0, {"Fancy": (1, "not an operator of the standard that is known"),
+    "unknown_operator": (0, {"Fancy": (1, "not a known standard operator"),
                              "MatMul": (1, "after Fancy fancy")}),
     "custom_domain": (4 * 16 * 8, {"Quantum": (1, "an operator of 'my.domain'")}),
     "no_shapes": (0, {"Conv": (1, "'x' is not known: of unknown rank"),
@@ -168,6 +168,17 @@ class TestOdd:
         assert (nodes["repeat/step"].count, nodes["after"].count) == (5, 1)
         assert nodes["after"].problem is not None
         assert nodes["after"].problem.size == {"M": 5 * 4, "N": 2, "K": 16}
+
+    def test_loops_inside_loops_multiply(self, tmp_path: Path) -> None:
+        found = {
+            node.name.rpartition("/")[2]: node.count
+            for node in loaded(onnx_odd.loop_in_loop(), tmp_path).layers
+        }
+        assert found == {"inner_step": 15, "outer_step": 3}
+
+    def test_a_condition_that_is_false_takes_the_other_branch(self, tmp_path: Path) -> None:
+        names = [node.name for node in loaded(onnx_odd.branches(True), tmp_path).layers]
+        assert names == ["choose/with_u", "after"]
 
     def test_element_types_are_widths(self, tmp_path: Path) -> None:
         found = {node.name: node.problem for node in loaded(onnx_odd.quantised(), tmp_path).nodes}

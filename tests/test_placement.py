@@ -199,6 +199,17 @@ def test_only_something_better_is_returned() -> None:
     assert best_placement(problem, Room.shared(11)) is None
 
 
+def test_tables_that_promise_too_much_return_nothing_worse() -> None:
+    """A window that slides over gaps reads more than tables say; only what is read counts."""
+    problem = affine({"D": 5, "E": 5}, {"X": "3*E+D", "Y": ""}, element_bytes=2)
+    room = Room(34, (), frozenset({"Y"}))
+    found = best_placement(problem, room)
+    assert found is not None
+    assert least_placed_bytes(problem, room)[0] < found.bytes
+    assert best_placement(problem, room, below=found.bytes) is None
+    assert best_placement(problem, room, below=found.bytes + 1) == found
+
+
 def test_constraints_are_for_nests_without_places() -> None:
     problem = gemm(m=64, n=64, k=64)
     arch = buffer_arch(capacity_bytes=64, policy="explicit")

@@ -345,7 +345,7 @@ def test_machines_without_published_peaks_are_known() -> None:
         "diannao",
         "gtx_1080ti",
         "titan_v",
-        "titan_v_seed003",
+        "titan_v_report_003",
         "titan_x_pascal",
         "titan_xp",
     }

@@ -18,7 +18,7 @@ with (Path(__file__).parent.parent / "measurements" / "titan_v_measured.csv").op
     newline=""
 ) as sheet:
     ROWS: list[Row] = list(csv.DictReader(sheet))
-PREDICTED = [row for row in ROWS if row["seed003_printed_us"]]
+PREDICTED = [row for row in ROWS if row["report_003_printed_us"]]
 
 
 def number(row: Row, key: str) -> int:
@@ -53,7 +53,7 @@ def predict(row: Row) -> Report003Prediction:
 
 
 # Rows that the report's own code does not give, with what it gives, in microseconds:
-# the sheet's column `anomaly` says "seed code recomputed ..".
+# the sheet's column `anomaly` says "report code recomputed ..".
 ODD = {
     "conv 14 512 3": 2_238_781,  # printed 25322, which is the compute time
     "conv 512 1 3": 2,  # printed 1
@@ -81,14 +81,14 @@ ODD_BOUNDS = {
 def test_the_sheet_is_complete() -> None:
     assert len(ROWS) == 56
     assert len(PREDICTED) == 51
-    recomputed = {key_of(row) for row in ROWS if "seed code recomputed" in row["anomaly"]}
+    recomputed = {key_of(row) for row in ROWS if "report code recomputed" in row["anomaly"]}
     assert recomputed == set(ODD)
 
 
 @pytest.mark.parametrize("row", [row for row in PREDICTED if key_of(row) not in ODD], ids=key_of)
 def test_printed_time(row: Row) -> None:
     said = predict(row)
-    printed = float(row["seed003_printed_us"])
+    printed = float(row["report_003_printed_us"])
     if key_of(row) in ROUNDED_UP:
         assert said.time_us == pytest.approx(ROUNDED_UP[key_of(row)], abs=0.005)
         assert said.printed_us == printed - 1
@@ -99,21 +99,21 @@ def test_printed_time(row: Row) -> None:
 @pytest.mark.parametrize("row", [row for row in PREDICTED if key_of(row) in ODD], ids=key_of)
 def test_odd_row_recomputed(row: Row) -> None:
     key = key_of(row)
-    assert f"seed code recomputed {ODD[key]}" in row["anomaly"]
+    assert f"report code recomputed {ODD[key]}" in row["anomaly"]
     said = predict(row)
     assert round(said.time_us) == ODD[key]
-    assert said.printed_us != float(row["seed003_printed_us"])
+    assert said.printed_us != float(row["report_003_printed_us"])
 
 
 @pytest.mark.parametrize("row", [row for row in PREDICTED if row["kind"] == "conv"], ids=key_of)
 def test_printed_bound(row: Row) -> None:
-    printed = {"mem": "memory"}.get(row["seed003_printed_bound"], "compute")
+    printed = {"mem": "memory"}.get(row["report_003_printed_bound"], "compute")
     assert (predict(row).bound == printed) == (key_of(row) not in ODD_BOUNDS)
 
 
 def test_the_printed_time_of_the_first_odd_row_is_its_compute_time() -> None:
     row = next(row for row in ROWS if key_of(row) == "conv 14 512 3")
-    assert round(predict(row).compute_us) == float(row["seed003_printed_us"])
+    assert round(predict(row).compute_us) == float(row["report_003_printed_us"])
 
 
 def test_only_the_largest_image_overflows() -> None:

@@ -344,7 +344,7 @@ def test_table(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
     assert lines[2].startswith("nothing ")
     assert lines[3].split()[:2] == ["DRAM.bandwidth", "0.5"]
     assert any(line.startswith("gpu.launch ") and " +0.000 " in line for line in lines)
-    assert "Without any effect: gpu.blocks." in printed
+    assert "Without effect: gpu.blocks." in printed
     assert "all proven best" in " ".join(printed.split())
     assert run([*COMMAND, "--format", "json"]) == 0
     row = json.loads(capsys.readouterr().out)["rows"][1]
@@ -418,14 +418,14 @@ def test_wrong_arguments(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["sensitivity", problem, "--quantity", "watts"]) == 2
     assert run(["sensitivity", problem, "--plot", "x.txt"]) == 3
     capsys.readouterr()
-    no_gpu = ["--arch", "titan_v_seed003", "-v", "dram.bandwidth=2"]
+    no_gpu = ["--arch", "titan_v_report_003", "-v", "dram.bandwidth=2"]
     for arguments in ([problem, "-q", "estimate"], ["kernel:direct,size=16"]):
         assert run(["sensitivity", *arguments, *no_gpu]) == 3
         printed = capsys.readouterr()
-        assert "'titan_v_seed003' has no 'gpu' part" in printed.err
+        assert "'titan_v_report_003' has no 'gpu' part" in printed.err
         assert printed.out == ""
     assert run(["sensitivity", "kernel:direct,size=16", "--element-bytes", "2"]) == 2
-    assert "not for kernels of the reports" in capsys.readouterr().err
+    assert "do not apply to kernels of the reports" in capsys.readouterr().err
 
 
 def test_ranking_by_estimates_needs_an_estimate_of_all() -> None:
@@ -444,7 +444,7 @@ def test_a_number_that_is_left_as_it_is(
     assert run(["sensitivity", problem, *same, "-v", "gpu.blocks=2"]) == 0
     printed = capsys.readouterr().out
     assert "Left as it is by these factors: DRAM.bandwidth, compute.units." in printed
-    assert "Without any effect: gpu.blocks." in printed
+    assert "Without effect: gpu.blocks." in printed
 
 
 def is_gone(pid: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import oracle
@@ -284,6 +285,36 @@ def test_lanes_work_inside_an_item() -> None:
     assert found.level("L1").tensors["B"].read_bytes == 4 * 40 * 2
     alone = simulate(problem, parse_schedule("M:16@SM M:8 K:40 N:1", problem), arch=arch)
     assert alone.level("L1").tensors["B"].read_bytes == 4 * 40 * 16
+
+
+@pytest.mark.parametrize(
+    "nest",
+    [
+        "M:7@SM N:3 M:4@lane K:2",  # two lists of four and three items, side by side
+        "M:7@SM N:3@SM M:4 M:2@lane N:2@lane K:2",
+        "N:3@SM M:7 M:3@lane K:2",  # temporal loops around a list leave a rest
+    ],
+)
+def test_units_in_units_take_turns_as_a_literal_walk_does(nest: str) -> None:
+    from loopsched.simulator.trace import Memory
+    from loopsched.simulator.waves import Waves
+
+    problem = gemm(m=7, n=3, k=2)
+    schedule, counts = parse_schedule(nest, problem), {"SM": 2, "lane": 2}
+    literal = [
+        oracle.element(problem.tensor(name), point)
+        for point in oracle.units_in_lock_step(problem, schedule, counts)
+        for name in "ABC"
+    ]
+    walked = Waves(Memory.of(problem, None, None), schedule, counts).chunks()
+    found = [one for ids in walked for one in ids.tolist()]
+    assert renumbered(found) == renumbered(literal)
+
+
+def renumbered(accesses: Sequence[object]) -> list[int]:
+    """Number what is accessed by its first access."""
+    first: dict[object, int] = {}
+    return [first.setdefault(one, len(first)) for one in accesses]
 
 
 @given(st.data())

@@ -175,7 +175,7 @@ def test_a_cluster_without_workers_is_given_up(
     monkeypatch.setattr(cluster, "_LOOK_S", 0.01)
     monkeypatch.setattr(cluster, "_ALONE_S", 0.03)
     batches = Batches(plan_of(read_spec(SPEC), "1"), (), 1)
-    with pytest.raises(LoopschedError, match=r"no workers for 0\.03 s; the same command goes on"):
+    with pytest.raises(LoopschedError, match=r"no workers for 0\.03 s; the same command resumes"):
         next(on_cluster(batches, client))
     assert len(client.cancelled) == 3  # as for one worker: it may come
 

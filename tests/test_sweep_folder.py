@@ -432,7 +432,7 @@ def test_an_interrupted_command_keeps_what_is_done(
 
     monkeypatch.setattr(local, "run_batch", interrupted)
     assert cli(["sweep", "caches.yaml"]) == 130
-    assert "2 of 6 searches done; the same command goes on" in capsys.readouterr().err
+    assert "2 of 6 searches done; the same command resumes" in capsys.readouterr().err
     assert load_run("caches.sweep").n_done == 2
     assert cli(["sweep", "caches.yaml"]) == 0
     assert len(calls) == 3 + 4

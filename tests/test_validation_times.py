@@ -420,7 +420,7 @@ def test_a_label_that_cannot_be_right(said: list[dict[str, object]]) -> None:
     ]
     found = validate_times(rows)
     doubted, unknown = found.rows
-    assert doubted["remark"] == "FFT cannot stride\nnor dilate: taken as not known"
+    assert doubted["remark"] == "FFT cannot stride\nnor dilate: treated as unknown"
     assert unknown["remark"] is None
     assert doubted["estimate_us"] == unknown["estimate_us"]
     assert doubted["algo"] == "FFT"
@@ -428,7 +428,7 @@ def test_a_label_that_cannot_be_right(said: list[dict[str, object]]) -> None:
     assert found.summary["rows_remarked"] == 1
     worst = found.summary["worst"]
     assert isinstance(worst, list)
-    assert worst[0]["reason"].startswith("algo FFT cannot be, taken as not known; ")
+    assert worst[0]["reason"].startswith("algorithm FFT is impossible, treated as unknown; ")
     with pytest.raises(InputError, match=r"rows: 2 errors\n  row 0: .*fp64.*\n  row 1: .*fp64"):
         validate_times([product_row(3, precision="fp64", gpu="M40")] * 2, algorithm="any")
 
@@ -461,6 +461,8 @@ def test_where(said: list[dict[str, object]]) -> None:
     rows = [product_row(10), product_row(10, 2000, anomaly="odd")]
     assert validate_times(rows, where={"m": "2000"}).rows[0]["m"] == 2000
     assert validate_times(rows, where={"anomaly": ""}).rows[0]["m"] == 1000
+    rows.append(product_row(10, 3000, anomaly="Odd"))
+    assert len(validate_times(rows, where={"anomaly": "odd "}).rows) == 2
     with pytest.raises(InputError, match="no column 'pas'"):
         validate_times(rows, where={"pas": "fwd"})
     with pytest.raises(InputError, match="no row with m=3"):

@@ -35,13 +35,13 @@ def machine(units: int, outer: int, inner: int, rates: tuple[float, float], macs
     return Arch("waves", levels, Compute("SM", units, 1.0, 1.0, (("fp32", macs),)))
 
 
-def drawn(rng: random.Random, problem: Problem, units: int) -> Arch:
+def drawn(rng: random.Random, problem: Problem, units: int, macs: float = 1e9) -> Arch:
     point = sum(tensor.element_bytes for tensor in problem.tensors)
     inner = rng.randint(point, point * rng.choice([2, 4, 10]))
     outer = max(inner + 1, point * units)
     outer = rng.randint(outer, outer * rng.choice([2, 4, 8]))
     rates = (rng.choice([0.5, 1.0, 2.0]), rng.choice([1.0, 2.0, 4.0]))
-    return machine(units, outer, inner, rates, 1e9)
+    return machine(units, outer, inner, rates, macs)
 
 
 def written(chain: list[tuple[str, int, str]], problem: Problem) -> str:
@@ -136,14 +136,89 @@ def test_groups_of_items_end_with_waves_and_promise_no_less_than_is_moved(seed: 
                 assert seen <= level.moved.promised_bytes, (nest, arch)
 
 
-def test_the_last_of_the_items_may_be_shorter() -> None:
-    """Items of 4, 4 and 1 columns have fewer pieces than three thirds of all columns."""
-    problem, pieces = gemm(m=4, n=9, k=10), {"M": 2, "N": 3}
-    arch = machine(6, 176, 61, (1.0, 2.0), 0.09014423076923077)
-    nest = parse_schedule("M:4@SM N:9@SM N:4 M:2 K:10 M:2 N:2", problem)
-    time_s = evaluate(problem, nest, arch).time_s
+@pytest.mark.parametrize(
+    ("problem", "arch", "pieces", "nest"),
+    [
+        # Items of 4, 4 and 1 columns have fewer pieces than three thirds of all columns.
+        (
+            gemm(m=4, n=9, k=10),
+            machine(6, 176, 61, (1.0, 2.0), 0.09014423076923077),
+            {"M": 2, "N": 3},
+            "M:4@SM N:9@SM N:4 M:2 K:10 M:2 N:2",
+        ),
+        # A body of one row is fast enough: no longer one may be asked for.
+        (
+            gemm(m=5, n=3, k=11, element_bytes=1),
+            machine(2, 8, 7, (1.0, 100.0), 0.3),
+            {"M": 2, "N": 1},
+            "M:5@SM M:3 M:1 N:3 K:11",
+        ),
+        # Two lists that share less at once move less than all items in one wave.
+        (
+            gemm(m=4, n=15, k=4, element_bytes=1),
+            machine(6, 18, 3, (1.0, 100.0), 1.0),
+            {"M": 4, "N": 1},
+            "M:4 M:2@SM K:4 M:1 N:15 K:2",
+        ),
+        (
+            gemm(m=6, n=5, k=11),
+            machine(3, 36, 19, (2.0, 100.0), 1e9),
+            {"M": 1, "N": 3},
+            "N:5 N:4@SM M:6 N:2 K:11",
+        ),
+    ],
+    ids=["a short item", "short bodies", "two lists", "a list and a rest"],
+)
+def test_no_schedule_is_faster_than_the_bound_of_its_pieces(
+    problem: Problem, arch: Arch, pieces: dict[str, int], nest: str
+) -> None:
+    time_s = evaluate(problem, parse_schedule(nest, problem), arch).time_s
+    assert least_s_of(problem, arch, pieces, time_s * 1.0001) <= time_s
+
+
+def least_s_of(problem: Problem, arch: Arch, pieces: dict[str, int], below_s: float) -> float:
     bounds = PieceBounds(LevelBounds(space_of(problem, arch), "high"))
-    assert bounds.wave_s(Items((), (), 0.0, tuple(pieces.items())), time_s * 1.0001) <= time_s
+    return bounds.least_s(Items((), (), 0.0, tuple(pieces.items())), below_s)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_random_schedule_is_faster_than_the_bound_of_its_pieces(seed: int) -> None:
+    rng, n_nests = random.Random(seed), 0
+    while n_nests < 60:
+        problem = gemm(
+            m=rng.randint(2, 9), n=rng.randint(2, 9), k=rng.randint(1, 9), element_bytes=1
+        )
+        units, macs = rng.choice([2, 3, 4, 6]), rng.choice([0.1, 0.3, 1.0, 1e9])
+        arch = drawn(rng, problem, units, macs)
+        chain, now = [], dict(problem.size)
+        for unit in rng.choice([["@SM"], ["", "@SM"]]):
+            for dim in rng.sample(["M", "N"], rng.choice([1, 2])):
+                now[dim] = rng.randint(1, now[dim])
+                chain.append((dim, now[dim], unit))
+        item = dict(now)
+        for dim in rng.choices("MNK", k=rng.randint(0, 3)):
+            now[dim] = rng.randint(1, now[dim])
+            chain.append((dim, now[dim], ""))
+        pieces = {dim: -(-problem.size[dim] // item[dim]) for dim in "MN"}
+        with suppress(InputError):
+            nest = parse_schedule(written(chain, problem), problem)
+            time_s = evaluate(problem, nest, arch, effort=0).time_s
+            assert least_s_of(problem, arch, pieces, time_s * 1.0001) <= time_s, (nest, arch)
+            n_nests += 1
+
+
+def test_items_bring_in_what_they_hold() -> None:
+    """Eight items whose data fit: a quarter or half of A and B for each, and their part of C."""
+    problem = gemm(m=8, n=8, k=8, element_bytes=1)
+    arch = machine(8, 10_000, 200, (1000.0, 1.0), 1e9)
+    for m, n, nest in [
+        (2, 4, "M:8@SM N:8@SM M:4 N:2 K:8"),
+        (4, 2, "M:8@SM N:8@SM M:2 N:4 K:8"),
+        (8, 1, "M:8@SM N:8 K:8"),
+    ]:
+        time_s = evaluate(problem, parse_schedule(nest, problem), arch).time_s
+        assert time_s == n * 64 + m * 64 + 64
+        assert least_s_of(problem, arch, {"M": m, "N": n}, 1e6) == time_s
 
 
 def test_a_list_beside_may_be_of_one_row() -> None:

@@ -1,6 +1,7 @@
 """What Triton's autotuner takes over 320 configurations, and with the first five of ``pick``.
 
-Run ``python tuning_loop.py OUT.json`` on a machine with torch, Triton and loopsched; 16 cores help.
+Run ``python tuning_loop.py OUT.json [SHAPE ...]`` on a machine with torch, Triton and loopsched; 16
+cores help.  A shape is ``MxNxK``; without any, those below.
 Each side starts with an empty compile cache in a process of its own, whose start is not counted.
 
 The full side is measured in parts, since it takes minutes a shape: all configurations are compiled
@@ -127,7 +128,7 @@ def main() -> None:
         return
     cores = min(12, os.cpu_count() or 1)
     rows = []
-    for problem in SHAPES:
+    for problem in sys.argv[2:] or SHAPES:
         with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
             compile_s = compiled(problem, first, cores)
             full = told(problem, "full", first)

@@ -6,7 +6,7 @@ import operator
 import re
 import reprlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeGuard
+from typing import TypeGuard, TypeVar
 
 from loopsched.base.errors import InputError, nearest
 
@@ -15,6 +15,8 @@ MAX_SPAN = 2**22
 # Far above every real size, far enough below 2**63 that sums of two stay exact in int64.
 MAX_COUNT = 2**60
 MAX_NAME = 200
+
+T = TypeVar("T")
 
 DATA_TYPE_BYTES: Mapping[str, int] = {
     "fp64": 8,
@@ -198,6 +200,18 @@ class Checker:
             return value
         self.fault(f"{name} is {show(value)}; {near(value, allowed)}")
         return allowed[0]
+
+    def each(self, name: str, value: object, kind: type[T], needed: str) -> list[T]:
+        """Check a sequence of objects of one type."""
+        if not isinstance(value, Iterable) or isinstance(value, (str, bytes, Mapping)):
+            self.fault(f"{name} is {show(value)}; a sequence is needed, {needed} each")
+            return []
+        given = list(value)
+        for at, one in enumerate(given):
+            if not isinstance(one, kind):
+                self.fault(f"{name}[{at}] is {show(one)}; {needed} is needed")
+                return []
+        return given
 
     def name(self, value: object, default: str) -> str:
         """Check a problem's name; None stands for the default."""

@@ -40,8 +40,8 @@ def named(path: Place) -> str:
     >>> named("a/b.json"), named(chr(0))
     ('a/b.json', "'\\x00'")
     """
-    text = os.fspath(path)
-    return text if text.isprintable() and 0 < len(text) < 1000 else show(text)
+    text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else ""
+    return text if text.isprintable() and 0 < len(text) < 1000 else show(path)
 
 
 def _kind(mode: int) -> str:
@@ -79,6 +79,8 @@ def read_bytes(
         If it cannot be read, is a folder, a device or a pipe, empty or too
         large.  Nothing blocks, and no more than ``most_bytes`` are held.
     """
+    if not isinstance(path, (str, os.PathLike)):
+        raise error(f"{show(path)} is no path; that of {what} is needed")
     where = named(path) if where is None else where
     try:
         # A pipe that nobody writes to would block.

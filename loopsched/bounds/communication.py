@@ -314,7 +314,9 @@ def _level(part: _Part, inequality: Inequality, n: int) -> float:
 def _touched_at_least(part: _Part, inequality: Inequality, n: int, level: float) -> int:
     """Bound from below, in whole bytes, what n phases of equal work touch together.
 
-    By weak duality any prices will do; these are the best but for rounding.
+    By weak duality any prices beta_i will do; these are the best, a_i L / X_i, but for rounding.
+    For X_i >= D_i and beta_i <= 1, X_i >= (1 - beta_i) D_i + beta_i X_i; for X_i <= n D_i and
+    beta_i > 1, X_i >= beta_i X_i - (beta_i - 1) n D_i.
     """
     shares = _shares(part, inequality, n, level)
     prices, total = [], 0
@@ -342,7 +344,8 @@ def _phases(inequality: Inequality, n: int) -> Iterator[tuple[int, int]]:
 def _cost(inequality: Inequality, prices: Sequence[int], work: int) -> int:
     """Least price of the elements that so much work touches.
 
-    By the inequality of arithmetic and geometric means, weighted with powers.
+    By the inequality of arithmetic and geometric means, weighted with powers a_i that add up to
+    e: sum of p_i x_i >= e * (work^q / C * product of (p_i / a_i)^a_i)^(1/e).
     """
     degree = inequality.degree
     above = degree**degree * work**inequality.root

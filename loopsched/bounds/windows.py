@@ -2,6 +2,15 @@
 
 Dimensions are cut into classes inside which no two points meet; there an axis
 is as good as separate axes.  Proofs: docs/lower_bounds.md, section 4.
+
+Where a stride a' does not divide a filter, values of r with different remainders modulo a'
+have different inputs and weights.  Let rho_g be the number of values with remainder g, and h_g
+their points.  Then h_g <= sqrt(rho_g I_g W_g O), and by Cauchy-Schwarz the sum of
+h_g / sqrt(rho_g) is at most sqrt(I W O).  So a point weighs sqrt(rho / rho_g) instead of 1, in
+the inequality and in the phases, which then have equal weight up to one point's.
+
+On an axis of more than two dimensions, a dimension is cut into so many interleaved classes
+that its steps exceed the reach of the smaller terms.
 """
 
 from __future__ import annotations

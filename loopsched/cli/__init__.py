@@ -28,7 +28,7 @@ EXIT_PIPE = 141
 
 # Command to its module, below `loopsched.cli`, and its line in the help.
 _COMMANDS = {
-    "demo": ("demo", "Make the page of a small network, and open it."),
+    "demo": ("demo", "Search a small network and open its page."),
     "search": ("search", "Find the best schedule of every problem of a workload."),
     "verify": ("verify", "Check the proofs that a search wrote."),
     "analyze": ("analyze", "Score a given schedule, or print Yalsa's tables for it."),
@@ -39,21 +39,21 @@ _COMMANDS = {
     "space": ("space", "Count the schedules of a search before it runs."),
     "pareto": ("pareto", "Show trade-offs between time, DRAM traffic and capacity."),
     "tiles": ("tiles", "Map the cost of two tile sizes of a schedule."),
-    "validate": ("validate", "Compare predictions with counters and measured times."),
-    "run": ("running", "Compile problems for this CPU, check and time them."),
-    "pick": ("pick", "Choose tile sizes, stages and warps of a GPU kernel."),
-    "calibrate": ("calibrate", "Measure the machine at hand, and write its file."),
-    "kernel": ("kernel", "Describe what a GPU kernel asks of a machine."),
-    "reproduce": ("reproduce", "Reproduce the tables of a report beside our own figures."),
-    "sensitivity": ("sensitivity", "Search again on changed machines to see what matters."),
-    "sweep": ("sweep", "Search whole grids of machines and workloads; resumable."),
-    "report": ("report", "Make a page of saved results, to explore in a browser."),
-    "explore": ("explore", "Search, and open a page of the results."),
+    "validate": ("validate", "Compare predictions with hardware counters and measured times."),
+    "run": ("running", "Compile, check and time problems on this CPU."),
+    "pick": ("pick", "Rank tile sizes, stages and warps of a GPU kernel."),
+    "calibrate": ("calibrate", "Measure this CPU or GPU and write its architecture file."),
+    "kernel": ("kernel", "Count the resources of a GPU kernel and estimate its time."),
+    "reproduce": ("reproduce", "Reproduce the tables of four reports on kernels."),
+    "sensitivity": ("sensitivity", "Search again on changed machines: which number matters."),
+    "sweep": ("sweep", "Search a grid of machines and workloads; resumable."),
+    "report": ("report", "Write saved results as a page for the browser."),
+    "explore": ("explore", "Search a workload and open the page of its results."),
     "fuse": ("fuse", "Find consecutive layers to run together, tile by tile."),
     "network": ("network", "Show the layers of an ONNX model and its other operators."),
     "export": ("export", "Write a schedule for other tools, or as code."),
     "import": ("import_", "Read problems and schedules of other tools."),
-    "detect": ("detect", "Describe the CPU at hand, with the source of every number."),
+    "detect": ("detect", "Describe this CPU, with the source of every number."),
     "archs": ("listing", "List architectures, or show one with its sources."),
     "workloads": ("listing", "List workloads, or show one with its problems."),
 }
@@ -92,16 +92,16 @@ _HELP = """Find proven-best loop orders and tile sizes for loop nests.
 \b
 loopsched search deepbench_conv                best schedules on a Titan V
 loopsched search my.json --arch v100 --top 3   your problems, another machine
-loopsched COMMAND --help                       what a command can do
+loopsched COMMAND --help                       the options of a command
 """
 
 
 _FIRST = """Proven-best loop orders and tile sizes for loop nests. Try:
 
-  loopsched demo                                   the page of a small network
+  loopsched demo                                   a small network, as a page
   loopsched search resnet50 -a h100                the best schedule per layer
   loopsched pick gemm:m=512,n=6144,k=4096 -a h100  tiles and warps of a kernel
-  loopsched sensitivity alexnet                    what in a machine matters
+  loopsched sensitivity alexnet                    which hardware limit matters
   loopsched run gemm:m=512,n=512,k=512             compile and time it here
   loopsched explore my_model.onnx                  your model, as a page
 
@@ -113,7 +113,7 @@ _FIRST = """Proven-best loop orders and tile sizes for loop nests. Try:
     invoke_without_command=True,
     help=_HELP,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="Exit status: 0 done, 1 a missing extra or a fault of loopsched, 2 wrong usage, "
+    epilog="Exit status: 0 success, 1 missing extra or internal error, 2 wrong usage, "
     "3 bad input, 4 nothing fits, 130 interrupted.",
 )
 @click.version_option(__version__, prog_name="loopsched", message="%(prog)s %(version)s")
@@ -174,7 +174,7 @@ def _explained(error: click.ClickException) -> click.ClickException:
     known = {name for one in error.ctx.command.params for name in one.opts}
     if error.option_name != "--type" or "--element-bytes" not in known:
         return error
-    hint = "rates go by the size of the elements: '--element-bytes 2' is fp16"
+    hint = "the element size selects the type: '--element-bytes 2' is fp16"
     return click.UsageError(f"No such option '--type'; {hint}.", error.ctx)
 
 

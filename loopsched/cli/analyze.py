@@ -36,20 +36,22 @@ loopsched analyze gemm:m=64,n=256,k=256 'n:64 c:256 k:256 n:32 c:32 k:32' \\
 @click.command(epilog=_EPILOG)
 @options.inputs("problem", schedule=False)
 @click.option(
-    "--capacity", metavar="SIZE", help="One buffer of this size under DRAM instead of a machine."
+    "--capacity", metavar="SIZE", help="Replace the machine by DRAM and one buffer of this size."
 )
 @options.choice(
-    "--policy", of=["lru", "explicit"], meaning="With --capacity: a cache, or a scratchpad."
+    "--policy",
+    of=["lru", "explicit"],
+    meaning="With --capacity: an LRU cache, or an explicit scratchpad.",
 )
 @options.choice(
     "--model",
-    of=["reuse", "yalsa", "report003"],
-    meaning="Yalsa's prints that program's tables; report 003's needs no schedule.",
+    of=["reuse", "yalsa", "report_003"],
+    meaning="yalsa prints that program's tables; report_003 needs no SCHEDULE.",
 )
 @options.count(
     "--effort",
     least=0,
-    meaning="Accesses of tiles to follow for 'at least' and 'at most'; 0: closed forms.",
+    meaning="Tile accesses to replay for 'at least' and 'at most'; 0: closed forms only.",
 )
 @options.form
 def analyze(
@@ -60,15 +62,16 @@ def analyze(
     effort: int | None,
     form: Style,
 ) -> None:
-    """Score SCHEDULE, a text or @FILE, of PROBLEM.
+    """Score SCHEDULE of PROBLEM: traffic, time and what binds.
 
     PROBLEM is a workload with --layer, or a problem such as gemm:m=4,n=3,k=2.
+    SCHEDULE is text or @FILE.
     """
-    if model == "report003":
+    if model == "report_003":
         _report003(inputs.chosen.workload.problems, form)
         return
     if inputs.schedule_text is None:
-        raise click.UsageError(f"the model '{model}' needs a SCHEDULE")
+        raise click.UsageError(f"--model {model} needs a SCHEDULE")
     one, nest = inputs.problem, inputs.schedule
     if model == "yalsa":
         _yalsa(one, nest, form)
@@ -152,13 +155,13 @@ def _sums(problem: Problem, score: Evaluation) -> Iterator[tuple[str, str]]:
     yield (
         "DRAM",
         f"{scaled(score.dram_bytes, 'B')}: {scaled(score.dram_read_bytes, 'B')} read, "
-        f"{scaled(score.dram_write_bytes, 'B')} written; keeping up takes "
+        f"{scaled(score.dram_write_bytes, 'B')} written; needs "
         f"{scaled(score.required_dram_bandwidth_bytes_per_s, 'B/s')}",
     )
     ratio = score.dram_bytes / max(1, score.least_dram_bytes)
     yield (
         "any order",
-        f"{scaled(score.least_dram_bytes, 'B')} from and to DRAM at least; "
+        f"{scaled(score.least_dram_bytes, 'B')} of DRAM traffic at least; "
         f"here {ratio:.3g} times that",
     )
     if score.energy_pj is not None:

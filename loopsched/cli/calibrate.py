@@ -22,13 +22,13 @@ _arch_out = click.option(
     metavar="FILE",
     type=click.Path(path_type=Path),
     callback=lambda context, parameter, given: given and arch_target(given),
-    help="Write an architecture file (.yaml or .json), too.",
+    help="Also write an architecture file (.yaml or .json).",
 )
 
 
 @click.group()
 def calibrate() -> None:
-    """Measure the machine at hand, and write what was measured."""
+    """Measure this CPU or GPU and write its architecture file."""
 
 
 @calibrate.command(
@@ -41,7 +41,8 @@ loopsched calibrate cpu --arch-out host.yaml   then: search ... --arch host.yaml
 def cpu(out: Path | None, form: Style) -> None:
     """Measure this CPU's clock, arithmetic, bandwidths and latencies.
 
-    Takes about half a minute on all cores that this process may use; let nothing else run.
+    Takes about half a minute on all cores that this process may use; run nothing
+    else meanwhile.
     """
     from loopsched.codegen.rates import measure
     from loopsched.machines.arch_file import arch_from_dict
@@ -56,9 +57,9 @@ def cpu(out: Path | None, form: Style) -> None:
     if form == "table":
         output.print_text(f"{arch.title}, {(measured.clock_hz or 0) / 1e9:.2f} GHz")
         output.print_text(
-            f"vectors of {host.vector_bytes} bytes: {measured.fma_per_cycle} multiply-adds a cycle,"
-            f" one every {measured.fma_latency:g} cycles in a chain;"
-            f" {measured.load_per_cycle} loads a cycle"
+            f"vectors of {host.vector_bytes} bytes: {measured.fma_per_cycle} multiply-adds per "
+            f"cycle, one every {measured.fma_latency:g} cycles in a chain;"
+            f" {measured.load_per_cycle} loads per cycle"
         )
         click.echo()
     output.shows_table(_LEVELS, rows, form)
@@ -85,15 +86,15 @@ loopsched pick gemm:m=4096,n=4096,k=4096 --arch my_gpu.yaml
 @click.option(
     "--like",
     metavar="NAME|FILE",
-    help="Machine for what cannot be measured; by default the shipped one of this GPU, else "
-    "one of its compute capability.",
+    help="Machine that supplies what cannot be measured; by default the shipped one of this "
+    "GPU, else one of its compute capability.",
 )
 @options.form
 def gpu(out: Path | None, like: str | None, form: Style) -> None:
     """Measure the NVIDIA GPU at hand with microbenchmarks.
 
-    Takes less than a minute. Needs the driver, and the compiler NVRTC that torch, CuPy and the CUDA
-    toolkit bring.
+    Takes less than a minute.  Needs the driver and NVRTC, which torch, CuPy and the
+    CUDA toolkit include.
     """
     from loopsched.gpu.calibration.machine import calibrate_gpu
     from loopsched.machines.arch_file import arch_to_dict
@@ -119,5 +120,5 @@ _RATES = (
 
 def _show(found: Calibration) -> None:
     same = "the same GPU" if found.is_same else "another GPU"
-    output.print_text(f"{found.properties.name}; beside it '{found.like.name}', {same}")
+    output.print_text(f"{found.properties.name}; compared with '{found.like.name}', {same}")
     output.print_table(_RATES, found.rows())

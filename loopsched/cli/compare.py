@@ -60,7 +60,7 @@ def compare(inputs: Inputs, other: str | None, form: Style) -> None:
     output.print_table(columns, list(_rows(found)))
     click.echo()
     for reason in found.reasons or (
-        f"nothing moves more, or waits longer, than in the {name} one",
+        f"no level moves more bytes, and nothing takes longer, than in the {name} schedule",
     ):
         output.print_text(f"- {reason}", hang="  ")
 

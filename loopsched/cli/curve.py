@@ -27,7 +27,7 @@ _EPILOG = """\b
 loopsched curve deepbench_conv --jobs 2          94 layers, a digest of each
 loopsched curve gemm:m=64,n=64,k=64 --points     every step and its schedule
 loopsched curve resnet50 --network --plot r.svg  one curve for all layers
-loopsched curve vgg16 -a h200 --show bandwidth   what the units would need
+loopsched curve vgg16 -a h200 --show bandwidth   the bandwidth needed
 """
 _SHOWN = ("traffic", "bandwidth", "intensity")
 _KEYS = {
@@ -38,7 +38,7 @@ _KEYS = {
 _SENTENCES = {
     "traffic": "Least DRAM traffic{found}",
     "bandwidth": "Least DRAM bandwidth{found} at which the units never wait",
-    "intensity": "Highest operational intensity{found} (FLOP a byte of DRAM traffic)",
+    "intensity": "Highest operational intensity{found} (FLOP per byte of DRAM traffic)",
 }
 _BUFFERS = {"explicit": "one buffer", "lru": "one LRU cache (promised)"}
 _MOST_KNEES = 3
@@ -49,11 +49,13 @@ _MOST_KNEES = 3
 @options.choice(
     "--policy",
     of=["explicit", "lru"],
-    meaning="A scratchpad into which tiles are placed, or what an LRU cache promises.",
+    meaning="A scratchpad that holds explicit tiles, or the promise for an LRU cache.",
 )
-@click.option("--network", is_flag=True, help="One curve: the sum of all layers, with counts.")
-@click.option("--points", is_flag=True, help="Every step of the curves instead of a digest.")
-@options.choice("--show", of=_SHOWN, meaning="What tables and plots show against capacity.")
+@click.option(
+    "--network", is_flag=True, help="One curve: the sum of all layers, each times its count."
+)
+@click.option("--points", is_flag=True, help="Show every step of the curves instead of a digest.")
+@options.choice("--show", of=_SHOWN, meaning="Quantity shown against capacity.")
 @options.jobs()
 @options.out
 @options.plot("the ski slope")
@@ -70,10 +72,10 @@ def curve(
 ) -> None:
     """Find the least DRAM traffic of every problem at every buffer capacity.
 
-    Over all tile sizes and loop orders, for one buffer under the memory,
-    with a bound that no nest is below whose operands share one tile: where
-    both meet, the traffic is proven least.  WORKLOAD is a name, a file, or a
-    problem such as gemm:m=4,n=3,k=2; the machine's levels mark capacities.
+    Over all tile sizes and loop orders, for one buffer below the memory.  The
+    traffic is proven least where it meets a lower bound for all nests whose
+    operands share one tile.  WORKLOAD is a name, a file, or a problem such as
+    gemm:m=4,n=3,k=2; the machine's levels mark capacities.
     """
     from loopsched.curves import front_kernels
     from loopsched.curves.network import workload_curves
@@ -150,7 +152,7 @@ class _Report:
         if n > 1 and not self.is_network:
             whole = self.whole().digest(self.machine)
             noun = f"all {n} layers" if done == n else f"{done} of {n} layers"
-            _print_network(whole, self.machine, f"{noun}, each as often as it occurs")
+            _print_network(whole, self.machine, f"{noun}, each times its count")
         if len(rows) == 1:
             _print_knees(self.drawn[0], self.machine)
 
@@ -182,9 +184,8 @@ def _print_digests(rows: Sequence[Row], machine: Arch, show: Form, buffer: str) 
     found = "" if all(map(_is_proven, rows)) else " found"
     output.print_text(
         f"{_SENTENCES[show].format(found=found)} with {buffer.format(room)}, over "
-        "all tile sizes and loop orders; more than 'enough' saves nothing; up to a knee room pays, "
-        "beyond it less. "
-        f"{_proven(rows)}"
+        "all tile sizes and loop orders. Capacity beyond 'enough' saves nothing; at a knee the "
+        f"curve flattens. {_proven(rows)}"
     )
 
 
@@ -199,8 +200,8 @@ def _proven(rows: Sequence[Row]) -> str:
     if n_proven == n_steps:
         return f"Proven best at every capacity, {known}."
     return (
-        f"Proven best at {n_proven:,} of {n_steps:,} steps, {known}; at the others best with one "
-        "loop of a dimension around the tile, and --points bounds the gap to any other nest."
+        f"Proven best at {n_proven:,} of {n_steps:,} steps, {known}; at the others, best with one "
+        "loop per dimension around the tile; --points bounds the gap to other nests."
     )
 
 

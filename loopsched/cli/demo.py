@@ -14,12 +14,12 @@ _NETWORK = "alexnet"
 
 @click.command()
 @options.arch
-@options.target("Where the page goes; by default into a new temporary folder.")
-@click.option("--no-open", is_flag=True, help="Write the page, but open no browser.")
+@options.target("File to write; by default in a new temporary folder.")
+@click.option("--no-open", is_flag=True, help="Write the page without opening a browser.")
 def demo(arch: str, target: str | None, no_open: bool) -> None:
-    """Search AlexNet's eight layers, and open their page in a browser.
+    """Search AlexNet's eight layers and open their page in a browser.
 
-    It shows what 'loopsched explore' makes of a network of yours.
+    'loopsched explore' makes such a page of your own network.
     """
     words = [_NETWORK, "--arch", arch, "--curves", "--reasons"]
     words += [] if target is None else ["--output", target]

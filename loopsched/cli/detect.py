@@ -12,7 +12,7 @@ from loopsched.cli.output import Style
 
 @click.command(
     epilog="""\b
-loopsched detect -o host.yaml                  a file to keep or to edit
+loopsched detect -o host.yaml                  a file to keep or edit
 loopsched search resnet50 --arch host          the same machine without a file
 """
 )
@@ -26,11 +26,11 @@ loopsched search resnet50 --arch host          the same machine without a file
 )
 @options.form
 def detect(out: Path | None, form: Style) -> None:
-    """Describe the CPU at hand, as far as this process may use it.
+    """Describe this CPU, as far as this process may use it.
 
-    Cores, caches and instructions are the operating system's word, rates and latencies those of
-    the microarchitecture; the bandwidth of memory is measured, in a tenth of a second, and the
-    clock where the system does not say it. Both are kept for '--arch host'.
+    Cores, caches and instruction sets come from the operating system, rates and latencies from
+    the microarchitecture.  Memory bandwidth is measured in a tenth of a second, and so is the
+    clock where the system does not report it; both are kept for '--arch host'.
     """
     from loopsched.cli.listing import show_arch
     from loopsched.machines.arch_file import load_arch

@@ -21,8 +21,9 @@ loopsched explore gemm:m=1760,n=128,k=1760 -a h200     one problem
 loopsched explore vgg16 --no-open -o vgg16.html        only write the page
 """
 
-# So many problems have their alternatives within some seconds; 94 take a minute and a half.
+# The next best schedules of so many problems take some seconds; of 94, a minute and a half.
 _FEW = 30
+_KINDS = 3
 
 
 @click.command(epilog=_EPILOG)
@@ -31,15 +32,14 @@ _FEW = 30
 @options.constraints
 @options.count(
     "--top",
-    meaning="Keep the N best schedules: by default 3 of up to 30 problems, else 1, as more take "
-    "longer.",
+    meaning="Show the best schedule and up to N - 1 alternatives that differ from it in kind (3).",
 )
 @options.jobs()
 @page_file.curves
 @page_file.reasons
 @page_file.measured
-@options.target("Where the page goes; by default into a new temporary folder.")
-@click.option("--no-open", is_flag=True, help="Write the page, but open no browser.")
+@options.target("File to write; by default in a new temporary folder.")
+@click.option("--no-open", is_flag=True, help="Write the page without opening a browser.")
 def explore(
     inputs: Inputs,
     top: int | None,
@@ -51,15 +51,21 @@ def explore(
     no_open: bool,
     **given: object,
 ) -> None:
-    """Search every problem of WORKLOAD, and open the explorer page of the results.
+    """Search every problem of WORKLOAD and open the page of the results.
 
     WORKLOAD is a name, a file, or a problem such as gemm:m=4,n=3,k=2.
     """
     path = None if target is None else page_file.page_target(target, inputs.text)
-    if top is None:
-        top = 3 if len(inputs.chosen.numbers) <= _FEW else 1
+    few = len(inputs.chosen.numbers) <= _FEW
     times = page_file.measured_rows(measured, origin(inputs))
-    found = searched(inputs, given, top=top, jobs=jobs, has_brackets=True)
+    found = searched(
+        inputs,
+        given,
+        top=top or (_KINDS if few else 1),
+        jobs=jobs,
+        has_brackets=True,
+        kinds=top or _KINDS,
+    )
     rows: list[Row] = []
     is_whole = False
     try:
@@ -81,7 +87,7 @@ def explore(
                 measured=times,
             )
     if not (no_open or path is None or webbrowser.open(path.resolve().as_uri())):
-        click.echo(f"no browser found here; open {path}", err=True)
+        click.echo(f"no browser found; open {path}", err=True)
 
 
 def _done(found: Searched, rows: list[Row]) -> dict[int, Problem]:

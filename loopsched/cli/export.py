@@ -34,20 +34,21 @@ loopsched export results.jsonl --to zigzag -o dir           saved by a search
 @options.inputs("problem", schedule=False)
 @click.option("--to", "form", type=click.Choice(_FORMS), required=True, help="Format to write.")
 @options.target(
-    "Where to write: a file if it is one, with a suffix; else a folder. Default: print.",
+    "File (with a suffix) or folder to write; by default standard output.",
     "FILE|FOLDER",
 )
 @click.option(
     "--residual",
     is_flag=True,
-    help="Timeloop: partial tiles as P=7,3, for timeloop-model; else dimensions are enlarged.",
+    help="Timeloop: write partial tiles as P=7,3, for timeloop-model; by default dimensions are "
+    "enlarged.",
 )
 @click.option("--name", default="compute", show_default=True, help="Name of the function in code.")
 @options.rank
 def export(
     inputs: Inputs, form: str, target: str | None, residual: bool, name: str, rank: int | None
 ) -> None:
-    """Write SCHEDULE, the best schedule of PROBLEM, or a result file's, for other tools."""
+    """Write a schedule for other tools: SCHEDULE, the best of PROBLEM, or a result file's."""
     if form in _PROGRAMS and not inputs.has_schedules and inputs.machine.cpu is not None:
         problems = inputs.chosen.workload.problems
         made = [
@@ -123,10 +124,10 @@ def _deliver(made: list[tuple[Problem, Exported]], target: str | None) -> None:
     place = Path(target)
     if place.suffix and not place.is_dir():
         if len(made) > 1:
-            raise InputError(f"{target}: {len(made)} problems; a folder is needed for several")
+            raise InputError(f"{target}: {len(made)} problems need a folder")
         files = made[0][1]
         if len(files.files) > 1 and not files.is_one_document:
-            raise InputError(f"{target}: {' and '.join(files.names)} are made; a folder is needed")
+            raise InputError(f"{target}: {' and '.join(files.names)} need a folder")
         write_text(place, files.text())
         return
     for number, (problem, files) in enumerate(made):

@@ -24,7 +24,7 @@ loopsched import timeloop folder --arch-out my_arch.yaml
 
 @click.group("import")
 def import_() -> None:
-    """Read what other tools have written: import timeloop FILES."""
+    """Read the files of other tools: import timeloop FILES."""
 
 
 @import_.command(epilog=_EPILOG)
@@ -32,14 +32,14 @@ def import_() -> None:
 @options.count(
     "--element-bytes",
     most=1024,
-    meaning="Size of the problem's elements; Timeloop does not name it (4).",
+    meaning="Element size; by default the machine's datawidth, else 4.",
 )
-@click.option("--arch-out", metavar="FILE", help="Also write the machine as a file for --arch.")
+@click.option("--arch-out", metavar="FILE", help="Also write the machine as an architecture file.")
 @options.form
 def timeloop(
     files: tuple[str, ...], element_bytes: int | None, arch_out: str | None, form: Style
 ) -> None:
-    """Read the Timeloop files (version 0.4) FILES, or folders of them."""
+    """Read Timeloop FILES (version 0.3 or 0.4), or folders of them."""
     from loopsched.exchange.timeloop import read_timeloop
 
     found = read_timeloop(files, element_bytes=element_bytes)
@@ -61,9 +61,9 @@ def _write_arch(found: Imported, path: str) -> None:
     from loopsched.machines.arch_file import arch_to_dict
 
     if found.arch is None:
-        raise InputError(f"{path}: not written: there is no section 'architecture'")
+        raise InputError(f"{path}: not written: the files have no section 'architecture'")
     if Path(path).suffix not in (".yaml", ".yml", ".json"):
-        raise InputError(f"{path}: the file of a machine ends in .yaml or .json")
+        raise InputError(f"{path}: an architecture file ends in .yaml or .json")
     name = Path(path).stem if found.arch.name == "timeloop" else found.arch.name
     data = arch_to_dict(replace(found.arch, name=name))
     is_json = Path(path).suffix == ".json"

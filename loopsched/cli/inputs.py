@@ -52,7 +52,7 @@ class Inputs:
 
         if is_result_file(self.text):
             raise InputError(
-                f"{self.text}: what a search has saved, not a workload; "
+                f"{self.text}: results of a search, not a workload; "
                 f"'loopsched report {self.text}' makes a page of it, "
                 f"'loopsched show {self.text}' shows its loops"
             )

@@ -35,8 +35,8 @@ _COLUMNS = (
 @click.option(
     "--algorithm",
     metavar="NAME",
-    help="Of convolutions, in DeepBench's words, such as IMPLICIT_GEMM; by default the fastest "
-    "of those that libraries take.",
+    help="Algorithm of convolutions, named as in DeepBench, such as IMPLICIT_GEMM; by default "
+    "the fastest.",
 )
 @options.data_type
 @options.arch
@@ -49,10 +49,10 @@ def library(
     arch: str,
     form: Style,
 ) -> None:
-    """Estimate how long cuBLAS- and cuDNN-class libraries take.
+    """Estimate the time of cuBLAS- and cuDNN-class library kernels.
 
     WORKLOAD is a name, a file, or a problem such as gemm:m=64,n=64,k=64: matrix
-    products and convolutions of any pass, each repeated on warm data.
+    products and convolutions of any pass, with warm caches.
     """
     from loopsched.gpu.library.estimates import library_estimate
     from loopsched.machines.arch_file import load_arch

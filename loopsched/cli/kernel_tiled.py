@@ -32,16 +32,18 @@ loopsched kernel tiled conv2d:n=16,c=64,k=64,h=56,w=56,r=3,s=3,padding=1 --tile 
 @options.text(
     "--tile",
     metavar="MxNxK",
-    meaning="Rows and columns of a block's output, terms of the sum per step.",
+    meaning="Rows and columns of a block's output tile, and its K step.",
     default="128x128x32",
 )
 @options.count(
-    "--group-m", default=1, meaning="Rows of tiles launched together, the row changing first."
+    "--group-m",
+    default=1,
+    meaning="Rows of tiles per group; inside a group the row changes fastest.",
 )
-@options.count("--split-k", default=1, meaning="Blocks that share each sum.")
-@options.count("--stages", default=3, meaning="Steps that shared memory holds.")
-@options.count("--threads", default=256, meaning="Threads of a block.")
-@options.count("--registers", meaning="Of a thread; guessed if not given.")
+@options.count("--split-k", default=1, meaning="Blocks that share each reduction.")
+@options.count("--stages", default=3, meaning="K steps held in shared memory at once.")
+@options.count("--threads", default=256, meaning="Threads per block.")
+@options.count("--registers", meaning="Registers per thread; estimated by default.")
 @options.data_type
 @click.option("--replay", is_flag=True, help="Replay every tile through L2: slower, more accurate.")
 @options.layers
@@ -57,7 +59,7 @@ def tiled(
     form: Style,
     **counts: int | None,
 ) -> None:
-    """Describe your tiled kernel: resources, traffic and time.
+    """Estimate a tiled kernel of yours: resources, traffic and time.
 
     PROBLEM is a product or a forward convolution, such as gemm:m=64,n=64,k=64,
     or a workload with --layer.  A convolution runs as a matrix product of
@@ -114,12 +116,12 @@ def _sums(found: TiledKernel) -> Iterator[tuple[str, str]]:
     more = f" x {batch} products" if batch > 1 else ""
     yield (
         "grid",
-        f"{found.blocks} blocks: {down} x {across} tiles x {split} parts of the sums{more}; "
+        f"{found.blocks} blocks: {down} x {across} tiles x {split} parts of the reduction{more}; "
         f"{found.waves:.4g} waves",
     )
-    guessed = "" if found.registers_given else " (a guess)"
+    guessed = "" if found.registers_given else " (estimated)"
     yield (
-        "a block",
+        "block",
         f"{found.threads} threads, {found.registers} registers each{guessed}, "
         f"{found.shared_bytes} B of shared memory",
     )

@@ -19,13 +19,13 @@ from loopsched.show.notebook import LEVEL_COLUMNS
 from loopsched.show.table import Column, words
 
 
-@click.command(epilog="A file of your own works wherever a name does.")
+@click.command(epilog="Wherever a NAME is accepted, a file of your own is, too.")
 @click.argument("name", required=False)
 @options.form
 def archs(name: str | None, form: Style) -> None:
     """List the architectures, or show NAME with the source of every number.
 
-    NAME 'host' is the CPU at hand.
+    The NAME 'host' is this CPU.
     """
     from loopsched.machines.arch_file import arch_names, arch_to_dict, load_arch
 
@@ -96,7 +96,7 @@ def show_arch(arch: Arch) -> None:
     output.print_table(columns, [compute], [_sources(compute.sources)])
     click.echo()
     output.print_table(
-        (words("data type"), Column("MAC/cycle a unit"), Column("peak", unit="FLOP/s")),
+        (words("data type"), Column("MAC/cycle per unit"), Column("peak", unit="FLOP/s")),
         [
             (name, f"{rate:g}", 2 * compute.peak_macs_per_s(name))
             for name, rate in compute.macs_per_cycle_per_unit
@@ -109,7 +109,7 @@ def show_arch(arch: Arch) -> None:
         part = getattr(arch, name)
         cited = dict(part.sources) | _listed(part, keys)
         output.print_table(
-            (words(f"of a {name.upper()}"), Column("value")),
+            (words(f"{name.upper()} parameter"), Column("value")),
             [[entry.key, _part_value(part, entry)] for entry in keys],
             [cited.get(entry.key, "") for entry in keys],
         )
@@ -150,7 +150,7 @@ def _sources(sources: Sequence[tuple[str, str]]) -> str:
     return "; ".join(f"{key}: {source}" for key, source in sources)
 
 
-@click.command(epilog="A file of your own works wherever a name does.")
+@click.command(epilog="Wherever a NAME is accepted, a file of your own is, too.")
 @click.argument("name", required=False)
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of workload files.")
 @options.form

@@ -15,7 +15,7 @@ from loopsched.show.table import Column, words
 _EPILOG = """\b
 loopsched network model.onnx --batch 8
 loopsched network bert.onnx --dim sequence=128 --out bert.json
-loopsched search model.onnx --batch 8     models go wherever a WORKLOAD does
+loopsched search model.onnx --batch 8     a model as WORKLOAD
 """
 _LAYERS = (
     Column("#", "layer"),
@@ -40,10 +40,10 @@ _LEFT_OUT = (
 @click.option("--out", metavar="FILE", help="Also save the layers as a workload file: .json.")
 @options.form
 def network(workload: str, out: str | None, form: Style) -> None:
-    """Show the layers of MODEL, an ONNX file, and its other operators.
+    """Show the layers of MODEL, an ONNX file or a ZigZag workload, and its other operators.
 
-    Equal layers are one row with a count.  Weights are not read and need not
-    be there.
+    Equal layers share one row with a count.  Weights are not read and may be
+    missing.
     """
     from loopsched.network.rows import network_rows
     from loopsched.network.text import load_network

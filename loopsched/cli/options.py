@@ -26,7 +26,7 @@ def _claim(path: Path, context: click.Context) -> Path:
     taken: set[str] = context.meta.setdefault("loopsched.base.files", set())
     place = os.path.realpath(path)  # a circle of links has one, too
     if place in taken:
-        raise InputError(f"{path}: would be written twice; give each option a file of its own")
+        raise InputError(f"{path}: would be written twice; give each option its own file")
     taken.add(place)
     return path
 
@@ -59,7 +59,7 @@ def plot(what: str, option: str = "--plot") -> Callable[[Command], Command]:
     )
 
 
-def jobs(meaning: str = "Work on N problems at a time.") -> Callable[[Command], Command]:
+def jobs(meaning: str = "Process N problems in parallel.") -> Callable[[Command], Command]:
     """Make the option that says how much goes on at a time; results do not depend on it."""
     return click.option(
         "--jobs", "-j", type=click.IntRange(1), default=1, metavar="N", help=meaning
@@ -122,12 +122,12 @@ def target(
     return text("--output", "-o", "target", metavar=metavar, meaning=meaning, default=default)
 
 
-rank = click.option("--rank", type=click.IntRange(1), help="Of a result file: only this rank.")
+rank = click.option("--rank", type=click.IntRange(1), help="Result files: only this rank.")
 
 
 def data_type_of(default: str | None) -> Callable[[Command], Command]:
     """Make the option of a data type."""
-    meaning = "fp32, tf32, fp16, int8, ...: any type the machine has a rate for."
+    meaning = "fp32, tf32, fp16, int8, ...: any type for which the machine has a rate."
     return text("--type", "data_type", metavar="TYPE", meaning=meaning, default=default)
 
 
@@ -156,24 +156,24 @@ _layer = many(
     metavar="NUMBER|NAME",
     meaning="Only this problem of the workload; may be repeated.",
 )
-_batch = count("--batch", meaning="Of an ONNX model: length of its batch.")
+_batch = count("--batch", meaning="ONNX models: batch size.")
 _dim = many(
     "--dim",
     "dims",
     metavar="NAME=N",
-    meaning="Of an ONNX model: length of another open axis; may be repeated.",
+    meaning="ONNX models: size of another open dimension; may be repeated.",
 )
 _input = many(
     "--input",
     "inputs",
     metavar="NAME=N,N,...",
-    meaning="Of an ONNX model: shape of an input; may be repeated.",
+    meaning="ONNX models: shape of an input; may be repeated.",
 )
 
 
 def _value(*names: str) -> Callable[[Command], Command]:
     """Make the option of what inputs hold."""
-    meaning = "Of an ONNX model: what an input holds, where that decides what runs, such as "
+    meaning = "ONNX models: value of an input that decides shapes or branches, such as "
     return many(*names, "values", metavar="NAME=X", meaning=f"{meaning}sr=16000; may be repeated.")
 
 
@@ -259,7 +259,7 @@ def inputs(
 element_bytes = count(
     "--element-bytes",
     most=1024,
-    meaning="Element size of every tensor, overriding the workload.",
+    meaning="Element size of all tensors, in place of the workload's.",
 )
 dialect = choice("--dialect", of=["loopsched", "yalsa"], meaning="Dimension names of the schedule.")
 
@@ -285,19 +285,27 @@ _HOW = (
         "--strategy",
         "-s",
         of=_STRATEGIES,
-        meaning="Only exact and exhaustive prove that nothing is better.",
+        meaning="Search strategy; only exact and exhaustive prove optimality.",
     ),
-    choice("--value", of=_VALUES, meaning="Traffic that counts: promised (high), likely or least."),
+    choice(
+        "--value",
+        of=_VALUES,
+        meaning="Traffic that the objective counts: promised (high), likely (point), least (low).",
+    ),
     click.option(
-        "--seed", type=int, default=0, show_default=True, help="Seed of random and local."
+        "--seed",
+        type=int,
+        default=0,
+        show_default=True,
+        help="Random seed of the strategies random and local.",
     ),
     count("--samples", default=1000, meaning="Schedules that random and local score."),
     click.option(
         "--time-limit",
         type=click.FloatRange(0, min_open=True),
         metavar="SECONDS",
-        help="Return the best so far after SECONDS for one problem; results then depend on the "
-        "machine.",
+        help="Stop after SECONDS per problem with the best so far; results then depend on the "
+        "computer.",
     ),
     click.option(
         "--gap",
@@ -308,8 +316,8 @@ _HOW = (
     ),
     count(
         "--budget",
-        meaning="Return the best so far after N partial choices for one problem, on any machine "
-        "the same; exact takes 2^24 by default.",
+        meaning="Stop after N units of work per problem with the best so far, the same on any "
+        "computer; exact stops at 2^24 by default.",
     ),
 )
 goal = _together(_objective("--objective", "-o"), *_HOW)
@@ -327,15 +335,15 @@ constraints = _together(
     click.option(
         "--spatial",
         metavar="DIMS",
-        help="Dimensions to spread over instances, such as K,P; or none.",
+        help="Dimensions that units may share, such as K,P; or none.",
     ),
     many(
         "--order",
         metavar="DIMS",
-        meaning="Loops in this order in every block, outermost first: 'K>M>N'; may be repeated.",
+        meaning="Order of these loops in every block, outermost first: 'K>M>N'; may be repeated.",
     ),
     click.option(
-        "--prefix", metavar="LOOPS", help="Outermost loops, such as 'M:1024@SM N:1024@SM'."
+        "--prefix", metavar="LOOPS", help="Fix the outermost loops, such as 'M:1024@SM N:1024@SM'."
     ),
 )
 

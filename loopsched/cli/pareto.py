@@ -35,8 +35,8 @@ loopsched pareto my.json -c '4 MiB' -c '1 MiB' --format csv
     "-c",
     "capacities",
     metavar="SIZE",
-    meaning="Of the level next to memory; may be repeated. By default the machine's own, halved "
-    "as long as something fits.",
+    meaning="Capacity of the level next to memory; may be repeated. By default the machine's, "
+    "halved until nothing fits.",
 )
 @options.jobs()
 @options.plot("the fronts")
@@ -44,11 +44,11 @@ loopsched pareto my.json -c '4 MiB' -c '1 MiB' --format csv
 def pareto(
     inputs: Inputs, capacities: Sequence[str], jobs: int, plot: tuple[Path, ...], form: Style
 ) -> None:
-    """Find schedules of WORKLOAD that no other beats in time, DRAM traffic and capacity.
+    """Find the Pareto front of time, DRAM traffic and capacity.
 
     WORKLOAD is a name, a file, or a problem such as gemm:m=4,n=3,k=2.  At each
-    capacity the fastest schedule, the one that moves least, and those between
-    them are searched.
+    capacity the fastest schedule, the one that moves least, and schedules
+    between them are searched.
     """
     from loopsched.base.pool import each_in_order
 
@@ -112,8 +112,7 @@ def _print(rows: Sequence[Row], fronts: Mapping[str, Sequence[Tradeoff]], machin
         output.print_text(f"Nothing fits: {', '.join(empty)}.")
     noun = "schedule" if len(rows) == 1 else "schedules"
     output.print_text(
-        f"{len(rows)} {noun} on {machine} that no other of those searched equals or beats in time, "
-        f"DRAM traffic and capacity at once. Searched: at each capacity of the level next to the "
-        f"memory, the fastest, the one that moves least, and between them all that are {STEP:.0%} "
-        "apart."
+        f"{len(rows)} {noun} on {machine} on the Pareto front of time, DRAM traffic and capacity. "
+        "Searched at each capacity of the level next to memory: the fastest schedule, the one "
+        f"that moves least, and schedules between them in steps of {100 * STEP:g} %."
     )

@@ -41,24 +41,23 @@ loopsched pick gemm:m=512,n=512,k=512 -o space.html
     "--kernel",
     metavar="NAME",
     help="triton_gemm, triton_grouped, triton_conv, triton_attention, triton_decode (fp16 by "
-    "default), clblast_gemm or filter (fp32); "
-    "by default Triton's for the problem.",
+    "default), clblast_gemm or filter (fp32); by default the Triton kernel of the problem.",
 )
 @options.data_type_of(None)
 @click.option(
     "--space",
     metavar="FILE.csv",
-    help="Configurations to choose from, one column per parameter; by default the usual ones.",
+    help="Configurations to rank, one column per parameter; by default a built-in space.",
 )
-@options.count("--top", meaning="Show the N first choices; 5 by default.")
+@options.count("--top", meaning="Show the N best choices.  [default: 5]")
 @click.option("--explain", is_flag=True, help="Explain how each choice differs from the first.")
 @options.count(
-    "--dispatch", "most_m", meaning="Instead, a dispatch table for products of 1 to N rows."
+    "--dispatch", "most_m", meaning="Print a dispatch table for products of 1 to N rows instead."
 )
 @click.option(
-    "--emit", type=click.Choice(["triton"]), help="Write the first choice as a kernel instead."
+    "--emit", type=click.Choice(["triton"]), help="Write a kernel with the first choice instead."
 )
-@options.target("Where --emit writes; FILE.html without it: a page of the whole space.")
+@options.target("File for --emit; without it, FILE.html: a page of the whole space.")
 @options.layers
 @options.arch_of("h100")
 @options.form
@@ -78,11 +77,11 @@ def pick(
 ) -> None:
     """Rank the configurations of a GPU kernel for a problem; no GPU is needed.
 
-    PROBLEM is a product or a forward convolution, such as gemm:m=64,n=64,k=64,
-    or attention:BxHxSxDxCAUSAL: batch, heads, queries and keys, head size,
-    0 or 1, and xG for G heads of keys; S is QUERIES:KEYS where they differ,
-    as in decoding. grouped:MxNxK+MxNxK is a launch of several products. Of a
-    WORKLOAD, all that a kernel computes are shown.
+    PROBLEM is a product or forward convolution such as gemm:m=64,n=64,k=64;
+    attention:BxHxSxDxCAUSAL with the batch, heads, sequence length (or
+    QUERIES:KEYS), head size, 0 or 1, and optionally xG for G key heads; or
+    grouped:MxNxK+MxNxK, several products in one launch.  Of a WORKLOAD, every
+    problem that a kernel can compute is ranked.
     """
     from loopsched.gpu.choice.families import TRITON_GEMM
     from loopsched.gpu.choice.pick import pick as choose
@@ -175,10 +174,10 @@ def _configuration(one: Choice) -> str:
 _COLUMNS = (
     words("configuration", _configuration),
     Column("estimate", lambda one: one.estimate_us * 1e-6, "s"),
-    Column("from", lambda one: one.low_us * 1e-6, "s", spare=3),
-    Column("to", lambda one: one.high_us * 1e-6, "s", spare=3),
-    words("mostly", "bound_by", spare=1),
-    Column("blocks an SM", "resident_blocks", spare=2),
+    Column("low", lambda one: one.low_us * 1e-6, "s", spare=3),
+    Column("high", lambda one: one.high_us * 1e-6, "s", spare=3),
+    words("bound by", "bound_by", spare=1),
+    Column("blocks/SM", "resident_blocks", spare=2),
     words("may be best", lambda one: "yes" if one.may_be_best else "", spare=1),
 )
 
@@ -187,8 +186,8 @@ _RANGES = (
     words("rows", lambda one: f"{one.first} to {one.last}"),
     words("configuration", _configuration),
     Column("regret", "regret", "%"),
-    Column("estimate at first", lambda one: one.low_us * 1e-6, "s", spare=2),
-    Column("at last", lambda one: one.high_us * 1e-6, "s", spare=1),
+    Column("first estimate", lambda one: one.low_us * 1e-6, "s", spare=2),
+    Column("last estimate", lambda one: one.high_us * 1e-6, "s", spare=1),
 )
 
 
@@ -197,8 +196,8 @@ def _show(found: Pick | Dispatch) -> None:
 
     if isinstance(found, Dispatch):
         output.print_text(
-            f"rows x {found.n} x {found.k}, {found.data_type}, on {found.arch}; regret: at worst "
-            "over the best of a size"
+            f"rows x {found.n} x {found.k}, {found.data_type}, on {found.arch}; regret: largest "
+            "excess over the best configuration of a size"
         )
         output.print_table(_RANGES, found.buckets)
         return

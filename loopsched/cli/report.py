@@ -24,7 +24,7 @@ loopsched report host.jsonl --measured run.jsonl   times of a CPU's kernels
 
 @click.command(epilog=_EPILOG)
 @click.argument("results")
-@options.target("Where the page goes.", default="report.html")
+@options.target("File to write.", default="report.html")
 @page_file.curves
 @page_file.reasons
 @page_file.measured
@@ -32,7 +32,7 @@ loopsched report host.jsonl --measured run.jsonl   times of a CPU's kernels
 def report(
     results: str, target: str, curves: bool, reasons: bool, measured: str | None, jobs: int
 ) -> None:
-    """Write RESULTS as one HTML page that opens in any browser, offline.
+    """Write RESULTS as one HTML page that any browser opens offline.
 
     RESULTS is what 'loopsched search --out' saved: .jsonl, .json or .parquet.
     """
@@ -80,6 +80,6 @@ def _refuse_workload(text: str) -> None:
     with suppress(LoopschedError):
         select(text)
         raise click.UsageError(
-            f"{text} is a workload, and RESULTS are what a search has saved; "
+            f"{text} is a workload; RESULTS is a file that a search has saved; "
             f"'loopsched explore {text}' searches it and opens the page"
         )

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 _EPILOG = """\b
 loopsched reproduce
-loopsched reproduce seed000
-loopsched reproduce seed003 --format csv
+loopsched reproduce report_000
+loopsched reproduce report_003 --format csv
 """
 
 # From here on, thousands are set apart.
@@ -31,11 +31,11 @@ _WIDE = 100
     "Tables for people, or {name, title, .., summary, rows}, or rows, for programs."
 )
 def reproduce(report: str | None, form: Literal["table", "json", "csv"]) -> None:
-    """Reproduce the printed tables of a report beside our own figures.
+    """Reproduce the printed tables of a report beside loopsched's figures.
 
-    REPORT is seed000, seed001, seed002 or seed003; without it, they are
-    listed.  Of every line: what was measured, the report's own prediction
-    where it has one, computed again, and loopsched's count or estimate.
+    REPORT is report_000, report_001, report_002 or report_003; without it,
+    they are listed.  Each line has the measurement, the report's prediction,
+    recomputed, and loopsched's count or estimate.
     """
     from loopsched.published import reproduce as reproduced
 

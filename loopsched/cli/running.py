@@ -30,18 +30,16 @@ loopsched run --onnx model.onnx --check               beside ONNX Runtime
 @click.command(epilog=_EPILOG)
 @click.argument("problem", metavar="[PROBLEM|WORKLOAD]", required=False)
 @click.option("--onnx", metavar="MODEL.onnx", help="Run the layers of a model.")
-@click.option(
-    "--check", is_flag=True, help="Compare with ONNX Runtime, and time it in numpy's place."
-)
+@click.option("--check", is_flag=True, help="Compare with ONNX Runtime instead of numpy.")
 @options.layers
 @options.count("--threads", meaning="Cores to use; by default all.")
 @click.option(
     "--type",
     "data_type",
     metavar="TYPE",
-    help="fp32, fp64, bf16 or int8; by default what the problem's elements say.",
+    help="Element type: fp32, fp64, bf16 or int8; by default the problem's.",
 )
-@options.count("--measure", default=1, meaning="Time the N best plans, and keep the fastest.")
+@options.count("--measure", default=1, meaning="Time the N best plans and keep the fastest.")
 @options.arch_of("host")
 @options.out
 @options.form
@@ -57,13 +55,14 @@ def run(
     out: str | None,
     form: Style,
 ) -> None:
-    """Compile PROBLEM for this CPU, check it, and time it beside numpy.
+    """Compile PROBLEM for this CPU, check it and time it beside numpy.
 
-    Of a WORKLOAD, every distinct problem is run.  Promised: the best schedule
-    by the model of traffic; estimated: the kernel, by the model that chose it.
+    Every distinct problem of a WORKLOAD is run.  The column 'promised' is the
+    best schedule in the traffic model, 'estimated' this kernel in the model
+    that chose it.
     """
     if (problem is None) == (onnx is None):
-        raise click.UsageError("PROBLEM, WORKLOAD or --onnx MODEL.onnx is needed, and one of them")
+        raise click.UsageError("give PROBLEM, WORKLOAD or --onnx MODEL.onnx, and only one of them")
     inputs = Inputs(problem or onnx or "", layers, arch=arch)
     progress = output.Progress(len(inputs.chosen.numbers))
     rows = _rows(inputs, (threads, data_type, measure, check), progress)
@@ -123,7 +122,7 @@ def _show(rows: list[Row], machine: Arch) -> None:
             for name in ("promised_s", "estimate_s", "measured_s")
         }
         output.print_text(
-            f"layers above, repeats included: promised {scaled(total['promised_s'], 's')}, "
+            f"all layers, repeats included: promised {scaled(total['promised_s'], 's')}, "
             f"estimated {scaled(total['estimate_s'], 's')}, "
             f"measured {scaled(total['measured_s'], 's')}"
         )

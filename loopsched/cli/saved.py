@@ -81,7 +81,7 @@ def saved_rows(path: str, is_meant: Callable[[Row], bool] = lambda row: True) ->
         problems, digest = problems_of(name, width if isinstance(width, int) else None)
         if digest != row.get("workload_digest"):
             raise InputError(
-                f"{where}: workload '{name}' is no longer what was searched; search again"
+                f"{where}: workload '{name}' has changed since the search; search again"
             )
         if number >= len(problems):
             raise InputError(
@@ -90,8 +90,7 @@ def saved_rows(path: str, is_meant: Callable[[Row], bool] = lambda row: True) ->
         arch = arch_of(_text(where, row, "arch"))
         if arch.digest != row.get("arch_digest"):
             raise InputError(
-                f"{where}: architecture '{arch.name}' is no longer what was searched on; "
-                "search again"
+                f"{where}: architecture '{arch.name}' has changed since the search; search again"
             )
         text = _text(where, row, "schedule")
         with InputError.at(where):

@@ -31,18 +31,18 @@ _KERNEL = "kernel:"
     "-v",
     "vary",
     metavar="KEY=FACTORS",
-    meaning="Multiply a number of the machine, as in dram.bandwidth=0.5,1,2; may be repeated. "
-    "By default every number, by 0.5 and 2.",
+    meaning="Multiply a parameter of the machine, as in dram.bandwidth=0.5,1,2; may be repeated. "
+    "By default every parameter, by 0.5 and 2.",
 )
 @options.choice(
     "--quantity",
     "-q",
     of=["time", "estimate", "dram_bytes"],
-    meaning="Rank by the best schedules' promised time, by the expected time of a library's "
-    "kernels (on which latencies act), or by least DRAM traffic (and search for that).",
+    meaning="Rank by the best schedules' promised time, by the estimated time of a library's "
+    "kernels (which latencies affect), or by DRAM traffic, which is then minimised.",
 )
 @options.constraints
-@options.jobs("Work on N searches at a time.")
+@options.jobs("Run N searches in parallel.")
 @options.plot("a tornado")
 @options.form
 def sensitivity(
@@ -54,12 +54,12 @@ def sensitivity(
     form: Style,
     **given: object,
 ) -> None:
-    """Change numbers of a machine, one at a time, and search WORKLOAD again each time.
+    """Change parameters of a machine one at a time and search WORKLOAD again.
 
     WORKLOAD is a name, a file, a problem such as gemm:m=4,n=3,k=2, or a kernel of
     the reports such as kernel:direct,size=64 ('loopsched kernel preset').  --vary
     takes bandwidths and capacities of levels, compute.units, compute.clock,
-    compute.macs, and of GPUs gpu.l2_latency and others; a wrong key lists them.
+    compute.macs, and for GPUs gpu.l2_latency and others; an unknown key lists them.
     """
     from loopsched.study.points import kernel_workload, parse_vary
     from loopsched.study.sensitivity import Sensitivity, n_steps, sensitivity_points
@@ -67,7 +67,9 @@ def sensitivity(
     kernels = None
     if inputs.text.startswith(_KERNEL):
         if inputs.layers or inputs.element_bytes is not None:
-            raise click.UsageError("--layer and --element-bytes are not for kernels of the reports")
+            raise click.UsageError(
+                "--layer and --element-bytes do not apply to kernels of the reports"
+            )
         chosen, kernels = kernel_workload(inputs.text.removeprefix(_KERNEL))
     else:
         chosen = inputs.chosen.workload
@@ -124,7 +126,7 @@ _POINTS = (
     Column("DRAM", "dram_bytes", "B", spare=1),
     Column("kernels", "estimate_s", "s"),
     Column("change", lambda row: _change(row["estimate_change"]) if row["key"] else ""),
-    words("schedules wait for", lambda row: _counted(row["bound_by"]), spare=2),
+    words("bound by", lambda row: _counted(row["bound_by"]), spare=2),
 )
 
 
@@ -158,9 +160,9 @@ def _show(found: Sensitivity, whose: str, where: str) -> None:
         output.print_table(columns, moving, waits)
     click.echo()
     if idle:
-        output.print_text(f"Without any effect: {', '.join(idle)}.")
+        output.print_text(f"Without effect: {', '.join(idle)}.")
     if same:
-        output.print_text(f"Left as it is by these factors: {', '.join(same)}.")
+        output.print_text(f"Unchanged by these factors: {', '.join(same)}.")
     base = found.base
     what = "problem" if base.n_problems == 1 else "problems"
     least = "DRAM traffic" if found.quantity == "dram_bytes" else "time"
@@ -170,7 +172,7 @@ def _show(found: Sensitivity, whose: str, where: str) -> None:
     output.print_text(
         f"{base.n_problems} {what} of {found.workload} on {where}, searched again at every "
         f"point for the least {least}; {proven}. time, DRAM: promised by the schedules; kernels: "
-        f"expected of {whose}."
+        f"estimated for {whose}."
     )
     if moving:
         is_kernels = found.quantity == "estimate"
@@ -178,8 +180,8 @@ def _show(found: Sensitivity, whose: str, where: str) -> None:
         waiting, other = ("kernels", "schedules") if is_kernels else ("schedules", "kernels")
         output.print_text(
             f"Elasticity: d ln({quantity}) / d ln(parameter), between the nearest points below and "
-            f"above 1, and over the range; {other}: of the time of the {other}. Below: what how "
-            f"many {waiting} wait for, at the smallest -> at the largest point."
+            f"above 1, and over the range; {other}: of the time of the {other}. Below: {waiting} "
+            "bound by each resource, at the smallest -> at the largest point."
         )
 
 

@@ -25,7 +25,7 @@ loopsched show results.jsonl --layer 3                 saved by a search
 @options.inputs("problem", schedule=False)
 @options.rank
 def show(inputs: Inputs, rank: int | None) -> None:
-    """Show SCHEDULE, the best schedule of PROBLEM, or a result file's, as loops."""
+    """Show a schedule as loops: SCHEDULE, the best of PROBLEM, or a result file's."""
     for number, (one, nest, machine) in enumerate(inputs.schedules(rank)):
         if number:
             click.echo()

@@ -44,26 +44,28 @@ _PATIENCE_S = 60
     "-c",
     "capacities",
     metavar="SIZE",
-    meaning="One cache of this size under DRAM; may be repeated.",
+    meaning="One cache of this size below DRAM; may be repeated.",
 )
-@click.option("--arch", "-a", metavar="NAME|FILE", help="All caches of a machine instead.")
-@click.option("--line", metavar="SIZE", help="Move lines of this size instead of elements.")
+@click.option(
+    "--arch", "-a", metavar="NAME|FILE", help="Instead of --capacity: all caches of a machine."
+)
+@click.option("--line", metavar="SIZE", help="Line size; by default single elements move.")
 @click.option("--ways", type=int, metavar="N", help="Lines per set; fully associative by default.")
 @options.choice(
     "--policy",
     of=["lru", "random", "belady"],
-    meaning="Replacement; belady: evict what is used again latest.",
+    meaning="Replacement policy; belady evicts the data reused furthest in the future.",
 )
 @options.choice(
     "--write-policy",
     of=["back", "through"],
-    meaning="With --capacity: write on eviction, or at once.",
+    meaning="With --capacity: write on eviction (back) or at once (through).",
 )
 @options.many(
     "--layout",
     "layouts",
     metavar="[TENSOR=]AXES",
-    meaning="Order in memory, with padding: NHWC, A=KM, 'A=M,K:4100'; may be repeated.",
+    meaning="Memory order and padding: NHWC, A=KM, 'A=M,K:4100'; may be repeated.",
 )
 @click.option(
     "--align", metavar="SIZE", default="256 B", show_default=True, help="Alignment of tensors."
@@ -71,21 +73,21 @@ _PATIENCE_S = 60
 @options.many(
     "--instances",
     metavar="[UNIT=]N",
-    meaning="With --capacity: items of spatial loops that share the cache in lock-step.",
+    meaning="With --capacity: work items that share the cache in lock step; may be repeated.",
 )
 @options.choice(
     "--granularity",
     "-g",
     of=["element", "tile"],
-    meaning="tile: whole tiles move at a time, which is fast.",
+    meaning="Replay single elements, or whole tiles, which is fast.",
 )
 @options.choice(
     "--sees",
     of=["misses", "all"],
-    meaning="With --arch: what outer levels see; analyze assumes all.",
+    meaning="With --arch: accesses that outer levels see; analyze assumes all.",
 )
 @click.option(
-    "--warm", is_flag=True, help="With --arch: private caches keep their data between items."
+    "--warm", is_flag=True, help="With --arch: private caches keep their data between work items."
 )
 @click.option("--no-flush", is_flag=True, help="Do not count the final write-back.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of random replacement.")
@@ -98,9 +100,10 @@ def simulate(
     form: Style,
     **given: Any,
 ) -> None:
-    """Replay SCHEDULE, a text or @FILE, of PROBLEM through caches.
+    """Replay SCHEDULE of PROBLEM through caches, access by access.
 
     PROBLEM is a workload with --layer, or a problem such as gemm:m=4,n=3,k=2.
+    SCHEDULE is text or @FILE.
     """
     if bool(capacities) == (arch is not None):
         raise click.UsageError("give --capacity (once or more), or --arch")
@@ -170,7 +173,7 @@ def _layouts(given: Sequence[str], align: str) -> dict[str, Layout] | Layout | N
             return Layout.parse(text, align_bytes=bytes_)
         if not equals or name.strip() in found:
             what = f"of '{name.strip()}' is given twice" if equals else "names no tensor"
-            raise InputError(f"layout '{text}' {what}; write TENSOR=AXES once a tensor")
+            raise InputError(f"layout '{text}' {what}; write TENSOR=AXES once per tensor")
         found[name.strip()] = Layout.parse(axes, align_bytes=bytes_)
     return found
 
@@ -187,7 +190,7 @@ def _instances(given: Sequence[str]) -> dict[str, int] | int | None:
     for text in given:
         unit, _, many = text.rpartition("=")
         if not many.strip().isdecimal() or len(many) > 9 or (not unit and len(given) > 1):
-            raise InputError(f"instances '{text}' is not N, or UNIT=N once a unit")
+            raise InputError(f"instances '{text}' is not N, or UNIT=N once per unit")
         if not unit:
             return int(many)
         found[unit.strip()] = int(many)

@@ -43,12 +43,12 @@ _MOST_ERRORS = 3
     metavar="FOLDER",
     help="Run folder; by default named after SPEC, in the current folder.",
 )
-@options.jobs("Work on N processes.")
+@options.jobs("Use N processes.")
 @click.option("--scheduler", metavar="tcp://HOST:PORT", help="Use a Dask cluster.")
 @options.choice(
     "--results", of=["jsonl", "parquet"], meaning="Format of the results file in the run folder."
 )
-@click.option("--status", is_flag=True, help="Only report the progress of SPEC or its run folder.")
+@click.option("--status", is_flag=True, help="Only print the progress of SPEC or its run folder.")
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of SPEC files.")
 @options.form
 def sweep(
@@ -80,7 +80,9 @@ def sweep(
         _look(folder, form, is_short=status)
         return
     if scheduler is not None and jobs > 1:
-        raise click.UsageError("--jobs are of this computer; a --scheduler has workers of its own")
+        raise click.UsageError(
+            "--jobs is for this computer; --scheduler uses the cluster's workers"
+        )
     folder = Path(out) if out else _default_folder(spec)
     run = _run(spec, folder, jobs, scheduler, results)
     _print(run, form)
@@ -118,7 +120,7 @@ def _run(spec: str, folder: Path, jobs: int, scheduler: str | None, results: str
                 progress=shown.tell,
             )
     except KeyboardInterrupt:
-        click.echo(f"{shown.text}; the same command goes on from there", err=True)
+        click.echo(f"{shown.text}; the same command resumes", err=True)
         raise
     finally:
         if client is not None:
@@ -136,7 +138,7 @@ class _Shown(output.Progress):
         super().__init__(2)  # how many there are is told later
         self._first: int | None = None
         self._start = self._logged = time.monotonic()
-        self.text = "nothing was done"
+        self.text = "0 searches done"
 
     def tell(self, done: int, total: int) -> None:
         """Show how far it is."""
@@ -191,7 +193,7 @@ def _state(run: SweepRun) -> str:
     done = f"{run.n_done} of {run.n_tasks} searches done"
     if run.is_complete:
         return f"{run.folder}: {done}; results in {', '.join(one.name for one in run.results)}."
-    return f"{run.folder}: {done}; the command that began it goes on."
+    return f"{run.folder}: {done}; the same command resumes."
 
 
 def _print(run: SweepRun, form: Style) -> None:

@@ -34,16 +34,16 @@ _MOST_COLUMNS, _MOST_ROWS = 12, 16
     "--dims",
     "pair",
     metavar="DIM,DIM",
-    help="Dimensions whose tiles change, such as M,N (their innermost loops), or M:128,N with "
-    "the extent of a loop of the schedule. By default the two largest that are tiled.",
+    help="Dimensions whose tiles change: M,N for their innermost loops, or M:128,N for the loop "
+    "of that extent. By default the two largest tiled dimensions.",
 )
 @options.choice(
-    "--quantity", "-q", of=list(_FIELDS), meaning="What to show: promised time or DRAM traffic."
+    "--quantity", "-q", of=list(_FIELDS), meaning="Quantity to map: promised time or DRAM traffic."
 )
 @options.count(
     "--steps", least=3, most=200, default=16, meaning="At most this many sizes per dimension."
 )
-@options.jobs("Score N rows of the map at a time.")
+@options.jobs("Score N rows of the map in parallel.")
 @options.plot("the heat map")
 @options.form
 def tiles(
@@ -55,10 +55,10 @@ def tiles(
     plot: tuple[Path, ...],
     form: Style,
 ) -> None:
-    """Change two tile sizes of SCHEDULE, a text or @FILE, of PROBLEM.
+    """Map the cost of SCHEDULE over two of its tile sizes.
 
     PROBLEM is a workload with --layer, or a problem such as gemm:m=4,n=3,k=2.
-    Without SCHEDULE the best one is searched.
+    SCHEDULE is text or @FILE; by default the best one is searched.
     """
     from loopsched.show.plots.figure import save_plots
     from loopsched.show.plots.tiles import plot_tiles, tiles_rows
@@ -106,8 +106,8 @@ def _print(found: TileMap, quantity: str) -> None:
     output.print_text(
         f"{what} with tiles of {first} (down) and {second} (across), relative to the least of all "
         f"{len(found.cells)} sizes tried: {scaled(least, unit)} at {first} {best.sizes[0]}, "
-        f"{second} {best.sizes[1]} (<). *: the schedule; !: a level holds less of it; -: does not "
-        "fit."
+        f"{second} {best.sizes[1]} (<). *: the schedule; !: a level holds less than under the "
+        "schedule; -: does not fit."
     )
     output.print_text(
         f"{found.problem.name} on {on(found.arch, [found.problem])}: {found.schedule}"

@@ -42,7 +42,7 @@ validate.add_command(cpu)
     "--with",
     "method",
     of=["simulator", "evaluate"],
-    meaning="Replay tiles through L2, or take the traffic that 'analyze' calls likely.",
+    meaning="Replay tiles through L2, or take the point estimate of 'analyze'.",
 )
 @options.summed_form("A table for people, or {summary, rows}, or rows, for programs.")
 @options.plot("predicted over measured")
@@ -57,7 +57,7 @@ def counters(
 
     FILE.csv has one row per launch, with the columns of the shipped files
     (h200_tiled_gemm, h200_kernels: their names work as FILE), or 'problem' and
-    'schedule' as text; and what was measured: dram_read_bytes,
+    'schedule' as text; and the measurements dram_read_bytes,
     dram_write_bytes, l2_read_sectors.  See docs/counters.md.
     """
     from loopsched.validation import read_counters, validate_counters
@@ -87,8 +87,8 @@ def _show(found: Validation) -> None:
     output.print_table(summary, list(_sums(found.summary)))
     click.echo()
     output.print_text(
-        f"Errors are relative, without sign in the sums. {found.summary['bound_violations']} "
-        "measurements are below what must move at least."
+        f"Errors are relative; the summary is of absolute errors. "
+        f"{found.summary['bound_violations']} measurements are below the lower bound."
     )
 
 

@@ -26,9 +26,13 @@ loopsched run resnet50 --out runs.jsonl && loopsched validate cpu runs.jsonl
 @click.argument("workload", metavar="WORKLOAD|PROBLEM|RESULTS")
 @options.layers
 @options.count("--threads", meaning="Cores to use; by default all.")
-@options.text("--type", "data_type", metavar="TYPE", meaning="fp32, fp64, bf16 or int8.")
-@options.count("--plans", default=8, meaning="Time N plans of each: half the best, half drawn.")
-@options.count("--seed", least=0, default=0, meaning="Of the plans that are drawn.")
+@options.text(
+    "--type", "data_type", metavar="TYPE", meaning="Element type: fp32, fp64, bf16 or int8."
+)
+@options.count(
+    "--plans", default=8, meaning="Time N plans per problem: half the best, half drawn at random."
+)
+@options.count("--seed", least=0, default=0, meaning="Random seed of the drawn plans.")
 @options.arch_of("host")
 @options.summed_form("Tables for people, or {summary, rows}, or rows, for programs.")
 def cpu(
@@ -41,7 +45,7 @@ def cpu(
     arch: str,
     form: Literal["table", "json", "csv"],
 ) -> None:
-    """Compare estimates of kernels with what they take on this CPU.
+    """Compare estimated with measured kernel times on this CPU.
 
     Every distinct problem of WORKLOAD is compiled, checked and timed, and so
     are some of its plans.  RESULTS is what 'loopsched run --out' saved.

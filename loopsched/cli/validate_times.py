@@ -31,12 +31,12 @@ _MOST_SKIPPED = 10
     "--arch",
     "-a",
     metavar="NAME|FILE",
-    help="Machine that was measured; by default, what the column 'gpu' says.",
+    help="Machine that was measured; by default the column 'gpu'.",
 )
 @options.choice(
     "--algorithm",
     of=["known", "any"],
-    meaning="Of convolutions: the column 'algo', or what the library would choose.",
+    meaning="Algorithm of convolutions: the column 'algo', or the library's own choice.",
 )
 @options.many(
     "--where",
@@ -125,7 +125,7 @@ def _from_us(time_us: float) -> str:
 
 
 _GROUPS = (
-    words("rows of", "title"),
+    words("group", "title"),
     Column("rows", "rows"),
     Column("MAPE", "mape", "%"),
     Column("median", "median_error", "%", spare=1),
@@ -134,7 +134,7 @@ _GROUPS = (
     Column("below", "bound_violations"),
     Column("in interval", "within_spread", "%", spare=3),
     Column("roofline", "roofline_mape", "%", spare=4),
-    Column("rep. 003", "report003_mape", "%", spare=5),
+    Column("report 003", "report003_mape", "%", spare=5),
 )
 _WORST = (
     words("row", lambda row: str(row["place"]).removeprefix("line ")),
@@ -163,26 +163,29 @@ def _show(found: TimeValidation) -> None:
         worst = summary["worst"]
         output.print_table(_WORST, worst, [row["reason"] for row in worst])
     click.echo()
-    known = "as the rows say" if summary["algorithm"] == "known" else "as the library would choose"
+    known = "from the file" if summary["algorithm"] == "known" else "the library's choice"
     output.print_text(
-        "Errors are relative to the measurement, without sign in the sums; ratio: geometric mean "
-        "of estimate over measurement; rank: rank correlation; below: measurements below the "
-        f"bound. Algorithms of convolutions: {known}."
+        "Errors are relative to the measurement; MAPE and median are of absolute errors. ratio: "
+        "geometric mean of estimate over measurement; rank: rank correlation; below: "
+        f"measurements below the bound. Algorithms of convolutions: {known}."
     )
     output.print_text(
-        f"{percent(summary['within_spread'])} of the measurements are within the estimates' "
-        f"spread. On the same rows, MAPE of the plain roofline: {percent(summary['roofline_mape'])}"
-        f", of report 003's model: {percent(summary['report003_mape'])}."
+        f"{percent(summary['within_spread'])} of the measurements are within the 80 % "
+        "intervals. On the same rows, the MAPE of the plain roofline is "
+        f"{percent(summary['roofline_mape'])}, of report 003's model "
+        f"{percent(summary['report003_mape'])}."
     )
     if summary["rows_remarked"]:
         many = summary["rows_remarked"]
         what = "1 row has" if many == 1 else f"{many} rows have"
         output.print_text(
-            f"{what} an algorithm that cannot run its problem, taken as not known: see the "
+            f"{what} an algorithm that cannot run its problem, treated as unknown: see the "
             "column 'remark'."
         )
     if summary["apart"]:
-        output.print_text("Rows apart count in none of the others; their column 'apart' says why.")
+        output.print_text(
+            "Groups 'apart' are not counted in the others; the column 'apart' says why."
+        )
 
 
 def _joined(row: Mapping[str, Any], *names: str) -> str:

@@ -28,13 +28,13 @@ _COLUMNS = (
 
 @click.command()
 @click.argument("file")
-@click.option("--arch", "-a", metavar="NAME", help="Refuse proofs about any other machine.")
-@options.jobs("Check N proofs at a time.")
+@click.option("--arch", "-a", metavar="NAME", help="Reject proofs for any other machine.")
+@options.jobs("Check N proofs in parallel.")
 def verify(file: str, arch: str | None, jobs: int) -> None:
-    """Check the proofs in FILE, one per line.
+    """Check the proofs in FILE, one per line, without the search.
 
-    A proof is refused unless its boxes cover all schedules, each box holds, and the
-    best schedule has the value that is claimed.
+    A proof is accepted if its boxes cover all schedules, the bound of each box
+    holds, and the best schedule has the claimed value.
     """
     from loopsched.base.pool import each_in_order
 
@@ -85,8 +85,8 @@ def _print(accepted: list[tuple[int, Verdict, float]]) -> None:
     proven = sum(verdict.proven for _, verdict, _ in accepted)
     spaces = ", or ".join(dict.fromkeys(_space(verdict) for _, verdict, _ in accepted))
     output.print_text(
-        f"Accepted: {len(accepted)}; proven best: {proven}. No schedule of any loops and tile "
-        f"sizes is below a bound ({spaces})."
+        f"Accepted: {len(accepted)}; proven best: {proven}. No schedule, with any loops and "
+        f"tile sizes, is below its bound ({spaces})."
     )
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from loopsched.base.arguments import Checker, show
 from loopsched.base.errors import ProblemError, ScheduleError
 from loopsched.exchange.exported import Exported
 from loopsched.exchange.timeloop.blocks import blocks
@@ -15,18 +16,16 @@ from loopsched.exchange.yaml_out import list_to_yaml
 from loopsched.machines.arch import Arch
 from loopsched.models.machine import roles
 from loopsched.nests.nest import Schedule
+from loopsched.network.zigzag_layers import CONV, GEMM, WINDOWS
 from loopsched.problems.problem import Axis, Problem, Tensor
 from loopsched.problems.projections import axis_text, span
 
 _OPERANDS = {"input": "I", "weight": "W", "output": "O"}
-# ZigZag's own names, so that its mappings for convolutions and products fit.
-_CONV = {"N": "B", "K": "K", "C": "C", "P": "OY", "Q": "OX", "R": "FY", "S": "FX", "G": "G"}
-_GEMM = {"M": "D", "N": "K", "K": "C", "B": "B"}
-_KNOWN = {"conv2d": _CONV, "gemm": _GEMM, "batched_gemm": _GEMM}
-_WINDOWS = {("OY", "FY"): "IY", ("OX", "FX"): "IX"}
+_KNOWN = {"conv2d": CONV, "gemm": GEMM, "batched_gemm": GEMM}
 _LINKS = {"O": "O", "W": "I2", "I": "I1"}
 _ALLOTTED = "loops are allotted to memories by ZigZag itself, whose machine is another file"
 _MOST_MESHES = 4
+_PAIR, _KINDS = "(Problem, Schedule or None)", (Problem, Schedule | None)
 _DIM = re.compile(r"[A-Z]+\d*")
 
 
@@ -87,6 +86,12 @@ def to_zigzag(
       memory_operand_links: {O: O, W: I2, I: I1}
     <BLANKLINE>
     """
+    check = Checker("to_zigzag", ProblemError)
+    for at, pair in enumerate(check.each("layers", layers, tuple, _PAIR)):
+        kinds = [isinstance(one, kind) for one, kind in zip(pair, _KINDS, strict=False)]
+        if len(pair) != len(_KINDS) or not all(kinds):
+            check.fault(f"layers[{at}] is {show(pair)}; {_PAIR} is needed")
+    check.finish()
     if arch is None and any(schedule is not None for _, schedule in layers):
         raise ScheduleError("a mapping needs its machine: give it, too")
     workload, mapping = [], []
@@ -188,7 +193,7 @@ def _axis_word(axis: Axis, words: Mapping[str, str], windows: dict[str, Axis]) -
     dims = tuple(words[dim] for dim in axis.dims)
     if len(dims) == 1:
         return dims[0]
-    name = _WINDOWS.get((dims[0], dims[1]), f"W{len(windows)}")
+    name = WINDOWS.get((dims[0], dims[1]), f"W{len(windows)}")
     while name in words.values() or windows.get(name, axis) != axis:
         name += "1"
     windows[name] = axis
@@ -202,8 +207,8 @@ def _precision(problem: Problem) -> dict[str, int]:
 
 def _layer_lost(problem: Problem) -> list[str]:
     return [
-        f"'{tensor.name}': axis {axis_text(axis)} begins {axis.offset} positions into what is "
-        "stored; there, at its start"
+        f"'{tensor.name}': axis {axis_text(axis)} begins {axis.offset} positions into the "
+        "stored tensor; in ZigZag, at its start"
         for tensor in problem.tensors
         for axis in tensor.axes
         if axis.offset > 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from loopsched.base.arguments import Checker
 from loopsched.base.arrays import Flags, Floats, Ints
 from loopsched.base.errors import CapacityError, ScheduleError
 from loopsched.machines.arch import Arch
@@ -96,9 +97,11 @@ def evaluate_many(
     from loopsched.models import _promise_kernels as kernels
     from loopsched.models.promises import promised_many
 
+    check = Checker("evaluate_many", ScheduleError)
+    nests = check.each("schedules", schedules, Schedule, "a Schedule")
+    check.finish()
     rate = arch.compute.rate(data_type or data_type_of(problem, arch))
     lanes = max(1, int(rate))
-    nests = list(schedules)
     found = promised_many(problem, nests, arch, lanes)
     pace = np.where(found[:, kernels.HAS_LANES] == 1, rate / lanes, rate)
     compute_s = found[:, kernels.STEPS] / (pace * arch.compute.clock_hz)

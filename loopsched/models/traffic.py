@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple, Protocol
 
+from loopsched.problems.footprint import points_elems, tensor_bytes
 from loopsched.problems.problem import Problem, Tensor
 
 
@@ -70,6 +71,19 @@ class Promise(NamedTuple):
     def bytes(self) -> int:
         """Reads and writes together."""
         return self.read_bytes + self.write_bytes
+
+
+@lru_cache(maxsize=256)
+def accesses(problem: Problem) -> dict[str, Promise]:
+    """What the units ask for, point by point, each for itself."""
+    found = {}
+    for tensor in problem.tensors:
+        every = points_elems(problem, tensor) * tensor.element_bytes
+        writes, reads = 0, every
+        if tensor.name == problem.output:
+            writes, reads = every, every - tensor_bytes(problem, tensor)
+        found[tensor.name] = Promise(reads, writes)
+    return found
 
 
 class _Parts(Protocol):
@@ -154,12 +168,27 @@ class Room:
         return sum(need for name, need in needs.items() if name not in own) <= self.shared_bytes
 
     def only(self, names: frozenset[str], problem: Problem) -> Room:
-        """Let all tensors but some pass."""
+        """Let all tensors but some pass.
+
+        Examples
+        --------
+        >>> from loopsched import gemm
+        >>> room = Room(64, (("A", 8), ("B", 16)), frozenset("C"))
+        >>> few = room.only(frozenset("A"), gemm(m=2, n=2, k=2))
+        >>> few.own_bytes, sorted(few.passing)
+        ((('A', 8),), ['B', 'C'])
+        """
         own = tuple((name, size) for name, size in self.own_bytes if name in names)
         others = frozenset(tensor.name for tensor in problem.tensors) - names
         return Room(self.shared_bytes, own, self.passing | others)
 
     def divided(self, n: int) -> Room:
-        """Build room of an n-th of the size."""
+        """Build room of an n-th of the size.
+
+        Examples
+        --------
+        >>> Room(64, (("A", 8),)).divided(4)
+        Room(shared_bytes=16, own_bytes=(('A', 2),), passing=frozenset())
+        """
         own = tuple((name, size // n) for name, size in self.own_bytes)
         return Room(self.shared_bytes // n, own, self.passing)

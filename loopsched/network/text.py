@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, unquote
 
@@ -98,7 +99,8 @@ def load_workload(name_or_path: str | os.PathLike[str]) -> Workload:
     name_or_path : str or path
         A shipped name wins over a file of that name.  `workload_schema` has
         the form of a file.  A path that ends in ``.onnx`` is a model, also
-        with lengths, as in ``model.onnx:batch=8``: see `load_network`.
+        with lengths, as in ``model.onnx:batch=8``; one that ends in ``.yaml``
+        is a workload of ZigZag: see `load_network`.
 
     Raises
     ------
@@ -115,7 +117,9 @@ def load_workload(name_or_path: str | os.PathLike[str]) -> Workload:
     >>> len(workload.problems), workload.problems[0].name
     (94, 'n4 c1 h161 w700 k32 r5 s20 stride2')
     """
-    if isinstance(name_or_path, (str, os.PathLike)) and is_model(name_or_path):
+    if isinstance(name_or_path, (str, os.PathLike)) and (
+        is_model(name_or_path) or _is_yaml(name_or_path)
+    ):
         return load_network(name_or_path).workload()
     return read_workload(name_or_path)
 
@@ -128,7 +132,7 @@ def load_network(
     inputs: Mapping[str, Sequence[int]] | None = None,
     values: Mapping[str, Contents] | None = None,
 ) -> Network:
-    """Load a network: an ONNX model, or a workload as a network without a graph.
+    """Load a network: an ONNX model, a workload of ZigZag, or one without a graph.
 
     Parameters
     ----------
@@ -155,12 +159,18 @@ def load_network(
     """
     from loopsched.network.graph import Network
 
+    if not isinstance(name_or_path, (str, os.PathLike)):
+        raise WorkloadError(f"network is {show(name_or_path)}; a name or a path is needed")
     text = os.fsdecode(name_or_path)
     if not is_model(text):
         if batch is not None or dims or inputs or values:
             raise WorkloadError(
                 f"batch, dims, inputs and values are for ONNX models; {show(text)} is none"
             )
+        if _is_yaml(text):
+            from loopsched.network.zigzag_layers import load_zigzag
+
+            return load_zigzag(Path(text))
         return Network.from_workload(read_workload(name_or_path))
     from loopsched.network.onnx_file import load_onnx
 
@@ -177,6 +187,10 @@ def load_network(
         inputs=found.inputs | dict(inputs or {}),
         values=found.values | dict(values or {}),
     )
+
+
+def _is_yaml(text: str | os.PathLike[str]) -> bool:
+    return Path(text).suffix in (".yaml", ".yml")
 
 
 def _parts(text: str) -> tuple[str, str]:

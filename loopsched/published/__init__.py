@@ -12,7 +12,7 @@ from loopsched.published.result import Line, ReportTable, Reproduction, Summary,
 
 __all__ = ["REPORTS", "Line", "ReportTable", "Reproduction", "Summary", "reproduce", "title_of"]
 
-REPORTS = ("seed000", "seed001", "seed002", "seed003")
+REPORTS = ("report_000", "report_001", "report_002", "report_003")
 
 
 def reproduce(name: str) -> Reproduction:
@@ -21,7 +21,7 @@ def reproduce(name: str) -> Reproduction:
     Parameters
     ----------
     name : str
-        ``seed000`` to ``seed003``; also ``report_000`` and so on.
+        ``report_000`` to ``report_003``.
 
     Returns
     -------
@@ -40,7 +40,7 @@ def reproduce(name: str) -> Reproduction:
 
     Examples
     --------
-    >>> found = reproduce("seed000")
+    >>> found = reproduce("report_000")
     >>> line = found.table("block").lines[0]
     >>> line.group, line.row, line.measured, line.printed, line.is_followed
     ('execution time', '4', '0.050335', '0.068', True)
@@ -55,7 +55,7 @@ def title_of(name: str) -> str:
 
     Examples
     --------
-    >>> title_of("seed001")
+    >>> title_of("report_001")
     'Four kernels that filter images (2025)'
     """
     title: str = printed(_file(name))["title"]
@@ -63,7 +63,7 @@ def title_of(name: str) -> str:
 
 
 def _file(name: str) -> str:
-    word = name.removeprefix("report_").removeprefix("report").removeprefix("seed")
-    if f"seed{word}" not in REPORTS:
+    full = f"report_{name.removeprefix('report_').removeprefix('report')}"
+    if full not in REPORTS:
         raise InputError(f"no report '{name}'; {nearest(name, REPORTS)}")
-    return f"report_{word}"
+    return full

@@ -59,7 +59,7 @@ def _line(problem: Problem, row: Row, arch: Arch) -> Line:
         problem.name,
         "us",
         row["time_us"],
-        printed=row["seed003_printed_us"].removesuffix(".0"),
+        printed=row["report_003_printed_us"].removesuffix(".0"),
         theirs=said.printed_us,
         ours=ours.time_s * 1e6,
         ours_is="estimate",
@@ -97,9 +97,9 @@ def _remarks(rows: Iterable[tuple[Problem, Row]], tables: Iterable[ReportTable])
     odd = [line for line in lines if not line.is_followed]
     rounded = [line for line in odd if abs((line.theirs or 0) - float(line.printed)) <= 1]
     bounds = [
-        (report003_time(problem, int32=True).bound, _BOUNDS[row["seed003_printed_bound"]])
+        (report003_time(problem, int32=True).bound, _BOUNDS[row["report_003_printed_bound"]])
         for problem, row in rows
-        if row["seed003_printed_bound"]
+        if row["report_003_printed_bound"]
     ]
     followed = sum(said == printed_bound for said, printed_bound in bounds)
     return (

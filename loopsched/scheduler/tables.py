@@ -521,9 +521,10 @@ def thinned(tables: Tables, most: int) -> Tables:
     """Keep at most so many extents of each dimension, the largest and the smallest among them."""
     import numpy as np
 
+    # np.unique would import numpy.ma, 13 ms of the first search.
     keep = [
-        np.unique(np.linspace(0, int(count) - 1, min(most, int(count))).astype(np.int64))
-        for count in tables.n_extents
+        np.array(sorted({*np.linspace(0, count - 1, min(most, count)).astype(np.int64).tolist()}))
+        for count in tables.n_extents.tolist()
     ]
     flat, starts, at = [], [], 0
     for axis, (first, second) in enumerate(tables.axis_dims.tolist()):

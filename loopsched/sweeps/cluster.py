@@ -156,7 +156,7 @@ class _Crew:
                 self._seen = now
             elif now - self._seen >= _ALONE_S:
                 raise LoopschedError(
-                    f"the cluster has had no workers for {_ALONE_S} s; the same command goes on"
+                    f"the cluster has had no workers for {_ALONE_S} s; the same command resumes"
                 )
         return self._threads
 
@@ -167,7 +167,7 @@ def _answered(batches: Batches, future: Any, batch: Batch) -> Answers:
     try:
         answers: tuple[Answer, ...] = future.result()
     except CancelledError:
-        raise LoopschedError("the cluster gave the work up; the same command goes on") from None
+        raise LoopschedError("the cluster gave the work up; the same command resumes") from None
     except KilledWorker as error:
         answers = batches.lost(batch, f"its worker died, {error.last_worker.address}")
     except Exception as error:  # as of a worker that came late and lacks a library

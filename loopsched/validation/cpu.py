@@ -90,11 +90,13 @@ def validate_cpu(
     """
     check = Checker("validate_cpu", InputError)
     n, seed = check.count("plans", plans), check.count("seed", seed, 0)
+    is_file = isinstance(source, (str, os.PathLike))
+    problems = [] if is_file else check.each("source", source, Problem, "a Problem")
     check.finish()
     if isinstance(source, (str, os.PathLike)):
         return summed(_read(os.fspath(source)))
     machine, rows = as_arch(arch), []
-    for problem in source:
+    for problem in problems:
         kernel, found = run_kernel(problem, machine, threads=threads, data_type=data_type)
         timed = measure_plans(kernel, n, seed=seed) if n > 1 else []
         rows.append(found.row() | _choice(timed))

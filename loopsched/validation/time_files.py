@@ -56,7 +56,7 @@ _BORDERS = {"pad": 0, "stride": 1}  # the least of each
 _LARGEST = 2**31 - 1
 _LONGEST_US = 1e12
 # The sheet of report 003 names its GPU in its title only.
-_REPORT_COLUMN, _REPORT_GPU = "seed003_printed_us", "TitanV"
+_REPORT_COLUMN, _REPORT_GPU = "report_003_printed_us", "TitanV"
 # Oddities that make a row's time, or what it is of, doubtful; the others are remarks.
 _APART = ("kernel-size block", "unusable")
 

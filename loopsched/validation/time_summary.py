@@ -183,7 +183,7 @@ def reasons_of(one: Compared) -> list[str]:
     if row.time_us.is_integer() and rounding >= _ROUNDED and "quantised" not in " ".join(said):
         found.append(f"rounded to whole us (up to {100 * rounding:.0f} %)")
     if one.remark:
-        found.append(f"algo {row.algorithm} cannot be, taken as not known")
+        found.append(f"algorithm {row.algorithm} is impossible, treated as unknown")
     elif row.algorithm is not None:
         found.append(f"algo {row.algorithm}")
     kernel = f", {one.estimate.kernel}" if one.estimate.kernel else ""

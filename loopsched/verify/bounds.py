@@ -38,7 +38,20 @@ def totals(axis: Axis, sizes: Extents) -> Callable[[Extents], int]:
 
 @lru_cache(maxsize=65536)
 def lists_of(n: int, low: int, high: int) -> list[Lists]:
-    """Bound the ways to list items of a dimension; the rest may be in a list of its own."""
+    """Bound the ways to list items of a dimension; the rest may be in a list of its own.
+
+    Let the largest item be e, of low to high.  With all other dimensions fixed, n items of
+    length m cost m * g(n), where g does not fall and g(a + b) <= g(a) + g(b).  Lists of items
+    of e hold N in all, and cost e * g(N) or more; shorter items cover what is left, at g(1) a
+    position.  If N >= ceil(n / e), one list of ceil(n / e) items costs no more.  If
+    N = floor(n / e) - k, shorter items cover k * e + n % e positions or more, and
+    e * g(N) + k * e * g(1) >= e * g(N + k): a list of floor(n / e) items and one for the rest
+    cost no more.  So these two ways are enough.  The first costs no less than ceil(n / high)
+    items of low.  The second falls with e while floor(n / e) stays the same, which it does if
+    floor((n - 1) / low) == floor(n / high), but at a low that divides n, where both ways are
+    one; so high is exact there.  Elsewhere, and where high divides n, floor(n / high) items
+    of low are a bound.
+    """
     one, whole = [(-(-n // high), low)], n // high
     if (n - 1) // low > whole or n % high == 0:  # of numbers that differ, the least; or no rest
         return [[(whole, low)]]
@@ -130,7 +143,12 @@ class Bounds:
         return found
 
     def reused(self, least: Extents, along: list[int]) -> list[tuple[int, ...]]:
-        """List the dimensions along which bodies of these extents or more may leave a tensor."""
+        """List the dimensions along which bodies of these extents or more may leave a tensor.
+
+        ``along``: those of its run and slide along which bodies outnumber items.  In a cache, two
+        bodies must fit as well: whatever part of the run a schedule cuts and keeps is a subset
+        along which they did, so that the least over all such subsets is a bound.
+        """
         if not along or self.level.kind == "scratchpad" or self.stays(least, tuple(along)):
             return [tuple(along)]
         some = (each for n in range(len(along)) for each in combinations(along, n))
@@ -141,7 +159,13 @@ class Bounds:
         return self.stays(least, ()) if kept else math.prod(least) <= self.inside
 
     def stays(self, least: Extents, along: tuple[int, ...]) -> bool:
-        """Whether bodies of these extents or more may fit, with the next along dimensions."""
+        """Whether bodies of these extents or more may fit, with the next along dimensions.
+
+        Two bodies take no less than what is asked: along one dimension, neighbours cut from one
+        piece are at least one position longer together than one alone; along more, tensors that
+        these index count twice, and twice a footprint is no less than that of a body and one
+        more position, which lies in some other body.
+        """
         sizes = self.footprints(tuple([n + (along == (at,)) for at, n in enumerate(least)]))
         moving = {self.problem.dims[at] for at in along if len(along) > 1}
         two = {t.name: sizes[t.name] * (2 - moving.isdisjoint(t.dims)) for t in self.held}
@@ -151,7 +175,10 @@ class Bounds:
         """Bound the bytes of each tensor that the largest body touches, copies included.
 
         On each axis, not below what the first body touches; of bodies side by side, which may
-        be anywhere, all but what the whole axis has outside what is stored.
+        be anywhere, all but what the whole axis has outside what is stored.  c pieces of extent x
+        at once count as an extent c * x, and no more than a body around them: there are
+        no fewer than ceil(n / (c * x)) in turn, and translates of a piece touch as many
+        positions as a stretch of c * x, or more.
         """
         found = {}
         for t in self.held:
@@ -175,7 +202,11 @@ class Bounds:
     def classes(self) -> list[Kept]:
         """List what loops around a body can leave in place, less what is never better.
 
-        Last nothing, of single points, where a cache may not hold one of each unit.
+        One is never better if, for each tensor, another has all of its run, and its slide or a
+        slide where it has none: that one's bound is lower in every box.  The rest is sorted,
+        tensor by tensor, by the places of the run's dimensions in the problem's sizes, then the
+        slide's, none first.  Last nothing, of single points side by side, at most one for each
+        unit and lane inside, where a cache may not hold one of each.
         """
         slides, place = self.level.kind == "cache" or self.level.halo_reuse, self.problem.dims.index
         found: set[Kept] = set()

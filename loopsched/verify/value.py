@@ -330,10 +330,20 @@ def in_order(problem: Problem, loops: Loops, n: int, room: Capacity) -> Counts:
 
 
 def in_waves(problem: Problem, groups: Groups, inside: dict[str, int], room: Capacity) -> Counts:
-    """Bound what a list of items brings in.
+    """Bound what a list of items brings in, from a cold start.
 
-    Where whole items of a wave do not fit, each wave brings in every tile that it has once, and
-    all tiles count as the largest, and without padding.
+    A list of up to ``MOST_ITEMS`` items is followed wave by wave, items whole.  All that was
+    touched since a cell's last use then fits, in whatever order within the waves, so that it was
+    not evicted; and a wave that fits brings nothing in twice.
+
+    Of longer lists, and where a wave does not fit, each wave brings in every different tile that
+    it has once, and all tiles count as the largest, and without padding.  ``most`` is the largest
+    number of different tiles in a wave, ``total`` the sum over waves.  Bodies, inside an item,
+    fit if ``most`` tiles of each tensor do; two bodies are ``most`` pairs; and what an item
+    brings in counts ``total`` times.  Runs and slides count only along dimensions in which all
+    items are equally long: items advance together, and a short one waits.  So what lies between
+    two uses within a wave is one body of each item, or two; nothing is taken to stay from wave
+    to wave.  If loops inside share the cache, too, every point counts.
     """
     n, held = inside[groups[0][0] or ""], room.held(problem)
     if found := in_order(problem, groups[0][1], n, room):
@@ -354,7 +364,12 @@ def in_waves(problem: Problem, groups: Groups, inside: dict[str, int], room: Cap
 def cached(problem: Problem, groups: Groups, inside: dict[str, int], capacity: Capacity) -> Counts:
     """Count the elements of each tensor that a cache brings in.
 
-    Where waves do not end evenly, each list is a problem of its own.
+    The count of `cheapest` holds where each wave ends with whole iterations, or where whole items
+    fit.  Whole iterations: where instances run out within a loop of a list, the items inside one
+    of its iterations divide the instances, and the quotient divides its iterations (not needed of
+    the list's outermost loop); and all lists have the same iterations, as lists inside lists
+    always must.  Elsewhere that count is the least, and each piece of the loops outside the first
+    list that shares the cache is a problem of its own, whose counts are added.
     """
     view, held = view_of(problem, groups, inside), capacity.held(problem)
     ones = {t.name: 1 for t in held}
@@ -374,10 +389,22 @@ def cached(problem: Problem, groups: Groups, inside: dict[str, int], capacity: C
 def behind(view: View, count: Count, room: Capacity, inner: Inner, least: Counts) -> Counts:
     """Bound what a cache brings in that sees only what the level inside it lacks.
 
-    That is no less than ``least``, what it would bring in if it saw all. Of the loops inside
-    that level's items, the first n cut bodies. In an item, each body asks for all of a tensor
-    anew, or all those in a row along the last of these loops ask alike, or those that share an
-    element fit together.
+    That is no less than ``least``, what it would bring in if it saw all.  Of each tensor it is at
+    most the least of these, whatever the level inside keeps:
+
+    * what that level brings in; of a tensor that it does not hold, what it is asked for;
+    * what the cache brings in of the nest that ends where items are handed to that level, which
+      starts each of them cold and so asks for all of it;
+    * if all levels further in are caches: what it brings in of the nest that ends with the first
+      n loops inside those items, with nothing kept from item to item.  These loops cut bodies; all
+      but the last index the tensor on axes of one dimension, and the last does so too (bodies
+      share nothing), or is none of the others' dimensions, not of the tensor and on no axis of
+      several (bodies in a row ask alike), or is on an axis of several, waves end evenly, and
+      as many bodies in a row as may touch one element fit together, tensors that the loop
+      indexes counted so many times;
+    * the same, for any n, of a tensor with plain axes of which the level inside brings in each
+      element once an item, if waves end evenly: units that share an element ask for it in the
+      same step.
     """
     most, problem, held = dict(inner.seen), view.problem, room.held(view.problem)
     tied = {dim for t in problem.tensors for a in t.axes if a.is_compound for dim in a.dims}

@@ -549,8 +549,8 @@ _cli_pick.broken(
 _cli_pick.broken(
     "pick-cli-interval-reversed",
     "the interval begins where it ends",
-    'Column("from", lambda one: one.low_us * 1e-6',
-    'Column("from", lambda one: one.high_us * 1e-6',
+    'Column("low", lambda one: one.low_us * 1e-6',
+    'Column("low", lambda one: one.high_us * 1e-6',
     "::test_wide_tables_say_intervals",
 )
 _cli_pick.broken(

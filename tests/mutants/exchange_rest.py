@@ -61,6 +61,7 @@ _flat.broken(
     "of two branches the one runs that should not",
     "branch = branches[0 if chosen else 1]",
     "branch = branches[1 if chosen else 0]",
+    "::TestOdd::test_a_condition_that_is_false_takes_the_other_branch",
 )
 _flat.broken(
     "onnx-loops-once",
@@ -79,6 +80,7 @@ _flat.broken(
     "loops inside loops run as often as the inner one says",
     "(*self.repeats, *repeats), self.doubt or doubt)",
     "repeats or self.repeats, self.doubt or doubt)",
+    "::TestOdd::test_loops_inside_loops_multiply",
 )
 _flat.broken(
     "onnx-condition-passed-on",
@@ -136,7 +138,7 @@ _timeloop.broken(
     "sections that are not read are not told",
     "                remarks.append(f\"section '{key}' is not read\")\n",
     "                remarks += []\n",
-    "::TestByHand",
+    "::TestByHand::test_sections_that_are_not_read_are_told",
 )
 _timeloop.broken(
     "timeloop-partial-tiles",
@@ -182,6 +184,7 @@ _blocks.broken(
     "loops of an inner unit may stand around those of an outer one",
     "loop.unit in closed or any(order[loop.unit] < order[one] for one in closed)",
     "loop.unit in closed",
+    "::test_spatial_loops_must_suit_the_machine",
 )
 
 _reading = In("exchange/timeloop/reading.py", "test_exchange_timeloop.py")
@@ -206,6 +209,7 @@ _shapes.broken(
     "an output that stands first is the first operand",
     "order = sorted(axes, key=lambda one: one == written)",
     "order = list(axes)",
+    "::TestByHand::test_the_output_goes_last",
 )
 
 EXCHANGE_REST = tuple(

@@ -122,7 +122,7 @@ _footprints.broken(
     "axes of one position count once, however many blocks touch them",
     "many = math.prod(int(one.is_on.any(axis=1).sum()) for one in fixed)",
     "many = 1",
-    _SECTORS,
+    "::test_a_single_row_counts_for_every_block_that_touches_it",
 )
 
 _kernel = In("gpu/kernel.py", "test_gpu_kernel.py")

@@ -30,8 +30,8 @@ _kernel.broken(
 _kernel.broken(
     "jit-disk-unseen",
     "a kernel on disk counts as not compiled",
-    "return bool(self._known or self._plain) or not self._shelf.is_empty()",
-    "return bool(self._known or self._plain)",
+    "return self.is_loaded() or not self._shelf.is_empty()",
+    "return self.is_loaded()",
     _AGAIN,
 )
 _kernel.broken(
@@ -220,7 +220,7 @@ _cli_sweep.broken(
 _cli_sweep.broken(
     "sweep-cli-interrupt-unsaid",
     "an interruption does not say how far it is",
-    '        click.echo(f"{shown.text}; the same command goes on from there", err=True)\n',
+    '        click.echo(f"{shown.text}; the same command resumes", err=True)\n',
     "",
     "::test_an_interrupted_command_keeps_what_is_done",
 )

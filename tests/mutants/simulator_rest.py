@@ -167,15 +167,14 @@ _waves.broken(
     "pieces that temporal loops cut reach to the end of their item",
     "active.length[:, at] = (active.length[:, at] - begin).clip(max=step)",
     "active.length[:, at] = active.length[:, at] - begin",
+    "test_simulator_system.py::test_units_in_units_take_turns_as_a_literal_walk_does",
 )
 _waves.broken(
     "simulated-lists-one-by-one",
     "items of several lists run list by list, not side by side",
     'order = np.argsort(wave, kind="stable")',
     "order = np.arange(len(wave))",
-    "test_simulator.py",
-    "test_simulator_system.py",
-    "test_margins.py",
+    "test_simulator_system.py::test_units_in_units_take_turns_as_a_literal_walk_does",
 )
 
 _walk = In("simulator/_walk.py", "test_simulator.py", "test_simulator_system.py")

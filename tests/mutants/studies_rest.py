@@ -147,8 +147,7 @@ _times.broken(
     "a GPU's name is asked for as it is written",
     'return ("" if value is None else str(value)).casefold() == wanted.strip().casefold()',
     'return ("" if value is None else str(value)) == wanted.strip()',
-    "test_validation_times.py",
-    "test_cli_validate_times.py",
+    "::test_where",
 )
 
 _windows = In("bounds/windows.py", "test_lower_bounds.py")
@@ -189,6 +188,7 @@ _cli_times.broken(
     "times of the furthest rows are a thousand times too long",
     'return scaled(time_us * 1e-6, "s")',
     'return scaled(time_us * 1e-3, "s")',
+    "::test_groups_have_a_sum_and_rows_their_times",
 )
 _cli_times.broken(
     "validate-cli-where-of-nothing",
@@ -201,6 +201,7 @@ _cli_times.broken(
     "of several groups no sum is printed",
     "    if len(rows) > 1:\n        rows.append",
     "    if len(rows) > 9:\n        rows.append",
+    "::test_groups_have_a_sum_and_rows_their_times",
 )
 
 _report003 = In("published/model_003.py", "test_report003.py")

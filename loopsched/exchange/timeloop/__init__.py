@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from loopsched.base.arguments import show
 from loopsched.base.errors import ArchError, InputError, ScheduleError
 from loopsched.base.files import MEBIBYTE, read_text
 from loopsched.exchange.exported import Exported
@@ -208,6 +209,8 @@ def from_timeloop(
     >>> found.problem.macs, found.problem.tensor("Inputs").axes[0].terms
     (48, (('R', 1), ('P', 1)))
     """
+    if not isinstance(text, str):
+        raise InputError(f"{where} is {show(text)}; text is needed")
     return _from_sections({where: parsed(text)}, element_bytes)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from loopsched.base.arguments import Checker
+from loopsched.base.arguments import Checker, show
 from loopsched.base.display import Shown
 from loopsched.base.errors import InputError
 from loopsched.base.rows import picked
@@ -34,6 +34,7 @@ from loopsched.gpu.choice.space import Space, read_space, space_of
 from loopsched.gpu.choice.triton import Resources
 from loopsched.gpu.library.machine import machine_of
 from loopsched.machines.arch import Arch
+from loopsched.problems.problem import Problem
 
 # Of a large space, more than this were never needed to hold the fastest.
 _SHARE = 0.15
@@ -168,7 +169,7 @@ class Ranked:
 
 
 def pick(
-    problem: Asked,
+    problem: Problem | Attention | Grouped,
     arch: Arch,
     *,
     kernel: str | None = None,
@@ -243,6 +244,9 @@ def pick(
     check = Checker("pick", InputError)
     if top is not None:
         check.count("top", top)
+    if not isinstance(problem, Asked):
+        check.fault(f"problem is {show(problem)}; a Problem, an Attention or a Grouped is needed")
+        check.finish()
     if kernel is None:
         kernel = _usual(problem).name
     family = family_of(check, kernel)
@@ -358,7 +362,7 @@ def _why(ranked: Ranked, at: int, first: int) -> str:
     here = {name: float(part[at]) for name, part in ranked.times.parts.items()}
     longest = max(here, key=lambda name: here[name])
     waves, resident = float(ranked.times.waves[at]), int(ranked.taken.resident[at])
-    held = f"{resident} block{'s' if resident > 1 else ''} an SM, {waves:.3g} waves"
+    held = f"{resident} block{'s' if resident > 1 else ''} per SM, {waves:.3g} waves"
     if at == first:
         return f"the first choice: most time on {longest}; {held}"
     best = {name: float(ranked.times.parts[name][first]) for name in here}
