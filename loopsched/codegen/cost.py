@@ -23,42 +23,44 @@ from loopsched.codegen.plan import (
 # Cycles for one of each, fitted on a Zen 4 core (docs/running.md says to what).  A line is
 # counted where it comes from: L1 costs nothing, `_l2` is L2, `_l3` the last cache.
 COSTS = {
-    "issue": 1.02,  # cycle in which multiply-adds or loads are issued
-    "latency": 0.86,  # cycle of a chain of sums that is too short
-    "spread": 0.03,  # element of the left operand that several vectors of a tile are multiplied by
-    "tile": 3.0,  # register tile begun
+    "issue": 1.01,  # cycle in which multiply-adds or loads are issued
+    "latency": 0.88,  # cycle of a chain of sums that is too short
+    "spread": 0.04,  # element of the left operand that several vectors of a tile are multiplied by
+    "tile": 2.7,  # register tile begun
     "sum": 1.1,  # vector of sums read or written
-    "masked": 0.62,  # the same where it is part of a vector
-    "square": 2.8,  # square of sums that is transposed to be written across
-    "turn": 2.1,  # vector of sums written across
+    "masked": 0.57,  # the same where it is part of a vector
+    "square": 1.7,  # square of sums that is transposed to be written across
+    "turn": 2.3,  # vector of sums written across
     "scatter": 3.5,  # sum written by itself
     "near": 0.23,  # vector of the right operand from L2
-    "rise": 0.44,  # line of the left operand from L2
-    "clash": 6.7,  # line of the left operand lost to others of its set while it is read
+    "rise": 0.3,  # line of the left operand from L2
+    "many": 0.9,  # the same where a tile has more rows than L1 follows, or many packed ones
+    "clash": 4.5,  # line of the left operand lost to others of its set while it is read
     "page": 0.6,  # page that a tile reads, where they are more than a core follows
-    "touch": 0.42,  # line of the output that a tile finds in L2
-    "crowd": 5.2,  # line of the output lost to others of its set before it is written
+    "touch": 0.49,  # line of the output that a tile finds in L2
+    "crowd": 3.9,  # line of the output lost to others of its set before it is written
+    "streams": 5.0,  # row of a tile written where a block has many rows of a large output
     "read_l3": 2.0,  # line of an operand, in order
-    "read_dram": 22.0,
+    "read_dram": 34.0,
     "far_l3": 3.0,  # line of an operand that lies far from the one before
-    "far_dram": 35.0,
-    "ahead_l3": 15.0,  # line that is asked for before it is needed
-    "ahead_dram": 22.0,
-    "write_l2": 1.3,  # line of the output written for the first time
-    "write_l3": 2.0,
-    "write_dram": 27.0,
-    "again_l2": 1.0,  # line of the output that is added to
-    "again_l3": 2.1,
-    "again_dram": 30.0,
-    "pack_l3": 3.8,  # line of a packed block written that L2 does not hold
+    "far_dram": 46.0,
+    "ahead_l3": 25.0,  # line that is asked for before it is needed
+    "ahead_dram": 21.0,
+    "write_l2": 0.79,  # line of the output written for the first time
+    "write_l3": 6.0,
+    "write_dram": 12.0,
+    "again_l2": 0.85,  # line of the output that is added to
+    "again_l3": 2.0,
+    "again_dram": 35.0,
+    "pack_l3": 3.5,  # line of a packed block written that L2 does not hold
     "pack_dram": 11.0,
-    "spill_l3": 1.2,  # vector of such a block read
-    "spill_dram": 10.0,
-    "copy": 0.72,  # vector copied into a packed block
-    "run": 4.7,  # run of a copy
-    "gather": 2.1,  # element copied by itself
-    "apart": 6.6,  # vector of every second element copied
-    "transpose": 360.0,  # square that a copy transposes
+    "spill_l3": 0.98,  # vector of such a block read
+    "spill_dram": 9.8,
+    "copy": 3.0,  # vector copied into a packed block
+    "run": 2.4,  # run of a copy
+    "gather": 2.9,  # element copied by itself
+    "apart": 5.9,  # vector of every second element copied
+    "transpose": 400.0,  # square that a copy transposes
     "edge": 30.0,  # tile of a window at the edge of its plane
     "pass": 1.5,  # line that a window reads or writes outside L2
 }
@@ -72,6 +74,9 @@ _LEVELS = ("", "_l2", "_l3", "_dram")
 PAGE = 4096
 LINE = 64
 MANY_PAGES = 64
+MANY_ROWS = 12
+MANY_STREAMS = 48
+"""So many rows of the output that a block writes in turn are not foreseen."""
 SHORT_RUN = 512
 """Runs of fewer bytes, half a page apart, are not foreseen by hardware."""
 FULL = 0.75, 0.8, 0.5
@@ -365,10 +370,18 @@ class Model:
             self._take(found, "ahead", self._home, block / LINE * times)
             return block
         kind = "ahead" if self._asks(plan) else "far" if source.is_far else "read"
-        self._take(found, kind, self._home, source.lines * times)
+        self._take(found, kind, self._home, self._shared_lines(plan, source, sums) * times)
         self._take(found, "pack", self._level(block), block / LINE * times)
         self._copy_right(found, plan, dims, times)
         return block
+
+    def _shared_lines(self, plan: Plan, source: Footprint, sums: _Dims) -> float:
+        """Count lines of a block of the right operand that the block before did not read."""
+        if self._level(2 * source.lines * LINE) > 1:
+            return source.lines
+        n_blocks = sum(n for _, n in self._blocks(plan.cols))
+        whole = self.footprint(self.task.right, self._whole(plan.cols) + sums)
+        return min(source.lines, whole.lines / n_blocks)
 
     def _asks(self, plan: Plan) -> bool:
         """Whether copies of the right operand ask for lines of what comes later."""
@@ -425,7 +438,9 @@ class Model:
         kept = sum(block.kept)
         source = self.footprint(task.left, block.rows + block.sums)
         lines = source.lines
-        if n_sums > 1 and self._level(kept) < 2:  # neighbouring blocks share lines
+        if self._level(block.kept[0] + 2 * lines * LINE) < 2:  # blocks of rows share lines
+            lines = min(lines, block.kept[2] / LINE / n_row_blocks)
+        if n_sums > 1 and self._level(kept) < 2:  # and so do those of the sum
             whole = self.footprint(task.left, self._whole(plan.rows, plan.sums)).lines
             lines = min(lines, whole / n_sums / n_row_blocks)
         kind = "read"
@@ -435,8 +450,9 @@ class Model:
         if n_sums > 1:
             kept += self._sizes[task.left.name] - block.kept[2]
         later = max(1, self._level(kept)) if n_col_blocks > 1 else self._home
-        self._take(found, kind, self._home, lines * times / n_col_blocks)
-        self._take(found, kind, later, lines * times * (1 - 1 / n_col_blocks))
+        first = kind if source.is_far else "read"
+        self._take(found, first, self._home, lines * times / n_col_blocks)
+        self._take(found, first, later, lines * times * (1 - 1 / n_col_blocks))
         if not plan.packs_left:
             return block._replace(left=source.lines * LINE, level=source.level, kind=kind)
         self._copy_left(found, plan, block)
@@ -491,7 +507,7 @@ class Model:
         if not plan.packs_right and wide == min(plan.tile_cols, n_cols):
             source = self.footprint(task.right, block.cols + block.sums)
             is_far = wide * self.element_bytes < SHORT_RUN and source.step_bytes >= PAGE // 2
-            lines = source.lines * block.times / n_row_blocks
+            lines = self._shared_lines(plan, source, block.sums) * block.times / n_row_blocks
             self._take(found, "far" if is_far else "read", self._home, lines)
         return tile.pages + (0 if plan.packs_right else panel.pages)
 
@@ -518,7 +534,9 @@ class Model:
             if vectors > 1:
                 found["spread"] += n * depth * tall
             if level >= 1:
-                found["rise"] += n * self._left_tile(plan, block, tall).lines
+                is_stream = self._is_along or plan.packs_left
+                what = "many" if tall > MANY_ROWS and is_stream else "rise"
+                found[what] += n * self._left_tile(plan, block, tall).lines
             if pages > MANY_PAGES:
                 found["page"] += n * pages
             if not plan.packs_left and step >= 1024 and tall * spots > core.ways:
@@ -533,6 +551,8 @@ class Model:
             found["sum"] += n * tall * vectors
             found["masked"] += n * tall * bool(wide % core.lanes)
             lines = tall * (1 + (wide - 1) * size / LINE)
+            if block.points[0] >= MANY_STREAMS and self._sizes[task.out.name] > core.l2_bytes:
+                found["streams"] += n * tall
         elif self._step(task.out, block.rows) == 1:
             found["square"] += n * -(-tall // core.lanes) * vectors
             found["turn"] += n * -(-tall // core.lanes) * wide
