@@ -189,7 +189,8 @@ def write(one: Case, text: Writer) -> list[Stage]:
     stages = []
     for number, task in enumerate(tasks):
         every = ranked(task, core, draw.choice([1, 2, 3]))
-        every = [plan for plan in every if plan[2].slides] if one.slides else every
+        if one.slides:  # a plane of one row has no such plan
+            every = [plan for plan in every if plan[2].slides] or every
         _, chosen, plan = draw.choice(every)
         engine = (Window if plan.slides else Engine)(text, chosen, plan, f"run{number}")
         engine.write()

@@ -19,7 +19,7 @@ from loopsched.problems.problem import Problem
 def test_results_are_no_workload(tmp_path: Path) -> None:
     file = str(tmp_path / "found.jsonl")
     assert run(["search", "gemm:m=8,n=8,k=8", "--out", file]) == 0
-    with pytest.raises(InputError, match="what a search has saved, not a workload"):
+    with pytest.raises(InputError, match="results of a search, not a workload"):
         _ = Inputs(file).whole
 
 

@@ -169,6 +169,7 @@ class TestZigZag:
         }
         assert (layer["pr_loop_dims"], layer["pr_loop_sizes"]) == (["IY", "IX"], [15, 13])
         assert layer["padding"] == [[1, 1], [2, 2]]
+        assert layer["operand_precision"] == dict.fromkeys(("W", "I", "O", "O_final"), 32)
         assert mapping[0]["spatial_mapping"] == {"D1": ["K, 8"]}
         order = [["OY", 4], ["FX", 5], ["FY", 3], ["OX", 13], ["OY", 2], ["C", 4], ["B", 2]]
         assert mapping[0]["temporal_ordering"] == order

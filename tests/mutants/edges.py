@@ -370,11 +370,72 @@ _fitted.broken(
     _FITTED,
 )
 
+_coerced = In("network/coerced.py", "test_coerced.py")
+_coerced.broken(
+    "coerced-all-text",
+    "text that a function takes as it is is read, too",
+    '    if "str" in kinds:\n        return None\n',
+    "",
+    "::test_text_that_is_wanted_stays",
+)
+_coerced.broken(
+    "coerced-places-only",
+    "what is given by its name is not looked at",
+    "elif parameter.name in given:",
+    "elif parameter.name == given:",
+    "::test_text_is_read_where_it_names_something",
+)
+_coerced.broken(
+    "coerced-none-anywhere",
+    "nothing may stand for a problem",
+    'or ("None" in kinds and value is None)',
+    "or value is None",
+    "::test_other_types_are_refused_by_one_message",
+)
+_coerced.broken(
+    "coerced-any-type",
+    "a value of another type reaches the function",
+    "if value is parameter.default or not",
+    "if value is not None or not",
+    "::test_other_types_are_refused_by_one_message",
+)
+_coerced.broken(
+    "coerced-at-home",
+    "functions are looked for in the modules that they come from",
+    'called.__module__ = "loopsched"',
+    "called.__module__ = function.__module__",
+    "::test_what_is_exported_may_be_pickled",
+)
+
+_layers = In("network/zigzag_layers.py", "test_zigzag_layers.py")
+_layers.broken(
+    "zigzag-read-pools-have-weights",
+    "what a pooling reads second is a weight",
+    'operand == "W" and layer.is_product and',
+    'operand == "W" and',
+    "::test_a_network_is_read_with_its_graph",
+)
+_zigzag = In("exchange/zigzag.py", "test_exchange_tiles.py")
+_zigzag.broken(
+    "zigzag-partial-tiles-ordered",
+    "an order is written although tiles are partial",
+    "if inward and ordering and not cut:",
+    "if inward and ordering:",
+    "::TestZigZag::test_lanes_have_their_own_mesh_and_layers_their_names",
+)
+_zigzag.broken(
+    "zigzag-bytes-for-bits",
+    "operands have an eighth of their precision",
+    "8 * tensor.element_bytes for tensor",
+    "tensor.element_bytes for tensor",
+    "::TestZigZag::test_a_convolution_in_zigzags_words",
+)
+
 EDGES = tuple(
     mutant
     for file in (
         _yaml, _torch, _types, _reading, _mappings, _promise, _inputs, _page_file, _tradeoffs,
-        _cpu, _fitted,
+        _cpu, _fitted, _coerced, _layers, _zigzag,
     )
     for mutant in file.mutants
 )  # fmt: skip

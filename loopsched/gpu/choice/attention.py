@@ -153,8 +153,13 @@ class Attention:
     @property
     def elems(self) -> int:
         """Elements of queries, keys, values and output."""
-        rows = self.heads * self.n_queries + self.groups * self.length
-        return 2 * self.batch * rows * self.head_size
+        rows = self.groups * self.length
+        return 2 * (self.output_elems + self.batch * rows * self.head_size)
+
+    @property
+    def output_elems(self) -> int:
+        """Elements of the output, and of the queries."""
+        return self.batch * self.heads * self.n_queries * self.head_size
 
 
 def attention_numbers() -> Mapping[str, float]:

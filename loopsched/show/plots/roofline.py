@@ -155,7 +155,7 @@ def _limits(ax: Axes, arch: Arch, rates: Sequence[float], rows: Sequence[Row]) -
         y.append(min(rates) / 1000)
     # The slopes are to be seen, too: from a tenth of the lowest rate.
     style.log_axis(ax.xaxis, min(x) / 3, max(x) * 4)
-    style.log_axis(ax.yaxis, min(min(y) / 2.5, min(rates) / 10), max(y) * 2, "FLOP/s")
+    style.log_axis(ax.yaxis, min(min(y) / 2.5, min(rates) / 10), max(y) * 1.6, "FLOP/s")
 
 
 def _points(

@@ -107,10 +107,10 @@ function roofs(x, y, range, width) {
     const name = `${one.outer} ${scaled(rate, 'B/s')}`;
     const length = Math.hypot(x2 - x1, y2 - y1);
     const off = 7 / length;
-    const [tx, ty] = [x1 + 0.45 * (x2 - x1) + off * (y2 - y1), y1 + 0.45 * (y2 - y1) - off * (x2 - x1)];
+    const [tx, ty] = [x1 + 0.5 * (x2 - x1) + off * (y2 - y1), y1 + 0.5 * (y2 - y1) - off * (x2 - x1)];
     found.push(svg('g', { class: index === state.boundary ? 'roof-group chosen' : 'roof-group' },
       svg('line', { class: `roof roof-${index}`, x1, y1, x2, y2 }),
-      length < 6.5 * name.length && index !== state.boundary ? null  // no room along it
+      length < 8 * name.length && index !== state.boundary ? null  // no room along it
         : svg('text', { class: 'roof-name', x: tx, y: ty, transform: `rotate(${angle} ${tx} ${ty})`, 'text-anchor': 'middle' }, name)));
   });
   return found;
