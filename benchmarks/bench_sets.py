@@ -26,6 +26,7 @@ FILES = {
     "benchmarks/gpu/h200_triton_spaces.csv.gz": "h200",
     "spaces/triton_h200_attention.csv": "h200",
     "benchmarks/gpu/h200_triton_more.csv.gz": "h200",
+    "benchmarks/gpu/h200_triton_drawn.csv.gz": "h200",
 }
 DRAWS, SHARE, LARGE = 1000, 0.15, 0.02
 # Half of the width of a normal distribution's middle half.

@@ -207,3 +207,24 @@ def test_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert "no such file; shipped are: deepbench_conv" in capsys.readouterr().err
     assert run(["validate", "times", "titan_v_measured", "--where", "gpu"]) == 2
     assert run(["validate", "times", "titan_v_measured", "--algorithm", "best"]) == 2
+
+
+def test_times_of_a_type_that_is_not_said_are_not_blamed_on_the_machine(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The report's model is of a Titan V: elsewhere its errors would be thousandfold."""
+    file = tmp_path / "mine.csv"
+    file.write_text("m,n,k,time_us\n512,6144,4096,52\n")
+    assert run(["validate", "times", str(file), "--arch", "h100"]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    assert "measured below the bound, which takes fp32: no column 'precision'; " in out
+    assert "report 003" not in out
+    file.write_text("m,n,k,time_us,precision\n512,6144,4096,20,fp16\n")
+    assert run(["validate", "times", str(file), "--arch", "h100"]) == 0
+    assert "measured below the bound; " in " ".join(capsys.readouterr().out.split())
+    assert run(["validate", "times", str(file), "--arch", "v100"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("report 003") == 2
+    file.write_text("m;n;k;time_us\n512;6144;4096;52\n")
+    assert run(["validate", "times", str(file), "--arch", "h100"]) == 3
+    assert "mine.csv: columns are divided by semicolons; commas are" in capsys.readouterr().err

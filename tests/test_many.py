@@ -6,7 +6,9 @@ import math
 import pickle
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
+from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -75,7 +77,11 @@ def assert_as_one_by_one(problem: Problem, nests: list[Schedule], arch: Arch) ->
         assert (found.time_s[at], found.compute_time_s[at]) == (one.time_s, one.compute_time_s)
         assert found.dram_bytes[at] == one.dram_bytes
         assert row == [level.moved.promised_bytes for level in one.levels]
-        assert by_compiled_code(problem, nest, arch) == one
+        quick = by_compiled_code(problem, nest, arch)
+        assert quick == one
+        if quick and isinstance(quick.levels[0].moved._found, score._Parts):
+            mine, whole = quick.levels[0].moved.own, one.levels[0].moved.own
+            assert (mine, mine._finder.asked) == (whole, whole._finder.asked)
     return int(found.fits.sum())
 
 
@@ -125,6 +131,21 @@ def test_few_schedules_are_worth_no_compiling(monkeypatch: pytest.MonkeyPatch) -
     assert few[:, kernels.OUTCOME].tolist() == [kernels.UNKNOWN]
     assert many[:, kernels.OUTCOME].tolist() == [kernels.PROMISED] * 2
     assert assert_as_one_by_one(problem, [nest], arch) == 1
+
+
+@pytest.mark.parametrize("policy", ["through", "back"])
+def test_waves_that_end_within_an_iteration(policy: Literal["through", "back"]) -> None:
+    arch = load_arch("titan_v")
+    inner = replace(arch.level("L1"), write_policy=policy, accumulate="level")
+    arch = replace(arch, levels=(*arch.levels[:2], inner))
+    n_waves = 0
+    for problem in (BIG[2], conv2d(n=16, c=128, k=64, h=28, w=28, r=1, s=1)):
+        chosen = islice(draws(space_of(problem, arch), random.Random(1)), 100)
+        for nest in [limits.schedule(choice) for limits, choice in chosen]:
+            known = promises.promised_one(problem, nest, arch, 64)
+            if known is not None and known[1] is not None:
+                n_waves += assert_as_one_by_one(problem, [nest], arch)
+    assert n_waves > 3
 
 
 def test_brackets_of_a_score_by_compiled_code() -> None:

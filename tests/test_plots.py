@@ -7,6 +7,7 @@ import math
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -574,6 +575,12 @@ class TestPareto:
         ax = plot_pareto({"one": self.FRONT, "two": self.FRONT[:1]}, ax=axes())
         assert {"one", "two"} <= set(legend(ax))
         assert texts(plot_pareto({"none": ()}, ax=axes())) == ["nothing fits"]
+
+    def test_more_problems_than_markers_are_named_beside_a_point(self) -> None:
+        far = {f"layer {n}": [replace(self.FRONT[0], dram_bytes=10**n)] for n in range(4, 12)}
+        ax = plot_pareto(far, ax=axes())
+        assert {text for text in texts(ax) if "layer" in text} == set(far)
+        assert not any("layer" in text for text in legend(ax))
 
     def test_rows(self) -> None:
         rows = pareto_rows({"mine": self.FRONT})

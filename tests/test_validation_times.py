@@ -379,7 +379,7 @@ def test_violations_groups_and_rows_apart(said: list[dict[str, object]]) -> None
     worst = summary["worst"]
     assert isinstance(worst, list)
     assert worst[0]["place"] == "row 0"
-    assert worst[0]["reason"].startswith("measured below the bound; ")
+    assert worst[0]["reason"].startswith("measured below the bound, which takes fp32: ")
     assert worst[0]["reason"].endswith("estimate bound by DRAM, one kernel")
 
 

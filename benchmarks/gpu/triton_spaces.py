@@ -2,8 +2,9 @@
 
 Run ``python triton_spaces.py OUT.csv KIND:TYPE..`` on a machine with torch and Triton, such as
 ``gemm:fp16 attn:fp16 conv:fp16 gemm:bf16``; ``gemm:fp16:64x512x512,8x512x512`` names problems of
-your own, ``gemm:fp16:drawn`` takes ten drawn with a fixed seed.  Rows are appended problem by problem, so that what
-was measured stays when the time is up (``--seconds``).  Kernels are compiled by all cores first.
+your own, ``gemm:fp16:drawn20`` takes twenty drawn with a fixed seed (``drawn``: ten). Rows are
+appended problem by problem, so that what was measured stays when the time is up (``--seconds``).
+Kernels are compiled by all cores first.
 
 Each repetition writes 256 MB before it, so that L2 holds nothing of the operands; a time is the
 median of ``REPEATS`` repetitions between events, in microseconds.  ``gemm``: C[M,N] = A[M,K]
@@ -728,7 +729,7 @@ SAMPLES = {
 }  # fmt: skip
 
 
-def drawn(kind: str, n: int = 10) -> list[str]:
+def drawn(kind: str, n: int) -> list[str]:
     """Draw products or convolutions of all sizes, of at least 0.1 and at most 200 GMAC."""
     draw, found = random.Random(kind), []
 
@@ -842,7 +843,9 @@ def main() -> None:
             kind, data_type, named = [*what.split(":"), ""][:3]
             problems = KINDS[kind][1]
             if named:
-                problems = drawn(kind) if named == "drawn" else named.split(",")
+                problems = (
+                    drawn(kind, int(named[5:] or 10)) if named[:5] == "drawn" else named.split(",")
+                )
             elif kind == "gemm" and data_type != "fp16":
                 problems = FEW
             samples = problems if named and kind == "conv" else SAMPLES[kind]

@@ -34,7 +34,7 @@ COSTS = {
     "scatter": 3.5,  # sum written by itself
     "near": 0.23,  # vector of the right operand from L2
     "rise": 0.3,  # line of the left operand from L2
-    "many": 0.9,  # the same where a tile has more rows than L1 follows
+    "many": 0.9,  # the same where a tile has more rows than L1 follows, or many packed ones
     "clash": 4.5,  # line of the left operand lost to others of its set while it is read
     "page": 0.6,  # page that a tile reads, where they are more than a core follows
     "touch": 0.49,  # line of the output that a tile finds in L2
@@ -534,7 +534,8 @@ class Model:
             if vectors > 1:
                 found["spread"] += n * depth * tall
             if level >= 1:
-                what = "many" if tall > MANY_ROWS and self._is_along else "rise"
+                is_stream = self._is_along or plan.packs_left
+                what = "many" if tall > MANY_ROWS and is_stream else "rise"
                 found[what] += n * self._left_tile(plan, block, tall).lines
             if pages > MANY_PAGES:
                 found["page"] += n * pages

@@ -308,6 +308,12 @@ def evaluate(
     --------
     evaluate_many, search, simulate, explain
 
+    Notes
+    -----
+    A process that has scored some schedules takes the compiled code of `evaluate_many` where
+    that is kept from an earlier call: same figures, in about a tenth of the time.  Brackets
+    are found when they are asked for.
+
     Examples
     --------
     >>> from loopsched import gemm, load_arch, parse_schedule

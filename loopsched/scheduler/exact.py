@@ -16,6 +16,7 @@ from itertools import islice, permutations
 from random import Random
 
 from loopsched.base.errors import ConstraintError, EmptySpaceError, LoopschedError, ScheduleError
+from loopsched.machines.levels import Level
 from loopsched.models.buffer import QUICK, promised_visits
 from loopsched.models.compute import compute_steps
 from loopsched.models.machine import nested_units, room_of, sights
@@ -27,7 +28,7 @@ from loopsched.problems.footprint import tensor_bytes
 from loopsched.scheduler.allowed import allowed, allows, free_space
 from loopsched.scheduler.arrays import Start, array_starts
 from loopsched.scheduler.blocks import Block, compose
-from loopsched.scheduler.body import NO_INCUMBENT, Keeps, best_body
+from loopsched.scheduler.body import NO_INCUMBENT, Body, Keeps, best_body
 from loopsched.scheduler.climbing import climb, climb_from
 from loopsched.scheduler.counting import n_schedules
 from loopsched.scheduler.effort import COUNTING, SCORING, Budget, Watch
@@ -130,6 +131,7 @@ class Searcher:
         else:
             self._try_memory_first()
             self._try_starts()
+            self._try_inside_first()
         self._place_tiles(self.floor)
         if self.best > self.floor and not is_large:
             self._raise_floor(self.bounds.known_floor(self.objective))
@@ -334,6 +336,50 @@ class Searcher:
         # One unit alone shares nothing twice; or not even two points fit at once.
         if self.objective != "time" or not self.found:
             self._spread(blocks, chains, dict(region), any_order=True)
+
+    def _try_inside_first(self) -> None:
+        """Build from each inner level outward, in pieces of its best body, and polish.
+
+        Memory first, an outer level may leave an inner one a region of a bad shape.
+        """
+        if self.unit or self.objective == "dram_bytes" or self.best <= self.floor:
+            return
+        for at in range(1, len(self.shared)):
+            pieces = [dict(self.bounds.body(self.shared[at]).extents)]
+            for level in reversed(self.shared[:at]):
+                body = self._body_in_pieces(level, pieces[0])
+                if body is None:
+                    break
+                pieces.insert(0, dict(body.extents))
+            else:
+                self._from_pieces(pieces)
+        if len(self.shared) > 1:
+            self._polish()
+
+    def _body_in_pieces(self, level: Level, piece: Extents) -> Body | None:
+        """Find the best body of a level in whole pieces of an inner one."""
+        candidates = tuple(
+            multiples(size, piece[dim]) if piece[dim] < size else (size,)
+            for dim, size in self.problem.sizes
+        )
+        return self.bounds.best_inside(level, tables_for(self.problem, candidates=candidates))
+
+    def _from_pieces(self, pieces: list[Extents]) -> None:
+        """Build from the bodies of the outer levels, each in its best order."""
+        blocks: list[Block] = []
+        chains: list[Extents] = []
+        for at, level in enumerate(self.shared):
+            if at < len(pieces):
+                fixed = tuple((pieces[at][dim],) for dim in self.problem.dims)
+                tables = tables_for(self.problem, self._chains(chains), fixed)
+                body = self.bounds.best_inside(level, tables)
+            else:
+                body = self.bounds.body(level, self._chains(chains))
+            if body is None:
+                return
+            blocks.append(Block(tuple(reversed(body.inward)), body.extents))
+            chains.append(dict(body.extents))
+        self.consider(compose(self.problem, blocks))
 
     def _items_inside(self, region: Extents) -> tuple[Items, ...]:
         """Cut one list's region into items, as if it were the whole problem."""

@@ -176,7 +176,9 @@ def reasons_of(one: Compared) -> list[str]:
     """Say what is known about why a row is off."""
     row, found = one.row, []
     if one.is_below_bound:
-        found.append("measured below the bound")
+        typed = [row.values.get(name) for name in ("precision", "data_type")]
+        unsaid = "" if any(typed) else f", which takes {row.precision}: no column 'precision'"
+        found.append(f"measured below the bound{unsaid}")
     said = [part.strip() for part in str(row.values.get("anomaly") or "").split(";")]
     found += [part for part in said if part and not part.startswith(_TITLES)]
     rounding = 0.5 / row.time_us

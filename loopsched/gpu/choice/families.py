@@ -85,6 +85,8 @@ class Family:
         Parameters that a space may have besides; without them they are 1.
     few : int
         Configurations of a space, however small, that may be the best.
+    held : tuple of tuples of str
+        Data types and machines with which its choices were held against measurements.
     """
 
     name: str
@@ -99,6 +101,7 @@ class Family:
     data_type: str = "fp16"
     more: tuple[str, ...] = ()
     few: int = 20
+    held: tuple[tuple[str, ...], tuple[str, ...]] = (("fp16",), ("h100", "h200"))
     suits: Callable[[Any, Space], NDArray[np.bool_]] = lambda _, space: np.ones(len(space), bool)
 
     def checked(self, problem: Asked) -> None:
@@ -125,17 +128,20 @@ _COMPUTED = {
 }
 
 
-def least(problem: Asked, data_type: str) -> tuple[int, int]:
-    """Count the multiply-adds that a problem cannot do without, and the bytes that it touches.
+def least(problem: Asked, data_type: str) -> tuple[int, int, int]:
+    """Count the multiply-adds that a problem cannot do without, and the bytes it reads and writes.
 
     All tensors are as the data type is stored; sums of it may be stored alike.
     """
+    width = product_width(problem, data_type)
     if not isinstance(problem, Problem):
-        return problem.macs, problem.elems * attention_width(data_type)
-    elems = sum(tensor_bytes(problem, one) // one.element_bytes for one in problem.tensors)
+        written = problem.output_elems
+        return problem.macs, (problem.elems - written) * width, written * width
+    elems = {one.name: tensor_bytes(problem, one) // one.element_bytes for one in problem.tensors}
+    written = elems.pop(problem.output)
     convolves = problem.kind == "conv2d"
     macs = layer_of(problem).macs if convolves else product_of(problem, data_type).macs
-    return macs, elems * product_width(problem, data_type)
+    return macs, sum(elems.values()) * width, written * width
 
 
 def _usual(values: dict[str, tuple[int, ...]]) -> Space:
@@ -374,6 +380,7 @@ TRITON_GEMM = Family(
     _tile_resources,
     _pipelined("triton_gemm", gemm_work),
     more=("split_k",),
+    held=(("fp16", "bf16", "fp8", "tf32"), ("h100", "h200")),
 )
 TRITON_CONV = Family(
     "triton_conv",
@@ -464,6 +471,7 @@ CLBLAST_GEMM = Family(
     ),
     ("STRM", "STRN", "SA", "SB"),
     "fp32",
+    held=(("fp32",), ("rtx_3090", "titan_rtx")),
 )
 _FILTER = {
     "block_size_x": tuple(range(16, 257, 16)),
@@ -487,6 +495,7 @@ FILTER = Family(
     ),
     ("read_only", "use_padding", "use_shmem"),
     "fp32",
+    held=(("fp32",), ("a4000", "a6000", "w6600")),
 )
 _ALL = (
     TRITON_GEMM,

@@ -30,6 +30,8 @@ _LEAST_AREA, _MOST_AREA = 10.0, 150.0
 _MOST_DETAILED = 8
 # Of more layers, only the slowest have their numbers.
 _MOST_LABELLED, _SLOWEST = 24, 12
+# Pixels between the middle of a roof's name and a point.
+_CLEAR = 45
 _COMPUTE = "compute"
 
 
@@ -127,7 +129,7 @@ def plot_roofline(
     if notes:
         style.note(ax, "\n".join(notes))
     style.legend(ax, loc="lower right", title="bound by", title_fontsize=style.NOTE)
-    _roofs(ax, arch, rates, used, marks)
+    _roofs(ax, arch, rates, used, marks, [(spot.x, spot.y) for spot in spots])
     if len(layers) > 1:
         place_labels(ax, spots)
     return ax
@@ -226,6 +228,7 @@ def _roofs(
     rates: dict[float, list[str]],
     used: set[str],
     marks: dict[str, style.Look],
+    points: Sequence[tuple[float, float]],
 ) -> None:
     left, right = ax.get_xlim()
     top = max((peak for peak, names in rates.items() if used & set(names)), default=max(rates))
@@ -237,7 +240,7 @@ def _roofs(
         look = marks[level.name]
         ax.plot(ends, [width * x for x in ends], color=look.colour, linewidth=1.2,
                 linestyle=look.dash, zorder=2)  # fmt: skip
-        _along(ax, width, top, f"{level.name} {scaled(width, 'B/s')}", look.colour)
+        _along(ax, width, top, f"{level.name} {scaled(width, 'B/s')}", look.colour, points)
     reach = max((cache.bandwidth_bytes_per_s or 0 for cache in arch.caches), default=0)
     for peak, names in rates.items():
         is_used = bool(used & set(names))
@@ -252,8 +255,15 @@ def _roofs(
         style.beside(ax, text, (right, peak), (-1, 1.5), "right", "bottom", color=colour)
 
 
-def _along(ax: Axes, width: float, top: float, text: str, colour: str) -> None:
-    """Write along a slope, where it comes into the picture."""
+def _along(
+    ax: Axes,
+    width: float,
+    top: float,
+    text: str,
+    colour: str,
+    points: Sequence[tuple[float, float]],
+) -> None:
+    """Write along a slope, where it comes into the picture or, past points, further up."""
     root = ax.figure.figure
     root.draw_without_rendering()
     (left, right), low = ax.get_xlim(), ax.get_ylim()[0]
@@ -261,7 +271,15 @@ def _along(ax: Axes, width: float, top: float, text: str, colour: str) -> None:
     end = min(right, top / width)
     (x0, y0), (x1, y1) = ax.transData.transform([(start, width * start), (end, width * end)])
     angle = math.degrees(math.atan2(y1 - y0, x1 - x0))
-    at = start * (end / start) ** 0.1
+    places = [ax.transData.transform(point) for point in points]
+
+    def room(share: float) -> float:
+        """Find how many pixels the middle of the name is from all points."""
+        middle = (x0 + (x1 - x0) * (share + 0.12), y0 + (y1 - y0) * (share + 0.12))
+        return min((math.dist(middle, place) for place in places), default=math.inf)
+
+    share = next((one for one in (0.1, 0.3, 0.5) if room(one) > _CLEAR), 0.1)
+    at = start * (end / start) ** share
     away = (-2.5 * math.sin(math.radians(angle)), 2.5 * math.cos(math.radians(angle)))
     look: dict[str, Any] = {"rotation": angle, "rotation_mode": "anchor", "color": colour}
     style.beside(ax, text, (at, width * at), away, va="bottom", **look)
