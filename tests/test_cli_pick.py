@@ -91,7 +91,8 @@ def test_wide_tables_say_intervals(
     head, *_, row = _ok(capsys, "pick", PRODUCT, "--top", "1")[0].splitlines()[1:]
     titles = ("estimate", "80 % interval", "bound by", "blocks/SM", "may be best")
     assert all(title in head for title in titles)
-    assert f"{best.estimate_us:.3f} us  {best.low_us:.3f} us to {best.high_us:.3f} us" in row
+    times = [f"{one:.4g} us" for one in (best.estimate_us, best.low_us, best.high_us)]
+    assert " ".join([times[0], "", times[1], "to", times[2]]) in row
     assert " ".join(row.split()).endswith(f"{best.bound_by} {best.resident_blocks} yes")
 
 

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from loopsched import Problem, conv2d, gemm, load_arch
-from loopsched.codegen.choose import SPEEDS, core_of, ranked, slowest_share
+from loopsched.codegen.choose import core_of, ranked
 from loopsched.codegen.compiled import build
 from loopsched.codegen.contraction import Contraction, contractions, stored_shape
+from loopsched.codegen.cost import SPEEDS, slowest_share
 from loopsched.codegen.element import FP32
 from loopsched.codegen.engine import Engine
 from loopsched.codegen.llvm_text import LlvmText

@@ -122,7 +122,8 @@ class TestRoofline:
         compute = ARCH.compute
         rates = {2 * n * compute.units * compute.clock_hz
                  for _, n in compute.macs_per_cycle_per_unit}  # fmt: skip
-        assert flats >= rates
+        top = ax.get_ylim()[1]  # fp16 and int8, which no layer has, are above
+        assert flats & rates == {rate for rate in rates if rate <= top} < rates
         assert "DRAM 652.8 GB/s" in texts(ax)
         assert any(text.startswith("fp32 12.29 TFLOP/s") for text in texts(ax))
 
@@ -262,14 +263,14 @@ class TestSkiSlope:
         names = legend(ax)
         assert names[0] == "least traffic"
         assert "compulsory: everything once" in names
-        assert "no nest goes beyond" not in names
+        assert "bound for any nest" not in names
 
     def test_what_is_not_proven_is_drawn_with_its_bound(self) -> None:
         curve = traffic_curve(conv2d(c=2, k=4, h=9, w=9, r=3, s=3, padding=1))
         assert curve.n_proven < len(curve)
         ax = plot_ski_slope([curve], ax=axes())
         assert legend(ax)[0] == "least traffic found"
-        line = next(line for line in ax.lines if line.get_label() == "no nest goes beyond")
+        line = next(line for line in ax.lines if line.get_label() == "bound for any nest")
         assert tuple(map(int, line.get_xdata()[:-1])) == curve.nest_bound.capacities_bytes
         assert tuple(map(int, line.get_ydata()[:-1])) == curve.nest_bound.dram_bytes
 

@@ -23,7 +23,7 @@ from loopsched.show.table import Column, words
 if TYPE_CHECKING:
     from loopsched.base.rows import Row
     from loopsched.machines.arch import Arch
-    from loopsched.scheduler import Result
+    from loopsched.scheduler import Goal, Result
 
 _EPILOG = """\b
 loopsched search deepbench_conv                  94 layers on a Titan V
@@ -90,8 +90,9 @@ def searched(
     jobs: int,
     has_brackets: bool,
     proof: str | None = None,
+    kinds: int = 0,
 ) -> Searched:
-    """Start the search that a command's options ask for."""
+    """Start the search that a command's options ask for; ``kinds``: schedules of each kind."""
     from loopsched.scheduler import search_workload
 
     chosen, machine = inputs.chosen, inputs.machine
@@ -102,6 +103,8 @@ def searched(
     found: Iterable[Result] = search_workload(
         chosen.workload, machine, goal, jobs=jobs, report=progress.report
     )
+    if kinds:
+        found = _of_kinds(found, goal, kinds - 1)
     source = goal.row | origin(inputs)
     results: list[Result] = []
     if proof is not None:
@@ -118,6 +121,13 @@ def _kept(found: Iterable[Result], kept: list[Result]) -> Iterator[Result]:
     for result in found:
         kept.append(result)
         yield result
+
+
+def _of_kinds(found: Iterable[Result], goal: Goal, most: int) -> Iterator[Result]:
+    from loopsched.scheduler.kinds import of_other_kinds, without_places
+
+    for result in found:
+        yield of_other_kinds(without_places(result, goal), goal, most)
 
 
 def _with_proofs(found: Iterable[Result], path: str) -> Iterator[Result]:

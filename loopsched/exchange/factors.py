@@ -73,8 +73,8 @@ def rounded(schedule: Schedule) -> tuple[Schedule, tuple[str, ...]]:
             extent = min(-(-loop.extent // step) * step, whole[loop.dim])
             if extent != loop.extent:
                 lost.append(
-                    f"tile {loop.dim}:{loop.extent} is taken as {loop.dim}:{extent}, "
-                    f"a whole number of {loop.dim}:{step}"
+                    f"tile {loop.dim}:{loop.extent} becomes {loop.dim}:{extent}, "
+                    f"a multiple of {loop.dim}:{step}"
                 )
         loops.append(Loop(loop.dim, extent, loop.unit))
         inner[loop.dim] = extent

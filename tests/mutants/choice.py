@@ -75,8 +75,8 @@ _pipeline.broken(
 _pipeline.broken(
     "pipeline-stages-all-ahead",
     "operands are asked for as many steps ahead as there are stages",
-    "taken.by_group, np.maximum(stages - 1, 1)",
-    "taken.by_group, np.maximum(stages, 1)",
+    "np.where(by_group, np.maximum(stages - 1, 1), ahead)",
+    "np.where(by_group, np.maximum(stages, 1), ahead)",
     _PRODUCTS,
 )
 _pipeline.broken(
@@ -117,7 +117,7 @@ _pipeline.broken(
 _pipeline.broken(
     "pipeline-rows-not-lines",
     "rows of B cost L2 once, however long",
-    "fit.row_bytes * np.ceil(row_bytes / _LINE)",
+    "fit.row_bytes * np.ceil(row_bytes / LINE)",
     "fit.row_bytes",
     _PRODUCTS,
 )
@@ -174,8 +174,22 @@ _families.broken(
 _families.broken(
     "families-places-at-once",
     "all filter positions are one sum",
-    "steps=steps_here * places",
-    "steps=steps_here",
+    "steps=here * places",
+    "steps=here",
+    _CONVOLUTIONS,
+)
+_families.broken(
+    "families-places-wait-at-each-step",
+    "steps of a filter position wait one by one, however early they were asked for",
+    "np.maximum(here - np.maximum(stages - 1, 1), 0)",
+    "np.maximum(here - 1, 0)",
+    _CONVOLUTIONS,
+)
+_families.broken(
+    "families-whole-rows",
+    "DRAM reads half of a line at no cost",
+    "np.where(bk * width < LINE, fit.short_rows, 0.0)",
+    "np.zeros_like(bk)",
     _CONVOLUTIONS,
 )
 _families.broken(

@@ -137,7 +137,13 @@ def _misfits(problem: Problem, row: Row) -> tuple[str, ...]:
     try:
         parse_schedule(row["schedule"], problem).check_even("the page")
     except InputError as error:
-        return tuple(f"layer {row['layer']}, rank {row['rank']}: {one}" for one in error.problems)
+        hint = (
+            "; 'loopsched explore' finds the best without them"
+            if "one by one" in str(error)
+            else ""
+        )
+        where = f"layer {row['layer']}, rank {row['rank']}"
+        return tuple(f"{where}: {one}{hint}" for one in error.problems)
     return ()
 
 

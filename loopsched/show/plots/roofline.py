@@ -88,7 +88,7 @@ def plot_roofline(
     that of the workload, for the title.  Up to eight layers are also marked, small,
     at their intensities further in.  There is a roof for each level's bandwidth
     and for each rate of the units; those of data types that no layer has are
-    dotted.
+    dotted, as far as they are in the picture, which is scaled to the layers.
 
     See Also
     --------
@@ -107,9 +107,9 @@ def plot_roofline(
     style.label_x(ax, f"operational intensity at {arch.memory.name} (FLOP/B)")
     style.label_y(ax, "performance")
     shown = [row for row in rows if 0 < row["operational_intensity"] < math.inf]
-    used = {data_type_of(layer.problem, arch) for layer in layers}
+    used = {data_type_of(layer.problem, arch) for layer in layers} or {*arch.compute.data_types}
     rates = _rates(arch)
-    _limits(ax, arch, rates, shown)
+    _limits(ax, arch, [peak for peak, names in rates.items() if used & set(names)], shown)
     marks = style.looks([*(level.name for level in arch.levels[:-1]), _COMPUTE])
     at_memory = [row for row in shown if row["level"] == arch.memory.name]
     is_few = len(layers) <= _MOST_DETAILED
@@ -146,17 +146,16 @@ def _rates(arch: Arch) -> dict[float, list[str]]:
     return found
 
 
-def _limits(ax: Axes, arch: Arch, rates: dict[float, list[str]], rows: Sequence[Row]) -> None:
+def _limits(ax: Axes, arch: Arch, rates: Sequence[float], rows: Sequence[Row]) -> None:
     widths = [level.bandwidth_bytes_per_s for level in arch.caches if level.bandwidth_bytes_per_s]
     ridges = [peak / width for peak in rates for width in widths]
     x = [*ridges, *(row["operational_intensity"] for row in rows)]
     y = [*rates, *(row["flop_per_s"] for row in rows)]
     if not rows:
         y.append(min(rates) / 1000)
-    low, high = min(y) / 2.5, max(y) * 2
     # The slopes are to be seen, too: from a tenth of the lowest rate.
     style.log_axis(ax.xaxis, min(x) / 3, max(x) * 4)
-    style.log_axis(ax.yaxis, min(low, min(rates) / 30), high, "FLOP/s")
+    style.log_axis(ax.yaxis, min(min(y) / 2.5, min(rates) / 10), max(y) * 1.6, "FLOP/s")
 
 
 def _points(
@@ -241,7 +240,9 @@ def _roofs(
         _along(ax, width, top, f"{level.name} {scaled(width, 'B/s')}", look.colour)
     reach = max((cache.bandwidth_bytes_per_s or 0 for cache in arch.caches), default=0)
     for peak, names in rates.items():
-        is_used = bool(used & set(names)) or not used
+        is_used = bool(used & set(names))
+        if not is_used and peak > ax.get_ylim()[1]:
+            continue
         colour = marks[_COMPUTE].colour if is_used else style.GREY
         start = max(left, peak / reach) if reach else left
         ax.plot([start, right], [peak, peak], color=colour,
