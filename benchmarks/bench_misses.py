@@ -26,8 +26,9 @@ import numpy as np
 
 from loopsched import Problem, conv2d, gemm
 from loopsched.codegen.c_text import CText
-from loopsched.codegen.choose import Core, Model, candidates, ranked, register_tiles
+from loopsched.codegen.choose import candidates, ranked, register_tiles
 from loopsched.codegen.contraction import Contraction, Guard, Operand, contractions
+from loopsched.codegen.cost import Core, Model
 from loopsched.codegen.element import FP32
 from loopsched.codegen.engine import Engine
 from loopsched.codegen.llvm_text import LlvmText
@@ -342,7 +343,7 @@ def by_model(task: Contraction, plan: Plan, core: Core) -> float:
     if plan.slides:
         return 0.0
     counts = Model(task, core).counts(plan)
-    return sum(counts[name] for name in ("line", "haul", "jump", "drain"))
+    return sum(n for name, n in counts.items() if name.endswith(("_l3", "_dram")))
 
 
 def main() -> None:

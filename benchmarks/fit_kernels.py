@@ -200,9 +200,9 @@ def main() -> int:
     fitted = {
         "about": "Written by benchmarks/fit_kernels.py; docs/kernels.md explains it.",
         "basis": (
-            f"fitted to {len(rows)} kernels on an H200, mean error there "
-            f"{100 * statistics.mean(abs(math.expm1(one)) for one in errors):.1f} %; "
-            f"spread from {len(ratios)} other measurements: reports 000 to 002, "
+            f"fitted to {len(rows)} kernels on an H200 (mean error "
+            f"{100 * statistics.mean(abs(math.expm1(one)) for one in errors):.1f} %); "
+            f"interval from {len(ratios)} other measurements: reports 000 to 002, "
             f"counters/{COUNTERS}.csv"
         ),
         "instructions": costs,

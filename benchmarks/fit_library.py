@@ -292,11 +292,11 @@ def content_of(lanes: Calibration, tensor: Calibration) -> dict[str, object]:
             "v100 fp16": held["fp16"] | {"basis": "V100 fp16 GEMMs held out of the fit"},
             "titan_v fp16_as_fp32": spread(titan_v)
             | {"basis": "GEMMs of report 003 on a Titan V; its tile was chosen on them"},
-            "another gpu": wide | {"basis": "fp32 GEMMs of Titan Xp and M40; this GPU not fitted"},
+            "another gpu": wide | {"basis": "fp32 GEMMs of Titan Xp and M40; no fit for this GPU"},
             "other": {
                 "low": round(min(wide["low"], held["fp16"]["low"]) / 1.25, 3),
                 "high": round(max(wide["high"], held["fp16"]["high"]) * 1.25, 3),
-                "basis": "GPU and data type never fitted; wider than any that was measured",
+                "basis": "no fit for this GPU and data type; wider than any measured interval",
             },
         },
     }
@@ -346,8 +346,8 @@ def add_own(content: dict[str, object]) -> None:
     }
     spreads = content["spreads"]
     spreads["own"] = spreads["other"] | {
-        "basis": "own kernels of this GPU and data type were never measured; "
-        "wider than any that was"
+        "basis": "no own kernels were measured on this GPU and data type; "
+        "wider than any measured interval"
     }
     spreads["h200 own tf32"] = spread(held) | {
         "basis": "Triton TF32 GEMMs on an H200 whose shapes were not fitted"

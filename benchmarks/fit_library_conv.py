@@ -323,9 +323,11 @@ def spreads(
             others = [row for gpu in ("TitanXp", "M40") for row in chosen(rows, gpu, "fp32", word)]
             wide = errors(others, fitted, is_known)
             found[f"other fp32 {pass_} {kind}"] = spread(
-                wide, f"fp32 {pass_} layers of Titan Xp and M40, never fitted{how}"
+                wide, f"fp32 {pass_} layers of Titan Xp and M40; no fit for this GPU{how}"
             )
-            other = spread(wide, "GPU and data type never fitted; wider than any measured")
+            other = spread(
+                wide, "no fit for this GPU and data type; wider than any measured interval"
+            )
             for end, factor in (("low", 0.8), ("high", 1.25)):
                 other[end] = round(float(other[end]) * factor, 3)
             found[f"other other {pass_} {kind}"] = other

@@ -60,8 +60,8 @@ def estimate(
         live = min(left, places)
         here = taken.resident if live == places else ceil(live / machine.sms)
         received = fit.later if of_waves else fit.first
-        parts = _step(block, one, width, taken, machine, fit, here, live, received)
-        tensor, l2, dram, wait = parts
+        *parts, wait = _step(block, one, width, taken, machine, fit, here, live, received)
+        tensor, l2, dram, _ = parts
         step = _joined(fit.step, tensor, _joined(fit.memory, wait, l2, dram))
         ends = fit.latency * machine.gpu.dram_latency + fit.start_cycles
         ends += here * block.sums * fit.sum_cycles
@@ -92,6 +92,7 @@ def _step(
     live: int,
     received: float,
 ) -> list[float]:
+    """Cycles of each part, latency as if DRAM were free; last what operands take to come."""
     clock = machine.max_clock_hz
     delivered = machine.l2_bytes_per_s / clock / machine.sms  # to an SM, each cycle
     l2 = max(
@@ -100,21 +101,19 @@ def _step(
     )
     of_step = block.dram_bytes(live) * live / (block.blocks * block.steps)
     dram = of_step / (machine.dram_bytes_per_s / clock)
-    ahead = one["stages"] - 1.0
-    ahead = max(ahead, 1) if taken.by_group else max(ahead - fit.direct, 0.6)
-    wait = (
-        _latency(one["block_m"], block.tile, machine, fit) / ahead
-        + fit.dram_wait * dram
-        + block.wait
-    )
-    if one["stages"] <= 2:
-        wait += fit.two_stages * block.tensor
+    late = _latency(one["block_m"], block.tile, machine, fit) / _ahead(one, taken, fit)
+    more = block.wait + (fit.two_stages * block.tensor if one["stages"] <= 2 else 0.0)
     # Warps go round the schedulers; each has its share of a block's multiply-adds.
     on_each = [0] * machine.gpu.schedulers
     for warp in range(here * one["warps"]):
         on_each[warp % len(on_each)] += 1
     tensor = max(on_each) * block.tensor * len(on_each) / one["warps"]
-    return [tensor, l2, dram, wait]
+    return [tensor, l2, dram, late + more, (late**2 + dram**2) ** 0.5 + more]
+
+
+def _ahead(one: Mapping[str, int], taken: Taken, fit: Fitted) -> float:
+    ahead = one["stages"] - 1.0
+    return max(ahead, 1) if taken.by_group else max(ahead - fit.direct, 0.6)
 
 
 def _latency(rows: int, tile: int, machine: Machine, fit: Fitted) -> float:
@@ -226,18 +225,29 @@ def _conv(
     more = 1 + fit.more_warps if one["warps"] == 8 else 1.0
     elements = (one["block_m"] + one["block_n"]) * one["block_k"]
     tensor = _tensor(one, width, taken, machine, fit)
-    tensor += fit.address_cycles * elements / 1024 * more
-    # Each filter position begins anew: a share of a latency and of a step's arithmetic.
     latency = _latency(one["block_m"], elements * width, machine, fit)
-    anew = fit.restart * latency + fit.drain * tensor
-    read = layer.input_elems(width) + layer.k * layer.c * places
+    early = one["stages"] - 1
+    # A filter position: copies ahead of its first step, then one more at each.
+    tensor += fit.address_cycles * elements / 1024 * more * (early + parts) / parts
+    waited = latency
+    for at in range(parts):
+        if at >= max(early, 1):
+            waited += latency / _ahead(one, taken, fit)
+    wait = waited / parts - latency / _ahead(one, taken, fit)
+    # The arithmetic of its end that nothing hides; two stages hide no more at any step.
+    shown = fit.drain * tensor / parts
+    shown -= fit.two_stages * tensor if one["stages"] <= 2 else 0.0
+    seen = layer.input_elems(width)
+    if one["block_k"] * width < 128:
+        seen *= 1 + fit.short_rows
+    read = seen + layer.k * layer.c * places
     written = pixels * layer.k * (4 if width == 1 else width)
     return Block(
         blocks=ceil(pixels / one["block_m"]) * ceil(layer.k / one["block_n"]),
         steps=parts * places,
         tensor=tensor,
         asked_of_l2=_asked_of_l2(one, width, fit),
-        wait=anew / parts,
+        wait=wait + max(shown, 0.0),
         beside=places * fit.place_cycles * one["block_m"] / 64 * more,
         dram_bytes=lambda live: read * width + 1.5 * written,
         macs=pixels * layer.k * layer.c * places,

@@ -21,8 +21,9 @@ import numpy as np
 from loopsched import Problem, ProblemError, conv2d, einsum
 from loopsched.base.machine_code import linked, object_code
 from loopsched.codegen.c_text import CText
-from loopsched.codegen.choose import Core, ranked
-from loopsched.codegen.contraction import contractions, stored_shape
+from loopsched.codegen.choose import ranked
+from loopsched.codegen.contraction import contractions, row_major, stored_shape
+from loopsched.codegen.cost import Core
 from loopsched.codegen.element import DATA_TYPES
 from loopsched.codegen.engine import Engine
 from loopsched.codegen.llvm_text import LlvmText
@@ -54,9 +55,10 @@ class Case:
     lanes: int
     registers: int
     is_general: bool
+    slides: bool = False
 
     def __str__(self) -> str:
-        how = "general" if self.is_general else "planned"
+        how = "general" if self.is_general else "sliding" if self.slides else "planned"
         what = f"{self.problem.name} {dict(self.problem.attributes)} {self.data_type}"
         return f"seed {self.seed}: {what} {how} {self.steps}"
 
@@ -131,6 +133,31 @@ def case(seed: int) -> Case:
     return Case(seed, problem, data_type, steps, lanes, registers, draw.random() < 0.15)
 
 
+def sliding_case(seed: int) -> Case:
+    """Draw a depthwise convolution over which a window slides: few of all plans do."""
+    draw = random.Random(f"sliding {seed}")
+    c = draw.choice([1, 2, 5])
+    r, s = draw.choice([(2, 2), (3, 3), (2, 4), (3, 2), (4, 4), (5, 3)])
+    problem = conv2d(
+        n=draw.randint(1, 2),
+        c=c,
+        k=c,
+        groups=c,
+        h=draw.randint(9, 17),
+        w=draw.randint(8, 40),
+        r=r,
+        s=s,
+        stride=draw.choice([1, 1, 2, 2, 3, (1, 2), (2, 1)]),
+        padding=draw.choice([0, 1, 2, (0, 1, 2, 0), (1, 0, 0, 2)]),
+        dilation=draw.choice([1, 1, (2, 1)]),
+    )
+    data_type = draw.choice(["fp32", "fp64", "bf16", "int8"])
+    bits, registers = draw.choice([(512, 32), (256, 16), (128, 32)])
+    lanes = bits // 8 // DATA_TYPES[data_type].compute.n_bytes
+    steps = {one.name: row_major(stored_shape(problem, one)) for one in problem.tensors}
+    return Case(seed, problem, data_type, steps, lanes, registers, False, slides=True)
+
+
 def draw_steps(draw: random.Random, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Draw how an array lies: in half of all cases row by row, else in any order, with gaps."""
     order = list(range(len(shape)))
@@ -161,7 +188,10 @@ def write(one: Case, text: Writer) -> list[Stage]:
     core = Core(one.lanes, one.registers, 1, 4, 1.5, 2**15, 2**20, 3.7e9)
     stages = []
     for number, task in enumerate(tasks):
-        _, chosen, plan = draw.choice(ranked(task, core, draw.choice([1, 2, 3])))
+        every = ranked(task, core, draw.choice([1, 2, 3]))
+        if one.slides:  # a plane of one row has no such plan
+            every = [plan for plan in every if plan[2].slides] or every
+        _, chosen, plan = draw.choice(every)
         engine = (Window if plan.slides else Engine)(text, chosen, plan, f"run{number}")
         engine.write()
         names = tuple(operand.name for operand in chosen.operands)

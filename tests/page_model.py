@@ -221,7 +221,7 @@ def layer_cases(
 ) -> Iterator[Case]:
     """Random schedules of real layers on real machines, in several data types.
 
-    The bounds come along, as in every page (docs/page_model.md says why).
+    The bounds come along, as in every page (loopsched/show/page/model.py says why).
     """
     choice = random.Random(number)
     for _ in range(n):

@@ -263,7 +263,7 @@ def test_the_command_writes_a_file_that_loads(
     assert run(["calibrate", "gpu", "--arch-out", str(file)]) == 0
     printed = capsys.readouterr()
     assert printed.err == f"wrote {file}\n"
-    assert "NVIDIA H200; beside it 'h200', the same GPU" in printed.out
+    assert "NVIDIA H200; compared with 'h200', the same GPU" in printed.out
     assert re.search(r"^dram_latency +642 +642 +cycles", printed.out, re.MULTILINE)
     arch = loopsched.load_arch(file)
     assert (arch.name, arch.title) == ("mine", "NVIDIA H200, measured")

@@ -12,7 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import loopsched
-from loopsched import InputError, ProblemError, conv2d, dispatch, gemm, load_arch, pick
+from loopsched import (
+    Attention,
+    Grouped,
+    InputError,
+    ProblemError,
+    conv2d,
+    dispatch,
+    gemm,
+    load_arch,
+    pick,
+)
 from loopsched.exchange.triton_kernel import to_triton_kernel
 from loopsched.gpu.bound import repeated_bound
 from loopsched.gpu.choice.families import FAMILIES, TRITON_CONV, TRITON_GEMM
@@ -22,7 +32,7 @@ from loopsched.gpu.choice.space import product_space, read_space, space_of
 from loopsched.gpu.choice.triton import refused, resources
 from loopsched.gpu.occupancy import occupancy
 from loopsched.integrations.outputs import cutlass_tiles, triton_configs, vllm_json
-from loopsched.validation.choices import validate_choices
+from loopsched.validation.choices import problem_named, validate_choices
 from loopsched.validation.csv_files import sheet_of
 
 H200 = load_arch("h200")
@@ -83,8 +93,9 @@ def test_choices_cost_what_is_said(measured) -> None:  # type: ignore[no-untyped
     assert gemms["first_1_worst"] <= 1.12
     assert gemms["first_5"] <= 1.01
     assert gemms["mape"] < 0.14
-    assert convs["first_1"] <= 1.12
-    assert convs["first_5"] <= 1.03
+    assert convs["first_1"] <= 1.045
+    assert convs["first_5"] <= 1.015
+    assert convs["mape"] < 0.1
     assert measured.summary["bound_violations"] == 0
     assert attentions["first_1"] <= 1.01
     assert attentions["first_5"] == 1
@@ -136,7 +147,7 @@ def test_rows_are_ordered_and_nothing_beats_its_bound() -> None:
         assert estimates == sorted(estimates)
         assert len(estimates) == found.n_configurations - found.n_infeasible
         for one in found.choices:
-            assert one.bound_us <= one.low_us <= one.estimate_us <= one.high_us
+            assert one.bound_us <= one.cold_us <= one.low_us <= one.estimate_us <= one.high_us
             assert one.bound_by in PARTS
             assert one.why
         flags = [one.may_be_best for one in found.choices]
@@ -211,6 +222,11 @@ def test_spaces_are_read_from_files(tmp_path) -> None:  # type: ignore[no-untype
     file = tmp_path / "space.csv"
     file.write_text("block_m,block_n,block_k,stages,warps,group_m\n64,64,32,3,4,8\n")
     assert pick(gemm(m=64, n=64, k=64), H200, space=file).n_configurations == 1
+    file.write_text(
+        "BLOCK_SIZE_M,BLOCK_N,block_k,num_stages,num_warps,GROUP_SIZE_M\n64,32,16,3,4,8\n"
+    )
+    found = read_space(file, TRITON_GEMM.names).configuration(0)
+    assert found == dict(zip(TRITON_GEMM.names, (64, 32, 16, 3, 4, 8), strict=True))
     file.write_text("block_m,block_n,blok_k,stages,warps,group_m\n64,64,32,3,0,8\n")
     with pytest.raises(InputError) as fault:
         read_space(file, TRITON_GEMM.names)
@@ -324,6 +340,41 @@ def test_bounds_count_the_output_once_as_it_may_be_stored() -> None:
     assert pick(problem, H200, data_type="int8", top=1).best.bound_us == pytest.approx(
         1e6 * seconds
     )
+
+
+def test_from_a_cold_cache_operands_are_read_and_results_may_stay() -> None:
+    """Bytes counted by hand, against the data sheet's 4.8 TB/s and a cache of 60 MiB."""
+    cache, rate = 60 * 2**20, 4.8e12
+    attention = Attention(batch=64, heads=32, length=8192, head_size=128, groups=8, queries=1)
+    asked = (64 * 32 * 128 + 2 * 64 * 8 * 8192 * 128) * 2
+    large, written = gemm(m=65536, n=65536, k=16), 2 * 65536**2
+    for problem, moved in (
+        (gemm(m=16, n=6144, k=4096), 2 * (16 + 6144) * 4096),
+        (large, 4 * 65536 * 16 + written - cache),
+        (attention, asked),
+        (Grouped(((16, 4096, 1024), (8, 512, 256))), 2 * (4112 * 1024 + 520 * 256)),
+    ):
+        best = pick(problem, H200, top=1).best
+        assert best.cold_us == pytest.approx(1e6 * moved / rate)
+        assert best.bound_us <= best.cold_us
+
+
+@pytest.mark.parametrize("file", ["triton_h100", "triton_h200_attention"])
+def test_no_measurement_from_a_cold_cache_beats_its_bound(file: str) -> None:
+    found = validate_choices(file, file.split("_")[1])
+    for one in found.problems:
+        family = next(each for each in FAMILIES.values() if each.kind == one["kind"])
+        problem = problem_named(one["problem"], family)
+        assert pick(problem, load_arch(file.split("_")[1]), top=1).best.cold_us < one["best_us"]
+
+
+def test_reasons_leave_out_what_is_as_long() -> None:
+    """One row of tiles is one group, however many rows a group may have."""
+    found = pick(gemm(m=16, n=6144, k=4096), H200, top=2, explain=True)
+    same = found.choices[1]
+    assert same.estimate_us == found.best.estimate_us
+    assert same.why.startswith("against the first choice: as long on every resource; most time on")
+    assert not any(" 1.00 times" in one.why for one in pick(CONV, H200, explain=True).choices)
 
 
 def test_of_equal_estimates_the_smaller_block_goes_first() -> None:

@@ -84,6 +84,16 @@ def test_attention_takes_what_the_model_says(
         assert found.times.time_s[at] == pytest.approx(wanted, rel=1e-9), one
 
 
+@given(rows=st.lists(ROWS, min_size=2, max_size=12), causal=st.booleans())
+def test_a_configuration_takes_the_same_in_any_space(
+    rows: list[dict[str, int]], causal: bool
+) -> None:
+    """To the last bit, whatever others are walked with it."""
+    problem = Attention(2, 3, 1000, 64, causal)
+    alone = [float(_times(problem, [row])[0]) for row in rows]
+    assert _times(problem, rows).tolist() == alone
+
+
 @given(
     keys=st.integers(1, 900),
     block=st.tuples(st.sampled_from([16, 64]), st.sampled_from([16, 48]), st.integers(1, 3)),

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import random
+from statistics import fmean
+
 import pytest
 
-from loopsched import gemm
-from loopsched.codegen.choose import Core, Model, ranked
-from loopsched.codegen.contraction import contractions
+from loopsched import Problem, conv2d, gemm
+from loopsched.codegen.choose import ranked
+from loopsched.codegen.contraction import Operand, contractions
+from loopsched.codegen.cost import Core, Model
 from loopsched.codegen.plan import Plan, Walk
 
 CORE = Core(16, 32, 1, 4, 1, 32 * 1024, 1024 * 1024, 1e9)
@@ -26,7 +30,7 @@ def test_counts_of_a_product(sum_block: int) -> None:
     n_sums = 60 // sum_block
     tiles = [(rows, vectors) for rows in [8, 8, 8, 8, 3] * 2 for vectors in (3, 3, 1)]
     assert found["tile"] == len(tiles) * n_sums
-    assert found["load"] == sum(rows + vectors for rows, vectors in tiles) * 60
+    assert found["spread"] == sum(rows for rows, vectors in tiles if vectors > 1) * 60
     written = sum(rows * vectors for rows, vectors in tiles)
     assert found["sum"] == written * (1 if n_sums == 1 else 2 * n_sums)
     issued = sum(max(rows * vectors, (rows + vectors) / 2) for rows, vectors in tiles)
@@ -34,8 +38,8 @@ def test_counts_of_a_product(sum_block: int) -> None:
     waits = sum(max(0, 4 - max(rows * n, (rows + n) / 2)) for rows, n in tiles)
     assert found["latency"] == pytest.approx(waits * 60)
     assert found["copy"] == 60 * -(-100 // 16)  # rows of B, each of so many vectors
-    assert found["run"] == 60
-    assert found["gather"] == found["square"] == found["scatter"] == 0
+    assert found["run"] == 60 * 3  # in each panel
+    assert found["gather"] == found["square"] == found["scatter"] == found["transpose"] == 0
 
 
 def test_what_is_not_packed_is_not_copied() -> None:
@@ -43,8 +47,63 @@ def test_what_is_not_packed_is_not_copied() -> None:
     assert Model(task, CORE).counts(plan(60, packs_right=False))["copy"] == 0
 
 
-def test_the_first_is_the_least() -> None:
-    (task,) = contractions(gemm(**SIZES))
-    cycles = [one for one, _, _ in ranked(task, CORE)]
-    assert cycles == sorted(cycles)
-    assert cycles[0] < cycles[-1]
+PROBLEMS = (
+    gemm(**SIZES),
+    gemm(m=300, n=90, k=700, transpose_a=True, transpose_b=True),
+    conv2d(c=24, k=40, h=20, w=20, r=3, s=3, padding=1),
+    conv2d(c=5, k=64, h=30, w=30, r=5, s=5, stride=2, padding=2),
+)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_the_first_are_the_least(problem: Problem, threads: int) -> None:
+    """What is left out when a few are asked for is none of these."""
+    (task,) = contractions(problem)
+    every = [one for one, _, _ in ranked(task, CORE, threads)]
+    assert every == sorted(every)
+    assert every[0] < every[-1]
+    for n in (1, 7):
+        found = [one for one, _, _ in ranked(task, CORE, threads, n=n)]
+        assert found[:n] == every[:n]
+        assert len(found) < len(every)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_no_plan_takes_less_than_its_least(problem: Problem) -> None:
+    (task,) = contractions(problem)
+    for _, one, cut in ranked(task, CORE)[::17]:
+        model = Model(one, CORE)
+        assert 0.5 * model.cycles(cut) < model.least(cut) <= model.cycles(cut) * (1 + 1e-12)
+
+
+def touched(operand: Operand, dims: list[tuple[str, int]]) -> float:
+    """Count lines point by point, on average over where the first element lies in its line."""
+    places = [0]
+    for dim, size in dims:
+        places = [one + at * operand.step(dim) for one in places for at in range(size)]
+    return fmean(len({(one + first) // 16 for one in places}) for first in range(16))
+
+
+@pytest.mark.parametrize("side", ["left", "right", "out"])
+@pytest.mark.parametrize("problem", PROBLEMS)
+def test_lines_of_boxes(problem: Problem, side: str) -> None:
+    """Windows that overlap count once; runs that share lines may count twice."""
+    (task,) = contractions(problem)
+    operand, draw = getattr(task, side), random.Random(problem.name + side)
+    for _ in range(20):
+        dims = [(dim, draw.randint(1, min(size, 12))) for dim, size in task.sizes]
+        found = Model(task, CORE).footprint(operand, tuple(dims)).lines
+        assert 0.99 <= found / touched(operand, dims) <= 1.5
+
+
+@pytest.mark.parametrize(
+    ("n", "rows", "level"),
+    [(1024, 8, 0), (1024, 9, 1), (1000, 60, 0), (1024, 256, 1), (1024, 257, 2), (32768, 9, 2)],
+)
+def test_rows_that_lie_in_one_set(n: int, rows: int, level: int) -> None:
+    """8 ways of 4 KiB in L1, of 128 KiB in L2; a row of B has a step of 4 n bytes."""
+    (task,) = contractions(gemm(m=20, n=n, k=300))
+    found = Model(task, CORE).footprint(task.right, (("N", 1), ("K", rows)))
+    assert found.lines == rows
+    assert found.level == level

@@ -21,9 +21,9 @@ def test_table(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "m8192 n8192 k8192 on h200, tf32, tile 128x128x32"
     said = " ".join(lines)
-    assert "4096 blocks: 64 x 64 tiles x 1 parts of the sums; 15.52 waves" in said
+    assert "4096 blocks: 64 x 64 tiles x 1 parts of the reduction; 15.52 waves" in said
     assert "256 threads, 128 registers each, 98304 B of shared memory" in said
-    assert "25.0 %: 2 blocks of an SM, limited by registers and shared memory" in said
+    assert "25.0 %: 2 blocks per SM, limited by registers and shared memory" in said
     assert "Triton TF32 GEMMs on an H200 whose shapes were not fitted" in said
     # Each block loads 128 rows and 128 columns of 8,192 words; the output is 268 MB.
     assert next(line for line in lines if line.startswith("L2 ")).split() == [
@@ -31,9 +31,9 @@ def test_table(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
     ]  # fmt: skip
 
 
-def test_guessed_registers_are_called_a_guess(capsys: pytest.CaptureFixture[str]) -> None:
+def test_estimated_registers_are_called_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(BIG) == 0
-    assert "112 registers each (a guess)" in " ".join(capsys.readouterr().out.split())
+    assert "112 registers each (estimated)" in " ".join(capsys.readouterr().out.split())
 
 
 def test_rows_are_the_librarys(capsys: pytest.CaptureFixture[str]) -> None:

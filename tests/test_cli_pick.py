@@ -60,13 +60,15 @@ def test_choices_are_shown_in_80_columns(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     found = loopsched.pick(gemm(m=512, n=512, k=512), load_arch("h100"), top=2, explain=True)
+    best = found.best
     out, err = _ok(capsys, "pick", PRODUCT, "--top", "2", "--explain")
     lines = out.splitlines()
     assert all(len(line) <= 80 for line in lines)
     assert err == ""
     words = " ".join(out.split())
     assert words.startswith(
-        f"m512 n512 k512, fp16, triton_gemm on h100: at least {1e3 * found.best.bound_us:.1f} ns; "
+        f"m512 n512 k512, fp16, triton_gemm on h100: at least {1e3 * best.cold_us:.1f} ns from a "
+        f"cold L2 ({1e3 * best.bound_us:.1f} ns from a warm one); "
         f"720 configurations, {found.n_infeasible} cannot run, {found.n_may_be_best} may be best"
     )
     for one in found.choices:
@@ -78,7 +80,7 @@ def test_choices_are_shown_in_80_columns(
     assert "first choice" not in _ok(capsys, "pick", PRODUCT, "--top", "2")[0]
     few = _ok(capsys, "pick", PRODUCT, "--top", "2")[0].splitlines()
     assert len(few) == 7
-    assert few[-1] == "(left out at 80 columns: from, to, blocks an SM)"
+    assert few[-1] == "(left out at 80 columns: 80 % interval, blocks/SM)"
 
 
 def test_wide_tables_say_intervals(
@@ -87,11 +89,26 @@ def test_wide_tables_say_intervals(
     monkeypatch.setenv("COLUMNS", "200")
     best = loopsched.pick(gemm(m=512, n=512, k=512), load_arch("h100"), top=1).best
     head, *_, row = _ok(capsys, "pick", PRODUCT, "--top", "1")[0].splitlines()[1:]
-    titles = ("estimate", "from", "to", "mostly", "blocks an SM", "may be best")
+    titles = ("estimate", "80 % interval", "bound by", "blocks/SM", "may be best")
     assert all(title in head for title in titles)
-    times = [f"{one:.3f} us" for one in (best.estimate_us, best.low_us, best.high_us)]
-    assert [time for time in times if time in row] == times
+    low, high = (f"{one:.4g} us" for one in (best.low_us, best.high_us))
+    assert f"{best.estimate_us:.4g} us" in row
+    assert f"{low} to {high}" in row
     assert " ".join(row.split()).endswith(f"{best.bound_by} {best.resident_blocks} yes")
+
+
+def test_what_was_never_measured_is_said_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """A type or a GPU of which no measurements were compared; of products of 7 ms, one bound."""
+    large = "gemm:m=16384,n=16384,k=16384"
+    for options, is_said in (
+        (("--arch", "h100"), False),
+        (("--arch", "h200", "--type", "fp8"), False),
+        (("--arch", "a100"), True),
+        (("--arch", "h200", "--type", "int8"), True),
+    ):
+        out = _ok(capsys, "pick", large, "--top", "1", *options)[0]
+        assert ("was measured on" in out) == is_said
+        assert "from a cold L2" not in out
 
 
 @pytest.mark.parametrize("form", ["json", "csv"])
@@ -181,8 +198,8 @@ def test_own_spaces(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert json.loads(out) == wanted.rows()
     file.write_text(SPACE.replace("block_k", "blok_k").replace(",3,4,", ",3,0,"))
     said = _refused(capsys, "pick", PRODUCT, "--space", str(file))
-    assert f"{file}: space: 3 errors" in said
-    assert said.count("no block_k; did you mean 'blok_k'? (columns: block_m block_n blok_k") == 2
+    assert f"{file}: space: 2 errors" in said
+    assert said.count("no block_k; did you mean 'blok_k'? (columns: block_m block_n blok_k") == 1
     assert "configuration 1: warps must be a whole number from 1, not 0" in said
 
 
@@ -281,3 +298,36 @@ def test_measured_spaces_that_are_wrong(capsys: pytest.CaptureFixture[str], meas
     )
     Path(measured).write_text(MEASURED.replace("512x512x512", "512x512"))
     assert "is not MxNxK" in _refused(capsys, "validate", "choices", measured)
+
+
+def test_sizes_of_no_kind_are_told_the_kinds(capsys: pytest.CaptureFixture[str]) -> None:
+    for text, said in (
+        ("atention:1x32x1:8192x128x0x8", "did you mean 'attention'? (problems: gemm conv2d "),
+        (
+            "512x6144x4096",
+            "says no kind of problem; (problems: gemm conv2d batched_gemm attention ",
+        ),
+    ):
+        assert said in _refused(capsys, "pick", text)
+    assert "field '8x8x8' is not field=value" in _refused(capsys, "pick", "gemm:8x8x8")
+
+
+def test_a_known_type_that_a_machine_lacks_is_not_taken_for_another(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    said = _refused(capsys, "pick", PRODUCT, "--arch", "a100", "--type", "fp8")
+    assert "no rate for data type 'fp8'; (allowed: fp32 tf32 " in said
+
+
+def test_problems_of_measured_files_may_be_written_as_elsewhere(tmp_path: Path) -> None:
+    file = tmp_path / "mine.csv"
+    file.write_text(MEASURED)
+    found = validate_choices(file, "h100")
+    file.write_text(MEASURED.replace("512x512x512", '"gemm:m=512,n=512,k=512"'))
+    same = validate_choices(file, "h100")
+    assert [one | {"problem": ""} for one in found.problems] == [
+        one | {"problem": ""} for one in same.problems
+    ]
+    file.write_text(MEASURED.split("gemm,")[0] + "gemm,512x512x512,fp16,64,64,32,3,4,8,\n")
+    with pytest.raises(loopsched.InputError, match=r"mine\.csv: no row has a time"):
+        validate_choices(file, "h100")

@@ -91,14 +91,14 @@ class TestSearch:
         best = [row for row in found if row["rank"] == 1]
         total_s = sum(row["count"] * row["time_s"] for row in best)
         moved = sum(row["count"] * row["dram_bytes"] for row in best)
-        assert f"2 problems on titan_v, fp32: {scaled(total_s, 's')} in all" in text
-        assert f"; {scaled(moved, 'B')} from and to DRAM" in text
+        assert f"2 problems on titan_v, fp32: {scaled(total_s, 's')} in total" in text
+        assert f"; {scaled(moved, 'B')} of DRAM traffic" in text
         assert all(f" {at}.{rank} m" in f" {text}" for at in (0, 1) for rank in (1, 2))
 
     def test_what_ended_a_search_is_said(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert run(["search", "gemm:m=700,n=500,k=300", "--budget", "1"]) == 0
         text = " ".join(capsys.readouterr().out.split())
-        assert "Not searched to the end: 1, as their budget of work was used up" in text
+        assert "Stopped early: 1, budget used up (--budget)." in text
 
     def test_each_problem_has_its_proof(self, tmp_path: Path) -> None:
         path = tmp_path / "proofs.jsonl"
@@ -154,7 +154,7 @@ class TestSearch:
             assert scaled(energy * row["time_s"], "J s") in cells
         text = " ".join(text.split())
         assert "on diannao, fp16, for the least energy" in text
-        assert f" and {scaled(energy, 'J')} in all" in text
+        assert f" and {scaled(energy, 'J')} in total" in text
 
     def test_columns_left_out_and_the_data_type_are_said(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
@@ -330,7 +330,7 @@ class TestSpace:
         assert run(["space", "resnet50"]) == 0
         text = capsys.readouterr().out
         assert max(map(len, text.splitlines())) <= 80
-        assert text.splitlines()[-1].endswith("schedules in all")
+        assert text.splitlines()[-1].endswith("schedules in total")
 
 
 class TestBest:

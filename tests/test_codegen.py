@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+from itertools import product
 from pathlib import Path
 
 import numpy as np
 import pytest
-from kernel_fuzz import AARCH64, Case, case, check_aarch64, check_c, check_infinite, check_llvm
+from kernel_fuzz import (
+    AARCH64,
+    Case,
+    case,
+    check_aarch64,
+    check_c,
+    check_infinite,
+    check_llvm,
+    sliding_case,
+)
 
 from loopsched import compile as compiled
-from loopsched import conv2d, einsum, load_arch
-from loopsched.codegen.measure import check
+from loopsched import conv2d, einsum, gemm, load_arch
+from loopsched.codegen.c_text import CText
+from loopsched.codegen.contraction import row_major, stored_shape
+from loopsched.codegen.element import BF16, FP32
+from loopsched.codegen.measure import check, numbers, stored
+from loopsched.problems.projections import affine
 
 HOST = load_arch("host")
 
@@ -19,6 +34,12 @@ HOST = load_arch("host")
 @pytest.mark.parametrize("first", range(0, 100, 10))
 def test_llvm_computes_random_kernels(first: int) -> None:
     assert not [fault for seed in range(first, first + 10) if (fault := check_llvm(case(seed)))]
+
+
+@pytest.mark.parametrize("first", range(0, 30, 10))
+def test_windows_that_slide_compute_random_kernels(first: int) -> None:
+    cases = map(sliding_case, range(first, first + 10))
+    assert not [fault for one in cases if (fault := check_llvm(one))]
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
@@ -34,8 +55,19 @@ def test_c_reads_elements_two_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
+def test_c_slides_windows_two_apart(tmp_path: Path) -> None:
+    steps = {seed: sliding_case(seed).problem.attributes for seed in range(40)}
+    seeds = [seed for seed, known in steps.items() if dict(known)["stride"] == (2, 2)]
+    for seed in seeds[:2]:
+        assert check_c(sliding_case(seed), tmp_path) is None
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")
 def test_c_computes_bf16(tmp_path: Path) -> None:
     assert check_c(case(104), tmp_path) is None
+    problem = gemm(m=3, n=21, k=1500)  # many sums lie between two numbers of bf16
+    steps = {one.name: row_major(stored_shape(problem, one)) for one in problem.tensors}
+    assert check_c(Case(0, problem, "bf16", steps, 8, 16, False), tmp_path) is None
 
 
 @pytest.mark.skipif(not all(map(shutil.which, AARCH64)), reason="no compiler for AArch64")
@@ -78,6 +110,14 @@ def _off(one: Case, arrays: dict[str, np.ndarray]) -> np.ndarray:
     return np.full(drawn(one)[one.problem.output].shape, 12345)
 
 
+def test_sums_between_two_bf16_numbers_become_the_even_one() -> None:
+    kernel = compiled(gemm(m=1, n=40, k=2), HOST, data_type="bf16")
+    odd = np.arange(40) * 2.0 + 1
+    given = stored(np.array([[256.0, 1.0]]), BF16), stored(np.array([np.ones(40), odd]), BF16)
+    found = numbers(kernel(*given), BF16)
+    assert found.tolist() == [list(256 + (odd + 1) // 4 * 4)]  # 257 lies beside 256, 259 260
+
+
 @pytest.mark.parametrize("expression", ["a,b->ab", "ab,bc,cd->ad", "ab->ba", "ab,ab->"])
 @pytest.mark.parametrize("data_type", ["fp32", "bf16", "int8"])
 def test_any_product_is_compiled(expression: str, data_type: str) -> None:
@@ -90,6 +130,35 @@ def test_any_product_is_compiled(expression: str, data_type: str) -> None:
 def test_a_window_of_the_output_guards_all_that_moves_with_it(seed: int) -> None:
     """Both operands, or none, move over a dimension that shares an axis of the output."""
     assert check_llvm(case(seed)) is None
+
+
+def test_a_narrow_output_is_summed_in_a_copy() -> None:
+    """Sums of parts of a bf16 output, which an axis with two dimensions has, stand in fp32."""
+    problem = affine({"a": 7, "b": 5, "c": 300}, {"x": "a c", "w": "c b", "y": "a+b"})
+    steps = {one.name: row_major(stored_shape(problem, one)) for one in problem.tensors}
+    assert check_llvm(Case(0, problem, "bf16", steps, 8, 16, is_general=True)) is None
+
+
+def test_what_is_known_is_computed_before() -> None:
+    """Sums, products, quotients and least ones are the same whichever operands are known."""
+    for values in product((0, 1, 6, 7), (0, 3, 11), (0, 1, 4), (True, False), (True, False)):
+        one, other, factor, *is_known = values
+        text, names = CText(FP32, 8), {"one": one, "other": other}
+        pair = (one if is_known[0] else "one", other if is_known[1] else "other")
+        by = factor + 1
+        found = [
+            text.add(*pair, 5, pair[0]),
+            text.mul(pair[0], factor),
+            *text.divided(pair[0], by),
+            text.least(*pair),
+        ]
+        for line in text.text().splitlines():
+            for name, term in re.findall(r"^  \w+ (v\d+) = (.*);$", line):
+                plain = re.sub(r"\(u?num\)", "", term).replace("/", "//")
+                plain = re.sub(r"(.*) \? (.*) : (.*)", r"(\2) if (\1) else (\3)", plain)
+                names[name] = eval(plain, {}, names)
+        right = [2 * one + other + 5, one * factor, *divmod(one, by), min(one, other)]
+        assert [names.get(str(each), each) for each in found] == right, values
 
 
 def test_a_block_of_one_point_is_packed() -> None:

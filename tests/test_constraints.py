@@ -176,10 +176,10 @@ class TestCheck:
                 "'3<=M@L2<=4' contradicts an earlier bound on M@L2",
             ),
             ({"before": (("M", "Z"),)}, r"order 'M>Z': unknown dim 'Z'.*allowed: M N K"),
-            ({"before": (("M", "M"),)}, "circle: M before M"),
+            ({"before": (("M", "M"),)}, "cycle: M before M"),
             (
                 {"before": (("M", "K"), ("K", "N"), ("N", "M"))},
-                "orders run in a circle: . before . before . before .",
+                "orders form a cycle: . before . before . before .",
             ),
             ({"prefix": "M:5"}, "outermost loop of 'M' covers 5; it must cover the size"),
             ({"prefix": "Z:4"}, "unknown dim"),
@@ -299,12 +299,12 @@ class TestEmpty:
     )
     def test_the_last_constraint_to_blame_is_named(self, given: Constraints, blamed: str) -> None:
         assert n_schedules(space_of(GEMM, TITAN, given)) == 0
-        with pytest.raises(EmptySpaceError, match=f"{blamed} took the last ones"):
+        with pytest.raises(EmptySpaceError, match=f"{blamed} removed the last ones"):
             search(GEMM, TITAN, constraints=given)
 
     def test_two_that_are_to_blame_together(self) -> None:
         bounds = (("M", "L2", 3, 3), ("N", "L2", 2, 2))
-        with pytest.raises(EmptySpaceError, match="tiles=divisors took the last"):
+        with pytest.raises(EmptySpaceError, match="tiles=divisors removed the last"):
             search(GEMM, TITAN, constraints=Constraints(tiles="divisors", extents=bounds))
         bounds = (("M", "L2", 1, 1), ("M", "L1", 2, 2), ("N", "L2", 1, 1), ("N", "L1", 2, 2))
         with pytest.raises(EmptySpaceError, match="without N@L1=2 and N@L2=1 and M@L1=2 there"):

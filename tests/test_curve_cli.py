@@ -78,7 +78,7 @@ def test_table_of_layers(capsys: pytest.CaptureFixture[str]) -> None:
             text = call(capsys, "alexnet")
         assert max(map(len, text.splitlines())) <= width
         assert "L1 96 KiB  L2 4.5 MiB" in text
-        assert "All 8 layers, each as often as it occurs" in text
+        assert "All 8 layers, each times its count" in text
     assert "knees" in text
 
 

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from oracle import element
 from strategies import problems, schedules
 
-from loopsched import conv2d, gemm, load_arch, parse_schedule
+from loopsched import conv2d, einsum, gemm, load_arch, parse_schedule
 from loopsched.base.errors import ArchError, InputError, ScheduleError
 from loopsched.base.machine_code import linked, object_code
 from loopsched.exchange.kernel_code import to_c, to_llvm
@@ -142,8 +142,31 @@ def test_c_computes_the_problem(
 def test_llvm_computes_the_problem(data: st.DataObject, problem: Problem, seed: int) -> None:
     problem = problem.with_element_bytes(data.draw(st.sampled_from([1, 4, 8])))
     schedule = data.draw(schedules(problem, units=("SM", "lane")))
-    arrays, kinds = operands(problem, seed), kinds_of(problem)
-    made = to_llvm(problem, schedule, name="made").text()
+    run_llvm(problem, schedule, operands(problem, seed))
+
+
+def test_rests_of_rests_are_made_up_of_tiles_of_several_heights() -> None:
+    problem = gemm(m=70, n=16, k=3)
+    nest = parse_schedule("M:70 M:40 M:17 M:10 N:16 K:3", problem)
+    assert 70 % 40 % 17 % 10 == 2 + 1  # no tile has three rows
+    run_llvm(problem, nest, operands(problem, 1))
+
+
+@pytest.mark.parametrize("expression", ["ab,bc->ac", "ba,bc->ca"])
+def test_a_chosen_plan_may_exchange_the_operands(expression: str) -> None:
+    problem = einsum(expression, {"a": 40, "b": 5, "c": 33})
+    run_llvm(problem, None, operands(problem, 2), load_arch("ryzen_5950x"))
+
+
+def run_llvm(
+    problem: Problem,
+    schedule: Schedule | None,
+    arrays: dict[str, np.ndarray],
+    arch: Arch | None = None,
+) -> None:
+    """Compile LLVM's text, call it, and compare what it leaves with a literal walk's."""
+    kinds = kinds_of(problem)
+    made = to_llvm(problem, schedule, arch, name="made").text()
     room = np.empty(int(made.split("work leads to ")[1].split()[0]) + 4096, np.uint8)
     names = [*(name for name in kinds if name != problem.output), problem.output]
     given_ = {name: stored(arrays[name], kinds[name]) for name in names}
@@ -232,6 +255,13 @@ def test_sums_outside_threads_are_rounds() -> None:
     rounds, shared = jobs(problem, "K:8 M:8@SM N:8 M:2 K:2")[-2:]
     assert rounds == "for (num round = 0; round < 4; round++)"
     assert shared == "for (num job = round * 4; job < (round + 1) * 4; job++)"
+
+
+def test_vectors_are_those_of_the_cpu() -> None:
+    problem = gemm(m=8, n=64, k=4)
+    nest = parse_schedule("M:8 N:64 K:4", problem)
+    for name, lanes in (("ryzen_5950x", 8), ("epyc_9654", 16)):
+        assert f"<{lanes} x float>" in to_llvm(problem, nest, load_arch(name)).text()
 
 
 def test_names_of_the_languages_are_avoided() -> None:

@@ -169,6 +169,7 @@ class TestZigZag:
         }
         assert (layer["pr_loop_dims"], layer["pr_loop_sizes"]) == (["IY", "IX"], [15, 13])
         assert layer["padding"] == [[1, 1], [2, 2]]
+        assert layer["operand_precision"] == dict.fromkeys(("W", "I", "O", "O_final"), 32)
         assert mapping[0]["spatial_mapping"] == {"D1": ["K, 8"]}
         order = [["OY", 4], ["FX", 5], ["FY", 3], ["OX", 13], ["OY", 2], ["C", 4], ["B", 2]]
         assert mapping[0]["temporal_ordering"] == order
@@ -266,7 +267,7 @@ class TestTriton:
         found = json.loads(made.text())
         assert (found["BLOCK_M"], found["BLOCK_N"], found["BLOCK_K"]) == (8, 16, 64)
         assert found["programs"] == 8 * 4
-        assert made.lost[0] == "BLOCK_K: the sum over K is not taken in pieces here"
+        assert made.lost[0] == "BLOCK_K: the schedule does not tile the reduction over K"
         assert made.lost[1].startswith("BLOCK_M is 8, with a mask: the schedule's tile of 7 is")
         made = to_triton(problem, parse_schedule("M:60@SM N:64@SM K:48 M:12 N:16 K:8", problem))
         assert made.lost[0].startswith("BLOCK_M is 16, with a mask: the schedule's tile of 12 is")
@@ -280,7 +281,7 @@ class TestTriton:
         assert (found["grid"], found["num_warps"]) == ({"M": 4}, 16)
         assert found["num_stages"] == 227 * 1024 // (4 * 32 * 512) == 3
         assert made.lost[0] == (
-            "what one program does in turn (M: 512 in tiles of 256) is several programs there"
+            "what one program does in turn (M: 512 in tiles of 256) becomes several programs"
         )
 
     def test_programs_are_items_of_the_outermost_unit(self) -> None:

@@ -241,8 +241,8 @@ def test_notes_are_told_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["export", "alexnet", "-l", "fc6", "-l", "fc7", "--to", "timeloop"]) == 0
     notes = capsys.readouterr().err.splitlines()
     assert len(notes) == len(set(notes))
-    assert "note: L2 is a cache here; there, tiles are placed in it" in notes
-    assert any(text.startswith("note: fc6: L2: the tile there is") for text in notes)
+    assert "note: L2 is a cache; Timeloop places tiles in it" in notes
+    assert any(text.startswith("note: fc6: L2: its tile is") for text in notes)
 
 
 @given(problems())
@@ -329,12 +329,12 @@ def test_what_has_no_form_is_said() -> None:
     problem = conv2d(c=4, k=8, h=9, w=9, r=3, s=3, padding=1).with_element_bytes({"output": 8})
     schedule = parse_schedule("K:8@SM P:9@SM Q:9@SM C:4 P:7 R:3 S:3 P:4", problem)
     lost = to_timeloop(problem, schedule, TITAN_V).lost
-    assert "'input': all 1 x 4 x 11 x 11 positions reached are memory there" in lost[0]
-    assert "elements of 4, 8 bytes; one width, 8 bytes" in lost[1]
-    assert lost[2] == "dimension 'P' is 16 there, not 9: its tiles are whole ones there"
+    assert "'input': all 1 x 4 x 11 x 11 positions reached are stored in Timeloop" in lost[0]
+    assert "elements of 4, 8 bytes; Timeloop has one width for all, 8 bytes" in lost[1]
+    assert lost[2] == "dimension 'P' is enlarged from 9 to 16: Timeloop's tiles are whole"
     assert "144 work items on 80 of SM take turns" in lost[3]
-    assert lost[4] == "tile P:7 is taken as P:8, a whole number of P:4"
-    assert "L2 is a cache here" in lost[5]
+    assert lost[4] == "tile P:7 becomes P:8, a multiple of P:4"
+    assert "L2 is a cache; Timeloop" in lost[5]
     residual = to_timeloop(problem, schedule, TITAN_V, residual=True).lost
     assert any("read by timeloop-model, not by its front end" in text for text in residual)
 
@@ -349,8 +349,8 @@ def test_long_names_get_letters() -> None:
     made = to_timeloop(problem, schedule, buffer_arch(capacity_bytes=1024))
     assert loaded(made)["problem"]["shape"]["dimensions"] == ["A", "M", "B"]
     assert made.lost[:2] == (
-        "dimension 'rows' is called 'A' there",
-        "dimension 'inner' is called 'B' there",
+        "dimension 'rows' is exported as 'A'",
+        "dimension 'inner' is exported as 'B'",
     )
     assert from_timeloop(made.text()).schedule == schedule
     assert str(from_timeloop(bare(made)).schedule) == "A:4 M:3 B:2 A:2"
@@ -568,7 +568,7 @@ class TestByHand:
         }
         # 2 words of 8 bits a cycle, 168 of them, at 1 GHz.
         assert found.arch.level("weights").bandwidth_bytes_per_s == pytest.approx(336e9)
-        assert any("meshes column, PE are one here" in text for text in found.remarks)
+        assert any("meshes column, PE are merged into" in text for text in found.remarks)
 
     def test_strides_and_names_with_hyphens(self) -> None:
         found = from_timeloop("""
@@ -586,6 +586,16 @@ problem:
         assert found.problem is not None
         assert found.problem.tensor("I").axes[0].terms == (("R", 3), ("P", 2))
         assert found.problem.output == "O"
+
+    def test_parts_that_are_switched_off_are_not_there(self) -> None:
+        off = "name: RegisterFile\n    enabled: False\n"
+        machine = EXERCISE.partition("problem:")[0]
+        machine = machine.replace("global_cycle_seconds: 1e-9", "global_cycle_seconds: 5e-10")
+        found = from_timeloop(machine.replace("name: RegisterFile\n", off)).arch
+        assert found is not None
+        assert [level.name for level in found.levels] == ["MainMemory", "GlobalBuffer"]
+        assert found.level("GlobalBuffer").capacity_bytes == 32768 * 64 // 8
+        assert found.compute.clock_hz == 2e9
 
     def test_sections_that_are_not_read_are_told(self) -> None:
         more = "mapspace: {}\nglobals_ignored: {}\n"
@@ -698,7 +708,7 @@ def test_the_commands_agree_with_the_library(
     assert run(["export", *words, "--to", "timeloop", "-o", str(tmp_path)]) == 0
     said = capsys.readouterr()
     assert said.out == f"wrote 3 files below {tmp_path}\n"
-    assert "note: dimension 'M' is 63 there, not 60" in said.err
+    assert "note: dimension 'M' is enlarged from 60 to 63" in said.err
     assert run(["import", "timeloop", str(tmp_path), "--format", "json"]) == 0
     row = json.loads(capsys.readouterr().out)[0]
     assert (row["problem"], row["schedule"]) == ("m60 n64 k64", words[1])
@@ -710,9 +720,9 @@ def test_the_commands_agree_with_the_library(
         assert run(["export", *words, "--to", form]) == 0
         assert capsys.readouterr().out
     assert run(["export", "alexnet", "--to", "c", "-o", str(tmp_path / "x.c")]) == 3
-    assert "8 problems; a folder is needed" in capsys.readouterr().err
+    assert "8 problems need a folder" in capsys.readouterr().err
     assert run(["export", *words, "--to", "zigzag", "-o", str(tmp_path / "x.yaml")]) == 3
-    assert "workload.yaml and mapping.yaml are made; a folder" in capsys.readouterr().err
+    assert "workload.yaml and mapping.yaml need a folder" in capsys.readouterr().err
     # Timeloop takes one document, too.
     assert run(["export", *words, "--to", "timeloop", "-o", str(tmp_path / "one.yaml")]) == 0
     assert str(read_timeloop([tmp_path / "one.yaml"]).schedule) == words[1]

@@ -92,6 +92,8 @@ c: {<<<: *a}
     found = parse_yaml(text, merges=True)
     assert found["b"] == {"key2": {"sub1": "9", "sub2": "3"}, "rows": ["x", "d", "e"], "key1": "1"}
     assert found["a"] == found["c"]  # what was merged did not change what it came from
+    several = parse_yaml("a: &a {x: [d]}\nb: &b {x: [e]}\nc: {<<<: [*a, *b]}\n", merges=True)
+    assert several == {"a": {"x": ["d"]}, "b": {"x": ["e"]}, "c": {"x": ["d", "e"]}}
 
 
 @pytest.mark.parametrize(

@@ -177,8 +177,8 @@ def test_a_view_is_what_unrolling_would_build() -> None:
     ("schedule", "options", "said"),
     [
         ("M:64@block_w N:64 K:32", {}, "no unit 'block_w'; did you mean"),
-        ("M:64 N:64@block_x K:32", {}, "M:64 lies outside of the grid"),
-        ("M:64@thread_x N:64 K:32@thread_y", {}, "K:32 sums; threads cannot"),
+        ("M:64 N:64@block_x K:32", {}, "M:64 lies outside the grid"),
+        ("M:64@thread_x N:64 K:32@thread_y", {}, "K:32 is a reduction; threads cannot"),
         (TILED, {"reads": {"D": "global"}}, "'D': no such tensor"),
         (TILED, {"reads": {"A": "shared@5", "B": "shared@9"}}, "place 9: loops are numbered 0"),
         (TILED, {"reads": {"A": Read("shared", at=9)}}, "its tile is filled at 9; loops are 0"),
@@ -191,7 +191,11 @@ def test_a_view_is_what_unrolling_would_build() -> None:
         (TILED, {"reads": {"A": "shared@K,by=hand"}}, "by is 'hand'"),
         (TILED, {"reads": {"A": "shared@block,vector=3"}}, "vector is 3"),
         (TILED, {"reads": {"A": "shared@block,vector=2,held=4"}}, "no 'vector'"),
-        (TILED, {"reads": {"B": "shared@block,vector=2"}}, "does not run through neighbours"),
+        (
+            TILED,
+            {"reads": {"B": "shared@block,vector=2"}},
+            "not run over consecutive elements",
+        ),
         (TILED, {"reads": {"A": "shared@block,vector=2,pitch=33"}}, "a pitch can mend"),
         (TILED + " K:3", {"reads": {"A": "shared@K,vector=2"}}, "in such multiples"),
         (TILED, {"guard": "none"}, "guard is 'none'"),

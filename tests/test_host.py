@@ -287,7 +287,7 @@ def test_an_unknown_cpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     finally:
         hosts.host_data.cache_clear()
     bare = Measured(3e9, {"DRAM": 2e10, "L3": 1e11, "L2": 2e11, "L1": 3e11}, "Here: {what}")
-    with pytest.raises(ArchError, match="nothing says 'fma_per_cycle'"):
+    with pytest.raises(ArchError, match="no source gives 'fma_per_cycle'"):
         arch_of(host, bare)
     whole = replace(bare, fma_per_cycle=2, load_per_cycle=2, fma_latency=4.0)
     arch = arch_of(host, replace(whole, constants=(("dram_latency", "300 cycles", "loads"),)))

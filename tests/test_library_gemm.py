@@ -24,7 +24,14 @@ from loopsched import (
     library_estimate,
     load_arch,
 )
-from loopsched.gpu.library.calibration import calibration
+from loopsched.gpu.calibrated import CONVOLUTIONS, PRODUCTS, calibration_file
+from loopsched.gpu.library.calibration import (
+    calibration,
+    conv_calibration,
+    conv_spread,
+    own_spread,
+    product_spread,
+)
 from loopsched.gpu.library.gemm import gemm_estimate, product_of
 from loopsched.gpu.library.machine import machine_of
 from loopsched.gpu.library.tiles import LIBRARIES, SGEMM_TILES, Tile
@@ -356,8 +363,8 @@ def test_what_never_was_measured_has_a_wider_spread() -> None:
     strange = gemm_estimate(problem, V100, data_type="int8")
     widths = [found.high_s / found.low_s for found in (known, other, strange)]
     assert widths == sorted(widths)
-    assert "never" in strange.basis
-    assert "not fitted" in other.basis
+    assert "wider than any measured interval" in strange.basis
+    assert "no fit for this GPU" in other.basis
 
 
 def test_scaled_architectures_keep_their_library() -> None:
@@ -402,3 +409,20 @@ def test_library_estimate_is_that_of_the_operation() -> None:
         library_estimate(stored, v100, algorithm="FFT")
     with pytest.raises(ProblemError, match="not for einsum over i k l j"):
         library_estimate(einsum("ijk,jl->ikl", {"i": 2, "j": 2, "k": 2, "l": 2}), v100)
+
+
+def test_numbers_come_from_where_they_were_fitted() -> None:
+    for kind, file in ((calibration, PRODUCTS), (conv_calibration, CONVOLUTIONS)):
+        known = calibration_file(file)["data_types"]
+        for data_type in ("fp32", "fp16"):
+            assert kind(data_type).pipe == known[data_type]["parameters"]["pipe"]
+    spreads = calibration_file(PRODUCTS)["spreads"]
+    assert product_spread("v100", "fp16").basis == spreads["v100 fp16"]["basis"]
+    assert product_spread("k80", "fp32").basis == spreads["another gpu"]["basis"]
+    assert product_spread("k80", "fp16").basis == spreads["other"]["basis"]
+    assert own_spread("h200", "tf32").basis == spreads["h200 own tf32"]["basis"]
+    assert own_spread("v100", "fp32").basis == spreads["own"]["basis"]
+    spreads = calibration_file(CONVOLUTIONS)["spreads"]
+    for word, is_known in (("known", True), ("any", False)):
+        found = conv_spread("v100", "fp32", "forward", is_known=is_known)
+        assert found.basis == spreads[f"v100 fp32 forward {word}"]["basis"]

@@ -1,11 +1,14 @@
-"""The figures of many schedules: those of `evaluate`, one by one."""
+"""The figures of many schedules, and of one by compiled code: those of `evaluate`, one by one."""
 
 from __future__ import annotations
 
 import math
+import pickle
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import islice
+from typing import Literal
 
 import pytest
 from hypothesis import given
@@ -17,9 +20,9 @@ from loopsched.machines.arch import Arch, buffer_arch
 from loopsched.machines.arch_file import load_arch
 from loopsched.machines.levels import Compute, Level
 from loopsched.models import _promise_kernels as kernels
-from loopsched.models import promises
+from loopsched.models import promises, score
 from loopsched.models.many import TOO_LARGE, evaluate_many
-from loopsched.models.score import evaluate
+from loopsched.models.score import Evaluation, evaluate
 from loopsched.nests.nest import Schedule
 from loopsched.nests.notation import parse_schedule
 from loopsched.problems.builders import conv2d, gemm
@@ -27,13 +30,33 @@ from loopsched.problems.problem import Problem
 from loopsched.scheduler import space_of
 from loopsched.scheduler.climbing import draws
 
+ASKED = score._is_quick
+
+
+class Form:
+    """How one schedule is scored by itself."""
+
+    is_compiled = False
+
 
 @pytest.fixture(autouse=True, scope="module")
 def compiled() -> Iterator[None]:
-    """Few schedules, too, go through the compiled form."""
+    """Few schedules, too, go through the compiled form; one by itself does if that is asked for."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(promises, "COMPILED_FROM", 0)
+        patch.setattr(score, "_is_quick", lambda: Form.is_compiled)
         yield
+
+
+def by_compiled_code(problem: Problem, nest: Schedule, arch: Arch) -> Evaluation | None:
+    """Score one schedule by compiled code as far as that goes; None if it does not fit."""
+    Form.is_compiled = True
+    try:
+        return evaluate(problem, nest, arch)
+    except CapacityError:
+        return None
+    finally:
+        Form.is_compiled = False
 
 
 def assert_as_one_by_one(problem: Problem, nests: list[Schedule], arch: Arch) -> int:
@@ -45,6 +68,7 @@ def assert_as_one_by_one(problem: Problem, nests: list[Schedule], arch: Arch) ->
         try:
             one = evaluate(problem, nest, arch)
         except CapacityError:
+            assert by_compiled_code(problem, nest, arch) is None
             assert not found.fits[at]
             assert found.time_s[at] == found.compute_time_s[at] == math.inf
             assert {found.dram_bytes[at], *row} == {TOO_LARGE}
@@ -53,6 +77,11 @@ def assert_as_one_by_one(problem: Problem, nests: list[Schedule], arch: Arch) ->
         assert (found.time_s[at], found.compute_time_s[at]) == (one.time_s, one.compute_time_s)
         assert found.dram_bytes[at] == one.dram_bytes
         assert row == [level.moved.promised_bytes for level in one.levels]
+        quick = by_compiled_code(problem, nest, arch)
+        assert quick == one
+        if quick and isinstance(quick.levels[0].moved._found, score._Parts):
+            mine, whole = quick.levels[0].moved.own, one.levels[0].moved.own
+            assert (mine, mine._finder.asked) == (whole, whole._finder.asked)
     return int(found.fits.sum())
 
 
@@ -102,6 +131,43 @@ def test_few_schedules_are_worth_no_compiling(monkeypatch: pytest.MonkeyPatch) -
     assert few[:, kernels.OUTCOME].tolist() == [kernels.UNKNOWN]
     assert many[:, kernels.OUTCOME].tolist() == [kernels.PROMISED] * 2
     assert assert_as_one_by_one(problem, [nest], arch) == 1
+
+
+@pytest.mark.parametrize("policy", ["through", "back"])
+def test_waves_that_end_within_an_iteration(policy: Literal["through", "back"]) -> None:
+    arch = load_arch("titan_v")
+    inner = replace(arch.level("L1"), write_policy=policy, accumulate="level")
+    arch = replace(arch, levels=(*arch.levels[:2], inner))
+    n_waves = 0
+    for problem in (BIG[2], conv2d(n=16, c=128, k=64, h=28, w=28, r=1, s=1)):
+        chosen = islice(draws(space_of(problem, arch), random.Random(1)), 100)
+        for nest in [limits.schedule(choice) for limits, choice in chosen]:
+            known = promises.promised_one(problem, nest, arch, 64)
+            if known is not None and known[1] is not None:
+                n_waves += assert_as_one_by_one(problem, [nest], arch)
+    assert n_waves > 3
+
+
+def test_brackets_of_a_score_by_compiled_code() -> None:
+    problem, arch = gemm(m=1024, n=1024, k=1024), load_arch("titan_v")
+    nest = parse_schedule("M:1024@SM N:1024@SM K:1024 M:128 N:64 K:8", problem)
+    one, quick = evaluate(problem, nest, arch), by_compiled_code(problem, nest, arch)
+    assert quick is not None
+    copied = pickle.loads(pickle.dumps(quick))
+    for level, mine, his in zip(one.levels, quick.levels, copied.levels, strict=True):
+        assert level.tensors == mine.tensors == his.tensors
+        assert level.moved.own == mine.moved.own
+
+
+def test_compiled_code_is_loaded_when_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[bool] = []
+    monkeypatch.setattr(score, "LOADED_FROM", 3)
+    monkeypatch.setattr(score, "_n_scored", 0)
+    monkeypatch.setattr(score, "is_loaded", lambda kernel: len(looked) > 1)
+    monkeypatch.setattr(score, "is_kept", lambda kernel: looked.append(True) or len(looked) > 1)
+    is_quick = [ASKED() for _ in range(8)]
+    assert is_quick == [False] * 5 + [True] * 3
+    assert len(looked) == 2
 
 
 def test_a_unit_that_is_not_there_is_named() -> None:

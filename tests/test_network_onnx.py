@@ -111,7 +111,7 @@ ODD: dict[str, tuple[int, dict[str, tuple[int, str]]]] = {
     "loop_until": (0, {"MatMul": (2, "of unknown rank, after Loop")}),
     "loop_growing": (5 * 4 * 16 * 2, {"MatMul": (5, "shapes change from step to step")}),
     "scan": (7 * 16 * 16 + 7 * 16 * 2, {}),
-    "unknown_operator": (0, {"Fancy": (1, "not an operator of the standard that is known"),
+    "unknown_operator": (0, {"Fancy": (1, "not a known standard operator"),
                              "MatMul": (1, "after Fancy fancy")}),
     "custom_domain": (4 * 16 * 8, {"Quantum": (1, "an operator of 'my.domain'")}),
     "no_shapes": (0, {"Conv": (1, "'x' is not known: of unknown rank"),

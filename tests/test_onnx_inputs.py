@@ -48,6 +48,9 @@ def test_shapes_say_what_symbols_of_other_inputs_are(tmp_path: Path) -> None:
     path = model.save(tmp_path)
     # n is 2 there and 3 here: the model calls two lengths the same.
     assert load_onnx(path, inputs={"x": (2, 3), "y": (3, 4)}).macs == 2 * 3 * 4
+    model.output(model.add("MatMul", model.input("z", ["n", 6]), model.weight("w", 6, 5)))
+    path = model.save(tmp_path)  # of a third input it says nothing
+    assert load_onnx(path, inputs={"x": (2, 3), "y": (3, 4)}).macs == 2 * 3 * 4 + 6 * 5
 
 
 def chosen() -> Model:

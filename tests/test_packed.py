@@ -13,8 +13,9 @@ from kernel_fuzz import case, drawn, point_by_point, stored
 from loopsched import Problem, ProblemError, conv2d, einsum, gemm, load_arch
 from loopsched import compile as compiled
 from loopsched.codegen import compiled as module
-from loopsched.codegen.choose import Core, ranked
+from loopsched.codegen.choose import ranked
 from loopsched.codegen.compiled import CompiledKernel, How
+from loopsched.codegen.cost import Core
 from loopsched.codegen.element import DATA_TYPES
 
 HOST = load_arch("host")
@@ -38,7 +39,7 @@ def test_any_plan_finds_what_was_packed(
 ) -> None:
     draw = random.Random(seed)
 
-    def any_plan(*given: Any) -> list[Any]:
+    def any_plan(*given: Any, **_: Any) -> list[Any]:
         found = ranked(*given)
         packed = [one for one in found if one[2].is_right_given]
         return [draw.choice(packed or found)]

@@ -34,6 +34,7 @@ from loopsched.base.units import binary, percent, scaled
 from loopsched.cli import run
 from loopsched.nests.nest import Loop, Schedule
 from loopsched.problems.problem import Problem
+from loopsched.scheduler.kinds import kind_of
 from loopsched.scheduler.rows import evaluation_row, result_rows
 from loopsched.show.page.report import report_html
 
@@ -230,7 +231,10 @@ def test_report_makes_the_page_of_results(saved: Path, capsys: pytest.CaptureFix
     assert run(["report", "r.jsonl", "-o", "r.html", "--curves", "--reasons"]) == 0
     assert re.fullmatch(r"r\.html: 2 layers, [0-9.]+ kB\n", capsys.readouterr().out)
     data = json.loads(Parts(Path("r.html").read_text(encoding="utf-8")).scripts[0])
-    assert [len(layer["found"]) for layer in data["layers"]] == [2, 2]
+    assert [len(layer["found"]) for layer in data["layers"]] == [
+        2,
+        1,
+    ]  # the second's are of one kind
     assert data["layers"][1]["curve"]["dram_bytes"][-1] == 3 * 8 * 8 * 4
     best, second = data["layers"][0]["found"]
     assert not best["reasons"]
@@ -314,7 +318,10 @@ def test_explore_writes_the_same_page_as_report_of_a_search(
         for name in ("e.html", "report.html")
     )
     assert one.pop("command") != other.pop("command")
+    shown = [[layer.pop("found") for layer in page["layers"]] for page in (one, other)]
     assert one == other
+    for explored, reported in zip(*shown, strict=True):
+        assert explored[0] == reported[0]  # the best; explore finds alternatives of more kinds
 
 
 def test_demo_makes_the_page_of_a_small_network(
@@ -363,16 +370,38 @@ def test_an_interruption_keeps_the_curves_that_are_found(
     assert not any(one["reasons"] for layer in layers for one in layer["found"])
 
 
-def test_explore_keeps_alternatives_of_few_layers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("n_layers", [30, 31])
+def test_explore_shows_alternatives_of_other_kinds(
+    n_layers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for n_layers, kept in ((30, 3), (31, 1)):
-        layers = [{"op": "gemm", "m": 9, "n": 9, "k": 9, "name": f"a{i}"} for i in range(n_layers)]
-        Path("some.json").write_text(json.dumps({"layers": layers}))
-        assert run(["explore", "some.json", "--no-open", "-o", "e.html"]) == 0
+    layers = [{"op": "gemm", "m": 96, "n": 80, "k": 64, "name": f"a{i}"} for i in range(n_layers)]
+    Path("some.json").write_text(json.dumps({"layers": layers}))
+    for top, most in (([], 3), (["--top", "2"], 2)):
+        assert run(["explore", "some.json", "--no-open", "-o", "e.html", *top]) == 0
         data = json.loads(Parts(Path("e.html").read_text(encoding="utf-8")).scripts[0])
-        assert [len(layer["found"]) for layer in data["layers"]] == [kept] * n_layers
+        for layer in data["layers"]:
+            texts = [one["schedule"] for one in layer["found"]]
+            problem = gemm(m=96, n=80, k=64)
+            nests = [parse_schedule(text, problem) for text in texts]
+            kinds = {kind_of(problem, nest, evaluate(problem, nest, ARCH)) for nest in nests}
+            assert len(kinds) == len(texts) == most
+
+
+def test_report_leaves_out_schedules_of_one_kind(
+    saved: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = [json.loads(line) for line in saved.read_text().splitlines()]
+    assert [(row["layer"], row["rank"]) for row in kept] == [(0, 1), (0, 2), (1, 1), (1, 2)]
+    assert run(["report", "r.jsonl", "-o", "r.html"]) == 0
+    data = json.loads(Parts(Path("r.html").read_text(encoding="utf-8")).scripts[0])
+    shown = [[one["rank"] for one in layer["found"]] for layer in data["layers"]]
+    assert shown == [[1, 2], [1]]
+    problem = gemm(m=8, n=8, k=8)
+    one, other = (parse_schedule(row["schedule"], problem) for row in kept[2:])
+    assert one != other
+    kinds = [kind_of(problem, nest, evaluate(problem, nest, ARCH)) for nest in (one, other)]
+    assert kinds[0] == kinds[1]
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from loopsched import Problem, conv2d, gemm, load_arch
-from loopsched.codegen.choose import SPEEDS, core_of, ranked, slowest_share
+from loopsched.codegen.choose import core_of, ranked, register_tiles
 from loopsched.codegen.compiled import build
 from loopsched.codegen.contraction import Contraction, contractions, stored_shape
+from loopsched.codegen.cost import SPEEDS, slowest_share
 from loopsched.codegen.element import FP32
 from loopsched.codegen.engine import Engine
 from loopsched.codegen.llvm_text import LlvmText
@@ -134,6 +135,14 @@ def test_the_last_thread_ends_between_even_shares_and_one_block_more(
             even = np.mean([1 / (threads - 1 + speed) for speed in SPEEDS])
             block = 1 / (rounds * (n_whole + rest))
             assert even <= share <= even + block / min(SPEEDS)
+
+
+@pytest.mark.parametrize("registers", [16, 32])
+def test_a_register_tile_leaves_room_for_its_operands(registers: int) -> None:
+    """Sums, the vectors of a point, and a number of the other operand."""
+    tiles = register_tiles(replace(CORE, registers=registers))
+    assert len(tiles) > 4
+    assert all(rows * n + n + 1 <= registers for rows, n in tiles)
 
 
 def test_blocks_of_columns_are_whole_tiles() -> None:

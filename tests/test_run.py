@@ -106,6 +106,15 @@ def test_the_reference_is_the_sum_of_all_points(problem: Problem) -> None:
     assert np.array_equal(found, point_by_point(problem, arrays))
 
 
+def test_taps_that_reach_padding_only_add_nothing() -> None:
+    problem = conv2d(c=1, k=1, h=1, w=1, r=2, s=1, padding=(2, 0, 0, 0))
+    arrays = {
+        "input": np.full((1, 1, 1, 1), 2.0),
+        "weight": np.array([5.0, 7.0])[None, None, :, None],
+    }
+    assert reference(problem, arrays, np.empty((1, 1, 2, 1))).ravel().tolist() == [0, 14]
+
+
 @pytest.mark.parametrize("data_type", ["fp32", "fp64", "bf16", "int8"])
 @pytest.mark.parametrize("problem", some_problems(10), ids=lambda one: one.name)
 def test_kernels_equal_numpy(problem: Problem, data_type: str) -> None:
@@ -381,6 +390,9 @@ def test_fewer_cores_share_what_is_left() -> None:
     assert one.compute.units == 1
     assert one.memory == whole.memory
     assert [level.instances for level in one.caches] == [1] * len(one.caches)
+    rates = [[level.bandwidth_bytes_per_s for level in each.caches] for each in (whole, one)]
+    shares = [level.instances for level in whole.caches]
+    assert rates[1] == pytest.approx([a / n for a, n in zip(rates[0], shares, strict=True)])
 
 
 def test_the_command_shows_rows_and_a_table(capsys: pytest.CaptureFixture[str]) -> None:
@@ -437,6 +449,17 @@ def test_functions_are_timed_when_others_have_come_to_rest(
     events.clear()
     assert in_turn([lambda: spins("one", 9.0)], 0.0, rests=True) == pytest.approx([0.02])
     assert events.count("sleep") == pytest.approx(5 * 150, abs=10)  # it does not wait for ever
+
+
+def test_medians_are_of_five_times_or_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, taken = [0.0], iter([9.0, 9.0, 1.0, 4.0, 2.0, 3.0, 7.0])  # the first two are for rounds
+
+    def work() -> None:
+        clock[0] += next(taken, 99.0)
+
+    monkeypatch.setattr(measuring, "perf_counter", lambda: clock[0])
+    assert in_turn([work], 0.1) == [3.0]
+    assert next(taken, None) is None
 
 
 def test_the_command_refuses_what_is_no_cpu(capsys: pytest.CaptureFixture[str]) -> None:

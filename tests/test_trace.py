@@ -80,10 +80,10 @@ def test_a_product_touches_what_is_written_out(
     assert [at[name] for name in ("A", "B", "C", "", "end")] == [0, 4096, 8192, 12288, 12288]
     before = list(range(at[""] // 64))
     lines = [line for a, size in touched for line in range(a // 64, (a + size - 1) // 64 + 1)]
-    near, far = Cache(4 * 64 * 2, 2), Cache(8 * 64 * 4, 4)
+    near, far = Cache(4 * 64 * 2, 2), Cache(4 * 64 * 4, 4)
     held = lru(before, 4, 2)
     first = lru(before + lines, 4, 2)
-    expected = (len(first) - len(held), len(lru(first, 8, 4)) - len(lru(held, 8, 4)))
+    expected = (len(first) - len(held), len(lru(first, 4, 4)) - len(lru(held, 4, 4)))
     assert expected[0] > expected[1] > 0
     found = replay(problem, [(task, plan)], KIND, (near, far))
     assert found == (len(touched), expected)

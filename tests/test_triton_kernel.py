@@ -262,13 +262,36 @@ def test_kernels_may_call_parameters_as_they_like() -> None:
     assert kept[0].kwargs["TN"] == best.configuration["block_n"]
 
 
+def test_names_of_the_tuners_own_tutorial_are_known() -> None:
+    tried = [
+        Config(
+            {name.replace("_", "_SIZE_"): value for name, value in one.kwargs.items()},
+            one.num_warps,
+            one.num_stages,
+        )
+        for one in TRIED
+    ]
+    assert "GROUP_SIZE_M" in tried[0].kwargs
+    prune = prune_configs_by("h200", data_type="fp16")["early_config_prune"]
+    kept, wanted = prune(tried, SIZES), prune(TRIED, SIZES)
+    assert [tried.index(one) for one in kept] == [TRIED.index(one) for one in wanted]
+    assert len(kept) == 5
+
+
+def test_names_that_no_product_has_are_refused_at_once() -> None:
+    with pytest.raises(InputError, match="prune_configs_by: unknown name 'rows'"):
+        prune_configs_by("h200", sizes={"rows": "M"})
+    with pytest.raises(InputError, match="unknown name 'block_q'; did you mean 'block_"):
+        prune_configs_by("h200", blocks={"block_q": "TQ"})
+
+
 @pytest.mark.parametrize(
     ("arch", "data_type", "sizes", "said"),
     [
         (None, "fp16", SIZES, "choices were not measured on 'NVIDIA GH200 480GB'"),
         ("h201", "fp16", SIZES, "h201"),
         ("h200", None, SIZES, "no tensor of a known type"),
-        ("h200", "fp16", {"M": 4, "N": 4}, "KeyError: 'K'"),
+        ("h200", "fp16", {"M": 4, "N": 4}, "the kernel has no argument 'K'"),
         ("h200", "fp12", SIZES, "fp12"),
     ],
 )

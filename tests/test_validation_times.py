@@ -379,7 +379,7 @@ def test_violations_groups_and_rows_apart(said: list[dict[str, object]]) -> None
     worst = summary["worst"]
     assert isinstance(worst, list)
     assert worst[0]["place"] == "row 0"
-    assert worst[0]["reason"].startswith("measured below the bound; ")
+    assert worst[0]["reason"].startswith("measured below the bound, which takes fp32: ")
     assert worst[0]["reason"].endswith("estimate bound by DRAM, one kernel")
 
 
@@ -420,7 +420,7 @@ def test_a_label_that_cannot_be_right(said: list[dict[str, object]]) -> None:
     ]
     found = validate_times(rows)
     doubted, unknown = found.rows
-    assert doubted["remark"] == "FFT cannot stride\nnor dilate: taken as not known"
+    assert doubted["remark"] == "FFT cannot stride\nnor dilate: treated as unknown"
     assert unknown["remark"] is None
     assert doubted["estimate_us"] == unknown["estimate_us"]
     assert doubted["algo"] == "FFT"
@@ -428,7 +428,7 @@ def test_a_label_that_cannot_be_right(said: list[dict[str, object]]) -> None:
     assert found.summary["rows_remarked"] == 1
     worst = found.summary["worst"]
     assert isinstance(worst, list)
-    assert worst[0]["reason"].startswith("algo FFT cannot be, taken as not known; ")
+    assert worst[0]["reason"].startswith("algorithm FFT is impossible, treated as unknown; ")
     with pytest.raises(InputError, match=r"rows: 2 errors\n  row 0: .*fp64.*\n  row 1: .*fp64"):
         validate_times([product_row(3, precision="fp64", gpu="M40")] * 2, algorithm="any")
 

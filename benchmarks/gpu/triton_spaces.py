@@ -1,8 +1,10 @@
 """Time every configuration of some Triton kernels on the GPU at hand.
 
 Run ``python triton_spaces.py OUT.csv KIND:TYPE..`` on a machine with torch and Triton, such as
-``gemm:fp16 attn:fp16 conv:fp16 gemm:bf16``.  Rows are appended problem by problem, so that what
-was measured stays when the time is up (``--seconds``).  Kernels are compiled by all cores first.
+``gemm:fp16 attn:fp16 conv:fp16 gemm:bf16``; ``gemm:fp16:64x512x512,8x512x512`` names problems of
+your own, ``gemm:fp16:drawn20`` takes twenty drawn with a fixed seed (``drawn``: ten). Rows are
+appended problem by problem, so that what was measured stays when the time is up (``--seconds``).
+Kernels are compiled by all cores first.
 
 Each repetition writes 256 MB before it, so that L2 holds nothing of the operands; a time is the
 median of ``REPEATS`` repetitions between events, in microseconds.  ``gemm``: C[M,N] = A[M,K]
@@ -27,9 +29,10 @@ import functools
 import itertools
 import math
 import multiprocessing
+import random
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import torch
 import triton
@@ -726,6 +729,27 @@ SAMPLES = {
 }  # fmt: skip
 
 
+def drawn(kind: str, n: int) -> list[str]:
+    """Draw products or convolutions of all sizes, of at least 0.1 and at most 200 GMAC."""
+    draw, found = random.Random(kind), []
+
+    def one(low: int, high: int, step: int) -> int:
+        return max(1, round(low * (high / low) ** draw.random() / step)) * step
+
+    while len(found) < n:
+        if kind == "gemm":
+            sizes = [one(16, 16384, 16), one(256, 32768, 64), one(256, 16384, 64)]
+            macs = math.prod(sizes)
+        else:
+            image, r, step = one(7, 160, 1), draw.choice((1, 3, 3, 5)), draw.choice((1, 1, 2))
+            c, k, batch = one(32, 1024, 32), one(32, 1024, 32), one(1, 64, 1)
+            sizes = [batch, image, image, c, k, r, r, step, r // 2]
+            macs = batch * (image // step) ** 2 * c * k * r * r
+        if 1e8 <= macs <= 2e11:
+            found.append("x".join(map(str, sizes)))
+    return found
+
+
 def compiled(work: tuple[str, str, str, list[Config]]) -> None:
     """Compile configurations of a problem in a process of its own, into the cache on disk."""
     kind, data_type, problem, configs = work
@@ -738,10 +762,10 @@ def compiled(work: tuple[str, str, str, list[Config]]) -> None:
     torch.cuda.synchronize()
 
 
-def compile_all(kind: str, data_type: str, cores: int) -> None:
+def compile_all(kind: str, data_type: str, samples: Sequence[str], cores: int) -> None:
     """Compile what any of the problems needs, once: kernels differ by few of a problem's sizes."""
     work = []
-    for problem in SAMPLES[kind]:
+    for problem in samples:
         configs = list(KINDS[kind][0](problem, data_type).configs())
         work += [(kind, data_type, problem, configs[at::cores]) for at in range(cores)]
     with multiprocessing.get_context("spawn").Pool(cores) as pool:
@@ -816,12 +840,17 @@ def main() -> None:
         writer = csv.DictWriter(file, COLUMNS)
         writer.writeheader()
         for what in given.what:
-            kind, data_type = what.split(":")
-            compile_all(kind, data_type, given.cores)
-            print(what, "compiled", f"{time.monotonic() - start:.0f} s", flush=True)
+            kind, data_type, named = [*what.split(":"), ""][:3]
             problems = KINDS[kind][1]
-            if kind == "gemm" and data_type != "fp16":
+            if named:
+                problems = (
+                    drawn(kind, int(named[5:] or 10)) if named[:5] == "drawn" else named.split(",")
+                )
+            elif kind == "gemm" and data_type != "fp16":
                 problems = FEW
+            samples = problems if named and kind == "conv" else SAMPLES[kind]
+            compile_all(kind, data_type, samples, given.cores)
+            print(what, "compiled", f"{time.monotonic() - start:.0f} s", flush=True)
             for problem in problems[: given.first]:
                 if time.monotonic() - start > given.seconds:
                     print("time is up before", what, problem, flush=True)

@@ -64,6 +64,8 @@ def parsed(text: str, where: str) -> Sheet:
     except csv.Error as error:
         raise InputError(f"{where}: not CSV: {error}") from None
     names = tuple(name.strip() for name in lines[0][1])
+    if len(names) == 1 and ";" in names[0]:
+        raise InputError(f"{where}: columns are divided by semicolons; commas are needed")
     rows: list[tuple[str, dict[str, Value] | str]] = []
     for number, line in lines[1:]:
         if len(line) == len(names):

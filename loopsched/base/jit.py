@@ -56,6 +56,11 @@ def part(function: F) -> F:
     return cast(F, Part(function))
 
 
+def is_loaded(kernel: Any) -> bool:
+    """Whether a kernel can run at once."""
+    return bool(kernel.is_loaded()) if hasattr(kernel, "is_loaded") else True
+
+
 def is_kept(kernel: Any) -> bool:
     """Whether a kernel, as it and what it calls are now, need not be compiled, or never is.
 

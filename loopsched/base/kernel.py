@@ -76,9 +76,13 @@ class Kernel(Step):
     def _shelf(self) -> Shelf:
         return Shelf(self.py_func, _digest(self.py_func))
 
+    def is_loaded(self) -> bool:
+        """Whether machine code for some arguments is known."""
+        return bool(self._known or self._plain)
+
     def is_kept(self) -> bool:
         """Whether machine code for some arguments is known, or on disk."""
-        return bool(self._known or self._plain) or not self._shelf.is_empty()
+        return self.is_loaded() or not self._shelf.is_empty()
 
     def _code(self, kinds: Kinds, arguments: tuple[Any, ...]) -> Callable[[list[Any]], Any] | None:
         """Find machine code, or make it; None where only numba itself can run it."""

@@ -156,14 +156,14 @@ def _sums(problem: Problem, score: Evaluation, machine: Arch) -> Iterator[tuple[
     yield (
         "DRAM",
         f"{scaled(score.dram_bytes, 'B')}: {scaled(score.dram_read_bytes, 'B')} read, "
-        f"{scaled(score.dram_write_bytes, 'B')} written; keeping up takes "
+        f"{scaled(score.dram_write_bytes, 'B')} written; needs "
         f"{scaled(score.required_dram_bandwidth_bytes_per_s, 'B/s')}",
     )
     ratio = score.dram_bytes / max(1, score.least_dram_bytes)
     here = "the same" if ratio == 1 else f"{ratio:.3g} times that"
     yield (
         "any order",
-        f"{scaled(score.least_dram_bytes, 'B')} from and to DRAM at least; here {here}",
+        f"{scaled(score.least_dram_bytes, 'B')} of DRAM traffic at least; here {here}",
     )
     if score.energy_pj is not None:
         parts = ", ".join(

@@ -57,9 +57,9 @@ def cpu(out: Path | None, form: Style) -> None:
     if form == "table":
         output.print_text(f"{arch.title}, {(measured.clock_hz or 0) / 1e9:.2f} GHz")
         output.print_text(
-            f"vectors of {host.vector_bytes} bytes: {measured.fma_per_cycle} multiply-adds a cycle,"
-            f" one every {measured.fma_latency:g} cycles in a chain;"
-            f" {measured.load_per_cycle} loads a cycle"
+            f"vectors of {host.vector_bytes} bytes: {measured.fma_per_cycle} multiply-adds per "
+            f"cycle, one every {measured.fma_latency:g} cycles in a chain;"
+            f" {measured.load_per_cycle} loads per cycle"
         )
         click.echo()
     output.shows_table(_LEVELS, rows, form)
@@ -120,5 +120,5 @@ _RATES = (
 
 def _show(found: Calibration) -> None:
     same = "the same GPU" if found.is_same else "another GPU"
-    output.print_text(f"{found.properties.name}; beside it '{found.like.name}', {same}")
+    output.print_text(f"{found.properties.name}; compared with '{found.like.name}', {same}")
     output.print_table(_RATES, found.rows())

@@ -152,7 +152,7 @@ class _Report:
         if n > 1 and not self.is_network:
             whole = self.whole().digest(self.machine)
             noun = f"all {n} layers" if done == n else f"{done} of {n} layers"
-            _print_network(whole, self.machine, f"{noun}, each as often as it occurs")
+            _print_network(whole, self.machine, f"{noun}, each times its count")
         if len(rows) == 1:
             _print_knees(self.drawn[0], self.machine)
 
@@ -184,9 +184,8 @@ def _print_digests(rows: Sequence[Row], machine: Arch, show: Form, buffer: str) 
     found = "" if all(map(_is_proven, rows)) else " found"
     output.print_text(
         f"{_SENTENCES[show].format(found=found)} with {buffer.format(room)}, over "
-        "all tile sizes and loop orders; more than 'enough' saves nothing; up to a knee room pays, "
-        "beyond it less. "
-        f"{_proven(rows)}"
+        "all tile sizes and loop orders. Capacity beyond 'enough' saves nothing; at a knee the "
+        f"curve flattens. {_proven(rows)}"
     )
 
 
@@ -201,8 +200,8 @@ def _proven(rows: Sequence[Row]) -> str:
     if n_proven == n_steps:
         return f"Proven best at every capacity, {known}."
     return (
-        f"Proven best at {n_proven:,} of {n_steps:,} steps, {known}; at the others best with one "
-        "loop of a dimension around the tile, and --points bounds the gap to any other nest."
+        f"Proven best at {n_proven:,} of {n_steps:,} steps, {known}; at the others, best with one "
+        "loop per dimension around the tile; --points bounds the gap to other nests."
     )
 
 

@@ -16,10 +16,10 @@ def estimate_lines(said: Estimate) -> Iterator[tuple[str, str]]:
     """Yield titles and texts: the time, what it rests on, what binds it."""
     interval = "(80 % interval); "
     yield "time", f"{estimate_text(said)} {interval}{scaled(said.time_bound_s, 's')} at least"
-    yield "rests on", said.basis
+    yield "basis", said.basis
     yield "bound by", said.bound_by
     parts = ", ".join(f"{name} {scaled(seconds, 's')}" for name, seconds in said.parts)
-    yield "each alone", parts
+    yield "resources", parts
 
 
 def estimate_text(said: Estimate) -> str:
@@ -31,4 +31,4 @@ def estimate_text(said: Estimate) -> str:
 def occupancy_text(found: Occupancy, more: str = "") -> str:
     """Say how full a multiprocessor is, and what allows no more."""
     limits = " and ".join(found.limited_by)
-    return f"{percent(found.share)}: {found.blocks} blocks{more} of an SM, limited by {limits}"
+    return f"{percent(found.share)}: {found.blocks} blocks{more} per SM, limited by {limits}"

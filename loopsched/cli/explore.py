@@ -21,8 +21,9 @@ loopsched explore gemm:m=1760,n=128,k=1760 -a h200     one problem
 loopsched explore vgg16 --no-open -o vgg16.html        only write the page
 """
 
-# So many problems have their alternatives within some seconds; 94 take a minute and a half.
+# The next best schedules of so many problems take some seconds; of 94, a minute and a half.
 _FEW = 30
+_KINDS = 3
 
 
 @click.command(epilog=_EPILOG)
@@ -31,8 +32,7 @@ _FEW = 30
 @options.constraints
 @options.count(
     "--top",
-    meaning="Keep the N best schedules; by default 3 for up to 30 problems, else 1, because more "
-    "take longer.",
+    meaning="Show the best schedule and up to N - 1 alternatives that differ from it in kind (3).",
 )
 @options.jobs()
 @page_file.curves
@@ -56,10 +56,16 @@ def explore(
     WORKLOAD is a name, a file, or a problem such as gemm:m=4,n=3,k=2.
     """
     path = None if target is None else page_file.page_target(target, inputs.text)
-    if top is None:
-        top = 3 if len(inputs.chosen.numbers) <= _FEW else 1
+    few = len(inputs.chosen.numbers) <= _FEW
     times = page_file.measured_rows(measured, origin(inputs))
-    found = searched(inputs, given, top=top, jobs=jobs, has_brackets=True)
+    found = searched(
+        inputs,
+        given,
+        top=top or (_KINDS if few else 1),
+        jobs=jobs,
+        has_brackets=True,
+        kinds=top or _KINDS,
+    )
     rows: list[Row] = []
     is_whole = False
     try:

@@ -33,10 +33,10 @@ _RESIDENT = (
     Column("#", "layer"),
     words("layer", "problem", shrinks="middle"),
     Column("times", "count"),
-    words("stay", "stay", shrinks="end"),
-    Column("room left", "room_bytes", binary, spare=2),
+    words("kept on chip", "stay", shrinks="end"),
+    Column("capacity left", "room_bytes", binary, spare=2),
     Column("DRAM", "dram_bytes", "B"),
-    Column("none staying", "separate_bytes", "B"),
+    Column("DRAM, none kept", "separate_bytes", "B"),
 )
 _GROUPS = (
     Column("#", "group"),
@@ -44,9 +44,9 @@ _GROUPS = (
     Column("times", "count"),
     words("tile", "cut"),
     words("halos", "halo", spare=3),
-    Column("room", "working_set_bytes", binary, spare=1),
+    Column("buffer", "working_set_bytes", binary, spare=1),
     Column("DRAM", "dram_bytes", "B"),
-    Column("one by one", lambda row: row["unfused_bytes"] if row["n_layers"] > 1 else None, "B"),
+    Column("unfused", lambda row: row["unfused_bytes"] if row["n_layers"] > 1 else None, "B"),
     Column("extra MACs", lambda row: _share(row["extra_macs"], row["macs"]), spare=2),
 )
 
@@ -139,7 +139,7 @@ def fuse(
 def _say_edges(chosen: object, has_chains: bool) -> None:
     if has_chains and isinstance(chosen, Workload | tuple):
         output.print_text(
-            "A workload lists no edges: neighbours whose shapes fit count as a chain.", hang="  "
+            "A workload lists no edges: neighbours whose shapes fit form a chain.", hang="  "
         )
 
 
@@ -197,18 +197,18 @@ def print_plan(plan: FusionPlan, arch: str, *, show_loops: bool) -> None:
     click.echo()
     saved = plan.saved_bytes / plan.unfused_bytes if plan.unfused_bytes else 0.0
     output.print_text(
-        f"{scaled(plan.dram_bytes, 'B')} from and to DRAM with {binary(plan.capacity_bytes)} on "
-        f"{arch}; {scaled(plan.unfused_bytes, 'B')} one by one: {percent(saved)} saved, "
+        f"{scaled(plan.dram_bytes, 'B')} of DRAM traffic with {binary(plan.capacity_bytes)} on "
+        f"{arch}; {scaled(plan.unfused_bytes, 'B')} unfused: {percent(saved)} saved, "
         f"{percent(plan.extra_macs / plan.macs)} more multiply-accumulates."
     )
     if plan.sums_bytes:
         output.print_text(
-            f"Not counted, fused or not: {scaled(plan.sums_bytes, 'B')} that outputs take in from "
-            "elsewhere, as in residual blocks."
+            f"Not counted, fused or not: {scaled(plan.sums_bytes, 'B')} of other addends of "
+            "outputs, as in residual blocks."
         )
     pools = [f"{link.after} -> {link.pool} -> {link.before}" for link in plan.assumed]
     if pools:
-        output.print_text("Assumed, for shapes to fit: " + "; ".join(pools) + ".")
+        output.print_text("Assumed, so that shapes fit: " + "; ".join(pools) + ".")
     for one in plan.breaks[:_MOST_BREAKS]:
         output.print_text(f"No chain from {one.after} to {one.before}: {one.reason}.", hang="  ")
     if len(plan.breaks) > _MOST_BREAKS:
@@ -248,11 +248,11 @@ def print_residency(kept: Residency, arch: str) -> None:
     proof = (
         "No other choice moves less."
         if kept.is_exact
-        else f"Another choice could move {percent(kept.gap)} less at most."
+        else f"Another choice could move at most {percent(kept.gap)} less."
     )
     output.print_text(
-        f"{stay} of {len(kept.tensors)} tensors between layers stay: "
-        f"{scaled(kept.dram_bytes, 'B')} from and to DRAM with {binary(kept.capacity_bytes)} on "
-        f"{arch}; {scaled(kept.separate_bytes, 'B')} with none staying: {percent(saved)} saved. "
+        f"{stay} of {len(kept.tensors)} tensors between layers stay on chip: "
+        f"{scaled(kept.dram_bytes, 'B')} of DRAM traffic with {binary(kept.capacity_bytes)} on "
+        f"{arch}; {scaled(kept.separate_bytes, 'B')} with none kept: {percent(saved)} saved. "
         f"{proof}"
     )

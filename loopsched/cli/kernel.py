@@ -172,7 +172,7 @@ def _report(kernels: Sequence[tuple[Kernel, int]], arch: Arch, caches: Caches, f
     for number, (built, launches, found, said) in enumerate(described):
         if number:
             click.echo()
-        often = f", started {launches} times" if launches > 1 else ""
+        often = f", launched {launches} times" if launches > 1 else ""
         output.print_text(f"{found.name} on {arch.name}, fp32{often}: {built.schedule}")
         click.echo()
         output.print_titled((*estimate_lines(said), *_lines(found, built)))
@@ -184,7 +184,7 @@ def _report(kernels: Sequence[tuple[Kernel, int]], arch: Arch, caches: Caches, f
     if len(described) > 1 or described[0][1] > 1:
         total = joined([(said, launches) for _, launches, _, said in described])
         click.echo()
-        output.print_titled([("all together", estimate_text(total))])
+        output.print_titled([("total", estimate_text(total))])
 
 
 def _times(said: Estimate) -> Row:
@@ -198,15 +198,15 @@ def _lines(found: Profile, built: Kernel) -> Iterator[tuple[str, str]]:
     yield (
         "warps",
         f"{found.n_warps}; {found.divergent_warps} across the edge of the output "
-        f"({percent(found.divergence)}), {found.partial_warps} not full",
+        f"({percent(found.divergence)}), {found.partial_warps} partial",
     )
     warps = f" and {found.occupancy.warps} warps"
     yield "occupancy", occupancy_text(found.occupancy, warps)
-    guessed = " (a guess)" if built.registers is None else ""
+    guessed = " (estimated)" if built.registers is None else ""
     shared = binary(found.shared_bytes)
     yield (
-        "a block",
-        f"{found.registers} registers a thread{guessed}, {shared} of shared memory, "
+        "block",
+        f"{found.registers} registers per thread{guessed}, {shared} of shared memory, "
         f"{found.syncs} barriers",
     )
     yield (
@@ -217,11 +217,11 @@ def _lines(found: Profile, built: Kernel) -> Iterator[tuple[str, str]]:
     yield (
         "model",
         f"{scaled(found.integer_ops)} integer instructions; "
-        f"{percent(found.warp_efficiency)} of lanes on",
+        f"{percent(found.warp_efficiency)} of lanes active",
     )
     yield (
         "global",
-        f"{found.sectors_per_load_request:.4g} sectors a load request, "
+        f"{found.sectors_per_load_request:.4g} sectors per load request, "
         f"{percent(found.load_efficiency)} of their bytes useful; stores "
         f"{percent(found.store_efficiency)}",
     )
@@ -231,10 +231,10 @@ _ACCESSES = (
     words("access", lambda one: f"{one.tensor} {one.op}", shrinks="middle"),
     words("space", "space"),
     words("stage", "stage"),
-    Column("a thread", lambda one: one.trips * one.rounds, spare=2),
+    Column("per thread", lambda one: one.trips * one.rounds, spare=2),
     Column("requests", "requests"),
     Column("sectors", lambda one: one.sectors if one.is_global else ""),
-    Column("each", lambda one: _ratio(one.sectors, one.requests) if one.is_global else ""),
+    Column("per req.", lambda one: _ratio(one.sectors, one.requests) if one.is_global else ""),
     Column("passes", lambda one: "" if one.is_global else _ratio(one.wavefronts, one.requests)),
 )
 

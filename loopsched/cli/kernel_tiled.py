@@ -116,12 +116,12 @@ def _sums(found: TiledKernel) -> Iterator[tuple[str, str]]:
     more = f" x {batch} products" if batch > 1 else ""
     yield (
         "grid",
-        f"{found.blocks} blocks: {down} x {across} tiles x {split} parts of the sums{more}; "
+        f"{found.blocks} blocks: {down} x {across} tiles x {split} parts of the reduction{more}; "
         f"{found.waves:.4g} waves",
     )
-    guessed = "" if found.registers_given else " (a guess)"
+    guessed = "" if found.registers_given else " (estimated)"
     yield (
-        "a block",
+        "block",
         f"{found.threads} threads, {found.registers} registers each{guessed}, "
         f"{found.shared_bytes} B of shared memory",
     )

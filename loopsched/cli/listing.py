@@ -96,7 +96,7 @@ def show_arch(arch: Arch) -> None:
     output.print_table(columns, [compute], [_sources(compute.sources)])
     click.echo()
     output.print_table(
-        (words("data type"), Column("MAC/cycle a unit"), Column("peak", unit="FLOP/s")),
+        (words("data type"), Column("MAC/cycle per unit"), Column("peak", unit="FLOP/s")),
         [
             (name, f"{rate:g}", 2 * compute.peak_macs_per_s(name))
             for name, rate in compute.macs_per_cycle_per_unit
@@ -109,7 +109,7 @@ def show_arch(arch: Arch) -> None:
         part = getattr(arch, name)
         cited = dict(part.sources) | _listed(part, keys)
         output.print_table(
-            (words(f"of a {name.upper()}"), Column("value")),
+            (words(f"{name.upper()} parameter"), Column("value")),
             [[entry.key, _part_value(part, entry)] for entry in keys],
             [cited.get(entry.key, "") for entry in keys],
         )

@@ -112,8 +112,7 @@ def _print(rows: Sequence[Row], fronts: Mapping[str, Sequence[Tradeoff]], machin
         output.print_text(f"Nothing fits: {', '.join(empty)}.")
     noun = "schedule" if len(rows) == 1 else "schedules"
     output.print_text(
-        f"{len(rows)} {noun} on {machine} that no other of those searched equals or beats in time, "
-        f"DRAM traffic and capacity at once. Searched: at each capacity of the level next to the "
-        f"memory, the fastest, the one that moves least, and between them all that are {STEP:.0%} "
-        "apart."
+        f"{len(rows)} {noun} on {machine} on the Pareto front of time, DRAM traffic and capacity. "
+        "Searched at each capacity of the level next to memory: the fastest schedule, the one "
+        f"that moves least, and schedules between them in steps of {100 * STEP:g} %."
     )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
 
-from loopsched.base.errors import ProblemError
+from loopsched.base.errors import ProblemError, nearest
 from loopsched.base.files import target_of, write_text
 from loopsched.base.units import scaled
 from loopsched.cli import options, output
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from loopsched.machines.arch import Arch
 
 _TOP = 5
+# Sizes as attention and groups have them.
+_SIZES = re.compile(r"(?:[A-Za-z_0-9]+:)?[0-9]+(?:[x:+][0-9]+)+")
 _EPILOG = """\b
 loopsched pick gemm:m=4096,n=4096,k=4096 --explain
 loopsched pick gemm:m=16,n=14336,k=4096 --type bf16 --space mine.csv --top 10
@@ -95,8 +98,12 @@ def pick(
             raise click.UsageError(f"--dispatch makes tables for {TRITON_GEMM.name} alone")
     as_page = target is not None and not emit
     if target is not None:
-        if as_page and (most_m or not target.endswith(".html")):
-            raise click.UsageError("--output is for --emit, or FILE.html without --dispatch")
+        if as_page and most_m:
+            raise click.UsageError("--output and --dispatch exclude each other")
+        if as_page and not target.endswith(".html"):
+            raise click.UsageError(
+                "--output FILE.html writes a page; a kernel needs --emit triton, too"
+            )
         target_of(target)
     machine = load_arch(arch)
     problems = _problems(problem, layers, emit is not None)
@@ -151,6 +158,10 @@ def _problems(text: str, layers: tuple[str, ...], is_one: bool) -> Sequence[Aske
         from loopsched.gpu.choice.grouped import Grouped
 
         return (Grouped.named(sizes),)
+    known = ("gemm", "conv2d", "batched_gemm", "attention", "grouped")
+    if _SIZES.fullmatch(text) and kind not in known and not Path(text).exists():
+        hint = nearest(kind if colon else "", known, "problems")
+        raise ProblemError(f"'{text}' says no kind of problem; {hint}; see 'loopsched pick --help'")
     return (select_one(text, layers),) if is_one else select(text, layers).workload.problems
 
 
@@ -162,6 +173,11 @@ def _write_page(found: list[Pick], target: str) -> None:
     click.echo(f"{target}: {len(found)} {noun}, {scaled(Path(target).stat().st_size, 'B')}")
 
 
+def _least(one: Choice) -> str:
+    warm, cold = scaled(one.bound_us * 1e-6, "s"), scaled(one.cold_us * 1e-6, "s")
+    return warm if cold == warm else f"{cold} from a cold L2 ({warm} from a warm one)"
+
+
 def _configuration(one: Choice) -> str:
     parts = dict(one.configuration)
     names = [name for name in ("block_m", "block_n", "block_k") if name in parts]
@@ -171,13 +187,16 @@ def _configuration(one: Choice) -> str:
     return " ".join([tile, *(f"{name} {value}" for name, value in parts.items())])
 
 
+def _interval(one: Choice) -> str:
+    return f"{scaled(one.low_us * 1e-6, 's')} to {scaled(one.high_us * 1e-6, 's')}"
+
+
 _COLUMNS = (
     words("configuration", _configuration),
     Column("estimate", lambda one: one.estimate_us * 1e-6, "s"),
-    Column("from", lambda one: one.low_us * 1e-6, "s", spare=3),
-    Column("to", lambda one: one.high_us * 1e-6, "s", spare=3),
-    words("mostly", "bound_by", spare=1),
-    Column("blocks an SM", "resident_blocks", spare=2),
+    Column("80 % interval", _interval, spare=3),
+    words("bound by", "bound_by", spare=1),
+    Column("blocks/SM", "resident_blocks", spare=2),
     words("may be best", lambda one: "yes" if one.may_be_best else "", spare=1),
 )
 
@@ -186,8 +205,8 @@ _RANGES = (
     words("rows", lambda one: f"{one.first} to {one.last}"),
     words("configuration", _configuration),
     Column("regret", "regret", "%"),
-    Column("estimate at first", lambda one: one.low_us * 1e-6, "s", spare=2),
-    Column("at last", lambda one: one.high_us * 1e-6, "s", spare=1),
+    Column("first estimate", lambda one: one.low_us * 1e-6, "s", spare=2),
+    Column("last estimate", lambda one: one.high_us * 1e-6, "s", spare=1),
 )
 
 
@@ -196,16 +215,18 @@ def _show(found: Pick | Dispatch) -> None:
 
     if isinstance(found, Dispatch):
         output.print_text(
-            f"rows x {found.n} x {found.k}, {found.data_type}, on {found.arch}; regret: at worst "
-            "over the best of a size"
+            f"rows x {found.n} x {found.k}, {found.data_type}, on {found.arch}; regret: largest "
+            "excess over the best configuration of a size"
         )
         output.print_table(_RANGES, found.buckets)
         return
     output.print_text(
         f"{found.problem}, {found.data_type}, {found.kernel} on {found.arch}: at least "
-        f"{scaled(found.best.bound_us * 1e-6, 's')}; {found.n_configurations} "
-        f"configurations, {found.n_infeasible} cannot run, {found.n_may_be_best} may be best"
+        f"{_least(found.best)}; {found.n_configurations} configurations, "
+        f"{found.n_infeasible} cannot run, {found.n_may_be_best} may be best"
     )
+    if found.warning:
+        output.print_text(found.warning)
     output.print_table(_COLUMNS, found.choices, [one.why for one in found.choices])
 
 
@@ -233,7 +254,10 @@ def _emit(problem: Asked, found: Pick, target: str | None) -> None:
     from loopsched.problems.problem import Problem
 
     if not isinstance(problem, Problem):
-        raise ProblemError(f"problem '{problem.name}': no file is written for {found.kernel}")
+        raise ProblemError(
+            f"problem '{problem.name}': no file is written for {found.kernel}, only for "
+            "triton_gemm and triton_conv"
+        )
     made = to_triton_kernel(
         problem,
         found.best.configuration,

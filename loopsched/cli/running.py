@@ -122,7 +122,7 @@ def _show(rows: list[Row], machine: Arch) -> None:
             for name in ("promised_s", "estimate_s", "measured_s")
         }
         output.print_text(
-            f"layers above, repeats included: promised {scaled(total['promised_s'], 's')}, "
+            f"all layers, repeats included: promised {scaled(total['promised_s'], 's')}, "
             f"estimated {scaled(total['estimate_s'], 's')}, "
             f"measured {scaled(total['measured_s'], 's')}"
         )

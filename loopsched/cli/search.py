@@ -23,7 +23,7 @@ from loopsched.show.table import Column, words
 if TYPE_CHECKING:
     from loopsched.base.rows import Row
     from loopsched.machines.arch import Arch
-    from loopsched.scheduler import Result
+    from loopsched.scheduler import Goal, Result
 
 _EPILOG = """\b
 loopsched search deepbench_conv                  94 layers on a Titan V
@@ -90,8 +90,9 @@ def searched(
     jobs: int,
     has_brackets: bool,
     proof: str | None = None,
+    kinds: int = 0,
 ) -> Searched:
-    """Start the search that a command's options ask for."""
+    """Start the search that a command's options ask for; ``kinds``: schedules of each kind."""
     from loopsched.scheduler import search_workload
 
     chosen, machine = inputs.chosen, inputs.machine
@@ -102,6 +103,8 @@ def searched(
     found: Iterable[Result] = search_workload(
         chosen.workload, machine, goal, jobs=jobs, report=progress.report
     )
+    if kinds:
+        found = _of_kinds(found, goal, kinds - 1)
     source = goal.row | origin(inputs)
     results: list[Result] = []
     if proof is not None:
@@ -118,6 +121,13 @@ def _kept(found: Iterable[Result], kept: list[Result]) -> Iterator[Result]:
     for result in found:
         kept.append(result)
         yield result
+
+
+def _of_kinds(found: Iterable[Result], goal: Goal, most: int) -> Iterator[Result]:
+    from loopsched.scheduler.kinds import of_other_kinds, without_places
+
+    for result in found:
+        yield of_other_kinds(without_places(result, goal), goal, most)
 
 
 def _with_proofs(found: Iterable[Result], path: str) -> Iterator[Result]:
@@ -231,10 +241,10 @@ def _gap(row: Row) -> str:
 
 
 _REASONS = {
-    "budget": "as their budget of work was used up (--budget)",
-    "time limit": "as their time was up (--time-limit)",
-    "gap": "as their gap was small enough (--gap)",
-    "interrupt": "as the search was interrupted",
+    "budget": "budget used up (--budget)",
+    "time limit": "time limit reached (--time-limit)",
+    "gap": "gap reached (--gap)",
+    "interrupt": "interrupted",
 }
 
 
@@ -254,9 +264,10 @@ def _print(found: Searched, top: int, rows: Sequence[Row]) -> None:
     energy = "" if known is None else f" and {scaled(known * 1e-12, 'J')}"
     output.print_text(
         f"{done} {noun} on {on(found.machine, chosen.workload.problems)}{sought}: "
-        f"{scaled(sums.time_s, 's')}{energy} in all, no run of these schedules below "
-        f"{scaled(sums.time_bound_s, 's')}; {scaled(sums.dram_bytes, 'B')} from and to DRAM "
-        f"({scaled(sums.least_dram_bytes, 'B')} at least, in any order)."
+        f"{scaled(sums.time_s, 's')}{energy} in total, at least "
+        f"{scaled(sums.time_bound_s, 's')} in any run of these schedules; "
+        f"{scaled(sums.dram_bytes, 'B')} of DRAM traffic, at least "
+        f"{scaled(sums.least_dram_bytes, 'B')} in any order."
     )
     bound = ", ".join(f"{name} {count}" for name, count in sums.bound_by)
     proven = "all" if sums.n_proven == len(best) else f"{sums.n_proven} of {len(best)}"
@@ -265,7 +276,7 @@ def _print(found: Searched, top: int, rows: Sequence[Row]) -> None:
         f"({scaled(sums.nodes)} nodes visited)."
     )
     if many := sum(not row["proven"] and row["gap"] == 0 for row in best):
-        output.print_text(f"At their bound, but no log can say so: {many}.")
+        output.print_text(f"At their bound, but not proven: {many}.")
     for reason, what in _REASONS.items():
         if many := sum(row["stopped"] == reason for row in best):
-            output.print_text(f"Not searched to the end: {many}, {what}.")
+            output.print_text(f"Stopped early: {many}, {what}.")

@@ -126,7 +126,7 @@ _POINTS = (
     Column("DRAM", "dram_bytes", "B", spare=1),
     Column("kernels", "estimate_s", "s"),
     Column("change", lambda row: _change(row["estimate_change"]) if row["key"] else ""),
-    words("schedules wait for", lambda row: _counted(row["bound_by"]), spare=2),
+    words("bound by", lambda row: _counted(row["bound_by"]), spare=2),
 )
 
 
@@ -162,9 +162,9 @@ def _show(found: Sensitivity, whose: str, where: str) -> None:
         output.print_table(columns, moving, waits)
     click.echo()
     if idle:
-        output.print_text(f"Without any effect: {', '.join(idle)}.")
+        output.print_text(f"Without effect: {', '.join(idle)}.")
     if same:
-        output.print_text(f"Left as it is by these factors: {', '.join(same)}.")
+        output.print_text(f"Unchanged by these factors: {', '.join(same)}.")
     base = found.base
     what = "problem" if base.n_problems == 1 else "problems"
     least = "DRAM traffic" if found.quantity == "dram_bytes" else "time"
@@ -174,7 +174,7 @@ def _show(found: Sensitivity, whose: str, where: str) -> None:
     output.print_text(
         f"{base.n_problems} {what} of {found.workload} on {where}, searched again at every "
         f"point for the least {least}; {proven}. time, DRAM: promised by the schedules"
-        + (f"; kernels: expected of {whose}." if has_kernels else ".")
+        + (f"; kernels: estimated for {whose}." if has_kernels else ".")
     )
     if moving:
         is_kernels = found.quantity == "estimate"
@@ -184,7 +184,7 @@ def _show(found: Sensitivity, whose: str, where: str) -> None:
             f"Elasticity: d ln({quantity}) / d ln(parameter), between the nearest points below and "
             "above 1, and over the range"
             + (f"; {other}: of the time of the {other}" if has_kernels else "")
-            + f". Below: how many {waiting} wait for what, at the smallest -> at the largest point."
+            + f". Below: {waiting} bound by each resource, at the smallest -> at the largest point."
         )
 
 

@@ -40,4 +40,4 @@ def space(inputs: Inputs, form: Style, **given: object) -> None:
     if not output.shows_table(_COLUMNS, rows, form):
         return
     click.echo()
-    output.print_text(f"{sum(row['space_size'] for row in rows):,} schedules in all")
+    output.print_text(f"{sum(row['space_size'] for row in rows):,} schedules in total")

@@ -106,8 +106,8 @@ def _print(found: TileMap, quantity: str) -> None:
     output.print_text(
         f"{what} with tiles of {first} (down) and {second} (across), relative to the least of all "
         f"{len(found.cells)} sizes tried: {scaled(least, unit)} at {first} {best.sizes[0]}, "
-        f"{second} {best.sizes[1]} (<). *: the schedule; !: a level holds less of it; -: does not "
-        "fit."
+        f"{second} {best.sizes[1]} (<). *: the schedule; !: a level holds less than under the "
+        "schedule; -: does not fit."
     )
     output.print_text(
         f"{found.problem.name} on {on(found.arch, [found.problem])}: {found.schedule}"

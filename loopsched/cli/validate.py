@@ -87,8 +87,8 @@ def _show(found: Validation) -> None:
     output.print_table(summary, list(_sums(found.summary)))
     click.echo()
     output.print_text(
-        f"Errors are relative, without sign in the sums. {found.summary['bound_violations']} "
-        "measurements are below what must move at least."
+        f"Errors are relative; the summary is of absolute errors. "
+        f"{found.summary['bound_violations']} measurements are below the lower bound."
     )
 
 

@@ -65,16 +65,16 @@ _PROBLEMS = (
     Column("rank", "rank_correlation", _times, spare=4),
     Column("error", "mape", "%"),
     Column("set", "set_share", "%", spare=1),
-    words("holds it", lambda one: "yes" if one["set_holds_best"] else "no", spare=1),
+    words("has best", lambda one: "yes" if one["set_holds_best"] else "no", spare=1),
 )
 _GROUPS = (
-    words("all of", lambda one: f"{one['kind']} {one['data_type']}"),
+    words("group", lambda one: f"{one['kind']} {one['data_type']}"),
     Column("problems", "problems"),
     Column("first", lambda one: f"{one['first_1']:.3f} {one['first_1_worst']:.3f}"),
     Column("of 5", lambda one: f"{one['first_5']:.3f} {one['first_5_worst']:.3f}"),
     Column("of 10", lambda one: f"{one['first_10']:.3f} {one['first_10_worst']:.3f}", spare=1),
     Column("error", "mape", "%"),
-    Column("sets without", "sets_without_best", spare=2),
+    Column("best missed", "sets_without_best", spare=2),
 )
 
 
@@ -84,13 +84,14 @@ def _show(found: ChoiceValidation) -> None:
     output.print_table(_GROUPS, found.summary["groups"])
     click.echo()
     output.print_text(
-        "first, of 5, of 10: the best measured of so many choices over the best measured of all; "
-        "below, geometric mean and worst. set: share of the space that may be best, and whether "
-        f"it holds the best. {found.summary['bound_violations']} measurements are below the bound."
+        "first, of 5, of 10: time of the best of the first 1, 5 or 10 choices over the best of "
+        "all, as measured; per group, geometric mean and worst. set: share of the space that may "
+        f"be best, and whether it has the best. {found.summary['bound_violations']} measurements "
+        "are below the bound."
     )
     if refused := sum(group["refused"] for group in found.summary["groups"]):
-        output.print_text(f"{refused} rows were measured, and cannot run by what is known here.")
+        output.print_text(f"{refused} rows were measured, but cannot run according to the model.")
     for kind, many in found.summary["left_out"].items():
-        output.print_text(f"{many} rows of kind '{kind}' are left out: no kernel family here.")
+        output.print_text(f"{many} rows of kind '{kind}' are left out: no such kernel family.")
     shares = [one["set_share"] for one in found.problems]
     output.print_text(f"The largest set is {percent(max(shares))} of its space.")

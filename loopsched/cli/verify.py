@@ -85,8 +85,8 @@ def _print(accepted: list[tuple[int, Verdict, float]]) -> None:
     proven = sum(verdict.proven for _, verdict, _ in accepted)
     spaces = ", or ".join(dict.fromkeys(_space(verdict) for _, verdict, _ in accepted))
     output.print_text(
-        f"Accepted: {len(accepted)}; proven best: {proven}. No schedule of any loops and tile "
-        f"sizes is below a bound ({spaces})."
+        f"Accepted: {len(accepted)}; proven best: {proven}. No schedule, with any loops and "
+        f"tile sizes, is below its bound ({spaces})."
     )
 
 

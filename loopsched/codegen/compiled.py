@@ -22,8 +22,9 @@ from loopsched.base.arrays import Array
 from loopsched.base.errors import ProblemError
 from loopsched.base.files import cache_folder
 from loopsched.base.machine_code import host_name, linked, object_code
-from loopsched.codegen.choose import Core, core_of, ranked
+from loopsched.codegen.choose import core_of, ranked
 from loopsched.codegen.contraction import Contraction, contractions, row_major, stored_shape
+from loopsched.codegen.cost import Core
 from loopsched.codegen.described import KernelSchedule, of_nest, of_plan
 from loopsched.codegen.element import DATA_TYPES, Element, type_of
 from loopsched.codegen.engine import Engine
@@ -233,7 +234,9 @@ class CompiledKernel:
             general = General(text, self.problem, elements, steps, self.core.registers)
             tasks, found = [], build_any(general)
         for task in tasks:
-            best = ranked(task, self.core, self.threads, given)[: self.how.measure]
+            best = ranked(task, self.core, self.threads, given, n=self.how.measure)[
+                : self.how.measure
+            ]
             parts = [
                 build(one, plan, cycles / self.core.hertz, (self.types.compute, self.core.lanes))
                 for cycles, one, plan in best

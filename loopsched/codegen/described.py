@@ -260,5 +260,5 @@ def kernel_schedules(
     except NotImplementedError:
         general = General(LlvmText(*kind), problem, elements, {}, core.registers)
         return (of_nest(general.nest(), core.lanes, n),)
-    best = [ranked(task, core, n)[0] for task in tasks]
+    best = [ranked(task, core, n, n=1)[0] for task in tasks]
     return tuple(of_plan(task, plan, kind, n, cycles / core.hertz) for cycles, task, plan in best)

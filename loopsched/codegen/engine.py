@@ -25,6 +25,8 @@ UNROLL = 4
 LINE_BYTES = 64
 GIVEN_AHEAD = 64
 """Points of the sum by which a tile asks for vectors that lie outside L2 when they are given."""
+KEPT_BYTES = 8192
+"""Rows of a block that are no more are found in L1 again: asking for them only takes time."""
 AHEAD_BYTES = 6144
 """How far ahead of what is copied lines are asked for, if runs lie apart."""
 
@@ -728,7 +730,7 @@ class _Tiles:
         self.engine, self.text = engine, engine.text
         task, plan = engine.task, engine.plan
         self.out_rows, self.out_cols = engine._line(task.out, rows), engine._line(task.out, cols)
-        inner = {dim for dim, _ in rows}
+        self.n_rows, inner = length(rows), {dim for dim, _ in rows}
         self.cut_guards = {}
         """Guards by the dimension of the sum whose loop they cut: their number in arguments."""
         self.row_guards = {}
@@ -914,9 +916,9 @@ class _Tiles:
             values = loop.values
             here = self._moved(at, loop.index, left, wide)
             is_shared = here.meets(left, unroll)
+            if left == 1 and self.next_rows:
+                self._fetch_rows(here.lefts, loop.index)
             for place in range(unroll):
-                if left == 1 and self.next_rows:
-                    self._fetch_rows(here.lefts[place::unroll])
                 if place and is_shared:
                     text.read_again()
                 values = self._sum(inner, here.behind(place * left, place * wide), values, rows)
@@ -942,17 +944,23 @@ class _Tiles:
         return ends[0], ends[1]
 
     def _next_rows(self, rows: int) -> int:
-        """Say how far the rows of the next tile lie from those of one, if they lie in place."""
+        """Say how far the rows of the next tile lie from those of one, if tiles ask for them."""
         engine = self.engine
         if engine.plan.packs_left or engine.task.left.guards or self.left_rows.table:
             return 0
+        if self.n_rows * engine.max_sum * engine.task.left.element.n_bytes <= KEPT_BYTES:
+            return 0
         return rows * self.left_rows.step
 
-    def _fetch_rows(self, rows: Sequence[Place]) -> None:
-        """Ask for what the next tile reads of some rows: each is a stream that starts anew."""
-        element = self.engine.task.left.element
-        for pointer, behind in rows:
-            self.text.fetch(self.text.at(pointer, behind + self.next_rows, element))
+    def _fetch_rows(self, rows: Sequence[Place], index: Number) -> None:
+        """Ask for what the next tile reads, which are streams that start anew: each line once."""
+        text, element = self.text, self.engine.task.left.element
+        turns = LINE_BYTES // element.n_bytes // UNROLL
+        turn = text.divided(text.divided(index, UNROLL)[0], turns)[1]
+        step, (pointer, behind) = self.left_rows.step, rows[0]
+        pointer = text.at(pointer, text.mul(turn, step), element)
+        for row in range(0, len(rows), turns):
+            text.fetch(text.at(pointer, behind + self.next_rows + row * step, element))
 
     def _elements(self) -> tuple[Element, Element]:
         plan, task, own = self.engine.plan, self.engine.task, self.text.element

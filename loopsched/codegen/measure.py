@@ -18,14 +18,17 @@ from loopsched.base.arrays import Array
 from loopsched.base.errors import LoopschedError, ProblemError
 from loopsched.base.rows import Row
 from loopsched.base.units import scaled
-from loopsched.codegen.choose import on_cores, ranked
-from loopsched.codegen.compiled import CompiledKernel, build
+from loopsched.codegen.choose import is_read_in_place, on_cores, ranked
+from loopsched.codegen.compiled import CompiledKernel, Part, build
 from loopsched.codegen.compiled import compile as compiled
-from loopsched.codegen.contraction import Contraction, contractions
+from loopsched.codegen.contraction import Contraction, Operand, contractions
+from loopsched.codegen.cost import Model
 from loopsched.codegen.described import of_plan
 from loopsched.codegen.element import Element
+from loopsched.codegen.engine import Engine
+from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.onnx_layer import onnx_layer
-from loopsched.codegen.plan import Plan
+from loopsched.codegen.plan import Plan, Walk, inner_sizes, length, roles
 from loopsched.codegen.reference import library, reference
 from loopsched.machines.arch import Arch
 from loopsched.models.score import Evaluation
@@ -184,12 +187,16 @@ def _rest() -> None:
 
 
 def in_turn(
-    calls: Sequence[Callable[[], object]], budget_s: float, *, rests: bool = False
+    calls: Sequence[Callable[[], object]],
+    budget_s: float,
+    *,
+    least: int = 5,
+    rests: bool = False,
 ) -> list[float]:
-    """Call functions in turn, at least five times each; give their medians.
+    """Call functions in turn, at least so many times each; give their medians.
 
     Each is called once before; what is quick is called several times at once.  With
-    ``rests``, five times all that others left running has ended, and the function was
+    ``rests``, just so many times all that others left running has ended, and the function was
     called once, before it is timed: threads of its own then find their CPUs free.
     """
     taken = []
@@ -200,7 +207,7 @@ def in_turn(
         taken.append(perf_counter() - start)
     each = [max(1, int((0.02 if rests else 0.002) / max(one, 1e-9))) for one in taken]
     rounds = int(budget_s / max(sum(map(lambda a, b: a * b, taken, each)), 1e-9))
-    rounds = 5 if rests else min(50, max(5, rounds))
+    rounds = least if rests else min(50, max(least, rounds))
     times: list[list[float]] = [[] for _ in calls]
     for _ in range(rounds):
         for call, n, found in zip(calls, each, times, strict=True):
@@ -222,14 +229,14 @@ def _other(
     Raises
     ------
     LoopschedError
-        If ONNX Runtime's result is another.
+        If ONNX Runtime gives another result.
     """
     types, problem = kernel.types, kernel.problem
     if onnx and kernel.data_type == "fp32" and not kernel.how.bias and not kernel.how.relu:
         run = onnx_layer(problem, kernel.threads)
         if run is not None:
             if not np.array_equal(run(arrays).reshape(out.shape), out):
-                raise LoopschedError(f"'{problem.name}': ONNX Runtime's result is another")
+                raise LoopschedError(f"'{problem.name}': ONNX Runtime gives another result")
             return lambda: run(arrays), "ONNX Runtime"
     if types.compute.is_integer:
         return None, "numpy"
@@ -313,7 +320,10 @@ def run_kernel(
 
 
 class PlanTime(NamedTuple):
-    """A plan of a part of a kernel: its place in the model's order, its estimate, its time."""
+    """A plan of a part of a kernel: its place in the model's order, its estimate, its time.
+
+    One that was drawn, and has no place, has the place 0.
+    """
 
     part: int
     rank: int
@@ -322,54 +332,122 @@ class PlanTime(NamedTuple):
     plan: str
 
 
+NEAR_BEST = 1.25
+"""Plans that take so many times as long as the best are timed once more."""
+
+
 def measure_plans(
     kernel: CompiledKernel, n: int, *, seed: int = 0, budget_s: float = 0.3
 ) -> list[PlanTime]:
     """Time plans of each part of a kernel in turn: the model's best, and others drawn uniformly.
 
+    Those that come near the best are timed again, and of these the five best and the
+    model's first once more: only the last times count, so that the best of many is no
+    lucky one.
+
     Parameters
     ----------
     kernel : CompiledKernel
     n : int
-        Plans of a part: half of them the best.
+        Plans of a part: half of them the best, half drawn from register tiles
+        that fit the registers and cache tiles whose packed blocks fit the last cache.
     seed : int
     budget_s : float, seconds
-        For timing each part.
+        For timing each part, each time.
 
     Returns
     -------
     list of PlanTime
         Empty where no model chooses.
     """
-    try:
-        tasks = contractions(kernel.problem, kernel._elements)
-    except NotImplementedError:
-        return []
-    draw, kind = random.Random(seed), (kernel.types.compute, kernel.core.lanes)
     arrays = {
         name: np.ones(shape, kernel.element(name).numpy) for name, shape in kernel.shapes.items()
     }
     found = []
-    for number, task in enumerate(tasks):
-        every = ranked(task, kernel.core, kernel.threads)
-        n_best = min(-(-n // 2), len(every))
-        others = range(n_best, len(every))
-        chosen = [*range(n_best), *sorted(draw.sample(others, min(n - n_best, len(others))))]
-        parts = [
-            build(one, plan, cycles / kernel.core.hertz, kind)
-            for cycles, one, plan in (every[at] for at in chosen)
-        ]
+    for number, (task, plans) in enumerate(chosen_plans(kernel, n, seed)):
+        parts = [compiled_plan(kernel, *one) for one in plans]
         calls = [
             partial(kernel._share, part, [arrays[one].ctypes.data for one in part.tensors])
             for part in parts
         ]
-        taken = in_turn(calls, budget_s, rests=kernel.threads > 1)
+        rests = kernel.threads > 1
+        taken = in_turn(calls, budget_s, least=3, rests=rests)
+        near = [at for at, one in enumerate(taken) if one <= NEAR_BEST * min(taken)]
+        for _ in range(2):
+            again = in_turn([calls[at] for at in near], budget_s, rests=rests)
+            for at, time_s in zip(near, again, strict=True):
+                taken[at] = time_s
+            near = sorted({0, *sorted(near, key=taken.__getitem__)[:5]})
+        n_best = -(-n // 2)
         found += [
-            PlanTime(number, at + 1, part.estimate_s, time_s, _told(task, plan, kernel))
-            for at, part, time_s in zip(chosen, parts, taken, strict=True)
-            for plan in [every[at][2]]
+            PlanTime(number, at + 1 if at < n_best else 0, part.estimate_s, time_s, told)
+            for at, (part, time_s) in enumerate(zip(parts, taken, strict=True))
+            for told in [_told(task, plans[at][2], kernel)]
         ]
     return found
+
+
+Choice = tuple[float, Contraction, Plan]
+"""The cycles that a plan is expected to take, and what it cuts."""
+
+
+def chosen_plans(
+    kernel: CompiledKernel, n: int, seed: int = 0
+) -> list[tuple[Contraction, list[Choice]]]:
+    """List so many plans of each part of a kernel: half the model's best, half drawn."""
+    try:
+        tasks = contractions(kernel.problem, kernel._elements)
+    except NotImplementedError:
+        return []
+    found, draw, n_best = [], random.Random(seed), -(-n // 2)
+    for task in tasks:
+        plans = ranked(task, kernel.core, kernel.threads, n=n_best)[:n_best]
+        known = {(one is task, plan) for _, one, plan in plans}
+        for _ in range(1000 * n):
+            if len(plans) == n:
+                break
+            made = _drawn(task, kernel, draw)
+            if made and (made[1] is task, made[2]) not in known:
+                known.add((made[1] is task, made[2]))
+                plans.append(made)
+        found.append((task, plans))
+    return found
+
+
+def _drawn(task: Contraction, kernel: CompiledKernel, draw: random.Random) -> Choice | None:
+    """Draw a plan; None if it does not fit."""
+    core, one = kernel.core, draw.choice((task, task.swapped()))
+    kinds = roles(one)
+
+    def walk(kind: str, operand: Operand) -> Walk:
+        dims = tuple(sorted(kinds[kind], key=lambda dim: -abs(operand.step(dim))))
+        cut = draw.randrange(len(dims)) if dims else 0
+        return Walk(dims, cut, draw.randint(1, one.size(dims[cut])) if dims else 1)
+
+    rows, n = draw.randint(1, core.registers), draw.randint(1, 6)
+    walks = walk("rows", one.out), walk("cols", one.out), walk("sums", one.left)
+    packs = draw.random() < 0.5, draw.random() < 0.5
+    plan = Plan(tuple(kinds["batch"]), *walks, rows, n * core.lanes, 1, *packs)
+    tall, wide = (length(inner_sizes(one, each, each.block)) for each in walks[:2])
+    is_tile = rows * n + n + 1 <= core.registers and rows <= tall and (n - 1) * core.lanes < wide
+    in_place = [
+        side
+        for side, is_packed in zip(("left", "right"), packs, strict=True)
+        if not is_packed and not is_read_in_place(one, plan, side)
+    ]
+    if not is_tile or in_place:
+        return None
+    kind = kernel.types.compute
+    engine = Engine(LlvmText(kind, core.lanes), one, plan, "room")
+    if engine.work_room * kind.n_bytes > core.last_bytes:
+        return None
+    return Model(one, core).cycles(plan, kernel.threads), one, plan
+
+
+def compiled_plan(kernel: CompiledKernel, cycles: float, task: Contraction, plan: Plan) -> Part:
+    """Compile a plan of a part of a kernel."""
+    kind = kernel.types.compute, kernel.core.lanes
+    return build(task, plan, cycles / kernel.core.hertz, kind)
 
 
 def _told(task: Contraction, plan: Plan, kernel: CompiledKernel) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from loopsched.codegen.contraction import Contraction, Operand
@@ -98,7 +99,15 @@ def chunks(task: Contraction, walk: Walk) -> tuple[int, int, int]:
 
 
 def merged_step(operand: Operand, dims: list[tuple[str, int]]) -> int | None:
-    """Find the step by which an operand moves over dimensions walked as one; None if none."""
+    """Find the step by which an operand moves over dimensions walked as one; None if none.
+
+    Examples
+    --------
+    >>> from loopsched.codegen.element import FP32
+    >>> image = Operand("image", FP32, (("P", 10), ("Q", 1)))
+    >>> merged_step(image, [("P", 7), ("Q", 10)]), merged_step(image, [("P", 7), ("Q", 8)])
+    (1, None)
+    """
     step, run = None, 1
     for dim, size in reversed(dims):
         if size == 1:
@@ -147,6 +156,6 @@ def roles(task: Contraction) -> dict[str, list[str]]:
     return found
 
 
-def length(dims: list[tuple[str, int]]) -> int:
+def length(dims: Sequence[tuple[str, int]]) -> int:
     """Points of a block."""
     return math.prod(size for _, size in dims)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from loopsched.codegen.choose import Core, ranked
+from loopsched.codegen.choose import ranked
 from loopsched.codegen.contraction import (
     Operand,
     Product,
@@ -16,6 +16,7 @@ from loopsched.codegen.contraction import (
     row_major,
     stored_shape,
 )
+from loopsched.codegen.cost import Core
 from loopsched.codegen.element import Element
 from loopsched.codegen.engine import Engine
 from loopsched.codegen.general import Nest, Step, Walk, nest_of, plain_loops
@@ -66,7 +67,7 @@ def write_chosen(
         return General(text, problem, elements, {}, core.registers).write(f"{name}_part0")
     stages = []
     for number, task in enumerate(tasks):
-        _, one, plan = ranked(task, core, threads)[0]
+        _, one, plan = ranked(task, core, threads, n=1)[0]
         engine = (Window if plan.slides else Engine)(text, one, plan, f"{name}_part{number}")
         engine.write()
         tensors = tuple(each.name for each in one.operands)

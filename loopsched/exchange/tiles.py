@@ -83,12 +83,12 @@ def to_triton(problem: Problem, schedule: Schedule, arch: Arch | None = None) ->
     for dim in grid.keys() & set(problem.parallel_dims):
         grid[dim] = -(-problem.size[dim] // blocks[dim])
     lost = [
-        f"BLOCK_{dim}: the sum over {dim} is not taken in pieces here"
+        f"BLOCK_{dim}: the schedule does not tile the reduction over {dim}"
         for dim in problem.reduction_dims
         if tile[dim] == item[dim] > 1
     ]
     lost += [
-        f"programs along {dim} add to the same output: that takes atomics, or a second pass"
+        f"programs along {dim} add to the same output, which needs atomics or a second pass"
         for dim, count in grid.items()
         if count > 1 and dim not in problem.parallel_dims
     ]
@@ -112,13 +112,13 @@ def to_triton(problem: Problem, schedule: Schedule, arch: Arch | None = None) ->
         lost.append(
             f"what one program does in turn ({', '.join(more)}: "
             f"{' x '.join(str(item[dim]) for dim in more)} in tiles of "
-            f"{' x '.join(str(tile[dim]) for dim in more)}) is several programs there"
+            f"{' x '.join(str(tile[dim]) for dim in more)}) becomes several programs"
         )
     outside = [str(loop) for loop in schedule.loops[:end] if not loop.is_spatial]
     if outside and any(loop.is_spatial for loop in schedule.loops):
         lost.append(
-            f"loops around the programs ({', '.join(outside)}): there, all programs are of one "
-            "grid, and each takes a whole sum"
+            f"loops around the programs ({', '.join(outside)}): in Triton, all programs form "
+            "one grid, and each computes a whole sum"
         )
     order = " ".join(str(loop) for loop in schedule.loops[end:])
     lost.append(f"the order of loops inside a program ({order or 'none'}) is Triton's")

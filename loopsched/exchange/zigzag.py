@@ -207,8 +207,8 @@ def _precision(problem: Problem) -> dict[str, int]:
 
 def _layer_lost(problem: Problem) -> list[str]:
     return [
-        f"'{tensor.name}': axis {axis_text(axis)} begins {axis.offset} positions into what is "
-        "stored; there, at its start"
+        f"'{tensor.name}': axis {axis_text(axis)} begins {axis.offset} positions into the "
+        "stored tensor; in ZigZag, at its start"
         for tensor in problem.tensors
         for axis in tensor.axes
         if axis.offset > 0

@@ -114,10 +114,10 @@ def _way(graph: Any, by_name: Mapping[str, Node], producer: str, node: Node) -> 
     """Find what lies between a layer and its producer; or why they cannot be fused."""
     others = [other for other, _, edge in graph.in_edges(producer, data=True) if edge["taken"]]
     if others:
-        return f"'{producer}' adds up with what '{others[0]}' makes"
+        return f"'{producer}' is added to what '{others[0]}' makes"
     edge = graph.edges[producer, node.name]
     if edge["taken"]:
-        return f"'{node.name}' adds up with what '{producer}' makes, too"
+        return f"'{node.name}' is added to what '{producer}' makes, too"
     first = node.problem.tensors[0].name if node.problem is not None else ""
     if edge["operands"] != (first,):
         return f"'{node.name}' reads what '{producer}' makes as {' and '.join(edge['operands'])}"

@@ -353,16 +353,16 @@ def _faults(kernel: Kernel) -> Iterator[str]:
         if axis.is_compound:
             yield (
                 f"output '{written.name}': {' and '.join(axis.dims)} share an axis; "
-                "a kernel's threads write places of their own"
+                "a kernel's threads must write distinct elements"
             )
     sums = set(kernel.problem.reduction_dims)
     for loop in kernel.loops:
         if loop.kind == "thread" and loop.dim in sums:
-            yield f"loop {loop.dim}:{loop.extent} sums; threads cannot run it side by side"
+            yield f"loop {loop.dim}:{loop.extent} is a reduction; threads cannot run it in parallel"
     last = max((loop.position for loop in kernel.loops if loop.kind == "block"), default=0)
     for loop in kernel.time_loops:
         if loop.position < last:
-            yield f"loop {loop.dim}:{loop.extent} lies outside of the grid; start several kernels"
+            yield f"loop {loop.dim}:{loop.extent} lies outside the grid; launch several kernels"
     for what, shape, most in (
         ("grid", kernel.grid, MOST_BLOCKS),
         ("block", kernel.block, MOST_THREADS),
@@ -376,7 +376,7 @@ def _faults(kernel: Kernel) -> Iterator[str]:
             if loop.extent % loop.step and loop.extent != outer[loop.dim]:
                 yield (
                     f"loop {loop.dim}:{loop.extent} is not a multiple of its step {loop.step}, "
-                    "which guard 'load' needs: threads outside would work twice"
+                    "which guard 'load' needs: threads outside would repeat work"
                 )
     for one in kernel.problem.tensors:
         layout = kernel.layout(one.name)
@@ -421,7 +421,7 @@ def _vector_faults(kernel: Kernel, name: str, read: Read) -> Iterator[str]:
         return
     layout = kernel.layout(name)
     if isinstance(layout, DigitLayout) and read.space != "shared":
-        yield f"{where}: its places do not follow each other in memory"
+        yield f"{where}: its elements are not consecutive in memory"
         return
     at = next(at for at, axis in enumerate(tensor.axes) if loop.dim in axis.dims)
     strides = (
@@ -430,6 +430,6 @@ def _vector_faults(kernel: Kernel, name: str, read: Read) -> Iterator[str]:
         else placed(kernel.problem, tensor, layout).strides
     )
     if strides[at] != 1 or tensor.axes[at].is_compound:
-        yield f"{where}: {loop.dim} does not run through neighbours in memory"
+        yield f"{where}: {loop.dim} does not run over consecutive elements in memory"
     elif any(stride % read.vector for other, stride in enumerate(strides) if other != at):
         yield f"{where}: rows do not begin at multiples of it; a pitch can mend that"

@@ -121,5 +121,5 @@ def _excesses(
         if value > most
     ]
     if not faults:
-        faults = [f"{name}: an SM has no room for one block" for name, n in limits.items() if not n]
+        faults = [f"{name}: an SM cannot hold one block" for name, n in limits.items() if not n]
     return faults

@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from loopsched.base.errors import LoopschedError
+from loopsched.base.errors import InputError, LoopschedError, nearest
 from loopsched.gpu.choice.families import TRITON_GEMM
 from loopsched.gpu.choice.pick import rank
-from loopsched.gpu.choice.space import space_of
+from loopsched.gpu.choice.space import space_of, spelled
 from loopsched.machines.arch import Arch
 from loopsched.machines.arch_file import as_arch, load_arch
 from loopsched.problems.builders import gemm
@@ -28,13 +28,7 @@ _DATA_TYPES = {
 # Words in the driver's name of GPUs on which choices were held against measurements.
 _GPUS = {"H200": "h200", "H100": "h100"}
 _SIZES = {"m": "M", "n": "N", "k": "K"}
-_BLOCKS = {
-    "block_m": "BLOCK_M",
-    "block_n": "BLOCK_N",
-    "block_k": "BLOCK_K",
-    "group_m": "GROUP_M",
-    "split_k": "SPLIT_K",
-}
+_BLOCKS = ("block_m", "block_n", "block_k", "group_m", "split_k")
 
 
 def prune_configs_by(
@@ -57,8 +51,8 @@ def prune_configs_by(
         The GPU.  None: the one that torch runs on, if choices were measured on such a one.
     sizes, blocks : mapping of str to str, optional
         What the kernel calls ``m``, ``n``, ``k``, and ``block_m``, ``block_n``,
-        ``block_k``, ``group_m``, ``split_k``.  By default ``M``, ``BLOCK_M``, ...,
-        ``SPLIT_K``.
+        ``block_k``, ``group_m``, ``split_k``.  By default ``M``, ``BLOCK_M`` or
+        ``BLOCK_SIZE_M``, ``GROUP_M`` or ``GROUP_SIZE_M``, ..., ``SPLIT_K``.
     data_type : str, optional
         By default that of the kernel's first tensor.
     top : int
@@ -83,18 +77,28 @@ def prune_configs_by(
     >>> [(one.kwargs["BLOCK_M"], one.num_stages) for one in kept]
     [(128, 4)]
 
+    Raises
+    ------
+    InputError
+        If ``sizes`` or ``blocks`` name what a product does not have.
+
     See Also
     --------
     loopsched.pick : the ranking itself.
     """
-    size_names, block_names = _SIZES | dict(sizes or {}), _BLOCKS | dict(blocks or {})
+    size_names, block_names = _SIZES | dict(sizes or {}), dict(blocks or {})
+    wrong = {*size_names} - {*_SIZES} | {*block_names} - {*_BLOCKS}
+    InputError.refuse(
+        "prune_configs_by",
+        (f"unknown name '{name}'; {nearest(name, (*_SIZES, *_BLOCKS))}" for name in sorted(wrong)),
+    )
 
     def early_config_prune(
         configs: Sequence[Any], named_args: Mapping[str, Any], **more: Any
     ) -> Sequence[Any]:
         try:
             known = dict(named_args) | more
-            m, n, k = (int(known[name]) for name in size_names.values())
+            m, n, k = (_size(known, name) for name in size_names.values())
             rows = [_parameters(one, block_names) for one in configs]
             kind = data_type or _data_type(known)
             kept = first_places(gemm(m=m, n=n, k=k), rows, _machine(arch), kind, top)
@@ -131,11 +135,17 @@ def left_alone(n: int, error: Exception) -> None:
     _LOG.warning("all %d configurations are left to the tuner: %s", n, reason)
 
 
+def _size(arguments: Mapping[str, Any], name: str) -> int:
+    if name not in arguments:
+        raise LoopschedError(f"the kernel has no argument '{name}'; 'sizes' says what it calls it")
+    return int(arguments[name])
+
+
 def _parameters(config: Any, names: Mapping[str, str]) -> dict[str, int]:
-    found = {
+    found = {"group_m": 1} | spelled(config.kwargs, (*TRITON_GEMM.names, *TRITON_GEMM.more))
+    found |= {
         mine: config.kwargs[theirs] for mine, theirs in names.items() if theirs in config.kwargs
     }
-    found.setdefault("group_m", 1)
     return found | {"stages": config.num_stages, "warps": config.num_warps}
 
 

@@ -80,8 +80,8 @@ def host_data() -> dict[str, Any]:
     host = read_host()
     if host.core is None:
         raise ArchError(
-            f"nothing is known of '{host.title}' ({host.identity}), such as its multiply-adds a "
-            "cycle; 'loopsched calibrate cpu --arch-out host.yaml' measures them; "
+            f"nothing is known of '{host.title}' ({host.identity}), such as its multiply-adds "
+            "per cycle; 'loopsched calibrate cpu --arch-out host.yaml' measures them; "
             f"known are {', '.join(dict.fromkeys(core.name for core in cores()))}"
         )
     kept = _kept(host)
@@ -172,19 +172,18 @@ def data_of(host: Host, measured: Measured) -> dict[str, Any]:
 
 
 _LEFT_OUT = (
-    "Left out: the second threads of cores, distances between sockets and memories (NUMA), "
-    "that outer caches may hold no lines of inner ones. Lanes are those of all multiply-adds "
-    "that a core starts in a cycle."
+    "Not modelled: simultaneous multithreading, NUMA distances, exclusive outer caches. Lanes "
+    "count all multiply-adds that a core starts per cycle."
 )
 
 
 def _clocks(host: Host, measured: Measured) -> tuple[dict[str, str], dict[str, str]]:
     clock = host.clock_hz if host.clock_hz is not None else measured.clock_hz
     if clock is None:
-        raise ArchError(f"nothing says the clock of '{host.title}'")
+        raise ArchError(f"no source gives the clock of '{host.title}'")
     source = host.read.get("clock", "")
     if host.clock_hz is None:
-        source = measured.how.format(what="dependent additions, one a cycle")
+        source = measured.how.format(what="dependent additions, one per cycle")
     highest, why = 1.25 * clock, "Limit taken for bounds: a quarter above the clock"
     if host.max_clock_hz is not None and host.max_clock_hz >= clock:
         highest, why = host.max_clock_hz, host.read["clock"]
@@ -232,7 +231,7 @@ def _cpu(host: Host, measured: Measured) -> dict[str, Any]:
     }
     for key, (here, known) in found.items():
         if here is None and known is None:
-            raise ArchError(f"nothing says '{key}' of '{host.title}' ({host.identity})")
+            raise ArchError(f"no source gives '{key}' of '{host.title}' ({host.identity})")
         # Other work makes a core seem slower than it is, and nothing makes it seem faster.
         better = min if key == "fma_latency" else max
         value = better(one for one in (known, here) if one is not None)
@@ -278,9 +277,7 @@ def _rates(host: Host, fma: int) -> dict[str, Any]:
             source = f"Derived: {tile}, tiles of 16 x 16 in 16 cycles (Intel's manual, from memory)"
             rates[name] = {"value": f"{macs} MAC/cycle", "source": source}
         elif many:
-            source = (
-                f"Derived: {word}, {many} x fp32, as if as many of its instructions started a cycle"
-            )
+            source = f"Derived: {word}, {many} x fp32, assuming as many instructions per cycle"
             rates[name] = {"value": f"{many * lanes} MAC/cycle", "source": source}
     return rates
 
@@ -345,10 +342,10 @@ def _bandwidth(name: str, host: Host, measured: Measured, loads: int) -> dict[st
     }
     rate = rates.get(name) or None
     if rate is None:
-        raise ArchError(f"nothing says the bandwidth of {name} of '{host.title}'")
-    source = f"{core.name}: {core.source}: {rate} bytes a core and cycle" if core else ""
+        raise ArchError(f"no source gives the bandwidth of {name} of '{host.title}'")
+    source = f"{core.name}: {core.source}: {rate} bytes per core and cycle" if core else ""
     if name == "L1":
-        source = "Derived: loads a cycle x vector bytes x cores"
+        source = "Derived: loads per cycle x vector bytes x cores"
     return {
         "bandwidth": {"value": f"{rate * cores} B/cycle", "source": source},
         "peak_bandwidth": limit,

@@ -54,7 +54,9 @@ def read_linux(root: Path, allowed: Collection[int], page_bytes: int) -> Host:
     features = llvm_features(isa, flags)
     is_virtual = "hypervisor" in flags.split()
     if is_virtual:
-        notes.append("A virtual machine: its caches are shared with others, and may be made up.")
+        notes.append(
+            "A virtual machine: its caches are shared with others, and may be reported wrongly."
+        )
     caches = tuple(_corrected(cache, core, is_virtual) for cache in _merged(cores, found))
     if not caches and core is None:
         raise ArchError(f"no caches in /{_CPUS}/cpu{cores[0]}/cache, and none known of {identity}")

@@ -212,7 +212,8 @@ class Compute:
         for name, macs in self.macs_per_cycle_per_unit:
             if name == data_type:
                 return macs
-        raise ArchError(f"no rate for data type '{data_type}'; {near(data_type, self.data_types)}")
+        meant = "" if data_type in DATA_TYPES else data_type
+        raise ArchError(f"no rate for data type '{data_type}'; {near(meant, self.data_types)}")
 
     def peak_macs_per_s(self, data_type: str) -> float:
         """Multiply-accumulates a second of all units at the highest clock."""

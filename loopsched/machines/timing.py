@@ -46,7 +46,7 @@ def _chain() -> Callable[..., int]:
 
 @lru_cache(maxsize=1)
 def measured_clock_hz() -> float:
-    """Time dependent additions, one a cycle: the highest of thirty clocks, rounded."""
+    """Time dependent additions, one per cycle: the highest of thirty clocks, rounded."""
     chain = _chain()
     rounds = 40_000
     clocks = []

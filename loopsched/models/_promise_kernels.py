@@ -13,9 +13,13 @@ from loopsched.base.jit import jit, part
 from loopsched.models.asked import ALWAYS
 from loopsched.problems._axis_kernels import is_unbroken, stretch_count
 
-# What becomes of a schedule, and the columns that say so.
-PROMISED, UNKNOWN, TOO_LARGE = range(3)
-OUTCOME, STEPS, HAS_LANES, BYTES = range(4)
+# What becomes of a schedule, and the columns that say so.  `WAVES`: but for the bytes of the
+# outermost level, whose waves end within an iteration.
+PROMISED, UNKNOWN, TOO_LARGE, WAVES = range(4)
+OUTCOME, STEPS, LEAST_STEPS, HAS_LANES, BYTES = range(5)
+# Behind the bytes of each level, if there are more columns: for each level where what fits
+# begins, its bytes, and what is read and written of each tensor.
+FIT, HELD, PARTS = range(3)
 # All that is worked with is one table, as each array costs every compiled function a handful of
 # arguments.  It has so many columns, for at most so many:
 COLUMNS = 64
@@ -27,6 +31,7 @@ _DIMS = MOST_DIMS + 1  # of which the last, of size 1, stands in where an axis h
 NOW = 0
 N_DIMS, N_TENSORS, N_LEVELS, N_UNITS, OUTPUT, LANE, N_LOOPS = range(7)
 N_CUTS, BOUNDARY, STAMP, ITEM, LATE_BYTES, LATE, TILES, N_COLD, N_WAITING, ROOM = range(7, 17)
+OUTSIDE = 17  # cuts around what fits; -1: nothing does
 # A column for each tensor: the problem; bytes of its own in a level, a number to work with,
 # visits that are promised, behind the levels inside, of one body; bytes that are moved; what a
 # cache is asked for.
@@ -181,12 +186,15 @@ def _are_nested(w: Ints) -> bool:
 
 
 @part
-def _n_steps(w: Ints) -> int:
-    """Count the steps of the busiest unit: `loopsched.models.compute`; -1: too many lists."""
+def _count_steps(w: Ints, found: Ints, row: int) -> bool:
+    """Count steps of the busiest unit: `loopsched.models.compute`; False: too many lists.
+
+    Each list has how many are like it, then how many of them no order of items avoids.
+    """
     n_dims, n_lists = w[NOW, N_DIMS], 1
     for d in range(n_dims):
         w[LISTS, d] = w[SIZES, d]
-    w[LISTS, n_dims] = 1
+    w[LISTS, n_dims] = w[LISTS, n_dims + 1] = 1
     last = at = 0
     for k in range(w[NOW, N_LOOPS]):
         if w[UNIT, k] >= 0:
@@ -196,36 +204,38 @@ def _n_steps(w: Ints) -> int:
         if unit < 0:
             extent = w[STEP, at]
             if 2 * n_lists > MOST_LISTS:
-                return -1
+                return False
             for i in range(n_lists):
                 full, rest = w[LISTS + i, d] // extent, w[LISTS + i, d] % extent
                 if full and rest:
-                    for k in range(n_dims + 1):
+                    for k in range(n_dims + 2):
                         w[LISTS + n_lists, k] = w[LISTS + i, k]
                     w[LISTS + n_lists, d] = rest
                     n_lists += 1
                 if full:
                     w[LISTS + i, d] = extent
                     w[LISTS + i, n_dims] *= full
+                    w[LISTS + i, n_dims + 1] *= full
         else:
             while end < last and w[UNIT, end] == unit:
                 end += 1
             for i in range(n_lists):
                 _share(w, i, at, end, w[NESTED, unit])
         at = end
-    total = 0
+    found[row, STEPS] = found[row, LEAST_STEPS] = 0
     for i in range(n_lists):
         points = 1
-        for k in range(n_dims + 1):
-            points *= w[LISTS + i, k]
-        total += points
-    return total
+        for d in range(n_dims):
+            points *= w[LISTS + i, d]
+        found[row, STEPS] += points * w[LISTS + i, n_dims]
+        found[row, LEAST_STEPS] += points * w[LISTS + i, n_dims + 1]
+    return True
 
 
 @part
 def _share(w: Ints, row: int, first: int, end: int, instances: int) -> None:
     """Run a list of items on some instances: what is left is the largest item, in waves."""
-    n_dims, items = w[NOW, N_DIMS], 1
+    n_dims, items, as_long = w[NOW, N_DIMS], 1, 1
     for d in range(n_dims):
         n = _whole(w, 0, w[LISTS + row, d])
         for at in range(first, end):
@@ -237,7 +247,11 @@ def _share(w: Ints, row: int, first: int, end: int, instances: int) -> None:
             longest = max(longest, w[LENGTH, i])
         w[LISTS + row, d] = longest
         items *= many
+        for i in range(n):
+            if w[LENGTH, i] == longest:
+                as_long *= w[MANY, i]
     w[LISTS + row, n_dims] *= -(-items // instances)
+    w[LISTS + row, n_dims + 1] *= -(-as_long // instances)
 
 
 # Views -----------------------------------------------------------------------------------------
@@ -926,6 +940,7 @@ def _one_level(w: Ints, level: int) -> int:
     n_tensors, n_cuts, boundary = w[NOW, N_TENSORS], w[NOW, N_CUTS], w[NOW, BOUNDARY]
     is_aligned = _is_aligned(w, level)
     fit = _fit(w, w[COPIES, level])
+    w[NOW, OUTSIDE] = fit
     if w[IS_PAD, level]:
         if fit < 0:
             return TOO_LARGE
@@ -939,9 +954,13 @@ def _one_level(w: Ints, level: int) -> int:
         is_merged = False
         for k in range(n_cuts):
             is_merged = is_merged or (fit < 0 and w[IS_PARALLEL, k] != 0)
-        if is_merged or not (0 <= fit <= boundary or is_aligned):
-            return UNKNOWN
         _promise(w, fit, False, level, VISITS)
+        if is_merged or not (0 <= fit <= boundary or is_aligned):
+            if level:
+                return UNKNOWN
+            if fit >= 0 and w[NOW, N_LEVELS] > 1:
+                _promise(w, fit, True, level, BEHIND)
+            return WAVES
         if level < w[NOW, N_LEVELS] - 1:
             _filter(w, fit, level)
     for t in range(n_tensors):
@@ -953,6 +972,20 @@ def _one_level(w: Ints, level: int) -> int:
     if level:
         _pass_on(w, level, fit)
     return PROMISED
+
+
+@part
+def _tell(w: Ints, found: Ints, row: int, level: int) -> None:
+    """Write down what fits a level, and what it moves of each tensor."""
+    n_tensors = w[NOW, N_TENSORS]
+    body = w[NOW, OUTSIDE] if w[NOW, OUTSIDE] >= 0 else w[NOW, N_CUTS]
+    at = BYTES + w[NOW, N_LEVELS] + level * (PARTS + 2 * n_tensors)
+    found[row, at + FIT], found[row, at + HELD] = _position(w, body), 0
+    for t in range(n_tensors):
+        if w[OWN, t] != PASSES:
+            found[row, at + HELD] += _held(w, t, body)
+        found[row, at + PARTS + 2 * t] = w[READ, t]
+        found[row, at + PARTS + 2 * t + 1] = w[WRITTEN, t]
 
 
 @part
@@ -970,6 +1003,8 @@ def _all_levels(w: Ints, found: Ints, row: int) -> int:
         found[row, BYTES + level] = 0
         for t in range(w[NOW, N_TENSORS]):
             found[row, BYTES + level] += w[READ, t] + w[WRITTEN, t]
+        if found.shape[1] > BYTES + w[NOW, N_LEVELS]:
+            _tell(w, found, row, level)
     return PROMISED
 
 
@@ -981,11 +1016,10 @@ def promise_all(w: Ints, loops: Ints, ends: Ints, found: Ints) -> None:
         found[i, OUTCOME] = UNKNOWN
         if _read(w, loops, begin, ends[i]) and _are_nested(w):
             _merge_lists(w)
-            found[i, STEPS] = _n_steps(w)
             found[i, HAS_LANES] = 0
             for at in range(w[NOW, N_LOOPS]):
                 if w[UNIT, at] >= 0 and w[UNIT, at] == w[NOW, LANE]:
                     found[i, HAS_LANES] = 1
-            if found[i, STEPS] >= 0:
+            if _count_steps(w, found, i):
                 found[i, OUTCOME] = _all_levels(w, found, i)
         begin = ends[i]

@@ -8,7 +8,7 @@ from loopsched.base.arrays import Ints
 from loopsched.base.jit import jit
 
 # Members of the state that a walk leaves behind, so that it can be taken up again.
-HEAD, TAIL, USED, VISIT, OVERFLOW, FINISHED, WINDOW = 0, 1, 2, 3, 4, 5, 6
+HEAD, TAIL, USED, VISIT, WAVE, OVERFLOW, FINISHED, WINDOW = range(8)
 
 
 @jit
@@ -96,9 +96,13 @@ def locate(
 
 
 @jit
-def step_on(loops: Ints, digits: Ints) -> int:
-    """Go to the next step of the nest; return which loop went on, -1 if none could."""
-    i = loops.shape[0] - 1
+def step_on(loops: Ints, digits: Ints, ended: int) -> int:
+    """Go to the next step of the nest; return which loop went on, -1 if none could.
+
+    From loop ``ended`` inward there are no more steps in the iterations around them.
+    """
+    digits[ended:] = 0
+    i = ended - 1
     while i >= 0:
         digits[i] += 1
         if digits[i] < loops[i, 3]:
@@ -189,7 +193,7 @@ def walk(
     ``axes``: first of its dims, end, first row, factor of boxes.
     ``axis_dims``: dimension, factor of its pieces.
     ``columns``, ``weights``: what each entry of a row adds to the cell's number, and its elements.
-    ``done``: for each box of cells, visit * picks + pick of the last that a wave's item began
+    ``done``: for each box of cells, wave * picks + pick of the last that a wave's item began
     at; of equal ones as long, no other says more to bounds.
     With ``stops``, the first visit that does not fit is the last.
     ``state``: see the constants above; then start and bytes of each window, where
@@ -206,13 +210,14 @@ def walk(
     begin = np.zeros(most_axes, np.int64)
     end = np.zeros(most_axes, np.int64)
     now = np.zeros(most_axes, np.int64)
-    kept = np.zeros((256, 3), np.int64)
+    kept = np.empty((last.size, 3), np.int64)  # a visit brings no cell in twice
     n_limits = limits.size
     # What lists make of a wave stays while the loops inside all of them go on.
     inside = groups[groups.shape[0] - 1, 1] if groups.shape[0] else 0
     outer_lengths = np.zeros((picks, n_dims), np.int64)
+    longest = np.zeros(n_dims, np.int64)
     outer_rows = np.zeros((picks, axes.shape[0]), np.int64)
-    asking = np.zeros((picks * tensors.shape[0], 2), np.int64)
+    asking = np.zeros((picks * tensors.shape[0], 3), np.int64)
     n_asking = 0
     is_once = done.size > 1
     went_on = -1
@@ -225,42 +230,56 @@ def walk(
             latest = max(latest, state[WINDOW + 2 * k])
         if went_on < inside:
             n_asking = 0
+            longest[:] = 0
+            state[WAVE] += 1
             for pick in range(picks):
                 piece[:], outer_lengths[pick], outer_rows[pick] = 0, sizes, axes[:, 2]
                 if not locate(loops, groups, digits, pick, inside, piece, outer_lengths[pick]):
+                    if groups.shape[0] == 1:
+                        break  # those that come later in the list are not there either
                     continue
+                longest[:] = np.maximum(longest, outer_lengths[pick])
                 add_rows(axes, axis_dims, piece, outer_rows[pick])
                 for t in range(tensors.shape[0]):
                     if is_once:
                         box = tensors[t, 5]
                         for axis in range(tensors[t, 0], tensors[t, 1]):
                             box += (outer_rows[pick, axis] - axes[axis, 2]) * axes[axis, 3]
-                        alike = done[box] - visit * picks
-                        done[box] = visit * picks + pick
+                        alike = done[box] - state[WAVE] * picks
+                        done[box] = state[WAVE] * picks + pick
                         if alike >= 0 and np.array_equal(outer_lengths[alike], outer_lengths[pick]):
                             continue
                     asking[n_asking, 0], asking[n_asking, 1] = pick, t
                     n_asking += 1
-        is_step = True
+            for asked in range(n_asking):
+                asking[asked, 2] = 0
+                for dim in range(n_dims):
+                    asking[asked, 2] |= outer_lengths[asking[asked, 0], dim] < longest[dim]
+        ended = n_loops
+        if not n_asking:  # nor has a list more waves after an empty one
+            ended = groups[0, 0] if groups.shape[0] == 1 else inside
         piece[:] = 0
         offset[:] = 0
-        length[:] = sizes
-        for i in range(inside, n_loops):
+        length[:] = longest
+        for i in range(inside, ended):
             dim = loops[i, 0]
             offset[dim] += digits[i] * loops[i, 1]
             piece[dim] += digits[i] * loops[i, 2]
-            is_step = is_step and offset[dim] < length[dim]
+            if offset[dim] >= length[dim]:
+                ended = i
+                break
             length[dim] = min(length[dim], offset[dim] + loops[i, 1])
-        inner_rows[:] = 0
-        add_rows(axes, axis_dims, piece, inner_rows)
-        if is_step:
+        if ended == n_loops:
+            inner_rows[:] = 0
+            add_rows(axes, axis_dims, piece, inner_rows)
             for asked in range(n_asking):
                 pick, t = asking[asked, 0], asking[asked, 1]
-                is_working = True
-                for dim in range(n_dims):
-                    is_working = is_working and offset[dim] < outer_lengths[pick, dim]
-                if not is_working:
-                    continue
+                if asking[asked, 2]:  # else its item is as long as any
+                    is_working = True
+                    for dim in range(n_dims):
+                        is_working = is_working and offset[dim] < outer_lengths[pick, dim]
+                    if not is_working:
+                        continue
                 first_axis = tensors[t, 0]
                 n_axes = tensors[t, 1] - first_axis
                 is_empty = False
@@ -306,10 +325,6 @@ def walk(
                                     for k in range(1, n_limits):
                                         if before < state[WINDOW + 2 * k]:
                                             state[WINDOW + 2 * k + 1] += size
-                                if n_kept == kept.shape[0]:
-                                    grown = np.zeros((2 * n_kept, 3), np.int64)
-                                    grown[:n_kept] = kept
-                                    kept = grown
                                 kept[n_kept, 0], kept[n_kept, 1], kept[n_kept, 2] = t, elems, before
                                 n_kept += 1
                     k = n_several - 1
@@ -321,7 +336,7 @@ def walk(
                         k -= 1
                     if k < 0:
                         break
-        if has_bounds:
+        if has_bounds and ended == n_loops:
             at[visit] = touched
             if touched > capacity:
                 state[OVERFLOW] = 1
@@ -339,7 +354,7 @@ def walk(
                     if kept[f, 2] < state[WINDOW]:
                         found[kept[f, 0], 2] += kept[f, 1]
             state[VISIT] += 1
-        went_on = step_on(loops, digits)
+        went_on = step_on(loops, digits, ended)
         if went_on < 0:
             state[FINISHED] = 1
             return

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from loopsched.base.arguments import is_count, near, show
 from loopsched.base.errors import CapacityError, ScheduleError
@@ -264,26 +264,54 @@ def _check_fits(view: View, room: Room, upto: Mapping[str, int], level: str, cop
     raise CapacityError.joined(f"level '{level}'{twice}", faults)
 
 
+class Closed(NamedTuple):
+    """What closed forms find of a cache whose waves end with whole iterations.
+
+    Parameters
+    ----------
+    fit : int or None
+        As `fit_cut` finds it.
+    visits, behind : dict of str to int
+        As `promised_visits` finds them: for a cache that sees every access, and behind the
+        levels inside it; that only if something fits.
+    """
+
+    fit: int | None
+    visits: dict[str, int]
+    behind: dict[str, int]
+
+
 def lru_traffic(
-    view: View, room: Room, *, effort: int = EFFORT, asked: Asked | None = None
+    view: View,
+    room: Room,
+    *,
+    effort: int = EFFORT,
+    asked: Asked | None = None,
+    closed: Closed | None = None,
 ) -> Traffic:
     """Bracket the traffic of a cache that evicts the least recently used.
 
     ``asked`` is what the levels inside let it see; without, it sees every access.
+    ``closed`` is left out if it is not known yet.
     """
-    fit = fit_cut(view, room)
-    visits = _closed_visits(view, room, fit)
+    fit = closed.fit if closed else fit_cut(view, room)
+    visits = _closed_visits(view, room, fit, known=closed.visits if closed else None)
     if asked is not None and asked.is_filtered:
-        visits = _filtered(view, room, fit, visits, asked)
+        behind = closed.behind if closed else None
+        visits = _filtered(view, room, fit, visits, asked, behind)
     fit = len(view.cuts) if fit is None else fit
     held = sum(view.footprint_bytes(tensor, fit) for tensor in room.held(view.problem))
     return _traffic(view, room, fit, visits, held, is_placed=False, effort=effort, asked=asked)
 
 
 def _closed_visits(
-    view: View, room: Room, fit: int | None, asked: Asked | None = None
+    view: View,
+    room: Room,
+    fit: int | None,
+    asked: Asked | None = None,
+    known: dict[str, int] | None = None,
 ) -> dict[str, int]:
-    visits = promised_visits(view, room, fit, asked)
+    visits = promised_visits(view, room, fit, asked) if known is None else known
     is_whole = fit is not None and fit <= view.boundary
     is_merged = fit is None and any(cut.is_parallel for cut in view.cuts)
     if is_merged or not (is_whole or view.is_aligned):
@@ -312,13 +340,18 @@ def _list_by_list(view: View, room: Room, asked: Asked | None) -> dict[str, int]
 
 
 def _filtered(
-    view: View, room: Room, fit: int | None, visits: dict[str, int], asked: Asked
+    view: View,
+    room: Room,
+    fit: int | None,
+    visits: dict[str, int],
+    asked: Asked,
+    behind: dict[str, int] | None,
 ) -> dict[str, int]:
     """Raise what holds for a cache that sees all to what holds behind the levels inside."""
     if fit is None or fit_position(view, fit) > asked.whole:
         certain = dict(asked.visits)  # tiles come in at once that no body here holds
     else:
-        closed = _closed_visits(view, room, fit, asked)
+        closed = _closed_visits(view, room, fit, asked, behind)
         certain = {
             t.name: min(closed[t.name], asked.most(view, t)) for t in room.held(view.problem)
         }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -65,10 +64,12 @@ def axis_cells(
     >>> cells.weights.tolist(), cells.columns.tolist(), cells.rows.tolist()
     ([4, 2, 4], [0, 1, 1, 2], [0, 2, 4])
     """
-    pieces = [
-        np.array(segments(length, chain), dtype=np.int64).reshape(-1, 2)
-        for (_, length), chain in zip(region, chains, strict=True)
-    ]
+    listed = [segments(length, chain) for (_, length), chain in zip(region, chains, strict=True)]
+    if axis.is_plain:  # each piece is a cell
+        n = len(listed[0])
+        weights = np.array([length for _, length in listed[0]], dtype=np.int64)
+        return AxisCells((1,), np.arange(n + 1), np.arange(n), weights)
+    pieces = [np.array(part, dtype=np.int64).reshape(-1, 2) for part in listed]
     strides: list[int] = []
     n_rows = 1
     for part in reversed(pieces):
@@ -106,47 +107,58 @@ def _touched_alone(
 def _touched(
     axis: Axis, pieces: list[Ints], n_rows: int, origin: int
 ) -> tuple[Ints, Ints, Ints] | None:
-    shapes: dict[tuple[int, ...], Ints] = {}
-    places, owners, n_entries = [], [], 0
-    combinations = itertools.product(*(part.tolist() for part in pieces))
     if n_rows > MOST_ENTRIES:
         return None
-    for row, combination in enumerate(combinations):
-        shape = tuple(length for _, length in combination)
-        if shape not in shapes:
-            terms = tuple((c, length) for (_, c), length in zip(axis.terms, shape, strict=True))
-            bits = bin(reach(terms))[:1:-1]
-            shapes[shape] = np.flatnonzero(np.array(list(bits)) == "1")
-        first = origin + sum(
-            c * begin for (_, c), (begin, _) in zip(axis.terms, combination, strict=True)
-        )
-        place = first + shapes[shape]
-        if axis.size is not None:
-            place = place[(place >= 0) & (place < axis.size)]
-        n_entries += len(place)
-        if n_entries > MOST_ENTRIES:
-            return None
-        places.append(place)
-        owners.append(np.full(len(place), row, dtype=np.int64))
+    first = np.full(1, origin, dtype=np.int64)
+    kind = np.zeros(1, dtype=np.int64)  # of the lengths of a row's pieces
+    shapes: list[tuple[int, ...]] = [()]
+    for part, (_, c) in zip(pieces, axis.terms, strict=True):
+        lengths, of = np.unique(part[:, 1], return_inverse=True)
+        first = np.add.outer(first, c * part[:, 0]).ravel()
+        kind = np.add.outer(kind * len(lengths), of.ravel()).ravel()
+        shapes = [(*shape, length) for shape in shapes for length in lengths.tolist()]
+    places, owners, n_entries = [], [], 0
+    for number, shape in enumerate(shapes):
+        inside = _reached(tuple([(c, n) for (_, c), n in zip(axis.terms, shape, strict=True)]))
+        rows = np.flatnonzero(kind == number)
+        n_parts = 1 + len(rows) * len(inside) // MOST_ENTRIES
+        for some in np.array_split(rows, n_parts) if n_parts > 1 else (rows,):
+            place = np.add.outer(first[some], inside).ravel()
+            owner = np.repeat(some, len(inside))
+            if axis.size is not None:
+                is_stored = (place >= 0) & (place < axis.size)
+                place, owner = place[is_stored], owner[is_stored]
+            n_entries += len(place)
+            if n_entries > MOST_ENTRIES:
+                return None
+            places.append(place)
+            owners.append(owner)
     return _group(np.concatenate(places), np.concatenate(owners), n_rows)
 
 
+@lru_cache(maxsize=1024)
+def _reached(terms: tuple[tuple[int, int], ...]) -> Ints:
+    """List the positions that `reach` marks."""
+    bits = bin(reach(terms))[:1:-1]
+    return np.flatnonzero(np.frombuffer(bits.encode(), np.uint8) == ord("1"))
+
+
 def _group(place: Ints, owner: Ints, n_rows: int) -> tuple[Ints, Ints, Ints] | None:
-    """Put positions with the same owners into one cell."""
-    positions, place = np.unique(place, return_inverse=True)
+    """Put positions with the same owners into one cell; cells are in the order of their owners."""
     order = np.lexsort((owner, place))
     place, owner = place[order], owner[order]
-    counts = np.bincount(place, minlength=len(positions))
-    most = int(counts.max(initial=1))
-    if most * len(positions) > MOST_ENTRIES:
+    starts = np.flatnonzero(np.diff(place, prepend=place[:1] - 1))
+    ends = np.append(starts, len(place))[1:]
+    if int((ends - starts).max(initial=1)) * len(starts) > MOST_ENTRIES:
         return None
-    table = np.full((len(positions), most), -1, dtype=np.int64)
-    starts = np.concatenate(([0], np.cumsum(counts)[:-1]))
-    table[place, np.arange(len(place)) - starts[place]] = owner
-    kinds, cell = np.unique(table, axis=0, return_inverse=True)
-    weights = np.bincount(cell.ravel(), minlength=len(kinds))
-    of_cell, slot = np.nonzero(kinds >= 0)
-    owners = kinds[of_cell, slot]
-    order = np.lexsort((of_cell, owners))
+    text = owner.astype(">u4").tobytes()  # in this form, lists compare as their bytes do
+    lists = [text[4 * at : 4 * end] for at, end in zip(starts.tolist(), ends.tolist(), strict=True)]
+    many: dict[bytes, int] = {}
+    for one in lists:
+        many[one] = many.get(one, 0) + 1
+    kinds = sorted(many)
+    owners = np.frombuffer(b"".join(kinds), ">u4").astype(np.int64)
+    of_cell = np.repeat(np.arange(len(kinds)), [len(one) // 4 for one in kinds])
     rows = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=n_rows))))
-    return rows, of_cell[order], weights
+    weights = np.array([many[one] for one in kinds], dtype=np.int64)
+    return rows, of_cell[np.argsort(owners, kind="stable")], weights

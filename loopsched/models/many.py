@@ -78,7 +78,7 @@ def evaluate_many(
     Where the promise is a closed form, a schedule takes some 10 to 40 microseconds, by machine
     code that is made once, in half a minute, when 50,000 schedules come together; fewer are
     scored one by one before that.  So are schedules with tiles that are placed, and those
-    whose waves end within an iteration: their promise rests on a replay, of milliseconds each.
+    whose waves end within an iteration: their promise rests on replays, of milliseconds each.
     Of random tilings on a Titan V, up to 3 in 1,000 of DeepBench's products of matrices are
     such, and up to 6 in 100 of its convolutions.
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import lru_cache
+from itertools import compress
+from typing import NamedTuple, cast
 
 import numpy as np
 
@@ -13,9 +16,11 @@ from loopsched.base.errors import ArchError
 from loopsched.base.jit import is_kept
 from loopsched.machines.arch import Arch
 from loopsched.models import _promise_kernels as kernels
+from loopsched.models.asked import Asked
+from loopsched.models.buffer import Closed
 from loopsched.models.machine import nested_units, sights
 from loopsched.models.reuse import lonely_dims
-from loopsched.models.score import accesses
+from loopsched.models.traffic import accesses
 from loopsched.nests.nest import Schedule
 from loopsched.problems.footprint import is_clipped, tensor_bytes
 from loopsched.problems.problem import Problem
@@ -27,6 +32,108 @@ COMPILED_FROM = 50_000
 """Schedules for which it is worth to compile what is not kept: that takes half a minute."""
 
 
+class _Desk:
+    """A problem and a machine as numbers, and what a schedule's words are there.
+
+    Parameters
+    ----------
+    problem : Problem
+    arch : Arch
+    lanes : int
+    """
+
+    def __init__(self, problem: Problem, arch: Arch, lanes: int) -> None:
+        self._of = problem, arch, lanes
+        self._dim_at = {dim: at for at, dim in enumerate(problem.dims)}
+        self._unit_at: dict[str | None, int] = {None: -1}
+        self._units = tuple(nested_units(arch, lanes))
+        self._unit_at |= {unit: at for at, unit in enumerate(self._units)}
+        first = _table(problem, arch, lanes)
+        self.is_known = first is not None
+        self._spare = [] if first is None else [first]
+        n_levels, n_tensors = len(arch.caches), len(problem.tensors)
+        self.n_columns = kernels.BYTES + n_levels * (1 + kernels.PARTS + 2 * n_tensors)
+
+    def loops(self, schedules: Sequence[Schedule]) -> tuple[Ints, Ints] | None:
+        """Write schedules down as numbers, if 64 bits hold them."""
+        dim_at, unit_at = self._dim_at, self._unit_at
+        numbers: list[int] = []
+        ends: list[int] = []
+        for schedule in schedules:
+            if schedule.places:
+                numbers += (-1, 1, -1)
+            else:
+                for loop in schedule.loops:
+                    numbers += dim_at.get(loop.dim, -1), loop.extent, unit_at.get(loop.unit, -2)
+            ends.append(len(numbers) // 3)
+        try:
+            return np.array(numbers, np.int64).reshape(-1, 3), np.array(ends, np.int64)
+        except OverflowError:
+            return None
+
+    @contextmanager
+    def table(self) -> Iterator[Ints]:
+        """Lend a table to work in: each thread that is in the kernel needs one of its own."""
+        try:
+            table = self._spare.pop()
+        except IndexError:
+            table = cast(Ints, _table(*self._of))  # it has been written before
+        yield table
+        self._spare.append(table)
+
+    def waves(self, table: Ints) -> Waves:
+        """Read what is known of the outermost level where that is all but its waves."""
+        problem, arch, _ = self._of
+        names = [tensor.name for tensor in problem.tensors]
+
+        def row(at: int) -> dict[str, int]:
+            return dict(zip(names, table[at, : len(names)].tolist(), strict=True))
+
+        own = table[kernels.OWN, : len(names)].tolist()
+        held = [name for name, size in zip(names, own, strict=True) if size != kernels.PASSES]
+        fit, late, whole, n_cold, n_waiting = table[kernels.NOW, _OF_WAVES].tolist()
+        visits, behind = row(kernels.VISITS), row(kernels.BEHIND)
+        asked = None
+        if len(arch.caches) > 1:
+            waits = range(n_waiting)
+            owners = (table[kernels.OWNERS + at, : len(self._units)].tolist() for at in waits)
+            sizes = table[kernels.LATEST, :n_waiting].tolist()
+            waiting = tuple(
+                (size, frozenset(compress(self._units, are)))
+                for size, are in zip(sizes, owners, strict=True)
+            )
+            cold = tuple(table[kernels.COLD, :n_cold].tolist())
+            asked = Asked(
+                row(kernels.ASKED), row(kernels.ANEW), row(kernels.ONCE), late, whole, waiting, cold
+            )  # fmt: skip
+        return Waves(
+            asked,
+            Closed(
+                None if fit < 0 else fit,
+                {name: visits[name] for name in held},
+                {name: behind[name] for name in held},
+            ),
+        )
+
+
+class Waves(NamedTuple):
+    """What is known of an outermost level but how its waves run.
+
+    Parameters
+    ----------
+    asked : Asked or None
+        What the levels inside ask it for; None if there are none.
+    closed : Closed
+    """
+
+    asked: Asked | None
+    closed: Closed
+
+
+_OF_WAVES = [kernels.OUTSIDE, kernels.LATE, kernels.TILES, kernels.N_COLD, kernels.N_WAITING]
+_desk = lru_cache(maxsize=64)(_Desk)
+
+
 def promised_many(problem: Problem, schedules: Sequence[Schedule], arch: Arch, lanes: int) -> Ints:
     """Find what schedules promise, where a closed form tells it.
 
@@ -34,35 +141,39 @@ def promised_many(problem: Problem, schedules: Sequence[Schedule], arch: Arch, l
     -------
     array of int
         A row for each schedule: whether it is `PROMISED`, `TOO_LARGE` for a scratchpad or
-        `UNKNOWN` here; steps, whether lanes are used, bytes of each level, outermost first.
+        `UNKNOWN` here; steps, and the least of them; whether lanes are used; bytes of each
+        level, outermost first.
     """
     found = np.full((len(schedules), kernels.BYTES + len(arch.caches)), kernels.UNKNOWN, np.int64)
-    if len(schedules) < COMPILED_FROM and not is_kept(kernels.promise_all):
-        return found
-    table = _table(problem, arch, lanes)
-    if table is None:
-        return found
-    dim_at = {dim: at for at, dim in enumerate(problem.dims)}
-    unit_at: dict[str | None, int] = {u: at for at, u in enumerate(nested_units(arch, lanes))}
-    unit_at[None] = -1
-    numbers: list[int] = []
-    ends: list[int] = []
-    for schedule in schedules:
-        if schedule.places:
-            numbers += (-1, 1, -1)
-        else:
-            for loop in schedule.loops:
-                numbers += dim_at.get(loop.dim, -1), loop.extent, unit_at.get(loop.unit, -2)
-        ends.append(len(numbers) // 3)
-    try:
-        loops = np.array(numbers, np.int64).reshape(-1, 3)
-    except OverflowError:
-        return found
-    kernels.promise_all(table.copy(), loops, np.array(ends, np.int64), found)
+    if len(schedules) >= COMPILED_FROM or is_kept(kernels.promise_all):
+        desk = _desk(problem, arch, lanes)
+        loops = desk.loops(schedules) if desk.is_known else None
+        if loops is not None:
+            with desk.table() as table:
+                kernels.promise_all(table, *loops, found)
+    found[found[:, kernels.OUTCOME] == kernels.WAVES, kernels.OUTCOME] = kernels.UNKNOWN
     return found
 
 
-@lru_cache(maxsize=64)
+def promised_one(
+    problem: Problem, schedule: Schedule, arch: Arch, lanes: int
+) -> tuple[list[int], Waves | None] | None:
+    """Find what a schedule promises, and what fits each level; None if no closed form tells it.
+
+    Of the outermost level, it may leave open how waves run.
+    """
+    desk = _desk(problem, arch, lanes)
+    loops = desk.loops((schedule,)) if desk.is_known else None
+    if loops is None:
+        return None
+    found = np.zeros((1, desk.n_columns), np.int64)
+    with desk.table() as table:
+        kernels.promise_all(table, *loops, found)
+        row: list[int] = found[0].tolist()
+        waves = desk.waves(table) if row[kernels.OUTCOME] == kernels.WAVES else None
+    return (row, waves) if row[kernels.OUTCOME] in (kernels.PROMISED, kernels.WAVES) else None
+
+
 def _table(problem: Problem, arch: Arch, lanes: int) -> Ints | None:
     """Write a problem and a machine down as numbers; None where they are too large for that."""
     axes = [axis for tensor in problem.tensors for axis in tensor.axes]

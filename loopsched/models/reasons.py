@@ -335,5 +335,5 @@ def _why(first: Schedule, second: Schedule, a: TensorReason, b: TensorReason) ->
     if a.halo > b.halo + 0.005:
         causes.append(f"overlap of its tiles adds {100 * a.halo:.0f} %, not {100 * b.halo:.0f} %")
     if not causes:
-        return "its reuse is not guaranteed: the room is too small for two neighbouring tiles"
+        return "its reuse is not guaranteed: the capacity is too small for two neighbouring tiles"
     return "; ".join(causes)

@@ -282,7 +282,11 @@ class Nest:
         self.dims = view.problem.dims
         self.loops = view.inner_loops
         self.instances = view.instances
-        self._whole = [t for t in view.problem.tensors if not any(axis.size for axis in t.axes)]
+        self._whole = [
+            (t, all(axis.is_plain for axis in t.axes))
+            for t in view.problem.tensors
+            if not any(axis.size for axis in t.axes)
+        ]
         longest = {dim: max([item.length[dim] for item in items]) for dim in self.dims}
         now: dict[str, tuple[int, ...]] = dict.fromkeys(self.dims, ())
         self._inside: list[tuple[dict[str, tuple[int, ...]], dict[str, int]]] = [(now, longest)]
@@ -310,9 +314,17 @@ class Nest:
 
     def may_fit(self, depth: int, room: Room) -> bool:
         """Whether one body alone fits."""
-        extents, held = self._inside[min(depth, self.deepest)][1], room.held(self.problem)
-        whole = [tensor for tensor in self._whole if tensor in held]
-        return room.fits({t.name: footprint_elems(t, {}, extents) * t.element_bytes for t in whole})
+        extents = self._inside[min(depth, self.deepest)][1]
+        needs = {}
+        for tensor, is_plain in self._whole:
+            if tensor.name not in room.passing:
+                elems = (
+                    math.prod([extents[axis.dims[0]] for axis in tensor.axes])
+                    if is_plain
+                    else footprint_elems(tensor, {}, extents)
+                )
+                needs[tensor.name] = elems * tensor.element_bytes
+        return room.fits(needs)
 
     def boxes(self, item: Item, depth: int) -> int:
         """Count the bodies of an item."""

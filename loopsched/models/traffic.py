@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import NamedTuple, Protocol
 
+from loopsched.problems.footprint import points_elems, tensor_bytes
 from loopsched.problems.problem import Problem, Tensor
 
 
@@ -70,6 +71,19 @@ class Promise(NamedTuple):
     def bytes(self) -> int:
         """Reads and writes together."""
         return self.read_bytes + self.write_bytes
+
+
+@lru_cache(maxsize=256)
+def accesses(problem: Problem) -> dict[str, Promise]:
+    """What the units ask for, point by point, each for itself."""
+    found = {}
+    for tensor in problem.tensors:
+        every = points_elems(problem, tensor) * tensor.element_bytes
+        writes, reads = 0, every
+        if tensor.name == problem.output:
+            writes, reads = every, every - tensor_bytes(problem, tensor)
+        found[tensor.name] = Promise(reads, writes)
+    return found
 
 
 class _Parts(Protocol):

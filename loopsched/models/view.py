@@ -487,7 +487,7 @@ def view_of(
     return view if view.problem is problem else _view_of.__wrapped__(*key)
 
 
-@lru_cache(maxsize=32)  # a search looks at a schedule several times
+@lru_cache(maxsize=256)  # a schedule is looked at several times, by levels and by lists of items
 def _view_of(
     problem: Problem,
     schedule: Schedule,

@@ -76,7 +76,7 @@ def multi_head_attention(view: View) -> list[Part]:
     query, key, value = view.shape(0), view.shape(1), view.shape(2)
     n = view.integer("num_heads", 0)
     if not len(query) == len(key) == len(value) == 3 or n < 1 or view.has(6):
-        raise UnsayableError("its operands are packed, or some are from before")
+        raise UnsayableError("its operands are packed, or some are from earlier steps")
     heads = _Heads(query[0], query[1], key[1], n, n, query[2] // n, value[2] // n)
     return _attention(view, heads, (view.name(0), view.name(1), view.name(2)), 0)
 
@@ -87,7 +87,7 @@ def packed_attention(view: View) -> list[Part]:
     n = view.integer("num_heads", 0)
     plain = len(rows) == 3 and len(weights) == 2 and n > 0 and weights[1] % 3 == 0
     if not plain or view.has(4) or view.operator.attributes.get("qkv_hidden_sizes"):
-        raise UnsayableError("its projections differ, or some operands are from before")
+        raise UnsayableError("its projections differ, or some operands are from earlier steps")
     made = f"{view.operator.name}/qkv"
     projection = gemm(
         m=rows[0] * rows[1], n=weights[1], k=rows[2],

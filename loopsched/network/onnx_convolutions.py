@@ -146,7 +146,7 @@ def _window(view: View, filters: Lengths, rank: int) -> tuple[Lengths, ...]:
     window = view.integers("kernel_shape", filters[2:])
     strides, dilations = view.integers("strides", ones), view.integers("dilations", ones)
     if window != filters[2:] or min(*strides, *dilations, *window) < 1:
-        raise UnsayableError("its filter, strides or dilations cannot be")
+        raise UnsayableError("its filter, strides or dilations are invalid")
     return strides, dilations, window
 
 

@@ -372,7 +372,7 @@ class _Flattener:
 _DOUBT = {
     "If": "which one runs is known only at run time",
     "Loop": "how often it runs is known only at run time",
-    "Scan": "its axes are not said as they should be",
+    "Scan": "its axes are not given as constants",
     "SequenceMap": "how often it runs is known only at run time",
 }
 

@@ -73,7 +73,7 @@ def _shared(a: tuple[int, ...], b: tuple[int, ...]) -> list[tuple[str, int]]:
     found = []
     for left, right in zip(a, b, strict=True):
         if left != right and 1 not in (left, right):
-            raise UnsayableError(f"batches of {left} and {right} do not go together")
+            raise UnsayableError(f"batches of {left} and {right} do not broadcast")
         if max(left, right) > 1:
             where = "both" if left == right else "A" if left > 1 else "B"
             found.append((where, max(left, right)))
@@ -126,7 +126,7 @@ def contraction(view: View) -> list[Part]:
         return []
     if n_operands != 2:
         raise UnsayableError(
-            f"{n_operands} operands; in which order more than two are multiplied is not said"
+            f"{n_operands} operands; the order in which more than two are multiplied is not defined"
         )
     equation = view.word("equation", "")
     shapes = [view.shape(0), view.shape(1)]

@@ -50,7 +50,7 @@ def _pool(view: View) -> Windows:
     taps = wholes(view.operator.attributes, "kernel_shape")
     strides, dilations = view.integers("strides", ones), view.integers("dilations", ones)
     if not len(taps) == len(small) == len(large) or min((*taps, *strides, *dilations)) < 1:
-        raise UnsayableError("its windows cannot be")
+        raise UnsayableError("its windows are invalid")
     before, _ = pads(view, large, taps, strides, dilations)
     axes = zip(large, small, taps, strides, dilations, before, strict=True)
     return (None, None, *(Window(*one) for one in axes))

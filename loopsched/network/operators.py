@@ -53,7 +53,7 @@ _WORK = {
     "Det": "elimination is not a nest of products",
     "LinearAttention": "its sums run over a state that changes from step to step",
     "CausalConvWithState": "its input is part state, part data",
-    "FlexAttention": "what it does to the scores is a program",
+    "FlexAttention": "its scores are modified by a program",
     "If": "which branch runs is known only at run time",
     "Loop": _CONTROL,
     "Scan": _CONTROL,
@@ -107,4 +107,4 @@ def _standard(op: str) -> tuple[Role, str]:
         return "shape", ""
     if op in _VECTOR:
         return "vector", ""
-    return "unsupported", _WORK.get(op, "not an operator of the standard that is known")
+    return "unsupported", _WORK.get(op, "not a known standard operator")

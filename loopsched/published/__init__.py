@@ -63,7 +63,7 @@ def title_of(name: str) -> str:
 
 
 def _file(name: str) -> str:
-    full = f"report_{name.removeprefix('report_').removeprefix('report').removeprefix('seed')}"
+    full = f"report_{name.removeprefix('report_').removeprefix('report')}"
     if full not in REPORTS:
         raise InputError(f"no report '{name}'; {nearest(name, REPORTS)}")
     return full

@@ -402,7 +402,7 @@ def check(space: Space) -> None:
     >>> circle = Constraints(before=(("M", "K"), ("K", "M")))
     >>> space_of(gemm(m=4, n=4, k=4), buffer_arch(capacity_bytes=64), circle)
     Traceback (most recent call last):
-    loopsched.base.errors.ConstraintError: constraints: orders run in a circle: M before K before M
+    loopsched.base.errors.ConstraintError: constraints: orders form a cycle: M before K before M
     """
     faults = [*_faults(space)]
     if not faults:
@@ -449,7 +449,7 @@ def _faults(space: Space) -> Iterator[str]:
     if known and constraints.before:
         circle = find_cycle(problem, constraints.before)
         if circle:
-            yield f"orders run in a circle: {' before '.join(circle)}"
+            yield f"orders form a cycle: {' before '.join(circle)}"
 
 
 def check_not_empty(space: Space) -> None:
@@ -461,8 +461,8 @@ def check_not_empty(space: Space) -> None:
     for words, others in reversed(parts):
         if not _is_empty(_under(space, others)):
             raise EmptySpaceError(
-                f"problem '{space.problem.name}': {_NONE_LEFT}; {words} took the last "
-                "ones: drop or widen it"
+                f"problem '{space.problem.name}': {_NONE_LEFT}; {words} removed the "
+                "last ones: drop or widen it"
             )
     blamed = []
     while _is_empty(_under(space, left)):

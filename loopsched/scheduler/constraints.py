@@ -170,7 +170,7 @@ def _bound(text: str, faults: list[str]) -> tuple[str, str, int, int] | None:
         dim, block, low, high = found[2], found[3], int(found[1]), int(found[4])
     else:
         faults.append(
-            f"bound {show(text)} is not readable; write DIM@BLOCK=N, DIM@BLOCK<=N, "
+            f"bound {show(text)} cannot be read; write DIM@BLOCK=N, DIM@BLOCK<=N, "
             "DIM@BLOCK>=N or N<=DIM@BLOCK<=N, such as 'M@L2=128'"
         )
         return None
@@ -181,7 +181,7 @@ def _pairs(text: str, faults: list[str]) -> Iterable[tuple[str, str]]:
     words = [word.strip() for word in text.split(">")]
     if len(words) < 2 or not all(word.isidentifier() for word in words):
         faults.append(
-            f"order {show(text)} is not readable; write dims outermost first with '>' between, "
+            f"order {show(text)} cannot be read; write dims outermost first with '>' between, "
             "such as 'K>M'"
         )
         return ()

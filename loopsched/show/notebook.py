@@ -85,7 +85,7 @@ def arch_html(arch: Arch) -> str:
     head = _said(
         arch.title or arch.name,
         f"{compute.units} {compute.unit} at {scaled(compute.clock_hz, 'Hz')}; "
-        f"MAC a cycle of one: {rates}",
+        f"MAC per cycle each: {rates}",
     )
     return head + Table(LEVEL_COLUMNS, arch.levels).html()
 

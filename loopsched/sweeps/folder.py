@@ -210,7 +210,7 @@ class RunFolder:
             whose = self._lock.read(20).decode(errors="replace").strip()
             raise SweepError(
                 f"{self.path}: process {whose or 'of another user'} is working on it; "
-                "one at a time can"
+                "only one process may"
             ) from None
         except OSError as error:
             raise SweepError(

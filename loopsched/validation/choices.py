@@ -21,6 +21,7 @@ from loopsched.gpu.choice.pick import Ranked, rank
 from loopsched.gpu.choice.space import COMPILED, MOST, Space
 from loopsched.machines.arch import Arch
 from loopsched.machines.arch_file import as_arch
+from loopsched.network.selection import problem_of
 from loopsched.problems.builders import gemm
 from loopsched.problems.convolution import conv2d
 from loopsched.validation.csv_files import check, sheet_of, shown
@@ -79,7 +80,8 @@ def validate_choices(
     file : str or path
         A CSV file, or ``triton_h100``, which is shipped.  Columns: ``problem``
         (MxNxK, NxHxWxCxKxRxSxstridexpadding, or
-        BxHxSxDxcausal, and G if keys have fewer heads), the kernel's parameters,
+        BxHxSxDxcausal, and G if keys have fewer heads; or ``gemm:m=8,n=8,k=8``), the
+        kernel's parameters,
         ``time_us`` or ``time_ms`` (empty: did not run); ``kind`` (``gemm``,
         ``conv``, ``attn``) unless a kernel is given; ``data_type`` (if there is none,
         the kernel's usual one).  ``clblast_gemm`` and ``filter`` without
@@ -119,6 +121,8 @@ def validate_choices(
     left_out: dict[str, int] = {}
     cases = _cases(sheet.rows, kernel, faults, left_out)
     check(where, faults)
+    if not cases and not left_out:
+        raise InputError(f"{where}: no row has a time")
     if not cases:
         kinds = " ".join(sorted(left_out)) or "none"
         raise InputError(f"{where}: no rows of a kind that is known here; kinds: {kinds}")
@@ -241,6 +245,8 @@ def problem_named(text: str, family: Family) -> Asked:
         return replace(attention, queries=1, name=text) if alone else attention
     if family.kind == "grouped":
         return Grouped.named(text)
+    if ":" in text:
+        return problem_of(text)
     parts = text.split("x")
     needed = len(_CONV) if family.kind in ("conv", "filter") else 3
     if len(parts) != needed or not all(part.isascii() and part.isdigit() for part in parts):
@@ -276,7 +282,7 @@ def _judged(
     ranked = rank(problem, machine, case.family, Space(names, columns), case.data_type)
     kept = [row for row, runs in zip(case.rows, ranked.feasible, strict=True) if runs]
     measured = np.array([row["time_us"] for row in kept], dtype=np.float64)
-    estimate = 1e6 * np.maximum(ranked.times.time_s, ranked.bound_s)
+    estimate = 1e6 * np.maximum(ranked.times.time_s, ranked.cold_s)
     bound_us = 1e6 * ranked.bound_s
     for row, guess, may in zip(kept, estimate, ranked.may_be_best, strict=True):
         rows.append(

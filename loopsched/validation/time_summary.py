@@ -176,14 +176,16 @@ def reasons_of(one: Compared) -> list[str]:
     """Say what is known about why a row is off."""
     row, found = one.row, []
     if one.is_below_bound:
-        found.append("measured below the bound")
+        typed = [row.values.get(name) for name in ("precision", "data_type")]
+        unsaid = "" if any(typed) else f", which takes {row.precision}: no column 'precision'"
+        found.append(f"measured below the bound{unsaid}")
     said = [part.strip() for part in str(row.values.get("anomaly") or "").split(";")]
     found += [part for part in said if part and not part.startswith(_TITLES)]
     rounding = 0.5 / row.time_us
     if row.time_us.is_integer() and rounding >= _ROUNDED and "quantised" not in " ".join(said):
         found.append(f"rounded to whole us (up to {100 * rounding:.0f} %)")
     if one.remark:
-        found.append(f"algo {row.algorithm} cannot be, taken as not known")
+        found.append(f"algorithm {row.algorithm} is impossible, treated as unknown")
     elif row.algorithm is not None:
         found.append(f"algo {row.algorithm}")
     kernel = f", {one.estimate.kernel}" if one.estimate.kernel else ""

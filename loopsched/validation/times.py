@@ -180,7 +180,7 @@ class _Said:
             if algorithm is None:
                 raise
             # A label that cannot be right: lists have some from other layers.
-            remark = f"{error}: taken as not known"
+            remark = f"{error}: treated as unknown"
             estimate = self._estimate(row, arch, None)
         return Compared(
             row=row,

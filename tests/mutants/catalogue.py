@@ -10,6 +10,7 @@ from .cli import CLI
 from .cli_rest import CLI_REST
 from .curve import CURVE
 from .curves import CURVES
+from .edges import EDGES
 from .exchange import EXCHANGE
 from .exchange_rest import EXCHANGE_REST
 from .files import FILES
@@ -57,6 +58,8 @@ from .times import TIMES
 from .tools import TOOLS
 from .validation import VALIDATION
 from .validation_rest import VALIDATION_REST
+from .written import WRITTEN
+from .written_rest import WRITTEN_REST
 
 MUTANTS: tuple[Mutant, ...] = (
     *GEOMETRY,
@@ -113,4 +116,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *PLOTS_REST,
     *MODELS_REST,
     *STUDIES_REST,
+    *WRITTEN,
+    *WRITTEN_REST,
+    *EDGES,
 )

@@ -222,9 +222,9 @@ _kernel.broken(
 )
 _kernel.broken(
     "kernel-guess-is-given",
-    "a guess of the registers is shown as given",
-    '" (a guess)" if built.registers is None else ""',
-    '" (a guess)" if built.registers is not None else ""',
+    "estimated registers are shown as given",
+    '" (estimated)" if built.registers is None else ""',
+    '" (estimated)" if built.registers is not None else ""',
     "::test_a_schedule_is_described",
 )
 _kernel_tiled = In("cli/kernel_tiled.py", "test_cli_kernel_tiled.py")

@@ -192,7 +192,7 @@ _kernels.broken(
 _kernels.broken(
     "outermost-loop-fastest",
     "loops run in the reverse order",
-    """    i = loops.shape[0] - 1
+    """    i = ended - 1
     while i >= 0:
         digits[i] += 1
         if digits[i] < loops[i, 3]:
@@ -201,7 +201,7 @@ _kernels.broken(
         i -= 1
 """,
     """    i = 0
-    while i < loops.shape[0]:
+    while i < ended:
         digits[i] += 1
         if digits[i] < loops[i, 3]:
             return 0
@@ -276,12 +276,25 @@ _kernels.broken(
     "if alike >= 0:",
 )
 
+_kernels.broken(
+    "lists-side-by-side-end-together",
+    "an item that one list lacks is the last of all lists",
+    "if groups.shape[0] == 1:\n                        break",
+    "if groups.shape[0] >= 1:\n                        break",
+)
+_kernels.broken(
+    "one-wave-only",
+    "boxes that an earlier wave asked for are not asked for again",
+    "alike = done[box] - state[WAVE] * picks",
+    "alike = done[box] % picks",
+)
+
 _cells = In("models/cells.py", "test_replay.py")
 _cells.broken(
     "cells-of-one-position",
     "a cell holds one position, however many are in it",
-    "weights = np.bincount(cell.ravel(), minlength=len(kinds))",
-    "weights = np.minimum(1, np.bincount(cell.ravel(), minlength=len(kinds)))",
+    "weights = np.array([many[one] for one in kinds], dtype=np.int64)",
+    "weights = np.array([1 for one in kinds], dtype=np.int64)",
 )
 _cells.broken(
     "rows-one-apart",
@@ -292,8 +305,8 @@ _cells.broken(
 _cells.broken(
     "cells-beyond-the-end",
     "the position after the last is stored",
-    "place = place[(place >= 0) & (place < axis.size)]",
-    "place = place[(place >= 0) & (place <= axis.size)]",
+    "is_stored = (place >= 0) & (place < axis.size)",
+    "is_stored = (place >= 0) & (place <= axis.size)",
 )
 _cells.broken(
     "plain-cells-clip-end",
@@ -461,11 +474,12 @@ _score.broken(
     'level.write_policy == "through" and level.accumulate == "level"',
     'level.write_policy == "through"',
 )
-_score.broken(
+_traffic.broken(
     "first-access-reads",
     "the first access to each element of the output reads it",
     "writes, reads = every, every - tensor_bytes(problem, tensor)",
     "writes, reads = every, every",
+    "test_score.py",
 )
 _score.broken(
     "bound-with-full-edges",
@@ -572,7 +586,32 @@ _promise.broken(
     "if steady >= least:",
     "if steady >= 0:",
 )
+_promise.broken(
+    "quick-least-of-full-waves",
+    "compiled score: no run avoids the steps of waves that are not full",
+    "w[LISTS + row, n_dims + 1] *= -(-as_long // instances)",
+    "w[LISTS + row, n_dims + 1] *= -(-items // instances)",
+)
 _promises = In("models/promises.py", "test_many.py")
+_promises.broken(
+    "quick-waves-see-all",
+    "compiled score: a cache behind others is asked for all, waves and all",
+    "if len(arch.caches) > 1:",
+    "if len(arch.caches) > 9:",
+)
+_promises.broken(
+    "quick-units-swapped",
+    "compiled score: what waits to be written back waits in the units that have no such level",
+    "(size, frozenset(compress(self._units, are)))",
+    "(size, frozenset(compress(self._units, [not one for one in are])))",
+)
+_quick = In("models/score.py", "test_many.py")
+_quick.broken(
+    "quick-least-of-one-unit",
+    "compiled score: one unit could do all work at once",
+    "max(row[kernels.LEAST_STEPS], least)",
+    "least",
+)
 _promises.broken(
     "many-one-buffer-of-two",
     "many schedules: the second copy of a tile takes no room",
@@ -608,7 +647,7 @@ MODELS = tuple(
     mutant
     for file in (
         _promise, _axis, _promises, _traffic, _reuse, _replay, _kernels, _cells, _slices, _buffer,
-        _compute, _machine, _score,
+        _compute, _machine, _score, _quick,
         _yalsa, _float32, _diannao, _report003,
     )
     for mutant in file.mutants

@@ -77,8 +77,8 @@ _cells = In("models/cells.py", "test_replay.py")
 _cells.broken(
     "cells-padding-touched",
     "positions before what is stored are in cells",
-    "place = place[(place >= 0) & (place < axis.size)]",
-    "place = place[place < axis.size]",
+    "is_stored = (place >= 0) & (place < axis.size)",
+    "is_stored = place < axis.size",
 )
 
 _network = In("curves/network.py", "test_curve.py")

@@ -30,8 +30,8 @@ _kernel.broken(
 _kernel.broken(
     "jit-disk-unseen",
     "a kernel on disk counts as not compiled",
-    "return bool(self._known or self._plain) or not self._shelf.is_empty()",
-    "return bool(self._known or self._plain)",
+    "return self.is_loaded() or not self._shelf.is_empty()",
+    "return self.is_loaded()",
     _AGAIN,
 )
 _kernel.broken(

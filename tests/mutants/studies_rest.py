@@ -30,6 +30,7 @@ _kernels.broken(
     "a cache that is just full keeps nothing of a window",
     "        while rooms[t, k] > room:\n",
     "        while rooms[t, k] >= room and k < 2:\n",
+    "::test_cache_by_brute_force",
 )
 
 _nest = In("nests/nest.py", "test_nest.py")

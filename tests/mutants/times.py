@@ -78,7 +78,7 @@ _times.broken(
 _times.broken(
     "wrong-labels-unsaid",
     "an algorithm that cannot have run is left out without a word",
-    'remark = f"{error}: taken as not known"',
+    'remark = f"{error}: treated as unknown"',
     'remark = ""',
 )
 _times.broken(

@@ -90,7 +90,7 @@ def _check_spatial(problem: Problem, schedule: Schedule, nodes: Sequence[Node]) 
             loop.unit in closed or any(order[loop.unit] < order[one] for one in closed)
         ):
             faults.append(
-                f"loop {loop}: loops of '{loop.unit}' stand around others; there, all loops "
+                f"loop {loop}: loops of '{loop.unit}' stand around others; in Timeloop, all loops "
                 "of a unit stand together, outer units first"
             )
         last = loop.unit
@@ -115,8 +115,8 @@ def _in_one_wave(schedule: Schedule, fans: dict[str, Node]) -> tuple[Schedule, l
             found += run
             if n_items > fans[unit].count:
                 lost.append(
-                    f"{n_items} work items on {fans[unit].count} of {unit} take turns as they come "
-                    "here; there, loops around the mesh hand them out"
+                    f"{n_items} work items on {fans[unit].count} of {unit} take turns here; "
+                    "in Timeloop, loops around the mesh assign them"
                 )
         place = end
     return Schedule(tuple(found)), lost
@@ -226,7 +226,7 @@ def overfull(problem: Problem, found: Sequence[Block]) -> list[str]:
         held = _held_bytes(problem, extents, block.node)
         if held > level.usable_bytes:
             said.append(
-                f"{level.name}: the tile there is {held} bytes, more than its "
+                f"{level.name}: its tile is {held} bytes, more than its "
                 f"{level.usable_bytes}: Timeloop will refuse the mapping"
             )
     return said[::-1]

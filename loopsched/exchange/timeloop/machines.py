@@ -113,24 +113,24 @@ def _capacity(level: Level) -> int | None:
 def _lost(arch: Arch, nodes: Sequence[Node]) -> Iterator[str]:
     for level in arch.levels:
         if level.kind == "cache":
-            yield f"{level.name} is a cache here; there, tiles are placed in it"
+            yield f"{level.name} is a cache; Timeloop places tiles in it"
         if level.kind == "scratchpad" and not level.halo_reuse:
-            yield f"{level.name}: a window's overlap is fetched again here, kept there"
+            yield f"{level.name}: the overlap of windows is fetched again here, kept in Timeloop"
         if level.effective_capacity_bytes is not None:
-            yield f"{level.name}: the useful part of its capacity is all there is there"
+            yield f"{level.name}: its effective capacity is exported as its capacity"
         if level.tensor_capacity_bytes:
-            yield f"{level.name}: its buffers for single tensors are one there"
+            yield f"{level.name}: its buffers for single tensors become one"
         if level.energy_pj_per_byte is not None:
-            yield f"{level.name}: energies are asked of Accelergy there"
+            yield f"{level.name}: energies are left to Accelergy"
         if level.write_policy == "through" or level.accumulate == "registers":
-            yield f"{level.name}: write policy and accumulators are not said there"
-    yield f"technology is not known here; '{_TECHNOLOGY}' is set, since Accelergy asks for one"
+            yield f"{level.name}: write policy and accumulators are not exported"
+    yield f"the technology is not known; '{_TECHNOLOGY}' is set, since Accelergy needs one"
     if arch.compute.max_clock_hz != arch.compute.clock_hz:
-        yield "only the sustained clock is said there"
+        yield "only the sustained clock is exported"
     lanes = arch.compute.lane_unit or LANES
     for node in nodes:
         if node.unit == lanes and node.count > 1:
             yield (
-                f"the {node.count} multiply-adds a cycle of one {arch.compute.unit} are a mesh "
-                f"there, '{node.name}', used as far as loops are bound to it"
+                f"the {node.count} multiply-adds per cycle of one {arch.compute.unit} become "
+                f"a mesh, '{node.name}', used as far as loops are bound to it"
             )

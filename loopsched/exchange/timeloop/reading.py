@@ -239,7 +239,9 @@ def _unit_words(parts: list[Part], remarks: list[str]) -> dict[str, str]:
             word = re.sub(r"\W", "_", waiting[-1])
             words |= dict.fromkeys(waiting, word)
             if len(waiting) > 1:
-                remarks.append(f"architecture: meshes {', '.join(waiting)} are one here, '{word}'")
+                remarks.append(
+                    f"architecture: meshes {', '.join(waiting)} are merged into '{word}'"
+                )
             waiting = []
     return words
 
@@ -288,8 +290,8 @@ def _levels(
     # The innermost storage hands on to the units, without a level between.
     if unlimited := unlimited[: -1 if unlimited and not words_a_cycle else None]:
         remarks.append(
-            f"architecture: bandwidth of {', '.join(unlimited)} is not limited there; "
-            f"{_UNLIMITED_BYTES_PER_S:g} B/s here"
+            f"architecture: bandwidth of {', '.join(unlimited)} is not limited in the file; "
+            f"{_UNLIMITED_BYTES_PER_S:g} B/s is assumed"
         )
 
 

@@ -78,7 +78,7 @@ def problem_section(
     }
     section[NOTE] = note_text(section, _own_form(problem, words))
     enlarged = [
-        f"dimension '{dim}' is {sizes[dim]} there, not {size}: its tiles are whole ones there"
+        f"dimension '{dim}' is enlarged from {size} to {sizes[dim]}: Timeloop's tiles are whole"
         for dim, size in problem.sizes
         if sizes[dim] != size
     ]
@@ -116,7 +116,7 @@ def _factor_name(problem: Problem, letter: str, value: int, factors: dict[str, i
 
 def _lost(problem: Problem, words: Mapping[str, str]) -> list[str]:
     lost = [
-        f"dimension '{dim}' is called '{word}' there" for dim, word in words.items() if dim != word
+        f"dimension '{dim}' is exported as '{word}'" for dim, word in words.items() if dim != word
     ]
     for tensor in problem.tensors:
         if any(axis.offset or axis.size is not None for axis in tensor.axes):
@@ -127,7 +127,7 @@ def _lost(problem: Problem, words: Mapping[str, str]) -> list[str]:
     if len(widths) > 1:
         lost.append(
             f"tensors have elements of {', '.join(map(str, sorted(widths)))} bytes; "
-            f"one width, {max(widths)} bytes, holds for all there"
+            f"Timeloop has one width for all, {max(widths)} bytes"
         )
     return lost
 
@@ -139,7 +139,7 @@ def _with_stored_only(problem: Problem, tensor: Tensor) -> str:
     if list(stored) == reached and not any(axis.offset for axis in tensor.axes):
         return ""
     text = [" x ".join(map(str, sizes)) for sizes in (reached, stored)]
-    return f"all {text[0]} positions reached are memory there, {text[1]} are stored"
+    return f"all {text[0]} positions reached are stored in Timeloop, here {text[1]}"
 
 
 def _own_form(problem: Problem, words: Mapping[str, str]) -> dict[str, Any]:

@@ -105,13 +105,13 @@ def _rates(device: Device) -> Iterator[tuple[str, Measured]]:
     """Keep ordinary lanes, shared memory and L1 busy with 1,024 threads an SM."""
     for key, kernel, each, about in (
         ("fp32", "rate_fp32", 8, "multiply-adds"),
-        ("shared_bandwidth", "rate_shared", 16, "loads of 16 bytes a thread"),
-        ("l1_bandwidth", "rate_l1", 16, "loads of 16 bytes a thread from 16 KiB"),
-        ("l1_lines", "rate_lines", 1, "loads of 32 lines a warp"),
+        ("shared_bandwidth", "rate_shared", 16, "loads of 16 bytes per thread"),
+        ("l1_bandwidth", "rate_l1", 16, "loads of 16 bytes per thread from 16 KiB"),
+        ("l1_lines", "rate_lines", 1, "loads of 32 lines per warp"),
     ):
         cycles = _cycles(device, kernel, device.properties.sms, _FULL, 1024)
         value = each * _FULL / cycles
-        yield key, Measured(value, f"{about}: {value:.4g} a cycle and SM")
+        yield key, Measured(value, f"{about}: {value:.4g} per cycle and SM")
 
 
 def data_types(capability: tuple[int, int]) -> tuple[str, ...]:
@@ -146,7 +146,7 @@ def _tensor_rates(device: Device) -> Iterator[tuple[tuple[str, str], Measured]]:
     for data_type in data_types(device.properties.capability):
         for text, kernel, warps, macs, steps in _instructions(device, data_type):
             cycles = _cycles(device, kernel, device.properties.sms, 32 * warps, steps)
-            yield (data_type, text), Measured(macs / cycles, f"{text}, one block an SM")
+            yield (data_type, text), Measured(macs / cycles, f"{text}, one block per SM")
 
 
 def _clocks(
@@ -201,7 +201,7 @@ def _read(device: Device, n_bytes: int, few: int, many: int) -> float:
 
 def _launch(device: Device) -> Measured:
     time_s = median(device.empty_s() for _ in range(_LAUNCHES))
-    return Measured(time_s, "an empty kernel of a block an SM, between two events")
+    return Measured(time_s, "an empty kernel of one block per SM, between two events")
 
 
 def _cycles(

@@ -272,7 +272,7 @@ class _Writer:
         l2["bandwidth"] = self._measured(figures.l2, "B/s")
         l2["peak_bandwidth"] = _sourced(
             f"{_RECEIVED * told.sms} B/cycle",
-            f"Limit taken for bounds: {_RECEIVED} bytes an SM and cycle, what an SM can receive",
+            f"Limit taken for bounds: {_RECEIVED} bytes per SM and cycle, what an SM can receive",
         )
         l1["instances"] = _sourced(told.sms, self.driver)
 

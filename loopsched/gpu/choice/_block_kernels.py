@@ -86,6 +86,21 @@ def drained(lengths: Floats, sms: int, resident: int, round_cycles: Floats) -> f
     return now
 
 
+@step
+def _alike(blocks: int, length: float, sms: int, resident: int, round_cycles: Floats) -> float:
+    """Run blocks of equal length as `drained` does: all of a wave end together."""
+    if blocks < sms * resident:
+        return float(length * round_cycles[-(-blocks // sms)])
+    now, left = 0.0, blocks
+    while left >= sms * resident:
+        now += length * round_cycles[resident]
+        left -= sms * resident
+    # SMs that come first take as many as they hold; the last of them what is left.
+    if left:
+        now += length * round_cycles[min(left, resident)]
+    return now
+
+
 @jit
 def blocks_cycles(
     block: Floats, keys: int, is_causal: bool, heads: int, sms: int, more: Floats, rounds: Floats
@@ -112,16 +127,20 @@ def blocks_cycles(
         down = -(-keys // rows)
         # Those of earlier heads are taken to keep all processors busy.
         walked = min(heads, -(-_WAVES * sms * resident // down))
-        lengths = np.zeros(down * walked)
+        lengths = np.zeros(down * walked if is_causal else 0)
         for at in range(down):
             seen = min((at + 1) * rows, keys) if is_causal else keys
             steps = -(-seen // columns)
             found[one, 1] += steps
-            for head in range(walked):
+            for head in range(walked if is_causal else 0):
                 lengths[head * down + at] = steps + more[one]
         before = (heads - walked) * (found[one, 1] + down * more[one]) / (sms * resident)
         found[one, 0] = before * rounds[one, resident]
-        found[one, 0] += drained(lengths, sms, resident, rounds[one])
+        if is_causal:
+            found[one, 0] += drained(lengths, sms, resident, rounds[one])
+        else:
+            length = float(-(-keys // columns)) + more[one]
+            found[one, 0] += _alike(down * walked, length, sms, resident, rounds[one])
     return found
 
 

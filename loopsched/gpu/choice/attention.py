@@ -153,8 +153,13 @@ class Attention:
     @property
     def elems(self) -> int:
         """Elements of queries, keys, values and output."""
-        rows = self.heads * self.n_queries + self.groups * self.length
-        return 2 * self.batch * rows * self.head_size
+        rows = self.groups * self.length
+        return 2 * (self.output_elems + self.batch * rows * self.head_size)
+
+    @property
+    def output_elems(self) -> int:
+        """Elements of the output, and of the queries."""
+        return self.batch * self.heads * self.n_queries * self.head_size
 
 
 def attention_numbers() -> Mapping[str, float]:
@@ -304,9 +309,19 @@ def attention_times(
     from loopsched.gpu.choice._block_kernels import blocks_cycles
 
     block = np.stack([bm, space["block_n"], taken.resident], axis=1)
+    # Configurations whose blocks are alike, as with more stages than two, are walked once.
+    of_blocks = np.hstack([block, (ends / full)[:, None], rounds])
+    alike = of_blocks.view(np.dtype((np.void, of_blocks.itemsize * of_blocks.shape[1])))
+    _, first, where = np.unique(alike.ravel(), return_index=True, return_inverse=True)
     found = blocks_cycles(
-        block, problem.length, problem.causal, heads, machine.sms, ends / full, rounds
-    )
+        block[first],
+        problem.length,
+        problem.causal,
+        heads,
+        machine.sms,
+        of_blocks[first, block.shape[1]],
+        rounds[first],
+    )[where]
     cycles, each = found[:, 0], heads * found[:, 1] / machine.sms / clock
     dram_s = moved / machine.dram_bytes_per_s
     waits = fit["alone_cycles"] + late

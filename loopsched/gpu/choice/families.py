@@ -27,6 +27,7 @@ from loopsched.gpu.choice.decode import (
 )
 from loopsched.gpu.choice.grouped import Grouped
 from loopsched.gpu.choice.pipeline import (
+    LINE,
     PARTIAL,
     WRITTEN,
     Fitted,
@@ -36,6 +37,7 @@ from loopsched.gpu.choice.pipeline import (
     asked_cycles,
     fitted,
     row_bytes_asked,
+    steps_ahead,
     times,
     whole_sectors,
 )
@@ -83,6 +85,8 @@ class Family:
         Parameters that a space may have besides; without them they are 1.
     few : int
         Configurations of a space, however small, that may be the best.
+    held : tuple of tuples of str
+        Data types and machines with which its choices were held against measurements.
     """
 
     name: str
@@ -97,6 +101,7 @@ class Family:
     data_type: str = "fp16"
     more: tuple[str, ...] = ()
     few: int = 20
+    held: tuple[tuple[str, ...], tuple[str, ...]] = (("fp16",), ("h100", "h200"))
     suits: Callable[[Any, Space], NDArray[np.bool_]] = lambda _, space: np.ones(len(space), bool)
 
     def checked(self, problem: Asked) -> None:
@@ -123,17 +128,20 @@ _COMPUTED = {
 }
 
 
-def least(problem: Asked, data_type: str) -> tuple[int, int]:
-    """Count the multiply-adds that a problem cannot do without, and the bytes that it touches.
+def least(problem: Asked, data_type: str) -> tuple[int, int, int]:
+    """Count the multiply-adds that a problem cannot do without, and the bytes it reads and writes.
 
     All tensors are as the data type is stored; sums of it may be stored alike.
     """
+    width = product_width(problem, data_type)
     if not isinstance(problem, Problem):
-        return problem.macs, problem.elems * attention_width(data_type)
-    elems = sum(tensor_bytes(problem, one) // one.element_bytes for one in problem.tensors)
+        written = problem.output_elems
+        return problem.macs, (problem.elems - written) * width, written * width
+    elems = {one.name: tensor_bytes(problem, one) // one.element_bytes for one in problem.tensors}
+    written = elems.pop(problem.output)
     convolves = problem.kind == "conv2d"
     macs = layer_of(problem).macs if convolves else product_of(problem, data_type).macs
-    return macs, elems * product_width(problem, data_type)
+    return macs, sum(elems.values()) * width, written * width
 
 
 def _usual(values: dict[str, tuple[int, ...]]) -> Space:
@@ -233,28 +241,36 @@ def conv_work(
     """Cut pixels and output channels into tiles; sums go filter position by position."""
     layer = forward_layer(problem)
     width = product_width(problem, data_type)
-    bm, bn, bk, warps = (space[name] for name in ("block_m", "block_n", "block_k", "warps"))
+    names = ("block_m", "block_n", "block_k", "warps", "stages")
+    bm, bn, bk, warps, stages = (space[name] for name in names)
     pixels, places = layer.n * layer.p * layer.q, layer.r * layer.s
     blocks = np.ceil(pixels / bm) * np.ceil(layer.k / bn)
-    steps_here = np.ceil(layer.c / bk)
+    here = np.ceil(layer.c / bk)
     busy = 1 + fit.more_warps * (warps == 8)
+    # Copies are issued for each step of a filter position, and before for those that are ahead.
+    copies = 1 + (stages - 1) / here
     tensor = _tensor_cycles(space, taken, machine, width, fit)
-    tensor = tensor + fit.address_cycles * (bm + bn) * bk / 1024 * busy
+    tensor = tensor + fit.address_cycles * (bm + bn) * bk / 1024 * busy * copies
     tile_bytes = (bm + bn) * bk * width
     asked = asked_cycles(bm, tile_bytes, machine, fit)
-    read = (layer.input_elems(width) + layer.weight_elems) * width
+    ahead = steps_ahead(stages, taken.by_group, fit)
+    # What is asked for before a position's first step comes together.
+    waits = 1 + np.maximum(here - np.maximum(stages - 1, 1), 0) / ahead
+    shown = np.maximum(fit.drain / here - np.where(stages <= 2, fit.two_stages, 0.0), 0.0)
+    short = np.where(bk * width < LINE, fit.short_rows, 0.0)
+    read = (layer.input_elems(width) * (1 + short) + layer.weight_elems) * width
     moved = read + WRITTEN * layer.output_elems * sum_bytes(width)
     return Work(
         blocks=blocks,
-        steps=steps_here * places,
+        steps=here * places,
         tile_bytes=tile_bytes,
         l2_bytes=_l2_bytes(space, width, fit),
         tensor_cycles=tensor,
         rows=bm,
         sums=bm * bn,
-        wait_cycles=(fit.restart * asked + fit.drain * tensor) / steps_here,
+        wait_cycles=asked * (waits / here - 1 / ahead) + shown * tensor,
         block_cycles=places * fit.place_cycles * bm / 64 * busy,
-        dram_bytes=lambda live: np.full_like(live, moved),
+        dram_bytes=lambda live: moved,
         macs=layer.macs,
         width=width,
         after_s=np.zeros_like(bm),
@@ -364,6 +380,7 @@ TRITON_GEMM = Family(
     _tile_resources,
     _pipelined("triton_gemm", gemm_work),
     more=("split_k",),
+    held=(("fp16", "bf16", "fp8", "tf32"), ("h100", "h200")),
 )
 TRITON_CONV = Family(
     "triton_conv",
@@ -454,6 +471,7 @@ CLBLAST_GEMM = Family(
     ),
     ("STRM", "STRN", "SA", "SB"),
     "fp32",
+    held=(("fp32",), ("rtx_3090", "titan_rtx")),
 )
 _FILTER = {
     "block_size_x": tuple(range(16, 257, 16)),
@@ -477,6 +495,7 @@ FILTER = Family(
     ),
     ("read_only", "use_padding", "use_shmem"),
     "fp32",
+    held=(("fp32",), ("a4000", "a6000", "w6600")),
 )
 _ALL = (
     TRITON_GEMM,

@@ -68,4 +68,9 @@ class Grouped:
     @property
     def elems(self) -> int:
         """Elements of all operands and outputs."""
-        return sum(m * k + k * n + m * n for m, n, k in self.products)
+        return self.output_elems + sum(m * k + k * n for m, n, k in self.products)
+
+    @property
+    def output_elems(self) -> int:
+        """Elements of all outputs."""
+        return sum(m * n for m, n, _ in self.products)

@@ -14,9 +14,10 @@ from loopsched.base.arguments import Checker, show
 from loopsched.base.display import Shown
 from loopsched.base.errors import InputError
 from loopsched.base.rows import picked
-from loopsched.gpu.bound import repeated_bound
+from loopsched.gpu.bound import cold_bound, repeated_bound
 from loopsched.gpu.choice.attention import Attention
 from loopsched.gpu.choice.families import (
+    FAMILIES,
     TRITON_ATTENTION,
     TRITON_CONV,
     TRITON_DECODE,
@@ -52,7 +53,10 @@ class Choice:
     estimate_us, low_us, high_us : float, microseconds
         Estimate, and the interval that holds 80 of 100 measurements.
     bound_us : float, microseconds
-        No run is faster: arithmetic at the highest clock, and what DRAM must deliver.
+        No run is faster: arithmetic at the highest clock, and what DRAM must
+        deliver even if L2 still holds all it can of the run before.
+    cold_us : float, microseconds
+        No run is faster if L2 holds no operand, as the estimate assumes.
     bound_by : str
         The resource that the estimate spends most time on: ``tensor cores``,
         ``L2``, ``DRAM`` or ``latency``; ``lanes`` and ``shared memory`` of
@@ -79,6 +83,7 @@ class Choice:
     resident_blocks: int
     waves: float
     why: str = ""
+    cold_us: float = 0.0
 
 
 _SHOWN = (
@@ -86,6 +91,7 @@ _SHOWN = (
     "low_us",
     "high_us",
     "bound_us",
+    "cold_us",
     "bound_by",
     "may_be_best",
     "registers",
@@ -126,6 +132,17 @@ class Pick(Shown):
     n_may_be_best: int
 
     @property
+    def warning(self) -> str:
+        """Say so if such choices were never held against measurements."""
+        types, archs = FAMILIES[self.kernel].held
+        if self.data_type in types and self.arch in archs:
+            return ""
+        return (
+            f"No {self.kernel} in {self.data_type} was measured on {self.arch}: how good these "
+            "choices are is unknown."
+        )
+
+    @property
     def best(self) -> Choice:
         """The first choice."""
         return self.choices[0]
@@ -156,7 +173,8 @@ class Ranked:
     feasible : array of bool
         Of the space as it was given.
     may_be_best : array of bool
-    bound_s : float, seconds
+    bound_s, cold_s : float, seconds
+        What no run beats; what none beats whose operands are not in L2.
     """
 
     space: Space
@@ -166,6 +184,7 @@ class Ranked:
     feasible: NDArray[np.bool_]
     may_be_best: NDArray[np.bool_]
     bound_s: float
+    cold_s: float
 
 
 def pick(
@@ -332,19 +351,21 @@ def rank(problem: Asked, arch: Arch, family: Family, space: Space, data_type: st
     may_be_best = np.zeros(len(space), dtype=bool)
     few = order[: max(family.few, int(_SHARE * len(space)))]
     may_be_best[few] = found.time_s[few] <= found.time_s[order[0]] * judged(family.name).may_be_best
-    bound_s, _ = repeated_bound(*least(problem, data_type), arch, data_type)
-    return Ranked(space, taken, found, order, feasible, may_be_best, bound_s)
+    macs, read, written = least(problem, data_type)
+    bound_s, _ = repeated_bound(macs, read + written, arch, data_type)
+    cold_s, _ = cold_bound(macs, read, written, arch, data_type)
+    return Ranked(space, taken, found, order, feasible, may_be_best, bound_s, cold_s)
 
 
 def _choice(
     ranked: Ranked, at: int, first: int, spread: tuple[float, float], explain: bool
 ) -> Choice:
-    time_s = max(float(ranked.times.time_s[at]), ranked.bound_s)
+    time_s = max(float(ranked.times.time_s[at]), ranked.cold_s)
     parts = {name: float(part[at]) for name, part in ranked.times.parts.items()}
     return Choice(
         configuration=ranked.space.configuration(at),
         estimate_us=1e6 * time_s,
-        low_us=1e6 * max(ranked.bound_s, spread[0] * time_s),
+        low_us=1e6 * max(ranked.cold_s, spread[0] * time_s),
         high_us=1e6 * spread[1] * time_s,
         bound_us=1e6 * ranked.bound_s,
         bound_by=max(parts, key=lambda name: parts[name]),
@@ -354,6 +375,7 @@ def _choice(
         resident_blocks=int(ranked.taken.resident[at]),
         waves=float(ranked.times.waves[at]),
         why=_why(ranked, at, first) if explain else "",
+        cold_us=1e6 * ranked.cold_s,
     )
 
 
@@ -362,11 +384,12 @@ def _why(ranked: Ranked, at: int, first: int) -> str:
     here = {name: float(part[at]) for name, part in ranked.times.parts.items()}
     longest = max(here, key=lambda name: here[name])
     waves, resident = float(ranked.times.waves[at]), int(ranked.taken.resident[at])
-    held = f"{resident} block{'s' if resident > 1 else ''} an SM, {waves:.3g} waves"
+    held = f"{resident} block{'s' if resident > 1 else ''} per SM, {waves:.3g} waves"
     if at == first:
         return f"the first choice: most time on {longest}; {held}"
     best = {name: float(ranked.times.parts[name][first]) for name in here}
     ratio = {name: here[name] / max(best[name], 1e-30) for name in here}
     changed = sorted(here, key=lambda name: -abs(np.log(max(ratio[name], 1e-9))))[:2]
-    said = ", ".join(f"{name} {ratio[name]:.2f} times as long" for name in changed)
+    told = [f"{name} {ratio[name]:.2f} times as long" for name in changed]
+    said = ", ".join(one for one in told if " 1.00 " not in one) or "as long on every resource"
     return f"against the first choice: {said}; most time on {longest}; {held}"

@@ -16,6 +16,7 @@ from dataclasses import dataclass, fields
 from functools import cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from loopsched.gpu.calibrated import calibration_file
 from loopsched.gpu.choice.space import Numbers
@@ -24,11 +25,13 @@ from loopsched.gpu.library.machine import Machine
 
 _FILE = "choice/pipeline.json"
 PARTS = ("tensor cores", "L2", "DRAM", "latency")
-_SECTOR, _LINE = 64, 128
+_SECTOR, LINE = 64, 128
 # The output is written, and half as much of what was dirty before is written to make room.
 WRITTEN = 1.5
 # Bytes of a sum of some of the terms.
 PARTIAL = 4
+# Exponent that joins a step's latency with its DRAM time.
+_LOADED = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +60,6 @@ class Fitted:
         Part of a step's arithmetic that two stages do not hide.
     direct : float
         Stages that a kernel has less where operands go through registers.
-    dram_wait : float
-        Part of a step's DRAM time by which its latency grows.
     memory, step : float
         Exponents of the norms that join the parts of memory, and these with
         arithmetic.
@@ -84,8 +85,10 @@ class Fitted:
         Of a convolution: for the addresses of 1,024 elements of a step.
     place_cycles : float, cycles
         For each filter position and 64 rows of a tile.
-    restart, drain : float
-        Parts of a latency, and of a step's arithmetic, that each filter position adds.
+    drain : float
+        Part of a step's arithmetic that the next filter position waits for.
+    short_rows : float
+        More of its input that DRAM reads where rows of a tile are no whole line of 128 bytes.
     more_warps : float
         By which eight warps need more of these than four.
     """
@@ -101,7 +104,6 @@ class Fitted:
     row_cycles: float
     two_stages: float
     direct: float
-    dram_wait: float
     memory: float
     step: float
     start_cycles: float
@@ -117,8 +119,8 @@ class Fitted:
     wide_bytes: float
     address_cycles: float = 0.0
     place_cycles: float = 0.0
-    restart: float = 0.0
     drain: float = 0.0
+    short_rows: float = 0.0
     more_warps: float = 0.0
 
     def alone(self, tensor_issue: str) -> float:
@@ -275,16 +277,21 @@ def _wave(
     dram = work.dram_bytes(live) / (machine.dram_bytes_per_s / clock)
     dram = dram / (work.blocks * work.steps) * live
     asked = asked_cycles(work.rows, work.tile_bytes, machine, fit)
-    ahead = np.where(
-        taken.by_group, np.maximum(stages - 1, 1), np.maximum(stages - 1 - fit.direct, 0.6)
-    )
-    wait = asked / ahead + fit.dram_wait * dram + work.wait_cycles
-    wait = wait + np.where(stages <= 2, fit.two_stages * work.tensor_cycles, 0.0)
+    late = asked / steps_ahead(stages, taken.by_group, fit)
+    more = work.wait_cycles + np.where(stages <= 2, fit.two_stages * work.tensor_cycles, 0.0)
+    # Operands come the later the more DRAM has to do; where that is much it sets the pace.
+    wait = joined(_LOADED, late, dram) + more
     step = joined(fit.step, tensor, joined(fit.memory, wait, l2, dram))
     begun = fit.latency * machine.gpu.dram_latency + fit.start_cycles
     shown = np.where(resident > 1, 1 - fit.hidden, 1.0)
     ends = (begun + resident * work.sums * fit.sum_cycles) * shown
-    return work.steps * step + ends + resident * work.block_cycles, tensor, l2, dram, wait
+    return work.steps * step + ends + resident * work.block_cycles, tensor, l2, dram, late + more
+
+
+def steps_ahead(stages: Numbers, by_group: NDArray[np.bool_], fit: Fitted) -> Numbers:
+    """Count the steps that operands are asked for before they are needed."""
+    ahead: Numbers = np.maximum(stages - 1 - fit.direct, 0.6)
+    return np.where(by_group, np.maximum(stages - 1, 1), ahead)
 
 
 def asked_cycles(rows: Numbers, tile_bytes: Numbers, machine: Machine, fit: Fitted) -> Numbers:
@@ -295,7 +302,7 @@ def asked_cycles(rows: Numbers, tile_bytes: Numbers, machine: Machine, fit: Fitt
 
 def row_bytes_asked(row_bytes: Numbers, fit: Fitted) -> Numbers:
     """Bytes that a row of a tile costs L2: whole sectors, and each line of them more."""
-    return whole_sectors(row_bytes) + fit.row_bytes * np.ceil(row_bytes / _LINE)
+    return whole_sectors(row_bytes) + fit.row_bytes * np.ceil(row_bytes / LINE)
 
 
 def whole_sectors(row_bytes: Numbers) -> Numbers:

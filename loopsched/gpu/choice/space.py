@@ -85,8 +85,9 @@ def space_of(
     Parameters
     ----------
     rows : iterable of mappings
-        A whole number for each parameter; ``registers``, ``spills`` and
-        ``shared_bytes`` if all rows have them.  Other keys are not read.
+        A whole number for each parameter, also in Triton's spelling (`spelled`);
+        ``registers``, ``spills`` and ``shared_bytes`` if all rows have them.
+        Other keys are not read.
     names : tuple of str
         The kernel's parameters.
     switches : tuple of str
@@ -105,10 +106,14 @@ def space_of(
         raise InputError("space: no configurations")
     if len(given) > MOST_CONFIGURATIONS:
         raise InputError(f"space: more than {MOST_CONFIGURATIONS:,} configurations")
+    given = [spelled(row, (*names, *more)) for row in given]
     names += tuple(name for name in more if any(name in row for row in given))
-    faults = [fault for at, row in enumerate(given) for fault in _faults(at, row, names, switches)]
-    if faults:
-        raise InputError.joined("space", faults[:20])
+    # What no row has is told once.
+    had = [name for name in names if any(name in row for row in given)]
+    keys = [str(key) for key in given[0]]
+    faults = [f"no {name}; {nearest(name, keys, 'columns')}" for name in names if name not in had]
+    faults += [fault for at, row in enumerate(given) for fault in _faults(at, row, had, switches)]
+    InputError.refuse("space", faults[:20])
     told = [name for name in COMPILED if all(is_count(row.get(name), 0, 2**40) for row in given)]
     columns = {
         name: np.array([row[name] for row in given], dtype=np.float64) for name in (*names, *told)
@@ -116,8 +121,23 @@ def space_of(
     return Space(names, columns)
 
 
+def spelled(row: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:
+    """Call parameters as here where a row has them as kernels of Triton do.
+
+    Examples
+    --------
+    >>> spelled({"BLOCK_SIZE_M": 64, "num_warps": 4, "EVEN": 1}, ("block_m", "warps"))
+    {'block_m': 64, 'warps': 4, 'EVEN': 1}
+    """
+    found = {}
+    for key, value in row.items():
+        plain = str(key).lower().replace("_size_", "_").removeprefix("num_")
+        found[plain if plain in names and plain not in row and key not in names else key] = value
+    return found
+
+
 def _faults(
-    at: int, row: Mapping[str, Any], names: tuple[str, ...], switches: tuple[str, ...]
+    at: int, row: Mapping[str, Any], names: Iterable[str], switches: tuple[str, ...]
 ) -> Iterable[str]:
     for name in names:
         if name not in row:

@@ -107,7 +107,9 @@ def conv_estimate(
     like = conv_spread(gpu.measured_as, data_type, layer.pass_, is_known=is_known)
     if layer.groups > 1 or layer.dilation != (1, 1):
         like = conv_spread("none", "none", layer.pass_, is_known=is_known)
-        like = replace(like, basis="no layer with groups or dilation was measured; as wide as any")
+        like = replace(
+            like, basis="no layer with groups or dilation was measured; the widest interval"
+        )
     return estimate_of(found.time_s, bound_s, found.parts, found.kernel, like)
 
 

@@ -85,7 +85,7 @@ def gemm_estimate(
         like = product_spread(measured_as, data_type)
     if product.batch > 1:
         like = product_spread("none", "none")
-        like = replace(like, basis="no batched product was measured; as wide as any")
+        like = replace(like, basis="no batched product was measured; the widest interval")
     return estimate_of(found.time_s, bound_s, found.parts, found.kernel, like)
 
 

@@ -23,6 +23,20 @@ if (typeof module !== "undefined") module.exports = globalThis.Loopsched;
 def model_js() -> str:
     """Build the script that defines the one object ``Loopsched``.
 
+    Its functions take plain data from ``problem_data``, ``arch_data`` and
+    ``schedule_to_dict``: ``evaluate(problem, schedule, arch, options)``, which
+    gives ``evaluation_row`` with more per level and tensor;
+    ``parseSchedule(text, problem)``, with the library's messages;
+    ``formatSchedule(schedule)``; ``moves(before, after)``, a list of lists or
+    ``null``; ``loops(problem, schedule, width)``.
+
+    Results equal the library's in every digit: counts that may exceed 2**53
+    are ``BigInt``, times and rates take the same operations in the same order,
+    and ``problem_data`` contains the communication bounds for every capacity.
+    Brackets and tiles placed one by one are not covered.  Dimensions must be
+    below 2**53, all tensors together below 2**52 bytes.  A score takes 0.2 ms in
+    the median for real layers, tens of milliseconds where a replay is needed.
+
     Returns
     -------
     str
@@ -33,6 +47,12 @@ def model_js() -> str:
     >>> text = model_js()
     >>> "globalThis.Loopsched" in text, "http" in text
     (True, False)
+
+    In any program that runs JavaScript::
+
+        const text = "M:1024@SM N:1024@SM K:1024 M:128 N:64 K:8";
+        const score = Loopsched.evaluate(problem, Loopsched.parseSchedule(text, problem), arch);
+        score.dram_bytes;
     """
     folder = resources.files("loopsched.show.page") / "model"
     texts = [(folder / f"{part}.js").read_text(encoding="utf-8") for part in PARTS]

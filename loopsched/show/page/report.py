@@ -42,7 +42,7 @@ _SCORES = (
 _MEASURED = ("measured_s", "threads", "data_type")
 _LEVEL_SCORES = ("promised_bytes", "working_set_bytes", "time_s")
 _MOST_STEPS = 400
-# What the page's model counts: see docs/page_model.md.
+# What the page's model counts: see model.py.
 _MOST_BYTES = 2**52 - 1
 
 
@@ -137,7 +137,13 @@ def _misfits(problem: Problem, row: Row) -> tuple[str, ...]:
     try:
         parse_schedule(row["schedule"], problem).check_even("the page")
     except InputError as error:
-        return tuple(f"layer {row['layer']}, rank {row['rank']}: {one}" for one in error.problems)
+        hint = (
+            "; 'loopsched explore' finds the best without them"
+            if "one by one" in str(error)
+            else ""
+        )
+        where = f"layer {row['layer']}, rank {row['rank']}"
+        return tuple(f"{where}: {one}{hint}" for one in error.problems)
     return ()
 
 

@@ -88,7 +88,7 @@ def _section(found: Pick, at: int) -> str:
     facts = (
         ("first choice", _us(best.estimate_us), _configuration(best)),
         ("80 % interval", f"{_us(best.low_us)} to {_us(best.high_us)}", "of the first choice"),
-        ("no run beats", _us(best.bound_us), "arithmetic and DRAM at their peaks"),
+        ("no run beats", _us(best.cold_us), "from a cold L2; arithmetic, DRAM at their peaks"),
         ("may be best", f"{found.n_may_be_best}", f"of {found.n_configurations} configurations"),
         ("cannot run", f"{found.n_infeasible}", "sizes or shared memory forbid it"),
     )
@@ -99,6 +99,7 @@ def _section(found: Pick, at: int) -> str:
     )
     return f"""<section aria-labelledby="s{at}">
 <h2 id="s{at}">{escape(found.problem)}, {escape(found.data_type)}</h2>
+<p class="soft small">{escape(found.warning)}</p>
 <dl class="tiles">{tiles}</dl>
 <div class="pair">
 <div class="panel"><h3>Best estimate of each tile</h3>
@@ -167,7 +168,7 @@ def _map(found: Pick, tile: Sequence[str]) -> str:
 def _curve(found: Pick) -> str:
     """Draw estimates in order, on a logarithmic scale, with their intervals."""
     every = found.choices
-    low = math.log(min(found.best.bound_us, min(one.low_us for one in every)))
+    low = math.log(min(found.best.cold_us, min(one.low_us for one in every)))
     high = math.log(max(one.high_us for one in every)) + 0.02
     step = (_WIDTH - _LEFT) / max(len(every) - 1, 1)
 
@@ -180,7 +181,7 @@ def _curve(found: Pick) -> str:
 
     upper, lower = line(lambda one: one.high_us), line(lambda one: one.low_us)
     estimates = line(lambda one: one.estimate_us)
-    bound = line(lambda one: one.bound_us)
+    bound = line(lambda one: one.cold_us)
     set_end = _LEFT + max(found.n_may_be_best - 1, 0) * step
     said = (
         f"Estimates of {len(every)} configurations, from {_us(found.best.estimate_us)} to "

@@ -30,6 +30,8 @@ _LEAST_AREA, _MOST_AREA = 10.0, 150.0
 _MOST_DETAILED = 8
 # Of more layers, only the slowest have their numbers.
 _MOST_LABELLED, _SLOWEST = 24, 12
+# Pixels between the middle of a roof's name and a point.
+_CLEAR = 45
 _COMPUTE = "compute"
 
 
@@ -88,7 +90,7 @@ def plot_roofline(
     that of the workload, for the title.  Up to eight layers are also marked, small,
     at their intensities further in.  There is a roof for each level's bandwidth
     and for each rate of the units; those of data types that no layer has are
-    dotted.
+    dotted, as far as they are in the picture, which is scaled to the layers.
 
     See Also
     --------
@@ -107,9 +109,9 @@ def plot_roofline(
     style.label_x(ax, f"operational intensity at {arch.memory.name} (FLOP/B)")
     style.label_y(ax, "performance")
     shown = [row for row in rows if 0 < row["operational_intensity"] < math.inf]
-    used = {data_type_of(layer.problem, arch) for layer in layers}
+    used = {data_type_of(layer.problem, arch) for layer in layers} or {*arch.compute.data_types}
     rates = _rates(arch)
-    _limits(ax, arch, rates, shown)
+    _limits(ax, arch, [peak for peak, names in rates.items() if used & set(names)], shown)
     marks = style.looks([*(level.name for level in arch.levels[:-1]), _COMPUTE])
     at_memory = [row for row in shown if row["level"] == arch.memory.name]
     is_few = len(layers) <= _MOST_DETAILED
@@ -127,7 +129,7 @@ def plot_roofline(
     if notes:
         style.note(ax, "\n".join(notes))
     style.legend(ax, loc="lower right", title="bound by", title_fontsize=style.NOTE)
-    _roofs(ax, arch, rates, used, marks)
+    _roofs(ax, arch, rates, used, marks, [(spot.x, spot.y) for spot in spots])
     if len(layers) > 1:
         place_labels(ax, spots)
     return ax
@@ -146,17 +148,16 @@ def _rates(arch: Arch) -> dict[float, list[str]]:
     return found
 
 
-def _limits(ax: Axes, arch: Arch, rates: dict[float, list[str]], rows: Sequence[Row]) -> None:
+def _limits(ax: Axes, arch: Arch, rates: Sequence[float], rows: Sequence[Row]) -> None:
     widths = [level.bandwidth_bytes_per_s for level in arch.caches if level.bandwidth_bytes_per_s]
     ridges = [peak / width for peak in rates for width in widths]
     x = [*ridges, *(row["operational_intensity"] for row in rows)]
     y = [*rates, *(row["flop_per_s"] for row in rows)]
     if not rows:
         y.append(min(rates) / 1000)
-    low, high = min(y) / 2.5, max(y) * 2
     # The slopes are to be seen, too: from a tenth of the lowest rate.
     style.log_axis(ax.xaxis, min(x) / 3, max(x) * 4)
-    style.log_axis(ax.yaxis, min(low, min(rates) / 30), high, "FLOP/s")
+    style.log_axis(ax.yaxis, min(min(y) / 2.5, min(rates) / 10), max(y) * 1.6, "FLOP/s")
 
 
 def _points(
@@ -227,6 +228,7 @@ def _roofs(
     rates: dict[float, list[str]],
     used: set[str],
     marks: dict[str, style.Look],
+    points: Sequence[tuple[float, float]],
 ) -> None:
     left, right = ax.get_xlim()
     top = max((peak for peak, names in rates.items() if used & set(names)), default=max(rates))
@@ -238,10 +240,12 @@ def _roofs(
         look = marks[level.name]
         ax.plot(ends, [width * x for x in ends], color=look.colour, linewidth=1.2,
                 linestyle=look.dash, zorder=2)  # fmt: skip
-        _along(ax, width, top, f"{level.name} {scaled(width, 'B/s')}", look.colour)
+        _along(ax, width, top, f"{level.name} {scaled(width, 'B/s')}", look.colour, points)
     reach = max((cache.bandwidth_bytes_per_s or 0 for cache in arch.caches), default=0)
     for peak, names in rates.items():
-        is_used = bool(used & set(names)) or not used
+        is_used = bool(used & set(names))
+        if not is_used and peak > ax.get_ylim()[1]:
+            continue
         colour = marks[_COMPUTE].colour if is_used else style.GREY
         start = max(left, peak / reach) if reach else left
         ax.plot([start, right], [peak, peak], color=colour,
@@ -251,8 +255,15 @@ def _roofs(
         style.beside(ax, text, (right, peak), (-1, 1.5), "right", "bottom", color=colour)
 
 
-def _along(ax: Axes, width: float, top: float, text: str, colour: str) -> None:
-    """Write along a slope, where it comes into the picture."""
+def _along(
+    ax: Axes,
+    width: float,
+    top: float,
+    text: str,
+    colour: str,
+    points: Sequence[tuple[float, float]],
+) -> None:
+    """Write along a slope, where it comes into the picture or, past points, further up."""
     root = ax.figure.figure
     root.draw_without_rendering()
     (left, right), low = ax.get_xlim(), ax.get_ylim()[0]
@@ -260,7 +271,15 @@ def _along(ax: Axes, width: float, top: float, text: str, colour: str) -> None:
     end = min(right, top / width)
     (x0, y0), (x1, y1) = ax.transData.transform([(start, width * start), (end, width * end)])
     angle = math.degrees(math.atan2(y1 - y0, x1 - x0))
-    at = start * (end / start) ** 0.1
+    places = [ax.transData.transform(point) for point in points]
+
+    def room(share: float) -> float:
+        """Find how many pixels the middle of the name is from all points."""
+        middle = (x0 + (x1 - x0) * (share + 0.12), y0 + (y1 - y0) * (share + 0.12))
+        return min((math.dist(middle, place) for place in places), default=math.inf)
+
+    share = next((one for one in (0.1, 0.3, 0.5) if room(one) > _CLEAR), 0.1)
+    at = start * (end / start) ** share
     away = (-2.5 * math.sin(math.radians(angle)), 2.5 * math.cos(math.radians(angle)))
     look: dict[str, Any] = {"rotation": angle, "rotation_mode": "anchor", "color": colour}
     style.beside(ax, text, (at, width * at), away, va="bottom", **look)

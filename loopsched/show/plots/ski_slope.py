@@ -205,12 +205,12 @@ def _limits(
     x = [int(left * share**i) for i in range(_BOUND_SAMPLES + 1)]
     y = [value(curve.bound_bytes(capacity)) for capacity in x]
     ax.plot(x, y, color=style.COLOURS[1], linewidth=1, linestyle=style.DASHES[2],
-            label="no order of execution goes beyond")  # fmt: skip
+            label="bound for any order of execution")  # fmt: skip
     if curve.n_proven < len(curve):
         bound = curve.nest_bound
         stairs = [value(moved) for moved in (*bound.dram_bytes, bound.dram_bytes[-1])]
         ax.step([*bound.capacities_bytes, right], stairs, where="post", color=style.COLOURS[2],
-                linewidth=0.8, label="no nest goes beyond")  # fmt: skip
+                linewidth=0.8, label="bound for any nest")  # fmt: skip
         y += stairs
     least = value(curve.compulsory_bytes)
     ax.axhline(least, color=style.GREY, linewidth=0.8, linestyle=style.DASHES[1],

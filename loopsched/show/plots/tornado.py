@@ -135,4 +135,5 @@ def _bar(ax: Axes, position: int, point: Point, change: float, look: tuple[str, 
     ax.barh(position, change, 0.62, color=colour, hatch=hatch, edgecolor="white", linewidth=0,
             label=None if label in ax.get_legend_handles_labels()[1] else label)  # fmt: skip
     away, side = (2.5, "left") if change > 0 else (-2.5, "right")
-    style.beside(ax, f"x{point.ratio:.3g}", (change, position), (away, 0), side)
+    text = f"\N{MULTIPLICATION SIGN}{point.ratio:.3g}"
+    style.beside(ax, text, (change, position), (away, 0), side)

@@ -56,7 +56,8 @@ def plot_pareto(fronts: Fronts, *, name: str = "", ax: Axes | None = None) -> Ax
     """Draw time over DRAM traffic; colour says the capacity, dark is much.
 
     Points of one problem and one capacity are joined: along them, time is traded
-    for traffic.  ``name`` is that of the workload, for the title.
+    for traffic.  ``name`` is that of the workload, for the title.  Up to seven problems
+    have markers of their own; names of more stand beside a point, where there is room.
 
     See Also
     --------
@@ -78,11 +79,14 @@ def plot_pareto(fronts: Fronts, *, name: str = "", ax: Axes | None = None) -> Ax
     spots: list[Spot] = []
     for number, (name, front) in enumerate(fronts.items()):
         marker = style.MARKERS[number % _MOST_NAMED] if len(names) <= _MOST_NAMED else "o"
-        spots += _front(ax, name, front, marker, shades, is_named=1 < len(names) <= _MOST_NAMED)
-    if len(names) == 1:
-        place_labels(ax, spots)
-    else:
+        drawn = _front(ax, name, front, marker, shades, is_named=1 < len(names) <= _MOST_NAMED)
+        if len(names) > 1:  # beside one point of each problem, where the legend has no names
+            text = shortened(name, 20) if len(names) > _MOST_NAMED else ""
+            drawn = [spot._replace(text="" if at else text) for at, spot in enumerate(drawn)]
+        spots += drawn
+    if len(names) > 1:
         _capacities(ax, shades)
+    place_labels(ax, spots)
     return ax
 
 

@@ -11,6 +11,16 @@ function columnsOf() {
   return found;
 }
 
+// The dimensions that units share, and the tensors that cross a boundary once.
+function sharedDims(text) {
+  return [...new Set(text.split(' ').filter((word) => word.includes('@')).map((word) => word.split(':')[0]))].join(' ') || 'none';
+}
+
+function crossOnce(text, index) {
+  const level = score(state.layer, text).evaluation.levels[index];
+  return layer().tensors.filter((tensor) => totalOf(level, tensor.name) <= Number(tensor.bytes)).map((tensor) => tensor.name).join(', ') || 'none';
+}
+
 const LINES = [
   ['time', (one) => one.time_s, (value) => scaled(value, 's')],
   ['bound by', (one) => one.bound_by, (value) => boundMark(value), 'words'],
@@ -40,6 +50,10 @@ function movesText(text) {
   return (movesTo(parsed(text)) || []).map((move) => move.join(' ')).join(' | ');
 }
 
+function wordsLine(title, columns, read) {
+  return el('tr', {}, el('th', { scope: 'row' }, title), columns.map((one) => el('td', { class: one.chosen ? 'chosen' : null }, read(one))));
+}
+
 function drawAlternatives() {
   const columns = columnsOf();
   const base = layer().found[0];
@@ -51,6 +65,8 @@ function drawAlternatives() {
     el('tbody', {},
       el('tr', {}, el('th', { scope: 'row' }, 'schedule'), columns.map((one) => el('td', { class: one.chosen ? 'chosen schedule' : 'schedule' },
         one.text.split(' ').flatMap((word) => [el('code', { class: word.includes('@') ? 'spatial' : null }, word), ' '])))),
+      wordsLine('shared', columns, (one) => sharedDims(one.text)),
+      BOUNDARIES.map((boundary, index) => wordsLine(`${boundary.outer} – ${boundary.level} once`, columns, (one) => crossOnce(one.text, index))),
       lines.map(([title, read, write, kind]) => el('tr', {}, el('th', { scope: 'row' }, title), columns.map((one) => {
         const value = read(one.score);
         const same = one.score === base || kind === 'words' || kind === 'plain' || kind === 'share';
@@ -67,8 +83,8 @@ function drawAlternatives() {
       why(one.score.reasons || [])))));
   }
   byId('alternatives-text').textContent = layer().found.length > 1
-    ? 'The next best schedules that the search met, one for each score; changes are against the best.'
-    : 'The results hold one schedule a layer; search with --top 3 to have the next best beside it.';
+    ? 'Alternatives of other kinds, the best that is known of each: schedules are of one kind if the same resource binds them, units share the same dimensions, and the same tensors cross each boundary once. Changes are against the best.'
+    : 'No schedule of another kind was kept: one that another resource binds, where units share other dimensions, or where other tensors cross a boundary once.';
 }
 
 function startAlternatives() {

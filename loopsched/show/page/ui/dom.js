@@ -63,14 +63,18 @@ async function copied(text, button) {
 
 // Ticks of a logarithmic axis: powers of ten, thinned where there are too many, else 1 2 5.
 function ticks(low, high, most) {
-  const fine = [];
+  const coarse = marks(low, high, [1, 2, 5]);
+  if (coarse.length > most) return decades(low, high, most);
+  const fine = marks(low, high, [1, 2, 3, 4, 5, 6, 8]);
+  return coarse.length < 3 && fine.length <= most ? fine : coarse;
+}
+
+function marks(low, high, digits) {
+  const found = [];
   for (let power = Math.floor(Math.log10(low)); power <= Math.log10(high); power += 1) {
-    for (const digit of [1, 2, 5]) {
-      const value = Number(`${digit}e${power}`);
-      if (value >= low && value <= high) fine.push(value);
-    }
+    found.push(...digits.map((digit) => Number(`${digit}e${power}`)).filter((value) => value >= low && value <= high));
   }
-  return fine.length <= most ? fine : decades(low, high, most);
+  return found;
 }
 
 function decades(low, high, most) {

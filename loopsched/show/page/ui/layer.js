@@ -38,7 +38,7 @@ function verdict() {
   const extra = found.dram_bytes / one.least_dram_bytes;
   parts.push(extra < 1.0005
     ? `It moves ${scaled(found.dram_bytes, 'B')} from and to ${BOUNDARIES[0].outer}, the least in any order.`
-    : `It moves ${scaled(found.dram_bytes, 'B')} from and to ${BOUNDARIES[0].outer}, ${general(extra)} times what no order avoids.`);
+    : `It moves ${scaled(found.dram_bytes, 'B')} from and to ${BOUNDARIES[0].outer}, ${general(extra)} times the least in any order.`);
   return parts;
 }
 

@@ -49,8 +49,11 @@ function rooflineRange() {
 function drawRoofline() {
   const place = byId('roofline');
   const width = Math.max(280, place.clientWidth);
-  const height = Math.round(Math.max(300, Math.min(470, 1.35 * width)));
+  // Beside a table of few layers, no higher than that.
+  const beside = matchMedia('(min-width: 961px)').matches ? byId('layers').offsetHeight + 20 : Infinity;
   const range = rooflineRange();
+  const tallest = range.y[1] / range.y[0] < 1.3 ? 230 : Math.max(300, Math.min(470, beside));
+  const height = Math.round(Math.min(1.35 * width, tallest));
   const x = logScale(...range.x, MARGIN.left, width - MARGIN.right);
   const y = logScale(...range.y, height - MARGIN.bottom, MARGIN.top);
   const plot = place.querySelector('svg');
@@ -101,12 +104,14 @@ function roofs(x, y, range, width) {
     if (high <= low) return;
     const [x1, y1, x2, y2] = [x(low), y(low * rate), x(high), y(high * rate)];
     const angle = (180 / Math.PI) * Math.atan2(y2 - y1, x2 - x1);
-    const off = 7 / Math.hypot(x2 - x1, y2 - y1);
-    const [tx, ty] = [x1 + 0.45 * (x2 - x1) + off * (y2 - y1), y1 + 0.45 * (y2 - y1) - off * (x2 - x1)];
+    const name = `${one.outer} ${scaled(rate, 'B/s')}`;
+    const length = Math.hypot(x2 - x1, y2 - y1);
+    const off = 7 / length;
+    const [tx, ty] = [x1 + 0.5 * (x2 - x1) + off * (y2 - y1), y1 + 0.5 * (y2 - y1) - off * (x2 - x1)];
     found.push(svg('g', { class: index === state.boundary ? 'roof-group chosen' : 'roof-group' },
       svg('line', { class: `roof roof-${index}`, x1, y1, x2, y2 }),
-      svg('text', { class: 'roof-name', x: tx, y: ty, transform: `rotate(${angle} ${tx} ${ty})`, 'text-anchor': 'middle' },
-        `${one.outer} ${scaled(rate, 'B/s')}`)));
+      length < 8 * name.length && index !== state.boundary ? null  // no room along it
+        : svg('text', { class: 'roof-name', x: tx, y: ty, transform: `rotate(${angle} ${tx} ${ty})`, 'text-anchor': 'middle' }, name)));
   });
   return found;
 }
@@ -162,6 +167,7 @@ function pointNames(x, y, range, width) {
       const free = taken.every((other) => box[0] >= other[2] || box[2] <= other[0] || box[1] >= other[3] || box[3] <= other[1]);
       if (!free || box[0] < MARGIN.left || box[2] > width) continue;
       taken.push(box);
+      if (dy > 11) found.push(svg('line', { class: 'leader', x1: cx.toFixed(1), x2: cx.toFixed(1), y1: (cy + 5).toFixed(1), y2: (cy + dy - 5).toFixed(1) }));
       found.push(svg('text', { x: (cx + dx).toFixed(1), y: (cy + dy + 4).toFixed(1), 'text-anchor': 'middle' }, name));
       break;
     }

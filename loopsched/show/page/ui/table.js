@@ -14,15 +14,15 @@ function boundMark(boundBy) {
 }
 
 const COLUMNS = [
-  { key: 'number', title: '#', value: (one) => one.number, rare: 1 },
+  { key: 'number', title: '#', value: (one) => one.number },
   { key: 'name', title: 'layer', value: (one) => one.name, cell: (one) => breakable(one.name), kind: 'text', head: true },
   { key: 'count', title: 'times', value: (one) => one.count, cell: (one) => (one.count === 1 ? '1' : `×${one.count}`), rare: 2, about: 'how often the layer occurs' },
   { key: 'time', title: 'time', value: (one) => one.found[0].time_s, cell: (one) => (isCounted ? scaled(one.found[0].time_s, 's') : timeCell(one, timeOf(one))), about: 'what the best schedule promises' },
-  { key: 'measured', title: 'measured', value: (one) => one.measured?.measured_s ?? Infinity, cell: measuredCell, rare: 1, about: 'what a kernel took on the CPU: the median of repeated calls' },
+  { key: 'measured', title: 'measured', value: (one) => one.measured?.measured_s ?? Infinity, cell: measuredCell, about: 'what a kernel took on the CPU: the median of repeated calls' },
   { key: 'all', title: 'in all', value: timeOf, cell: (one) => timeCell(one, timeOf(one)), rare: 1, about: 'time, as often as the layer occurs' },
   { key: 'bound', title: 'bound by', value: (one) => one.found[0].bound_by, cell: (one) => boundMark(one.found[0].bound_by), kind: 'text' },
   { key: 'dram', title: 'DRAM', value: (one) => one.found[0].dram_bytes, cell: (one) => scaled(one.found[0].dram_bytes, 'B'), about: 'bytes from and to memory, promised' },
-  { key: 'energy', title: 'energy', value: (one) => one.found[0].energy_pj, cell: (one) => scaled(one.found[0].energy_pj * 1e-12, 'J'), rare: 2, about: 'of arithmetic and traffic' },
+  { key: 'energy', title: 'energy', value: (one) => one.found[0].energy_pj, cell: (one) => scaled(one.found[0].energy_pj * 1e-12, 'J'), about: 'of arithmetic and traffic' },
   { key: 'needs', title: 'needs', value: (one) => one.found[0].needs, cell: (one) => scaled(one.found[0].needs, 'B/s'), rare: 2, about: 'memory bandwidth at which the arithmetic would not wait' },
   { key: 'units', title: 'units', value: (one) => one.found[0].compute_utilisation, cell: (one) => percent(one.found[0].compute_utilisation), rare: 2, about: 'share of the units’ time that is useful work' },
   { key: 'least', title: 'at least', value: (one) => one.found[0].time_bound_s, cell: (one) => scaled(one.found[0].time_bound_s, 's'), rare: 1, about: 'no run of this schedule is faster' },

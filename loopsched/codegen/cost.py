@@ -1,0 +1,613 @@
+"""What a plan costs on one core: events counted from how it is cut, each with its cycles."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+from loopsched.codegen.contraction import Contraction, Guard, Operand
+from loopsched.codegen.plan import (
+    FAR_BYTES,
+    Plan,
+    Walk,
+    chunks,
+    inner_sizes,
+    length,
+    merged_step,
+    roles,
+)
+
+# Cycles for one of each, fitted on a Zen 4 core (docs/running.md says to what).  A line is
+# counted where it comes from: L1 costs nothing, `_l2` is L2, `_l3` the last cache.
+COSTS = {
+    "issue": 1.01,  # cycle in which multiply-adds or loads are issued
+    "latency": 0.88,  # cycle of a chain of sums that is too short
+    "spread": 0.04,  # element of the left operand that several vectors of a tile are multiplied by
+    "tile": 2.7,  # register tile begun
+    "sum": 1.1,  # vector of sums read or written
+    "masked": 0.57,  # the same where it is part of a vector
+    "square": 1.7,  # square of sums that is transposed to be written across
+    "turn": 2.3,  # vector of sums written across
+    "scatter": 3.5,  # sum written by itself
+    "near": 0.23,  # vector of the right operand from L2
+    "rise": 0.3,  # line of the left operand from L2
+    "many": 0.9,  # the same where a tile has more rows than L1 follows, or many packed ones
+    "clash": 4.5,  # line of the left operand lost to others of its set while it is read
+    "page": 0.6,  # page that a tile reads, where they are more than a core follows
+    "touch": 0.49,  # line of the output that a tile finds in L2
+    "crowd": 3.9,  # line of the output lost to others of its set before it is written
+    "streams": 5.0,  # row of a tile written where a block has many rows of a large output
+    "read_l3": 2.0,  # line of an operand, in order
+    "read_dram": 34.0,
+    "far_l3": 3.0,  # line of an operand that lies far from the one before
+    "far_dram": 46.0,
+    "ahead_l3": 25.0,  # line that is asked for before it is needed
+    "ahead_dram": 21.0,
+    "write_l2": 0.79,  # line of the output written for the first time
+    "write_l3": 6.0,
+    "write_dram": 12.0,
+    "again_l2": 0.85,  # line of the output that is added to
+    "again_l3": 2.0,
+    "again_dram": 35.0,
+    "pack_l3": 3.5,  # line of a packed block written that L2 does not hold
+    "pack_dram": 11.0,
+    "spill_l3": 0.98,  # vector of such a block read
+    "spill_dram": 9.8,
+    "copy": 3.0,  # vector copied into a packed block
+    "run": 2.4,  # run of a copy
+    "gather": 2.9,  # element copied by itself
+    "apart": 5.9,  # vector of every second element copied
+    "transpose": 400.0,  # square that a copy transposes
+    "edge": 30.0,  # tile of a window at the edge of its plane
+    "pass": 1.5,  # line that a window reads or writes outside L2
+}
+APART_READ = 2.3
+"""Cycles to read a vector of every second element, two at a time."""
+
+_COPIES = ("copy", "run", "gather", "apart", "transpose", "pack_l3", "pack_dram")
+_LEVELS = ("", "_l2", "_l3", "_dram")
+"""Where a line comes from."""
+
+PAGE = 4096
+LINE = 64
+MANY_PAGES = 64
+MANY_ROWS = 12
+MANY_STREAMS = 48
+"""So many rows of the output that a block writes in turn are not foreseen."""
+SHORT_RUN = 512
+"""Runs of fewer bytes, half a page apart, are not foreseen by hardware."""
+FULL = 0.75, 0.8, 0.5
+"""Shares of L1, L2 and the last cache that what is used again may fill."""
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """What one core offers a kernel, in cycles and bytes; caches as far as it may use them."""
+
+    lanes: int
+    registers: int
+    fma_per_cycle: float
+    fma_latency: float
+    load_per_cycle: float
+    l1_bytes: int
+    l2_bytes: int
+    hertz: float
+    ways: int = 8
+    last_bytes: int = 1 << 25
+
+
+_Dims = tuple[tuple[str, int], ...]
+Counts = dict[str, float]
+"""How often each of `COSTS` is paid."""
+
+
+class Footprint(NamedTuple):
+    """Lines that a box of points touches, and how they lie.
+
+    ``level`` is the nearest cache whose sets hold them all: 0 for L1, at most 2.
+    """
+
+    lines: float
+    run_bytes: float
+    step_bytes: int
+    level: int
+    pages: float
+
+    @property
+    def is_far(self) -> bool:
+        """Whether its runs lie where hardware does not foresee them."""
+        return self.run_bytes < SHORT_RUN and self.step_bytes >= PAGE // 2
+
+
+class _Block(NamedTuple):
+    """A shape of blocks: its points, how many there are of it, and what surrounds it."""
+
+    rows: _Dims
+    cols: _Dims
+    sums: _Dims
+    points: tuple[int, int, int]  # of each of these
+    times: float
+    counts: tuple[int, ...]  # blocks of rows, of columns and of the sum
+    kept: tuple[float, float, float]  # bytes: right block, output over all rows, left over all rows
+    left: float = 0.0  # bytes of the left operand
+    level: int = 0  # the nearest cache whose sets hold them
+    kind: str = ""  # how they are read
+
+
+class Model:
+    """Estimates plans of one contraction on one core: counts of events, each with its cost."""
+
+    def __init__(self, task: Contraction, core: Core) -> None:
+        self.task, self.core = task, core
+        self.element_bytes = task.left.element.n_bytes
+        kinds = roles(task)
+        self._batch = frozenset(kinds["batch"])
+        self._sums = sorted(kinds["sums"], key=lambda dim: -abs(task.left.step(dim)))
+        sums = [dim for dim in self._sums if task.size(dim) > 1]
+        self._is_along = bool(sums) and task.left.step(sums[-1]) == 1
+        self._real = math.prod(self._inside(guard) for guard in task.left.guards)
+        self._sizes = {one.name: self._bytes(one) for one in task.operands}
+        sizes = core.l1_bytes, core.l2_bytes, core.last_bytes
+        self._full = tuple(share * size for share, size in zip(FULL, sizes, strict=True))
+        self._home = self._level(sum(self._sizes.values()))
+        self._shared: dict[tuple[object, ...], tuple[Counts, list[_Block]]] = {}
+        self._known: dict[tuple[str, _Dims], Footprint] = {}
+        self._tiled: dict[tuple[str, _Dims, int, _Dims], Footprint] = {}
+        self._walks: dict[Walk, list[tuple[_Dims, int]]] = {}
+        self._merged: dict[tuple[str, _Dims], int | None] = {}
+
+    def _inside(self, guard: Guard) -> float:
+        """Say at which share of an operand's points a guard holds."""
+        positions = [guard.offset]
+        for dim, step in guard.steps:
+            positions = [one + at * step for one in positions for at in range(self.task.size(dim))]
+        return sum(0 <= one < guard.size for one in positions) / len(positions)
+
+    def _bytes(self, operand: Operand) -> int:
+        """Count what is read or written of an operand."""
+        moves = [(abs(step), self.task.size(dim)) for dim, step in operand.steps]
+        points = math.prod(size for step, size in moves if step)
+        return min(points, 1 + sum(step * (size - 1) for step, size in moves)) * self.element_bytes
+
+    def cycles(self, plan: Plan, threads: int = 1, counts: Counts | None = None) -> float:
+        """Estimate what the slowest thread takes."""
+        counts = counts or self.counts(plan)
+        shared = sum(COSTS[name] * n for name, n in counts.items() if name not in _COPIES)
+        copies = sum(COSTS[name] * counts[name] for name in _COPIES)
+        if threads == 1:
+            return shared + copies
+        n_rows = sum(count for _, count in self._blocks(plan.rows))
+        uneven = -(-n_rows // plan.row_parts) * plan.row_parts / n_rows
+        rounds = math.prod(self.task.size(dim) for dim in (*plan.batch, *plan.cols.outer))
+        n_whole, block, rest = chunks(self.task, plan.cols)
+        share = slowest_share(threads, rounds * plan.row_parts, n_whole, rest / block)
+        return share * (shared * uneven + copies * plan.row_parts)
+
+    def least(self, plan: Plan) -> float:
+        """Estimate what a plan takes at least, on one thread: its sums, and what is around."""
+        depth = math.prod(self.task.size(dim) for dim in (*plan.sums.dims, *plan.batch))
+        batch = math.prod(self.task.size(dim) for dim in plan.batch)
+        around, _ = self._around(plan)
+        found = batch * sum(COSTS[name] * n for name, n in around.items())
+        for cols, n_cols in self._blocks(plan.cols):
+            for wide, n_wide in _parts(length(cols), plan.tile_cols):
+                vectors = -(-wide // self.core.lanes)
+                for rows, n_rows in self._blocks(plan.rows):
+                    for tall, n_tall in _parts(length(rows), min(plan.tile_rows, length(rows))):
+                        issue, wait = self._pace(plan, tall, vectors)
+                        point = COSTS["issue"] * issue + COSTS["latency"] * wait
+                        point += COSTS["spread"] * tall * (vectors > 1)
+                        found += n_cols * n_wide * n_rows * n_tall * depth * point
+        return found
+
+    def _pace(self, plan: Plan, tall: int, vectors: int) -> tuple[float, float]:
+        """Give the cycles that a point of the sum takes in a tile, and those that it waits."""
+        core, real = self.core, 1.0 if plan.packs_left else self._real
+        loads = (tall + vectors) / (2 * core.load_per_cycle)
+        issue = real * max(tall * vectors / core.fma_per_cycle, loads)
+        return issue, max(0.0, core.fma_latency - issue)
+
+    def slid(self, plan: Plan, threads: int) -> float:
+        """Estimate what the slowest thread takes for a window that slides."""
+        task, core = self.task, self.core
+        jobs = math.prod(task.size(dim) for dim in plan.batch)
+        down, across = (task.size(dim) for dim in plan.cols.dims)
+        far, near = (task.size(dim) for dim in plan.sums.dims)
+        vectors = -(-across // core.lanes)
+        step = abs(task.right.step(plan.cols.dims[1]))
+        tiles = -(-down // plan.tile_rows)
+        reads = (step * (plan.tile_rows - 1) + far) * near
+        pace = reads / core.load_per_cycle if step == 1 else reads * APART_READ
+        tile = max(plan.tile_rows * far * near / core.fma_per_cycle, pace) * COSTS["issue"]
+        edges = min(vectors, 2)
+        plane = tiles * (vectors * tile + edges * COSTS["edge"])
+        lines = (down * across * (1 + step**2)) * self.element_bytes / LINE
+        if jobs * lines * LINE > core.l2_bytes:
+            plane += lines * COSTS["pass"]
+        return -(-jobs // threads) * plane
+
+    def counts(self, plan: Plan) -> Counts:
+        """Count what a plan does, whoever does it."""
+        around, blocks = self._around(plan)
+        found = dict(around)
+        for block in blocks:
+            self._block(found, plan, block)
+        batch = math.prod(self.task.size(dim) for dim in plan.batch)
+        return {name: batch * n for name, n in found.items()} if batch > 1 else found
+
+    def _around(self, plan: Plan) -> tuple[Counts, list[_Block]]:
+        """Count what register tiles do not change, or hardly; and list the blocks."""
+        walks = plan.rows, plan.cols, plan.sums
+        tiles = plan.packs_left * plan.tile_rows, plan.packs_right * plan.tile_cols
+        key = *walks, *tiles, plan.is_right_given
+        if key in self._shared:
+            return self._shared[key]
+        task, found, blocks = self.task, dict.fromkeys(COSTS, 0.0), list[_Block]()
+        rows, cols, sums = (self._blocks(walk) for walk in walks)
+        counts = tuple(sum(n for _, n in one) for one in (rows, cols, sums))
+        every = self._whole(plan.rows)
+        for sum_dims, sum_times in sums:
+            left = self.footprint(task.left, every + sum_dims).lines * LINE
+            for col_dims, col_times in cols:
+                times = float(col_times * sum_times)
+                right = self._right(found, plan, (col_dims, sum_dims), times)
+                out = self.footprint(task.out, every + col_dims)
+                self._output(found, out, times, (counts[2], left + right))
+                kept = right, out.lines * LINE, left
+                for row_dims, n in rows:
+                    dims = row_dims, col_dims, sum_dims
+                    points = length(row_dims), length(col_dims), length(sum_dims)
+                    block = _Block(*dims, points, times * n, counts, kept)
+                    blocks.append(self._left(found, plan, block))
+        self._shared[key] = found, blocks
+        return found, blocks
+
+    def _blocks(self, walk: Walk) -> list[tuple[_Dims, int]]:
+        """List the shapes of blocks, and how many there are of each."""
+        found = self._walks.get(walk)
+        if found is None:
+            task = self.task
+            outer = math.prod(task.size(dim) for dim in walk.outer)
+            n_whole, block, rest = chunks(task, walk)
+            every = ((block, outer * n_whole), (rest, outer if rest else 0))
+            found = [(tuple(inner_sizes(task, walk, size)), n) for size, n in every if n]
+            self._walks[walk] = found
+        return found
+
+    def _whole(self, *walks: Walk) -> _Dims:
+        return tuple((dim, self.task.size(dim)) for walk in walks for dim in walk.dims)
+
+    # Lines, and where they come from
+
+    def footprint(self, operand: Operand, dims: _Dims) -> Footprint:
+        """Count the lines of a box of points: runs, and runs of runs."""
+        key = operand.name, dims
+        found = self._known.get(key)
+        if found is None:
+            found = self._known[key] = self._lines(operand, dims)
+        return found
+
+    def _lines(self, operand: Operand, dims: _Dims) -> Footprint:
+        size = self.element_bytes
+        moves = sorted((abs(operand.step(dim)), n) for dim, n in dims if n > 1)
+        span, levels = 1, list[tuple[int, int]]()
+        for step, n in moves:
+            if not step:
+                continue
+            if not levels and (step <= span or step * size < LINE):
+                span += step * (n - 1)
+            elif levels and step < math.prod(levels[-1]) and step % levels[-1][0] == 0:
+                levels[-1] = levels[-1][0], levels[-1][1] + step // levels[-1][0] * (n - 1)
+            else:
+                levels.append((step, n))
+        each = 1 + (span - 1) * size / LINE  # wherever a run begins in its first line
+        runs = math.prod(n for _, n in levels)
+        steps = [(step * size, n) for step, n in levels]
+        far = max((step for step, _ in steps), default=0)
+        level = 0
+        for nearest, capacity in enumerate((self.core.l1_bytes, self.core.l2_bytes), 1):
+            way = capacity // self.core.ways
+            spots = math.prod(min(n, way // math.gcd(step, way)) for step, n in steps)
+            if runs * each > self.core.ways * min(way // LINE, spots * math.ceil(each)):
+                level = nearest
+        is_apart = far >= PAGE // 2
+        pages = runs * max(1, span * size / PAGE) if is_apart else max(1, runs * each * LINE / PAGE)
+        return Footprint(runs * each, span * size, far, level, pages)
+
+    def _part(self, operand: Operand, dims: _Dims, n: int, others: _Dims) -> Footprint:
+        """Count the lines of some points of a walk, and all of others."""
+        key = operand.name, dims, n, others
+        found = self._tiled.get(key)
+        if found is None:
+            taken: _Dims = ()
+            for dim, size in reversed(dims):
+                taken = ((dim, min(size, max(1, n))), *taken)
+                n = -(-n // size)
+            found = self._tiled[key] = self.footprint(operand, taken + others)
+        return found
+
+    def _step(self, operand: Operand, dims: _Dims) -> int | None:
+        """Find the step by which an operand moves over dimensions walked as one."""
+        key = operand.name, dims
+        if key not in self._merged:
+            self._merged[key] = merged_step(operand, list(dims))
+        return self._merged[key]
+
+    def _level(self, n_bytes: float) -> int:
+        """Say which cache holds so much that is used again: 0 is L1, 3 is memory."""
+        first, second, last = self._full
+        return 0 if n_bytes <= first else 1 if n_bytes <= second else 2 if n_bytes <= last else 3
+
+    @staticmethod
+    def _take(found: Counts, what: str, level: int, lines: float) -> None:
+        name = what + _LEVELS[level]
+        if name in found:
+            found[name] += lines
+
+    def _output(
+        self, found: Counts, out: Footprint, times: float, around: tuple[int, float]
+    ) -> None:
+        """Count lines of the output over all rows: first written, then added to."""
+        n_sums, others = around
+        self._take(found, "write", self._home, out.lines * times / n_sums)
+        level = max(self._level(out.lines * LINE + others), out.level)
+        self._take(found, "again", level, out.lines * times * (1 - 1 / n_sums))
+
+    # Packing
+
+    def _right(self, found: Counts, plan: Plan, dims: tuple[_Dims, _Dims], times: float) -> float:
+        """Count what it takes to pack a block of the right operand; give the bytes of the block."""
+        (cols, sums), task = dims, self.task
+        source = self.footprint(task.right, cols + sums)
+        if not plan.packs_right:
+            return source.lines * LINE
+        width = -(-length(cols) // plan.tile_cols) * plan.tile_cols
+        block = float(width * length(sums) * self.element_bytes)
+        if plan.is_right_given:
+            self._take(found, "ahead", self._home, block / LINE * times)
+            return block
+        kind = "ahead" if self._asks(plan) else "far" if source.is_far else "read"
+        self._take(found, kind, self._home, self._shared_lines(plan, source, sums) * times)
+        self._take(found, "pack", self._level(block), block / LINE * times)
+        self._copy_right(found, plan, dims, times)
+        return block
+
+    def _shared_lines(self, plan: Plan, source: Footprint, sums: _Dims) -> float:
+        """Count lines of a block of the right operand that the block before did not read."""
+        if self._level(2 * source.lines * LINE) > 1:
+            return source.lines
+        n_blocks = sum(n for _, n in self._blocks(plan.cols))
+        whole = self.footprint(self.task.right, self._whole(plan.cols) + sums)
+        return min(source.lines, whole.lines / n_blocks)
+
+    def _asks(self, plan: Plan) -> bool:
+        """Whether copies of the right operand ask for lines of what comes later."""
+        right, dims = self.task.right, inner_sizes(self.task, plan.cols, plan.cols.block)
+        if right.guards or not dims or right.step(dims[-1][0]) != 1:
+            return False
+        steps = [abs(right.step(dim)) for dim in self._sums]
+        return bool(steps) and min(steps) * self.element_bytes >= FAR_BYTES
+
+    def _copy_right(
+        self, found: Counts, plan: Plan, dims: tuple[_Dims, _Dims], times: float
+    ) -> None:
+        (cols, sums), right, lanes = dims, self.task.right, self.core.lanes
+        width, depth, step = length(cols), length(sums), self._step(right, cols)
+        if step is None or any(guard.step(dim) for guard in right.guards for dim, _ in cols):
+            dim, run = cols[-1]
+            self._runs(found, times * depth * (width // run), run, right.step(dim))
+        elif not right.guards and step != 1 and self._step(right, sums) == 1:
+            found["transpose"] += times * -(-depth // lanes) * -(-width // lanes)
+        else:
+            for wide, n in _parts(width, -(-plan.tile_cols // lanes) * lanes):
+                self._runs(found, times * depth * n, wide, step)
+
+    def _copy_left(self, found: Counts, plan: Plan, block: _Block) -> None:
+        left, (n_rows, _, depth) = self.task.left, block.points
+        sums = [dim for dim, size in block.sums if size > 1]
+        rows = [dim for dim, size in block.rows if size > 1]
+        step = self._step(left, block.rows)
+        is_guarded = any(g.step(dim) for g in left.guards for dim in plan.rows.inner)
+        if sums and left.step(sums[-1]) != 1 and step is not None and not is_guarded:
+            for tall, n in _parts(n_rows, min(plan.tile_rows, n_rows)):
+                self._runs(found, block.times * depth * n, tall, step)
+            return
+        is_wide = rows and (not sums or abs(left.step(rows[-1])) < abs(left.step(sums[-1])))
+        walked = block.rows if is_wide else block.sums
+        if walked:
+            dim, run = walked[-1]
+            self._runs(found, block.times * n_rows * depth / run, run, left.step(dim))
+
+    def _runs(self, found: Counts, times: float, n: int, step: int) -> None:
+        """Count copies of runs of some elements."""
+        found["run"] += times
+        if abs(step) in (1, 2):
+            found["copy" if step == 1 else "apart"] += times * -(-n // self.core.lanes)
+        else:
+            found["gather"] += times * n
+
+    # Blocks
+
+    def _left(self, found: Counts, plan: Plan, block: _Block) -> _Block:
+        """Count how a block of the left operand comes in; say how it lies."""
+        task, times = self.task, block.times
+        (n_rows, _, depth), (n_row_blocks, n_col_blocks, n_sums) = block.points, block.counts
+        kept = sum(block.kept)
+        source = self.footprint(task.left, block.rows + block.sums)
+        lines = source.lines
+        if self._level(block.kept[0] + 2 * lines * LINE) < 2:  # blocks of rows share lines
+            lines = min(lines, block.kept[2] / LINE / n_row_blocks)
+        if n_sums > 1 and self._level(kept) < 2:  # and so do those of the sum
+            whole = self.footprint(task.left, self._whole(plan.rows, plan.sums)).lines
+            lines = min(lines, whole / n_sums / n_row_blocks)
+        kind = "read"
+        if self._part(task.left, block.rows, min(self.core.lanes, n_rows), block.sums).is_far:
+            is_asked = not plan.packs_left and not task.left.guards and self._is_along
+            kind = "ahead" if is_asked else "far"
+        if n_sums > 1:
+            kept += self._sizes[task.left.name] - block.kept[2]
+        later = max(1, self._level(kept)) if n_col_blocks > 1 else self._home
+        first = kind if source.is_far else "read"
+        self._take(found, first, self._home, lines * times / n_col_blocks)
+        self._take(found, first, later, lines * times * (1 - 1 / n_col_blocks))
+        if not plan.packs_left:
+            return block._replace(left=source.lines * LINE, level=source.level, kind=kind)
+        self._copy_left(found, plan, block)
+        return block._replace(left=float(n_rows * depth * self.element_bytes), kind=kind)
+
+    def _block(self, found: Counts, plan: Plan, block: _Block) -> None:
+        """Count what the register tiles of a block do."""
+        n_rows, n_cols, depth = block.points
+        panel = plan.tile_cols * depth * self.element_bytes
+        level = max(self._level(block.left + panel), block.level)
+        n_tiles = -(-n_cols // plan.tile_cols)
+        for wide, n in _parts(n_cols, plan.tile_cols):
+            pages = self._panels(found, plan, block, (wide, n))
+            self._tiles(found, plan, block, (wide, n), (level, pages))
+        if level > 1:
+            walked = sum(
+                n * self._left_tile(plan, block, tall).lines
+                for tall, n in _parts(n_rows, min(plan.tile_rows, n_rows))
+            )
+            self._take(found, block.kind, level, block.times * walked * (n_tiles - 1))
+
+    def _left_tile(self, plan: Plan, block: _Block, tall: int) -> Footprint:
+        if plan.packs_left:
+            n_bytes = tall * block.points[2] * self.element_bytes
+            return Footprint(n_bytes / LINE, n_bytes, 0, 0, 0)
+        return self._part(self.task.left, block.rows, tall, block.sums)
+
+    def _panels(self, found: Counts, plan: Plan, block: _Block, part: tuple[int, int]) -> float:
+        """Count vectors that register tiles of a width read; give the pages that a tile reads."""
+        task, lanes, (wide, n) = self.task, self.core.lanes, part
+        (n_rows, n_cols, depth), times = block.points, block.times * n
+        tall = min(plan.tile_rows, n_rows)
+        tile = self._left_tile(plan, block, tall)
+        vectors = float(depth * -(-wide // lanes))
+        panel = Footprint(vectors, vectors * LINE, 0, 0, 0)
+        if not plan.packs_right:
+            panel = self._part(task.right, block.cols, wide, block.sums)
+        level = max(self._level((panel.lines + tile.lines) * LINE), panel.level)
+        again = times * panel.lines * (-(-n_rows // tall) - 1) if level else 0.0
+        right, n_row_blocks = block.kept[0], block.counts[0]
+        first = self._level(right + block.left + n_rows * n_cols * self.element_bytes)
+        if first >= 1:
+            found["near"] += times * panel.lines
+        if first >= 2:
+            if plan.packs_right:
+                share = 1 - plan.is_right_given / n_row_blocks
+                self._take(found, "spill", first, times * panel.lines * share)
+            else:
+                self._take(found, "far", first, times * panel.lines * (1 - 1 / n_row_blocks))
+        found["near"] += again
+        self._take(found, "read" if plan.packs_right else "far", level, again)
+        if not plan.packs_right and wide == min(plan.tile_cols, n_cols):
+            source = self.footprint(task.right, block.cols + block.sums)
+            is_far = wide * self.element_bytes < SHORT_RUN and source.step_bytes >= PAGE // 2
+            lines = self._shared_lines(plan, source, block.sums) * block.times / n_row_blocks
+            self._take(found, "far" if is_far else "read", self._home, lines)
+        return tile.pages + (0 if plan.packs_right else panel.pages)
+
+    def _tiles(
+        self,
+        found: Counts,
+        plan: Plan,
+        block: _Block,
+        part: tuple[int, int],
+        left: tuple[int, float],
+    ) -> None:
+        """Count what the register tiles of a width do."""
+        core, (wide, n_wide), (level, pages) = self.core, part, left
+        n_rows, _, depth = block.points
+        vectors = -(-wide // core.lanes)
+        step = abs(self.task.left.step(block.rows[-1][0])) * self.element_bytes if n_rows > 1 else 0
+        spots = max(math.gcd(step, PAGE), LINE) / PAGE
+        for tall, n_tall in _parts(n_rows, min(plan.tile_rows, n_rows)):
+            n = block.times * n_wide * n_tall
+            issue, wait = self._pace(plan, tall, vectors)
+            found["issue"] += n * depth * issue
+            found["latency"] += n * depth * wait
+            found["tile"] += n
+            if vectors > 1:
+                found["spread"] += n * depth * tall
+            if level >= 1:
+                is_stream = self._is_along or plan.packs_left
+                what = "many" if tall > MANY_ROWS and is_stream else "rise"
+                found[what] += n * self._left_tile(plan, block, tall).lines
+            if pages > MANY_PAGES:
+                found["page"] += n * pages
+            if not plan.packs_left and step >= 1024 and tall * spots > core.ways:
+                found["clash"] += n * depth * tall / core.lanes
+            self._written(found, block, (tall, wide), n * (1 if block.counts[2] == 1 else 2))
+
+    def _written(self, found: Counts, block: _Block, tile: tuple[int, int], n: float) -> None:
+        """Count how a tile's sums are written; and read, if they are twice as many."""
+        task, core, size, (tall, wide) = self.task, self.core, self.element_bytes, tile
+        vectors = -(-wide // core.lanes)
+        if self._step(task.out, block.cols) == 1:
+            found["sum"] += n * tall * vectors
+            found["masked"] += n * tall * bool(wide % core.lanes)
+            lines = tall * (1 + (wide - 1) * size / LINE)
+            if block.points[0] >= MANY_STREAMS and self._sizes[task.out.name] > core.l2_bytes:
+                found["streams"] += n * tall
+        elif self._step(task.out, block.rows) == 1:
+            found["square"] += n * -(-tall // core.lanes) * vectors
+            found["turn"] += n * -(-tall // core.lanes) * wide
+            lines = wide * (1 + (tall - 1) * size / LINE)
+        else:
+            found["scatter"] += n * tall * wide
+            return
+        across = tuple((dim, min(k, wide)) for dim, k in block.cols[-1:])
+        own = self._part(task.out, block.rows, tall, across)
+        column = self._part(task.out, block.cols, wide, block.rows)
+        panel = block.points[2] * vectors * core.lanes * size
+        if own.level:
+            found["crowd"] += n * lines
+        elif max(self._level(column.lines * LINE + panel), column.level):
+            found["touch"] += n * lines
+
+
+SPEEDS = (1.0, 0.9, 0.75)
+"""Of the last thread, which starts later and shares its CPU now and then."""
+
+
+@lru_cache(maxsize=4096)
+def slowest_share(threads: int, rounds: int, n_whole: int, rest: float) -> float:
+    """Say after which share of all work the last thread ends, on average over `SPEEDS`.
+
+    Jobs are rounds of whole blocks of columns and one of a rest (a share of a
+    block).  Each thread takes its own in order, then those of others.
+
+    Examples
+    --------
+    >>> [round(slowest_share(2, 1, n_jobs, 0.0), 3) for n_jobs in (2, 8, 32)]
+    [0.574, 0.56, 0.538]
+    >>> slowest_share(2, 1, 1, 0.25)  # a small block beside a large one
+    0.8
+    """
+    sizes = [*[1.0] * n_whole, *([rest] if rest else [])]
+    n_jobs, total = rounds * len(sizes), rounds * sum(sizes)
+    if n_jobs > 32 * threads:
+        mean = sum(1 / (threads - 1 + speed) for speed in SPEEDS) / len(SPEEDS)
+        return mean + max(sizes) / total / 2
+    found = 0.0
+    for last in SPEEDS:
+        speeds = [*[1.0] * (threads - 1), last]
+        limits = [n_jobs * one // threads for one in range(threads + 1)]
+        queues = [list(range(*ends))[::-1] for ends in pairwise(limits)]
+        clocks = [0.0] * threads
+        while any(queues):
+            one = clocks.index(min(clocks))
+            whose = next(at for at in range(one - threads, one) if queues[at])
+            clocks[one] += sizes[queues[whose].pop() % len(sizes)] / speeds[one]
+        found += max(clocks) / total / len(SPEEDS)
+    return found
+
+
+def _parts(total: int, each: int) -> list[tuple[int, int]]:
+    """Cut a length into equal parts and a rest: sizes with their counts."""
+    found = [(each, total // each)] if total >= each else []
+    return found + ([(total % each, 1)] if total % each else [])

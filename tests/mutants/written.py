@@ -1,0 +1,241 @@
+"""Mutants of the programs that kernels for the CPU are written as."""
+
+from __future__ import annotations
+
+from .mutant import In
+
+_RANDOM = "::test_llvm_computes_random_kernels"
+_WINDOWS = "::test_windows_that_slide_compute_random_kernels"
+_SCHEDULES = "test_exchange_code.py::test_llvm_computes_the_problem"
+_C = "::test_c_computes_random_kernels"
+
+_engine = In("codegen/engine.py", "test_codegen.py")
+_engine.broken(
+    "engine-rest-of-a-sum-lost",
+    "points of a sum that unrolling leaves over are not added",
+    "if unroll > 1 and whole != stop:",
+    "if unroll > 9 and whole != stop:",
+    _RANDOM,
+)
+_engine.broken(
+    "engine-later-blocks-overwrite",
+    "a later block of a sum overwrites what earlier ones have left",
+    "if self.engine.n_sum_blocks == 1:",
+    "if self.engine.n_sum_blocks >= 1:",
+    _RANDOM,
+)
+_engine.broken(
+    "engine-first-block-adds",
+    "the first block of a sum adds to what lies in the output",
+    'self.text.less(0, self.text.argument("first"))',
+    'self.text.less(-1, self.text.argument("first"))',
+    _RANDOM,
+)
+_engine.broken(
+    "engine-sum-begins-anew",
+    "each block of a sum begins where the first does",
+    "inside.index[walk.inner[0]] = start",
+    "inside.index[walk.inner[0]] = 0",
+    _RANDOM,
+)
+_engine.broken(
+    "engine-last-panel-first",
+    "the panel of the columns that are left over is packed into the first one's place",
+    "place = _Span(panel, 1, pitch * self.max_sum, whole)",
+    "place = _Span(panel, 1, pitch * self.max_sum)",
+    _RANDOM,
+)
+_engine.broken(
+    "engine-whole-vectors-masked",
+    "the last vector of a tile is not written where it is whole",
+    "text.first_lanes(cols - (n - 1) * text.lanes)",
+    "text.first_lanes(cols % text.lanes)",
+    _RANDOM,
+)
+_engine.broken(
+    "engine-squares-from-one-column",
+    "squares that are transposed while packing lie one element apart",
+    "here = text.at(source, first * step, element)",
+    "here = text.at(source, first, element)",
+    _RANDOM,
+)
+_engine.broken(
+    "engine-parts-of-rows-rounded-down",
+    "blocks of rows that do not share out evenly belong to no job",
+    "each = -(-total // plan.row_parts)",
+    "each = total // plan.row_parts",
+    _RANDOM,
+)
+
+_window = In("codegen/window.py", "test_codegen.py")
+_window.broken(
+    "window-first-is-padding",
+    "the first stored row or column counts as padding",
+    "0 <= g.offset + point",
+    "0 < g.offset + point",
+    _WINDOWS,
+)
+_window.broken(
+    "window-odd-taps-read-even",
+    "of two taps that share vectors the second reads what the first does",
+    "text.every_second(*halves[first], near % 2)",
+    "text.every_second(*halves[first], 0)",
+    _WINDOWS,
+)
+_window.broken(
+    "window-taps-turned",
+    "rows and columns of a filter are exchanged",
+    "self.kept.get((far, near))",
+    "self.kept.get((near, far))",
+    _WINDOWS,
+)
+_window.broken(
+    "window-last-alike-lost",
+    "of tiles that are alike the last is left out",
+    "found[-1] = ((found[-1][0][0], stop, each), counting)",
+    "found[-1] = ((found[-1][0][0], start, each), counting)",
+    _WINDOWS,
+)
+_window.broken(
+    "window-last-column-lost",
+    "the last column of a tile is not written",
+    "mask = text.first_lanes(n_cols)",
+    "mask = text.first_lanes(n_cols - 1)",
+    _WINDOWS,
+)
+
+_general = In("codegen/general.py", "test_codegen.py")
+_general.broken(
+    "general-sums-begin-anew",
+    "what the serial loops outside have summed is overwritten",
+    "        one.dim not in task.out.dims and one.trips > 1 for one in made[",
+    "        one.dim not in task.out.dims and one.trips > 99 for one in made[",
+    _SCHEDULES,
+)
+_general.broken(
+    "general-rests-of-rows-again",
+    "rows that do not fill a tile are computed where the first ones are",
+    "start, left = text.add(start, text.mul(count, rows)), rest",
+    "left = rest",
+    "test_exchange_code.py::test_rests_of_rests_are_made_up_of_tiles_of_several_heights",
+)
+_general.broken(
+    "general-offset-lost",
+    "operands begin at their first element, padding or not",
+    "return text.add(one.offset, *(",
+    "return text.add(0, *(",
+    _SCHEDULES,
+)
+_general.broken(
+    "general-guards-of-one-end",
+    "a tile is far from padding if its first point is",
+    "for position in (first, text.add(first, reach)):",
+    "for position in (first, first):",
+    _SCHEDULES,
+)
+_general.broken(
+    "general-guard-of-the-first-row",
+    "all rows of a tile lie where its first one does",
+    "moved = row * self._down(guard) + number",
+    "moved = number",
+    _RANDOM,
+)
+_general.broken(
+    "general-vectors-share-a-mask",
+    "all vectors of a tile have the columns of its first",
+    "moved = row * self._down(one) + number * text.lanes * across",
+    "moved = row * self._down(one)",
+    _RANDOM,
+)
+
+_llvm = In("codegen/llvm_text.py", "test_codegen.py")
+_llvm.broken(
+    "llvm-last-lane-lost",
+    "a mask of the first lanes leaves one out",
+    "[lane < n for lane in range(self.lanes)]",
+    "[lane < n - 1 for lane in range(self.lanes)]",
+    _RANDOM,
+)
+_llvm.broken(
+    "llvm-second-is-first",
+    "of every second element always the first is taken",
+    "for lane in range(start, 2 * lanes, 2))",
+    "for lane in range(0, 2 * lanes, 2))",
+    _WINDOWS,
+)
+_llvm.broken(
+    "llvm-bytes-without-sign",
+    "8-bit integers are read as if they had no sign",
+    'f"sext {source} {raw} to {kind}"',
+    'f"zext {source} {raw} to {kind}"',
+    _RANDOM,
+)
+_llvm.broken(
+    "llvm-halves-rounded-up",
+    "what lies between two bf16 numbers is rounded up, not to the even one",
+    "self._all('i32', 32767, lanes)",
+    "self._all('i32', 32768, lanes)",
+    "::test_sums_between_two_bf16_numbers_become_the_even_one",
+)
+_llvm.broken(
+    "llvm-squares-turned-twice",
+    "a transposition exchanges neighbouring lanes",
+    "for side in (0, lanes)]\n            masks",
+    "for side in (lanes, 0)]\n            masks",
+    _RANDOM,
+)
+_llvm.broken(
+    "llvm-last-step-lost",
+    "what the last step of a loop makes is lost",
+    "loop.values = list(loop.next) if is_sure else phis",
+    "loop.values = phis",
+    _RANDOM,
+)
+
+_c = In("codegen/c_text.py", "test_codegen.py")
+_c.broken(
+    "c-last-lane-lost",
+    "a mask of the first lanes leaves one out",
+    'f"{(1 << n) - 1}u"',
+    'f"{(1 << n - 1) - 1}u"',
+    _C,
+)
+_c.broken(
+    "c-second-is-first",
+    "of every second element always the first is taken",
+    "range(start, 2 * self.lanes, 2)",
+    "range(0, 2 * self.lanes, 2)",
+    "::test_c_slides_windows_two_apart",
+)
+_c.broken(
+    "c-halves-rounded-up",
+    "what lies between two bf16 numbers is rounded up, not to the even one",
+    "ubits raised = raw + 32767u + (raw >> 16 & 1u);",
+    "ubits raised = raw + 32768u;",
+    "::test_c_computes_bf16",
+)
+_c.broken(
+    "c-mask-ends-early",
+    "the last lane that counts is left out of a mask",
+    "num to = by == 1 ? size - first :",
+    "num to = by == 1 ? size - first - 1 :",
+    _C,
+)
+_c.broken(
+    "c-lanes-apart-lie-together",
+    "elements that lie apart are read side by side",
+    'f"at + @ * step * {element.n_bytes}"',
+    'f"at + @ * {element.n_bytes}"',
+    _C,
+)
+_c.broken(
+    "c-masked-lanes-are-the-first",
+    "where no instruction has a mask, all that is read goes to the first lane",
+    "memcpy(&x, {place}, sizeof x); found[lane] = x;",
+    "memcpy(&x, {place}, sizeof x); found[0] = x;",
+    _C,
+)
+
+WRITTEN = tuple(
+    mutant for file in (_engine, _window, _general, _llvm, _c) for mutant in file.mutants
+)

@@ -1,0 +1,381 @@
+"""More mutants of kernels for the CPU: how they are cut, told, traced, checked and exported."""
+
+from __future__ import annotations
+
+from .mutant import In
+
+_RANDOM = "test_codegen.py::test_llvm_computes_random_kernels"
+
+_contraction = In("codegen/contraction.py", "test_codegen.py")
+_contraction.broken(
+    "contraction-first-phase-only",
+    "of the gradient of a strided convolution's input one phase is computed",
+    "for phase in range(min(step, length)):",
+    "for phase in range(1):",
+    _RANDOM,
+)
+_contraction.broken(
+    "contraction-tap-of-another-phase",
+    "each phase of a stride begins with the first tap",
+    "first = starts[0] if starts else 0",
+    "first = 0",
+    _RANDOM,
+)
+_contraction.broken(
+    "contraction-no-tap-still-multiplies",
+    "where no tap reaches one of the operands is multiplied by zero",
+    "tuple(range(1, len(self.tensors)))",
+    "(1,)",
+    "::test_what_no_tap_reaches_is_zero_whatever_the_weights_are",
+)
+_contraction.broken(
+    "contraction-gaps-of-an-output-covered",
+    "an output that is stepped over counts as written everywhere",
+    "high == size - 1 and all(step == 1 for step in line.steps.values())",
+    "high == size - 1",
+    _RANDOM,
+)
+_contraction.broken(
+    "contraction-row-counts-itself",
+    "the last axis of an array steps by its own length",
+    "math.prod(shape[axis + 1 :])",
+    "math.prod(shape[axis:])",
+    ">>> row_major",
+)
+
+_described = In("codegen/described.py", "test_described.py")
+_LOOPS = "::test_loops_are_those_of_the_program"
+_described.broken(
+    "described-parts-of-rows-untold",
+    "that threads share the rows is not told",
+    "    if plan.row_parts > 1:\n        n_whole",
+    "    if plan.row_parts > 99:\n        n_whole",
+    _LOOPS,
+)
+_described.broken(
+    "described-batch-in-turn",
+    "loops over batches are told as one thread's",
+    "threads > 1) for dim in plan.batch]\n    if plan",
+    "False) for dim in plan.batch]\n    if plan",
+    _LOOPS,
+)
+_described.broken(
+    "described-packs-the-other-side",
+    "where the left operand is packed the right one is named",
+    "task.left.name if plan.packs_left",
+    "task.right.name if plan.packs_left",
+    _LOOPS,
+)
+_described.broken(
+    "described-steps-of-one",
+    "loops in steps of one are told with their step",
+    'if one.step > 1 else ""',
+    'if one.step > 0 else ""',
+    "::test_words",
+)
+
+_plan = In("codegen/plan.py", "test_described.py")
+_plan.broken(
+    "plan-sides-exchanged",
+    "dimensions of the left operand are columns",
+    '"cols" if dim in task.right.dims else "rows"',
+    '"rows" if dim in task.right.dims else "cols"',
+    "::test_words",
+)
+_plan.broken(
+    "plan-parts-walked-as-one",
+    "dimensions count as one although the inner one is not whole",
+    "elif operand.step(dim) != step * run:",
+    "elif operand.step(dim) < step * run:",
+    ">>> merged_step",
+)
+
+_stages = In("codegen/stages.py", "test_codegen.py")
+_stages.broken(
+    "stages-rounds-side-by-side",
+    "loops outside those that threads share are shared too",
+    "return Order(loops, n_serial, n_shared) if n_shared",
+    "return Order(loops, 0, n_serial + n_shared) if n_shared",
+    ">>> order_of",
+)
+_stages.broken(
+    "stages-output-not-zeroed",
+    "sums are added to what lies in the output",
+    "if not nest.is_direct:\n            zero",
+    "if nest.is_direct:\n            zero",
+    _RANDOM,
+)
+_stages.broken(
+    "stages-copy-not-zeroed",
+    "the wide copy of a narrow output begins with what lies in it",
+    '            (zero, _plain(zero), ["work"]),\n',
+    "",
+    "::test_a_narrow_output_is_summed_in_a_copy",
+)
+_stages.broken(
+    "stages-operands-as-asked",
+    "a plan that exchanges the operands finds them as they were",
+    "tuple(each.name for each in one.operands)",
+    "tuple(each.name for each in task.operands)",
+    "test_exchange_code.py::test_a_chosen_plan_may_exchange_the_operands",
+)
+
+_writer = In("codegen/writer.py", "test_codegen.py")
+_FOLDED = "::test_what_is_known_is_computed_before"
+_writer.broken(
+    "writer-known-term-lost",
+    "a known term of a sum is left out where another is not known",
+    'return self._arithmetic("+", total, known) if known else total',
+    "return total",
+    _FOLDED,
+)
+_writer.broken(
+    "writer-zero-times",
+    "zero times a number is the number",
+    "return one if factor else 0",
+    "return one",
+    _FOLDED,
+)
+_writer.broken(
+    "writer-quotient-is-rest",
+    "what is divided by one is its rest",
+    "            return one, 0\n",
+    "            return 0, one\n",
+    _FOLDED,
+)
+_writer.broken(
+    "writer-least-is-most",
+    "of two known numbers the larger is taken",
+    "return min(one, other)",
+    "return max(one, other)",
+    _FOLDED,
+)
+_writer.broken(
+    "writer-least-turned",
+    "of two numbers that are not known the larger is taken",
+    "self.choice(self.less(one, other), one, other)",
+    "self.choice(self.less(one, other), other, one)",
+    _FOLDED,
+)
+
+_reference = In("codegen/reference.py", "test_run.py")
+_SUM = "::test_the_reference_is_the_sum_of_all_points"
+_reference.broken(
+    "reference-last-index-lost",
+    "the last index that reaches what is stored is left out",
+    "(size - 1 - offset) // step + 1)",
+    "(size - 1 - offset) // step)",
+    _SUM,
+)
+_reference.broken(
+    "reference-first-place-is-padding",
+    "what a tap reaches first counts as padding",
+    "if not 0 <= offset < size:",
+    "if not 0 < offset < size:",
+    _SUM,
+)
+_reference.broken(
+    "reference-unreached-tap-ends",
+    "a tap that reaches nothing ends the sum",
+    "        if limits is None:\n            continue",
+    "        if limits is None:\n            break",
+    "::test_taps_that_reach_padding_only_add_nothing",
+)
+_reference.broken(
+    "reference-padding-lost",
+    "what is stored begins where the padding does",
+    "start = axis.offset if axis.size is not None else 0",
+    "start = 0",
+    _SUM,
+)
+_reference.broken(
+    "reference-adds-to-what-is-there",
+    "sums over taps are added to what lies in the output",
+    "    if not is_whole or len(read) != 2:\n        out[...] = 0\n",
+    "",
+    _SUM,
+)
+
+_measure = In("codegen/measure.py", "test_run.py")
+_measure.broken(
+    "measure-halves-rounded-up",
+    "what lies between two bf16 numbers is stored as the upper one",
+    "return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16)",
+    "return ((bits + 0x8000) >> 16)",
+    "::test_stored_numbers",
+)
+_measure.broken(
+    "measure-any-numbers-will-do",
+    "a kernel is right if its output has the shape",
+    "if not np.array_equal(found, wanted):",
+    "if found.shape != wanted.shape:",
+    "::test_a_wrong_kernel_is_found",
+)
+_measure.broken(
+    "measure-fewer-of-the-best",
+    "of an odd number of plans fewer than half are the best",
+    "random.Random(seed), -(-n // 2)",
+    "random.Random(seed), n // 2",
+    "test_validation_cpu.py::test_plans_that_are_timed",
+)
+_measure.broken(
+    "measure-one-seed",
+    "plans are drawn alike whatever the seed",
+    "draw, n_best = [], random.Random(seed)",
+    "draw, n_best = [], random.Random(0)",
+    "test_validation_cpu.py::test_plans_that_are_timed",
+)
+_measure.broken(
+    "measure-quick-calls-once",
+    "functions are timed less than five times",
+    "min(50, max(least, rounds))",
+    "min(50, max(1, rounds))",
+    "::test_medians_are_of_five_times_or_more",
+)
+_measure.broken(
+    "measure-least-for-median",
+    "the least time is told as the median",
+    "return [median(found) for found in times]",
+    "return [min(found) for found in times]",
+    "::test_medians_are_of_five_times_or_more",
+)
+
+_trace = In("codegen/trace.py", "test_trace.py")
+_PRODUCT = "::test_a_product_touches_what_is_written_out"
+_trace.broken(
+    "trace-vectors-are-elements",
+    "of a whole vector its first element is touched",
+    "self._touch(pointer, self.lanes * element.n_bytes)",
+    "self._touch(pointer, element.n_bytes)",
+    _PRODUCT,
+)
+_trace.broken(
+    "trace-second-line-lost",
+    "of an access across two lines one is touched twice",
+    "found[np.cumsum(many) - 1] = last\n",
+    "found[np.cumsum(many) - 1] = first\n",
+    _PRODUCT,
+)
+_trace.broken(
+    "trace-last-notes-lost",
+    "what is noted last is not replayed",
+    "program.n_jobs)\n        drain()",
+    "program.n_jobs)",
+    _PRODUCT,
+)
+_trace.broken(
+    "trace-caches-see-everything",
+    "a cache sees also what the one before it holds",
+    "lines = cache.missed(lines)\n            counts[number] += len(lines)",
+    "counts[number] += len(cache.missed(lines))",
+    _PRODUCT,
+)
+_trace.broken(
+    "trace-packed-before",
+    "room to pack into is in the caches before anything runs",
+    'take(np.arange(at[""] // LINE',
+    'take(np.arange(at["end"] // LINE',
+    "::test_what_fits_is_missed_only_where_it_is_packed",
+)
+
+_compiled = In("codegen/compiled.py", "test_run.py")
+_compiled.broken(
+    "compiled-elements-that-are-one",
+    "an output of which elements are one is written in place",
+    "if n > 1 and step < reach:",
+    "if n > 1 and step < 0:",
+    ">>> _is_nested",
+)
+
+_cost = In("codegen/cost.py", "test_plans.py")
+_cost.broken(
+    "choose-small-blocks-first",
+    "all jobs are as large as the rest",
+    "sizes[queues[whose].pop() % len(sizes)]",
+    "sizes[queues[whose].pop() % len(sizes) - 1]",
+    ">>> slowest_share",
+)
+
+_choose = In("codegen/choose.py", "test_plans.py")
+_choose.broken(
+    "choose-few-cores-have-all",
+    "some cores have the bandwidth of all caches",
+    "share = n / level.instances",
+    "share = 1.0",
+    "test_run.py::test_fewer_cores_share_what_is_left",
+)
+
+_choose.broken(
+    "choose-blocks-of-any-width",
+    "blocks of columns end inside a register tile",
+    "block=min(size, -(-each // tile) * tile))",
+    "block=min(size, each))",
+    "::test_blocks_of_columns_are_whole_tiles",
+)
+_choose.broken(
+    "choose-in-any-order",
+    "plans are not ranked by what they take",
+    "    return sorted(found, key=lambda one: one[0])\n\n\ndef _tiled",
+    "    return found\n\n\ndef _tiled",
+    "test_choose.py::test_the_first_are_the_least",
+)
+_choose.broken(
+    "choose-more-than-registers",
+    "sums of a tile fill all registers",
+    "most = min((core.registers - 1 - n) // n, 14)",
+    "most = min(core.registers // n, 14)",
+    "::test_a_register_tile_leaves_room_for_its_operands",
+)
+_choose.broken(
+    "choose-first-few-seen",
+    "plans are left out that could be among the first",
+    "if n and len(firsts) == n and least > -firsts[0]:",
+    "if n and len(firsts) == n and least > -2 * firsts[0] / 3:",
+    "test_choose.py::test_the_first_are_the_least",
+)
+
+_code = In("exchange/kernel_code.py", "test_exchange_code.py")
+_code.broken(
+    "code-first-round-again",
+    "every round does the jobs of the first",
+    'f"round * {each}", f"(round + 1) * {each}"',
+    '"0", str(each)',
+    "::test_sums_outside_threads_are_rounds",
+)
+_code.broken(
+    "code-wrong-ends-well",
+    "a program that finds itself wrong ends as if it were right",
+    '"      return 1;",',
+    '"      return 0;",',
+    "::test_a_program_checks_itself",
+)
+_code.broken(
+    "code-other-sizes-unsaid",
+    "that elements are stored in another size is not told",
+    "if element.n_bytes != tensor.element_bytes:",
+    "if element.n_bytes < tensor.element_bytes:",
+    "::test_c_says_what_it_has_no_type_for",
+)
+_code.broken(
+    "code-cores-without-vectors",
+    "any machine's kernel is written as that of a CPU",
+    "if arch is None or not is_cpu:",
+    "if arch is None:",
+    "::test_a_program_needs_a_schedule_or_a_cpu",
+)
+_code.broken(
+    "code-vectors-of-256-bits",
+    "vectors are those of AVX2, whatever the CPU has",
+    "lanes, registers = arch.cpu.lanes(size), arch.cpu.vector_registers",
+    "lanes, registers = lanes, arch.cpu.vector_registers",
+    "::test_vectors_are_those_of_the_cpu",
+)
+
+WRITTEN_REST = tuple(
+    mutant
+    for file in (
+        _contraction, _described, _plan, _stages, _writer, _reference, _measure, _trace,
+        _compiled, _cost, _choose, _code,
+    )
+    for mutant in file.mutants
+)  # fmt: skip

@@ -1,0 +1,49 @@
+"""What a command line names, as it is loaded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from loopsched.base.errors import InputError, ScheduleError
+from loopsched.cli import run
+from loopsched.cli.inputs import Inputs, schedule_from
+from loopsched.nests.nest import Schedule
+from loopsched.nests.schedule_file import schedule_to_dict
+from loopsched.problems.builders import gemm
+from loopsched.problems.problem import Problem
+
+
+def test_results_are_no_workload(tmp_path: Path) -> None:
+    file = str(tmp_path / "found.jsonl")
+    assert run(["search", "gemm:m=8,n=8,k=8", "--out", file]) == 0
+    with pytest.raises(InputError, match="results of a search, not a workload"):
+        _ = Inputs(file).whole
+
+
+def test_layers_are_chosen_and_named() -> None:
+    given = Inputs("alexnet", ("fc6",))
+    assert [one.name for one in given.chosen.workload.problems] == ["fc6"]
+    assert len(given.whole.workload.problems) > 1
+    assert given.name == "alexnet"
+    assert Inputs("gemm:m=4,n=3,k=2").name == ""
+
+
+def test_schedules_come_from_texts_and_files(tmp_path: Path) -> None:
+    problem = gemm(m=4, n=3, k=2)
+    nest = schedule_from("M:4 N:3 K:2", problem)
+    saved, written = tmp_path / "nest.json", tmp_path / "nest.txt"
+    saved.write_text(json.dumps(schedule_to_dict(nest)), encoding="utf-8")
+    written.write_text("n:4 k:3 c:2", encoding="utf-8")
+    assert read(f"@{saved}", problem) == nest
+    assert read(f"@{written}", problem, "yalsa") == nest
+    assert read(f"@{written}", problem) is None  # a product has no C
+
+
+def read(text: str, problem: Problem, dialect: str = "loopsched") -> Schedule | None:
+    try:
+        return schedule_from(text, problem, dialect)
+    except ScheduleError:
+        return None
