@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from loopsched import (
     Constraints,
     buffer_arch,
+    conv2d,
     evaluate,
     explain,
     gemm,
@@ -26,6 +28,7 @@ from loopsched.machines.arch_file import arch_from_dict, load_arch
 from loopsched.machines.arch_format import arch_schema, arch_to_dict
 from loopsched.machines.levels import Compute, Level
 from loopsched.models.places import resolved
+from loopsched.models.view import _view_of
 from loopsched.nests.loops_text import render_loops
 from loopsched.nests.ops import drop_unit_loops
 from loopsched.nests.schedule_file import schedule_from_dict, schedule_to_dict
@@ -286,3 +289,22 @@ def test_a_tensor_that_shares_its_word_is_not_told_apart() -> None:
     nest = parse_schedule("[L1 -x] M:4 N:4 K:4", odd)
     with pytest.raises(ScheduleError, match="goes by a word that means another tensor"):
         evaluate(odd, nest, arch)
+
+
+def test_what_bypasses_a_level_does_not_depend_on_what_was_scored_before() -> None:
+    """Both share the loops, and so what is known of them; not what the level has room for."""
+    problem = conv2d(n=1, c=1, k=1, h=9, w=1, r=1, s=1, stride=(2, 1), element_bytes=1)
+    may = ("output", "input")
+    level = Level("L1", "cache", 3, bandwidth_bytes_per_s=1.0, holds=("weight",), may_hold=may)
+    arch = Arch("m", (Level("M", "memory", None), level), Compute("SM", 1, 1.0, 1.0, RATES))
+    texts = ("P:5", "[L1 -input] P:5", "[L1 -output] P:5", "[L1 -input -output] P:5")
+    alone = {}
+    for text in texts:
+        _view_of.cache_clear()
+        alone[text] = evaluate(problem, parse_schedule(text, problem), arch).dram_bytes
+    assert len(set(alone.values())) > 1
+    for order in permutations(texts):
+        _view_of.cache_clear()
+        for text in order:
+            score = evaluate(problem, parse_schedule(text, problem), arch)
+            assert score.dram_bytes == alone[text], (order, text)

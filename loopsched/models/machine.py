@@ -12,6 +12,8 @@ from loopsched.machines.levels import Level
 from loopsched.models.traffic import Room
 from loopsched.problems.problem import Problem, Tensor
 
+NOTHING = "nothing"
+"""What a level holds that every tensor bypasses."""
 _ROLES = ("input", "weight", "output")
 # What to look for first, by the size of the widest input element.
 _DATA_TYPES = {1: ("int8", "fp8"), 2: ("fp16", "bf16"), 4: ("fp32", "tf32"), 8: ("fp64",)}
@@ -69,7 +71,8 @@ def room_of(problem: Problem, level: Level) -> Room:
             own.append((tensor.name, sizes[0]))
         elif usable is None:
             raise ArchError(f"level '{level.name}' has no capacity for tensor '{tensor.name}'")
-    strange = [name for name in (*(level.holds or ()), *level.may_hold) if name not in _ROLES]
+    known = {*_ROLES, NOTHING}
+    strange = [name for name in (*(level.holds or ()), *level.may_hold) if name not in known]
     if strange and len(passing) == len(problem.tensors):
         raise ArchError(
             f"level '{level.name}' holds '{strange[0]}', which '{problem.name}' lacks; "

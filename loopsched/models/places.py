@@ -9,7 +9,7 @@ from itertools import pairwise
 from loopsched.base.errors import ScheduleError, nearest
 from loopsched.machines.arch import Arch
 from loopsched.machines.levels import Level
-from loopsched.models.machine import own_units, roles, room_of
+from loopsched.models.machine import NOTHING, own_units, roles, room_of
 from loopsched.nests.nest import PASSES, Place, Schedule
 from loopsched.problems.problem import Problem
 
@@ -99,7 +99,7 @@ def _keeping(problem: Problem, level: Level, passing: Sequence[Place]) -> Level:
     sizes = {word: [buffers[w] for w in words[name] if w in buffers] for name, word in held.items()}
     return replace(
         level,
-        holds=tuple(dict.fromkeys(held.values())) or ("nothing",),
+        holds=tuple(dict.fromkeys(held.values())) or (NOTHING,),
         may_hold=(),
         tensor_capacity_bytes=tuple((word, found[0]) for word, found in sizes.items() if found),
     )

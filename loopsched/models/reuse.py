@@ -160,7 +160,7 @@ def guaranteed_visits(
 
 
 def _guaranteed_at(view: View, room: Room, tensor: Tensor, upto: int, item: Item) -> int:
-    key = ("guaranteed", tensor.name, upto, room.shared_bytes, room.own_bytes, item)
+    key = ("guaranteed", tensor.name, upto, room, item)
     found: int | None = view.known.get(key)
     if found is None:
         found = view.known[key] = _new_guaranteed_at(view, room, tensor, upto, item)

@@ -21,6 +21,13 @@ _traffic.broken(
 
 _reuse = In("models/reuse.py", "test_margins.py", "test_reuse.py", "test_replay.py")
 _reuse.broken(
+    "reuse-whatever-bypasses",
+    "what stays in a level is known whatever bypasses it",
+    '("guaranteed", tensor.name, upto, room, item)',
+    '("guaranteed", tensor.name, upto, room.shared_bytes, item)',
+    "test_may_hold.py::test_what_bypasses_a_level_does_not_depend_on_what_was_scored_before",
+)
+_reuse.broken(
     "item-starts-outside",
     "what fits may be larger than a work item",
     "    upto = view.boundary\n    needs",
