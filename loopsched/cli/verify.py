@@ -12,7 +12,7 @@ from loopsched.cli import options, output
 from loopsched.show.table import Column, words
 from loopsched.verify import Verdict, read_proofs, verify_proof
 
-_UNITS = {"time": "s", "dram_bytes": "B"}
+_UNITS = {"time": "s", "dram_bytes": "B", "energy": "J", "edp": "J s"}
 _COLUMNS = (
     Column("#"),
     words("problem", shrinks="middle"),
@@ -107,8 +107,14 @@ def _gap(verdict: Verdict) -> str:
 
 
 def _value(verdict: Verdict, value: float) -> str:
-    unit = {"energy": "pJ", "edp": "pJ s"}.get(verdict.objective) or _UNITS[verdict.objective]
-    return scaled(value, unit)
+    unit = _UNITS[verdict.objective]
+    return scaled(value * (1e-12 if unit.startswith("J") else 1), unit)
+
+
+def _gap(verdict: Verdict) -> str:
+    if verdict.proven:
+        return "0"
+    return percent(float(verdict.best / verdict.bound - 1)) if verdict.bound else "-"
 
 
 def _space(verdict: Verdict) -> str:
