@@ -100,12 +100,6 @@ def _print(accepted: list[tuple[int, Verdict, float]]) -> None:
         )
 
 
-def _gap(verdict: Verdict) -> str:
-    if not verdict.covered:
-        return "-"
-    return "0" if verdict.proven else percent(float(1 - verdict.bound / verdict.best))
-
-
 def _value(verdict: Verdict, value: float) -> str:
     unit = _UNITS[verdict.objective]
     return scaled(value * (1e-12 if unit.startswith("J") else 1), unit)
@@ -114,7 +108,8 @@ def _value(verdict: Verdict, value: float) -> str:
 def _gap(verdict: Verdict) -> str:
     if verdict.proven:
         return "0"
-    return percent(float(verdict.best / verdict.bound - 1)) if verdict.bound else "-"
+    has_gap = verdict.bound and verdict.covered
+    return percent(float(verdict.best / verdict.bound - 1)) if has_gap else "-"
 
 
 def _space(verdict: Verdict) -> str:
