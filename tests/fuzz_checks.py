@@ -314,7 +314,9 @@ def logged(
         true = least(table, one)
         if true and _less(true.values[one], float(verdict.bound)):
             faults.append(Fault("false bound", f"{one}: '{true.schedule}'; the log {told}"))
-        if certificate.proven and (not verdict.proven or _differ(best, certificate.value)):
+        if certificate.proven and (
+            verdict.bound < verdict.best or _differ(best, certificate.value)
+        ):
             faults.append(Fault("log", f"{one}: proven {certificate.value:g}; its log {told}"))
         if _less(certificate.value, float(verdict.bound)) or _less(best, certificate.value):
             faults.append(Fault("log", f"{one}: found {certificate.value:g}; its log {told}"))

@@ -259,7 +259,10 @@ def test_inside_may_repeat_the_order(tmp_path: Path) -> None:
         (changed("    capacity: 1 MiB\n", ""), "a cache needs a capacity"),
         (changed("100 GB/s", "100 GHz"), r"levels\[0\]\.bandwidth: '100 GHz': unknown unit"),
         (changed("    bandwidth: 100 GB/s\n", ""), "'DRAM' needs a bandwidth toward 'L2'"),
-        (changed("64 KiB", "64 KiB\n    bandwidth: 1 GB/s"), r"levels\[2\]\.bandwidth: is what"),
+        (
+            changed("64 KiB", "64 KiB\n    bandwidth: 1 GB/s"),
+            r"levels\[2\]\.bandwidth: leave it out",
+        ),
         (changed("name: L2", "name: DRAM"), "the name 'DRAM' is taken"),
         (changed("name: L2", "name: [L2]"), r"levels\[1\]\.name: must be text"),
         (changed("name: L2", "name:"), r"levels\[1\]\.name: is missing"),

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from loopsched import Workload, gemm
+from loopsched import Workload, einsum, gemm
 from loopsched.base.errors import WorkloadError
 from loopsched.network.selection import choose, problem_of, select, select_one
 
@@ -35,6 +35,9 @@ def test_a_problem_in_one_line() -> None:
     written = {"op": "gemm", "m": 4, "n": 3, "k": 2, "transpose_b": True}
     for text in ("gemm:m=4, n=3,k=2,transpose_b=true", json.dumps(written)):
         assert problem_of(text) == gemm(m=4, n=3, k=2, transpose_b=True)
+    for text in ("einsum:ab,bc->ac,a=4,b=2,c=3", "einsum:expression=ab, bc->ac, a=4, b=2, c=3"):
+        assert problem_of(text) == einsum("ab,bc->ac", {"a": 4, "b": 2, "c": 3})
+    assert problem_of("einsum:ab->a,a=4,b=2,element_bytes=2").tensors[0].element_bytes == 2
     assert select("gemm:m=4,n=3,k=2", (), 2).workload.problems[0].tensors[1].element_bytes == 2
 
 
@@ -43,6 +46,8 @@ def test_a_problem_in_one_line() -> None:
     [
         ("gemm:m=4,m=3,k=2", "field 'm' is given twice"),
         ("gemm:m=4,n", "'n' is not field=value, such as m=128"),
+        ("einsum:ab,bc->ac,a=4,b=2", "no size for 'c'"),
+        ("einsum:ab,bc,a=4", "'ab' is not field=value"),
         ("{", "not JSON"),
         (
             "alexnet",

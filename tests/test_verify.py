@@ -350,7 +350,10 @@ def test_where_logs_are_known_to_close_they_close(seed: int) -> None:
     result = loopsched.search(problem, arch, objective=rng.choice(("time", "dram_bytes")))
     assert closes(result)
     verdict = verify_proof(proof_of(result))
-    assert verdict.proven == result.certificate.proven
+    is_met = verdict.bound == verdict.best
+    assert is_met == result.certificate.proven
+    assert verdict.proven == (is_met and verdict.covered)
+    assert verdict.covered or result.schedule.places
     assert float(verdict.bound) == pytest.approx(result.certificate.lower_bound, rel=1e-9)
 
 
@@ -565,6 +568,25 @@ def test_a_bound_without_a_schedule_as_good_is_not_called_proven() -> None:
     assert not verdict.proven
 
 
+def test_a_schedule_outside_its_own_bound_is_not_called_proven(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One place for all tiles moves 598 B at least; the bound says nothing of the 521 B."""
+    problem = gemm(m=10, n=7, k=11, element_bytes=1)
+    arch = loopsched.buffer_arch(capacity_bytes=22, policy="explicit")
+    line = proof_of(loopsched.search(problem, arch, objective="dram_bytes"))
+    verdict = verify_proof(line)
+    assert verdict.together == "buffer"
+    assert "[buffer" in verdict.schedule
+    assert (verdict.bound, verdict.covered, verdict.proven) == (521, False, False)
+    (tmp_path / "placed").write_text(line)
+    assert run(["verify", str(tmp_path / "placed")]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "521.0 B 521.0 B - " in told
+    assert "proven best: 0." in told
+    assert "Not covered by its own bound: 1." in told
+
+
 # ---- searches that claim too much
 
 CASES = [
@@ -668,6 +690,9 @@ def test_search_writes_and_verify_accepts(
     assert run(["verify", file, "--arch", "h200"]) == 3
     assert "is about 'titan_v', not 'h200'" in capsys.readouterr().err
     text = Path(file).read_text()
+    Path(file).write_text(text.replace('"line": {"value": "64 B"}', '"line": {"value": "128 B"}'))
+    assert run(["verify", file, "--arch", "titan_v"]) == 3
+    assert "is about another 'titan_v', not 'titan_v'" in capsys.readouterr().err
     Path(file).write_text(text + text.replace('"bound": "31/', '"bound": "30/'))
     assert run(["verify", file]) == 0
     assert "Accepted: 2; proven best: 1." in capsys.readouterr().out

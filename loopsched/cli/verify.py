@@ -53,13 +53,17 @@ def verify(file: str, arch: str | None, jobs: int) -> None:
             if isinstance(verdict, str):
                 faults.append(f"line {number}: {verdict}")
             elif machine is not None and verdict.arch != machine:
-                faults.append(f"line {number}: is about '{verdict.arch.name}', not '{arch}'")
+                faults.append(f"line {number}: {_mistaken(verdict.arch.name, arch)}")
             else:
                 accepted.append((number, verdict, seconds))
             progress.step(f"line {number}")
     if accepted:
         _print(accepted)
     ProofError.refuse(file, faults)
+
+
+def _mistaken(found: str, wanted: str | None) -> str:
+    return f"is about {'another ' if found == wanted else ''}'{found}', not '{wanted}'"
 
 
 def _checked(line: str) -> tuple[Verdict | str, float]:
@@ -88,6 +92,12 @@ def _print(accepted: list[tuple[int, Verdict, float]]) -> None:
         f"Accepted: {len(accepted)}; proven best: {proven}. No schedule, with any loops and "
         f"tile sizes, is below its bound ({spaces})."
     )
+    outside = sum(not verdict.covered for _, verdict, _ in accepted)
+    if outside:
+        output.print_text(
+            f"Not covered by its own bound: {outside}. The schedule places tiles one by one; that "
+            "none is better rests on the search alone."
+        )
 
 
 def _value(verdict: Verdict, value: float) -> str:
@@ -98,7 +108,8 @@ def _value(verdict: Verdict, value: float) -> str:
 def _gap(verdict: Verdict) -> str:
     if verdict.proven:
         return "0"
-    return percent(float(verdict.best / verdict.bound - 1)) if verdict.bound else "-"
+    has_gap = verdict.bound and verdict.covered
+    return percent(float(verdict.best / verdict.bound - 1)) if has_gap else "-"
 
 
 def _space(verdict: Verdict) -> str:

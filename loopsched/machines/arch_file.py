@@ -378,7 +378,7 @@ def _read_levels(reader: _Reader, data: object, compute: Compute | None) -> tupl
     if outer.bandwidth is not None:
         reader.fault(
             f"levels[{len(found) - 1}].bandwidth",
-            "is what a level delivers inward, and this is the innermost level; leave it out",
+            "leave it out: it is what a level delivers inward, and this is the innermost level",
         )
     return tuple(level for level in levels if level is not None)
 

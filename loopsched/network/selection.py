@@ -16,6 +16,8 @@ from loopsched.problems.workload_schema import OPERATIONS
 
 _INLINE = re.compile(rf"({'|'.join(OPERATIONS)}|[a-z0-9_]+(?=:[^/]*=)):(.*)", re.DOTALL)
 
+_EXPRESSION = re.compile(r"\s*(?:expression\s*=)?([\w\s,]*->[\w\s]*)(?:,(.*))?", re.DOTALL)
+
 
 @dataclass(frozen=True, slots=True)
 class Selection:
@@ -31,8 +33,8 @@ def select(text: str, layers: Sequence[str] = (), element_bytes: int | None = No
     Parameters
     ----------
     text : str
-        Name or file of a workload; or a problem, such as ``gemm:m=4,n=3,k=2``
-        or a layer of a workload file in JSON.
+        Name or file of a workload; or a problem, such as ``gemm:m=4,n=3,k=2``,
+        ``einsum:ab,bc->ac,a=4,b=2,c=3`` or a layer of a workload file in JSON.
     layers : sequence of str
         Numbers or names; none: all.
     element_bytes : int, optional
@@ -124,7 +126,12 @@ def problem_of(text: str) -> Problem:
 def _workload(text: str) -> Workload:
     inline = _INLINE.fullmatch(text.strip())
     if inline:
-        layer: object = {"op": inline[1], **_fields(text, inline[2])}
+        found = _EXPRESSION.fullmatch(inline[2]) if inline[1] == "einsum" else None
+        fields = _fields(text, (found[2] or "") if found else inline[2])
+        if found:
+            sizes = {name: fields.pop(name) for name in [*fields] if len(name) == 1}
+            fields |= {"expression": found[1].strip(), "sizes": sizes}
+        layer: object = {"op": inline[1], **fields}
     elif text.lstrip().startswith("{"):
         layer = _json_layer(text)
     else:

@@ -36,6 +36,8 @@ class Verdict(NamedTuple):
         Leaves of the tree.
     together : str or None
         A scratchpad: only schedules that keep all its tiles at one place are covered.
+    covered : bool
+        Whether the schedule is one of those.
     """
 
     problem: Problem
@@ -47,11 +49,12 @@ class Verdict(NamedTuple):
     bound: Fraction
     boxes: int
     together: str | None
+    covered: bool
 
     @property
     def proven(self) -> bool:
-        """Whether the schedule is proven best of all that are covered."""
-        return self.bound == self.best
+        """Whether the schedule is covered, and proven best of all that are."""
+        return self.covered and self.bound == self.best
 
 
 def verify_proof(text: str) -> Verdict:
@@ -86,7 +89,9 @@ def _verified(data: dict[str, Any]) -> Verdict:
     words, level = data["tree"].split(), arch.level(data["level"])
     boxes = Tree(Bounds(problem, arch, level, spatial), objective, bound).check(words)
     together = level.name if level.kind == "scratchpad" and "O" in words else None
-    return Verdict(problem, arch, objective, spatial, str(schedule), best, bound, boxes, together)
+    covered = all(place.level != together for place in schedule.places)
+    named = str(schedule)
+    return Verdict(problem, arch, objective, spatial, named, best, bound, boxes, together, covered)
 
 
 class Tree:

@@ -166,7 +166,7 @@ def read_line(text: str) -> dict[str, Any]:
     """Read a proof, as far as it is one."""
     data = json.loads(text)
     if not isinstance(data, dict) or data.keys() != KEYS | {"format"} or data["format"] != FORMAT:
-        raise ProofError(f"not a proof of format {FORMAT}: it has {', '.join(sorted(KEYS))}")
+        raise ProofError(f"not a proof of format {FORMAT}, with {', '.join(sorted(KEYS))}")
     return data
 
 
