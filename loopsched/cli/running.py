@@ -37,7 +37,7 @@ loopsched run --onnx model.onnx --check               beside ONNX Runtime
     "--type",
     "data_type",
     metavar="TYPE",
-    help="Element type: fp32, fp64, bf16 or int8; by default the problem's.",
+    help="Element type: fp32, bf16 or int8; by default the problem's.",
 )
 @options.count("--measure", default=1, meaning="Time the N best plans and keep the fastest.")
 @options.arch_of("host")
