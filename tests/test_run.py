@@ -293,8 +293,11 @@ def test_only_cpus() -> None:
         ([np.zeros((2, 3), "f4")], "1 are given; A, B are needed"),
         ([np.zeros((2, 3), "f4"), np.zeros((4, 3), "f4")], r"'B' has shape \(4, 3\); \(3, 4\)"),
         ([np.zeros((2, 3)), np.zeros((3, 4), "f4")], "'A' has elements of float64"),
-        ([[1.0], np.zeros((3, 4), "f4")], "'A' is .* numpy array"),
-        ([np.ma.zeros((2, 3), "f4"), np.zeros((3, 4), "f4")], "'A' is masked_array.* numpy array"),
+        ([[1.0], np.zeros((3, 4), "f4")], "'A' is of type list; a numpy array"),
+        (
+            [np.ma.zeros((2, 3), "f4"), np.zeros((3, 4), "f4")],
+            "'A' is of type MaskedArray; a numpy array",
+        ),
     ],
 )
 def test_wrong_arrays(arrays: list[Any], message: str) -> None:
