@@ -293,8 +293,11 @@ def test_only_cpus() -> None:
         ([np.zeros((2, 3), "f4")], "1 are given; A, B are needed"),
         ([np.zeros((2, 3), "f4"), np.zeros((4, 3), "f4")], r"'B' has shape \(4, 3\); \(3, 4\)"),
         ([np.zeros((2, 3)), np.zeros((3, 4), "f4")], "'A' has elements of float64"),
-        ([[1.0], np.zeros((3, 4), "f4")], "'A' is .* numpy array"),
-        ([np.ma.zeros((2, 3), "f4"), np.zeros((3, 4), "f4")], "'A' is masked_array.* numpy array"),
+        ([[1.0], np.zeros((3, 4), "f4")], "'A' is of type list; a numpy array"),
+        (
+            [np.ma.zeros((2, 3), "f4"), np.zeros((3, 4), "f4")],
+            "'A' is of type MaskedArray; a numpy array",
+        ),
     ],
 )
 def test_wrong_arrays(arrays: list[Any], message: str) -> None:
@@ -503,6 +506,41 @@ def test_one_input_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["run"]) == 2
     assert run(["run", "resnet50", "--onnx", "model.onnx"]) == 2
     assert "one of them" in capsys.readouterr().err
+
+
+def test_lengths_of_a_model_that_is_an_option(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["run", "--onnx", "resnet50", "--batch", "2"]) == 3
+    assert "'resnet50' is none" in capsys.readouterr().err
+    assert run(["run", "--batch", "2"]) == 2
+    onnx = pytest.importorskip("onnx")
+    kind, helper = onnx.TensorProto.FLOAT, onnx.helper
+    tensors = [("x", ["N", 4]), ("y", [4, 5]), ("z", ["N", 5])]
+    x, y, z = (helper.make_tensor_value_info(name, kind, shape) for name, shape in tensors)
+    graph = helper.make_graph([helper.make_node("MatMul", ["x", "y"], ["z"])], "g", [x, y], [z])
+    model = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph), model)
+    assert run(["run", "--onnx", str(model), "--batch", "3", "--format", "json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["gflops"] * row["measured_s"] * 1e9 == pytest.approx(2 * 3 * 4 * 5)
+
+
+def test_an_interrupted_run_does_not_add_up_all_layers(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = []
+
+    def stopped(*given: Any, **options: Any) -> Any:
+        if len(made) == 2:
+            raise KeyboardInterrupt
+        made.append(given)
+        return measuring_run(gemm(m=4, n=4, k=4), *given[1:], **options)
+
+    measuring_run = measuring.run_kernel
+    monkeypatch.setattr(measuring, "run_kernel", stopped)
+    assert run(["run", "alexnet"]) == 130
+    assert "\n2 of 8 problems, repeats included: promised" in capsys.readouterr().out
 
 
 def test_a_vector_of_its_last_lane_is_stored_as_a_number() -> None:

@@ -56,10 +56,11 @@ def cpu(out: Path | None, form: Style) -> None:
     arch = arch_from_dict(data_of(host, measured), where="calibrate cpu")
     if form == "table":
         output.print_text(f"{arch.title}, {(measured.clock_hz or 0) / 1e9:.2f} GHz")
+        adds, loads = measured.fma_per_cycle, measured.load_per_cycle
         output.print_text(
-            f"vectors of {host.vector_bytes} bytes: {measured.fma_per_cycle} multiply-adds per "
+            f"vectors of {host.vector_bytes} bytes: {adds} multiply-add{'s' * (adds != 1)} per "
             f"cycle, one every {measured.fma_latency:g} cycles in a chain;"
-            f" {measured.load_per_cycle} loads per cycle"
+            f" {loads} load{'s' * (loads != 1)} per cycle"
         )
         click.echo()
     output.shows_table(_LEVELS, rows, form)

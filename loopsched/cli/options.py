@@ -192,8 +192,9 @@ def model(command: Command, is_search: bool = False) -> Command:
     ) -> Any:
         from loopsched.network.text import model_text
 
-        argument = "workload" if "workload" in given else "problem"
-        given[argument] = model_text(given[argument], batch, dims, inputs, values)
+        named = [one for one in ("workload", "problem", "onnx") if given.get(one) is not None]
+        for argument in named[:1]:
+            given[argument] = model_text(given[argument], batch, dims, inputs, values)
         return command(**given)
 
     # A search's own --value is the traffic that it goes by.

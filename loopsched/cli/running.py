@@ -37,7 +37,7 @@ loopsched run --onnx model.onnx --check               beside ONNX Runtime
     "--type",
     "data_type",
     metavar="TYPE",
-    help="Element type: fp32, fp64, bf16 or int8; by default the problem's.",
+    help="Element type: fp32, bf16 or int8; by default the problem's.",
 )
 @options.count("--measure", default=1, meaning="Time the N best plans and keep the fastest.")
 @options.arch_of("host")
@@ -66,7 +66,8 @@ def run(
     inputs = Inputs(problem or onnx or "", layers, arch=arch)
     progress = output.Progress(len(inputs.chosen.numbers))
     rows = _rows(inputs, (threads, data_type, measure, check), progress)
-    output.report_rows(rows, out, form, progress, lambda kept: _show(kept, inputs.machine))
+    chosen = len(inputs.chosen.numbers)
+    output.report_rows(rows, out, form, progress, lambda kept: _show(kept, chosen, inputs.machine))
 
 
 def _rows(
@@ -105,7 +106,7 @@ def _columns(reference: str) -> tuple[Column, ...]:
     )
 
 
-def _show(rows: list[Row], machine: Arch) -> None:
+def _show(rows: list[Row], chosen: int, machine: Arch) -> None:
     threads = rows[0]["threads"]
     output.print_text(
         f"{rows[0]['data_type']} on {threads} thread{'s' * (threads > 1)}, planned for "
@@ -121,8 +122,9 @@ def _show(rows: list[Row], machine: Arch) -> None:
             name: sum(row[name] * row["count"] for row in rows)
             for name in ("promised_s", "estimate_s", "measured_s")
         }
+        all_or_some = "all layers" if len(rows) == chosen else f"{len(rows)} of {chosen} problems"
         output.print_text(
-            f"all layers, repeats included: promised {scaled(total['promised_s'], 's')}, "
+            f"{all_or_some}, repeats included: promised {scaled(total['promised_s'], 's')}, "
             f"estimated {scaled(total['estimate_s'], 's')}, "
             f"measured {scaled(total['measured_s'], 's')}"
         )

@@ -367,7 +367,8 @@ class CompiledKernel:
     def _check_one(self, name: str, one: Any) -> None:
         element = self.element(name)
         if not isinstance(one, np.ndarray) or isinstance(one, np.ma.MaskedArray):
-            raise ProblemError(f"'{name}' is {show(one)}; a numpy array is needed")
+            kind = type(one).__name__
+            raise ProblemError(f"'{name}' is of type {kind}; a numpy array is needed")
         if one.shape != self.shapes[name]:
             raise ProblemError(f"'{name}' has shape {one.shape}; {self.shapes[name]} is needed")
         if one.dtype.str[1:] not in element.numpy_kinds:
