@@ -164,6 +164,7 @@ def test_brackets_of_a_score_by_compiled_code() -> None:
 def test_compiled_code_is_loaded_when_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[bool] = []
     monkeypatch.setattr(score, "LOADED_FROM", 3)
+    monkeypatch.setattr(promises, "COMPILED_FROM", 9)
     monkeypatch.setattr(score, "_n_scored", 0)
     monkeypatch.setattr(score, "is_loaded", lambda kernel: len(looked) > 1)
     monkeypatch.setattr(score, "is_kept", lambda kernel: looked.append(True) or len(looked) > 1)
@@ -179,7 +180,7 @@ def test_compiled_code_is_made_when_it_pays(
     """No command, and no process of a pool, makes what it can do without."""
     monkeypatch.setattr(jit, "compiles_ahead", compiles_ahead)
     monkeypatch.setattr(score, "LOADED_FROM", 2)
-    monkeypatch.setattr(score, "COMPILED_FROM", 5)
+    monkeypatch.setattr(promises, "COMPILED_FROM", 5)
     monkeypatch.setattr(score, "_n_scored", 0)
     monkeypatch.setattr(score, "is_loaded", lambda kernel: False)
     monkeypatch.setattr(score, "is_kept", lambda kernel: False)

@@ -20,7 +20,6 @@ from loopsched.models.asked import Asked
 from loopsched.models.buffer import Closed
 from loopsched.models.machine import nested_units, sights
 from loopsched.models.reuse import lonely_dims
-from loopsched.models.score import COMPILED_FROM
 from loopsched.models.traffic import accesses
 from loopsched.nests.nest import Schedule
 from loopsched.problems.footprint import is_clipped, tensor_bytes
@@ -28,6 +27,9 @@ from loopsched.problems.problem import Problem
 
 LARGE = 2**61
 """What 64-bit integers hold with some to spare."""
+
+COMPILED_FROM = 15_000
+"""Schedules for which it is worth to compile what is not kept: that takes as long as they do."""
 
 
 class _Desk:

@@ -412,9 +412,6 @@ def promised(
 LOADED_FROM = 16
 """Schedules scored by one process for which it is worth to load compiled code that is kept."""
 
-COMPILED_FROM = 15_000
-"""Schedules for which it is worth to compile what is not kept: that takes as long as they do."""
-
 _n_scored = 0
 
 
@@ -428,6 +425,8 @@ def _is_quick() -> bool:
 
     if is_loaded(promise_all) or _n_scored % LOADED_FROM:
         return is_loaded(promise_all)
+    from loopsched.models.promises import COMPILED_FROM
+
     return is_kept(promise_all) or (_n_scored >= COMPILED_FROM and jit.compiles_ahead)
 
 
