@@ -62,7 +62,7 @@ def measured(problem: Problem, n: int) -> Row:
     """Time plans of a problem."""
     kernel = loopsched.compile(problem, "host", threads=1)
     timed = measure_plans(kernel, n, budget_s=BUDGET_S)
-    (kept,) = loopsched.compile(problem, "host", threads=1, measure=8).schedules
+    (kept,) = loopsched.compile(problem, "host", threads=1, measure=min(8, -(-n // 2))).schedules
     machine = on_cores(load_arch("host"), 1)
     return {
         "problem": problem.name,

@@ -48,6 +48,15 @@ def rows(capsys: pytest.CaptureFixture[str], *words: str) -> list[dict[str, obje
     return found
 
 
+NPU = """
+name: npu
+levels:
+  - {name: DRAM, kind: memory, bandwidth: 10 GB/s, energy: 10 pJ/B}
+  - {name: GB, kind: scratchpad, capacity: 64 KiB, double_buffered: true, energy: 2 pJ/B}
+compute: {unit: array, units: 1, clock: 1 GHz, macs: {int8: 64 MAC/cycle}, energy: 0.5 pJ/MAC}
+"""
+
+
 class TestFront:
     def test_help_lists_every_command_and_loads_nothing_heavy(self) -> None:
         code = "import sys; from loopsched.cli import run; run(['--help'])"
@@ -318,6 +327,25 @@ class TestAnalyze:
             line = next(one for one in text.splitlines() if f" - {level.name} " in one)
             read, written = level.promised_read_bytes, level.promised_write_bytes
             assert f" {scaled(read, 'B')} {scaled(written, 'B')} " in " ".join(line.split())
+
+    def test_energy_by_level_and_both_halves_of_a_buffer(
+        self, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    ) -> None:
+        path = tmp_path / "npu.yaml"
+        path.write_text(NPU)
+        words = ["gemm:m=64,n=64,k=64", "M:64 N:64 K:64 M:16", "-a", str(path)]
+        text = call(capsys, "analyze", *words, "--element-bytes", "int8")
+        # 64 kB of sums and operands at 10 + 2 pJ/B, 262,144 steps of 0.5 pJ.
+        moved = 64 * 64 * 3
+        parts = f"DRAM {scaled(moved * 10e-12, 'J')}, GB {scaled(moved * 2e-12, 'J')}"
+        assert f"{parts}, arithmetic {scaled(64**3 * 0.5e-12, 'J')}" in " ".join(text.split())
+        assert "GB holds 2 x 12.00 KiB of 64 KiB: M:64 N:64 K:64" in text
+        shown = call(capsys, "show", *words, "--element-bytes", "1")
+        assert "GB holds 2 x 12.00 KiB of 64 KiB" in " ".join(shown.split())
+        assert run(["analyze", *words, "--element-bytes", "int9"]) == 2
+        assert "'int9'; bytes, or did you mean 'int" in capsys.readouterr().err
+        assert run(["analyze", *words]) == 3
+        assert "no rate for elements of 4 bytes (it has: int8); --el" in capsys.readouterr().err
 
     def test_element_bytes_override(self, capsys: pytest.CaptureFixture[str]) -> None:
         nest, size = "M:64 N:64 K:64", ["--capacity", "1 MiB", "--element-bytes", "2"]

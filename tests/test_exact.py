@@ -27,6 +27,7 @@ from loopsched.machines.levels import Compute, Level
 from loopsched.problems.problem import Axis, Problem, Tensor
 from loopsched.scheduler import exact, search, space_of
 from loopsched.scheduler.allowed import allows
+from loopsched.scheduler.constraints import Constraints
 from loopsched.scheduler.enumerate import schedules
 from loopsched.scheduler.goal import Objective, Value
 from loopsched.scheduler.least import cuts_evenly
@@ -269,3 +270,18 @@ def test_an_inner_level_does_not_get_a_region_of_a_bad_shape(m: int, n: int) -> 
     thrifty = search(problem, arch, objective="energy").evaluation
     assert thrifty.energy_pj is not None
     assert thrifty.energy_pj < 700e6
+
+
+def test_units_that_share_few_points_take_long() -> None:
+    # Rows and filter rows on an array, by hand: 14 x 3 of 64 units work.
+    levels = (
+        Level("DRAM", "memory", None),
+        Level("GB", "scratchpad", 2**18, bandwidth_bytes_per_s=1e12),
+        Level("RF", "scratchpad", 512, instances=64, unit="PE", bandwidth_bytes_per_s=1e12),
+    )
+    arch = Arch("test", levels, Compute("PE", 64, 1e9, 1e9, (("int8", 1),)))
+    problem = loopsched.conv2d(c=16, k=16, h=14, w=14, r=3, s=3, padding=1, element_bytes=1)
+    rows = Constraints(spatial=("P", "R"))
+    found = search(problem, arch, constraints=rows)
+    assert found.certificate.proven
+    assert found.evaluation.time_s == pytest.approx(problem.macs / (14 * 3) / 1e9)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from loopsched import from_timeloop, load_arch
+from loopsched import from_timeloop, load_arch, load_workload
 from loopsched.base.errors import InputError
 from loopsched.base.yaml_text import MAX_ALIASED, parse_yaml
 from loopsched.cli import run
@@ -190,6 +190,17 @@ def test_levels_that_everything_passes_are_left_out() -> None:
     assert found.arch is not None
     assert [level.name for level in found.arch.levels] == ["DRAM", "Dummy", "spad"]
     assert any("buffer holds nothing" in remark for remark in found.remarks)
+
+
+def test_problems_are_written_as_workloads(tmp_path: Path) -> None:
+    problem = tmp_path / "problem.yaml"
+    problem.write_text(BASE.replace("problem_base_ignore: &base", "problem:"))
+    words, out = ["import", "timeloop", str(problem), "--workload-out"], tmp_path / "mine.json"
+    assert run([*words, str(out)]) == 0
+    assert load_workload(out).problems == (read_timeloop([problem]).problem,)
+    assert run([*words, str(tmp_path / "mine.yaml")]) == 3
+    (tmp_path / "arch.yaml").write_text(ONE)
+    assert run(["import", "timeloop", str(tmp_path / "arch.yaml"), "--workload-out", "a.json"]) == 3
 
 
 def test_machines_are_written_as_json(tmp_path: Path) -> None:

@@ -157,6 +157,17 @@ def test_a_machine_that_is_too_narrow() -> None:
         data_type_of(gemm(m=2, n=2, k=2), arch)
 
 
+def test_a_level_of_strange_tensors_is_refused() -> None:
+    # Timeloop's names: such a level kept nothing, and the search called the rest proven best.
+    strange = replace(cache("L1", 1024), holds=("Inputs", "Outputs"))
+    problem = conv2d(c=2, k=2, h=4, w=4, r=1, s=1)
+    with pytest.raises(ArchError, match=r"'L1' holds 'Inputs', which '.*' lacks; did you"):
+        room_of(problem, strange)
+    assert room_of(problem, replace(strange, holds=("Inputs", "weight"))).passing
+    alone = affine(sizes={"M": 4}, tensors={"x": "M", "y": "M"})
+    assert room_of(alone, replace(strange, holds=("weight",))).passing == {"x", "y"}
+
+
 def test_the_only_unit_does_not_own_the_shared_level() -> None:
     """Items of a machine with one unit find what earlier ones left in the shared cache."""
     compute = Compute("SM", 1, 1e9, 1e9, (("fp32", 1),))

@@ -196,8 +196,9 @@ def test_what_is_measured_becomes_a_file(
     assert "optimization guide" in dict(beside.sources)["fma_latency"]
     fake(monkeypatch, tmp_path)
     table = console("calibrate", "cpu")
-    assert "2 multiply-adds a cycle, one every 4 cycles in a chain; 2 loads a cycle" in " ".join(
-        table.split()
+    assert (
+        "2 multiply-adds per cycle, one every 4 cycles in a chain; 2 loads per cycle"
+        in " ".join(table.split())
     )
 
 

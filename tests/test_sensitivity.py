@@ -340,7 +340,8 @@ def test_table(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
     printed = capsys.readouterr().out
     lines = printed.splitlines()
     assert all(len(line) <= 80 for line in lines)
-    assert lines[0].split() == ["changed", "by", "time", "change", "DRAM", "kernels", "change"]
+    titles = ["changed", "by", "time", "change", "DRAM", "kernels", "change", "bound", "by"]
+    assert lines[0].split() == titles
     assert lines[2].startswith("nothing ")
     assert lines[3].split()[:2] == ["DRAM.bandwidth", "0.5"]
     assert any(line.startswith("gpu.launch ") and " +0.000 " in line for line in lines)
@@ -403,7 +404,7 @@ def test_a_kernel_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> Non
     command = ["sensitivity", "kernel:direct,size=16", "-v", "gpu.dram_latency=0.5,2"]
     assert run([*command, "-q", "estimate"]) == 0
     printed = " ".join(capsys.readouterr().out.split())
-    assert "kernels: expected of kernel:direct,size=16." in printed
+    assert "kernels: estimated for kernel:direct,size=16." in printed
     assert "parameter elasticity range schedules" in printed
     assert run(["sensitivity", "kernel:dircet"]) == 3
     assert "did you mean 'direct'?" in capsys.readouterr().err
@@ -443,7 +444,7 @@ def test_a_number_that_is_left_as_it_is(
     same = ["-v", "dram.bandwidth=1", "-v", "compute.units=1.001"]
     assert run(["sensitivity", problem, *same, "-v", "gpu.blocks=2"]) == 0
     printed = capsys.readouterr().out
-    assert "Left as it is by these factors: DRAM.bandwidth, compute.units." in printed
+    assert "Unchanged by these factors: DRAM.bandwidth, compute.units." in printed
     assert "Without effect: gpu.blocks." in printed
 
 

@@ -153,8 +153,11 @@ def test_the_command_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert run(["pick", product, "--top", "1", "-o", str(file)]) == 0
     assert capsys.readouterr().out.startswith(f"{file}: 1 space, ")
     assert file.read_text() == space_html([pick(gemm(m=512, n=1536, k=1024), H100, explain=True)])
-    for more in (["-o", "space.txt"], ["-o", str(file), "--dispatch", "64"]):
+    for more, said in (
+        (["-o", "space.txt"], "--output FILE.html writes a page"),
+        (["-o", str(file), "--dispatch", "64"], "--output and --dispatch exclude each other"),
+    ):
         assert run(["pick", product, *more]) == 2
-        assert "FILE.html without --dispatch" in capsys.readouterr().err
+        assert said in capsys.readouterr().err
     assert run(["pick", product, "-o", str(tmp_path / "none/space.html")]) == 3
     assert "no such folder" in capsys.readouterr().err

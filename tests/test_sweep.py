@@ -158,7 +158,7 @@ def test_all_faults_of_a_file_at_once(tmp_path: Path) -> None:
         "top is 0",
         "seed is -1",
         "constraints: unknown field 'tile'; did you mean 'tiles'?",
-        "constraints: bound 'x' is not readable",
+        "constraints: bound 'x' cannot be read",
     ]
     assert len(found) == len(starts)
     for fault, start in zip(found, starts, strict=True):

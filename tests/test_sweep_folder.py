@@ -445,7 +445,7 @@ def test_an_interrupted_command_keeps_what_is_done(
         (["none", "--status"], 3, "none: no such folder"),
         ([".", "--status"], 3, "no run folder"),
         ([], 2, "Missing argument 'SPEC'"),
-        (["caches.yaml", "-j2", "--scheduler", "tcp://127.0.0.1:1"], 2, "workers of its own"),
+        (["caches.yaml", "-j2", "--scheduler", "tcp://127.0.0.1:1"], 2, "the cluster's workers"),
         (["caches.yaml", "--scheduler", "tcp://127.0.0.1:1"], 3, "scheduler 'tcp://127.0.0.1:1'"),
     ],
 )
@@ -474,7 +474,9 @@ def test_a_killed_command_tells_how_far_it_is_and_gives_no_place_to_parts(
     with pytest.raises(KeyboardInterrupt):
         sweep("caches.yaml", "caches.sweep", progress=stop)
     assert cli(["sweep", "--status", "caches.yaml"]) == 0
-    assert capsys.readouterr().out.startswith("caches.sweep: 4 of 6 searches done; the command")
+    assert capsys.readouterr().out.startswith(
+        "caches.sweep: 4 of 6 searches done; the same command resumes"
+    )
     assert cli(["sweep", "caches.sweep"]) == 0
     told = capsys.readouterr().out.split("\n\n")[0].splitlines()
     assert told[3].split()[:2] == ["2", "MiB"]

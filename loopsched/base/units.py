@@ -222,7 +222,7 @@ _PREFIXES = {-12: "p", -9: "n", -6: "u", -3: "m", 0: "", 3: "k", 6: "M", 9: "G",
 
 
 def _prefixed(value: float, unit: str) -> str:
-    lowest = -12 if unit in ("s", "J") else 0
+    lowest = -12 if unit in ("s", "J", "J s") else 0
     rounded = float(f"{value:.4g}")
     power = 3 * math.floor(math.log10(abs(rounded)) / 3)
     power = max(lowest, min(power, 15))

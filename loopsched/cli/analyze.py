@@ -116,12 +116,13 @@ def show_score(problem: Problem, schedule: Schedule, machine: Arch, score: Evalu
 
     output.print_text(f"{problem.name} on {on(machine, [problem])}: {schedule}")
     click.echo()
-    for title, text in _sums(problem, score):
+    for title, text in _sums(problem, score, machine):
         click.echo(f"{title:<10}{text}")
     click.echo()
     output.print_table(_LEVELS, [row for level in score.levels for row in _boundary(level)])
     for level in score.levels:
         held = binary(level.working_set_bytes)
+        held = f"2 x {held}" if machine.level(level.name).double_buffered else held
         room = (
             "" if level.capacity_bytes is None else f" of {format_capacity(level.capacity_bytes)}"
         )
@@ -140,7 +141,7 @@ def _inside(schedule: Schedule, place: Place) -> str:
     return f"{schedule.loops[place.position]} inward"
 
 
-def _sums(problem: Problem, score: Evaluation) -> Iterator[tuple[str, str]]:
+def _sums(problem: Problem, score: Evaluation, machine: Arch) -> Iterator[tuple[str, str]]:
     yield (
         "time",
         f"{scaled(score.time_s, 's')} promised, {scaled(score.time_bound_s, 's')} at least; "
@@ -159,13 +160,27 @@ def _sums(problem: Problem, score: Evaluation) -> Iterator[tuple[str, str]]:
         f"{scaled(score.required_dram_bandwidth_bytes_per_s, 'B/s')}",
     )
     ratio = score.dram_bytes / max(1, score.least_dram_bytes)
+    here = "the same" if ratio == 1 else f"{ratio:.3g} times that"
     yield (
         "any order",
-        f"{scaled(score.least_dram_bytes, 'B')} of DRAM traffic at least; "
-        f"here {ratio:.3g} times that",
+        f"{scaled(score.least_dram_bytes, 'B')} of DRAM traffic at least; here {here}",
     )
     if score.energy_pj is not None:
-        yield "energy", scaled(score.energy_pj * 1e-12, "J")
+        parts = ", ".join(
+            f"{name} {scaled(pj * 1e-12, 'J')}" for name, pj in _energies(score, machine)
+        )
+        yield "energy", f"{scaled(score.energy_pj * 1e-12, 'J')}: {parts}"
+
+
+def _energies(score: Evaluation, machine: Arch) -> Iterator[tuple[str, float]]:
+    """Yield what each level's accesses take, and the rest: the arithmetic."""
+    crossed = [0, *(level.promised_bytes for level in score.levels), 0]
+    rest = score.energy_pj or 0.0
+    for at, level in enumerate(machine.levels):
+        taken = (crossed[at] + crossed[at + 1]) * (level.energy_pj_per_byte or 0.0)
+        rest -= taken
+        yield level.name, taken
+    yield "arithmetic", rest
 
 
 def _boundary(level: LevelScore) -> Iterator[tuple[LevelScore, str, Bracket, Any]]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _EPILOG = """\b
 loopsched import timeloop arch.yaml prob.yaml map.yaml
-loopsched import timeloop folder --arch-out my_arch.yaml
+loopsched import timeloop folder --arch-out my_arch.yaml --workload-out my.json
 """
 
 
@@ -35,9 +35,14 @@ def import_() -> None:
     meaning="Element size; by default the machine's datawidth, else 4.",
 )
 @click.option("--arch-out", metavar="FILE", help="Also write the machine as an architecture file.")
+@click.option("--workload-out", metavar="FILE", help="Also write the problem as a workload file.")
 @options.form
 def timeloop(
-    files: tuple[str, ...], element_bytes: int | None, arch_out: str | None, form: Style
+    files: tuple[str, ...],
+    element_bytes: int | None,
+    arch_out: str | None,
+    workload_out: str | None,
+    form: Style,
 ) -> None:
     """Read Timeloop FILES (version 0.3 or 0.4), or folders of them."""
     from loopsched.exchange.timeloop import read_timeloop
@@ -45,6 +50,8 @@ def timeloop(
     found = read_timeloop(files, element_bytes=element_bytes)
     if arch_out is not None:
         _write_arch(found, arch_out)
+    if workload_out is not None:
+        _write_workload(found, workload_out)
     if form == "table":
         _show(found)
     else:
@@ -68,6 +75,17 @@ def _write_arch(found: Imported, path: str) -> None:
     data = arch_to_dict(replace(found.arch, name=name))
     is_json = Path(path).suffix == ".json"
     write_text(path, json.dumps(data, indent=2) + "\n" if is_json else to_yaml(data))
+
+
+def _write_workload(found: Imported, path: str) -> None:
+    from loopsched.problems.workload import Workload
+    from loopsched.problems.workload_write import save_workload
+
+    if found.problem is None:
+        raise InputError(f"{path}: not written: the files have no section 'problem'")
+    if Path(path).suffix != ".json":
+        raise InputError(f"{path}: a workload file ends in .json")
+    save_workload(Workload(Path(path).stem, (found.problem,)), path)
 
 
 def _show(found: Imported) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from loopsched.base.arguments import DATA_TYPE_BYTES, near, show
 from loopsched.base.errors import InputError
 from loopsched.cli.inputs import Inputs
 from loopsched.cli.output import Style
@@ -256,10 +257,22 @@ def inputs(
     return decorate
 
 
-element_bytes = count(
+class _ElementBytes(click.IntRange):
+    """A number of bytes, or the name of a data type."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and not value.strip().lstrip("+-").isdecimal():
+            if value not in DATA_TYPE_BYTES:
+                self.fail(f"{show(value)}; bytes, or {near(value, DATA_TYPE_BYTES)}", param, ctx)
+            value = DATA_TYPE_BYTES[value]
+        return super().convert(value, param, ctx)
+
+
+element_bytes = click.option(
     "--element-bytes",
-    most=1024,
-    meaning="Element size of all tensors, in place of the workload's.",
+    type=_ElementBytes(1, 1024),
+    metavar="N|TYPE",
+    help="Element size of all tensors, in place of the workload's: bytes, or a type such as int8.",
 )
 dialect = choice("--dialect", of=["loopsched", "yalsa"], meaning="Dimension names of the schedule.")
 

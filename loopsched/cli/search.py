@@ -217,9 +217,7 @@ def _columns(rows: Sequence[Row], top: int) -> tuple[Column, ...]:
     is_known = all(row["energy_pj"] is not None for row in rows)
     spare = 0 if objective in ("energy", "edp") else 1
     energy = Column("energy", lambda row: row["energy_pj"] * 1e-12, "J", spare=spare)
-    product = Column(
-        "energy x time", lambda row: row["energy_pj"] * 1e-12 * row["time_s"], "{:.4g} Js".format
-    )
+    product = Column("energy x time", lambda row: row["energy_pj"] * 1e-12 * row["time_s"], "J s")
     return (
         Column("#", "layer" if top == 1 else lambda row: f"{row['layer']}.{row['rank']}"),
         words("problem", "problem", shrinks="middle"),

@@ -141,7 +141,8 @@ def _show(found: Sensitivity, whose: str, where: str) -> None:
         if key not in same and all(_is_same(row, rows[0]) for row in rows if row["key"] == key)
     ]
     shown = [row for row in rows if row["key"] not in (*idle, *same)]
-    output.print_table(_POINTS, shown)
+    has_kernels = any(row["estimate_s"] is not None for row in rows)
+    output.print_table(_POINTS if has_kernels else (*_POINTS[:5], *_POINTS[7:]), shown)
     moving = [one for one in summary["parameters"] if one["key"] not in (*idle, *same)]
     if moving:
         click.echo()
@@ -151,12 +152,13 @@ def _show(found: Sensitivity, whose: str, where: str) -> None:
         ]
         is_kernels = found.quantity == "estimate"
         other, own = ("schedules", "time") if is_kernels else ("kernels", "estimate")
-        columns = (
+        columns = [
             words("parameter", "key"),
             Column("elasticity", "elasticity", _signed),
             Column("range", "range_elasticity", _signed),
-            Column(other, f"{own}_elasticity", _signed),
-        )
+        ]
+        if has_kernels:
+            columns.append(Column(other, f"{own}_elasticity", _signed))
         output.print_table(columns, moving, waits)
     click.echo()
     if idle:
@@ -171,8 +173,8 @@ def _show(found: Sensitivity, whose: str, where: str) -> None:
     proven = "all proven best" if not open_ else f"{searches - open_} of {searches} proven best"
     output.print_text(
         f"{base.n_problems} {what} of {found.workload} on {where}, searched again at every "
-        f"point for the least {least}; {proven}. time, DRAM: promised by the schedules; kernels: "
-        f"estimated for {whose}."
+        f"point for the least {least}; {proven}. time, DRAM: promised by the schedules"
+        + (f"; kernels: estimated for {whose}." if has_kernels else ".")
     )
     if moving:
         is_kernels = found.quantity == "estimate"
@@ -180,8 +182,9 @@ def _show(found: Sensitivity, whose: str, where: str) -> None:
         waiting, other = ("kernels", "schedules") if is_kernels else ("schedules", "kernels")
         output.print_text(
             f"Elasticity: d ln({quantity}) / d ln(parameter), between the nearest points below and "
-            f"above 1, and over the range; {other}: of the time of the {other}. Below: {waiting} "
-            "bound by each resource, at the smallest -> at the largest point."
+            "above 1, and over the range"
+            + (f"; {other}: of the time of the {other}" if has_kernels else "")
+            + f". Below: {waiting} bound by each resource, at the smallest -> at the largest point."
         )
 
 

@@ -147,7 +147,7 @@ class _Shown(output.Progress):
         self.text = f"{done} of {total} searches done"
         new, seconds = done - self._first, time.monotonic() - self._start
         left = ""
-        if new and done < total:
+        if new > min(10, total // 20) and done < total:  # the first compile the search
             left = f", {_duration(seconds / new * (total - done))} left"
         line = f"{self.text} ({100 * done // total} %){left}"
         self._show(line)

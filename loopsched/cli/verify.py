@@ -12,7 +12,7 @@ from loopsched.cli import options, output
 from loopsched.show.table import Column, words
 from loopsched.verify import Verdict, read_proofs, verify_proof
 
-_UNITS = {"time": "s", "dram_bytes": "B"}
+_UNITS = {"time": "s", "dram_bytes": "B", "energy": "J", "edp": "J s"}
 _COLUMNS = (
     Column("#"),
     words("problem", shrinks="middle"),
@@ -76,7 +76,7 @@ def _print(accepted: list[tuple[int, Verdict, float]]) -> None:
         [
             str(number), verdict.problem.name, verdict.arch.name, verdict.objective,
             _value(verdict, float(verdict.best)), _value(verdict, float(verdict.bound)),
-            "0" if verdict.proven else percent(float(1 - verdict.bound / verdict.best)),
+            _gap(verdict),
             str(verdict.boxes), scaled(seconds, "s"),
         ]
         for number, verdict, seconds in accepted
@@ -91,8 +91,14 @@ def _print(accepted: list[tuple[int, Verdict, float]]) -> None:
 
 
 def _value(verdict: Verdict, value: float) -> str:
-    unit = {"energy": "pJ", "edp": "pJ s"}.get(verdict.objective) or _UNITS[verdict.objective]
-    return scaled(value, unit)
+    unit = _UNITS[verdict.objective]
+    return scaled(value * (1e-12 if unit.startswith("J") else 1), unit)
+
+
+def _gap(verdict: Verdict) -> str:
+    if verdict.proven:
+        return "0"
+    return percent(float(verdict.best / verdict.bound - 1)) if verdict.bound else "-"
 
 
 def _space(verdict: Verdict) -> str:

@@ -58,7 +58,7 @@ def rounded(schedule: Schedule) -> tuple[Schedule, tuple[str, ...]]:
     >>> rounded(nest)
     (Schedule(loops=(Loop(dim='P', extent=10, unit=None), Loop(dim='P', extent=9, unit=None),
     Loop(dim='P', extent=3, unit=None)), places=()),
-    ('tile P:7 is taken as P:9, a whole number of P:3',))
+    ('tile P:7 becomes P:9, a multiple of P:3',))
     """
     whole = {loop.dim: loop.extent for loop in reversed(schedule.loops)}
     inner = dict.fromkeys(whole, 1)

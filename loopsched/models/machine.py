@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
-from loopsched.base.errors import ArchError
+from loopsched.base.errors import ArchError, nearest
 from loopsched.machines.arch import Arch
 from loopsched.machines.levels import Level
 from loopsched.models.traffic import Room
@@ -51,7 +51,7 @@ def room_of(problem: Problem, level: Level) -> Room:
     Raises
     ------
     ArchError
-        If the level is unbounded.
+        If the level is unbounded, or all that it holds are names that the problem lacks.
     """
     usable = level.usable_bytes
     if level.holds is None and not level.tensor_capacity_bytes and usable is not None:
@@ -69,6 +69,12 @@ def room_of(problem: Problem, level: Level) -> Room:
             own.append((tensor.name, sizes[0]))
         elif usable is None:
             raise ArchError(f"level '{level.name}' has no capacity for tensor '{tensor.name}'")
+    strange = [name for name in (*(level.holds or ()), *level.may_hold) if name not in _ROLES]
+    if strange and len(passing) == len(problem.tensors):
+        raise ArchError(
+            f"level '{level.name}' holds '{strange[0]}', which '{problem.name}' lacks; "
+            f"{nearest(strange[0], dict.fromkeys((*_ROLES, *(t.name for t in problem.tensors))))}"
+        )
     return Room(usable or 0, tuple(own), frozenset(passing))
 
 
@@ -171,5 +177,6 @@ def data_type_of(problem: Problem, arch: Arch) -> str:
                 if name in known:
                     return name
     raise ArchError(
-        f"'{arch.name}' has no rate for elements of {width} bytes (it has: {' '.join(known)})"
+        f"'{arch.name}' has no rate for elements of {width} bytes (it has: {' '.join(known)}); "
+        "--element-bytes, or element_bytes in Python, changes their size"
     )

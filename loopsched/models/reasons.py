@@ -216,6 +216,7 @@ def annotate(problem: Problem, schedule: Schedule, arch: Arch) -> dict[int, str]
         for at in sorted({each.tile_position for each in held}) or [reason.fit_position]:
             here = [each for each in held if each.tile_position == at]
             size = binary(sum(each.tile_bytes for each in here))
+            size = f"2 x {size}" if arch.level(reason.level).double_buffered else size
             names = " ".join(each.tensor for each in here)
             text = f"{reason.level} holds {size}{room and f' of {room}'}: {names}"
             notes.setdefault(at, []).append(text)

@@ -70,6 +70,10 @@ class LevelBounds:
         self.units = tuple((s, counts[s.unit]) for s in self.space.slots if s.unit is not None)
         self.instances = math.prod(count for _, count in self.units)
         self.spatial = self.space.spatial
+        size = self.problem.size
+        # No more work at once than there are points along the dimensions that a unit may share.
+        busy = math.prod(min(n, math.prod(size[d] for d in s.dims)) for s, n in self.units)
+        self.busy = min(busy, math.prod(size[dim] for dim in self.spatial))
         # Where units are nested or share sums, schedules are built by other rules (`arrays`).
         sums = set(self.spatial) - set(self.problem.parallel_dims)
         self.is_array = len(self.units) > 1 or bool(sums)
@@ -298,7 +302,7 @@ class LevelBounds:
         return self.bound_bytes(level) / level.bandwidth_bytes_per_s
 
     def _compute_s(self) -> float:
-        return -(-self.problem.macs // self.instances) / self.rate
+        return -(-self.problem.macs // self.busy) / self.rate
 
     def _energy_floor(self) -> float:
         total = self.problem.macs * (self.arch.compute.energy_pj_per_mac or 0.0)

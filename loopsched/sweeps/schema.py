@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from loopsched.base.arguments import MAX_NAME
+from loopsched.base.arguments import DATA_TYPE_BYTES, MAX_NAME
 from loopsched.scheduler.constraints import TILES
 from loopsched.scheduler.goal import OBJECTIVES
 from loopsched.sweeps.spec import NUMBERS, WORDS
@@ -66,7 +66,7 @@ _WORKLOAD = _fields(
                 {"type": "array", "items": {"type": ["string", "integer"]}},
             ]
         },
-        "element_bytes": _whole(1, 1024),
+        "element_bytes": {"anyOf": [_whole(1, 1024), {"enum": list(DATA_TYPE_BYTES)}]},
     },
     ("workload",),
 )

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from loopsched.base.arguments import Checker, is_text, near, show
+from loopsched.base.arguments import DATA_TYPE_BYTES, Checker, is_text, near, show
 from loopsched.base.errors import InputError, SweepError, gathered
 from loopsched.machines.arch import Arch
 from loopsched.network.selection import choose, select
@@ -250,6 +250,7 @@ def _workloads(check: Checker, entries: Sequence[Any]) -> Iterator[Chosen]:
             continue
         size = data.get("element_bytes")
         if size is not None:
+            size = DATA_TYPE_BYTES.get(size, size) if isinstance(size, str) else size
             size = whole(check, f"{place}.element_bytes", size, 1, 1024)
         workload = data["workload"]
         if not isinstance(workload, str | Workload):

@@ -183,7 +183,7 @@ _bounds = In("scheduler/level_bounds.py", "test_exact.py")
 _bounds.broken(
     "floor-too-high",
     "the bound on compute time is that of one instance less",
-    "return -(-self.problem.macs // self.instances) / self.rate",
+    "return -(-self.problem.macs // self.busy) / self.rate",
     "return -(-self.problem.macs // max(1, self.instances - 1)) / self.rate",
 )
 _bounds.broken(

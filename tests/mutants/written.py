@@ -161,7 +161,7 @@ _llvm.broken(
     "of every second element always the first is taken",
     "for lane in range(start, 2 * lanes, 2))",
     "for lane in range(0, 2 * lanes, 2))",
-    _RANDOM,
+    _WINDOWS,
 )
 _llvm.broken(
     "llvm-bytes-without-sign",

@@ -271,7 +271,8 @@ def _from_sections(files: Mapping[str, Mapping[str, Any]], element_bytes: int | 
         bits = machine.word_bits if arch is not None and not machine.is_own else None
         if element_bytes is None and bits:
             element_bytes = -(-bits // 8)
-            remarks.append(f"problem: elements of {element_bytes} bytes, by datawidth {bits}")
+            many = "1 byte" if element_bytes == 1 else f"{element_bytes} bytes"
+            remarks.append(f"problem: elements of {many}, by datawidth {bits}")
         problem, words, said = read_problem(section, where, element_bytes=element_bytes)
         remarks += said
     if arch is not None:

@@ -184,6 +184,8 @@ def _assembled(parts: list[Part], variables: object, name: str) -> Read:
         faults.append(f"{len(units)} components compute (class mac or compute); one is needed")
     ArchError.refuse("machine", faults)
     words = _unit_words(parts, remarks)
+    if limited := [part.name for part in parts if part.constraints.keys() - {"dataspace"}]:
+        remarks.append(f"architecture: constraints on loops of {', '.join(limited)} are not read")
     levels = tuple(_levels(parts, words, clock_hz, faults, remarks))
     ArchError.refuse("machine", faults)
     compute = _compute(parts, levels, storages[-1], words, clock_hz)

@@ -217,6 +217,7 @@ def _boundaries(arch: Arch) -> list[dict[str, Any]]:
             "outer": outer.name,
             "level": level.name,
             "capacity_bytes": level.usable_bytes,
+            "copies": 1 + level.double_buffered,
             "instances": level.instances,
             "bandwidth_bytes_per_s": level.bandwidth_bytes_per_s,
         }

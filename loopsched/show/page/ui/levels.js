@@ -1,19 +1,25 @@
 // Working sets against capacities, and traffic: bars a level, a part a tensor.
 
+/** A working set, twice where one half of a buffer is filled while the other is used. */
+function inCopies(index, bytes) {
+  const { copies } = BOUNDARIES[index];
+  return `${copies > 1 ? `${copies} x ` : ''}${binary(bytes)}`;
+}
+
 function drawSets() {
   const { schedule, evaluation, text } = current();
   const words = Loopsched.formatSchedule(schedule).split(' ');
   byId('sets').replaceChildren(...evaluation.levels.map((level, index) => {
-    const room = BOUNDARIES[index].capacity_bytes;
-    const held = Number(level.working_set_bytes);
+    const { capacity_bytes: room, copies } = BOUNDARIES[index];
+    const held = copies * Number(level.working_set_bytes);
     const share = room ? held / room : 0;
-    const other = best().levels[index].working_set_bytes;
+    const other = copies * best().levels[index].working_set_bytes;
     const from = words[level.fit_position] || 'one point';
     return el('div', { class: 'set' },
-      el('p', { class: 'set-head' }, el('strong', {}, level.name), ` holds ${binary(held)}`,
+      el('p', { class: 'set-head' }, el('strong', {}, level.name), ` holds ${inCopies(index, level.working_set_bytes)}`,
         room ? ` of ${capacity(room)}, ${percent(share)}` : '', el('span', { class: 'soft' }, BOUNDARIES[index].instances > 1 ? ` in each of ${BOUNDARIES[index].instances}` : '')),
       el('div', { class: 'gauge', role: 'img', 'aria-label': room ? `${percent(share)} of the capacity` : 'no limit' },
-        room ? level.tensors.map((tensor, place) => el('span', { class: `gauge-fill tensor-${place % 6}`, title: `${tensor.name}: ${binary(tensor.footprint_bytes || 0)}`, style: { width: `${(100 * Number(tensor.footprint_bytes || 0)) / Math.max(room, held)}%` } })) : null,
+        room ? level.tensors.map((tensor, place) => el('span', { class: `gauge-fill tensor-${place % 6}`, title: `${tensor.name}: ${binary(tensor.footprint_bytes || 0)}`, style: { width: `${(100 * copies * Number(tensor.footprint_bytes || 0)) / Math.max(room, held)}%` } })) : null,
         room && text !== best().schedule ? el('span', { class: 'gauge-best', title: `best: ${binary(other)}`, style: { left: `${Math.min(100, (100 * other) / room)}%` } }) : null),
       el('p', { class: 'soft small' }, 'fits from ', el('code', {}, from), ' inward',
         level.fit_position > 0 ? [', not with ', el('code', {}, words[level.fit_position - 1])] : ', as a whole'));

@@ -17,7 +17,7 @@ function holding(evaluation) {
   const notes = new Map();
   evaluation.levels.forEach((level, index) => {
     const of = BOUNDARIES[index].capacity_bytes === null ? '' : ` of ${capacity(BOUNDARIES[index].capacity_bytes)}`;
-    const note = `${level.name} holds ${binary(level.working_set_bytes)}${of}`;
+    const note = `${level.name} holds ${inCopies(index, level.working_set_bytes)}${of}`;
     notes.set(level.fit_position, [...(notes.get(level.fit_position) || []), note]);
   });
   return notes;
