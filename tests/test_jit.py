@@ -161,3 +161,74 @@ def test_a_kernel_is_compiled_again_when_one_that_it_calls_changes(
     assert compiled(tmp_path, **kept) == (60, "")
     # Code of the function as it was is no longer kept.
     assert len([*(tmp_path / "kept").rglob("*.code")]) == 1
+
+
+PARTS = """
+from __future__ import annotations
+from math import gcd
+import numpy as np
+from loopsched.base import kernel
+from loopsched.base.jit import jit, part
+
+Ints = np.ndarray
+
+@part
+def common(x: Ints, i: int, j: int) -> int:
+    return gcd(x[0, i], x[0, j])
+
+@part
+def half_of(x: Ints, i: int) -> int:
+    return common(x, i, 1) // 2
+
+@jit
+def both(x):
+    return half_of(x, 0) + common(x, 2, 0)
+
+assert both(np.array([[12, 18, 8], [0, 0, 0]])) == both(np.array([[12, 18, 8]])) == 7
+"""
+
+
+def test_parts_become_one_kernel_beside_what_numba_compiles(tmp_path: Path) -> None:
+    """What is left as it is until then is not lost to functions of others that call it."""
+    (tmp_path / "kernel.py").write_text(
+        PARTS + "if both.n_compiled:\n    import numba\n"
+        "    assert numba.njit(lambda n: gcd(n, 6))(4) == 2\n"
+        "    twice = numba.njit(lambda x: 2 * common(x, 0, 1))\n"
+        "    assert twice(np.array([[12, 18]])) == 12\n"
+        "print(1 - both.n_compiled)\n"
+    )
+    kept = tmp_path / "kept"
+    assert compiled(tmp_path, NUMBA_CACHE_DIR=str(kept)) == (0, "")
+    assert compiled(tmp_path, NUMBA_CACHE_DIR=str(kept)) == (1, "")
+    (path,) = kept.rglob("*.code")
+    assert b"4both" in path.read_bytes()
+
+
+def test_parts_of_a_kernel_that_cannot_be_kept(tmp_path: Path) -> None:
+    nowhere = str(tmp_path / "kernel.py" / "none")
+    (tmp_path / "kernel.py").write_text(PARTS + "print(both.n_compiled)\n")
+    n_compiled, said = compiled(tmp_path, NUMBA_CACHE_DIR=nowhere)
+    assert n_compiled == 2  # for one row, and for several
+    assert "Not a directory" in said
+
+
+def test_parts_with_a_numba_that_runs_them_itself(tmp_path: Path) -> None:
+    broken = "kernel._MEMBERS = ('data',)\n@part"
+    (tmp_path / "kernel.py").write_text(PARTS.replace("@part", broken, 1) + "print(1)\n")
+    _, said = compiled(tmp_path, NUMBA_CACHE_DIR=str(tmp_path / "kept"))
+    assert "compiled again each time" in said
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no processes are forked here")
+def test_a_process_forked_while_another_thread_compiles(tmp_path: Path) -> None:
+    (tmp_path / "kernel.py").write_text(
+        "import os\nimport signal\nimport threading\nfrom loopsched.base import kernel\n"
+        "is_held, ends = threading.Event(), threading.Event()\n"
+        "def compile():\n"
+        "    with kernel._LOCK:\n        is_held.set()\n        ends.wait(0.5)\n"
+        "threading.Thread(target=compile).start()\nis_held.wait()\nchild = os.fork()\n"
+        "if not child:\n"
+        "    os._exit(0 if kernel._LOCK.acquire(timeout=5) else 1)\n"
+        "print(os.waitpid(child, 0)[1])\n"
+    )
+    assert compiled(tmp_path)[0] == 0

@@ -15,7 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import machines, problems, schedules
 
+from loopsched.base import jit
 from loopsched.base.errors import CapacityError, ScheduleError
+from loopsched.base.pool import each_in_order
 from loopsched.machines.arch import Arch, buffer_arch
 from loopsched.machines.arch_file import load_arch
 from loopsched.machines.levels import Compute, Level
@@ -162,12 +164,36 @@ def test_brackets_of_a_score_by_compiled_code() -> None:
 def test_compiled_code_is_loaded_when_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[bool] = []
     monkeypatch.setattr(score, "LOADED_FROM", 3)
+    monkeypatch.setattr(promises, "COMPILED_FROM", 9)
     monkeypatch.setattr(score, "_n_scored", 0)
     monkeypatch.setattr(score, "is_loaded", lambda kernel: len(looked) > 1)
     monkeypatch.setattr(score, "is_kept", lambda kernel: looked.append(True) or len(looked) > 1)
     is_quick = [ASKED() for _ in range(8)]
     assert is_quick == [False] * 5 + [True] * 3
     assert len(looked) == 2
+
+
+@pytest.mark.parametrize("compiles_ahead", [True, False])
+def test_compiled_code_is_made_when_it_pays(
+    compiles_ahead: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No command, and no process of a pool, makes what it can do without."""
+    monkeypatch.setattr(jit, "compiles_ahead", compiles_ahead)
+    monkeypatch.setattr(score, "LOADED_FROM", 2)
+    monkeypatch.setattr(promises, "COMPILED_FROM", 5)
+    monkeypatch.setattr(score, "_n_scored", 0)
+    monkeypatch.setattr(score, "is_loaded", lambda kernel: False)
+    monkeypatch.setattr(score, "is_kept", lambda kernel: False)
+    assert [ASKED() for _ in range(7)] == [False] * 5 + [compiles_ahead, False]
+
+
+def test_processes_of_a_pool_compile_nothing_ahead() -> None:
+    assert jit.compiles_ahead
+    assert [*each_in_order(compiles_ahead, [(0,), (1,)], 2)] == [False] * 2
+
+
+def compiles_ahead(_: int) -> bool:
+    return jit.compiles_ahead
 
 
 def test_a_unit_that_is_not_there_is_named() -> None:

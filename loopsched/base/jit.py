@@ -12,6 +12,9 @@ from typing import Any, TypeVar, cast
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+compiles_ahead = True
+"""Whether this process may compile what it can do without; commands and their helpers do not."""
+
 
 def is_enabled() -> bool:
     """Whether kernels are compiled."""

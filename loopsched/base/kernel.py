@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Container, Iterator
+from contextlib import contextmanager, nullcontext
 from functools import WRAPPER_ASSIGNMENTS, cached_property, lru_cache
 from threading import RLock
 from types import CodeType, ModuleType
-from typing import Any
+from typing import Any, ClassVar
 from zlib import crc32
 
 from loopsched.base.machine_code import Code, Kinds, Shelf, emitted, loaded, slot_types, spread
 
 _LOCK = RLock()
+if hasattr(os, "register_at_fork"):  # a child forked while it is held would wait for ever
+    os.register_at_fork(
+        before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release
+    )
 # How LLVM names what `ctypes` has; numba hands truth values over as bytes.
 _TYPES = {"c_void_p": "ptr", "c_long": "i64", "c_longlong": "i64", "c_double": "double"}
 _TYPES["c_bool"] = "i8"
@@ -42,6 +48,8 @@ class Step:
 class Part(Step):
     """A function that numba compiles once, for the types that it is annotated with."""
 
+    made: ClassVar[list[Part]] = []
+
     @cached_property
     def dispatcher(self) -> Any:
         """What numba compiles; Python does not call it."""
@@ -52,6 +60,7 @@ class Part(Step):
         taken = [known[kind] for kind in [*self.py_func.__annotations__.values()][:-1]]
         njit: Any = numba.njit
         alone = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        self.made.append(self)
         return njit(tuple(taken), nogil=True, **alone)(self.py_func)
 
 
@@ -102,14 +111,18 @@ class Kernel(Step):
         import numba
 
         self.n_compiled += 1
+        has_parts = any(isinstance(one, Part) for one in self.py_func.__globals__.values())
         try:
-            code = _compiled(self.dispatcher, kinds, arguments)
+            with _at_once() if has_parts else nullcontext():
+                code = _compiled(self.dispatcher, kinds, arguments)
             self._known[kinds] = loaded(code, kinds)
         except numba.core.errors.NumbaError:
             raise
         except Exception as error:  # another numba than the ones that are known
             _say(f"kernels cannot be kept with numba {numba.__version__}: {error!r}")
             njit: Any = numba.njit
+            while Part.made:
+                del Part.made.pop().dispatcher
             self._plain = njit(nogil=True)(self.py_func)
             return
         try:
@@ -124,6 +137,73 @@ def _say(message: str) -> None:
     import logging
 
     logging.getLogger("loopsched").warning("%s; they are compiled again each time", message)
+
+
+@contextmanager
+def _at_once() -> Iterator[None]:
+    """Have numba leave functions as they are until the kernel that they make up is asked for."""
+    from numba.core.compiler_lock import global_compiler_lock
+    from numba.core.registry import cpu_target
+
+    with global_compiler_lock:
+        codegen: Any = cpu_target.target_context.codegen()
+        codegen._library_class, codegen.set_env = _library(), lambda *_: None
+        try:
+            yield
+        finally:
+            del codegen._library_class, codegen.set_env
+
+
+@lru_cache(maxsize=1)
+def _library() -> Any:
+    """Make a library of numba's that is optimised once, with all that it calls, and not loaded."""
+    from numba.core.codegen import JITCodeLibrary
+
+    base: Any = JITCodeLibrary
+
+    class Library(base):  # type: ignore[misc]
+        _final_module: Any
+        _shared_module: Any
+
+        def _optimize_functions(self, module: Any) -> None:
+            module.data_layout = self._codegen._data_layout
+
+        def finalize(self) -> None:
+            self._finalized = True
+
+        def get_pointer_to_function(self, name: str) -> int:
+            return 0
+
+        def _get_module_for_linking(self) -> Any:
+            if self._shared_module is None:
+                self._shared_module = self._whole("linkonce_odr")
+            return self._shared_module
+
+        def _whole(self, linkage: str, kept: Container[str] = ()) -> Any:
+            """Link it with all that it calls, once each; all but what is kept gets a linkage."""
+            whole, seen, todo = self._final_module.clone(), {self}, [*self._linking_libraries]
+            while todo:
+                one = todo.pop()
+                if one not in seen:
+                    seen.add(one)
+                    is_one = isinstance(one, Library)
+                    todo += one._linking_libraries if is_one else []
+                    module = one._final_module if is_one else one._get_module_for_linking()
+                    whole.link_in(module, preserve=True)
+            for function in whole.functions:
+                if not function.is_declaration and function.name not in kept:
+                    function.linkage = linkage
+            return whole
+
+        def get_llvm_str(self) -> str:
+            own = {one.name for one in self._final_module.functions if not one.is_declaration}
+            if self._linking_libraries:
+                self._final_module = self._whole("internal", own)
+                self._linking_libraries.clear()
+                self._optimize_final_module()
+            return str(self._final_module)
+
+    return Library
 
 
 def _compiled(dispatcher: Any, kinds: Kinds, arguments: tuple[Any, ...]) -> Code:

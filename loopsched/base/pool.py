@@ -11,6 +11,7 @@ from queue import SimpleQueue
 from traceback import format_exc
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from loopsched.base import jit
 from loopsched.base.arguments import is_count, show
 from loopsched.base.errors import ConstraintError, InputError, LoopschedError
 
@@ -226,6 +227,7 @@ def _serve(pipe: Connection[Any, Any], hears: bool) -> None:
     """Answer calls until nobody asks for more."""
     signal.signal(signal.SIGINT, _heard if hears else signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    jit.compiles_ahead = False
     end_with_parent()
     with suppress(OSError):
         pipe.send("listening")

@@ -17,7 +17,7 @@ from typing import NoReturn
 
 import click
 
-from loopsched.base import streams
+from loopsched.base import jit, streams
 from loopsched.base.errors import EmptySpaceError, InputError, LoopschedError
 from loopsched.base.files import named
 from loopsched.base.version import __version__
@@ -187,6 +187,7 @@ def _complain(message: object, status: int) -> int:
 def main() -> NoReturn:
     """Run the command line of this process and exit."""
     streams.prepare()
+    jit.compiles_ahead = False
     gc.set_threshold(100_000)  # a search leaves hardly any circles behind
     status = run(sys.argv[1:])
     gc.freeze()  # the process ends: what is left need not be looked through

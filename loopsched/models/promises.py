@@ -28,8 +28,8 @@ from loopsched.problems.problem import Problem
 LARGE = 2**61
 """What 64-bit integers hold with some to spare."""
 
-COMPILED_FROM = 50_000
-"""Schedules for which it is worth to compile what is not kept: that takes half a minute."""
+COMPILED_FROM = 15_000
+"""Schedules for which it is worth to compile what is not kept: that takes as long as they do."""
 
 
 class _Desk:

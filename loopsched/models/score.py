@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
+from loopsched.base import jit
 from loopsched.base.display import Shown
 from loopsched.base.jit import is_enabled, is_kept, is_loaded
 from loopsched.bounds.communication import communication_bound
@@ -311,8 +312,8 @@ def evaluate(
     Notes
     -----
     A process that has scored some schedules takes the compiled code of `evaluate_many` where
-    that is kept from an earlier call: same figures, in about a tenth of the time.  Brackets
-    are found when they are asked for.
+    that is kept; at 15,000, it compiles it: same figures, in about a tenth of the time.
+    Brackets are found when they are asked for.
 
     Examples
     --------
@@ -422,7 +423,11 @@ def _is_quick() -> bool:
         return False
     from loopsched.models._promise_kernels import promise_all
 
-    return is_loaded(promise_all) or (_n_scored % LOADED_FROM == 0 and is_kept(promise_all))
+    if is_loaded(promise_all) or _n_scored % LOADED_FROM:
+        return is_loaded(promise_all)
+    from loopsched.models.promises import COMPILED_FROM
+
+    return is_kept(promise_all) or (_n_scored >= COMPILED_FROM and jit.compiles_ahead)
 
 
 def _known(

@@ -619,6 +619,13 @@ _quick.broken(
     "max(row[kernels.LEAST_STEPS], least)",
     "least",
 )
+_quick.broken(
+    "quick-commands-compile",
+    "compiled score: a command that scores many schedules compiles code that it can do without",
+    "(_n_scored >= COMPILED_FROM and jit.compiles_ahead)",
+    "_n_scored >= COMPILED_FROM",
+    "::test_compiled_code_is_made_when_it_pays",
+)
 _promises.broken(
     "many-one-buffer-of-two",
     "many schedules: the second copy of a tile takes no room",

@@ -41,6 +41,13 @@ _kernel.broken(
     "kept = None",
     "::test_a_kept_kernel_needs_no_numba",
 )
+_kernel.broken(
+    "jit-parts-stay-behind",
+    "what others compile of a kernel's parts does not have what these call",
+    'self._shared_module = self._whole("linkonce_odr")',
+    "self._shared_module = self._final_module",
+    "::test_parts_become_one_kernel_beside_what_numba_compiles",
+)
 _code = In("base/machine_code.py", "test_jit.py")
 _code.broken(
     "code-sums-unread",
