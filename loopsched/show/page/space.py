@@ -29,7 +29,7 @@ _TILES = (
     "hold the fastest."
 )
 _LINES = (
-    "Estimate (line), 80 % interval (band), what no run beats (dashes); filled to the left: the "
+    "Estimate (line), 80 % interval (band), lower bound (dashes); filled to the left: the "
     "set that may hold the fastest."
 )
 
@@ -88,7 +88,7 @@ def _section(found: Pick, at: int) -> str:
     facts = (
         ("first choice", _us(best.estimate_us), _configuration(best)),
         ("80 % interval", f"{_us(best.low_us)} to {_us(best.high_us)}", "of the first choice"),
-        ("no run beats", _us(best.cold_us), "from a cold L2; arithmetic, DRAM at their peaks"),
+        ("lower bound", _us(best.cold_us), "from a cold L2; arithmetic, DRAM at their peaks"),
         ("may be best", f"{found.n_may_be_best}", f"of {found.n_configurations} configurations"),
         ("cannot run", f"{found.n_infeasible}", "sizes or shared memory forbid it"),
     )
@@ -146,7 +146,7 @@ def _map(found: Pick, tile: Sequence[str]) -> str:
             return '<td class="none">-</td>'
         ratio = one.estimate_us / best.estimate_us
         mark = " &#9679;" if place in may_be_best else ""
-        words = f"{_us(one.estimate_us)}, {ratio:.2f} times the first; mostly {one.bound_by}; "
+        words = f"{_us(one.estimate_us)}, {ratio:.2f} times the first; bound by {one.bound_by}; "
         title = escape(words + _configuration(one), quote=True)
         ring = " chosen" if place == chosen else ""
         return f'<td class="h{_shade(ratio)}{ring}" title="{title}">{ratio:.2f}{mark}</td>'
@@ -230,6 +230,6 @@ def _table(found: Pick) -> str:
     return (
         '<table class="choices"><thead><tr><th class="number">#</th>'
         '<th><span class="unseen">may be best</span></th><th>configuration</th>'
-        '<th class="number">estimate</th><th>mostly</th></tr></thead>'
+        '<th class="number">estimate</th><th>bound by</th></tr></thead>'
         f"<tbody>{''.join(lines)}</tbody></table>{more}"
     )
