@@ -62,7 +62,7 @@ def analyze(
     effort: int | None,
     form: Style,
 ) -> None:
-    """Score SCHEDULE of PROBLEM: traffic, time and what binds.
+    """Score SCHEDULE of PROBLEM: traffic, time and bottleneck.
 
     PROBLEM is a workload with --layer, or a problem such as gemm:m=4,n=3,k=2.
     SCHEDULE is text or @FILE.

@@ -74,7 +74,7 @@ _GROUPS = (
 @options.choice(
     "--halos",
     of=["both", "recompute", "retain"],
-    meaning="Where tiles overlap: recompute values, retain them, or the better of both.",
+    meaning="Where tiles overlap: recompute the shared values, retain them, or choose the better.",
 )
 @options.count("--max-layers", meaning="Maximum number of layers per group.")
 @click.option(

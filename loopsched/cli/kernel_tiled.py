@@ -59,7 +59,7 @@ def tiled(
     form: Style,
     **counts: int | None,
 ) -> None:
-    """Estimate a tiled kernel of yours: resources, traffic and time.
+    """Estimate your own tiled kernel: resources, traffic and time.
 
     PROBLEM is a product or a forward convolution, such as gemm:m=64,n=64,k=64,
     or a workload with --layer.  A convolution runs as a matrix product of

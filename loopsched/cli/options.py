@@ -56,7 +56,7 @@ def plot(what: str, option: str = "--plot") -> Callable[[Command], Command]:
         multiple=True,
         metavar="FILE",
         callback=_plot_targets,
-        help=f"Draw {what} (.svg .png .pdf), or write its data (.csv); may be repeated.",
+        help=f"Draw {what} (.svg .png .pdf), or write the data (.csv); may be repeated.",
     )
 
 
@@ -162,7 +162,7 @@ _dim = many(
     "--dim",
     "dims",
     metavar="NAME=N",
-    meaning="ONNX models: size of another open dimension; may be repeated.",
+    meaning="ONNX models: size of another dynamic dimension; may be repeated.",
 )
 _input = many(
     "--input",
@@ -283,14 +283,14 @@ OBJECTIVES = {
     "time": "time",
     "dram_bytes": "DRAM traffic",
     "energy": "energy",
-    "edp": "energy times time",
+    "edp": "energy-delay product",
 }
 _STRATEGIES = ("exact", "exhaustive", "random", "local")
 _VALUES = ("high", "point", "low")
 
 
 def _objective(*names: str) -> Callable[[Command], Command]:
-    meaning = "What to minimise; edp: energy times time."
+    meaning = "What to minimise; edp: energy-delay product."
     return choice(*names, of=tuple(OBJECTIVES), meaning=meaning)
 
 
@@ -349,7 +349,7 @@ constraints = _together(
     click.option(
         "--spatial",
         metavar="DIMS",
-        help="Dimensions that units may share, such as K,P; or none.",
+        help="Dimensions that may be split across units, such as K,P; or none.",
     ),
     many(
         "--order",

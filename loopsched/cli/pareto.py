@@ -47,8 +47,8 @@ def pareto(
     """Find the Pareto front of time, DRAM traffic and capacity.
 
     WORKLOAD is a name, a file, or a problem such as gemm:m=4,n=3,k=2.  At each
-    capacity the fastest schedule, the one that moves least, and schedules
-    between them are searched.
+    capacity, finds the fastest schedule, the one that moves the least data, and
+    schedules in between.
     """
     from loopsched.base.pool import each_in_order
 

@@ -43,7 +43,7 @@ _KERNEL = "kernel:"
 )
 @options.constraints
 @options.jobs("Run N searches in parallel.")
-@options.plot("a tornado")
+@options.plot("a tornado chart")
 @options.form
 def sensitivity(
     inputs: Inputs,
@@ -59,7 +59,7 @@ def sensitivity(
     WORKLOAD is a name, a file, a problem such as gemm:m=4,n=3,k=2, or a kernel of
     the reports such as kernel:direct,size=64 ('loopsched kernel preset').  --vary
     takes bandwidths and capacities of levels, compute.units, compute.clock,
-    compute.macs, and for GPUs gpu.l2_latency and others; an unknown key lists them.
+    compute.macs, and for GPUs gpu.l2_latency and others; give an unknown key to list all.
     """
     from loopsched.study.points import kernel_workload, parse_vary
     from loopsched.study.sensitivity import Sensitivity, n_steps, sensitivity_points

@@ -58,7 +58,7 @@ def tiles(
     """Map the cost of SCHEDULE over two of its tile sizes.
 
     PROBLEM is a workload with --layer, or a problem such as gemm:m=4,n=3,k=2.
-    SCHEDULE is text or @FILE; by default the best one is searched.
+    SCHEDULE is text or @FILE; by default the best one is found by a search.
     """
     from loopsched.show.plots.figure import save_plots
     from loopsched.show.plots.tiles import plot_tiles, tiles_rows
