@@ -109,10 +109,10 @@ def _moved(limits: Allowed, chosen: list[Ints]) -> Ints:
     cut = dict(zip([dim for dim in problem.dims if dim in spatial], chosen, strict=True))
     candidates, index = [], []
     for dim, size in problem.sizes:
-        known = np.unique(np.append(cut[dim][:, 0], size) if dim in cut else [size])[::-1]
-        candidates.append(tuple(known.tolist()))
         items = cut[dim][:, 0] if dim in cut else np.array([size])
-        index.append(len(known) - 1 - np.searchsorted(known[::-1], items))
+        known = sorted({size, *items.tolist()})
+        candidates.append(tuple(known[::-1]))
+        index.append(len(known) - 1 - np.searchsorted(known, items))
     tables = least_tables(problem, candidates=tuple(candidates))
     moved: Ints = np.full(1, -tables.constant, dtype=np.int64)
     for t, weight in enumerate(tables.weight.tolist()):
