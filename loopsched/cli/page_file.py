@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -97,7 +96,6 @@ def write_page(
 
     curves: dict[int, Curve] = {}
     reasons: dict[tuple[int, int], tuple[str, ...]] = {}
-    rows = _of_kinds(rows, problems, arch)
     try:
         if has_curves:
             _find_curves(curves, problems, n_jobs)
@@ -109,28 +107,6 @@ def write_page(
         noun = "layer" if len(problems) == 1 else "layers"
         size = scaled(target.stat().st_size, "B")
         click.echo(f"{target}: {len(problems)} {noun}, {size}")
-
-
-def _of_kinds(rows: list[Row], problems: Mapping[int, Problem], arch: Arch) -> list[Row]:
-    """Leave out schedules of the same kind as a better one."""
-    from loopsched.models.score import evaluate
-    from loopsched.nests.notation import parse_schedule
-    from loopsched.scheduler.kinds import kind_of
-    from loopsched.show.page.rows import rows_by_layer
-
-    kept: list[Row] = []
-    for number, found in rows_by_layer(rows, len(arch.caches)).items():
-        kinds = set()
-        for row in found:
-            kind: object = row["rank"]
-            with suppress(InputError, KeyError):  # the page says what is wrong with the row
-                problem = problems[number]
-                schedule = parse_schedule(row["schedule"], problem)
-                kind = kind_of(problem, schedule, evaluate(problem, schedule, arch))
-            if kind not in kinds:
-                kinds.add(kind)
-                kept.append(row)
-    return kept
 
 
 def _find_curves(found: dict[int, Curve], problems: dict[int, Problem], n_jobs: int) -> None:

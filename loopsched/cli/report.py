@@ -11,6 +11,8 @@ from loopsched.base.errors import InputError, LoopschedError
 from loopsched.cli import options, page_file
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from loopsched.base.rows import Row
     from loopsched.machines.arch import Arch
     from loopsched.problems.problem import Problem
@@ -40,7 +42,7 @@ def report(
     rows, problems, arch = _loaded(results)
     page_file.write_page(
         path,
-        rows,
+        _of_kinds(rows, problems, arch),
         problems,
         arch,
         has_curves=curves,
@@ -48,6 +50,27 @@ def report(
         n_jobs=jobs,
         measured=page_file.measured_rows(measured, rows[0]),
     )
+
+
+def _of_kinds(rows: list[Row], problems: Mapping[int, Problem], arch: Arch) -> list[Row]:
+    """Leave out schedules of the same kind as a better one."""
+    from loopsched.models.score import evaluate
+    from loopsched.nests.notation import parse_schedule
+    from loopsched.scheduler.kinds import kind_of
+    from loopsched.show.page.rows import rows_by_layer
+
+    kept: list[Row] = []
+    for number, found in rows_by_layer(rows, len(arch.caches)).items():
+        first: dict[object, Row] = {}
+        for row in found:
+            kind: object = row["rank"]
+            with suppress(InputError, KeyError):  # the page says what is wrong with the row
+                problem = problems[number]
+                schedule = parse_schedule(row["schedule"], problem)
+                kind = kind_of(problem, schedule, evaluate(problem, schedule, arch))
+            first.setdefault(kind, row)
+        kept += first.values()
+    return kept
 
 
 def _loaded(results: str) -> tuple[list[Row], dict[int, Problem], Arch]:

@@ -73,14 +73,11 @@ def of_other_kinds(result: Result, goal: Goal, most: int) -> Result:
             continue
         found.append(Scored(other.schedule, other.evaluation))
     found.sort(key=lambda one: rank(one.evaluation, goal.objective, goal.value))
-    kinds = {kind_of(result.problem, result.schedule, result.evaluation)}
-    kept: list[Scored] = []
+    first: dict[Kind, Scored] = {}
     for one in found:
-        kind = kind_of(result.problem, one.schedule, one.evaluation)
-        if kind not in kinds:
-            kinds.add(kind)
-            kept.append(one)
-    return replace(result, alternatives=tuple(kept[:most]))
+        first.setdefault(kind_of(result.problem, one.schedule, one.evaluation), one)
+    first.pop(kind_of(result.problem, result.schedule, result.evaluation), None)
+    return replace(result, alternatives=tuple(first.values())[:most])
 
 
 def without_places(result: Result, goal: Goal) -> Result:
