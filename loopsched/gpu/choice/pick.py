@@ -390,6 +390,7 @@ def _why(ranked: Ranked, at: int, first: int) -> str:
     best = {name: float(ranked.times.parts[name][first]) for name in here}
     ratio = {name: here[name] / max(best[name], 1e-30) for name in here}
     changed = sorted(here, key=lambda name: -abs(np.log(max(ratio[name], 1e-9))))[:2]
-    told = [f"{name} {ratio[name]:.2f} times as long" for name in changed]
-    said = ", ".join(one for one in told if " 1.00 " not in one) or "as long on every resource"
+    times = {name: f"{ratio[name]:.2f}" for name in changed}
+    told = [f"{name} {shown} times as long" for name, shown in times.items() if shown != "1.00"]
+    said = ", ".join(told) or "as long on every resource"
     return f"against the first choice: {said}; most time on {longest}; {held}"
