@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
 import pytest
 from choice_oracle import Taken, estimate
 from hypothesis import example, given
 from hypothesis import strategies as st
+from measured_choices import validated
 
 from loopsched import Attention, load_arch, pick
 from loopsched.base.errors import InputError, ProblemError
@@ -18,11 +18,9 @@ from loopsched.gpu.choice.pick import rank
 from loopsched.gpu.choice.pipeline import PARTS, fitted
 from loopsched.gpu.choice.space import space_of
 from loopsched.gpu.library.machine import ELEMENT_BYTES, machine_of
-from loopsched.validation.choices import validate_choices
 
 MACHINES = {name: load_arch(name) for name in ("h100", "h200", "rtx_3090")}
 H200 = MACHINES["h200"]
-MEASURED = Path(__file__).parent.parent / "benchmarks/gpu/h200_triton_more.csv.gz"
 ROW = {"block_m": 16, "block_n": 64, "stages": 3, "warps": 4, "split_k": 8}
 
 
@@ -84,9 +82,7 @@ def test_decoding_takes_what_the_model_says(
 
 def test_choices_cost_what_is_said(tmp_path: Path) -> None:
     """The figures of docs/choosing_kernels.md: six problems on an H200, nothing fitted to any."""
-    file = tmp_path / "measured.csv"
-    file.write_bytes(gzip.decompress(MEASURED.read_bytes()))
-    found = validate_choices(file, H200)
+    found = validated("h200_triton_more.csv.gz", H200, tmp_path)
     (group,) = [one for one in found.summary["groups"] if one["kind"] == "decode"]
     assert (group["problems"], group["rows"]) == (6, 1500)
     assert group["first_1"] <= 1.03

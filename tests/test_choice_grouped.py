@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import heapq
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from measured_choices import validated
 
 from loopsched import Grouped, batched_gemm, gemm, load_arch, pick
 from loopsched.base.errors import InputError, ProblemError
@@ -20,8 +20,6 @@ from loopsched.gpu.choice.pick import rank
 from loopsched.validation.choices import validate_choices
 
 H200 = load_arch("h200")
-DATA = Path(__file__).parent.parent / "benchmarks/gpu"
-MEASURED = DATA / "h200_triton_more.csv.gz"
 SIZE = st.integers(1, 3000)
 PRODUCT = st.tuples(SIZE, SIZE, SIZE)
 
@@ -132,32 +130,11 @@ def test_groups_have_names_and_faults(capsys: pytest.CaptureFixture[str], tmp_pa
 
 
 def test_lists_measured_on_a_gpu_that_nothing_was_fitted_to(tmp_path: Path) -> None:
-    file = tmp_path / "measured.csv"
-    file.write_bytes(gzip.decompress(MEASURED.read_bytes()))
-    (group,) = [
-        one for one in validate_choices(file, H200).summary["groups"] if one["kind"] == "grouped"
-    ]
+    found = validated("h200_triton_more.csv.gz", H200, tmp_path)
+    (group,) = [one for one in found.summary["groups"] if one["kind"] == "grouped"]
     assert (group["problems"], group["rows"]) == (10, 1500)
     assert group["first_1"] <= 1.015
     assert group["first_1_worst"] <= 1.05
     assert group["first_5_worst"] <= 1.01
     assert group["set_share"] <= 0.15
     assert (group["sets_without_best"], group["bound_violations"], group["refused"]) == (0, 0, 0)
-
-
-def test_problems_drawn_after_the_model_was_final(tmp_path: Path) -> None:
-    """In one of the two series of bf16 a first choice took five times as long as in the other."""
-    file = tmp_path / "drawn.csv"
-    file.write_bytes(gzip.decompress((DATA / "h200_triton_drawn.csv.gz").read_bytes()))
-    found = {
-        (one["kind"], one["data_type"]): one
-        for one in validate_choices(file, H200).summary["groups"]
-    }
-    assert sum(one["problems"] for one in found.values()) == 80
-    assert sum(one["sets_without_best"] for one in found.values()) <= 1
-    assert sum(one["bound_violations"] for one in found.values()) == 0
-    assert found["conv", "fp16"]["first_1"] <= 1.04
-    assert found["conv", "fp16"]["first_5"] <= 1.01
-    for data_type, most in (("fp16", 1.04), ("fp8", 1.06), ("tf32", 1.03)):
-        assert found["gemm", data_type]["first_1"] <= most
-        assert found["gemm", data_type]["first_5"] <= 1.015
