@@ -28,10 +28,10 @@ EXIT_PIPE = 141
 
 # Command to its module, below `loopsched.cli`, and its line in the help.
 _COMMANDS = {
-    "demo": ("demo", "Search a small network and open its page."),
+    "demo": ("demo", "Search a small network and open the explorer page."),
     "search": ("search", "Find the best schedule of every problem of a workload."),
     "verify": ("verify", "Check the proofs that a search wrote."),
-    "analyze": ("analyze", "Score a given schedule, or print Yalsa's tables for it."),
+    "analyze": ("analyze", "Score a given schedule: traffic, time, bottleneck."),
     "simulate": ("simulate", "Replay a schedule through caches, access by access."),
     "show": ("show", "Show a schedule or a saved result as loops."),
     "compare": ("compare", "Explain why one schedule is worse than another."),
@@ -50,8 +50,8 @@ _COMMANDS = {
         "Search again on changed machines to see which parameters matter.",
     ),
     "sweep": ("sweep", "Search a grid of machines and workloads; resumable."),
-    "report": ("report", "Write saved results as a page for the browser."),
-    "explore": ("explore", "Search a workload and open its results page."),
+    "report": ("report", "Write saved results as an explorer page (HTML)."),
+    "explore": ("explore", "Search a workload and open the explorer page."),
     "fuse": ("fuse", "Find consecutive layers to run together, tile by tile."),
     "network": ("network", "Show the layers of an ONNX model and its other operators."),
     "export": ("export", "Write a schedule for other tools, or as code."),

@@ -87,15 +87,15 @@ loopsched pick gemm:m=4096,n=4096,k=4096 --arch my_gpu.yaml
 @click.option(
     "--like",
     metavar="NAME|FILE",
-    help="Machine that supplies what cannot be measured; by default the shipped one of this "
+    help="Architecture to copy what cannot be measured from; by default the shipped one of this "
     "GPU, else one of its compute capability.",
 )
 @options.form
 def gpu(out: Path | None, like: str | None, form: Style) -> None:
-    """Measure the NVIDIA GPU at hand with microbenchmarks.
+    """Measure this machine's NVIDIA GPU with microbenchmarks.
 
-    Takes less than a minute.  Needs the driver and NVRTC, which torch, CuPy and the
-    CUDA toolkit include.
+    Takes less than a minute.  Needs NVIDIA's driver, and NVRTC, which torch, CuPy
+    and the CUDA toolkit include.
     """
     from loopsched.gpu.calibration.machine import calibrate_gpu
     from loopsched.machines.arch_file import arch_to_dict

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from loopsched.show.plots.ski_slope import Form
 
 _EPILOG = """\b
-loopsched curve deepbench_conv --jobs 2          94 layers, a digest of each
+loopsched curve deepbench_conv --jobs 2          94 layers, a summary of each
 loopsched curve gemm:m=64,n=64,k=64 --points     every step and its schedule
 loopsched curve resnet50 --network --plot r.svg  one curve for all layers
 loopsched curve vgg16 -a h200 --show bandwidth   the bandwidth needed
@@ -49,16 +49,19 @@ _MOST_KNEES = 3
 @options.choice(
     "--policy",
     of=["explicit", "lru"],
-    meaning="A scratchpad that holds explicit tiles, or the promise for an LRU cache.",
+    meaning="The buffer: a scratchpad that holds explicit tiles, or an LRU cache, for which the "
+    "traffic is a promise.",
 )
 @click.option(
-    "--network", is_flag=True, help="One curve: the sum of all layers, each times its count."
+    "--network",
+    is_flag=True,
+    help="One curve for all layers: the sum of theirs, each times its count.",
 )
-@click.option("--points", is_flag=True, help="Show every step of the curves instead of a digest.")
+@click.option("--points", is_flag=True, help="Show every step of the curves instead of a summary.")
 @options.choice("--show", of=_SHOWN, meaning="Quantity shown against capacity.")
 @options.jobs()
 @options.out
-@options.plot("the ski slope")
+@options.plot("the curves")
 @options.form
 def curve(
     inputs: Inputs,
@@ -72,10 +75,11 @@ def curve(
 ) -> None:
     """Find the least DRAM traffic of every problem at every buffer capacity.
 
-    Over all tile sizes and loop orders, for one buffer below the memory.  The
-    traffic is proven least where it meets a lower bound for all nests whose
-    operands share one tile.  WORKLOAD is a name, a file, or a problem such as
-    gemm:m=4,n=3,k=2; the machine's levels mark capacities.
+    All tile sizes and loop orders are considered, with one buffer below DRAM.
+    The traffic is proven least where it equals a lower bound for all nests that
+    keep the tiles of all tensors at one place.  WORKLOAD is a name, a file, or a
+    problem such as gemm:m=4,n=3,k=2.  The capacities of the machine's levels are
+    marked.
     """
     from loopsched.curves import front_kernels
     from loopsched.curves.network import workload_curves

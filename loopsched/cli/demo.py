@@ -17,9 +17,9 @@ _NETWORK = "alexnet"
 @options.target("File to write; by default in a new temporary folder.")
 @click.option("--no-open", is_flag=True, help="Write the page without opening a browser.")
 def demo(arch: str, target: str | None, no_open: bool) -> None:
-    """Search AlexNet's eight layers and open their page in a browser.
+    """Search AlexNet's eight layers and open the explorer page of the results.
 
-    'loopsched explore' makes such a page of your own network.
+    'loopsched explore' does the same for your own network.
     """
     words = [_NETWORK, "--arch", arch, "--curves", "--reasons"]
     words += [] if target is None else ["--output", target]

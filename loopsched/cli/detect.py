@@ -22,11 +22,11 @@ loopsched search resnet50 --arch host          the same machine without a file
     "out",
     metavar="FILE",
     type=click.Path(path_type=Path),
-    help="Write an architecture file (.yaml or .json) instead.",
+    help="Write an architecture file (.yaml or .json) instead of printing.",
 )
 @options.form
 def detect(out: Path | None, form: Style) -> None:
-    """Describe this CPU, as far as this process may use it.
+    """Describe the part of this machine's CPU that this process may use.
 
     Cores, caches and instruction sets come from the operating system, rates and latencies from
     the microarchitecture.  Memory bandwidth is measured in a tenth of a second, and so is the

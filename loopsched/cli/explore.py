@@ -32,7 +32,8 @@ _KINDS = 3
 @options.constraints
 @options.count(
     "--top",
-    meaning="Show the best schedule and up to N - 1 alternatives that differ from it in kind (3).",
+    meaning="Show the best schedule and up to N - 1 alternatives that differ from it in kind; by "
+    "default 3.",
 )
 @options.jobs()
 @page_file.curves
@@ -51,7 +52,7 @@ def explore(
     no_open: bool,
     **given: object,
 ) -> None:
-    """Search every problem of WORKLOAD and open the page of the results.
+    """Search every problem of WORKLOAD and open the explorer page of the results.
 
     WORKLOAD is a name, a file, or a problem such as gemm:m=4,n=3,k=2.
     """

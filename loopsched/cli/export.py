@@ -48,7 +48,11 @@ loopsched export results.jsonl --to zigzag -o dir           saved by a search
 def export(
     inputs: Inputs, form: str, target: str | None, residual: bool, name: str, rank: int | None
 ) -> None:
-    """Write a schedule for other tools: SCHEDULE, the best of PROBLEM, or a result file's."""
+    """Write a schedule for other tools, or as code.
+
+    That is SCHEDULE (text or @FILE), or without it the best schedule that a search
+    of PROBLEM finds; or PROBLEM is a file of saved results.
+    """
     if form in _PROGRAMS and not inputs.has_schedules and inputs.machine.cpu is not None:
         problems = inputs.chosen.workload.problems
         made = [

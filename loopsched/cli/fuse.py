@@ -62,8 +62,9 @@ _GROUPS = (
 @click.option(
     "--capacity",
     "-c",
-    metavar="BYTES",
-    help="On-chip capacity, such as 4MiB; by default that of the level next to memory.",
+    metavar="SIZE",
+    help="On-chip capacity for tiles and tensors, such as 4MiB; by default that of the machine's "
+    "level next to memory.",
 )
 @options.choice(
     "--objective",

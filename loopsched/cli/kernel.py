@@ -65,7 +65,10 @@ kernel.add_command(tiled)
 def preset(
     name: str | None, settings: tuple[str, ...], caches: Caches, arch: str, form: Style
 ) -> None:
-    """Describe a kernel of the four reports; without NAME, list them."""
+    """Describe a kernel of the four reports; without NAME, list all.
+
+    The reports are those of 'loopsched reproduce'.
+    """
     from loopsched.machines.arch_file import load_arch
     from loopsched.published.presets import preset as build
 
@@ -90,17 +93,17 @@ def preset(
     "--layout",
     "layouts",
     metavar="TENSOR=AXES",
-    meaning="Order of axes in memory: 'input=NHWC', 'A=M K:4100'; may be repeated.",
+    meaning=f"{options.LAYOUT}: input=NHWC, 'A=M,K:4100'; may be repeated.",
 )
 @options.choice(
     "--guard",
     of=["thread", "load"],
-    meaning="Threads outside the output are idle, or compute with guarded loads.",
+    meaning="Threads outside the output are idle (thread), or compute with guarded loads (load).",
 )
 @options.choice(
     "--padding",
     of=["skip", "zero"],
-    meaning="Skip points in the padding, or multiply by zero.",
+    meaning="Points in the padding are skipped, or multiplied by zero.",
 )
 @options.count("--registers", meaning="Registers per thread; estimated by default.")
 @click.option("--unrolled", "is_unrolled", is_flag=True, help="Each thread's loops are unrolled.")
@@ -115,10 +118,10 @@ def mapped(
     form: Style,
     **given: Any,
 ) -> None:
-    """Describe SCHEDULE of PROBLEM as a kernel.
+    """Describe SCHEDULE of PROBLEM as a GPU kernel.
 
-    Loops marked @block_x, @block_y, @block_z make the grid, @thread_x and so on
-    the block; each thread runs the others.
+    Loops marked @block_x, @block_y or @block_z form the grid, those marked
+    @thread_x and so on a thread block; each thread runs the other loops.
     """
     from loopsched.gpu.kernel import Kernel
 

@@ -49,10 +49,10 @@ def library(
     arch: str,
     form: Style,
 ) -> None:
-    """Estimate the time of cuBLAS- and cuDNN-class library kernels.
+    """Estimate the time of a tuned library's kernels (cuBLAS, cuDNN).
 
-    WORKLOAD is a name, a file, or a problem such as gemm:m=64,n=64,k=64: matrix
-    products and convolutions of any pass, with warm caches.
+    WORKLOAD is a name, a file, or a problem such as gemm:m=64,n=64,k=64.  Its
+    problems are GEMMs and convolutions, forward or backward; caches are warm.
     """
     from loopsched.gpu.library.estimates import library_estimate
     from loopsched.machines.arch_file import load_arch

@@ -38,9 +38,11 @@ loopsched kernel tiled conv2d:n=16,c=64,k=64,h=56,w=56,r=3,s=3,padding=1 --tile 
 @options.count(
     "--group-m",
     default=1,
-    meaning="Rows of tiles per group; inside a group the row changes fastest.",
+    meaning="Rows of tiles in a group of blocks; within a group the row changes fastest.",
 )
-@options.count("--split-k", default=1, meaning="Blocks that share each reduction.")
+@options.count(
+    "--split-k", default=1, meaning="Blocks among which the reduction of each output tile is split."
+)
 @options.count("--stages", default=3, meaning="K steps held in shared memory at once.")
 @options.count("--threads", default=256, meaning="Threads per block.")
 @options.count("--registers", meaning="Registers per thread; estimated by default.")
@@ -61,9 +63,9 @@ def tiled(
 ) -> None:
     """Estimate your own tiled kernel: resources, traffic and time.
 
-    PROBLEM is a product or a forward convolution, such as gemm:m=64,n=64,k=64,
-    or a workload with --layer.  A convolution runs as a matrix product of
-    output pixels by output channels.
+    PROBLEM is a GEMM or a forward convolution, such as gemm:m=64,n=64,k=64, or a
+    workload with --layer.  A convolution runs as a GEMM of output pixels by
+    output channels.
     """
     from loopsched.gpu.library.tiled import tiled_conv, tiled_gemm
     from loopsched.machines.arch_file import load_arch

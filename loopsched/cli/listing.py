@@ -25,7 +25,7 @@ from loopsched.show.table import Column, words
 def archs(name: str | None, form: Style) -> None:
     """List the architectures, or show NAME with the source of every number.
 
-    The NAME 'host' is this CPU.
+    The NAME 'host' is this machine's CPU.
     """
     from loopsched.machines.arch_file import arch_names, arch_to_dict, load_arch
 

@@ -123,12 +123,12 @@ def target(
     return text("--output", "-o", "target", metavar=metavar, meaning=meaning, default=default)
 
 
-rank = click.option("--rank", type=click.IntRange(1), help="Result files: only this rank.")
+rank = count("--rank", meaning="Result files: only the schedule of rank N; 1 is the best.")
 
 
 def data_type_of(default: str | None) -> Callable[[Command], Command]:
     """Make the option of a data type."""
-    meaning = "fp32, tf32, fp16, int8, ...: any type for which the machine has a rate."
+    meaning = "Data type, such as fp32, tf32, fp16 or int8: any that the machine has a rate for."
     return text("--type", "data_type", metavar="TYPE", meaning=meaning, default=default)
 
 
@@ -162,7 +162,8 @@ _dim = many(
     "--dim",
     "dims",
     metavar="NAME=N",
-    meaning="ONNX models: size of another dynamic dimension; may be repeated.",
+    meaning="ONNX models: size of a named dynamic dimension, such as sequence=128; may "
+    "be repeated.",
 )
 _input = many(
     "--input",
@@ -275,6 +276,8 @@ element_bytes = click.option(
     metavar="N|TYPE",
     help="Element size of all tensors, in place of the workload's: bytes, or a type such as int8.",
 )
+# What --layout says, wherever it is an option.
+LAYOUT = "Order of a tensor's axes in memory, slowest first, and padded sizes"
 dialect = choice("--dialect", of=["loopsched", "yalsa"], meaning="Dimension names of the schedule.")
 
 
@@ -304,7 +307,8 @@ _HOW = (
     choice(
         "--value",
         of=_VALUES,
-        meaning="Traffic that the objective counts: promised (high), likely (point), least (low).",
+        meaning="Traffic that the objective counts. high: the promise, which no LRU cache exceeds; "
+        "point: an estimate; low: bytes that are certainly moved.",
     ),
     click.option(
         "--seed",
@@ -344,7 +348,8 @@ constraints = _together(
     many(
         "--fix",
         metavar="BOUND",
-        meaning="Tile size of a dimension: M@L2=128, K@L1<=64, 64<=N@L2<=256; may be repeated.",
+        meaning="Fix or bound a dimension's tile size at a level: M@L2=128, K@L1<=64, "
+        "64<=N@L2<=256; may be repeated.",
     ),
     click.option(
         "--spatial",

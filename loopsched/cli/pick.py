@@ -52,15 +52,17 @@ loopsched pick gemm:m=512,n=512,k=512 -o space.html
     metavar="FILE.csv",
     help="Configurations to rank, one column per parameter; by default a built-in space.",
 )
-@options.count("--top", meaning="Show the N best choices.  [default: 5]")
-@click.option("--explain", is_flag=True, help="Explain how each choice differs from the first.")
+@options.count("--top", meaning="Show the N best choices; by default 5.")
+@click.option("--explain", is_flag=True, help="Explain how each choice differs from the best.")
 @options.count(
-    "--dispatch", "most_m", meaning="Print a dispatch table for products of 1 to N rows instead."
+    "--dispatch", "most_m", meaning="Instead print a dispatch table for GEMMs of 1 to N rows."
 )
 @click.option(
-    "--emit", type=click.Choice(["triton"]), help="Write a kernel with the first choice instead."
+    "--emit",
+    type=click.Choice(["triton"]),
+    help="Instead write a kernel that uses the best choice.",
 )
-@options.target("File for --emit; without it, FILE.html: a page of the whole space.")
+@options.target("File for --emit; without --emit, FILE.html: an HTML page of all configurations.")
 @options.layers
 @options.arch_of("h100")
 @options.form
@@ -80,11 +82,12 @@ def pick(
 ) -> None:
     """Rank the configurations of a GPU kernel for a problem; no GPU is needed.
 
-    PROBLEM is a product or forward convolution such as gemm:m=64,n=64,k=64;
-    attention:BxHxSxDxCAUSAL with the batch, heads, sequence length (or
-    QUERIES:KEYS), head size, 0 or 1, and optionally xG for G key heads; or
-    grouped:MxNxK+MxNxK, several products in one launch.  Of a WORKLOAD, every
-    problem that a kernel can compute is ranked.
+    PROBLEM is a GEMM or forward convolution, such as gemm:m=64,n=64,k=64; an
+    attention, attention:BxHxSxDxCAUSAL; or several GEMMs in one launch,
+    grouped:MxNxK+MxNxK.  B is the batch size, H the number of heads, S the
+    sequence length (or QUERIES:KEYS) and D the head size; CAUSAL is 1 with a
+    causal mask, else 0.  A final xG gives the number of key/value heads, if it
+    is not H.  For a WORKLOAD, every problem that a kernel can compute is ranked.
     """
     from loopsched.gpu.choice.families import TRITON_GEMM
     from loopsched.gpu.choice.pick import pick as choose

@@ -34,7 +34,7 @@ loopsched report host.jsonl --measured run.jsonl   times of a CPU's kernels
 def report(
     results: str, target: str, curves: bool, reasons: bool, measured: str | None, jobs: int
 ) -> None:
-    """Write RESULTS as one HTML page that any browser opens offline.
+    """Write RESULTS as an explorer page: one HTML file that any browser opens offline.
 
     RESULTS is what 'loopsched search --out' saved: .jsonl, .json or .parquet.
     """

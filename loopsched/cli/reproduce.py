@@ -28,14 +28,14 @@ _WIDE = 100
 @click.command(epilog=_EPILOG)
 @click.argument("report", required=False)
 @options.summed_form(
-    "Tables for people, or {name, title, .., summary, rows}, or rows, for programs."
+    "Tables for people; for programs, an object with summary and rows (json), or rows (csv)."
 )
 def reproduce(report: str | None, form: Literal["table", "json", "csv"]) -> None:
-    """Reproduce the printed tables of a report beside loopsched's figures.
+    """Reproduce the tables of a report and compare them with loopsched's figures.
 
     REPORT is report_000, report_001, report_002 or report_003; without it,
-    they are listed.  Each line has the measurement, the report's prediction,
-    recomputed, and loopsched's count or estimate.
+    they are listed.  Each row has the measurement, the report's prediction as
+    recomputed here, and loopsched's count or estimate.
     """
     from loopsched.published import reproduce as reproduced
 

@@ -23,14 +23,14 @@ loopsched run gemm:m=1024,n=1024,k=1024               on all cores
 loopsched run resnet50 --threads 1 --out one.jsonl    every layer, kept
 loopsched run gemm:m=64,n=4096,k=1024 --measure 8     time the 8 best plans
 loopsched run gemm:m=512,n=512,k=512 --type int8
-loopsched run --onnx model.onnx --check               beside ONNX Runtime
+loopsched run --onnx model.onnx --check               against ONNX Runtime
 """
 
 
 @click.command(epilog=_EPILOG)
 @click.argument("problem", metavar="[PROBLEM|WORKLOAD]", required=False)
 @click.option("--onnx", metavar="MODEL.onnx", help="Run the layers of a model.")
-@click.option("--check", is_flag=True, help="Compare with ONNX Runtime instead of numpy.")
+@click.option("--check", is_flag=True, help="Compare with ONNX Runtime instead of NumPy.")
 @options.layers
 @options.count("--threads", meaning="Cores to use; by default all.")
 @click.option(
@@ -39,7 +39,9 @@ loopsched run --onnx model.onnx --check               beside ONNX Runtime
     metavar="TYPE",
     help="Element type: fp32, bf16 or int8; by default the problem's.",
 )
-@options.count("--measure", default=1, meaning="Time the N best plans and keep the fastest.")
+@options.count(
+    "--measure", default=1, meaning="Time the kernels of the N best plans and keep the fastest."
+)
 @options.arch_of("host")
 @options.out
 @options.form
@@ -55,11 +57,11 @@ def run(
     out: str | None,
     form: Style,
 ) -> None:
-    """Compile PROBLEM for this CPU, check it and time it beside numpy.
+    """Compile PROBLEM for this CPU, check the result and time it against NumPy.
 
     Every distinct problem of a WORKLOAD is run.  The column 'promised' is the
-    best schedule in the traffic model, 'estimated' this kernel in the model
-    that chose it.
+    time of the best schedule in the traffic model, 'estimated' the time of this
+    kernel in the model that chose it.
     """
     if (problem is None) == (onnx is None):
         raise click.UsageError("give PROBLEM, WORKLOAD or --onnx MODEL.onnx, and only one of them")

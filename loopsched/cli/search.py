@@ -39,7 +39,11 @@ loopsched search alexnet --plot roofline.svg     a picture of all layers
 @options.goal
 @options.constraints
 @click.option(
-    "--top", type=click.IntRange(1), default=1, metavar="N", help="Keep the N best schedules."
+    "--top",
+    type=click.IntRange(1),
+    default=1,
+    metavar="N",
+    help="Keep the N best schedules; by default 1.",
 )
 @options.jobs()
 @options.out

@@ -25,7 +25,11 @@ loopsched show results.jsonl --layer 3                 saved by a search
 @options.inputs("problem", schedule=False)
 @options.rank
 def show(inputs: Inputs, rank: int | None) -> None:
-    """Show a schedule as loops: SCHEDULE, the best of PROBLEM, or a result file's."""
+    """Show a schedule as loops, with what each level holds.
+
+    That is SCHEDULE (text or @FILE), or without it the best schedule that a search
+    of PROBLEM finds; or PROBLEM is a file of saved results.
+    """
     for number, (one, nest, machine) in enumerate(inputs.schedules(rank)):
         if number:
             click.echo()

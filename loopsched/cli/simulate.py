@@ -65,7 +65,8 @@ _PATIENCE_S = 60
     "--layout",
     "layouts",
     metavar="[TENSOR=]AXES",
-    meaning="Memory order and padding: NHWC, A=KM, 'A=M,K:4100'; may be repeated.",
+    meaning=f"{options.LAYOUT}: input=NHWC, 'A=M,K:4100'; may be repeated. Without TENSOR=, "
+    "the order of all tensors.",
 )
 @click.option(
     "--align", metavar="SIZE", default="256 B", show_default=True, help="Alignment of tensors."
@@ -79,12 +80,13 @@ _PATIENCE_S = 60
     "--granularity",
     "-g",
     of=["element", "tile"],
-    meaning="Replay single elements, or whole tiles, which is fast.",
+    meaning="Replay single elements, or whole tiles, which is faster.",
 )
 @options.choice(
     "--sees",
     of=["misses", "all"],
-    meaning="With --arch: accesses that outer levels see; analyze assumes all.",
+    meaning="With --arch: outer levels see only the misses of inner levels, or all accesses, as "
+    "'analyze' assumes.",
 )
 @click.option(
     "--warm", is_flag=True, help="With --arch: private caches keep their data between work items."

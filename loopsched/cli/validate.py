@@ -44,8 +44,8 @@ validate.add_command(cpu)
     of=["simulator", "evaluate"],
     meaning="Replay tiles through L2, or take the point estimate of 'analyze'.",
 )
-@options.summed_form("A table for people, or {summary, rows}, or rows, for programs.")
-@options.plot("predicted over measured")
+@options.summed_form("A table for people; for programs, {summary, rows} (json) or rows (csv).")
+@options.plot("predicted against measured traffic")
 def counters(
     file: str,
     arch: str,

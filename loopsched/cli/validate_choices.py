@@ -28,8 +28,8 @@ loopsched validate choices mine.csv --arch h200 --kernel triton_gemm --format js
     metavar="NAME",
     help="Kernel family of all rows; by default the column 'kind'.",
 )
-@options.summed_form("Tables for people, or {summary, rows}, or rows, for programs.")
-@options.plot("estimate over measured")
+@options.summed_form("Tables for people; for programs, {summary, rows} (json) or rows (csv).")
+@options.plot("estimated against measured times")
 def choices(
     file: str,
     arch: str,

@@ -34,7 +34,7 @@ loopsched run resnet50 --out runs.jsonl && loopsched validate cpu runs.jsonl
 )
 @options.count("--seed", least=0, default=0, meaning="Random seed of the drawn plans.")
 @options.arch_of("host")
-@options.summed_form("Tables for people, or {summary, rows}, or rows, for programs.")
+@options.summed_form("Tables for people; for programs, {summary, rows} (json) or rows (csv).")
 def cpu(
     workload: str,
     layers: tuple[str, ...],

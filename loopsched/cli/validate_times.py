@@ -47,8 +47,8 @@ _MOST_SKIPPED = 10
 )
 @options.count("--worst", least=0, default=10, meaning="List the N rows with the largest errors.")
 @click.option("--strict", is_flag=True, help="Refuse the file if one of its rows cannot be read.")
-@options.summed_form("Tables for people, or {summary, rows}, or rows, for programs.")
-@options.plot("estimate over measured")
+@options.summed_form("Tables for people; for programs, {summary, rows} (json) or rows (csv).")
+@options.plot("estimated against measured times")
 def times(
     file: str,
     arch: str | None,

@@ -34,7 +34,9 @@ def core_of(arch: Arch, element_bytes: int) -> tuple[Core, int]:
     """
     cpu = arch.cpu
     if cpu is None:
-        raise ArchError(f"'{arch.name}' is no CPU: it has no 'cpu' part; 'host' is the one at hand")
+        raise ArchError(
+            f"'{arch.name}' is no CPU: it has no 'cpu' part; 'host' is that of this machine"
+        )
     clock, cores = arch.compute.clock_hz, arch.compute.units
     caches = [one for one in reversed(arch.caches) if one.kind == "cache"]
     sizes = [(one.capacity_bytes or 0) * one.instances // cores for one in caches]

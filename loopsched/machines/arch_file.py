@@ -54,7 +54,7 @@ def load_arch(name_or_path: str | Path) -> Arch:
     Parameters
     ----------
     name_or_path : str or pathlib.Path
-        A name such as ``titan_v``, in any case; ``host``, which is the CPU at hand; or a
+        A name such as ``titan_v``, in any case; ``host``, this machine's CPU; or a
         path, told apart by its suffix (``.yaml``, ``.yml``, ``.json``) or a
         separator.
 
