@@ -456,6 +456,7 @@ def test_bad_gemm_arguments(arguments: dict[str, Any], message: str) -> None:
         ("i1->i", {"i": 3}, "'1' in operand 1; letters only"),
         ("...i->i", {"i": 3}, "'.' in operand 1; letters only"),
         ("ij->i", {"i": 3}, "no size for 'j'"),
+        ("i->i", {}, "no size for 'i'; give one, such as i=64"),
         ("ij->i", {"i": 3, "j": 3, "k": 3}, "sizes: 'k' is not in the expression"),
         ("ij->i", {"i": 3, "j": 0}, r"sizes\['j'\] is 0"),
         ("ij->i", [3, 4], "sizes is .3, 4.; a mapping of dimensions to sizes"),

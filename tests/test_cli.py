@@ -288,7 +288,7 @@ class TestAnalyze:
         text = call(capsys, "analyze", GEMM, NEST)
         assert max(map(len, text.splitlines())) <= 80
         assert "bound by  compute" in text
-        assert "2.147 GFLOP in 218.5 us, units useful 80.0 % of the time" in text
+        assert "2.147 GFLOP in 218.5 us, utilisation of the units 80.0 %" in text
         assert "L1 holds 38.00 KiB of 96 KiB: M:128 N:64 K:8" in text
 
     def test_row(self, capsys: pytest.CaptureFixture[str]) -> None:
@@ -401,7 +401,7 @@ class TestCompare:
     def test_table(self, capsys: pytest.CaptureFixture[str]) -> None:
         text = call(capsys, "compare", GEMM, SMALL, NEST)
         assert max(map(len, text.splitlines())) <= 80
-        assert "L2 - L1       541.1 MB  104.9 MB   5.16" in text
+        assert "L2 - L1      541.1 MB  104.9 MB   5.16" in text
         assert "- L2 to L1, B: 268.4 MB against 33.55 MB" in text
 
     def test_nothing_worse(self, capsys: pytest.CaptureFixture[str]) -> None:

@@ -152,7 +152,7 @@ def _sums(problem: Problem, score: Evaluation, machine: Arch) -> Iterator[tuple[
     yield (
         "compute",
         f"{scaled(problem.flops, 'FLOP')} in {scaled(score.compute_time_s, 's')}, "
-        f"units useful {percent(score.compute_utilisation)} of the time",
+        f"utilisation of the units {percent(score.compute_utilisation)}",
     )
     yield (
         "DRAM",

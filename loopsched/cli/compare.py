@@ -71,7 +71,7 @@ def _rows(found: Comparison) -> Iterator[list[str]]:
     yield ["bound by", first.bound_by, second.bound_by, ""]
     yield _row("compute", first.compute_time_s, second.compute_time_s, "s")
     useful = [percent(score.compute_utilisation) for score in (first, second)]
-    yield ["units useful", *useful, ""]
+    yield ["utilisation", *useful, ""]
     for mine, theirs in zip(first.levels, second.levels, strict=True):
         name = f"{mine.outer} - {mine.name}"
         yield _row(name, mine.promised_bytes, theirs.promised_bytes, "B")

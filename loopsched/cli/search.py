@@ -1,4 +1,4 @@
-"""``search``: the best schedule of every problem, with its certificate."""
+"""``search``: the best schedule of every problem, with a proof or the gap."""
 
 from __future__ import annotations
 

@@ -311,7 +311,8 @@ def einsum(
     letters = dict.fromkeys(operands[-1] + "".join(operands))
     for letter in letters:
         if letter not in checked and isinstance(sizes, Mapping) and letter not in sizes:
-            check.fault(f"no size for '{letter}'; {near(letter, checked)}")
+            what = near(letter, checked) if checked else f"give one, such as {letter}=64"
+            check.fault(f"no size for '{letter}'; {what}")
     for letter in checked:
         if letter not in letters and not check.faults:
             check.fault(f"sizes: '{letter}' is not in the expression; {near(letter, letters)}")

@@ -1,4 +1,4 @@
-"""Search: the best schedule of a problem on a machine, with a certificate."""
+"""Search: the best schedule of a problem on a machine, with a proof or the gap."""
 
 from __future__ import annotations
 
