@@ -87,8 +87,8 @@ loopsched pick gemm:m=4096,n=4096,k=4096 --arch my_gpu.yaml
 @click.option(
     "--like",
     metavar="NAME|FILE",
-    help="Architecture to copy what cannot be measured from; by default the shipped one of this "
-    "GPU, else one of its compute capability.",
+    help="Architecture from which to copy what cannot be measured; by default the shipped one of "
+    "this GPU, else one of its compute capability.",
 )
 @options.form
 def gpu(out: Path | None, like: str | None, form: Style) -> None:

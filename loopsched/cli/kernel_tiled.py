@@ -74,7 +74,7 @@ def tiled(
     one, machine = select_one(problem, layers), load_arch(arch)
     if one.kind == "conv2d":
         if replay:
-            raise click.UsageError("--replay is for matrix products only")
+            raise click.UsageError("--replay is for GEMMs only")
         found = tiled_conv(one, machine, data_type=data_type, **tiling)
     else:
         found = tiled_gemm(one, machine, data_type=data_type, replay=replay, **tiling)

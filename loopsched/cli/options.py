@@ -128,7 +128,9 @@ rank = count("--rank", meaning="Result files: only the schedule of rank N; 1 is 
 
 def data_type_of(default: str | None) -> Callable[[Command], Command]:
     """Make the option of a data type."""
-    meaning = "Data type, such as fp32, tf32, fp16 or int8: any that the machine has a rate for."
+    meaning = (
+        "Data type, such as fp32, tf32, fp16 or int8: any type for which the machine has a rate."
+    )
     return text("--type", "data_type", metavar="TYPE", meaning=meaning, default=default)
 
 
