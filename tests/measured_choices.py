@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 from pathlib import Path
 
@@ -12,7 +13,14 @@ _FOLDER = Path(__file__).parent.parent / "benchmarks/gpu"
 
 
 def validated(name: str, arch: Arch, folder: Path) -> ChoiceValidation:
-    """Hold choices against a packed file; ``folder`` takes it unpacked."""
+    """Hold choices against the lower of both times of a packed file, unpacked into ``folder``."""
     file = folder / "measured.csv"
-    file.write_bytes(gzip.decompress((_FOLDER / name).read_bytes()))
+    with gzip.open(_FOLDER / name, "rt", encoding="utf-8", newline="") as packed:
+        rows = list(csv.DictReader(packed))
+    with file.open("w", encoding="utf-8", newline="") as unpacked:
+        writer = csv.DictWriter(unpacked, list(rows[0]))
+        writer.writeheader()
+        for row in rows:
+            again = row.get("again_us") or row["time_us"]
+            writer.writerow(row | {"time_us": min(row["time_us"], again, key=float)})
     return validate_choices(file, arch)
