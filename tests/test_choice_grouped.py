@@ -115,9 +115,10 @@ def test_groups_have_names_and_faults(capsys: pytest.CaptureFixture[str], tmp_pa
         pick(gemm(m=8, n=8, k=8), H200, kernel="triton_grouped")
     assert run(["pick", "grouped:16x512x64+8x512x64", "--top", "1", "--arch", "h200"]) == 0
     assert "triton_grouped on h200" in capsys.readouterr().out
-    for more in (["--dispatch", "4"], ["--emit", "triton"]):
-        assert run(["pick", "grouped:16x512x64+8x512x64", *more]) == 3
-        assert capsys.readouterr().err.count("Error: ") == 1
+    assert run(["pick", "grouped:16x512x64+8x512x64", "--emit", "triton"]) == 0
+    assert "PRODUCTS = [(16, 512, 64), (8, 512, 64)]\n" in capsys.readouterr().out
+    assert run(["pick", "grouped:16x512x64+8x512x64", "--dispatch", "4"]) == 3
+    assert capsys.readouterr().err.count("Error: ") == 1
     file = tmp_path / "mine.csv"
     file.write_text(
         "kind,problem,block_m,block_n,block_k,stages,warps,group_m,time_us\n"

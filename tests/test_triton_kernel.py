@@ -14,7 +14,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from loopsched import InputError, ProblemError, batched_gemm, conv2d, gemm, load_arch, pick
+from loopsched import (
+    Attention,
+    Grouped,
+    InputError,
+    ProblemError,
+    batched_gemm,
+    conv2d,
+    gemm,
+    load_arch,
+    pick,
+)
 from loopsched.exchange.triton_kernel import to_triton_kernel
 from loopsched.integrations.triton import prune_configs_by
 
@@ -26,6 +36,16 @@ class Values(np.ndarray[Any, Any]):
 
     def to(self, kind: Any) -> Any:
         return self.astype(kind)
+
+
+class Scalar(int):
+    """A number that all threads of a block have."""
+
+    def to(self, kind: Any) -> Scalar:
+        return self
+
+    def __floordiv__(self, other: int) -> Scalar:
+        return Scalar(int(self) // other)
 
 
 @dataclass(frozen=True)
@@ -48,7 +68,8 @@ class Tensor:
 
     def __init__(self, values: Any, order: str = "C") -> None:
         self.shape, self.order = values.shape, order
-        self.memory = np.concatenate([values.ravel(order=order), np.full(64, np.nan)])
+        around = np.full(64, np.nan) if values.dtype.kind == "f" else np.zeros(64, values.dtype)
+        self.memory = np.concatenate([values.ravel(order=order), around])
 
     @property
     def values(self) -> Any:
@@ -58,22 +79,33 @@ class Tensor:
         return self.values.strides[axis] // self.memory.itemsize
 
 
-def _load(at: Pointer, mask: Any, other: float) -> Any:
+def _load(at: Pointer, mask: Any = True, other: float = np.nan) -> Any:
     # What is masked may lie anywhere; what is not must lie inside.
     places, mask = np.broadcast_arrays(at.at, mask)
     assert ((places >= 0) & (places < len(at.memory) - 64))[mask].all()
-    return np.where(mask, at.memory[np.where(mask, places, 0)], other)
+    found = np.where(mask, at.memory[np.where(mask, places, 0)], other)
+    return found.view(Values) if found.ndim else Scalar(found)
 
 
-def _store(at: Pointer, values: Any, mask: Any) -> None:
+def _store(at: Pointer, values: Any, mask: Any = True) -> None:
     places, mask = np.broadcast_arrays(at.at, mask)
     assert np.isnan(at.memory[places[mask]]).all(), "written twice"
     at.memory[places[mask]] = values[mask]
 
 
+def _log2(values: Any) -> Any:
+    with np.errstate(divide="ignore"):
+        return np.log2(values)
+
+
+def _multiple_of(value: Any, unit: int) -> Any:
+    assert (value.at if isinstance(value, Pointer) else value) % unit == 0
+    return value
+
+
 def _written(text: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Run a file's definitions with stand-ins for Triton and torch; what was launched is kept."""
-    block = [0]
+    block, blocks = [0, 0], [1, 1]
     language, triton, torch = (
         ModuleType("triton.language"),
         ModuleType("triton"),
@@ -82,11 +114,12 @@ def _written(text: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
     def jit(function: Callable[..., None]) -> Any:
         class Kernel:
-            def __getitem__(self, grid: tuple[int]) -> Callable[..., None]:
+            def __getitem__(self, grid: tuple[int, ...]) -> Callable[..., None]:
                 def launch(*given: Any, **how: int) -> None:
                     triton.launched = (grid, how)  # type: ignore[attr-defined]
                     held = [Pointer(a.memory) if isinstance(a, Tensor) else a for a in given]
-                    for block[0] in range(grid[0]):
+                    blocks[:] = [*grid, 1][:2]
+                    for block[0], block[1] in np.ndindex(*blocks):
                         function(*held)
 
                 return launch
@@ -96,16 +129,41 @@ def _written(text: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     vars(language).update(
         constexpr=int,
         float32=np.float64,
-        program_id=lambda axis: block[axis],
+        int32=np.int32,
+        int64=np.int64,
+        math=SimpleNamespace(exp2=np.exp2, log2=_log2),
+        program_id=lambda axis: Scalar(block[axis]),
+        num_programs=lambda axis: blocks[axis],
+        multiple_of=_multiple_of,
+        full=lambda shape, value, dtype: np.full(shape, value, dtype).view(Values),
+        maximum=np.maximum,
+        minimum=lambda a, b: Scalar(min(a, b)),
+        where=lambda where, a, b: np.where(where, a, b).view(Values),
+        max=lambda x, axis: x.max(axis),
+        sum=lambda x, axis: x.sum(axis),
         cdiv=lambda a, b: -(-a // b),
         arange=np.arange,
         zeros=lambda shape, dtype: np.zeros(shape, dtype).view(Values),
         load=_load,
         store=_store,
-        dot=lambda x, y, sums: sums + x @ y,
+        dot=lambda x, y, sums=0.0: sums + x @ y,
     )
-    vars(triton).update(jit=jit, cdiv=lambda a, b: -(-a // b), language=language)
-    vars(torch).update(float16="half", bfloat16="brain", float32="single", float8_e4m3fn="byte")
+    vars(triton).update(
+        jit=jit,
+        cdiv=lambda a, b: -(-a // b),
+        next_power_of_2=lambda n: 1 << (n - 1).bit_length(),
+        language=language,
+    )
+    vars(torch).update(
+        float16="half",
+        bfloat16="brain",
+        float32="single",
+        float8_e4m3fn="byte",
+        int32=np.int32,
+        int64=np.int64,
+        empty=lambda *shape, device, dtype: Tensor(np.full(shape, np.nan)),
+        tensor=lambda values, dtype, device: Tensor(np.array(values, dtype)),
+    )
     for one in (language, triton, torch):
         monkeypatch.setitem(sys.modules, one.__name__, one)
     names: dict[str, Any] = {"__name__": "written"}
@@ -130,6 +188,92 @@ def test_products_are_right(
     grid, how = names["triton"].launched
     assert grid == (-(-m // 4) * -(-n // 8),)
     assert how == {"num_stages": 3, "num_warps": 4}
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_batches_are_right(monkeypatch: pytest.MonkeyPatch, order: str) -> None:
+    problem = batched_gemm(batch=3, m=5, n=9, k=6)
+    names = _written(to_triton_kernel(problem, TILE).text(), monkeypatch)
+    random = np.random.default_rng(1)
+    a, b = random.standard_normal((3, 5, 6)), random.standard_normal((3, 6, 9))
+    c = Tensor(np.full((3, 5, 9), np.nan))
+    turned = Tensor(b.swapaxes(1, 2) if order == "F" else b)
+    strides = {"C": (54, 9, 1), "F": (54, 1, 6)}[order]
+    turned.stride = lambda axis: strides[axis]  # type: ignore[method-assign]
+    names["run"](Tensor(a), turned, c)
+    np.testing.assert_allclose(c.values, a @ b, atol=1e-12)
+
+
+@pytest.mark.parametrize("parts", [2, 3, 8])
+@pytest.mark.parametrize("terms", [4, 19, 40])
+def test_split_sums_are_right(monkeypatch: pytest.MonkeyPatch, parts: int, terms: int) -> None:
+    """Also where a part begins behind the last term."""
+    text = to_triton_kernel(gemm(m=5, n=9, k=terms), TILE | {"split_k": parts}).text()
+    names = _written(text, monkeypatch)
+    random = np.random.default_rng(parts)
+    a, b = random.standard_normal((5, terms)), random.standard_normal((terms, 9))
+    c = Tensor(np.full((5, 9), np.nan))
+    names["run"](Tensor(a), Tensor(b), c)
+    np.testing.assert_allclose(c.values, a @ b, atol=1e-12)
+
+
+@pytest.mark.parametrize("unit", [1, 16])
+def test_grouped_products_are_right(monkeypatch: pytest.MonkeyPatch, unit: int) -> None:
+    products = tuple((m, n * unit, k * unit) for m, n, k in ((5, 1, 2), (1, 3, 1), (9, 2, 1)))
+    text = to_triton_kernel(Grouped(products), TILE, kernel="triton_grouped").text()
+    names = _written(text, monkeypatch)
+    random = np.random.default_rng(unit)
+    a = [random.standard_normal((m, k)) for m, n, k in products]
+    b = [random.standard_normal((k, n)) for m, n, k in products]
+    wanted = np.concatenate([(x @ y).ravel() for x, y in zip(a, b, strict=True)])
+    c = Tensor(np.full(wanted.shape, np.nan))
+    operands = [Tensor(np.concatenate([one.ravel() for one in given])) for given in (a, b)]
+    names["run"](*operands, c)
+    np.testing.assert_allclose(c.values, wanted, atol=1e-12)
+
+
+@given(
+    st.integers(1, 2),
+    st.sampled_from([(1, 1), (2, 1), (4, 2), (3, 3)]),
+    st.integers(1, 40),
+    st.integers(0, 3),
+    st.sampled_from([3, 16, 20]),
+    st.booleans(),
+    st.sampled_from([1, 2, 4, 8]),
+)
+def test_attention_is_right(
+    batch: int,
+    heads: tuple[int, int],
+    keys: int,
+    few: int,
+    size: int,
+    causal: bool,
+    split: int,
+) -> None:
+    """Against softmax written out, with as many queries as keys, or a few at the end."""
+    queries = few if few < keys else 0
+    problem = Attention(batch, heads[0], keys, size, causal, heads[1], queries=queries)
+    tile = {"block_m": 16, "block_n": 8, "stages": 2, "warps": 4}
+    kernel = "triton_attention"
+    if queries:
+        tile, kernel = tile | {"split_k": split}, "triton_decode"
+    text = to_triton_kernel(problem, tile, kernel=kernel).text()
+    random = np.random.default_rng(keys)
+    n = problem.n_queries
+    q = random.standard_normal((batch, heads[0], n, size))
+    k, v = (random.standard_normal((batch, heads[1], keys, size)) for _ in "kv")
+    here, there = (np.repeat(one, heads[0] // heads[1], axis=1) for one in (k, v))
+    scores = q @ here.swapaxes(2, 3) / size**0.5
+    if causal:
+        hidden = np.arange(keys)[None, :] > np.arange(n)[:, None] + keys - n
+        scores = np.where(hidden, -np.inf, scores)
+    shares = np.exp(scores - scores.max(3, keepdims=True))
+    wanted = shares / shares.sum(3, keepdims=True) @ there
+    found = Tensor(np.full(q.shape, np.nan))
+    with pytest.MonkeyPatch.context() as patch, np.errstate(invalid="ignore", divide="ignore"):
+        names = _written(text, patch)
+        names["run"](Tensor(q), Tensor(k), Tensor(v), found)
+    np.testing.assert_allclose(found.values, wanted, atol=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -164,6 +308,25 @@ def test_convolutions_are_right(monkeypatch: pytest.MonkeyPatch, layer: dict[str
     np.testing.assert_allclose(y.values, wanted, atol=1e-12)
 
 
+def test_sizes_that_triton_does_not_notice_are_compiled_in() -> None:
+    """Of sizes it is given it looks only whether 16 divides them; else it copies bit by bit."""
+    for k, known in ((64, False), (72, True), (68, True), (67, False)):
+        text = to_triton_kernel(gemm(m=8, n=32, k=k), TILE).text()
+        assert ("k: tl.constexpr" in text) is known
+        assert " n: tl.constexpr" not in text
+        found = pick(gemm(m=8, n=32, k=k), load_arch("h100"), top=1)
+        assert found.unaligned == ((f"k={k}",) if k % 16 else ())
+        assert (f"k={k}: no multiple of 16" in found.warning) is (k % 16 > 0)
+    layer = conv2d(n=1, c=8, k=24, h=8, w=8, r=3, s=3)
+    found = pick(layer, load_arch("h200"), data_type="bf16", top=1)
+    assert found.unaligned == ("c=8", "k=24")
+    assert found.warning.endswith("choices are is unknown.")
+    two = Grouped(((1, 16, 24), (1, 16, 24), (1, 20, 32)))
+    assert pick(two, load_arch("h200"), top=1).unaligned == ("n=20", "k=24")
+    wide = pick(gemm(m=8, n=33, k=67), load_arch("titan_rtx"), kernel="clblast_gemm", top=1)
+    assert wide.unaligned == ()
+
+
 def test_what_is_not_written_is_said() -> None:
     problem = gemm(m=8, n=8, k=8)
     with pytest.raises(InputError, match=r"kernel 'triton_gem'; did you mean 'triton_gemm'"):
@@ -173,8 +336,12 @@ def test_what_is_not_written_is_said() -> None:
     layer = {"c": 8, "k": 8, "h": 8, "w": 8, "r": 3, "s": 3}
     with pytest.raises(InputError, match=r"data type 'fp8'.*\(allowed: fp16 bf16 tf32\)"):
         to_triton_kernel(conv2d(**layer), TILE, kernel="triton_conv", data_type="fp8")
-    with pytest.raises(InputError, match="a single product is needed"):
-        to_triton_kernel(batched_gemm(batch=2, m=8, n=8, k=8), TILE)
+    with pytest.raises(InputError, match="no file for batches whose terms are split"):
+        to_triton_kernel(batched_gemm(batch=2, m=8, n=8, k=8), TILE | {"split_k": 2})
+    with pytest.raises(ProblemError, match="triton_gemm computes a product or a convolution"):
+        to_triton_kernel(Grouped(((8, 8, 8),)), TILE)
+    with pytest.raises(InputError, match=r"data type 'tf32'.*\(allowed: fp16 bf16\)"):
+        to_triton_kernel(Attention(1, 1, 8, 8), TILE, kernel="triton_attention", data_type="tf32")
     for other in (conv2d(**layer, groups=2), conv2d(**layer, pass_="backward_data")):
         with pytest.raises(ProblemError, match="a forward conv2d without groups is needed"):
             to_triton_kernel(other, TILE, kernel="triton_conv")

@@ -254,13 +254,7 @@ def _dispatch(
 
 def _emit(problem: Asked, found: Pick, target: str | None) -> None:
     from loopsched.exchange.triton_kernel import to_triton_kernel
-    from loopsched.problems.problem import Problem
 
-    if not isinstance(problem, Problem):
-        raise ProblemError(
-            f"problem '{problem.name}': no file is written for {found.kernel}, only for "
-            "triton_gemm and triton_conv"
-        )
     made = to_triton_kernel(
         problem,
         found.best.configuration,

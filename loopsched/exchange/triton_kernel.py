@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from string import Template
+from typing import Any
 
 from loopsched.base.errors import InputError, nearest
+from loopsched.exchange import triton_text
 from loopsched.exchange.exported import Exported
-from loopsched.gpu.choice.families import forward_layer
+from loopsched.gpu.choice.families import FAMILIES, Asked, forward_layer
 from loopsched.gpu.library.gemm import product_of
-from loopsched.problems.problem import Problem
 
 _STORED = {
     "fp16": "torch.float16",
@@ -18,159 +20,9 @@ _STORED = {
     "fp8": "torch.float8_e4m3fn",
 }
 
-_HEAD = '''"""$about
-
-Chosen by loopsched for $arch, $data_type. Run it on a GPU with torch and Triton:
-it compares with torch, times itself and says both.
-"""
-
-import torch
-import triton
-import triton.language as tl
-
-STORED = $stored
-'''
-
-_GEMM = '''M, N, K = $m, $n, $k
-BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M = $block_m, $block_n, $block_k, $group_m
-STAGES, WARPS = $stages, $warps
-
-
-@triton.jit
-def kernel(
-    a, b, c, m, n, k, b_row, b_column,
-    BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
-):
-    block = tl.program_id(0)
-    down, across = tl.cdiv(m, BLOCK_M), tl.cdiv(n, BLOCK_N)
-    first = block // (GROUP_M * across) * GROUP_M
-    high = min(down - first, GROUP_M)
-    row = first + block % (GROUP_M * across) % high
-    column = block % (GROUP_M * across) // high
-    rows = (row * BLOCK_M + tl.arange(0, BLOCK_M)) % m
-    columns = (column * BLOCK_N + tl.arange(0, BLOCK_N)) % n
-    terms = tl.arange(0, BLOCK_K)
-    at_a = a + rows[:, None] * k + terms[None, :]
-    at_b = b + terms[:, None] * b_row + columns[None, :] * b_column
-    sums = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-    for step in range(tl.cdiv(k, BLOCK_K)):
-        left = k - step * BLOCK_K
-        x = tl.load(at_a, mask=terms[None, :] < left, other=0.0)
-        y = tl.load(at_b, mask=terms[:, None] < left, other=0.0)
-        sums = tl.dot(x, y, sums)
-        at_a += BLOCK_K
-        at_b += BLOCK_K * b_row
-    rows = row * BLOCK_M + tl.arange(0, BLOCK_M)
-    columns = column * BLOCK_N + tl.arange(0, BLOCK_N)
-    tl.store(
-        c + rows[:, None] * n + columns[None, :],
-        sums.to(c.dtype.element_ty),
-        mask=(rows[:, None] < m) & (columns[None, :] < n),
-    )
-
-
-def run(a, b, c):
-    """C = A B; A is M x K, C is M x N, both row-major; B is K x N in any order."""
-    kernel[(triton.cdiv(M, BLOCK_M) * triton.cdiv(N, BLOCK_N),)](
-        a, b, c, M, N, K, b.stride(0), b.stride(1), BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M,
-        num_stages=STAGES, num_warps=WARPS,
-    )
-
-
-def main():
-    a = (torch.randn(M, K, device="cuda") / K**0.5).to(STORED)
-    b = torch.randn(K, N, device="cuda")
-    b = b.t().contiguous().to(STORED).t() if STORED.itemsize == 1 else b.to(STORED)
-    c = torch.empty(M, N, device="cuda", dtype=torch.float16 if STORED.itemsize == 1 else STORED)
-    run(a, b, c)
-    wanted = a.float() @ b.float()
-    off = (c.float() - wanted).abs().max().item()
-    limit = 0.02 * wanted.abs().max().item()
-    if not off <= limit:
-        raise SystemExit(f"wrong: {off} off, {limit} is allowed")
-    time_us = 1e3 * triton.testing.do_bench(lambda: run(a, b, c))
-    print(f"right (largest difference {off:.3g}); {time_us:.1f} us")
-'''
-
-_CONV = '''N, H, W, C, K = $n, $h, $w, $c, $k
-R, S, P, Q = $r, $s, $p, $q
-STRIDE, DILATION, PADDING = $stride, $dilation, $padding
-BLOCK_M, BLOCK_N, BLOCK_K = $block_m, $block_n, $block_k
-STAGES, WARPS = $stages, $warps
-GROUP_M = 8
-
-
-@triton.jit
-def kernel(
-    x, f, y, n, h, w, c, k, p, q, down, across, hole_h, hole_w, top, left,
-    R: tl.constexpr, S: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
-    BLOCK_K: tl.constexpr, GROUP_M: tl.constexpr,
-):
-    block = tl.program_id(0)
-    pixels = n * p * q
-    tiles, wide = tl.cdiv(pixels, BLOCK_M), tl.cdiv(k, BLOCK_N)
-    first = block // (GROUP_M * wide) * GROUP_M
-    high = min(tiles - first, GROUP_M)
-    om = (first + block % (GROUP_M * wide) % high) * BLOCK_M + tl.arange(0, BLOCK_M)
-    on = block % (GROUP_M * wide) // high * BLOCK_N + tl.arange(0, BLOCK_N)
-    ok = tl.arange(0, BLOCK_K)
-    image, row, column = om // (p * q), om // q % p * down - top, om % q * across - left
-    sums = tl.zeros((BLOCK_M, BLOCK_N), dtype=tl.float32)
-    for r in range(R):
-        for s in range(S):
-            ih, iw = row + r * hole_h, column + s * hole_w
-            inside = (om < pixels) & (ih >= 0) & (ih < h) & (iw >= 0) & (iw < w)
-            at_x = x + ((image * h + ih) * w + iw)[:, None] * c + ok[None, :]
-            at_f = f + ((r * S + s) * c + ok)[:, None] * k + on[None, :]
-            for step in range(tl.cdiv(c, BLOCK_K)):
-                rest = c - step * BLOCK_K
-                a = tl.load(at_x, mask=inside[:, None] & (ok[None, :] < rest), other=0.0)
-                b = tl.load(at_f, mask=(ok[:, None] < rest) & (on[None, :] < k), other=0.0)
-                sums = tl.dot(a, b, sums)
-                at_x += BLOCK_K
-                at_f += BLOCK_K * k
-    tl.store(
-        y + om[:, None] * k + on[None, :],
-        sums.to(y.dtype.element_ty),
-        mask=(om[:, None] < pixels) & (on[None, :] < k),
-    )
-
-
-def run(x, f, y):
-    """Convolve: x is N H W C, f is R S C K, y is N P Q K."""
-    kernel[(triton.cdiv(N * P * Q, BLOCK_M) * triton.cdiv(K, BLOCK_N),)](
-        x, f, y, N, H, W, C, K, P, Q, *STRIDE, *DILATION, PADDING[0], PADDING[2], R, S,
-        BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M, num_stages=STAGES, num_warps=WARPS,
-    )
-
-
-def main():
-    x = torch.randn(N, H, W, C, device="cuda").to(STORED)
-    f = (torch.randn(R, S, C, K, device="cuda") / (R * S * C) ** 0.5).to(STORED)
-    y = torch.empty(N, P, Q, K, device="cuda", dtype=STORED)
-    run(x, f, y)
-    top, bottom, left, right = PADDING
-    images = torch.nn.functional.pad(x.permute(0, 3, 1, 2).float(), (left, right, top, bottom))
-    wanted = torch.nn.functional.conv2d(
-        images, f.permute(3, 2, 0, 1).float(), stride=STRIDE, dilation=DILATION
-    ).permute(0, 2, 3, 1)
-    off = (y.float() - wanted).abs().max().item()
-    limit = 0.02 * wanted.abs().max().item()
-    if not off <= limit:
-        raise SystemExit(f"wrong: {off} off, {limit} is allowed")
-    time_us = 1e3 * triton.testing.do_bench(lambda: run(x, f, y))
-    print(f"right (largest difference {off:.3g}); {time_us:.1f} us")
-'''
-
-_END = """
-
-if __name__ == "__main__":
-    main()
-"""
-
 
 def to_triton_kernel(
-    problem: Problem,
+    problem: Asked,
     configuration: Mapping[str, int],
     *,
     kernel: str = "triton_gemm",
@@ -181,13 +33,15 @@ def to_triton_kernel(
 
     Parameters
     ----------
-    problem : Problem
-        A `gemm` for ``triton_gemm``, a forward `conv2d` for ``triton_conv``.
+    problem : Problem, Attention or Grouped
+        A `gemm` or `batched_gemm` for ``triton_gemm``, a forward `conv2d` for
+        ``triton_conv``, `Attention` for ``triton_attention`` and ``triton_decode``,
+        `Grouped` for ``triton_grouped``.
     configuration : mapping of str to int
         As a `Choice` has it.
-    kernel : {'triton_gemm', 'triton_conv'}
+    kernel : {'triton_gemm', 'triton_conv', 'triton_attention', 'triton_decode', 'triton_grouped'}
     data_type : {'fp16', 'bf16', 'tf32', 'fp8'}
-        fp8 for products only.
+        fp8 for ``triton_gemm`` only; attention has no tf32.
     arch : str
         For whom it was chosen, to be said in the file.
 
@@ -216,33 +70,122 @@ def to_triton_kernel(
     --------
     pick : which configuration to run.
     """
-    if kernel not in ("triton_gemm", "triton_conv"):
-        raise InputError(
-            f"no file for kernel '{kernel}'; {nearest(kernel, ('triton_gemm', 'triton_conv'))}"
-        )
-    allowed = [name for name in _STORED if kernel == "triton_gemm" or name != "fp8"]
+    if kernel not in _WRITERS:
+        raise InputError(f"no file for kernel '{kernel}'; {nearest(kernel, _WRITERS)}")
+    write, allowed = _WRITERS[kernel]
     if data_type not in allowed:
         raise InputError(f"no file for data type '{data_type}'; {nearest(data_type, allowed)}")
-    if configuration.get("split_k", 1) > 1:
-        raise InputError("no file for products whose terms are split among blocks (split_k)")
-    if kernel == "triton_gemm":
-        product = product_of(problem, data_type)
-        if product.batch != 1:
-            raise InputError(f"problem '{problem.name}': a single product is needed")
-        body, sizes = _GEMM, {"m": product.m, "n": product.n, "k": product.k}
-        about = f"C = A B, {product.m} x {product.n} x {product.k}."
-    else:
-        layer = forward_layer(problem)
-        body = _CONV
-        names = (*"nhwckrspq", "stride", "dilation", "padding")
-        sizes = {name: getattr(layer, name) for name in names}
-        about = f"A convolution, {problem.name}."
-    text = Template(_HEAD + body + _END).substitute(
+    FAMILIES[kernel].checked(problem)
+    body, sizes, about = write(problem, configuration, data_type)
+    text = Template(triton_text.HEAD + body + triton_text.END).substitute(
         dict(configuration),
         **sizes,
         about=about,
+        imports="import functools\n\n" * ("functools" in body),
         arch=arch,
         data_type=data_type,
         stored=_STORED[data_type],
     )
     return Exported(((f"{kernel}.py", text),))
+
+
+def _known(name: str, size: int) -> dict[str, str]:
+    """Make a size a constant of the kernel, if Triton must know it to copy 16 bytes at a time.
+
+    Of other sizes it notices multiples of 16 only.
+    """
+    return {f"{name}_is": ": tl.constexpr" if 1 < math.gcd(size, 16) < 16 else ""}
+
+
+# A text, what is filled in beside the configuration, and what it computes.
+_Written = tuple[str, dict[str, Any], str]
+
+
+def _product(problem: Any, configuration: Mapping[str, int], data_type: str) -> _Written:
+    product = product_of(problem, data_type)
+    m, n, k = product.m, product.n, product.k
+    sizes = {"m": m, "n": n, "k": k, "batch": product.batch, **_known("n", n), **_known("k", k)}
+    about = f"C = A B, {m} x {n} x {k}."
+    is_split = configuration.get("split_k", 1) > 1
+    if product.batch == 1:
+        return triton_text.SPLIT if is_split else triton_text.GEMM, sizes, about
+    if is_split:
+        raise InputError("no file for batches whose terms are split among blocks (split_k)")
+    return triton_text.BATCH, sizes, f"{product.batch} products {about}"
+
+
+def _convolution(problem: Any, configuration: Mapping[str, int], data_type: str) -> _Written:
+    layer = forward_layer(problem)
+    names = (*"nhwckrspq", "stride", "dilation", "padding")
+    sizes = {name: getattr(layer, name) for name in names}
+    sizes |= _known("c", layer.c) | _known("k", layer.k)
+    return triton_text.CONV, sizes, f"A convolution, {problem.name}."
+
+
+def _grouped(problem: Any, configuration: Mapping[str, int], data_type: str) -> _Written:
+    products = problem.products
+    sizes = {
+        "products": f"[{', '.join(map(str, products))}]",
+        "unit": math.gcd(16, *(n for _, n, _ in products), *(k for _, _, k in products)),
+    }
+    return triton_text.GROUPED, sizes, f"Products {problem.name}."
+
+
+def _attention(problem: Any, configuration: Mapping[str, int], data_type: str) -> _Written:
+    keys, queries, size = problem.length, problem.n_queries, problem.head_size
+    is_split = problem.queries > 0
+    # What masks nothing is left out: a kernel that masks is slower.
+    is_causal = problem.causal and queries > 1
+    is_ragged = keys % configuration["block_n"] > 0
+    is_narrow = size < problem.columns
+    end = "tl.minimum(begin + each, keys)" if is_split else "keys"
+    seen = "om[:, None] % queries + keys - queries" if is_split else "om[:, None]"
+    if is_causal and not is_split:
+        end = "tl.minimum(start + BLOCK_M, keys)"
+    shown = ["here[None, :] < keys"] * is_ragged + [f"here[None, :] <= {seen}"] * is_causal
+    sizes = {
+        "batch": problem.batch,
+        "heads": problem.heads,
+        "groups": problem.groups,
+        "queries": queries,
+        "keys": keys,
+        "size": size,
+        "columns": problem.columns,
+        "causal": is_causal,
+        "start": "begin" if is_split else "0",
+        "end": end,
+        "query_mask": _mask(
+            ["om[:, None] < queries"] * (queries % configuration["block_m"] > 0)
+            + ["od[None, :] < SIZE"] * is_narrow
+        ),
+        "key_mask": _mask(
+            ["here[None, :] < keys"] * is_ragged + ["od[:, None] < SIZE"] * is_narrow
+        ),
+        "value_mask": _mask(
+            ["here[:, None] < keys"] * is_ragged + ["od[None, :] < SIZE"] * is_narrow
+        ),
+        "shown": f"\n        s = tl.where({_all(shown)}, s, float('-inf'))" if shown else "",
+        # Of one part of the keys a query may see none.
+        "low": "-1e30" if is_split else "float('-inf')",
+    }
+    about = f"Attention {problem.name}: batch, heads, length, head size, causal."
+    return triton_text.DECODE if is_split else triton_text.ATTENTION, sizes, about
+
+
+def _mask(conditions: list[str]) -> str:
+    return f", mask={_all(conditions)}, other=0.0" if conditions else ""
+
+
+def _all(conditions: list[str]) -> str:
+    return " & ".join(f"({one})" for one in conditions)
+
+
+_WRITERS: Mapping[
+    str, tuple[Callable[[Any, Mapping[str, int], str], _Written], tuple[str, ...]]
+] = {
+    "triton_gemm": (_product, ("fp16", "bf16", "tf32", "fp8")),
+    "triton_conv": (_convolution, ("fp16", "bf16", "tf32")),
+    "triton_grouped": (_grouped, ("fp16", "bf16", "tf32")),
+    "triton_attention": (_attention, ("fp16", "bf16")),
+    "triton_decode": (_attention, ("fp16", "bf16")),
+}

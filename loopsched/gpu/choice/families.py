@@ -284,6 +284,28 @@ def product_width(problem: Asked, data_type: str) -> int:
     return element_bytes(data_type, problem.tensors[0].element_bytes)
 
 
+def unaligned(problem: Asked, family: Family) -> tuple[str, ...]:
+    """Sizes whose rows Triton does not copy 16 bytes at a time: of multiples it notices only 16.
+
+    Examples
+    --------
+    >>> from loopsched import gemm
+    >>> unaligned(gemm(m=5, n=64, k=1000), TRITON_GEMM)
+    ('k=1000',)
+    """
+    if isinstance(problem, Attention) or not family.name.startswith("triton"):
+        return ()
+    if isinstance(problem, Grouped):
+        sizes = [("n", n) for _, n, _ in problem.products]
+        sizes += [("k", k) for _, _, k in problem.products]
+    elif family.kind == "conv":
+        layer = forward_layer(problem)
+        sizes = [("c", layer.c), ("k", layer.k)]
+    else:
+        sizes = [("n", problem.size["N"]), ("k", problem.size["K"])]
+    return tuple(dict.fromkeys(f"{name}={size}" for name, size in sizes if size % 16))
+
+
 def forward_layer(problem: Problem) -> Layer:
     """Take a convolution's sizes, if it is what the kernel computes."""
     layer = layer_of(problem)

@@ -28,6 +28,7 @@ from loopsched.gpu.choice.families import (
     family_of,
     least,
     product_width,
+    unaligned,
 )
 from loopsched.gpu.choice.grouped import Grouped
 from loopsched.gpu.choice.pipeline import Times, judged
@@ -116,6 +117,8 @@ class Pick(Shown):
         Of these, that cannot run: too much shared memory, too many threads or
         registers, or sizes that the kernel cannot have.
     n_may_be_best : int
+    unaligned : tuple of str
+        Sizes by whose rows a Triton kernel is slower than estimated.
 
     See Also
     --------
@@ -130,17 +133,25 @@ class Pick(Shown):
     n_configurations: int
     n_infeasible: int
     n_may_be_best: int
+    unaligned: tuple[str, ...] = ()
 
     @property
     def warning(self) -> str:
-        """Say so if such choices were never held against measurements."""
+        """Say so if such choices were never held against measurements, or are too optimistic."""
         types, archs = FAMILIES[self.kernel].held
-        if self.data_type in types and self.arch in archs:
-            return ""
-        return (
-            f"No {self.kernel} in {self.data_type} was measured on {self.arch}: how good these "
-            "choices are is unknown."
-        )
+        found = ""
+        if self.unaligned:
+            found = (
+                f"{' '.join(self.unaligned)}: no multiple of 16. The kernel takes longer than "
+                "estimated: 1.3 to 3 times where sizes are compiled in, as --emit does, and up to "
+                "250 times where they are arguments. Pad them."
+            )
+        if self.data_type not in types or self.arch not in archs:
+            found += " " * bool(found) + (
+                f"No {self.kernel} in {self.data_type} was measured on {self.arch}: how good these "
+                "choices are is unknown."
+            )
+        return found
 
     @property
     def best(self) -> Choice:
@@ -295,6 +306,7 @@ def pick(
         n_configurations=len(given),
         n_infeasible=int((~ranked.feasible).sum()),
         n_may_be_best=int(ranked.may_be_best.sum()),
+        unaligned=unaligned(problem, FAMILIES[kernel]),
     )
 
 
