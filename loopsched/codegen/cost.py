@@ -60,7 +60,7 @@ COSTS = {
     "run": 2.4,  # run of a copy
     "gather": 2.9,  # element copied by itself
     "apart": 5.9,  # vector of every second element copied
-    "transpose": 400.0,  # square that a copy transposes
+    "transpose": 180.0,  # square that a copy transposes
     "edge": 30.0,  # tile of a window at the edge of its plane
     "pass": 1.5,  # line that a window reads or writes outside L2
 }
@@ -367,7 +367,8 @@ class Model:
         width = -(-length(cols) // plan.tile_cols) * plan.tile_cols
         block = float(width * length(sums) * self.element_bytes)
         if plan.is_right_given:
-            self._take(found, "ahead", self._home, block / LINE * times)
+            kind = "read" if self._home < 3 else "ahead"
+            self._take(found, kind, self._home, block / LINE * times)
             return block
         kind = "ahead" if self._asks(plan) else "far" if source.is_far else "read"
         self._take(found, kind, self._home, self._shared_lines(plan, source, sums) * times)
