@@ -603,7 +603,7 @@ _cli_choices.broken(
     'one["best_us"]',
     "::test_measured_spaces_are_shown_in_80_columns",
 )
-_kernel = In("exchange/triton_kernel.py", "test_triton_kernel.py")
+_kernel = In("exchange/triton_text.py", "test_triton_kernel.py")
 _kernel.broken(
     "kernel-rows-not-wrapped",
     "rows beyond A are read",
@@ -654,11 +654,61 @@ _kernel.broken(
     "::test_convolutions_are_right",
 )
 _kernel.broken(
-    "kernel-batch-written",
-    "the kernel of a batch computes one product",
-    "        if product.batch != 1:\n",
-    "        if product.batch < 1:\n",
+    "kernel-batch-first-product",
+    "all products of a batch read the first B",
+    "a, b, c = a + which * m * k, b + which * k * n, c + which * m * n",
+    "a, b, c = a + which * m * k, b, c + which * m * n",
+    "::test_batches_are_right",
+)
+_kernel.broken(
+    "kernel-split-last-part",
+    "the last part of a sum reads beyond it",
+    "here = tl.minimum(k - part * each, each)",
+    "here = each",
+    "::test_split_sums_are_right",
+)
+_kernel.broken(
+    "kernel-grouped-tiles-on",
+    "tiles of a product are counted from the first product's",
+    "block -= tl.load(ends + which)",
+    "block -= tl.load(ends)",
+    "::test_grouped_products_are_right",
+)
+_kernel.broken(
+    "kernel-attention-not-shrunk",
+    "sums are not shrunk as a larger score is found",
+    "sums = sums * shrink[:, None]",
+    "sums = sums * 1.0",
+    "::test_attention_is_right",
+)
+_kernel.broken(
+    "kernel-parts-weigh-alike",
+    "parts of the keys weigh alike",
+    "found = tl.sum(x * share[:, None], 0) / tl.sum(share, 0)",
+    "found = tl.sum(x, 0) / tl.sum(share, 0)",
+    "::test_attention_is_right",
+)
+_writer = In("exchange/triton_kernel.py", "test_triton_kernel.py")
+_writer.broken(
+    "kernel-keys-unmasked",
+    "keys beyond the last are attended to",
+    '["here[None, :] < keys"] * is_ragged + [f"here',
+    '["here[None, :] < keys"] * False + [f"here',
+    "::test_attention_is_right",
+)
+_writer.broken(
+    "kernel-batch-split",
+    "the kernel of a batch forgets that its sums are split",
+    "    if is_split:\n        raise",
+    "    if not sizes:\n        raise",
     "::test_what_is_not_written_is_said",
+)
+_writer.broken(
+    "kernel-sizes-always-known",
+    "sizes that are multiples of 16 are compiled in",
+    "1 < math.gcd(size, 16) < 16",
+    "1 < math.gcd(size, 16)",
+    "::test_sizes_that_triton_does_not_notice_are_compiled_in",
 )
 _tuner = In("integrations/triton.py", "test_triton_kernel.py")
 _tuner.broken(
@@ -755,6 +805,7 @@ CHOICE = (
     *_cli_pick.mutants,
     *_cli_choices.mutants,
     *_kernel.mutants,
+    *_writer.mutants,
     *_tuner.mutants,
     *_inductor.mutants,
 )
