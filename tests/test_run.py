@@ -24,7 +24,7 @@ import pytest
 from loopsched import ArchError, Problem, ProblemError, conv2d, gemm, load_arch
 from loopsched import compile as compiled
 from loopsched.base.errors import LoopschedError
-from loopsched.base.machine_code import linked, object_code
+from loopsched.base.machine_code import address, linked, object_code
 from loopsched.cli import run
 from loopsched.codegen import measure as measuring
 from loopsched.codegen.choose import on_cores
@@ -385,6 +385,39 @@ def test_output_that_cannot_be_written() -> None:
     out.flags.writeable = False
     with pytest.raises(ProblemError, match="'C' cannot be written"):
         kernel(np.zeros((2, 3), "f4"), np.zeros((3, 4), "f4"), out)
+
+
+def test_arrays_that_lie_elsewhere_than_those_before() -> None:
+    """A layout that is known says nothing of where arrays begin."""
+    n, draw = 40, np.random.default_rng(0)
+    kernel = compiled(gemm(m=n, n=n, k=n), HOST)
+    room = draw.integers(-4, 5, 4 * n * n).astype("f4")
+    right = draw.integers(-4, 5, (n, n)).astype("f4")
+
+    def part(first: int) -> Any:
+        return room[first : first + n * n].reshape(n, n)
+
+    out = part(2 * n * n)
+    kernel(part(0), right, out)
+    for first in (n * n, n * n + 1, 2 * n * n - 40, 2 * n * n, 3 * n * n - 40, 3 * n * n):
+        left = part(first)
+        wanted = left @ right
+        assert kernel(left, right, out) is out
+        assert np.array_equal(out, wanted)
+    odd = np.zeros(4 * n * n + 1, "u1")[1:].view("f4").reshape(n, n)
+    for left, other in ((odd, out), (part(0), odd)):
+        wanted = left @ right
+        kernel(left, right, other)
+        assert np.array_equal(other, wanted)
+    out.flags.writeable = False
+    with pytest.raises(ProblemError, match="'C' cannot be written"):
+        kernel(part(0), right, out)
+
+
+def test_where_an_array_lies() -> None:
+    whole = np.zeros((5, 7), "f4")
+    for one in (whole, whole[1:, 3:], whole[::-2], whole[:0], np.zeros((), "i1")):
+        assert address(one) == one.ctypes.data
 
 
 def test_fewer_cores_share_what_is_left() -> None:

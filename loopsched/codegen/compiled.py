@@ -21,7 +21,7 @@ from loopsched.base.arguments import Checker, near, show
 from loopsched.base.arrays import Array
 from loopsched.base.errors import ProblemError
 from loopsched.base.files import cache_folder
-from loopsched.base.machine_code import host_name, linked, object_code
+from loopsched.base.machine_code import address, host_name, linked, object_code
 from loopsched.codegen.choose import core_of, ranked
 from loopsched.codegen.contraction import Contraction, contractions, row_major, stored_shape
 from loopsched.codegen.cost import Core
@@ -270,7 +270,7 @@ class CompiledKernel:
         packed = [self._new_room(part.packed_bytes) for part in parts]
         for _ in range(5):
             for number, part in enumerate(parts):
-                addresses = [rooms[name].ctypes.data for name in part.tensors]
+                addresses = [address(rooms[name]) for name in part.tensors]
                 if part.packing:
                     addresses[_PACKED] = packed[number][0]
                 start = perf_counter()
@@ -301,17 +301,19 @@ class CompiledKernel:
             out = np.empty(self.shapes[self.names[-1]], self.types.out.numpy)
         given = [*arrays, out]
         packed = self._unpacked(given)
-        kinds = tuple(
-            (type(one), one.shape, one.strides, one.dtype) if isinstance(one, np.ndarray) else ()
-            for one in given
-        )
+        found: list[Any] = []
+        for one in given:
+            if not isinstance(one, np.ndarray):
+                return self._placed(given, (), packed)
+            found += (type(one), one.shape, one.strides, one.dtype)
+        kinds = tuple(found)
         known = (packed.known if packed else self._known).get(kinds)
-        places = known and [one.__array_interface__["data"] for one in given]
-        if known is None or not places or not known.takes(places):
+        places = [address(one) for one in given]
+        if known is None or not out.flags.writeable or not known.takes(places):
             return self._placed(given, kinds, packed)
         places += known.stores
         for part in known.parts:
-            self._share(part, [places[at][0] for at in part.arrays])
+            self._share(part, [places[at] for at in part.arrays])
         return out
 
     def _unpacked(self, given: list[Any]) -> Packed | None:
@@ -348,7 +350,7 @@ class CompiledKernel:
             if len(known) == _MOST_LAYOUTS:
                 known.clear()
             known[kinds] = _Known(parts, spans, tuple(one.itemsize for one in given), stores)
-        addresses = [one.ctypes.data for one in placed] + [place for place, _ in stores]
+        addresses = [*map(address, placed), *stores]
         for part in parts:
             self._share(part, [addresses[at] for at in part.arrays])
         if placed[-1] is not out:
@@ -378,7 +380,7 @@ class CompiledKernel:
 
     def _share(self, part: Part, addresses: Sequence[int]) -> None:
         """Run the jobs of a part on all threads."""
-        n = min(self.threads, part.n_jobs)
+        n = part.n_jobs if part.n_jobs < self.threads else self.threads
         if n == 1:
             room = self._room(part.room)
             part.run(*addresses, room[0], 0, part.n_jobs)
@@ -431,18 +433,18 @@ class Packed:
 
     def stores(
         self, steps: tuple[tuple[int, ...], ...], parts: Sequence[Part]
-    ) -> list[tuple[int, bool]]:
+    ) -> list[int]:
         """Give where the parts of its kernel find it that take it packed."""
         if steps not in self._stores:
             kept = []
             for part in parts:
                 if part.packing:
                     room = self.kernel._new_room(part.packed_bytes)
-                    place = self.array.ctypes.data
+                    place = address(self.array)
                     self.kernel._share(part.packing, (place, place, room[0]))
                     kept.append(room)
             self._stores[steps] = kept
-        return [(room[0], False) for room in self._stores[steps]]
+        return [room[0] for room in self._stores[steps]]
 
 
 class _Known(NamedTuple):
@@ -451,18 +453,18 @@ class _Known(NamedTuple):
     parts: list[Part]
     spans: tuple[int, ...]
     sizes: tuple[int, ...]
-    stores: list[tuple[int, bool]]
+    stores: list[int]
 
-    def takes(self, places: Sequence[tuple[int, bool]]) -> bool:
-        """Whether arrays are aligned, and the last may be written and overlaps no other."""
-        *read, (out, is_fixed) = places
-        if is_fixed or out % self.sizes[-1]:
+    def takes(self, places: Sequence[int]) -> bool:
+        """Whether arrays are aligned, and the last overlaps no other."""
+        *read, out = places
+        if out % self.sizes[-1]:
             return False
         end = out + self.spans[-1]
-        return all(
-            place % size == 0 and (place >= end or place + span <= out)
-            for (place, _), span, size in zip(read, self.spans, self.sizes, strict=False)
-        )
+        for place, span, size in zip(read, self.spans, self.sizes, strict=False):
+            if place % size or (place < end and out < place + span):
+                return False
+        return True
 
 
 def _placed(one: Array) -> Array:

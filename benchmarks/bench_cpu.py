@@ -1,11 +1,12 @@
-"""Convolutions on this CPU against oneDNN (by way of PyTorch), layer by layer.
+"""Kernels on this CPU against libraries, problem by problem: oneDNN (by way of PyTorch) and BLAS.
 
-Run ``python benchmarks/bench_conv.py LAYERS [--batch N] [--threads N] [--rounds N]
-[--part FIRST:LAST]`` with LAYERS one of ``resnet50``, ``vgg16``, ``mobilenet`` (the
-depthwise layers of MobileNet-v2) and ``deepbench`` (every tenth problem of its file, as
-it is).  Each side has a process of its own, and they take turns; times are medians.
-Everything a call does counts, on both sides: for oneDNN the better of NCHW and
-channels-last, weights given as they are stored.  The columns with packed weights take
+Run ``python benchmarks/bench_cpu.py PROBLEMS [--batch N] [--threads N] [--rounds N]
+[--part FIRST:LAST]`` with PROBLEMS one of ``resnet50``, ``vgg16``, ``mobilenet`` (the
+depthwise layers of MobileNet-v2), ``deepbench`` (every tenth problem of its file, as
+it is) and ``gemm``, twelve products against what NumPy multiplies matrices with.  Each
+side has a process of its own, with as many CPUs as threads, and they take turns; times
+are medians.  Everything a call does counts, on both sides: for oneDNN the better of NCHW
+and channels-last, weights given as they are stored.  The columns with packed weights take
 them as `CompiledKernel.pack` and Inductor (``_reorder_convolution_weight``) prepare
 them.  Without PyTorch only the kernels are timed.  Memory of outputs is kept: on both
 sides it was written before.
@@ -44,6 +45,17 @@ DEPTHWISE = (
     (960, 7, 1),
 )
 """Channels, size and stride of the 3x3 layers of MobileNet-v2."""
+PRODUCTS = (
+    *((n, n, n) for n in (256, 512, 1024, 2048, 4096)),
+    (1760, 16, 1760),
+    (1760, 128, 1760),
+    (2560, 64, 2560),
+    (35, 8457, 2560),
+    (7680, 48, 2560),
+    (1000, 777, 1300),
+    (1111, 999, 517),
+)
+"""Rows, columns and terms: squares, some of DeepBench's, odd sizes."""
 SLICE_S = 0.06
 """What a measurement takes in each round, about."""
 
@@ -51,7 +63,9 @@ Layer = dict[str, int]
 
 
 def layers(name: str, batch: int) -> list[Layer]:
-    """List the distinct convolutions of a network."""
+    """List the distinct convolutions of a network, or products."""
+    if name == "gemm":
+        return [dict(zip("mnk", one, strict=True)) for one in PRODUCTS]
     if name == "mobilenet":
         return [
             {"n": batch, "c": c, "k": c, "h": h, "w": h, "r": 3, "s": 3, "stride": stride}
@@ -71,6 +85,8 @@ def layers(name: str, batch: int) -> list[Layer]:
 
 def macs(one: Layer) -> int:
     """Multiply-adds by name, those with padding included."""
+    if "m" in one:
+        return one["m"] * one["n"] * one["k"]
     p, q = (
         (one[size] + 2 * one["padding"] - one[window]) // one["stride"] + 1
         for size, window in (("h", "r"), ("w", "s"))
@@ -82,17 +98,26 @@ def own_calls(one: Layer, threads: int) -> dict[str, Callable[[], Any]]:
     """Prepare calls of kernels that the model chose."""
     import numpy as np
 
-    from loopsched import compile, conv2d  # noqa: A004
+    from loopsched import compile, conv2d, gemm  # noqa: A004
 
-    kernel = compile(conv2d(**one), "host", threads=threads, data_type="fp32")
+    problem = gemm(**one) if "m" in one else conv2d(**one)
+    kernel = compile(problem, "host", threads=threads, data_type="fp32")
     draw = np.random.default_rng(1)
     given = [draw.random(kernel.shapes[name], dtype=np.float32) for name in kernel.names]
+    if "m" in one:
+        return {"plain": lambda: kernel(*given)}
     packed = [given[0], kernel.pack(given[1]), given[2]]
     return {"plain": lambda: kernel(*given), "packed": lambda: kernel(*packed)}
 
 
 def other_calls(one: Layer, threads: int) -> dict[str, Callable[[], Any]]:
-    """Prepare oneDNN's."""
+    """Prepare a library's."""
+    if "m" in one:
+        import numpy as np
+
+        draw = np.random.default_rng(1)
+        a, b, out = (draw.random((one[p], one[q]), dtype=np.float32) for p, q in ("mk", "kn", "mn"))
+        return {"numpy": lambda: np.dot(a, b, out=out)}
     import torch
     from torch.nn.functional import conv2d
 
@@ -173,8 +198,13 @@ def measured(one: Layer, sides: list[Side], rounds: int) -> dict[str, float]:
 
 
 def show(one: Layer, found: dict[str, float]) -> tuple[float, ...]:
-    """Print the rates of a layer; return what it is of oneDNN's, plain and packed."""
+    """Print the rates of a problem; return what it is of a library's, plain and packed."""
     rate = {name: 2e-9 * macs(one) / s for name, s in found.items()}
+    if "m" in one:
+        ratio = rate["plain"] / rate["numpy"]
+        name = f"{one['m']}x{one['n']}x{one['k']}"
+        print(f"{name:28}{rate['plain']:9.1f}{rate['numpy']:8.1f}{ratio:7.2f}", flush=True)
+        return (ratio,)
     kind = f"/{one['groups']}" if one["groups"] > 1 else ""
     text = (
         f"{one['n']}x{one['c']}x{one['h']}x{one['w']} {one['k']}{kind} {one['r']}x{one['s']}"
@@ -193,8 +223,8 @@ def show(one: Layer, found: dict[str, float]) -> tuple[float, ...]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    names = ("resnet50", "vgg16", "mobilenet", "deepbench")
-    parser.add_argument("layers", choices=names, nargs="?", default=names[0])
+    names = ("resnet50", "vgg16", "mobilenet", "deepbench", "gemm")
+    parser.add_argument("problems", choices=names, nargs="?", default=names[0])
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=3)
@@ -204,15 +234,26 @@ def main() -> None:
     if asked.serve:
         serve(asked.serve, asked.threads)
         return
-    has_torch = not subprocess.run(
-        [sys.executable, "-c", "import torch"], capture_output=True, check=False
-    ).returncode
-    sides = [Side(side, asked.threads) for side in ("own", "other")[: 1 + has_torch]]
-    print(f"{'GFLOP/s':28}  kernels   NCHW  ch.last  ratio    packed   NCHW  ch.last  ratio")
+    if hasattr(os, "sched_setaffinity"):  # of the sides, too
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-asked.threads :])
+    is_gemm = asked.problems == "gemm"
+    has_other = (
+        is_gemm
+        or not subprocess.run(
+            [sys.executable, "-c", "import torch"], capture_output=True, check=False
+        ).returncode
+    )
+    sides = [Side(side, asked.threads) for side in ("own", "other")[: 1 + has_other]]
+    if is_gemm:
+        from loopsched.codegen.reference import library
+
+        print(f"NumPy: {library()}\n{'GFLOP/s':28}  kernels   NumPy  ratio")
+    else:
+        print(f"{'GFLOP/s':28}  kernels   NCHW  ch.last  ratio    packed   NCHW  ch.last  ratio")
     first, last = (int(one) if one else None for one in asked.part.split(":"))
     ratios = [
         show(one, measured(one, sides, asked.rounds))
-        for one in layers(asked.layers, asked.batch)[first:last]
+        for one in layers(asked.problems, asked.batch)[first:last]
     ]
     for name, each in zip(("plain", "packed"), zip(*ratios, strict=True), strict=False):
         print(f"{name}: geometric mean {statistics.geometric_mean(each):.3f},", end="")
