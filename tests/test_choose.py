@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from statistics import fmean
 
 import pytest
@@ -40,6 +41,15 @@ def test_counts_of_a_product(sum_block: int) -> None:
     assert found["copy"] == 60 * -(-100 // 16)  # rows of B, each of so many vectors
     assert found["run"] == 60 * 3  # in each panel
     assert found["gather"] == found["square"] == found["scatter"] == found["transpose"] == 0
+
+
+def test_lines_that_stores_cannot_wait_with() -> None:
+    """Tiles of 8 rows write 24 vectors, the last of a block of rows 9; twice with a cut sum."""
+    (task,) = contractions(gemm(**SIZES))
+    small = replace(CORE, l1_bytes=1 << 10, l2_bytes=1 << 14)  # sums lie outside L2
+    for sum_block, times in ((60, 1), (30, 4)):
+        assert Model(task, CORE).counts(plan(sum_block))["burst"] == 0
+        assert Model(task, small).counts(plan(sum_block))["burst"] == times * 2 * 4 * 2 * (24 - 16)
 
 
 def test_what_is_not_packed_is_not_copied() -> None:

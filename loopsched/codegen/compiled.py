@@ -431,9 +431,7 @@ class Packed:
     def __reduce__(self) -> tuple[Any, ...]:
         return Packed, (self.kernel, self.array)
 
-    def stores(
-        self, steps: tuple[tuple[int, ...], ...], parts: Sequence[Part]
-    ) -> list[int]:
+    def stores(self, steps: tuple[tuple[int, ...], ...], parts: Sequence[Part]) -> list[int]:
         """Give where the parts of its kernel find it that take it packed."""
         if steps not in self._stores:
             kept = []

@@ -39,6 +39,7 @@ COSTS = {
     "page": 0.6,  # page that a tile reads, where they are more than a core follows
     "touch": 0.49,  # line of the output that a tile finds in L2
     "crowd": 3.9,  # line of the output lost to others of its set before it is written
+    "burst": 4.0,  # line of a tile outside L2 that it writes after those that stores can wait with
     "streams": 5.0,  # row of a tile written where a block has many rows of a large output
     "read_l3": 2.0,  # line of an operand, in order
     "read_dram": 34.0,
@@ -75,6 +76,8 @@ PAGE = 4096
 LINE = 64
 MANY_PAGES = 64
 MANY_ROWS = 12
+MOST_WAITING = 16
+"""Lines that a tile writes while the next one already multiplies."""
 MANY_STREAMS = 48
 """So many rows of the output that a block writes in turn are not foreseen."""
 SHORT_RUN = 512
@@ -548,6 +551,8 @@ class Model:
         """Count how a tile's sums are written; and read, if they are twice as many."""
         task, core, size, (tall, wide) = self.task, self.core, self.element_bytes, tile
         vectors = -(-wide // core.lanes)
+        if self._home > 1:
+            found["burst"] += n * max(0, tall * vectors - MOST_WAITING)
         if self._step(task.out, block.cols) == 1:
             found["sum"] += n * tall * vectors
             found["masked"] += n * tall * bool(wide % core.lanes)

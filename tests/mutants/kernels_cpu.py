@@ -52,6 +52,20 @@ _choose.broken(
     "::test_counts_of_a_product",
 )
 _choose.broken(
+    "choose-burst-of-all",
+    "stores wait for none of the lines that a tile writes",
+    "max(0, tall * vectors - MOST_WAITING)",
+    "max(0, tall * vectors)",
+    "::test_lines_that_stores_cannot_wait_with",
+)
+_choose.broken(
+    "choose-burst-in-l2",
+    "lines in L2 are waited for, too",
+    'if self._home > 1:\n            found["burst"]',
+    'if self._home > 0:\n            found["burst"]',
+    "::test_lines_that_stores_cannot_wait_with",
+)
+_choose.broken(
     "choose-least-twice",
     "what is around the tiles counts twice in what a plan takes at least",
     "found = batch * sum(COSTS[name] * n for name, n in around.items())",
