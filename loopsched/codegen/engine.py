@@ -918,6 +918,8 @@ class _Tiles:
             is_shared = here.meets(left, unroll)
             if left == 1 and self.next_rows:
                 self._fetch_rows(here.lefts, loop.index)
+            if inner and inner[0].dim in self.cut_guards:
+                self._fetch_below(here.lefts, *inner)
             for place in range(unroll):
                 if place and is_shared:
                     text.read_again()
@@ -961,6 +963,26 @@ class _Tiles:
         pointer = text.at(pointer, text.mul(turn, step), element)
         for row in range(0, len(rows), turns):
             text.fetch(text.at(pointer, behind + self.next_rows + row * step, element))
+
+    def _fetch_below(self, rows: Sequence[Place], down: _Level, *across: _Level) -> None:
+        """Ask for what the window of a tile meets first where the next row of blocks begins."""
+        task, walk = self.engine.task, self.engine.plan.rows
+        steps = dict(self.cut_guards[down.dim][0].steps)
+        if not walk.outer or walk.outer[-1] not in steps or self.left_rows.table:
+            return
+        if chunks(task, walk)[0] > 1:
+            return
+        move, tap, taps = steps[walk.outer[-1]], steps[down.dim], task.size(down.dim)
+        last = (len(rows) - 1) * self.left_rows.step
+        last += sum((one.size - 1) * one.left for one in across if one.dim and one.size)
+        pointer, behind = rows[0]
+        behind += task.left.step(walk.outer[-1])
+        element = task.left.element
+        for row in range(taps):
+            if row * tap + move > (taps - 1) * tap:
+                for place in (*range(0, last, LINE_BYTES // element.n_bytes), last):
+                    at = behind + row * down.left + place
+                    self.text.fetch(self.text.at(pointer, at, element))
 
     def _elements(self) -> tuple[Element, Element]:
         plan, task, own = self.engine.plan, self.engine.task, self.text.element
