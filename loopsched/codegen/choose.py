@@ -8,7 +8,7 @@ from heapq import heapify, heappop, heappush
 
 from loopsched.base.errors import ArchError
 from loopsched.codegen.contraction import Contraction, Operand
-from loopsched.codegen.cost import Core, Model
+from loopsched.codegen.cost import Core, Model, least_share
 from loopsched.codegen.plan import (
     Plan,
     Walk,
@@ -197,18 +197,26 @@ def ranked(
             slid = window_plan(one, rows, core.lanes)
             if slid is not None:
                 found.append((Model(one, core).slid(slid, threads), one, slid))
-    model, cut = Model(task, core), []
+    model, cut, share = Model(task, core), list[tuple[Model, Plan]](), least_share(threads)
+    queue: list[tuple[float, int, bool]] = []  # what a plan takes at least: sums, then all else
     for one, plan in _tiled(task, core, given):
         if one is not model.task:
             model = Model(one, core)
-        cut.append((model.least(plan) / threads if n else 0.0, model, plan))
+        queue.append((share * model.sums(plan) if n else 0.0, len(cut), not n))
+        cut.append((model, plan))
+    heapify(queue)
     firsts = [-cycles for cycles, _, _ in found]  # the n least so far, the largest of them first
     heapify(firsts)
-    for least, model, plan in sorted(cut, key=lambda one: one[0]):
+    while queue:
+        least, number, is_all = heappop(queue)
         while n and len(firsts) > n:
             heappop(firsts)
         if n and len(firsts) == n and least > -firsts[0]:
             break
+        model, plan = cut[number]
+        if not is_all:
+            heappush(queue, (share * model.least(plan), number, True))
+            continue
         counts = model.counts(plan)
         for parts in sorted({1, threads, 4 * threads} if threads > 1 else {1}):
             shared = replace(plan, row_parts=parts)

@@ -157,6 +157,7 @@ class Model:
         self._full = tuple(share * size for share, size in zip(FULL, sizes, strict=True))
         self._home = self._level(sum(self._sizes.values()))
         self._shared: dict[tuple[object, ...], tuple[Counts, list[_Block]]] = {}
+        self._summed: dict[tuple[object, ...], float] = {}
         self._known: dict[tuple[str, _Dims], Footprint] = {}
         self._tiled: dict[tuple[str, _Dims, int, _Dims], Footprint] = {}
         self._walks: dict[Walk, list[tuple[_Dims, int]]] = {}
@@ -191,20 +192,29 @@ class Model:
 
     def least(self, plan: Plan) -> float:
         """Estimate what a plan takes at least, on one thread: its sums, and what is around."""
-        depth = math.prod(self.task.size(dim) for dim in (*plan.sums.dims, *plan.batch))
         batch = math.prod(self.task.size(dim) for dim in plan.batch)
         around, _ = self._around(plan)
         found = batch * sum(COSTS[name] * n for name, n in around.items())
-        for cols, n_cols in self._blocks(plan.cols):
-            for wide, n_wide in _parts(length(cols), plan.tile_cols):
-                vectors = -(-wide // self.core.lanes)
-                for rows, n_rows in self._blocks(plan.rows):
-                    for tall, n_tall in _parts(length(rows), min(plan.tile_rows, length(rows))):
-                        issue, wait = self._pace(plan, tall, vectors)
-                        point = COSTS["issue"] * issue + COSTS["latency"] * wait
-                        point += COSTS["spread"] * tall * (vectors > 1)
-                        found += n_cols * n_wide * n_rows * n_tall * depth * point
-        return found
+        return found + self.sums(plan)
+
+    def sums(self, plan: Plan) -> float:
+        """Estimate what a plan's sums take, on one thread."""
+        key = plan.rows, plan.cols, plan.tile_rows, plan.tile_cols, plan.packs_left
+        if key not in self._summed:
+            rows = [(length(dims), n) for dims, n in self._blocks(plan.rows)]
+            found = 0.0
+            for cols, n_cols in self._blocks(plan.cols):
+                for wide, n_wide in _parts(length(cols), plan.tile_cols):
+                    vectors = -(-wide // self.core.lanes)
+                    for high, n_rows in rows:
+                        for tall, n_tall in _parts(high, min(plan.tile_rows, high)):
+                            issue, wait = self._pace(plan, tall, vectors)
+                            point = COSTS["issue"] * issue + COSTS["latency"] * wait
+                            point += COSTS["spread"] * tall * (vectors > 1)
+                            found += n_cols * n_wide * n_rows * n_tall * point
+            points = math.prod(self.task.size(dim) for dim in (*plan.sums.dims, *plan.batch))
+            self._summed[key] = points * found
+        return self._summed[key]
 
     def _pace(self, plan: Plan, tall: int, vectors: int) -> tuple[float, float]:
         """Give the cycles that a point of the sum takes in a tile, and those that it waits."""
@@ -580,6 +590,13 @@ SPEEDS = (1.0, 0.9, 0.75)
 """Of the last thread, which starts later and shares its CPU now and then."""
 
 
+def least_share(threads: int) -> float:
+    """Say after which share of all work the last thread ends at the earliest."""
+    if threads == 1:
+        return 1.0
+    return sum(1 / (threads - 1 + speed) for speed in SPEEDS) / len(SPEEDS)
+
+
 @lru_cache(maxsize=4096)
 def slowest_share(threads: int, rounds: int, n_whole: int, rest: float) -> float:
     """Say after which share of all work the last thread ends, on average over `SPEEDS`.
@@ -597,8 +614,7 @@ def slowest_share(threads: int, rounds: int, n_whole: int, rest: float) -> float
     sizes = [*[1.0] * n_whole, *([rest] if rest else [])]
     n_jobs, total = rounds * len(sizes), rounds * sum(sizes)
     if n_jobs > 32 * threads:
-        mean = sum(1 / (threads - 1 + speed) for speed in SPEEDS) / len(SPEEDS)
-        return mean + max(sizes) / total / 2
+        return least_share(threads) + max(sizes) / total / 2
     found = 0.0
     for last in SPEEDS:
         speeds = [*[1.0] * (threads - 1), last]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -158,4 +157,7 @@ def roles(task: Contraction) -> dict[str, list[str]]:
 
 def length(dims: Sequence[tuple[str, int]]) -> int:
     """Points of a block."""
-    return math.prod(size for _, size in dims)
+    points = 1
+    for _, size in dims:
+        points *= size
+    return points
