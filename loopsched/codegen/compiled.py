@@ -368,7 +368,7 @@ class CompiledKernel:
         element = self.element(name)
         if not isinstance(one, np.ndarray) or isinstance(one, np.ma.MaskedArray):
             kind = type(one).__name__
-            raise ProblemError(f"'{name}' is of type {kind}; a numpy array is needed")
+            raise ProblemError(f"'{name}' is of type {kind}; a NumPy array is needed")
         if one.shape != self.shapes[name]:
             raise ProblemError(f"'{name}' has shape {one.shape}; {self.shapes[name]} is needed")
         if one.dtype.str[1:] not in element.numpy_kinds:

@@ -48,7 +48,7 @@ def traffic_curve(problem: Problem, *, policy: Policy = "explicit") -> Curve:
         At every capacity the least over all tile sizes, whether they divide
         or not, and all loop orders with one loop of a dimension around the
         tile, and ``nest_bound``: what no nest at all moves less than, whatever
-        its loops, if its operands share one tile.  The two are the same where
+        its loops, if all tiles are kept at one place.  The two are the same where
         no window has gaps or padding, and may be elsewhere (``is_proven_at``).
 
     Raises

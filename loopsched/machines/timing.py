@@ -120,7 +120,7 @@ class Memory:
 
     def __init__(self, n_bytes: int) -> None:
         self._map = mmap.mmap(-1, n_bytes)
-        if hasattr(mmap, "MADV_HUGEPAGE"):  # as numpy asks for its large arrays
+        if hasattr(mmap, "MADV_HUGEPAGE"):  # as NumPy asks for its large arrays
             with suppress(OSError):
                 self._map.madvise(mmap.MADV_HUGEPAGE)
         self.bytes = n_bytes

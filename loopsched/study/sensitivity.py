@@ -1,4 +1,4 @@
-"""Sensitivity: how a workload's time follows the numbers of the machine."""
+"""Sensitivity: how a workload's time follows the parameters of the machine."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """How a quantity follows one number of the machine.
+    """How a quantity follows one parameter of the machine.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity(Shown):
-    """What becomes of a workload when numbers of the machine change.
+    """What becomes of a workload when parameters of the machine change.
 
     Parameters
     ----------
