@@ -315,7 +315,7 @@ def test_a_known_type_that_a_machine_lacks_is_not_taken_for_another(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     said = _refused(capsys, "pick", PRODUCT, "--arch", "a100", "--type", "fp8")
-    assert "no rate for data type 'fp8'; (allowed: fp32 tf32 " in said
+    assert "no rate for data type 'fp8'; allowed: fp32 tf32 " in said
 
 
 def test_problems_of_measured_files_may_be_written_as_elsewhere(tmp_path: Path) -> None:

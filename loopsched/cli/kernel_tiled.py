@@ -64,7 +64,7 @@ def tiled(
     """Estimate your own tiled kernel: resources, traffic and time.
 
     PROBLEM is a GEMM or a forward convolution, such as gemm:m=64,n=64,k=64, or a
-    workload with --layer.  A convolution runs as a GEMM of output pixels by
+    workload with --layer. A convolution runs as a GEMM of output pixels by
     output channels.
     """
     from loopsched.gpu.library.tiled import tiled_conv, tiled_gemm

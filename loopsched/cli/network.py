@@ -42,7 +42,7 @@ _LEFT_OUT = (
 def network(workload: str, out: str | None, form: Style) -> None:
     """Show the layers of MODEL, an ONNX file or a ZigZag workload, and its other operators.
 
-    Identical layers share one row with a count.  Weights are not read and may be
+    Identical layers share one row with a count. Weights are not read and may be
     missing.
     """
     from loopsched.network.rows import network_rows
