@@ -228,7 +228,8 @@ def _print_network(row: Row, machine: Arch, what: str) -> None:
     ]
     output.print_text(
         f"{what[0].upper()}{what[1:]}: {', '.join(parts)}, "
-        f"{scaled(row['compulsory_bytes'], 'B')} with {binary(row['useful_capacity_bytes'])}."
+        f"{scaled(row['compulsory_bytes'], 'B')} with {binary(row['useful_capacity_bytes'])} "
+        "(enough)."
     )
 
 
