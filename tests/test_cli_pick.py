@@ -178,9 +178,7 @@ def test_tables_over_rows(capsys: pytest.CaptureFixture[str], mixed: str) -> Non
         "17 to 32",
         "33 to 40",
     ]
-    assert "single product" in _refused(
-        capsys, "pick", mixed, "--dispatch", "9", "--layer", "heads"
-    )
+    assert "single GEMM" in _refused(capsys, "pick", mixed, "--dispatch", "9", "--layer", "heads")
 
 
 def test_own_spaces(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
@@ -304,7 +302,7 @@ def test_sizes_of_no_kind_are_told_the_kinds(capsys: pytest.CaptureFixture[str])
         ("atention:1x32x1:8192x128x0x8", "did you mean 'attention'? (problems: gemm conv2d "),
         (
             "512x6144x4096",
-            "says no kind of problem; (problems: gemm conv2d batched_gemm attention ",
+            "says no kind of problem; problems: gemm conv2d batched_gemm attention ",
         ),
     ):
         assert said in _refused(capsys, "pick", text)

@@ -1,4 +1,4 @@
-"""``calibrate``: measure the machine at hand and write its file."""
+"""``calibrate``: measure this CPU or GPU and write its file."""
 
 from __future__ import annotations
 

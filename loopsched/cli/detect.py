@@ -1,4 +1,4 @@
-"""``detect``: the CPU at hand as an architecture."""
+"""``detect``: this CPU as an architecture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``kernel library``: how long a tuned library takes for products and convolutions."""
+"""``kernel library``: how long a tuned library takes for GEMMs and convolutions."""
 
 from __future__ import annotations
 

@@ -245,10 +245,10 @@ def _dispatch(
     from loopsched.problems.problem import Problem
 
     if not isinstance(problem, Problem):
-        raise ProblemError(f"problem '{problem.name}': a single product is needed")
+        raise ProblemError(f"problem '{problem.name}': a single GEMM is needed")
     product = product_of(problem, data_type)
     if product.batch != 1:
-        raise ProblemError(f"problem '{problem.name}': a single product is needed")
+        raise ProblemError(f"problem '{problem.name}': a single GEMM is needed")
     return dispatch(product.n, product.k, machine, most_m=most_m, data_type=data_type, space=space)
 
 

@@ -1,4 +1,4 @@
-"""``run``: problems compiled for the CPU at hand, checked and timed."""
+"""``run``: problems compiled for this CPU, checked and timed."""
 
 from __future__ import annotations
 

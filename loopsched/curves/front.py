@@ -56,8 +56,8 @@ def traffic_curve(problem: Problem, *, policy: Policy = "explicit") -> Curve:
     ScheduleError
         If the policy is unknown.
     ProblemError
-        If an axis moves with more than two dimensions, bytes do not fit into
-        64 bits, or padding is all there is.
+        If an axis is indexed by more than two dimensions, bytes do not fit into
+        64 bits, or there is nothing but padding.
 
     See Also
     --------

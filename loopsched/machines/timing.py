@@ -1,4 +1,4 @@
-"""Short measurements of the CPU at hand: its clock, and how fast cores read together."""
+"""Short measurements of this CPU: its clock, and how fast cores read together."""
 
 from __future__ import annotations
 
