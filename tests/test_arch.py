@@ -212,7 +212,7 @@ def test_the_bytes_asked_for_are_the_bytes_set(before: int, size_bytes: int) -> 
 @pytest.mark.parametrize(
     ("key", "factor", "message"),
     [
-        ("L2.size", 2, r"no 'L2.size'; \(allowed: DRAM.bandwidth"),
+        ("L2.size", 2, r"no 'L2.size'; allowed: DRAM.bandwidth"),
         ("L1.bandwidth", 2, "no 'L1.bandwidth'"),
         ("DRAM.capacity", 2, "no 'DRAM.capacity'"),
         ("L2.capacity", 0, "above zero"),

@@ -109,9 +109,9 @@ def test_groups_have_names_and_faults(capsys: pytest.CaptureFixture[str], tmp_pa
         Grouped(((1, 2, 3), (0, 2, 3)))
     with pytest.raises(ProblemError, match="products"):
         Grouped(())
-    with pytest.raises(ProblemError, match="triton_gemm computes a product or a convolution"):
+    with pytest.raises(ProblemError, match="triton_gemm computes a GEMM or a convolution"):
         pick(one, H200, kernel="triton_gemm")
-    with pytest.raises(ProblemError, match="triton_grouped computes Grouped products"):
+    with pytest.raises(ProblemError, match="triton_grouped computes Grouped GEMMs"):
         pick(gemm(m=8, n=8, k=8), H200, kernel="triton_grouped")
     assert run(["pick", "grouped:16x512x64+8x512x64", "--top", "1", "--arch", "h200"]) == 0
     assert "triton_grouped on h200" in capsys.readouterr().out

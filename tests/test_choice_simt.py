@@ -1,4 +1,4 @@
-"""Kernels of ordinary lanes: spaces, shared memory, bank conflicts, choices as measured."""
+"""Kernels of SIMT lanes: spaces, shared memory, bank conflicts, choices as measured."""
 
 from __future__ import annotations
 

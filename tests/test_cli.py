@@ -120,7 +120,7 @@ class TestFront:
                 ["archs", "epyc"],
                 "of that family: epyc_7763 epyc_9654 epyc_9755); 'loopsched archs'",
             ),
-            (["archs", "quantum"], "(allowed: a100 a100_pcie"),
+            (["archs", "quantum"], "allowed: a100 a100_pcie"),
             (["workloads", "matmul:m=8,n=8,k=8"], "op is 'matmul'; did you mean 'gemm'?"),
             (["workloads", "conv:c=3"], "op is 'conv'; did you mean 'conv2d'?"),
             (["workloads", "resnet5"], "did you mean 'resnet50'?"),
@@ -343,7 +343,10 @@ class TestAnalyze:
         shown = call(capsys, "show", *words, "--element-bytes", "1")
         assert "GB holds 2 x 12.00 KiB of 64 KiB" in " ".join(shown.split())
         assert run(["analyze", *words, "--element-bytes", "int9"]) == 2
-        assert "'int9'; bytes, or did you mean 'int" in capsys.readouterr().err
+        assert (
+            "'int9'; a number of bytes or a type is needed; did you mean 'int"
+            in capsys.readouterr().err
+        )
         assert run(["analyze", *words]) == 3
         assert "no rate for elements of 4 bytes (it has: int8); --el" in capsys.readouterr().err
 

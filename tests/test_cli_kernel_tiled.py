@@ -92,7 +92,7 @@ def test_a_replay_says_so(capsys: pytest.CaptureFixture[str]) -> None:
         (["gemm:m=8,n=8,k=8", "--stages", "0"], 2, "0 is not in the range x>=1"),
         ([CONV, "--replay"], 2, "--replay is for GEMMs only"),
         (["gemm:m=8,n=8,k=8", "--tile", "0x8x8"], 3, "tile_m is 0; a whole number >= 1 is needed"),
-        (["gemm:m=8,n=8,k=8", "--split-k", "9"], 3, "split_k is 9; sums have only 8 terms"),
+        (["gemm:m=8,n=8,k=8", "--split-k", "9"], 3, "split_k is 9; K has only 8 elements"),
         (["gemm:m=8,n=8", "--arch", "v100"], 3, "'k'"),
         (["gemm:m=8,n=8,k=8", "--type", "fp31"], 3, "no rate for data type 'fp31'; did you mean"),
         (["gemm:m=8,n=8,k=8", "--arch", "titan_v_report_003"], 3, "no 'gpu' part"),

@@ -195,7 +195,7 @@ def test_a_program_checks_itself(n_bytes: int, tmp_path: Path) -> None:
             check=False,
             env={**os.environ, "ASAN_OPTIONS": "detect_leaks=0"},
         )
-        assert done.stdout.startswith("wrong: output[0] is " if wrong else "right; "), done.stderr
+        assert done.stdout.startswith("wrong: output[0] is " if wrong else "correct; "), done.stderr
         assert done.returncode == wrong
 
 

@@ -73,7 +73,7 @@ def test_only_a_gpu_that_was_measured_has_its_own_spread() -> None:
 def test_what_no_row_is_like_has_the_widest_spread() -> None:
     v100 = load_arch("v100")
     batch = gemm_estimate(batched_gemm(batch=8, m=512, n=512, k=512), v100)
-    assert batch.basis.startswith("no batched product was measured")
+    assert batch.basis.startswith("no batched GEMM was measured")
     known = gemm_estimate(gemm(m=512, n=512, k=512), v100)
     assert batch.high_s / batch.time_s > 2 > known.high_s / known.time_s
     plain = conv_estimate(conv2d(**LAYER), v100)
@@ -162,7 +162,7 @@ def test_memory_gives_whole_sectors_of_a_strided_input() -> None:
 
 def test_a_library_must_have_kernels_for_the_data_type() -> None:
     product, v100 = gemm(m=64, n=64, k=64), load_arch("v100")
-    with pytest.raises(ProblemError, match="no library 'tensor' for fp32 on ordinary lanes"):
+    with pytest.raises(ProblemError, match="no library 'tensor' for fp32 on SIMT lanes"):
         gemm_estimate(product, v100, library="tensor")
     with pytest.raises(ProblemError, match="no library 'half' for fp16 on tensor cores"):
         gemm_estimate(product, v100, data_type="fp16", library="half")

@@ -301,7 +301,7 @@ def test_faults_are_named() -> None:
         tiled_gemm(problem, V100, tile=(64, 0, 8), stages=0)
     with pytest.raises(ProblemError, match="three whole numbers"):
         tiled_gemm(problem, V100, tile=(64, 8))  # type: ignore[arg-type]
-    with pytest.raises(ProblemError, match="split_k is 65; sums have only 64 terms"):
+    with pytest.raises(ProblemError, match="split_k is 65; K has only 64 elements"):
         tiled_gemm(problem, V100, split_k=65)
     with pytest.raises(InputError, match="524288 bytes of shared memory of a block; at most 98304"):
         tiled_gemm(problem, V100, tile=(256, 256, 64), stages=4, threads=512)

@@ -640,7 +640,7 @@ class TestCommands:
         ("words", "named"),
         [
             (["space", "vgg16", "--batch", "2"], "are for ONNX models"),
-            (["space", "{}", "--dim", "m=2"], "no symbolic length 'm'; (allowed: n)"),
+            (["space", "{}", "--dim", "m=2"], "no symbolic length 'm'; allowed: n"),
             (["space", "{}", "--dim", "n"], "'n' is not NAME=LENGTH"),
             (["space", "{}:batch=x"], "'batch=x' is not NAME=LENGTH"),
             (["network", "{}", "--out", "x.txt"], "ends in .json"),

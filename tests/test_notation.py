@@ -185,9 +185,9 @@ def test_yalsa_letters() -> None:
 def test_yalsa_letters_are_never_guessed() -> None:
     square = gemm(m=4, n=4, k=4)
     assert str(parse_schedule("n:4 k:4 m:4", square)) == "N:4 K:4 M:4"
-    with pytest.raises(ScheduleError, match=r"unknown dim 'c'; \(allowed: M N K\)"):
+    with pytest.raises(ScheduleError, match=r"unknown dim 'c'; allowed: M N K"):
         parse_schedule("n:4 c:4 k:4", square)
-    with pytest.raises(ScheduleError, match=r"unknown dim 'm'; \(allowed: n c k\)"):
+    with pytest.raises(ScheduleError, match=r"unknown dim 'm'; allowed: n c k"):
         parse_schedule("n:4 m:4 k:4", square, dialect="yalsa")
 
 
@@ -213,7 +213,7 @@ def test_all_faults_of_a_text_come_at_once_with_their_places() -> None:
         "needed",
         "line 2, loop 8 'M:': extent is ''; a whole number from 1 to the dimension's size is "
         "needed",
-        "line 3, loop 9 '::': unknown dim ''; (allowed: M N K)",
+        "line 3, loop 9 '::': unknown dim ''; allowed: M N K",
         "line 3, loop 9 '::': extent is ':'; a whole number from 1 to the dimension's size is "
         "needed",
         "line 3, loop 10 'K:5@a@b': unit is 'a@b'; name the level whose instances run the loop, "

@@ -188,7 +188,7 @@ def test_all_faults_of_a_file_at_once(tmp_path: Path) -> None:
                 ],
                 "workloads": [PAIR],
             },
-            "zip needs equally many values of each number, not 2 and 1",
+            "zip needs equally many values of each parameter, not 2 and 1",
         ),
         (
             {

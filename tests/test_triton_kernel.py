@@ -316,7 +316,7 @@ def test_sizes_that_triton_does_not_notice_are_compiled_in() -> None:
         assert " n: tl.constexpr" not in text
         found = pick(gemm(m=8, n=32, k=k), load_arch("h100"), top=1)
         assert found.unaligned == ((f"k={k}",) if k % 16 else ())
-        assert (f"k={k}: no multiple of 16" in found.warning) is (k % 16 > 0)
+        assert (f"k={k}: not a multiple of 16" in found.warning) is (k % 16 > 0)
     layer = conv2d(n=1, c=8, k=24, h=8, w=8, r=3, s=3)
     found = pick(layer, load_arch("h200"), data_type="bf16", top=1)
     assert found.unaligned == ("c=8", "k=24")
@@ -338,9 +338,9 @@ def test_what_is_not_written_is_said() -> None:
         to_triton_kernel(conv2d(**layer), TILE, kernel="triton_conv", data_type="fp8")
     with pytest.raises(InputError, match="no file for batches whose terms are split"):
         to_triton_kernel(batched_gemm(batch=2, m=8, n=8, k=8), TILE | {"split_k": 2})
-    with pytest.raises(ProblemError, match="triton_gemm computes a product or a convolution"):
+    with pytest.raises(ProblemError, match="triton_gemm computes a GEMM or a convolution"):
         to_triton_kernel(Grouped(((8, 8, 8),)), TILE)
-    with pytest.raises(InputError, match=r"data type 'tf32'.*\(allowed: fp16 bf16\)"):
+    with pytest.raises(InputError, match=r"data type 'tf32'.*allowed: fp16 bf16"):
         to_triton_kernel(Attention(1, 1, 8, 8), TILE, kernel="triton_attention", data_type="tf32")
     for other in (conv2d(**layer, groups=2), conv2d(**layer, pass_="backward_data")):
         with pytest.raises(ProblemError, match="a forward conv2d without groups is needed"):

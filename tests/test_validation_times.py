@@ -155,7 +155,7 @@ def test_a_product_with_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="no column 'tile_m'"):
         parse_times("m,n,k,tile_n,tile_k,group_m,time_us\n1,1,1,1,1,1,1\n")
     text = "problem,time_us,tile_m,tile_n,tile_k,group_m\ndeepbench_conv#0,5,8,8,8,1\n"
-    with pytest.raises(InputError, match="conv2d with tiles; only products"):
+    with pytest.raises(InputError, match="conv2d with tiles; only GEMMs"):
         parse_times(text)
 
 

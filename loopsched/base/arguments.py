@@ -56,7 +56,7 @@ def near(value: object, allowed: Iterable[str]) -> str:
     Examples
     --------
     >>> near("sam", ["same", "valid"]), near(3, ["same", "valid"])
-    ("did you mean 'same'? (allowed: same valid)", '(allowed: same valid)')
+    ("did you mean 'same'? (allowed: same valid)", 'allowed: same valid')
     """
     names = list(allowed)
     # Comparing words takes the square of their length.
@@ -255,7 +255,10 @@ class Checker:
         if isinstance(value, str):
             if value in DATA_TYPE_BYTES:
                 return DATA_TYPE_BYTES[value]
-            self.fault(f"{name} is {show(value)}; bytes, or {near(value, DATA_TYPE_BYTES)}")
+            self.fault(
+                f"{name} is {show(value)}; a number of bytes or a type is needed; "
+                f"{near(value, DATA_TYPE_BYTES)}"
+            )
             return 1
         size = self.count(name, value)
         if size > 1024:

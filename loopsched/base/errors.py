@@ -129,12 +129,12 @@ def nearest(word: str, allowed: Iterable[str], label: str = "allowed") -> str:
     >>> nearest("KK", ["N", "K", "C"])
     "did you mean 'K'? (allowed: N K C)"
     >>> nearest("zz", ["N", "K"])
-    '(allowed: N K)'
+    'allowed: N K'
     >>> nearest("zz", [])
-    '(allowed: none)'
+    'allowed: none'
     """
     names = list(allowed)
     folded = {name.casefold(): name for name in names}
     close = get_close_matches(word.casefold(), list(folded), n=1, cutoff=0.5)
-    hint = f"did you mean '{folded[close[0]]}'? " if close else ""
-    return f"{hint}({label}: {' '.join(names) or 'none'})"
+    listed = f"{label}: {' '.join(names) or 'none'}"
+    return f"did you mean '{folded[close[0]]}'? ({listed})" if close else listed

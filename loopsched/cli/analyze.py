@@ -52,7 +52,8 @@ loopsched analyze gemm:m=64,n=256,k=256 'n:64 c:256 k:256 n:32 c:32 k:32' \\
 @options.count(
     "--effort",
     least=0,
-    meaning="Tile accesses to replay for 'at least' and 'at most'; 0: closed forms only.",
+    meaning="Tile accesses to replay for 'at least' and 'at most', by default a million; "
+    "0: closed forms only.",
 )
 @options.form
 def analyze(

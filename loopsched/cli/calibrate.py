@@ -1,4 +1,4 @@
-"""``calibrate``: measure the machine at hand and write its file."""
+"""``calibrate``: measure this CPU or GPU and write its file."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ loopsched pick gemm:m=4096,n=4096,k=4096 --arch my_gpu.yaml
 def gpu(out: Path | None, like: str | None, form: Style) -> None:
     """Measure this machine's NVIDIA GPU with microbenchmarks.
 
-    Takes less than a minute.  Needs NVIDIA's driver, and NVRTC, which torch, CuPy
+    Takes less than a minute. Needs NVIDIA's driver, and NVRTC, which torch, CuPy
     and the CUDA toolkit include.
     """
     from loopsched.gpu.calibration.machine import calibrate_gpu

@@ -26,7 +26,10 @@ if TYPE_CHECKING:
 def compare(inputs: Inputs, other: str | None, form: Style) -> None:
     """Explain why SCHEDULE of PROBLEM is worse than OTHER, or than the best.
 
-    Names the loop that refetches each tensor, and the level that overflows.
+    PROBLEM is a workload with --layer, or a problem such as gemm:m=4,n=3,k=2.
+    SCHEDULE and OTHER are text or @FILE; by default OTHER is the best
+    one, found by a search. Names the loop that refetches each tensor, and the level that
+    overflows.
     """
     from loopsched.base.rows import Row
     from loopsched.models.reasons import compare as compare_schedules

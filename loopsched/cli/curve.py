@@ -77,8 +77,8 @@ def curve(
 
     All tile sizes and loop orders are considered, with one buffer below DRAM.
     The traffic is proven least where it equals a lower bound for all nests that
-    keep the tiles of all tensors at one place.  WORKLOAD is a name, a file, or a
-    problem such as gemm:m=4,n=3,k=2.  The capacities of the machine's levels are
+    keep the tiles of all tensors at one place. WORKLOAD is a name, a file, or a
+    problem such as gemm:m=4,n=3,k=2. The capacities of the machine's levels are
     marked.
     """
     from loopsched.curves import front_kernels
@@ -200,7 +200,7 @@ def _is_proven(row: Row) -> bool:
 def _proven(rows: Sequence[Row]) -> str:
     """Say at how many steps no nest does better, and what is known of the others."""
     n_proven, n_steps = (sum(row[key] for row in rows) for key in ("n_proven", "n_steps"))
-    known = "over all nests in which the operands share one tile"
+    known = "over all nests that keep all tiles at one place"
     if n_proven == n_steps:
         return f"Proven best at every capacity, {known}."
     return (
@@ -228,7 +228,8 @@ def _print_network(row: Row, machine: Arch, what: str) -> None:
     ]
     output.print_text(
         f"{what[0].upper()}{what[1:]}: {', '.join(parts)}, "
-        f"{scaled(row['compulsory_bytes'], 'B')} with {binary(row['useful_capacity_bytes'])}."
+        f"{scaled(row['compulsory_bytes'], 'B')} with {binary(row['useful_capacity_bytes'])} "
+        "(enough)."
     )
 
 

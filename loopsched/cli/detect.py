@@ -1,4 +1,4 @@
-"""``detect``: the CPU at hand as an architecture."""
+"""``detect``: this CPU as an architecture."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def detect(out: Path | None, form: Style) -> None:
     """Describe the part of this machine's CPU that this process may use.
 
     Cores, caches and instruction sets come from the operating system, rates and latencies from
-    the microarchitecture.  Memory bandwidth is measured in a tenth of a second, and so is the
+    the microarchitecture. Memory bandwidth is measured in a tenth of a second, and so is the
     clock where the system does not report it; both are kept for '--arch host'.
     """
     from loopsched.cli.listing import show_arch

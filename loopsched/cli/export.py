@@ -50,8 +50,10 @@ def export(
 ) -> None:
     """Write a schedule for other tools, or as code.
 
-    That is SCHEDULE (text or @FILE), or without it the best schedule that a search
-    of PROBLEM finds; or PROBLEM is a file of saved results.
+    PROBLEM is a workload (--layer selects problems), or a problem such as
+    gemm:m=4,n=3,k=2. SCHEDULE is text or @FILE; by default the best one is found by
+    a search. PROBLEM may also be a file of saved results, whose schedules are
+    written.
     """
     if form in _PROGRAMS and not inputs.has_schedules and inputs.machine.cpu is not None:
         problems = inputs.chosen.workload.problems

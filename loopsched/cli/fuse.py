@@ -101,9 +101,9 @@ def fuse(
 ) -> None:
     """Find the consecutive layers of WORKLOAD to run together, tile by tile.
 
-    WORKLOAD is a name, a file or an ONNX model.  In a plain list, consecutive
+    WORKLOAD is a name, a file or an ONNX model. In a plain list, consecutive
     problems whose shapes fit form a chain; several --layer options set the
-    order.  A model keeps its own edges, and is cut where tensors branch or
+    order. A model keeps its own edges, and is cut where tensors branch or
     join.
     """
     from loopsched.base.units import parse_bytes

@@ -1,4 +1,4 @@
-"""``kernel library``: how long a tuned library takes for products and convolutions."""
+"""``kernel library``: how long a tuned library takes for GEMMs and convolutions."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def library(
 ) -> None:
     """Estimate the time of a tuned library's kernels (cuBLAS, cuDNN).
 
-    WORKLOAD is a name, a file, or a problem such as gemm:m=64,n=64,k=64.  Its
+    WORKLOAD is a name, a file, or a problem such as gemm:m=64,n=64,k=64. Its
     problems are GEMMs and convolutions, forward or backward; caches are warm.
     """
     from loopsched.gpu.library.estimates import library_estimate

@@ -1,4 +1,4 @@
-"""``kernel tiled``: a tiled product or convolution of your own on a GPU."""
+"""``kernel tiled``: a tiled GEMM or convolution of your own on a GPU."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def tiled(
     """Estimate your own tiled kernel: resources, traffic and time.
 
     PROBLEM is a GEMM or a forward convolution, such as gemm:m=64,n=64,k=64, or a
-    workload with --layer.  A convolution runs as a GEMM of output pixels by
+    workload with --layer. A convolution runs as a GEMM of output pixels by
     output channels.
     """
     from loopsched.gpu.library.tiled import tiled_conv, tiled_gemm
@@ -115,7 +115,7 @@ def _show(found: TiledKernel) -> None:
 def _sums(found: TiledKernel) -> Iterator[tuple[str, str]]:
     yield from estimate_lines(found.estimate)
     down, across, split, batch = found.grid
-    more = f" x {batch} products" if batch > 1 else ""
+    more = f" x {batch} GEMMs" if batch > 1 else ""
     yield (
         "grid",
         f"{found.blocks} blocks: {down} x {across} tiles x {split} parts of the reduction{more}; "

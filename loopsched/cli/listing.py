@@ -45,7 +45,7 @@ _ARCHS = (
     Column("fp32 peak", "peak_fp32_flops_per_s", "FLOP/s"),
     Column("DRAM", "dram_bandwidth_bytes_per_s", "B/s", spare=1),
     words(
-        "caches, outermost first",
+        "levels, outermost first",
         lambda row: ", ".join(map(_cache, row["levels"][1:])),
         shrinks="middle",
     ),

@@ -42,7 +42,7 @@ _LEFT_OUT = (
 def network(workload: str, out: str | None, form: Style) -> None:
     """Show the layers of MODEL, an ONNX file or a ZigZag workload, and its other operators.
 
-    Identical layers share one row with a count.  Weights are not read and may be
+    Identical layers share one row with a count. Weights are not read and may be
     missing.
     """
     from loopsched.network.rows import network_rows
@@ -68,7 +68,10 @@ def _show(found: Network, rows: list[dict[str, Any]]) -> None:
     if left_out:
         output.print_table(_LEFT_OUT, left_out, [row["why"] for row in left_out])
         click.echo()
-    for role, text in (("vector", "Without products"), ("shape", "Only move or name data")):
+    for role, text in (
+        ("vector", "Without multiply-accumulates"),
+        ("shape", "Only move or name data"),
+    ):
         names = [f"{row['operator']} {row['count']}" for row in rows if row["role"] == role]
         if names:
             output.print_text(f"{text}: {', '.join(names)}.", hang="  ")

@@ -63,8 +63,9 @@ def plot(what: str, option: str = "--plot") -> Callable[[Command], Command]:
 def jobs(meaning: str = "Process N problems in parallel.") -> Callable[[Command], Command]:
     """Make the option that says how much goes on at a time; results do not depend on it."""
     return click.option(
-        "--jobs", "-j", type=click.IntRange(1), default=1, metavar="N", help=meaning
-    )
+        "--jobs", "-j",
+        type=click.IntRange(1), default=1, show_default=True, metavar="N", help=meaning,
+    )  # fmt: skip
 
 
 def _out_file(context: click.Context, parameter: click.Parameter, given: str | None) -> str | None:
@@ -267,7 +268,12 @@ class _ElementBytes(click.IntRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if isinstance(value, str) and not value.strip().lstrip("+-").isdecimal():
             if value not in DATA_TYPE_BYTES:
-                self.fail(f"{show(value)}; bytes, or {near(value, DATA_TYPE_BYTES)}", param, ctx)
+                self.fail(
+                    f"{show(value)}; a number of bytes or a type is needed; "
+                    f"{near(value, DATA_TYPE_BYTES)}",
+                    param,
+                    ctx,
+                )
             value = DATA_TYPE_BYTES[value]
         return super().convert(value, param, ctx)
 

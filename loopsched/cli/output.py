@@ -111,7 +111,7 @@ def print_table(
     titles, _, body = table.text(room).partition("\n")
     click.echo(styled(titles, bold=True))
     click.echo(body)
-    if missing := ", ".join(table.left_out(room)):
+    if missing := ", ".join(dict.fromkeys(table.left_out(room))):
         print_text(f"(left out at {room} columns: {missing})")
 
 

@@ -46,7 +46,7 @@ def pareto(
 ) -> None:
     """Find the Pareto front of time, DRAM traffic and capacity.
 
-    WORKLOAD is a name, a file, or a problem such as gemm:m=4,n=3,k=2.  At each
+    WORKLOAD is a name, a file, or a problem such as gemm:m=4,n=3,k=2. At each
     capacity, finds the fastest schedule, the one that moves the least data, and
     schedules in between.
     """

@@ -86,7 +86,7 @@ def pick(
     attention, attention:BxHxSxDxCAUSAL; or several GEMMs in one launch,
     grouped:MxNxK+MxNxK.  B is the batch size, H the number of heads, S the
     sequence length (or QUERIES:KEYS) and D the head size; CAUSAL is 1 with a
-    causal mask, else 0.  A final xG gives the number of key/value heads, if it
+    causal mask, else 0. A final xG gives the number of key/value heads, if it
     is not H.  For a WORKLOAD, every problem that a kernel can compute is ranked.
     """
     from loopsched.gpu.choice.families import TRITON_GEMM
@@ -245,10 +245,10 @@ def _dispatch(
     from loopsched.problems.problem import Problem
 
     if not isinstance(problem, Problem):
-        raise ProblemError(f"problem '{problem.name}': a single product is needed")
+        raise ProblemError(f"problem '{problem.name}': a single GEMM is needed")
     product = product_of(problem, data_type)
     if product.batch != 1:
-        raise ProblemError(f"problem '{problem.name}': a single product is needed")
+        raise ProblemError(f"problem '{problem.name}': a single GEMM is needed")
     return dispatch(product.n, product.k, machine, most_m=most_m, data_type=data_type, space=space)
 
 

@@ -1,4 +1,4 @@
-"""``run``: problems compiled for the CPU at hand, checked and timed."""
+"""``run``: problems compiled for this CPU, checked and timed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def run(
 ) -> None:
     """Compile PROBLEM for this CPU, check the result and time it against NumPy.
 
-    Every distinct problem of a WORKLOAD is run.  The column 'promised' is the
+    Every distinct problem of a WORKLOAD is run. The column 'promised' is the
     time of the best schedule in the traffic model, 'estimated' the time of this
     kernel in the model that chose it.
     """
@@ -112,12 +112,12 @@ def _show(rows: list[Row], chosen: int, machine: Arch) -> None:
     threads = rows[0]["threads"]
     output.print_text(
         f"{rows[0]['data_type']} on {threads} thread{'s' * (threads > 1)}, planned for "
-        f"{machine.title or machine.name}; all results equal numpy's"
+        f"{machine.title or machine.name}; all results equal NumPy's"
     )
     names = dict.fromkeys(row["reference"] for row in rows)
     libraries = dict.fromkeys(row["library"] for row in rows if row["library"])
     if libraries:
-        output.print_text(f"numpy multiplies with {', '.join(libraries)}")
+        output.print_text(f"NumPy multiplies with {', '.join(libraries)}")
     output.print_table(_columns(" or ".join(names)), rows, [row["plan"] for row in rows])
     if len(rows) > 1:
         total = {

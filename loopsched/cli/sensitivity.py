@@ -1,4 +1,4 @@
-"""``sensitivity``: what becomes of a workload when numbers of the machine change."""
+"""``sensitivity``: what becomes of a workload when parameters of the machine change."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def sensitivity(
     """Change parameters of a machine one at a time and search WORKLOAD again.
 
     WORKLOAD is a name, a file, a problem such as gemm:m=4,n=3,k=2, or a kernel of
-    the reports such as kernel:direct,size=64 ('loopsched kernel preset').  --vary
+    the reports such as kernel:direct,size=64 ('loopsched kernel preset'). --vary
     takes bandwidths and capacities of levels, compute.units, compute.clock,
     compute.macs, and for GPUs gpu.l2_latency and others; give an unknown key to list all.
     """

@@ -27,8 +27,10 @@ loopsched show results.jsonl --layer 3                 saved by a search
 def show(inputs: Inputs, rank: int | None) -> None:
     """Show a schedule as loops, with what each level holds.
 
-    That is SCHEDULE (text or @FILE), or without it the best schedule that a search
-    of PROBLEM finds; or PROBLEM is a file of saved results.
+    PROBLEM is a workload (--layer selects problems), or a problem such as
+    gemm:m=4,n=3,k=2. SCHEDULE is text or @FILE; by default the best one is found by
+    a search. PROBLEM may also be a file of saved results, whose schedules are
+    shown.
     """
     for number, (one, nest, machine) in enumerate(inputs.schedules(rank)):
         if number:

@@ -64,7 +64,7 @@ def sweep(
     """Search every workload on every machine that SPEC describes.
 
     The run folder keeps finished work, and the same command resumes after any
-    interruption.  SPEC may also be a run folder.  --format applies to
+    interruption. SPEC may also be a run folder. --format applies to
     the totals on standard output.
     """
     if schema:
@@ -204,7 +204,9 @@ def _print(run: SweepRun, form: Style) -> None:
     for _, group in groupby(rows, key=lambda row: (row["workload"], row["objective"])):
         _print_group(list(group), run)
     if len({row["arch"] for row in rows}) > 1 and any(row["is_front"] for row in rows):
-        output.print_text("* no variation of the same machine with smaller numbers does as well.")
+        output.print_text(
+            "* no variation of the same machine with smaller parameters does as well."
+        )
     output.print_text(_state(run))
 
 

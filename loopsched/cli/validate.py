@@ -58,7 +58,7 @@ def counters(
     FILE.csv has one row per launch, with the columns of the shipped files
     (h200_tiled_gemm, h200_kernels: their names work as FILE), or 'problem' and
     'schedule' as text; and the measurements dram_read_bytes,
-    dram_write_bytes, l2_read_sectors.  See docs/counters.md.
+    dram_write_bytes, l2_read_sectors. See docs/counters.md.
     """
     from loopsched.validation import read_counters, validate_counters
 

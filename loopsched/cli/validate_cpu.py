@@ -48,7 +48,7 @@ def cpu(
     """Compare estimated with measured kernel times on this CPU.
 
     Every distinct problem of WORKLOAD is compiled, checked and timed, and so
-    are some of its plans.  RESULTS is what 'loopsched run --out' saved.
+    are some of its plans. RESULTS is what 'loopsched run --out' saved.
     """
     from loopsched.validation.cpu import validate_cpu
 

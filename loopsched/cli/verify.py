@@ -28,13 +28,14 @@ _COLUMNS = (
 
 @click.command()
 @click.argument("file")
-@click.option("--arch", "-a", metavar="NAME", help="Reject proofs for any other machine.")
+@click.option("--arch", "-a", metavar="NAME|FILE", help="Reject proofs for any other machine.")
 @options.jobs("Check N proofs in parallel.")
 def verify(file: str, arch: str | None, jobs: int) -> None:
     """Check the proofs in FILE, one per line, without the search.
 
-    A proof is accepted if its boxes cover all schedules, the bound of each box
-    holds, and the best schedule has the claimed value.
+    A proof divides the schedules into boxes: ranges of tile sizes. It is accepted
+    if the boxes cover all schedules, the bound of each box holds, and the best
+    schedule has the claimed value.
     """
     from loopsched.base.pool import each_in_order
 
@@ -89,8 +90,8 @@ def _print(accepted: list[tuple[int, Verdict, float]]) -> None:
     proven = sum(verdict.proven for _, verdict, _ in accepted)
     spaces = ", or ".join(dict.fromkeys(_space(verdict) for _, verdict, _ in accepted))
     output.print_text(
-        f"Accepted: {len(accepted)}; proven best: {proven}. No schedule, with any loops and "
-        f"tile sizes, is below its bound ({spaces})."
+        f"Accepted: {len(accepted)}; proven best: {proven}. No schedule of a problem, with any "
+        f"loops and tile sizes, is below 'at least' ({spaces})."
     )
     outside = sum(not verdict.covered for _, verdict, _ in accepted)
     if outside:
@@ -113,7 +114,9 @@ def _gap(verdict: Verdict) -> str:
 
 
 def _space(verdict: Verdict) -> str:
-    shared = [f"{unit} may share {' '.join(dims)}" for unit, dims in verdict.spatial.items()]
+    shared = [
+        f"{unit} may share loops over {' '.join(dims)}" for unit, dims in verdict.spatial.items()
+    ]
     if verdict.together:
         shared.append(f"all tiles of {verdict.together} at one place")
     return "; ".join(shared) or "no units"

@@ -370,7 +370,7 @@ class CompiledKernel:
         element = self.element(name)
         if not isinstance(one, np.ndarray) or isinstance(one, np.ma.MaskedArray):
             kind = type(one).__name__
-            raise ProblemError(f"'{name}' is of type {kind}; a numpy array is needed")
+            raise ProblemError(f"'{name}' is of type {kind}; a NumPy array is needed")
         if one.shape != self.shapes[name]:
             raise ProblemError(f"'{name}' has shape {one.shape}; {self.shapes[name]} is needed")
         if one.dtype.str[1:] not in element.numpy_kinds:
@@ -640,7 +640,7 @@ def compile(  # noqa: A001 - the name under which users know it
     problem : Problem
     arch : Arch or str
         With a ``cpu`` part, such as ``load_arch("host")``; plans are chosen
-        for it, code is for the CPU at hand.
+        for it, code is for this CPU.
     threads : int, optional
         By default as many as the machine has units, and this process may use.
     data_type : {'fp32', 'fp64', 'bf16', 'int8'}, optional
@@ -652,7 +652,7 @@ def compile(  # noqa: A001 - the name under which users know it
         kept.  1: the model alone chooses.
     bias : str or tuple of str
         Dimensions of the output over which a bias is added, such as ``"K"`` of
-        a convolution or ``"N"`` of a product; calls then take it as an array
+        a convolution or ``"N"`` of a GEMM; calls then take it as an array
         before the output, of the output's type.
     relu : bool
         Whether what is negative then becomes zero.

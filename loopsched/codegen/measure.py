@@ -55,7 +55,7 @@ class Measured:
     reference : str
         What ``reference_s`` is of.
     library : str
-        What numpy multiplies matrices with, where it is the reference.
+        The BLAS library of NumPy, where NumPy is the reference.
     reference_s : float or None, seconds
         Median of it on the same data, calls in turn; None: not timed.
     gflops : float
@@ -113,14 +113,14 @@ def stored(values: Array, element: Element) -> Array:
 
 
 def numbers(array: Array, element: Element) -> Array:
-    """Give what is stored as numbers that numpy computes with."""
+    """Give what is stored as numbers that NumPy computes with."""
     if element.name != "bf16":
         return array
     return (array.astype(np.uint32) << 16).view(np.float32)
 
 
 def check(kernel: CompiledKernel, seed: int = 0) -> list[Array]:
-    """Compare a kernel with numpy, to the last bit; give the arrays that it read.
+    """Compare a kernel with NumPy, to the last bit; give the arrays that it read.
 
     Raises
     ------
@@ -133,7 +133,7 @@ def check(kernel: CompiledKernel, seed: int = 0) -> list[Array]:
         place = tuple(int(one) for one in np.argwhere(found != wanted)[0])
         raise LoopschedError(
             f"'{kernel.problem.name}': the kernel is wrong; {kernel.names[-1]}{list(place)} is "
-            f"{found[place]}, numpy gives {wanted[place]}"
+            f"{found[place]}, NumPy gives {wanted[place]}"
         )
     return arrays
 
@@ -261,7 +261,7 @@ def measure(
     budget_s : float, seconds
         For timing.
     onnx : bool
-        Whether ONNX Runtime computes and is timed in numpy's place, in fp32,
+        Whether ONNX Runtime computes and is timed in NumPy's place, in fp32,
         where it has the layer.
 
     Raises
@@ -269,7 +269,7 @@ def measure(
     ProblemError
         If this machine has no memory for the arrays.
     LoopschedError
-        If the kernel does not compute what numpy does.
+        If the kernel does not compute what NumPy does.
     """
     _fits(kernel)
     problem, arrays = kernel.problem, check(kernel)

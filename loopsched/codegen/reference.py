@@ -76,7 +76,7 @@ def reference(problem: Problem, arrays: Mapping[str, Array], out: Array) -> Arra
 
 
 def _is_matmul(names: list[str]) -> bool:
-    """Whether numpy's product of matrices computes this, with axes turned."""
+    """Whether NumPy's `matmul` computes this, with axes turned."""
     if len(names) != 3 or any(len(set(one)) != len(one) for one in names):
         return False
     left, right, out = map(set, names)
@@ -155,9 +155,9 @@ def _names(tensor: Tensor, fixed: Mapping[str, int], letters: Mapping[str, str])
 
 @cache
 def library() -> str:
-    """Say what numpy multiplies matrices with: of OpenBLAS also its kernels and threads.
+    """Say which BLAS library NumPy uses: of OpenBLAS also its kernels and threads.
 
-    It is asked through numpy's own module, which every build of OpenBLAS is linked to;
+    It is asked through NumPy's own module, which every build of OpenBLAS is linked to;
     builds differ in what is put before and behind the names of its functions.
     """
     try:

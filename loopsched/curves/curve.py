@@ -34,7 +34,7 @@ class Curve(Staircase):
         For each step, the loops around the body, innermost first, as far as
         their order matters.
     nest_bound : NestBound
-        What no nest in which all operands share one tile moves less than, at
+        What no nest that keeps all tiles at one place moves less than, at
         every capacity; the steps themselves where they are known to be least.
     policy : {'explicit', 'lru'}
         Kind of buffer, as for `traffic_curve`.

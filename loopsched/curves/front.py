@@ -48,7 +48,7 @@ def traffic_curve(problem: Problem, *, policy: Policy = "explicit") -> Curve:
         At every capacity the least over all tile sizes, whether they divide
         or not, and all loop orders with one loop of a dimension around the
         tile, and ``nest_bound``: what no nest at all moves less than, whatever
-        its loops, if its operands share one tile.  The two are the same where
+        its loops, if all tiles are kept at one place.  The two are the same where
         no window has gaps or padding, and may be elsewhere (``is_proven_at``).
 
     Raises
@@ -56,8 +56,8 @@ def traffic_curve(problem: Problem, *, policy: Policy = "explicit") -> Curve:
     ScheduleError
         If the policy is unknown.
     ProblemError
-        If an axis moves with more than two dimensions, bytes do not fit into
-        64 bits, or padding is all there is.
+        If an axis is indexed by more than two dimensions, bytes do not fit into
+        64 bits, or there is nothing but padding.
 
     See Also
     --------

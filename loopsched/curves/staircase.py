@@ -148,7 +148,7 @@ class Staircase(Stairs, Shown, ABC):
     def is_proven_at(self, capacity_bytes: int) -> bool:
         """Whether no nest moves less with a capacity; False where nothing fits.
 
-        Of nests in which all operands share one tile.
+        Of nests that keep all tiles at one place.
         """
         moved = self.at(capacity_bytes)
         return moved is not None and moved == self.nest_bound.at(capacity_bytes)

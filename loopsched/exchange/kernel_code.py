@@ -346,7 +346,7 @@ class _Harness:
             "    took_ += each_;",
             "    least_ = each_ < least_ ? each_ : least_;",
             "  }",
-            f'  printf("right; best %g ms, mean %g ms, %.1f GFLOP/s\\n", '
+            f'  printf("correct; best %g ms, mean %g ms, %.1f GFLOP/s\\n", '
             f"1e3 * least_, 1e3 * took_ / n_, {problem.flops}e-9 / least_);",
             "  return 0;",
             "}",

@@ -56,14 +56,14 @@ def fuse(
     objective : {'dram_bytes', 'time'}
         ``time``: the larger of multiply-accumulates over the machine's rate
         and DRAM bytes over its bandwidth, group by group.  Ties: DRAM bytes,
-        multiply-accumulates, making halos again before keeping them, fewer
-        tiles, room.
+        multiply-accumulates, recomputing halos before keeping them, fewer
+        tiles, capacity.
     halos : sequence of {'recompute', 'retain'}
         What groups may do where tiles overlap.
     max_layers : int, optional
         The most layers of a group.
     assume_pooling : bool
-        Whether a pooling is taken to lie where the shapes ask for one.
+        Whether a pooling layer is assumed where the shapes require one.
 
     Raises
     ------

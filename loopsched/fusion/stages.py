@@ -126,7 +126,7 @@ def why_not_fused(problem: Problem) -> str | None:
         return None
     if problem.kind == "gemm":
         return None
-    return f"it is a {problem.kind}; convolutions and matrix products can be fused"
+    return f"it is a {problem.kind}; convolutions and GEMMs can be fused"
 
 
 def stage_of(problem: Problem, image: tuple[int, int] = (1, 1)) -> Stage:

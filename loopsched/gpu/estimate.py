@@ -46,7 +46,7 @@ def estimate_kernel(
     clock_hz : float or None, hertz
         Of the SMs; None: the machine's sustained clock.
     found : Profile or None
-        What `profile` counted, if it is at hand.
+        What `profile` counted, if known already.
 
     Returns
     -------

@@ -85,7 +85,7 @@ def _faults(read: Read) -> Iterator[str]:
             if given is not None:
                 yield f"'{name}' is for shared memory; {read.space} has no tile"
     if read.vector not in (1, 2, 4, 8, 16):
-        yield f"vector is {show(read.vector)}; (allowed: 1 2 4 8 16)"
+        yield f"vector is {show(read.vector)}; allowed: 1 2 4 8 16"
     if read.vector != 1 and read.held is not None:
         yield "what is held in registers is loaded element by element: no 'vector'"
     if read.pitch is not None and not is_count(read.pitch):
@@ -141,7 +141,7 @@ def read_from(text: str, schedule: Schedule) -> Read:
         if key in options and not re.fullmatch(r"[0-9]{1,9}", options[key]):
             raise InputError(f"{show(text)}: {key} is {show(options[key])}; elements are needed")
     if zero not in ("yes", "no"):
-        raise InputError(f"{show(text)}: zero is {show(zero)}; (allowed: yes no)")
+        raise InputError(f"{show(text)}: zero is {show(zero)}; allowed: yes no")
     return Read(
         space,  # type: ignore[arg-type]  # checked there
         at=None if place is None else _position(place, schedule),

@@ -1,4 +1,4 @@
-"""PyTorch's Inductor: of its Triton templates for products, compile and time the few best."""
+"""PyTorch's Inductor: of its Triton templates for GEMMs, compile and time the few best."""
 
 from __future__ import annotations
 
@@ -153,5 +153,5 @@ def _data_type(kernel_inputs: Any, told: Sequence[dict[str, Any]]) -> str:
     if name not in _DATA_TYPES:
         raise LoopschedError(f"type '{name}'; known: {' '.join(_DATA_TYPES)}")
     if name == "float32" and not all(one.get("ALLOW_TF32") for one in told):
-        raise LoopschedError("products in fp32 without TF32 are not modelled")
+        raise LoopschedError("GEMMs in fp32 without TF32 are not modelled")
     return _DATA_TYPES[name]

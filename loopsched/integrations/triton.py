@@ -39,7 +39,7 @@ def prune_configs_by(
     data_type: str | None = None,
     top: int = 5,
 ) -> dict[str, Callable[..., Any]]:
-    """Make the argument ``prune_configs_by`` of ``triton.autotune`` for a matrix product.
+    """Make the argument ``prune_configs_by`` of ``triton.autotune`` for a GEMM.
 
     Only the first choices of `loopsched.pick` are compiled and timed.  What
     cannot be modelled (another GPU, another data type, a parameter that is

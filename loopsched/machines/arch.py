@@ -414,7 +414,7 @@ def buffer_arch(
     Raises
     ------
     ArchError
-        If a value cannot be.
+        If a value is not allowed.
 
     See Also
     --------

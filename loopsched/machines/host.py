@@ -1,4 +1,4 @@
-"""The CPU at hand as an architecture: what the system says, what is known, what is measured."""
+"""The host's CPU as an architecture: what the system says, what is known, what is measured."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def read_host() -> Host:
 
 @lru_cache(maxsize=1)
 def host_data() -> dict[str, Any]:
-    """Describe the CPU at hand as the data of an architecture file.
+    """Describe this computer's CPU as the data of an architecture file.
 
     What had to be measured is kept in a file for later processes, until
     `forget_measured`, or until anything that the system says is another.
@@ -95,7 +95,7 @@ def host_data() -> dict[str, Any]:
 
 
 def forget_measured() -> None:
-    """Measure the CPU at hand again when it is asked for next.
+    """Measure this computer's CPU again when it is asked for next.
 
     Raises
     ------

@@ -158,7 +158,7 @@ class Compute:
         ``tf32``, ``fp8`` and ``int8`` mean the fastest units that take such
         operands: tensor cores with wide accumulation where there are some,
         else packed arithmetic, else conversion to fp32.  ``fp16_simt`` means
-        packed fp16 on the ordinary lanes.
+        packed fp16 on the SIMT lanes.
     lane_unit : str or None
         Word that marks loops run by the lanes of one unit.
     energy_pj_per_mac : float or None, picojoules

@@ -1,4 +1,4 @@
-"""Short measurements of the CPU at hand: its clock, and how fast cores read together."""
+"""Short measurements of this CPU: its clock, and how fast cores read together."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ class Memory:
 
     def __init__(self, n_bytes: int) -> None:
         self._map = mmap.mmap(-1, n_bytes)
-        if hasattr(mmap, "MADV_HUGEPAGE"):  # as numpy asks for its large arrays
+        if hasattr(mmap, "MADV_HUGEPAGE"):  # as NumPy asks for its large arrays
             with suppress(OSError):
                 self._map.madvise(mmap.MADV_HUGEPAGE)
         self.bytes = n_bytes

@@ -126,18 +126,18 @@ def traffic(
     ----------
     problem : Problem
     schedule : Schedule
-        Temporal loops only count as sequence; spatial loops are taken as
-        sequential too (`loopsched.evaluate` knows a machine's instances).
+        Spatial loops are taken as sequential, too (`loopsched.evaluate` knows
+        a machine's instances).
         Tiles may be placed one by one, in one scratchpad.
     capacity_bytes : int, bytes
-        Room for all tensors together.
+        For all tensors together.
     policy : {'lru', 'explicit'}
         A cache that evicts the least recently used, or a scratchpad into which
         tiles are placed.
     halo_reuse : bool
         Explicit only: whether the overlap of neighbouring tiles stays.
     double_buffered : bool
-        Explicit only: whether each tile needs its room twice.
+        Explicit only: whether each tile needs twice its capacity.
     effort : int
         LRU only: how many accesses of tiles may be replayed to narrow the
         bracket.  Nests of fewer accesses are exact; 0: closed forms only.

@@ -79,8 +79,8 @@ def evaluate_many(
     code that is made once, in 12 s, when 15,000 schedules come together; fewer are
     scored one by one before that.  So are schedules with tiles that are placed, and those
     whose waves end within an iteration: their promise rests on replays, of milliseconds each.
-    Of random tilings on a Titan V, up to 3 in 1,000 of DeepBench's products of matrices are
-    such, and up to 6 in 100 of its convolutions.
+    On a Titan V those are up to 3 in 1,000 random tilings of DeepBench's GEMMs, and up to 6
+    in 100 of its convolutions.
 
     Examples
     --------

@@ -252,9 +252,9 @@ def compare(problem: Problem, first: Schedule, second: Schedule, arch: Arch) -> 
     ----------
     problem : Problem
     first : Schedule
-        The one in doubt.
+        The one to explain.
     second : Schedule
-        The one to measure it by.
+        The one to compare it with.
     arch : Arch
 
     Returns

@@ -288,10 +288,10 @@ def evaluate(
         Spatial loops are bound to units of the machine, as in ``M:1024@SM``.
     arch : Arch
     data_type : str, optional
-        Whose compute rate counts; by default that of the widest input.
+        The type whose compute rate counts; by default that of the widest input.
     effort : int
-        How many accesses of tiles may be replayed a level to narrow the
-        brackets, when they are asked for; 0: closed forms only.
+        How many tile accesses may be replayed per level to narrow the
+        brackets; 0: closed forms only.
 
     Returns
     -------
@@ -311,9 +311,9 @@ def evaluate(
 
     Notes
     -----
-    A process that has scored some schedules takes the compiled code of `evaluate_many` where
-    that is kept; at 15,000, it compiles it: same figures, in about a tenth of the time.
-    Brackets are found when they are asked for.
+    A process that has scored some schedules uses the compiled code of `evaluate_many` if it is
+    cached, and compiles it after 15,000: same figures, in about a tenth of the time.
+    Brackets are computed when they are read.
 
     Examples
     --------

@@ -90,7 +90,7 @@ def render_loops(
         of loops stands for the body.  By default, which tiles are placed there.
     width : int
         Columns to stay within, if the loops themselves do.  Notes stand in a
-        column of their own, or above their loop where there is no room.
+        column of their own, or above their loop where they do not fit.
     body : str, optional
         The statement inside; by default the multiply-accumulate.
 

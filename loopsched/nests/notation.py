@@ -48,19 +48,19 @@ def parse_schedule(text: str, problem: Problem, *, dialect: str = "loopsched") -
     Parameters
     ----------
     text : str
-        Loops from outermost to innermost, with blanks, line breaks or commas
+        Loops from outermost to innermost, with spaces, line breaks or commas
         between them.  ``dim:extent`` is temporal; ``dim:extent@unit`` is
         spatial, run by the instances of the level ``unit``.  Case does not
         matter in names of dimensions unless two differ in nothing else;
         convolutions also answer to the usual other names (``OY``, ``B``).
         ``[level tensor ..]``: from here inward the scratchpad ``level`` holds
         a tile of each of these tensors.  ``[level -tensor ..]``, before all
-        loops: these tensors pass a level that may hold them.  Behind all that, each after
+        loops: these tensors bypass a level that may hold them.  At the end, each after
         a ``|``, moves that change the schedule, such as ``tile M 8``.
     problem : Problem
     dialect : str
         ``yalsa`` reads Yalsa's own letters: for a convolution x and y are the
-        width and height of the output; a matrix product is A[n,c] B[c,k]
+        width and height of the output; a GEMM is A[n,c] B[c,k]
         C[n,k].
 
     Raises

@@ -102,7 +102,7 @@ def split(schedule: Schedule, loop: int | str, extent: int) -> Schedule:
 
 
 def resize(schedule: Schedule, loop: int | str, extent: int) -> Schedule:
-    """Change a tile size; the other tiles of the dimension give way.
+    """Change a tile size; the other tiles of the dimension adapt.
 
     Loops further in get no larger than the tile, those further out no smaller.
 
@@ -112,7 +112,7 @@ def resize(schedule: Schedule, loop: int | str, extent: int) -> Schedule:
     loop : int or str
         Position from the outside, or a dimension with one loop.
     extent : int
-        At most what the outermost loop of the dimension covers; of that loop, just this.
+        At most what the outermost loop of the dimension covers; for that loop, exactly this.
 
     Raises
     ------

@@ -171,5 +171,5 @@ def _numbers(workload: Workload, layers: Sequence[str]) -> list[int]:
 
 
 def _meant(word: str, names: Sequence[str], shown: Sequence[str]) -> str:
-    hint, _, _ = nearest(word, names).partition("(allowed:")
-    return f"{hint}(allowed: {', '.join(shown)})"
+    hint, _, _ = nearest(word, names).partition("allowed:")
+    return f"{hint}allowed: {', '.join(shown)}{')' if hint else ''}"

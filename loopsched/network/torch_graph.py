@@ -36,7 +36,7 @@ _SUMS = ("_cdist_forward", "_fft", "_linalg", "_trilinear", "cumprod_backward", 
 
 
 def from_torch(module: Any, *examples: Any, name: str | None = None) -> Network:
-    """Make a network of a PyTorch module, without a file on the way.
+    """Make a network of a PyTorch module, without writing a file.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def from_torch(module: Any, *examples: Any, name: str | None = None) -> Network:
     -------
     Network
         Operators after PyTorch's own decomposition: a recurrent layer is the
-        products of its steps, attention its two products.
+        GEMMs of its steps, attention its two GEMMs.
 
     Raises
     ------

@@ -25,12 +25,12 @@ def gemm(
     element_bytes: ElementBytes = 4,
     name: str | None = None,
 ) -> Problem:
-    """Build a matrix product ``C[M,N] += A[M,K] * B[K,N]``.
+    """Build a GEMM ``C[M,N] += A[M,K] * B[K,N]``.
 
     Parameters
     ----------
     m, n, k : int
-        Rows and columns of the result; the length of the sums.
+        Rows and columns of the output; length of the reduction.
     transpose_a, transpose_b : bool
         Whether A is stored as [K,M], B as [N,K].
     element_bytes : int, data type or mapping of tensor name to either
@@ -74,7 +74,7 @@ def batched_gemm(
     element_bytes: ElementBytes = 4,
     name: str | None = None,
 ) -> Problem:
-    """Build ``batch`` independent matrix products of one shape.
+    """Build ``batch`` independent GEMMs of one shape.
 
     Parameters and errors are those of `gemm`, with ``batch``, an axis of all three
     tensors, in front.

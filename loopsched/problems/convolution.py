@@ -175,7 +175,9 @@ def _padding(check: Checker, padding: object) -> tuple[int, int, int, int] | str
     if isinstance(padding, str):
         if padding in _AUTOMATIC:
             return padding
-        check.fault(f"padding is {show(padding)}; a number, or {near(padding, _AUTOMATIC)}")
+        check.fault(
+            f"padding is {show(padding)}; a number or a word is needed; {near(padding, _AUTOMATIC)}"
+        )
         return "valid"
     if isinstance(padding, (tuple, list)):
         if len(padding) not in (2, 4):

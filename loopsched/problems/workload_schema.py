@@ -101,7 +101,7 @@ _TRANSPOSES = (
 _MATMUL = (
     Field("m", "count", "rows of the result", required=True),
     Field("n", "count", "columns of the result", required=True),
-    Field("k", "count", "length of the sums", required=True),
+    Field("k", "count", "length of the reduction", required=True),
     *_TRANSPOSES,
 )
 
@@ -131,10 +131,10 @@ OPERATIONS: dict[str, Operation] = {
             Field("pass", "pass", "which tensor is written: output, input or weight"),
         ),
     ),
-    "gemm": Operation(gemm, "Matrix product C[M,N] += A[M,K] * B[K,N].", _MATMUL),
+    "gemm": Operation(gemm, "GEMM: C[M,N] += A[M,K] * B[K,N].", _MATMUL),
     "batched_gemm": Operation(
         batched_gemm,
-        "Independent matrix products of one shape.",
+        "Independent GEMMs of one shape.",
         (Field("batch", "count", "how many", True, ("b",)), *_MATMUL),
     ),
     "einsum": Operation(

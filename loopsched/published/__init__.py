@@ -16,7 +16,7 @@ REPORTS = ("report_000", "report_001", "report_002", "report_003")
 
 
 def reproduce(name: str) -> Reproduction:
-    """Reproduce the printed tables of a report, with loopsched's own answers beside.
+    """Reproduce the printed tables of a report, beside loopsched's own answers.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ def measured_problem(problem: Problem, row: Row) -> Problem:
 
     The report calls a layer's sizes M, K and N (batch), and DeepBench's words for
     a product are the same: M outputs, sums of length K.  Its own model takes M for
-    the length of the sums, and so does the workload ``report_003``.
+    the length of the reductions, and so does the workload ``report_003``.
 
     Examples
     --------
@@ -108,11 +108,11 @@ def _remarks(rows: Iterable[tuple[Problem, Row]], tables: Iterable[ReportTable])
         f"{followed} of its {len(bounds)} printed bounds follow.",
         "Ours are library kernels. Three choices were made by looking at these rows, and so are no "
         "predictions: 'half (32)', as its sheet says, is fp32 arithmetic on fp16 data; its "
-        "convolutions, all labelled 'GEMM', are implicit products (explicit ones would take "
-        "clearly longer); its products are not split, in tiles of 128 x 64. Nothing else was "
+        "convolutions, all labelled 'GEMM', are implicit GEMMs (explicit ones would take "
+        "clearly longer); its GEMMs are not split, in tiles of 128 x 64. Nothing else was "
         "fitted to them.",
         "Its block 'Kernel Size Analysis' runs at a third of the rate of its other rows and "
         "contradicts one of them: the sum of its convolutions leaves it out.",
-        "A fully connected layer that it calls M x K is a product with M outputs and sums of "
-        "length K, as DeepBench has it; its own model takes M for the length of the sums.",
+        "A fully connected layer that it calls M x K is a GEMM with M outputs and reductions of "
+        "length K, as DeepBench has it; its own model takes M for that length.",
     )

@@ -56,7 +56,7 @@ def search(
     report : callable, optional
         Called with the best value and the lower bound, a few times a second.
     objective, strategy, value, top, constraints, seed, samples, budget, time_limit_s, gap
-        Fields of the `Goal`, which count in the place of its own.
+        Fields of the `Goal`; they override those of ``goal``.
 
     Returns
     -------
@@ -162,19 +162,19 @@ def search_workload(
     report : callable, optional
         As for `search`; not called from other processes.
     objective, strategy, value, top, constraints, seed, samples, budget, time_limit_s, gap
-        Fields of the `Goal`, which count in the place of its own.
+        Fields of the `Goal`; they override those of ``goal``.
 
     Returns
     -------
     Results
-        As good as a list; each is found when it is first asked for.  Problems
+        A sequence; each result is found when it is first asked for.  Problems
         that differ by name only are searched once.
 
     Raises
     ------
     KeyboardInterrupt
-        After an interrupt, while results are read; but first come the best so
-        far of the problems in hand.
+        After an interrupt, while results are read; the best so far of the
+        problems being searched come first.
 
     See Also
     --------

@@ -52,7 +52,7 @@ def proof_of(result: Result, *, max_boxes: int = MAX_BOXES) -> str:
     result : Result
         Of a search for least promised cost (``value="high"``).
     max_boxes : int
-        Give a bound up, and try a lower one, where it would take more boxes.
+        Give up a bound, and try a lower one, where its proof would take more boxes.
 
     Returns
     -------

@@ -54,21 +54,21 @@ def simulate(
         Where tensors lie: ``{"A": "K M", "input": "NHWC"}``.
     granularity : {'element', 'tile'}
         ``tile`` moves whole tiles, each visit of the innermost loops (every
-        dimension once) at a time: fast, and right where tiles are placed in
+        dimension once) at a time: fast, and exact where tiles are placed in
         registers or a scratchpad further in.  Outer levels see all tiles.
     flush : bool
         Whether what is dirty at the end is written back and counted.
     progress : callable, optional
         Called now and then with accesses done and accesses in all.
     capacity_bytes, line_bytes, ways, policy, write_policy, instances, seed
-        Fields of a `Cache`, in its place or in the place of its own.
+        Fields of a `Cache`; they replace ``cache``, or override its fields.
     arch, sees, warm
         The same of the `Caches` of a machine.
 
     Raises
     ------
     InputError
-        If an argument cannot be, with every fault found; ScheduleError or
+        If an argument is not allowed, with every fault found; ScheduleError or
         ArchError where schedule or machine are the reason.
 
     See Also
@@ -185,7 +185,7 @@ def stack_distances(
     Raises
     ------
     InputError
-        If an argument cannot be; ScheduleError where the schedule is the
+        If an argument is not allowed; ScheduleError where the schedule is the
         reason.
 
     See Also

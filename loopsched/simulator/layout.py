@@ -42,7 +42,7 @@ class Layout:
     Raises
     ------
     InputError
-        If a value cannot be.
+        If a value is not allowed.
 
     See Also
     --------

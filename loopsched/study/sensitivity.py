@@ -1,4 +1,4 @@
-"""Sensitivity: how a workload's time follows the numbers of the machine."""
+"""Sensitivity: how a workload's time follows the parameters of the machine."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """How a quantity follows one number of the machine.
+    """How a quantity follows one parameter of the machine.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Sensitivity(Shown):
-    """What becomes of a workload when numbers of the machine change.
+    """What becomes of a workload when parameters of the machine change.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def sensitivity(
     progress: Callable[[str], None] | None = None,
     **fields: Unpack[Goals],
 ) -> Sensitivity:
-    """Change numbers of a machine, one at a time, and search everything again.
+    """Change parameters of a machine, one at a time, and search everything again.
 
     Parameters
     ----------
@@ -227,16 +227,16 @@ def sensitivity(
     kernels : sequence of Launches or None, optional
         One for each problem: hand-written kernels, each with how often it is
         started, as `loopsched.published.presets.preset` builds them, that are
-        estimated in the place of the library's.
+        estimated instead of the library's.
     progress : callable, optional
         Called with a text after each step; `n_steps` counts them.
     objective, strategy, value, top, constraints, seed, samples, budget, time_limit_s, gap
-        Fields of the `Goal`, which count in the place of its own.
+        Fields of the `Goal`; they override those of ``goal``.
 
     Raises
     ------
     ConstraintError
-        If a key, a factor or an argument cannot be, or parameters are to be
+        If a key, a factor or an argument is not allowed, or parameters are to be
         ranked by estimates and a problem has none.
     ArchError
         If kernels are to be estimated and the machine is no GPU.

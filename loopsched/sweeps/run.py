@@ -128,14 +128,14 @@ def sweep(
     command: str = "",
     progress: Told | None = None,
 ) -> SweepRun:
-    """Search everything on every machine, for every objective; or go on with that.
+    """Search everything on every machine, for every objective; or resume that.
 
     Parameters
     ----------
     spec : dict, str or path
-        What to do: see docs/sweeps.md, and `sweep_schema` for the form.
+        What to search: see docs/sweeps.md, and `sweep_schema` for the form.
     folder : path
-        New, empty, or that of the same sweep: then what it has is kept.
+        New, empty, or that of the same sweep, whose finished work is kept.
     jobs : int
         Processes; results are the same for any number, to the byte.
     client : distributed.Client, optional
@@ -154,7 +154,7 @@ def sweep(
         With every fault of the sweep; if the folder is another sweep's, or a
         process works on it.
     LoopschedError
-        If processes died of a search several times.  All others are kept.
+        If a search's process died several times.  All other results are kept.
 
     See Also
     --------

@@ -47,7 +47,7 @@ _ARCH = _fields(
         "vary": {
             "type": "object",
             "minProperties": 1,
-            "description": "numbers of the machine, such as L2.capacity, with their values",
+            "description": "parameters of the machine, such as L2.capacity, with their values",
             "additionalProperties": {
                 "anyOf": [_VALUES, _fields({"factors": _VALUES}, ("factors",))]
             },

@@ -81,7 +81,9 @@ def read_vary(
     buffer.capacity=2 KiB compute.macs*2
     """
     if not isinstance(data, Mapping) or not data:
-        check.fault(f"{place} is {show(data)}; numbers of the machine with their values are needed")
+        check.fault(
+            f"{place} is {show(data)}; parameters of the machine with their values are needed"
+        )
         return []
     keys = variable_keys(arch)
     known = {key.casefold(): key for key in keys}
@@ -110,7 +112,7 @@ def _combined(
     if combine == "zip":
         if len(set(lengths)) > 1 and not check.faults:
             check.fault(
-                f"{place}: zip needs equally many values of each number, not "
+                f"{place}: zip needs equally many values of each parameter, not "
                 f"{' and '.join(map(str, lengths))}"
             )
             return []

@@ -206,7 +206,7 @@ class _Reader:
         problem = self._problem(data_type, pass_) if kernel is None else kernel.problem
         tiling = self._tiling() if is_tiled else None
         if problem is not None and tiling is not None and problem.kind != "gemm":
-            self.faults.append(f"{problem.kind} with tiles; only products can have them here")
+            self.faults.append(f"{problem.kind} with tiles; only GEMMs can have them here")
         if self.faults or self.missing or problem is None:
             return None
         is_conv = problem.kind == "conv2d"

@@ -1,1 +1,1 @@
-"""Microbenchmarks that fill a machine file on the GPU at hand."""
+"""Microbenchmarks that fill a machine file on this GPU."""

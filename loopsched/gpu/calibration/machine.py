@@ -1,4 +1,4 @@
-"""A machine file of the GPU at hand, measured; the rest as its driver or a shipped file says."""
+"""A machine file of this GPU, measured; the rest as its driver or a shipped file says."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from loopsched.machines.arch_file import (
     load_arch,
 )
 
-# A shipped GPU of each compute capability, whose SM is taken where the GPU at hand has no file.
+# A shipped GPU of each compute capability, whose SM is taken where this GPU has no file.
 _LIKE = {
     (6, 0): "p100",
     (6, 1): "titan_xp",
@@ -104,10 +104,10 @@ def calibrate_gpu(
     device: Device | None = None,
     date: str | None = None,
 ) -> Calibration:
-    """Measure the GPU at hand and make a machine of it.
+    """Measure this computer's GPU and make a machine of it.
 
-    Takes less than a minute, and NVIDIA's driver and compiler NVRTC, which
-    torch, CuPy and the CUDA toolkit bring.
+    Takes less than a minute.  Needs NVIDIA's driver and compiler NVRTC, which
+    torch, CuPy and the CUDA toolkit include.
 
     Parameters
     ----------
@@ -137,8 +137,8 @@ def calibrate_gpu(
     Notes
     -----
     Bounds rest on peaks, so measured rates do not replace them: bandwidth of
-    DRAM and the highest clock are the driver's, a measured rate a cycle stands
-    for the power of two just above it, and no rate of the shipped file is
+    DRAM and the highest clock are the driver's, a measured rate per cycle is
+    rounded up to the next power of two, and no rate of the shipped file is
     lowered.  docs/architectures.md says what is measured how.
 
     Examples

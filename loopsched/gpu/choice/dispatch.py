@@ -92,17 +92,17 @@ def dispatch(
 ) -> Dispatch:
     """Choose a configuration of `triton_gemm` for each range of rows.
 
-    Ranges end at powers of two.  In each, several sizes are estimated, and the
-    configuration is taken whose worst estimate, relative to the best of that
-    size, is least.
+    Ranges end at powers of two.  In each, several sizes are estimated; the
+    configuration chosen has the smallest worst-case estimate, relative to the
+    best of each size.
 
     Parameters
     ----------
     n, k : int
-        Columns of the output, terms of each sum.
+        Columns of the output; length of the reduction.
     arch : Arch
     most_m : int
-        Rows of the largest product.
+        Rows of the largest GEMM.
     data_type : str
     space : path, Space or iterable of mappings, optional
         As of `pick`.

@@ -105,14 +105,14 @@ class Family:
     suits: Callable[[Any, Space], NDArray[np.bool_]] = lambda _, space: np.ones(len(space), bool)
 
     def checked(self, problem: Asked) -> None:
-        """Refuse an attention or a group of products where none is computed, and the reverse.
+        """Refuse an attention or a group of GEMMs where none is computed, and the reverse.
 
         Raises
         ------
         ProblemError
         """
-        what = _COMPUTED.get(self.kind, "a product or a convolution")
-        mine = "a product or a convolution"
+        what = _COMPUTED.get(self.kind, "a GEMM or a convolution")
+        mine = "a GEMM or a convolution"
         if isinstance(problem, Attention):
             mine = _COMPUTED["decode" if problem.queries else "attn"]
         elif isinstance(problem, Grouped):
@@ -124,7 +124,7 @@ class Family:
 _COMPUTED = {
     "attn": "an Attention of as many queries as keys",
     "decode": "an Attention of fewer queries than keys",
-    "grouped": "Grouped products",
+    "grouped": "Grouped GEMMs",
 }
 
 
@@ -438,7 +438,7 @@ TRITON_ATTENTION = Family(
 TRITON_GROUPED = Family(
     "triton_grouped",
     "grouped",
-    "products of unlike sizes in one launch, each in groups of group_m rows of tiles",
+    "GEMMs of unlike sizes in one launch, each in groups of group_m rows of tiles",
     TRITON_GEMM.names,
     TRITON_GEMM.tried,
     refused,
@@ -483,7 +483,7 @@ _CLBLAST = {
 CLBLAST_GEMM = Family(
     "clblast_gemm",
     "clblast_gemm",
-    "CLBlast's product: column-major A, B transposed; blocks of MWG x NWG sums in registers",
+    "CLBlast's GEMM: column-major A, B transposed; MWG x NWG accumulators a block in registers",
     tuple(_CLBLAST),
     lambda: _possible(_CLBLAST, simt.clblast_refused),
     simt.clblast_refused,

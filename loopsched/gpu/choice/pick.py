@@ -142,7 +142,7 @@ class Pick(Shown):
         found = ""
         if self.unaligned:
             found = (
-                f"{' '.join(self.unaligned)}: no multiple of 16. The kernel takes longer than "
+                f"{' '.join(self.unaligned)}: not a multiple of 16. The kernel takes longer than "
                 "estimated: 1.3 to 3 times where sizes are compiled in, as --emit does, and up to "
                 "250 times where they are arguments. Pad them."
             )
@@ -215,23 +215,25 @@ def pick(
     problem : Problem, Attention or Grouped
         A `gemm` or `batched_gemm` for ``triton_gemm``, a forward `conv2d` for
         ``triton_conv``, an `Attention` for ``triton_attention`` or, with fewer
-        queries than keys, ``triton_decode``, `Grouped` products for
-        ``triton_grouped``, a product for
-        ``clblast_gemm``, a `conv2d` of one channel and filter for ``filter``.
+        queries than keys, ``triton_decode``, a `Grouped` for ``triton_grouped``,
+        a `gemm` for ``clblast_gemm``, a `conv2d` of one channel and filter for
+        ``filter``.
     arch : Arch
         A GPU.
     kernel : str, optional
         ``triton_gemm``, ``triton_grouped``, ``triton_conv``, ``triton_attention``,
         ``triton_decode``, ``clblast_gemm`` or ``filter``; by default Triton's for the problem.
     space : path, Space or iterable of mappings, optional
-        Configurations: a file (CSV, a column a parameter), or a mapping each.
-        ``registers``, ``spills`` and ``shared_bytes`` of compiled kernels are
-        used if all have them.  By default the configurations usually tried.
+        Configurations: a CSV file with one column per parameter, or one
+        mapping each.  ``registers``, ``spills`` and ``shared_bytes``
+        of compiled kernels are used if all have them.  By default the
+        configurations usually tried.
     data_type : str, optional
-        ``fp16``, ``bf16``, ``tf32``, ``fp8``, ``int8``, ...: as the
-        architecture has rates; by default fp16, fp32 for kernels of ordinary lanes.
+        ``fp16``, ``bf16``, ``tf32``, ``fp8``, ``int8``, ...: any for
+        which the architecture has a rate; by default fp16, for kernels on SIMT
+        lanes fp32.
     top : int, optional
-        Return the first so many only.
+        How many choices to return; by default all.
     explain : bool
         Say of each choice what sets it apart from the first.
 
@@ -244,7 +246,7 @@ def pick(
     ProblemError
         If the kernel does not compute such a problem.
     InputError
-        If an argument cannot be, or no configuration can run.
+        If an argument is not allowed, or no configuration can run.
     ArchError
         If the architecture is no GPU or lacks the data type.
 

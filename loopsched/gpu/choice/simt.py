@@ -1,4 +1,4 @@
-"""Kernels of ordinary lanes: CLBlast's product with register tiles, a filter with thread tiles.
+"""Kernels of SIMT lanes: CLBlast's GEMM with register tiles, a filter with thread tiles.
 
 Their threads issue every multiply-add, so what counts beside is how many other
 instructions each needs, how many cycles of L1 and shared memory a warp's loads
@@ -71,7 +71,7 @@ def _of_each(of_one: Callable[..., tuple[int, ...]], *columns: Numbers) -> list[
     return list(np.array([found[row] for row in rows], dtype=np.float64).T)
 
 
-# ---------------------------------------------------------------- CLBlast's product
+# ---------------------------------------------------------------- CLBlast's GEMM
 
 
 def clblast_refused(space: Space, width: int) -> NDArray[np.bool_]:

@@ -52,7 +52,7 @@ def conv_estimate(
         In DeepBench's words: ``IMPLICIT_GEMM``, ``IMPLICIT_PRECOMP_GEMM``,
         ``GEMM``, ``WINOGRAD``, ``WINOGRAD_NONFUSED``, ``FFT`` or
         ``FFT_TILING``; or ``EXPLICIT_GEMM``, which writes the unrolled input
-        to memory, as the label ``GEMM`` does not promise.  By default the
+        to memory (``GEMM`` need not).  By default the
         fastest of those that libraries take.
     data_type : str
         Of the operands, as in the architecture's rates; all tensors are taken

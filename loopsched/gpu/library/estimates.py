@@ -19,7 +19,7 @@ def library_estimate(
     a_transposed: bool | None = None,
     b_transposed: bool | None = None,
 ) -> Estimate:
-    """Estimate what a library takes for a matrix product or a convolution.
+    """Estimate what a library takes for a GEMM or a convolution.
 
     Parameters
     ----------

@@ -26,9 +26,9 @@ def gemm_estimate(
     b_transposed: bool = False,
     library: str | None = None,
 ) -> Estimate:
-    """Estimate the time of a library's matrix product, repeated on warm data.
+    """Estimate the time of a library's GEMM, repeated on warm data.
 
-    Where the architecture's ``library`` is ``ampere``, products on tensor cores
+    Where the architecture's ``library`` is ``ampere``, GEMMs on tensor cores
     are those of a network: B is one of five layers' weights, which take turns.
     A of ``fp8`` comes in 16 bits and is scaled down first, as calls do.
 
@@ -41,9 +41,9 @@ def gemm_estimate(
         As in the architecture's rates; or ``fp16_as_fp32``: stored as fp16,
         computed as fp32 without tensor cores.
     a_transposed, b_transposed : bool
-        As BLAS says it of matrices stored by columns (DeepBench's a_t, b_t).
-        A transposed A lies along the sums and streams more slowly; B has no
-        effect that measurements show.
+        As in BLAS, for column-major matrices (DeepBench's a_t, b_t).  A
+        transposed A is contiguous along K and streams more slowly; B has no
+        measurable effect.
     library : str, optional
         ``volta``, ``maxwell`` or ``half``; on tensor cores ``tensor`` or
         ``ampere``: see docs/library_kernels.md.  By default what suits
@@ -85,7 +85,7 @@ def gemm_estimate(
         like = product_spread(measured_as, data_type)
     if product.batch > 1:
         like = product_spread("none", "none")
-        like = replace(like, basis="no batched product was measured; the widest interval")
+        like = replace(like, basis="no batched GEMM was measured; the widest interval")
     return estimate_of(found.time_s, bound_s, found.parts, found.kernel, like)
 
 
@@ -148,7 +148,7 @@ def _library(name: str | None, usual: str, machine: Machine, data_type: str) -> 
         of_tensor = ("tensor", _PIPELINED)
         runs = [one for one in LIBRARIES if one not in of_tensor] if machine.on_lanes else of_tensor
         if name not in runs:
-            where = "ordinary lanes" if machine.on_lanes else "tensor cores"
+            where = "SIMT lanes" if machine.on_lanes else "tensor cores"
             raise ProblemError(
                 f"no library '{name}' for {data_type} on {where}; {nearest(str(name), runs)}"
             )

@@ -162,7 +162,7 @@ class TiledKernel:
 def tiled_gemm(
     problem: Problem, arch: Arch, *, data_type: str = "fp32", replay: bool = False, **tiling: Any
 ) -> TiledKernel:
-    """Describe a CUTLASS-, Triton- or hand-written tiled matrix product.
+    """Describe a tiled GEMM as CUTLASS, Triton or hand-written code computes it.
 
     Parameters
     ----------
@@ -173,8 +173,8 @@ def tiled_gemm(
         ``fp32``, ``tf32``, ``fp16``, ``bf16``, ``int8``, ...: as the
         architecture has rates.
     replay : bool
-        Replay all tiles of one product, sums not split, through L2 instead of
-        the closed form: slower, seconds for large products, and closer.
+        Replay all tiles of one GEMM, without split K, through L2 instead of
+        the closed form: more accurate, but takes seconds for large GEMMs.
     **tiling
         ``tile``, ``group_m``, ``split_k``, ``stages``, ``threads``,
         ``registers``: see `Tiling`.
@@ -182,7 +182,7 @@ def tiled_gemm(
     Raises
     ------
     ProblemError
-        If the problem is of another kind, or a parameter cannot be.
+        If the problem is of another kind, or a parameter is not allowed.
     InputError
         If no block fits on an SM, with every resource that it exceeds.
     ArchError
@@ -279,7 +279,7 @@ def _tiled(
     replay: bool,
 ) -> TiledKernel:
     if tiling.split_k > product.k:
-        raise ProblemError(f"split_k is {tiling.split_k}; sums have only {product.k} terms")
+        raise ProblemError(f"split_k is {tiling.split_k}; K has only {product.k} elements")
     machine = machine_of(arch, data_type)
     _check_sums(tiling, machine.gpu, sum_bytes(product.element_bytes))
     shape = _shape(tiling, machine.gpu)

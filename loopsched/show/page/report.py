@@ -55,7 +55,7 @@ def report_html(
     reasons: Mapping[tuple[int, int], Sequence[str]] | None = None,
     measured: Mapping[int, Row] | None = None,
 ) -> str:
-    """Make the explorer page of a search: one file, with all that it needs inside.
+    """Make the explorer page of a search: one self-contained HTML file.
 
     Parameters
     ----------

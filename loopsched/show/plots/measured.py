@@ -26,7 +26,7 @@ _COUNTERS = (
 )
 _KINDS = {
     "conv": "convolutions",
-    "gemm": "matrix products",
+    "gemm": "GEMMs",
     "tiled": "tiled kernels",
     "kernel": "hand-written kernels",
 }

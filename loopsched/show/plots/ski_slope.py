@@ -71,8 +71,8 @@ def plot_ski_slope(
     """Draw the least DRAM traffic at every capacity of a buffer, as a staircase.
 
     One curve is drawn with its knees, its compulsory traffic, what no order of
-    execution avoids and, unless all of it is proven least, what no nest does
-    whose operands share one tile; several only with their names, more than
+    execution avoids and, unless all of it is proven least, what no nest
+    that keeps all tiles at one place does; several only with their names, more than
     seven without.
 
     Parameters

@@ -1,4 +1,4 @@
-"""A tornado: what each number of the machine does to the time, largest first."""
+"""A tornado: what each parameter of the machine does to the time, largest first."""
 
 from __future__ import annotations
 

@@ -75,7 +75,8 @@ function nearest(word, allowed) {
     }
   }
   const hint = best === null ? "" : `did you mean '${folded.get(best)}'? `;
-  return `${hint}(allowed: ${names.join(" ")})`;
+  const listed = `allowed: ${names.join(" ")}`;
+  return hint ? `${hint}(${listed})` : listed;
 }
 
 /** Share of letters that two words have in common, longest common parts first. */
