@@ -33,6 +33,7 @@ from loopsched import (
 from loopsched.base.errors import ConstraintError, InputError, ScheduleError
 from loopsched.cli import run
 from loopsched.curves.network import NetworkCurve
+from loopsched.gpu.choice.families import FAMILIES
 from loopsched.models.machine import data_type_of
 from loopsched.models.traffic import Promise
 from loopsched.show.plots import style
@@ -56,6 +57,7 @@ from loopsched.show.plots.traffic import bytes_figure, bytes_rows, plot_bytes
 from loopsched.study.sensitivity import Sensitivity
 from loopsched.study.tile_map import tile_map
 from loopsched.validation import validate_counters, validate_times
+from loopsched.validation.choices import ChoiceValidation
 
 ARCH = load_arch("titan_v")
 RESULTS = [
@@ -628,6 +630,25 @@ class TestMeasured:
         figure = measured_figure(times)
         assert len(figure.axes) == len(times)
 
+    def test_every_family_of_kernels_has_a_title(self) -> None:
+        kinds = {family.kind for family in FAMILIES.values()}
+        rows = [{"kind": kind, "data_type": "fp16", "time_us": 2, "estimate_us": 3,
+                 "may_be_best": True} for kind in kinds]  # fmt: skip
+        found = ChoiceValidation(tuple(rows), (), {"groups": rows})
+        titles = [one.title for one in comparisons(found)]
+        assert len(set(titles)) == len(kinds)
+
+    def test_panels_with_legends_are_wide(self) -> None:
+        pairs = (Pair("may be best", 1e-5, 1.1e-5), Pair("others", 1e-4, 1.2e-4))
+        figure = measured_figure([Comparison(title, "s", 0.25, pairs) for title in "abc"])
+        figure.canvas.draw()
+        whole = figure.get_window_extent()
+        for ax in figure.axes:
+            named = ax.get_legend().get_window_extent()
+            assert named.width < ax.get_window_extent().width
+            assert whole.x0 <= named.x0 < named.x1 <= whole.x1
+        assert len(figure.axes) == 3
+
 
 def _sensitivity() -> Sensitivity:
     from loopsched import Workload, sensitivity
@@ -658,7 +679,16 @@ class TestTornado:
         rows = tornado_rows(SENSITIVITY)
         assert {row["quantity"] for row in rows} == {"time", "estimate"}
         assert {row["end"] for row in rows} == {"lowest", "highest"}
-        assert len(tornado_figure(SENSITIVITY).axes) == 2
+        figure = tornado_figure(SENSITIVITY, "tiny: one")
+        assert len(figure.axes) == 2
+        assert figure.get_suptitle() == f"tiny: one on {SENSITIVITY.arch}"
+
+    def test_the_legend_lies_below_all_bars(self) -> None:
+        figure = tornado_figure(SENSITIVITY)
+        figure.canvas.draw()
+        for ax in figure.axes:
+            top = ax.get_legend().get_window_extent().y1
+            assert all(one.get_window_extent().y0 >= top for one in (*ax.patches, *ax.texts))
 
 
 class TestStyle:

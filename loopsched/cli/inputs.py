@@ -19,6 +19,12 @@ from loopsched.problems.problem import Problem
 if TYPE_CHECKING:
     from loopsched.machines.arch import Arch
     from loopsched.nests.nest import Schedule
+    from loopsched.problems.workload import Workload
+
+
+def name_of(workload: Workload) -> str:
+    """Name a workload; none for a problem in one line, which has its own."""
+    return "" if workload.name == "command line" else workload.name
 
 
 @dataclass(frozen=True)
@@ -85,8 +91,7 @@ class Inputs:
     @property
     def name(self) -> str:
         """The name of the workload; none for a problem in one line, which has its own."""
-        name = self.whole.workload.name
-        return "" if name == "command line" else name
+        return name_of(self.whole.workload)
 
     @property
     def on(self) -> str:

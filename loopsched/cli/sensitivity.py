@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from loopsched.cli import options, output
-from loopsched.cli.inputs import Inputs, on
+from loopsched.cli.inputs import Inputs, name_of, on
 from loopsched.cli.output import Style
 from loopsched.show.table import Column, words
 
@@ -98,9 +98,13 @@ def sensitivity(
             _print(found, form, whose, on(machine, chosen.problems))
             if plot and len(done) > 1:
                 from loopsched.show.plots.figure import save_plots
+                from loopsched.show.plots.style import heading
                 from loopsched.show.plots.tornado import tornado_figure, tornado_rows
 
-                save_plots(plot, lambda: tornado_rows(found), lambda: tornado_figure(found))
+                title = chosen.name
+                if len(chosen.problems) == 1:
+                    title = heading(chosen.problems[0].name, name_of(chosen))
+                save_plots(plot, lambda: tornado_rows(found), lambda: tornado_figure(found, title))
 
 
 def _print(found: Sensitivity, form: Style, whose: str, where: str) -> None:

@@ -27,6 +27,11 @@ _COUNTERS = (
 _KINDS = {
     "conv": "convolutions",
     "gemm": "GEMMs",
+    "grouped": "grouped GEMMs",
+    "attn": "attention",
+    "decode": "decoding",
+    "clblast_gemm": "CLBlast's GEMMs",
+    "filter": "filters",
     "tiled": "tiled kernels",
     "kernel": "hand-written kernels",
 }
@@ -229,14 +234,20 @@ def _points(ax: Axes, found: Comparison, group: str, look: style.Look) -> None:
 
 
 def measured_figure(found: Sequence[Comparison], name: str = "") -> Figure:
-    """Draw all panels side by side, under the name of what was measured."""
+    """Draw all panels side by side, under the name of what was measured.
+
+    Panels of several groups have legends: two of them stand side by side.
+    """
     n = max(1, len(found))
-    figure = new_figure(
-        width=max(style.COLUMN, min(style.PAGE, 3.5 * n)), height=2.9 if n > 2 else 3.7
-    )
-    panels = figure.subplots(1, n, squeeze=False)[0]
+    most = 2 if any(len(one.groups) > 1 for one in found) else n
+    across, down = min(n, most), -(-n // most)
+    height = (2.9 if across > 2 else 3.7) * down
+    figure = new_figure(width=max(style.COLUMN, min(style.PAGE, 3.5 * across)), height=height)
+    panels = figure.subplots(down, across, squeeze=False).flatten()
     for ax, one in zip(panels, found, strict=False):
         plot_measured(one, ax=ax)
+    for ax in panels[n:]:
+        ax.remove()
     if not found:
         style.dress(panels[0])
         style.nothing(panels[0], "nothing to compare")

@@ -84,7 +84,7 @@ def plot_tornado(
                 _bar(ax, position, point, 100 * _change(found, quantity, point), look)
     ax.axvline(0, color=style.INK, linewidth=0.8)
     ax.set_yticks(range(len(bars)), [one.key for one in bars])
-    ax.set_ylim(max(1, len(bars)) - 0.4, -0.6)
+    ax.set_ylim(max(1, len(bars)) + 0.5, -0.6)
     low, high = min([0.0, *changes]), max([0.0, *changes])
     room = 0.5 / max(style.inches(ax), 1.0) * max(high - low, 1.0)  # for the factors
     ax.set_xlim(low - room, high + room)
@@ -92,25 +92,30 @@ def plot_tornado(
     left_out = len({point.key for point in found.points}) - len(bars)
     others = f"\n{left_out} others: below {100 * _LEAST:.2f} %" if left_out else ""
     style.label_x(ax, f"change (%) from {base}{others}")
-    style.legend(ax, loc="lower right")
+    style.legend(ax, loc="lower right", ncols=2)  # below all bars
     ax.grid(visible=False, axis="y")
     return ax
 
 
-def tornado_figure(found: Sensitivity) -> Figure:
-    """Draw schedules, and kernels if they can be estimated, side by side."""
+def tornado_figure(found: Sensitivity, title: str = "") -> Figure:
+    """Draw schedules, and kernels if they can be estimated, side by side.
+
+    ``title`` says what of the workload was asked about, if not all.
+    """
     named = quantities(found)
     n_bars = max(len(_moving(found, quantity)) for quantity in named)
     figure = new_figure(height=_height(n_bars))
     for ax, quantity in zip(figure.subplots(1, len(named), squeeze=False)[0], named, strict=True):
         plot_tornado(found, quantity, ax=ax)
-        ax.set_ylim(n_bars - 0.4, -0.6)  # bars of all panels are in line
-    figure.suptitle(f"{found.workload} on {found.arch}", fontsize=style.TITLE, color=style.INK)
+        ax.set_ylim(n_bars + 0.5, -0.6)  # bars of all panels are in line
+    figure.suptitle(
+        f"{title or found.workload} on {found.arch}", fontsize=style.TITLE, color=style.INK
+    )
     return figure
 
 
 def _height(n_bars: int) -> float:
-    return 1.35 + 0.2 * max(1, n_bars)
+    return 1.53 + 0.2 * max(1, n_bars)
 
 
 def _change(found: Sensitivity, quantity: Quantity, point: Point) -> float:
