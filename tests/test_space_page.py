@@ -94,7 +94,7 @@ def test_the_curve_has_a_point_for_each_configuration(found: Pick) -> None:
         found.choices[-1].estimate_us / found.best.estimate_us
     )
     heights = [float(one) for one in re.findall(r'<line class="grid".*?y1="([\d.]+)"', page)]
-    values = [float(one) for one in re.findall(r'text-anchor="end">([\d.]+) us<', page)]
+    values = [float(one) for one in re.findall(r'text-anchor="end">([\d.]+) µs<', page)]
     assert len(heights) == len(values) >= 2
     for height, value in zip(heights, values, strict=True):
         wanted = estimates[0][1] - scale * math.log(value / found.best.estimate_us)

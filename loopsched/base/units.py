@@ -218,6 +218,17 @@ def scaled(value: float | None, unit: str = "") -> str:
     return _prefixed(value, unit)
 
 
+def amount(value: float | None, unit: str) -> str:
+    """Write a number as `scaled` does, for pages and plots: microseconds with a Greek letter.
+
+    Examples
+    --------
+    >>> amount(6.453e-5, "s"), amount(653705216, "B")
+    ('64.53 µs', '653.7 MB')
+    """
+    return scaled(value, unit).replace(" u", " µ")
+
+
 _PREFIXES = {-12: "p", -9: "n", -6: "u", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P"}
 
 

@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from loopsched.base.errors import InputError
-from loopsched.base.units import scaled
+from loopsched.base.units import amount
 from loopsched.base.version import __version__
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def _section(found: Pick, at: int) -> str:
 
 
 def _us(value: float) -> str:
-    return scaled(value * 1e-6, "s")
+    return amount(value * 1e-6, "s")
 
 
 def _configuration(one: Choice) -> str:
@@ -208,7 +208,7 @@ def _ticks(low: float, high: float) -> Iterator[str]:
         if low <= math.log(value) <= high:
             y = (_HEIGHT - _BELOW) * (high - math.log(value)) / (high - low)
             yield f'<line class="grid" x1="{_LEFT:g}" x2="{_WIDTH:g}" y1="{y:.1f}" y2="{y:.1f}"/>'
-            yield f'<text x="{_LEFT - 6:g}" y="{y + 4:.1f}" text-anchor="end">{value:g} us</text>'
+            yield f'<text x="{_LEFT - 6:g}" y="{y + 4:.1f}" text-anchor="end">{value:g} µs</text>'
 
 
 def _table(found: Pick) -> str:

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from loopsched.base.units import scaled
 from loopsched.show.table import shortened
 
 if TYPE_CHECKING:
@@ -202,17 +201,6 @@ def decimal(value: float, unit: str = "") -> str:
     prefix = {-12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T"}
     prefix |= {15: "P", 18: "E"}
     return f"{value / 10.0**power:.4g} {prefix[power]}{unit}".rstrip()
-
-
-def amount(value: float | None, unit: str) -> str:
-    """Write a number as tables do, with the prefixes of axes.
-
-    Examples
-    --------
-    >>> amount(6.453e-5, "s"), amount(653705216, "B")
-    ('64.53 µs', '653.7 MB')
-    """
-    return scaled(value, unit).replace(" u", " µ")
 
 
 def binary(value: float) -> str:

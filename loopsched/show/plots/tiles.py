@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal
 
 from loopsched.base.errors import InputError, nearest
+from loopsched.base.units import amount
 from loopsched.show.plots import style
 from loopsched.show.plots.figure import axes_of
 
@@ -171,4 +172,4 @@ def _marks(ax: Axes, found: TileMap, field: str, unit: str) -> None:
                 markerfacecolor="none", markeredgecolor="white", zorder=4)  # fmt: skip
         ax.plot(*place, marker=marker, markersize=size, markeredgewidth=1.3, linestyle="none",
                 markerfacecolor="none", markeredgecolor="black", zorder=5,
-                label=f"{label}: {style.amount(value, unit)}")  # fmt: skip
+                label=f"{label}: {amount(value, unit)}")  # fmt: skip

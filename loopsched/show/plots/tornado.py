@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from loopsched.base.units import amount
 from loopsched.show.plots import style
 from loopsched.show.plots.figure import axes_of, new_figure
 
@@ -88,7 +89,7 @@ def plot_tornado(
     low, high = min([0.0, *changes]), max([0.0, *changes])
     room = 0.5 / max(style.inches(ax), 1.0) * max(high - low, 1.0)  # for the factors
     ax.set_xlim(low - room, high + room)
-    base = style.amount(found.base.value(quantity), "B" if quantity == "dram_bytes" else "s")
+    base = amount(found.base.value(quantity), "B" if quantity == "dram_bytes" else "s")
     left_out = len({point.key for point in found.points}) - len(bars)
     others = f"\n{left_out} others: below {100 * _LEAST:.2f} %" if left_out else ""
     style.label_x(ax, f"change (%) from {base}{others}")
