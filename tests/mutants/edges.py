@@ -199,8 +199,8 @@ _inputs.broken(
 _inputs.broken(
     "inputs-line-has-a-name",
     "a problem in one line is shown with the name of none",
-    'return "" if name == "command line" else name',
-    "return name",
+    'return "" if workload.name == "command line" else workload.name',
+    "return workload.name",
     f"{_INPUTS}::test_layers_are_chosen_and_named",
 )
 _inputs.broken(
