@@ -50,6 +50,11 @@ def kind_of(task: Contraction, plan: Plan) -> tuple[Any, ...]:
         plan.packs_right and engine.is_turned(engine.col_chunks[0]),
         bool(task.left.guards) and not plan.packs_left,
         plan.tile_rows > CORE.lanes,
+        any(
+            task.size(walk.inner[0]) % walk.block > 0
+            for walk in (plan.rows, plan.cols, plan.sums)
+            if walk.inner
+        ),
     )
 
 
