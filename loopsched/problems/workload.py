@@ -369,6 +369,13 @@ def _number(text: str) -> int | float:
     return int(number) if number.is_integer() and abs(number) < 2**53 else number
 
 
+def _instead(path: Path) -> str:
+    """Say what could be meant by a name that is no file."""
+    if path.name.startswith(("attention:", "grouped:")):
+        return ", and no workload: it is 'loopsched pick' that takes attention and grouped GEMMs"
+    return f", and no shipped workload of that name; {near(path.stem, workload_names())}"
+
+
 def _read(path: Path, where: str) -> object:
     """Read a JSON file, or say in one message why it is not one."""
     text = read_text(
@@ -377,7 +384,7 @@ def _read(path: Path, where: str) -> object:
         most_bytes=_MAX_BYTES,
         error=WorkloadError,
         where=where,
-        hint=lambda: f", and no shipped workload of that name; {near(path.stem, workload_names())}",
+        hint=lambda: _instead(path),
     )
     try:
         return json.loads(text, object_pairs_hook=_object, parse_int=_integer, parse_float=_number)
