@@ -250,10 +250,10 @@ def percent(share: float | None) -> str:
 
     Examples
     --------
-    >>> percent(0.12345), percent(None)
-    ('12.3 %', '-')
+    >>> percent(0.12345), percent(None), percent(float("inf"))
+    ('12.3 %', '-', '-')
     """
-    return "-" if share is None or math.isnan(share) else f"{100 * share:.1f} %"
+    return "-" if share is None or not math.isfinite(share) else f"{100 * share:.1f} %"
 
 
 def binary(size_bytes: int) -> str:
