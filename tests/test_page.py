@@ -604,11 +604,13 @@ def test_a_column_tells_what_was_measured(only_tab: Tab, rows: list[Row], tmp_pa
         assert [bool(cell) for cell in cells] == [True] + [False] * (len(cells) - 1)
         told = tab.page.locator("#layers .column-measured span[title]").last.get_attribute("title")
         assert told == "fp32 on 2 threads, 2.00 times what is promised"
+        assert "fp32 on 2 threads." in tab.text("#layers-measured")
 
 
 @in_browser
 def test_nothing_measured_has_no_column(wide: Tab) -> None:
     assert not wide.page.locator("#layers .column-measured").count()
+    assert not wide.page.locator("#layers-measured").is_visible()
 
 
 @in_browser
@@ -729,6 +731,37 @@ def test_points_of_the_roofline_can_be_told_apart(wide: Tab) -> None:
         spread = max(one[high] for one in points) - min(one[low] for one in points)
         assert spread > 0.5 * (plot[high] - plot[low])
         assert all(plot[low] - 6 <= one[low] and one[high] <= plot[high] + 6 for one in points)
+
+
+@in_browser
+@pytest.mark.parametrize("number", [2, 7])
+def test_a_roofline_of_one_layer_has_its_roof_and_numbers(
+    only_tab: Tab, rows: list[Row], tmp_path: Path, number: int
+) -> None:
+    target = tmp_path / "one.html"
+    one = [row for row in rows if row["layer"] == number]
+    target.write_text(report_html(one, PROBLEMS, ARCH), encoding="utf-8")
+    for tab in opened(only_tab, target.as_uri(), 1280):
+        assert len(tab.page.evaluate(BOXES, "#roofline .axes text:not(.unit)")) >= 5
+        (roof,) = tab.page.evaluate(BOXES, "#roofline .roof-group.chosen line")
+        assert min(roof[2] - roof[0], roof[3] - roof[1]) > 20
+        (name,) = tab.page.evaluate(BOXES, "#roofline .roof-group.chosen text")
+        (plot,) = tab.page.evaluate(BOXES, "#roofline .axis")
+        assert plot[0] < name[0]
+        assert name[3] < plot[3]
+
+
+@in_browser
+def test_print_shows_what_a_page_as_narrow_hides(wide: Tab) -> None:
+    wide.page.set_viewport_size({"width": 718, "height": 1000})
+    assert not wide.page.locator("#layers .column-all").first.is_visible()
+    wide.page.emulate_media(media="print")
+    try:
+        assert wide.page.locator("#layers .column-all").first.is_visible()
+        assert wide.page.evaluate("document.documentElement.scrollWidth") <= 718
+    finally:
+        wide.page.emulate_media(media="screen")
+        wide.page.set_viewport_size({"width": 1280, "height": 900})
 
 
 @in_browser

@@ -16,7 +16,7 @@ from loopsched import conv2d, gemm, load_arch, pick
 from loopsched.base.errors import InputError
 from loopsched.cli import run
 from loopsched.gpu.choice.pick import Pick
-from loopsched.show.page.space import space_html
+from loopsched.show.page.space import _ticks, space_html
 
 H100 = load_arch("h100")
 
@@ -94,11 +94,21 @@ def test_the_curve_has_a_point_for_each_configuration(found: Pick) -> None:
         found.choices[-1].estimate_us / found.best.estimate_us
     )
     heights = [float(one) for one in re.findall(r'<line class="grid".*?y1="([\d.]+)"', page)]
-    values = [float(one) for one in re.findall(r'text-anchor="end">([\d.]+) µs<', page)]
+    units = {"ns": 1e-3, "\N{MICRO SIGN}s": 1.0, "ms": 1e3}
+    labels = re.findall(r'text-anchor="end">([\d.]+) (\w+)<', page)
+    values = [float(number) * units[unit] for number, unit in labels]
     assert len(heights) == len(values) >= 2
     for height, value in zip(heights, values, strict=True):
         wanted = estimates[0][1] - scale * math.log(value / found.best.estimate_us)
         assert height == pytest.approx(wanted, abs=0.2)
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.3, 30.0), (1100.0, 4900.0), (2.1, 4.2), (6.1, 7.9)])
+def test_every_range_has_marks_that_fit_beside_it(low: float, high: float) -> None:
+    labels = re.findall(r">([^<]+)</text>", "".join(_ticks(math.log(low), math.log(high))))
+    assert 2 <= len(labels) <= 20
+    # A phone has room for some seven letters.
+    assert all(len(one) <= 7 for one in labels)
 
 
 def test_the_set_is_as_wide_as_it_is_large(found: Pick) -> None:

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING
@@ -201,14 +201,22 @@ def _curve(found: Pick) -> str:
 
 
 def _ticks(low: float, high: float) -> Iterator[str]:
-    """Mark powers of ten times 1, 2 and 5 microseconds; a range without any has its ends."""
+    """Mark powers of ten times 1, 2 and 5 microseconds, or finer where these are few."""
     exponents = range(math.floor(low / math.log(10)), math.ceil(high / math.log(10)) + 1)
-    marks: Iterable[float] = [factor * 10.0**power for power in exponents for factor in (1, 2, 5)]
+    for factors in (1, 2, 5), (1, 1.5, 2, 3, 4, 5, 6, 8), [n / 10 for n in range(10, 100)]:
+        marks = [factor * 10.0**power for power in exponents for factor in factors]
+        marks = [value for value in marks if low <= math.log(value) <= high]
+        if len(marks) > 1:
+            break
     for value in marks:
-        if low <= math.log(value) <= high:
-            y = (_HEIGHT - _BELOW) * (high - math.log(value)) / (high - low)
-            yield f'<line class="grid" x1="{_LEFT:g}" x2="{_WIDTH:g}" y1="{y:.1f}" y2="{y:.1f}"/>'
-            yield f'<text x="{_LEFT - 6:g}" y="{y + 4:.1f}" text-anchor="end">{value:g} µs</text>'
+        y = (_HEIGHT - _BELOW) * (high - math.log(value)) / (high - low)
+        yield f'<line class="grid" x1="{_LEFT:g}" x2="{_WIDTH:g}" y1="{y:.1f}" y2="{y:.1f}"/>'
+        yield f'<text x="{_LEFT - 6:g}" y="{y + 4:.1f}" text-anchor="end">{_short(value)}</text>'
+
+
+def _short(value: float) -> str:
+    number, unit = _us(value).split()
+    return f"{float(number):g} {unit}"
 
 
 def _table(found: Pick) -> str:

@@ -61,12 +61,14 @@ async function copied(text, button) {
   setTimeout(() => { button.textContent = label; }, 1500);
 }
 
-// Ticks of a logarithmic axis: powers of ten, thinned where there are too many, else 1 2 5.
+// Ticks of a logarithmic axis: powers of ten, thinned where there are too many, else 1 2 5, or finer.
 function ticks(low, high, most) {
   const coarse = marks(low, high, [1, 2, 5]);
   if (coarse.length > most) return decades(low, high, most);
-  const fine = marks(low, high, [1, 2, 3, 4, 5, 6, 8]);
-  return coarse.length < 3 && fine.length <= most ? fine : coarse;
+  if (coarse.length > 2) return coarse;
+  const finer = [[1, 2, 3, 4, 5, 6, 8], [1, 1.2, 1.5, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9]];
+  const found = finer.map((digits) => marks(low, high, digits)).filter((one) => one.length <= most);
+  return found.find((one) => one.length > 2) || found.at(-1) || coarse;
 }
 
 function marks(low, high, digits) {

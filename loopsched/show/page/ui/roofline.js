@@ -2,6 +2,10 @@
 
 const MARGIN = { left: 52, right: 14, top: 12, bottom: 40 };
 const NEAR = 8;
+const NEAR_ALONE = 200;
+const LEAST_ACROSS = 4;
+const LEAST_UP = 3;
+const FLAT = 1.15;
 const LITTLE = 0.05;
 
 function intensity(one, boundary) {
@@ -31,7 +35,8 @@ function farBelow() {
   return new Set(up.slice(0, many));
 }
 
-// The points at the boundary that counts, and its ridge where that is not far from them.
+// The points at the boundary that counts, and its ridge where that is not far from them. Points at one
+// place have the ridge from further away, and room for the axes' numbers.
 function rooflineRange() {
   const rate = BOUNDARIES[state.boundary].bandwidth_bytes_per_s;
   const ridges = rate ? DATA.peaks.map((peak) => peak.flops_per_s / rate) : [];
@@ -40,10 +45,16 @@ function rooflineRange() {
   const found = kept.map((one) => intensity(one, state.boundary)).filter((at) => at);
   const points = found.length ? found : ridges.length ? ridges : [1];
   const [low, high] = [Math.min(...points), Math.max(...points)];
-  const across = [...points, ...ridges.filter((at) => at > low / NEAR && at < high * NEAR)];
+  const isAlone = high / low < LEAST_ACROSS;
+  const near = isAlone ? NEAR_ALONE : NEAR;
+  const ends = ridges.filter((at) => at > low / near && at < high * near);
+  const across = [...points, ...ends, ...(isAlone ? ends.map((at) => at / LEAST_UP) : [])];
   const up = kept.map(reached);
   const top = Math.max(...DATA.peaks.map((one) => one.flops_per_s), ...up);
-  return { x: padded(Math.min(...across), Math.max(...across)), y: padded(Math.max(Math.min(...up), top * 1e-6), top) };
+  const lowest = Math.max(Math.min(...up), top * 1e-6);
+  const [from, to] = [Math.min(...across), Math.max(...across)];
+  const aside = Math.max(1, LEAST_ACROSS / (to / from)) ** 0.5;
+  return { x: padded(from / aside, to * aside), y: padded(top / lowest < FLAT ? top / LEAST_UP : lowest, top), isFlat: top / lowest < FLAT };
 }
 
 function drawRoofline() {
@@ -52,7 +63,7 @@ function drawRoofline() {
   // Beside a table of few layers, no higher than that.
   const beside = matchMedia('(min-width: 961px)').matches ? byId('layers').offsetHeight + 20 : Infinity;
   const range = rooflineRange();
-  const tallest = range.y[1] / range.y[0] < 1.3 ? 230 : Math.max(300, Math.min(470, beside));
+  const tallest = range.isFlat ? 230 : Math.max(300, Math.min(470, beside));
   const height = Math.round(Math.min(1.35 * width, tallest));
   const x = logScale(...range.x, MARGIN.left, width - MARGIN.right);
   const y = logScale(...range.y, height - MARGIN.bottom, MARGIN.top);
@@ -63,8 +74,8 @@ function drawRoofline() {
     axes({ x, y, range, width, height, xUnit: `FLOP per byte, ${BOUNDARIES[state.boundary].outer} to ${BOUNDARIES[state.boundary].level}`, yUnit: 'FLOP/s' }),
     svg('g', {}, ...roofs(x, y, range, width)),
     svg('g', { class: 'points', role: 'listbox', 'aria-label': 'Layers by operational intensity' }, ...points(x, y, range)),
-    svg('g', { class: 'point-names', 'aria-hidden': 'true' }, ...pointNames(x, y, range, width)),
     svg('g', { id: 'roofline-chosen', 'aria-hidden': 'true' }),
+    svg('g', { class: 'point-names', 'aria-hidden': 'true' }, ...pointNames(x, y, range, width)),
   );
   plot.drawn = { x, y, range };
   markPoint();
