@@ -45,7 +45,6 @@ COSTS = {
     "read_dram": 34.0,
     "far_l3": 3.0,  # line of an operand that lies far from the one before
     "far_dram": 46.0,
-    "along_dram": 8.0,  # either of the left operand in place: tiles multiply meanwhile
     "ahead_l3": 25.0,  # line that is asked for before it is needed
     "ahead_dram": 21.0,
     "write_l2": 0.79,  # line of the output written for the first time
@@ -466,8 +465,7 @@ class Model:
             kept += self._sizes[task.left.name] - block.kept[2]
         later = max(1, self._level(kept)) if n_col_blocks > 1 else self._home
         first = kind if source.is_far else "read"
-        is_along = first != "ahead" and self._home > 2 and not plan.packs_left
-        self._take(found, "along" if is_along else first, self._home, lines * times / n_col_blocks)
+        self._take(found, first, self._home, lines * times / n_col_blocks)
         self._take(found, first, later, lines * times * (1 - 1 / n_col_blocks))
         if not plan.packs_left:
             return block._replace(left=source.lines * LINE, level=source.level, kind=kind)
