@@ -766,9 +766,11 @@ def test_print_shows_what_a_page_as_narrow_hides(wide: Tab) -> None:
 
 @in_browser
 def test_nothing_is_cut_on_a_phone(phone: Tab) -> None:
-    for place in ("#bytes", "#alternatives"):
-        scroll = phone.page.locator(place).locator("..")
-        assert scroll.evaluate("one => one.scrollWidth - one.clientWidth") <= 0
+    for address in ("layer=7", "layer=7&schedule=M:1024+N:512+K:256"):
+        phone.visit(address)
+        for place in ("#bytes", "#alternatives"):
+            scroll = phone.page.locator(place).locator("..")
+            assert scroll.evaluate("one => one.scrollWidth - one.clientWidth") <= 0
     # The arrow of a choice takes some 22 pixels beside its text.
     assert phone.page.evaluate(
         """[...document.querySelectorAll('.loop select')].every(one => {
@@ -929,8 +931,10 @@ def test_what_is_edited_stays_and_can_be_taken_back(wide: Tab) -> None:
     assert wide.page.is_disabled("#reset")
     wide.page.fill("#schedule-text", "M:9")
     wide.page.locator("#schedule-text").blur()
+    assert wide.page.locator("#layer.stale").count() == 1
     wide.page.click("#reset")
     assert wide.schedule() == best
+    assert not wide.page.locator("#layer.stale").count()
     assert not wide.page.inner_text("#schedule-fault")
 
 

@@ -228,12 +228,13 @@ function startEditor() {
   watch(['layer', 'schedule'], drawEditor);
 }
 
-// What can be read becomes the schedule; what cannot is said below and changes nothing.
+// What can be read becomes the schedule; what cannot is said below, and changes nothing but fades the score.
 function readText(text) {
   try {
     chooseSchedule(plain(text, state.layer));
   } catch (error) {
     state.fault = error.message || String(error);
     drawFault();
+    byId('layer').classList.add('stale');
   }
 }

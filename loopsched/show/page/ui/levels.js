@@ -94,6 +94,7 @@ function drawBytes() {
         el('td', { class: 'number' }, often(all / Number(tensor.bytes))));
     })];
   });
+  byId('bytes').classList.toggle('edited', edited);
   byId('bytes').replaceChildren(
     el('thead', {}, el('tr', {}, titles.map((title, place) => el('th', { scope: 'col', class: place < 1 ? 'words' : 'number' }, title)))),
     el('tbody', {}, rows));
