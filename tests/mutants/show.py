@@ -203,8 +203,8 @@ _space.broken(
 _space.broken(
     "space-linear-grid",
     "the grid's lines are spaced by time, not by its logarithm",
-    "        y = (_HEIGHT - _BELOW) * (high - math.log(value)) / (high - low)\n",
-    "        y = (_HEIGHT - _BELOW) * (1 - value / math.exp(high))\n",
+    "in marks:\n        y = (_HEIGHT - _BELOW) * (high - math.log(value)) / (high - low)\n",
+    "in marks:\n        y = (_HEIGHT - _BELOW) * (1 - value / math.exp(high))\n",
     "::test_the_curve_has_a_point_for_each_configuration",
 )
 _space.broken(
