@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from loopsched.base.errors import InputError
 from loopsched.base.units import amount
 from loopsched.base.version import __version__
+from loopsched.show.plots.style import decimal
 
 if TYPE_CHECKING:
     from loopsched.gpu.choice.pick import Choice, Pick
@@ -211,12 +212,8 @@ def _ticks(low: float, high: float) -> Iterator[str]:
     for value in marks:
         y = (_HEIGHT - _BELOW) * (high - math.log(value)) / (high - low)
         yield f'<line class="grid" x1="{_LEFT:g}" x2="{_WIDTH:g}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        yield f'<text x="{_LEFT - 6:g}" y="{y + 4:.1f}" text-anchor="end">{_short(value)}</text>'
-
-
-def _short(value: float) -> str:
-    number, unit = _us(value).split()
-    return f"{float(number):g} {unit}"
+        tick = decimal(value * 1e-6, "s")
+        yield f'<text x="{_LEFT - 6:g}" y="{y + 4:.1f}" text-anchor="end">{tick}</text>'
 
 
 def _table(found: Pick) -> str:
