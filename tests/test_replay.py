@@ -275,6 +275,15 @@ def test_lists_side_by_side_fall_out_of_step() -> None:
         assert_holds(lru_traffic(view, Room.shared(26), effort=effort), cache.moved)
 
 
+def test_a_list_that_ends_early_ends_no_other() -> None:
+    problem = loopsched.gemm(m=4, n=5, k=1, element_bytes=1)
+    nest = loopsched.parse_schedule("M:4@SM M:2 N:5@lane", problem)
+    view = view_of(problem, nest, instances={"SM": 2, "lane": 3})
+    found = replay(view, Room.shared(4), 10**4)
+    assert found is not None
+    assert found.low == found.high == {"A": 8, "B": 20, "C": 20}
+
+
 def test_less_room_than_an_element() -> None:
     """Plain Python would notice an index outside of its array."""
     code = (

@@ -157,6 +157,63 @@ def add_rows(axes: Ints, axis_dims: Ints, piece: Ints, found: Ints) -> None:
 
 
 @jit
+def take(
+    loops: Ints,
+    groups: Ints,
+    digits: Ints,
+    inside: int,
+    sizes: Ints,
+    axes: Ints,
+    axis_dims: Ints,
+    lengths: Ints,
+    rows: Ints,
+    there: Ints,
+) -> int:
+    """Find what each instance works on in a wave; list those that have an item, and count them.
+
+    ``inside``: loops outside of what the wave's items are taken apart by.
+    ``lengths``, ``rows``: for each instance, of each dimension and each axis.
+    """
+    n_there = 0
+    piece = np.zeros(sizes.size, np.int64)
+    for pick in range(there.size):
+        for dim in range(sizes.size):
+            piece[dim], lengths[pick, dim] = 0, sizes[dim]
+        if locate(loops, groups, digits, pick, inside, piece, lengths[pick]):
+            for axis in range(axes.shape[0]):
+                rows[pick, axis] = axes[axis, 2]
+            add_rows(axes, axis_dims, piece, rows[pick])
+            there[n_there] = pick
+            n_there += 1
+        elif groups.shape[0] == 1:
+            break  # those that come later in the list are not there either
+    return n_there
+
+
+@jit
+def is_alike(
+    tensors: Ints,
+    axes: Ints,
+    lengths: Ints,
+    rows: Ints,
+    done: Ints,
+    t: int,
+    pick: int,
+    stamp: int,
+) -> bool:
+    """Whether an instance before this one began at the same box of a tensor, and is as long."""
+    box = tensors[t, 5]
+    for axis in range(tensors[t, 0], tensors[t, 1]):
+        box += (rows[pick, axis] - axes[axis, 2]) * axes[axis, 3]
+    alike = done[box] - stamp
+    done[box] = stamp + pick
+    is_one = alike >= 0
+    for dim in range(lengths.shape[1]):
+        is_one = is_one and lengths[alike, dim] == lengths[pick, dim]
+    return bool(is_one)
+
+
+@jit
 def walk(
     loops: Ints,
     groups: Ints,
@@ -217,6 +274,7 @@ def walk(
     outer_lengths = np.zeros((picks, n_dims), np.int64)
     longest = np.zeros(n_dims, np.int64)
     outer_rows = np.zeros((picks, axes.shape[0]), np.int64)
+    there = np.zeros(picks, np.int64)
     asking = np.zeros((picks * tensors.shape[0], 3), np.int64)
     n_asking = 0
     is_once = done.size > 1
@@ -230,25 +288,31 @@ def walk(
             latest = max(latest, state[WINDOW + 2 * k])
         if went_on < inside:
             n_asking = 0
-            longest[:] = 0
             state[WAVE] += 1
-            for pick in range(picks):
-                piece[:], outer_lengths[pick], outer_rows[pick] = 0, sizes, axes[:, 2]
-                if not locate(loops, groups, digits, pick, inside, piece, outer_lengths[pick]):
-                    if groups.shape[0] == 1:
-                        break  # those that come later in the list are not there either
-                    continue
-                longest[:] = np.maximum(longest, outer_lengths[pick])
-                add_rows(axes, axis_dims, piece, outer_rows[pick])
+            stamp = state[WAVE] * picks
+            n_there = take(
+                loops,
+                groups,
+                digits,
+                inside,
+                sizes,
+                axes,
+                axis_dims,
+                outer_lengths,
+                outer_rows,
+                there,
+            )
+            longest[:] = 0
+            for i in range(n_there):
+                for dim in range(n_dims):
+                    longest[dim] = max(longest[dim], outer_lengths[there[i], dim])
+            for i in range(n_there):
+                pick = there[i]
                 for t in range(tensors.shape[0]):
-                    if is_once:
-                        box = tensors[t, 5]
-                        for axis in range(tensors[t, 0], tensors[t, 1]):
-                            box += (outer_rows[pick, axis] - axes[axis, 2]) * axes[axis, 3]
-                        alike = done[box] - state[WAVE] * picks
-                        done[box] = state[WAVE] * picks + pick
-                        if alike >= 0 and np.array_equal(outer_lengths[alike], outer_lengths[pick]):
-                            continue
+                    if is_once and is_alike(
+                        tensors, axes, outer_lengths, outer_rows, done, t, pick, stamp
+                    ):
+                        continue
                     asking[n_asking, 0], asking[n_asking, 1] = pick, t
                     n_asking += 1
             for asked in range(n_asking):

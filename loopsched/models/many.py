@@ -78,9 +78,10 @@ def evaluate_many(
     Where the promise is a closed form, a schedule takes some 10 to 40 microseconds, by machine
     code that is made once, in 12 s, when 15,000 schedules come together; fewer are
     scored one by one before that.  So are schedules with tiles that are placed, and those
-    whose waves end within an iteration: their promise rests on replays, of milliseconds each.
-    On a Titan V those are up to 3 in 1,000 random tilings of DeepBench's GEMMs, and up to 6
-    in 100 of its convolutions.
+    whose waves end within an iteration: their promise rests on replays, of 0.1 to 30
+    milliseconds each.  On a Titan V those are up to 3 in 1,000 random tilings of DeepBench's
+    GEMMs, and up to 6 in 100 of its convolutions; but of grids of tile sizes without loops
+    around the thread blocks they are most, as blocks seldom fill whole waves.
 
     Examples
     --------

@@ -279,21 +279,21 @@ _kernels.broken(
 _kernels.broken(
     "longer-items-not-asked",
     "an item asks for nothing where a shorter one begins",
-    "if alike >= 0 and np.array_equal(outer_lengths[alike], outer_lengths[pick]):",
-    "if alike >= 0:",
+    "is_one = is_one and lengths[alike, dim] == lengths[pick, dim]",
+    "is_one = is_one and lengths[alike, dim] > 0",
 )
 
 _kernels.broken(
     "lists-side-by-side-end-together",
     "an item that one list lacks is the last of all lists",
-    "if groups.shape[0] == 1:\n                        break",
-    "if groups.shape[0] >= 1:\n                        break",
+    "elif groups.shape[0] == 1:\n            break",
+    "elif groups.shape[0] >= 1:\n            break",
 )
 _kernels.broken(
     "one-wave-only",
     "boxes that an earlier wave asked for are not asked for again",
-    "alike = done[box] - state[WAVE] * picks",
-    "alike = done[box] % picks",
+    "alike = done[box] - stamp",
+    "alike = done[box] % lengths.shape[0]",
 )
 
 _cells = In("models/cells.py", "test_replay.py")
