@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from keyword import iskeyword
-from typing import NoReturn
 
 import click
 
@@ -187,11 +186,11 @@ def _complain(message: object, status: int) -> int:
     return status
 
 
-def main() -> NoReturn:
-    """Run the command line of this process and exit."""
+def main() -> int:
+    """Run the command line of this process and return its exit status."""
     streams.prepare()
     jit.compiles_ahead = False
     gc.set_threshold(100_000)  # a search leaves hardly any circles behind
     status = run(sys.argv[1:])
     gc.freeze()  # the process ends: what is left need not be looked through
-    sys.exit(status)
+    return status
