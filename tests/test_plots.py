@@ -130,6 +130,22 @@ class TestRoofline:
         assert "DRAM 652.8 GB/s" in texts(ax)
         assert any(text.startswith("fp32 12.29 TFLOP/s") for text in texts(ax))
 
+    def test_roofs_that_are_one_have_one_name_and_no_name_is_on_a_point(self) -> None:
+        arch = load_arch("epyc_7763")  # L3 and L2 give as much
+        ax = plot_roofline(
+            [search(conv2d(c=48, k=128, h=27, w=27, r=5, s=5), arch)], arch, ax=axes()
+        )
+        assert "L3, L2 5.018 TB/s" in texts(ax)
+        ax.figure.draw_without_rendering()
+        points = [line.get_xydata()[0] for line in ax.lines if line.get_marker() != "None"]
+        points += [point for group in ax.collections for point in group.get_offsets()]
+        assert len(points) > 3
+        left = ax.get_window_extent().x0
+        for text in ax.texts:
+            box = text.get_window_extent()
+            assert box.x0 >= left
+            assert not any(box.contains(*ax.transData.transform(point)) for point in points)
+
     def test_labels_are_numbers_and_the_slowest_is_largest(self) -> None:
         layers = [Layer(one.problem, one.evaluation, f"L{n}", 1 + n) for n, one in
                   enumerate(RESULTS)]  # fmt: skip
@@ -266,14 +282,18 @@ class TestSkiSlope:
         names = legend(ax)
         assert names[0] == "least traffic"
         assert "compulsory: everything once" in names
-        assert "bound for any nest" not in names
+        assert "bound if all tiles are kept at one place" not in names
 
     def test_what_is_not_proven_is_drawn_with_its_bound(self) -> None:
         curve = traffic_curve(conv2d(c=2, k=4, h=9, w=9, r=3, s=3, padding=1))
         assert curve.n_proven < len(curve)
         ax = plot_ski_slope([curve], ax=axes())
         assert legend(ax)[0] == "least traffic found"
-        line = next(line for line in ax.lines if line.get_label() == "bound for any nest")
+        line = next(
+            line
+            for line in ax.lines
+            if line.get_label() == "bound if all tiles are kept at one place"
+        )
         assert tuple(map(int, line.get_xdata()[:-1])) == curve.nest_bound.capacities_bytes
         assert tuple(map(int, line.get_ydata()[:-1])) == curve.nest_bound.dram_bytes
 
@@ -302,15 +322,15 @@ class TestSkiSlope:
         others = [traffic_curve(gemm(m=m, n=4, k=4)) for m in (2, 3)]
         ax = plot_ski_slope([self.CURVE, *others], ax=axes())
         assert legend(ax) == [curve.name for curve in (self.CURVE, *others)]
-        assert ax.get_title() == "3 problems"
+        assert ax.get_title() == "3 layers"
         whole = NetworkCurve.of("all", (self.CURVE, *others), (1, 2, 1))
         both = plot_ski_slope([self.CURVE, *others], whole=whole, name="net", ax=axes())
-        assert both.get_title() == "net: 3 problems"
+        assert both.get_title() == "net: 3 layers"
         assert legend(both)[-1] == "all, as often as they occur"
         assert tuple(map(int, both.lines[-1].get_ydata()[:-1])) == whole.dram_bytes
         many = plot_ski_slope([self.CURVE] * 9, ax=axes())
         assert many.get_legend() is None
-        assert many.get_title() == "9 problems"
+        assert many.get_title() == "9 layers"
         assert len(many.lines) == 9
 
     def test_a_legend_hides_no_curve_of_a_narrow_plot(self) -> None:
@@ -320,6 +340,11 @@ class TestSkiSlope:
             ax.figure.draw_without_rendering()
             box = ax.get_legend().get_window_extent()  # type: ignore[union-attr]
             assert (box.y1 < ax.get_window_extent().y0) == is_below
+
+    def test_a_level_that_is_used_in_part_says_so(self) -> None:
+        curve = traffic_curve(gemm(m=4096, n=4096, k=4096))
+        ax = plot_ski_slope([curve], arch=load_arch("h200"), ax=axes())
+        assert texts(ax) == ["L2\n35 MiB of 60 MiB", "L1\n228 KiB"]
 
     def test_refusals_and_nothing(self) -> None:
         with pytest.raises(InputError, match="'bandwidth' needs an arch"):
@@ -371,6 +396,13 @@ class TestBytes:
         with pytest.raises(InputError, match="no boundary of level 'L3'"):
             plot_bytes(RESULTS, level="L3")
         assert texts(plot_bytes([], ax=axes())) == ["no layers"]
+
+    def test_schedules_of_one_layer_are_called_so(self) -> None:
+        best = search(PROBLEM, ARCH, top=2)
+        scores = [best.evaluation, *(one.evaluation for one in best.alternatives)]
+        ax = plot_bytes([Layer(PROBLEM, score, f"{n}") for n, score in enumerate(scores, 1)])
+        assert ax.get_xlabel() == "schedule"
+        assert [tick.get_text() for tick in ax.get_xticklabels()] == ["1", "2"]
 
     def test_bars_have_the_names_of_layers(self) -> None:
         ax = plot_bytes(RESULTS, name="mine", ax=axes())
@@ -486,8 +518,11 @@ class TestTiles:
         assert (cross.get_ydata()[0], cross.get_xdata()[0]) == best != place
         largest = [axis.get_ticklabels()[0].get_text() for axis in (ax.xaxis, ax.yaxis)]
         assert largest == ["48", "60"]
-        moved = plot_tiles(MAP, "dram_bytes").figure.axes[1]
-        assert moved.get_ylabel() == "promised DRAM traffic"
+        named = plot_tiles(MAP, name="net", ax=axes())
+        assert named.get_title() == f"net: {PROBLEM.name} on titan_v"
+        flat = plot_tiles(MAP, "dram_bytes")
+        assert len(flat.figure.axes) == 1  # no colours to tell
+        assert "promised DRAM traffic is 39.17 kB everywhere" in texts(flat)
         with pytest.raises(InputError, match="quantity 'joules' is unknown"):
             plot_tiles(MAP, "joules")  # type: ignore[arg-type]
 
@@ -709,14 +744,15 @@ class TestStyle:
 
     @given(st.floats(1e-12, 1e18))
     def test_ticks_have_decimal_prefixes(self, value: float) -> None:
-        number, _, prefix = style.decimal(value).partition(" ")
+        number, _, prefix = style.decimal(value, "s").partition(" ")
+        prefix = prefix.removesuffix("s")
         power = 3 * ("pnµm".index(prefix) - 4) if prefix in "pnµm" and prefix else 3 * (
             ["", "k", "M", "G", "T", "P", "E"].index(prefix)
         )  # fmt: skip
         assert math.isclose(float(number) * 10.0**power, value, rel_tol=1e-3)
 
     def test_numbers_change_their_prefix_where_they_should(self) -> None:
-        assert [style.decimal(10.0**n) for n in (-3, 2, 3, 6)] == ["1 m", "100", "1 k", "1 M"]
+        assert [style.decimal(10.0**n) for n in (-3, 2, 3, 6)] == ["0.001", "100", "1 k", "1 M"]
         assert [style.decimal(n, "s") for n in (4e-3, 4.0, 0)] == ["4 ms", "4 s", "0"]
         assert [style.binary(1024.0**n * 3) for n in range(3)] == ["3 B", "3 KiB", "3 MiB"]
         for most in (3, 5):  # of 2, 3, .. 19 no more than every few
@@ -877,7 +913,7 @@ class TestCommands:
         assert [row["level"] for row in roofline] == ["DRAM", "L2"]
         # The two best schedules are compared in bytes.
         moved = read_csv("b.csv")
-        assert {row["label"] for row in moved} == {"0", "0.2"}
+        assert {row["label"] for row in moved} == {"1", "2"}
 
     def test_an_interruption_leaves_what_is_done(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -169,11 +169,10 @@ def _save_plots(
         lambda: roofline_rows(layers, machine),
         lambda: plot_roofline(layers, machine, name=name),
     )
-    if len(results) == 1:  # its best schedules beside each other
-        layers += [
-            Layer(results[0].problem, each.evaluation, f"{layers[0].label}.{rank}")
-            for rank, each in enumerate(results[0].alternatives, 2)
-        ]
+    if len(results) == 1 and results[0].alternatives:  # its best schedules beside each other
+        (best,) = results
+        scores = [best.evaluation, *(each.evaluation for each in best.alternatives)]
+        layers = [Layer(best.problem, score, str(rank)) for rank, score in enumerate(scores, 1)]
     save_plots(plot_bytes, lambda: bytes_rows(layers), lambda: bytes_figure(layers, name))
 
 

@@ -76,7 +76,9 @@ def tiles(
         _print(found, quantity)
     else:
         output.print_rows(tiles_rows(found), form)
-    save_plots(plot, lambda: tiles_rows(found), lambda: plot_tiles(found, quantity))
+    save_plots(
+        plot, lambda: tiles_rows(found), lambda: plot_tiles(found, quantity, name=inputs.name)
+    )
 
 
 def _print(found: TileMap, quantity: str) -> None:

@@ -32,6 +32,8 @@ _MOST_DETAILED = 8
 _MOST_LABELLED, _SLOWEST = 24, 12
 # Pixels between the middle of a roof's name and a point.
 _CLEAR = 45
+# Pixels between the name of a flat roof and a point; points of paper that a slope's name is high.
+_AROUND, _HIGH = 8, 10.5
 _COMPUTE = "compute"
 
 
@@ -129,7 +131,11 @@ def plot_roofline(
     if notes:
         style.note(ax, "\n".join(notes))
     style.legend(ax, loc="lower right", title="bound by", title_fontsize=style.NOTE)
-    _roofs(ax, arch, rates, used, marks, [(spot.x, spot.y) for spot in spots])
+    points = [
+        (row["operational_intensity"], row["flop_per_s"])
+        for row in (shown if is_few else at_memory)
+    ]
+    _roofs(ax, arch, rates, used, marks, points)
     if len(layers) > 1:
         place_labels(ax, spots)
     return ax
@@ -232,15 +238,16 @@ def _roofs(
 ) -> None:
     left, right = ax.get_xlim()
     top = max((peak for peak, names in rates.items() if used & set(names)), default=max(rates))
+    slopes: dict[float, list[str]] = {}  # of equal ones, the innermost is on top
     for level, cache in zip(arch.levels, arch.caches, strict=False):
-        width = cache.bandwidth_bytes_per_s
-        if width is None:
-            continue
+        if cache.bandwidth_bytes_per_s is not None:
+            slopes.setdefault(cache.bandwidth_bytes_per_s, []).append(level.name)
+    for width, levels in slopes.items():
         ends = [left, min(right, top / width)]
-        look = marks[level.name]
+        look = marks[levels[-1]]
         ax.plot(ends, [width * x for x in ends], color=look.colour, linewidth=1.2,
                 linestyle=look.dash, zorder=2)  # fmt: skip
-        _along(ax, width, top, f"{level.name} {scaled(width, 'B/s')}", look.colour, points)
+        _along(ax, width, top, f"{', '.join(levels)} {scaled(width, 'B/s')}", look.colour, points)
     reach = max((cache.bandwidth_bytes_per_s or 0 for cache in arch.caches), default=0)
     for peak, names in rates.items():
         is_used = bool(used & set(names))
@@ -252,7 +259,32 @@ def _roofs(
                 linewidth=1.2 if is_used else 0.7, zorder=2,
                 linestyle="-" if is_used else style.DASHES[2])  # fmt: skip
         text = f"{', '.join(names)} {scaled(peak, 'FLOP/s')}"
-        style.beside(ax, text, (right, peak), (-1, 1.5), "right", "bottom", color=colour)
+        _upon(ax, start, right, peak, text, colour, points)
+
+
+def _upon(
+    ax: Axes,
+    left: float,
+    right: float,
+    peak: float,
+    text: str,
+    colour: str,
+    points: Sequence[tuple[float, float]],
+) -> None:
+    """Write on a flat roof, at its right end or where no points are; else below it."""
+    places = [ax.transData.transform(point) for point in points]
+    for x, across, up, down in (
+        (right, "right", 1.5, "bottom"),
+        (left, "left", 1.5, "bottom"),
+        (math.sqrt(left * right), "center", 1.5, "bottom"),
+        (right, "right", -5.5, "top"),
+    ):
+        aside = {"right": -1.0, "left": 3.0, "center": 0.0}[across]
+        style.beside(ax, text, (x, peak), (aside, up), across, down, color=colour)
+        box = ax.texts[-1].get_window_extent().padded(_AROUND)
+        if up < 0 or not any(box.contains(*place) for place in places):
+            return
+        ax.texts[-1].remove()
 
 
 def _along(
@@ -278,7 +310,11 @@ def _along(
         middle = (x0 + (x1 - x0) * (share + 0.12), y0 + (y1 - y0) * (share + 0.12))
         return min((math.dist(middle, place) for place in places), default=math.inf)
 
-    share = next((one for one in (0.1, 0.3, 0.5) if room(one) > _CLEAR), 0.1)
+    # The name is on the left of the slope, and is not to reach into the axis.
+    high = _HIGH * root.dpi / 72 * math.sin(math.radians(angle))
+    axis = ax.transData.transform((left, 1))[0]
+    least = min(0.5, max(0.1, (axis + high - x0) / (x1 - x0)))
+    share = next((one for one in (least, 0.3, 0.5) if room(one) > _CLEAR), least)
     at = start * (end / start) ** share
     away = (-2.5 * math.sin(math.radians(angle)), 2.5 * math.cos(math.radians(angle)))
     look: dict[str, Any] = {"rotation": angle, "rotation_mode": "anchor", "color": colour}

@@ -130,12 +130,12 @@ def plot_ski_slope(
     if _MOST_INSIDE < len(drawn) <= _MOST_NAMED and style.inches(ax) < style.NARROW:
         style.legend_below(ax, 1)  # inside it would hide curves
     elif len(drawn) <= _MOST_NAMED or whole is not None:
-        style.legend(ax, loc="upper left" if form == "intensity" else "upper right")
+        style.legend(ax, loc="lower right" if form == "intensity" else "upper right")
     return ax
 
 
 def _title(curves: Sequence[Staircase], name: str) -> str:
-    return style.heading(curves[0].name if len(curves) == 1 else f"{len(curves)} problems", name)
+    return style.heading(curves[0].name if len(curves) == 1 else f"{len(curves)} layers", name)
 
 
 def _whole(
@@ -205,12 +205,13 @@ def _limits(
     x = [int(left * share**i) for i in range(_BOUND_SAMPLES + 1)]
     y = [value(curve.bound_bytes(capacity)) for capacity in x]
     ax.plot(x, y, color=style.COLOURS[1], linewidth=1, linestyle=style.DASHES[2],
-            label="bound for any order of execution")  # fmt: skip
+            zorder=1.8, label="bound for any order of execution")  # fmt: skip
     if curve.n_proven < len(curve):
         bound = curve.nest_bound
         stairs = [value(moved) for moved in (*bound.dram_bytes, bound.dram_bytes[-1])]
         ax.step([*bound.capacities_bytes, right], stairs, where="post", color=style.COLOURS[2],
-                linewidth=0.8, label="bound for any nest")  # fmt: skip
+                linewidth=0.8, zorder=1.9,
+                label="bound if all tiles are kept at one place")  # fmt: skip
         y += stairs
     least = value(curve.compulsory_bytes)
     ax.axhline(least, color=style.GREY, linewidth=0.8, linestyle=style.DASHES[1],
@@ -225,5 +226,7 @@ def _machine(ax: Axes, arch: Arch, left: float, right: float) -> None:
         if size is None or not left <= size <= right:
             continue
         ax.axvline(size, color=style.INK, linewidth=0.7, linestyle=style.DASHES[3])
-        text, at = f"{level.name}\n{style.binary(size)}", ("data", "axes fraction")
+        whole = level.capacity_bytes
+        nominal = "" if whole in (None, size) else f" of {style.binary(whole or 0)}"
+        text, at = f"{level.name}\n{style.binary(size)}{nominal}", ("data", "axes fraction")
         style.beside(ax, text, (size, 1.0), (0, 1.5), "center", "bottom", xycoords=at)

@@ -188,16 +188,17 @@ def heading(what: str, name: str = "") -> str:
 
 
 def decimal(value: float, unit: str = "") -> str:
-    """Write a tick of an axis with a decimal prefix and its unit.
+    """Write a tick of an axis with a decimal prefix and its unit; without one, no fraction has any.
 
     Examples
     --------
-    >>> decimal(2e9, "B"), decimal(1500), decimal(0, "s"), decimal(5e-6, "s")
-    ('2 GB', '1.5 k', '0', '5 µs')
+    >>> decimal(2e9, "B"), decimal(1500), decimal(0.2), decimal(0, "s"), decimal(5e-6, "s")
+    ('2 GB', '1.5 k', '0.2', '0', '5 µs')
     """
     if not value:
         return "0"
-    power = min(max(3 * math.floor(math.log10(abs(value) * (1 + 1e-9)) / 3), -12), 18)
+    power = 3 * math.floor(math.log10(abs(value) * (1 + 1e-9)) / 3)
+    power = min(max(power, -12 if unit else 0), 18)
     prefix = {-12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T"}
     prefix |= {15: "P", 18: "E"}
     return f"{value / 10.0**power:.4g} {prefix[power]}{unit}".rstrip()
@@ -266,8 +267,7 @@ def linear_axis(axis: XAxis | YAxis, name: str, unit: str, high: float) -> None:
     """Name an axis from zero, its unit with the prefix that suits the largest value."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    text = decimal(high) if high > 0 else "1"
-    prefix = text.partition(" ")[2]
+    prefix = decimal(high, "s").partition(" ")[2][:-1] if high > 0 else ""
     factor = {"p": 1e-12, "n": 1e-9, "µ": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3, "M": 1e6}
     factor |= {"G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
     scale = factor[prefix]

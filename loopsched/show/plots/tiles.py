@@ -32,12 +32,15 @@ def tiles_rows(found: TileMap) -> list[Row]:
     return found.rows()
 
 
-def plot_tiles(found: TileMap, quantity: Quantity = "time", *, ax: Axes | None = None) -> Axes:
+def plot_tiles(
+    found: TileMap, quantity: Quantity = "time", *, name: str = "", ax: Axes | None = None
+) -> Axes:
     """Draw what other sizes of two tiles would cost.
 
     Light is little, dark is much.  The line encloses where every level still
     holds what it holds under the schedule itself; what does not fit at all is
     hatched.  A cross marks the least of the map, a ring the schedule itself.
+    ``name`` is that of the workload, for the title.
 
     Raises
     ------
@@ -50,9 +53,9 @@ def plot_tiles(found: TileMap, quantity: Quantity = "time", *, ax: Axes | None =
     """
     if quantity not in QUANTITIES:
         raise InputError(f"quantity '{quantity}' is unknown; {nearest(str(quantity), QUANTITIES)}")
-    field, name, unit = _FIELDS[quantity]
+    field, what, unit = _FIELDS[quantity]
     ax = axes_of(ax, height=5.0)
-    style.dress(ax, f"{found.problem.name} on {found.arch.name}")
+    style.dress(ax, f"{style.heading(found.problem.name, name)} on {found.arch.name}")
     ax.grid(visible=False)
     first, second = found.dims
     style.label_x(ax, f"tile size of {second} (elements)")
@@ -63,7 +66,7 @@ def plot_tiles(found: TileMap, quantity: Quantity = "time", *, ax: Axes | None =
     if not finite:
         style.nothing(ax, "nothing fits")
         return ax
-    _heat(ax, values, finite, name, unit)
+    _heat(ax, values, finite, what, unit)
     _outline(ax, found)
     _marks(ax, found, field, unit)
     style.legend_below(ax, 3 if style.inches(ax) > style.NARROW else 1)
@@ -107,7 +110,6 @@ def _heat(
     from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
     low, high = min(finite), max(finite)
-    high = max(high, low * 1.01)
     # Far from the best, more is only more: the colours are for what is near.
     top = min(high, 100 * low) if low > 0 else high
     ax.fill_between([-0.5, len(values[0]) - 0.5], -0.5, len(values) - 0.5, hatch="xxxx",
@@ -121,6 +123,9 @@ def _heat(
         interpolation="nearest",
         zorder=1,
     )
+    if low == high:
+        style.note(ax, f"{name} is {style.decimal(low, unit)} everywhere")
+        return
     bar = ax.figure.colorbar(image, ax=ax, pad=0.02, extend="max" if top < high else "neither")
     bar.ax.tick_params(labelsize=style.TICK, width=0.6, length=2.5)
     bar.outline.set_linewidth(0.6)

@@ -65,7 +65,7 @@ def plot_pareto(fronts: Fronts, *, name: str = "", ax: Axes | None = None) -> Ax
     """
     ax = axes_of(ax)
     names = list(fronts)
-    title = names[0] if len(names) == 1 else f"{len(names)} problems"
+    title = names[0] if len(names) == 1 else f"{len(names)} layers"
     style.dress(ax, style.heading(title, name))
     style.label_x(ax, "DRAM traffic")
     style.label_y(ax, "promised time")

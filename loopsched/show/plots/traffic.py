@@ -201,7 +201,8 @@ def _layers(
     ax.set_xlim(-0.6, len(layers) - 0.4)
     ax.set_ylim(0, max(ends) * 1.08 or 1)
     ax.grid(visible=False, axis="x")
-    style.label_x(ax, "" if is_named else "layer")
+    is_one = len({layer.problem.name for layer in layers}) == 1
+    style.label_x(ax, "" if is_named else "schedule" if is_one else "layer")
     style.linear_axis(ax.yaxis, f"{level} traffic", "B", max(ends))
     _legend(ax, len(tensors) + is_memory)
 
