@@ -988,6 +988,20 @@ def test_an_address_is_a_view(wide: Tab) -> None:
 
 
 @in_browser
+def test_no_word_of_a_command_is_broken_where_it_fits(wide: Tab) -> None:
+    wide.page.set_viewport_size({"width": 400, "height": 900})
+    try:
+        lines = wide.page.eval_on_selector_all(
+            "#command .word", "words => words.map(word => [word.textContent, word.offsetHeight])"
+        )
+    finally:
+        wide.page.set_viewport_size({"width": 1280, "height": 900})
+    assert "--layer" in [word for word, _ in lines]
+    assert len({height for word, height in lines if word.startswith("--")}) == 1
+    assert min(height for _, height in lines) == next(h for word, h in lines if word == "--layer")
+
+
+@in_browser
 def test_the_command_gives_the_same_bytes(wide: Tab, capsys: pytest.CaptureFixture[str]) -> None:
     wide.page.fill("#schedule-text", "M:96 N:80@SM K:64 M:32")
     wide.page.locator("#schedule-text").blur()

@@ -256,6 +256,17 @@ def percent(share: float | None) -> str:
     return "-" if share is None or not math.isfinite(share) else f"{100 * share:.1f} %"
 
 
+def holding(level: str) -> str:
+    """Begin to say what a level holds.
+
+    Examples
+    --------
+    >>> holding("L2"), holding("registers")
+    ('L2 holds', 'registers hold')
+    """
+    return f"{level} {'hold' if level.endswith('s') else 'holds'}"
+
+
 def binary(size_bytes: int) -> str:
     """Write a working set in the units of capacities, with four digits.
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from loopsched.base.rows import picked
-from loopsched.base.units import binary, format_capacity, parse_bytes, percent, scaled
+from loopsched.base.units import binary, format_capacity, holding, parse_bytes, percent, scaled
 from loopsched.cli import options, output
 from loopsched.cli.inputs import Inputs, on
 from loopsched.cli.output import Style
@@ -134,7 +134,7 @@ def show_score(problem: Problem, schedule: Schedule, machine: Arch, score: Evalu
         body = body or " ".join(map(str, schedule.loops[level.fit_position :])) or "one point"
         passing = " ".join(place.tensor for place in marks if place.position == PASSES)
         body += f"; {passing} passes" if passing else ""
-        output.print_text(f"{level.name} holds {held}{room}: {body}")
+        output.print_text(f"{holding(level.name)} {held}{room}: {body}")
 
 
 def _inside(schedule: Schedule, place: Place) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from loopsched.base.units import binary, format_capacity, format_decimal
+from loopsched.base.units import binary, format_capacity, format_decimal, holding
 from loopsched.machines.arch import Arch
 from loopsched.machines.levels import Level
 from loopsched.models.machine import room_of
@@ -218,7 +218,7 @@ def annotate(problem: Problem, schedule: Schedule, arch: Arch) -> dict[int, str]
             size = binary(sum(each.tile_bytes for each in here))
             size = f"2 x {size}" if arch.level(reason.level).double_buffered else size
             names = " ".join(each.tensor for each in here)
-            text = f"{reason.level} holds {size}{room and f' of {room}'}: {names}"
+            text = f"{holding(reason.level)} {size}{room and f' of {room}'}: {names}"
             notes.setdefault(at, []).append(text)
         for each in held:
             for position in each.stays_through:

@@ -23,6 +23,16 @@ function el(tag, attributes, ...children) {
   return filled(document.createElement(tag), attributes, children);
 }
 
+// A command, broken between its words only, as far as each fits a line.
+function commandWords(text) {
+  return text.split(' ').flatMap((word, place) => [place ? ' ' : '', el('span', { class: 'word' }, word)]);
+}
+
+// Registers hold, L2 holds.
+function holding(level) {
+  return `${level} ${level.endsWith('s') ? 'hold' : 'holds'}`;
+}
+
 function svg(tag, attributes, ...children) {
   return filled(document.createElementNS(SVG, tag), attributes, children);
 }

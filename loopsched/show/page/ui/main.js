@@ -2,7 +2,7 @@
 
 function drawTotals() {
   const sums = DATA.totals;
-  byId('origin').replaceChildren(...[DATA.arch.title, `loopsched ${DATA.version}`, DATA.command && el('code', {}, DATA.command)]
+  byId('origin').replaceChildren(...[DATA.arch.title, `loopsched ${DATA.version}`, DATA.command && el('code', {}, ...commandWords(DATA.command))]
     .filter(Boolean).flatMap((part, place) => [place ? ' · ' : '', part]));
   const bounds = sums.bound_by.map(([name, count]) => `${name} ${count}`);
   const tiles = [

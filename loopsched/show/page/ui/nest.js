@@ -13,11 +13,11 @@ function coloured(line) {
   return parts;
 }
 
-function holding(evaluation) {
+function heldAt(evaluation) {
   const notes = new Map();
   evaluation.levels.forEach((level, index) => {
     const of = BOUNDARIES[index].capacity_bytes === null ? '' : ` of ${capacity(BOUNDARIES[index].capacity_bytes)}`;
-    const note = `${level.name} holds ${inCopies(index, level.working_set_bytes)}${of}`;
+    const note = `${holding(level.name)} ${inCopies(index, level.working_set_bytes)}${of}`;
     notes.set(level.fit_position, [...(notes.get(level.fit_position) || []), note]);
   });
   return notes;
@@ -34,7 +34,7 @@ function columnsIn(place) {
 
 function drawNest() {
   const { schedule, evaluation, text } = current();
-  const notes = holding(evaluation);
+  const notes = heldAt(evaluation);
   const count = schedule.loops.length;
   const columns = Math.max(30, columnsIn(byId('nest')));
   const noted = (place) => `# ${notes.get(place).join('; ')}`;
@@ -53,7 +53,7 @@ function drawNest() {
     const margin = /^ */.exec(line)[0];
     return [...notes.get(place).flatMap((note) => [margin, el('span', { class: 'note' }, `# ${note}`), '\n']), code, '\n'];
   }));
-  if (DATA.arch_given) byId('command').textContent = commandFor(text);
+  if (DATA.arch_given) byId('command').replaceChildren(...commandWords(commandFor(text)));
 }
 
 function quoted(text) {

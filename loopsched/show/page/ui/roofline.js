@@ -1,6 +1,6 @@
 // The roofline: a roof a level, a point a layer; a point chosen is the layer chosen.
 
-const MARGIN = { left: 52, right: 14, top: 12, bottom: 40 };
+const MARGIN = { left: 58, right: 14, top: 12, bottom: 40 };
 const NEAR = 8;
 const NEAR_ALONE = 200;
 const LEAST_ACROSS = 4;
