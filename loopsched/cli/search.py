@@ -169,8 +169,7 @@ def _save_plots(
         lambda: roofline_rows(layers, machine),
         lambda: plot_roofline(layers, machine, name=name),
     )
-    if len(results) == 1 and results[0].alternatives:  # its best schedules beside each other
-        (best,) = results
+    if len(results) == 1 and (best := results[0]).alternatives:  # beside each other
         scores = [best.evaluation, *(each.evaluation for each in best.alternatives)]
         layers = [Layer(best.problem, score, str(rank)) for rank, score in enumerate(scores, 1)]
     save_plots(plot_bytes, lambda: bytes_rows(layers), lambda: bytes_figure(layers, name))

@@ -108,8 +108,8 @@ _plots_style.broken(
 _plots_style.broken(
     "style-linear-in-thousandths",
     "the axis names the prefix of the next unit",
-    '"k": 1e3, "M": 1e6}\n    factor |=',
-    '"k": 1e6, "M": 1e6}\n    factor |=',
+    '({_PREFIXES[power]}{unit})"',
+    '({_PREFIXES[power + 3]}{unit})"',
     "::TestStyle::test_a_linear_axis_names_its_unit",
 )
 _plots_style.broken(

@@ -273,13 +273,13 @@ def _upon(
 ) -> None:
     """Write on a flat roof, at its right end or where no points are; else below it."""
     places = [ax.transData.transform(point) for point in points]
-    for x, across, up, down in (
-        (right, "right", 1.5, "bottom"),
-        (left, "left", 1.5, "bottom"),
-        (math.sqrt(left * right), "center", 1.5, "bottom"),
-        (right, "right", -5.5, "top"),
+    for x, across, aside, up in (
+        (right, "right", -1.0, 1.5),
+        (left, "left", 3.0, 1.5),
+        (math.sqrt(left * right), "center", 0.0, 1.5),
+        (right, "right", -1.0, -5.5),
     ):
-        aside = {"right": -1.0, "left": 3.0, "center": 0.0}[across]
+        down = "bottom" if up > 0 else "top"
         style.beside(ax, text, (x, peak), (aside, up), across, down, color=colour)
         box = ax.texts[-1].get_window_extent().padded(_AROUND)
         if up < 0 or not any(box.contains(*place) for place in places):

@@ -227,6 +227,6 @@ def _machine(ax: Axes, arch: Arch, left: float, right: float) -> None:
             continue
         ax.axvline(size, color=style.INK, linewidth=0.7, linestyle=style.DASHES[3])
         whole = level.capacity_bytes
-        nominal = "" if whole in (None, size) else f" of {style.binary(whole or 0)}"
+        nominal = f" of {style.binary(whole)}" if whole and whole != size else ""
         text, at = f"{level.name}\n{style.binary(size)}{nominal}", ("data", "axes fraction")
         style.beside(ax, text, (size, 1.0), (0, 1.5), "center", "bottom", xycoords=at)

@@ -46,6 +46,8 @@ INK, GREY, PALE = "0.15", "0.5", "0.9"
 
 # Characters; a title may reach beyond the spines.
 _TITLE_PER_INCH = 16
+_PREFIXES = {-12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T"}
+_PREFIXES |= {15: "P", 18: "E"}
 _BINARY = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
 
 
@@ -197,11 +199,13 @@ def decimal(value: float, unit: str = "") -> str:
     """
     if not value:
         return "0"
-    power = 3 * math.floor(math.log10(abs(value) * (1 + 1e-9)) / 3)
-    power = min(max(power, -12 if unit else 0), 18)
-    prefix = {-12: "p", -9: "n", -6: "µ", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T"}
-    prefix |= {15: "P", 18: "E"}
-    return f"{value / 10.0**power:.4g} {prefix[power]}{unit}".rstrip()
+    power = max(_power(value), -12 if unit else 0)
+    return f"{value / 10.0**power:.4g} {_PREFIXES[power]}{unit}".rstrip()
+
+
+def _power(value: float) -> int:
+    """Choose the decimal prefix of a number that is not 0, as a power of ten."""
+    return min(max(3 * math.floor(math.log10(abs(value) * (1 + 1e-9)) / 3), -12), 18)
 
 
 def binary(value: float) -> str:
@@ -267,13 +271,10 @@ def linear_axis(axis: XAxis | YAxis, name: str, unit: str, high: float) -> None:
     """Name an axis from zero, its unit with the prefix that suits the largest value."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-    prefix = decimal(high, "s").partition(" ")[2][:-1] if high > 0 else ""
-    factor = {"p": 1e-12, "n": 1e-9, "µ": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3, "M": 1e6}
-    factor |= {"G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
-    scale = factor[prefix]
+    power = _power(high) if high > 0 else 0
     axis.set_major_locator(MaxNLocator(6, steps=[1, 2, 2.5, 5, 10]))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / scale:.6g}"))
-    axis.set_label_text(f"{name} ({prefix}{unit})", fontsize=LABEL, color=INK)
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value / 10.0**power:.6g}"))
+    axis.set_label_text(f"{name} ({_PREFIXES[power]}{unit})", fontsize=LABEL, color=INK)
 
 
 def log_ticks(low: float, high: float, most: int = 7) -> list[float]:

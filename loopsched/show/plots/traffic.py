@@ -103,8 +103,8 @@ def plot_bytes(
         what = layers[0].problem.name
     else:
         _layers(ax, layers, level or known[0], tensors, is_memory=level in (None, known[0]))
-        one = {layer.problem.name for layer in layers}
-        what = f"schedules of {one.pop()}" if len(one) == 1 else f"{len(layers)} layers"
+        one = layers[0].problem.name
+        what = f"schedules of {one}" if _are_schedules(layers) else f"{len(layers)} layers"
     n_entries = len(tensors) + (len(layers) > 1 and level in (None, known[0]))
     rows_of_legend = math.ceil(n_entries / _legend_columns(ax, n_entries))
     style.titled(ax, style.heading(what, name), pad=4 + 10 * rows_of_legend)
@@ -155,6 +155,11 @@ def _boundaries(
     _legend(ax, len(tensors))
 
 
+def _are_schedules(layers: Sequence[Layer]) -> bool:
+    """Whether they are schedules of one layer."""
+    return len({layer.problem.name for layer in layers}) == 1
+
+
 def _layers(
     ax: Axes,
     layers: Sequence[Layer],
@@ -201,8 +206,7 @@ def _layers(
     ax.set_xlim(-0.6, len(layers) - 0.4)
     ax.set_ylim(0, max(ends) * 1.08 or 1)
     ax.grid(visible=False, axis="x")
-    is_one = len({layer.problem.name for layer in layers}) == 1
-    style.label_x(ax, "" if is_named else "schedule" if is_one else "layer")
+    style.label_x(ax, "" if is_named else "schedule" if _are_schedules(layers) else "layer")
     style.linear_axis(ax.yaxis, f"{level} traffic", "B", max(ends))
     _legend(ax, len(tensors) + is_memory)
 

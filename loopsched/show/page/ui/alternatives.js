@@ -34,7 +34,7 @@ const LINES = [
 function levelLines() {
   return BOUNDARIES.flatMap((boundary, index) => [
     [`${boundary.outer} – ${boundary.level}`, (one) => one.levels[index].promised_bytes, (value) => scaled(value, 'B')],
-    [holding(boundary.level), (one) => one.levels[index].working_set_bytes, (value) => binary(value), 'plain'],
+    [`${boundary.level} ${holds(boundary.level)}`, (one) => one.levels[index].working_set_bytes, (value) => binary(value), 'plain'],
   ]);
 }
 

@@ -29,8 +29,8 @@ function commandWords(text) {
 }
 
 // Registers hold, L2 holds.
-function holding(level) {
-  return `${level} ${level.endsWith('s') ? 'hold' : 'holds'}`;
+function holds(level) {
+  return level.endsWith('s') ? 'hold' : 'holds';
 }
 
 function svg(tag, attributes, ...children) {

@@ -16,7 +16,7 @@ function drawSets() {
     const other = copies * best().levels[index].working_set_bytes;
     const from = words[level.fit_position] || 'one point';
     return el('div', { class: 'set' },
-      el('p', { class: 'set-head' }, el('strong', {}, level.name), `${holding(level.name).slice(level.name.length)} ${inCopies(index, level.working_set_bytes)}`,
+      el('p', { class: 'set-head' }, el('strong', {}, level.name), ` ${holds(level.name)} ${inCopies(index, level.working_set_bytes)}`,
         room ? ` of ${capacity(room)}, ${percent(share)}` : '', el('span', { class: 'soft' }, BOUNDARIES[index].instances > 1 ? ` in each of ${BOUNDARIES[index].instances}` : '')),
       el('div', { class: 'gauge', role: 'img', 'aria-label': room ? `${percent(share)} of the capacity` : 'no limit' },
         room ? level.tensors.map((tensor, place) => el('span', { class: `gauge-fill tensor-${place % 6}`, title: `${tensor.name}: ${binary(tensor.footprint_bytes || 0)}`, style: { width: `${(100 * copies * Number(tensor.footprint_bytes || 0)) / Math.max(room, held)}%` } })) : null,

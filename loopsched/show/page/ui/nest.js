@@ -13,11 +13,11 @@ function coloured(line) {
   return parts;
 }
 
-function heldAt(evaluation) {
+function holding(evaluation) {
   const notes = new Map();
   evaluation.levels.forEach((level, index) => {
     const of = BOUNDARIES[index].capacity_bytes === null ? '' : ` of ${capacity(BOUNDARIES[index].capacity_bytes)}`;
-    const note = `${holding(level.name)} ${inCopies(index, level.working_set_bytes)}${of}`;
+    const note = `${level.name} ${holds(level.name)} ${inCopies(index, level.working_set_bytes)}${of}`;
     notes.set(level.fit_position, [...(notes.get(level.fit_position) || []), note]);
   });
   return notes;
@@ -34,7 +34,7 @@ function columnsIn(place) {
 
 function drawNest() {
   const { schedule, evaluation, text } = current();
-  const notes = heldAt(evaluation);
+  const notes = holding(evaluation);
   const count = schedule.loops.length;
   const columns = Math.max(30, columnsIn(byId('nest')));
   const noted = (place) => `# ${notes.get(place).join('; ')}`;
