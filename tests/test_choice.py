@@ -99,7 +99,7 @@ def test_choices_cost_what_is_said(measured) -> None:  # type: ignore[no-untyped
     assert gemms["mape"] < 0.14
     assert convs["first_1"] <= 1.045
     assert convs["first_5"] <= 1.015
-    assert convs["mape"] < 0.1
+    assert convs["mape"] < 0.12
     assert measured.summary["bound_violations"] == 0
     assert attentions["first_1"] <= 1.01
     assert attentions["first_5"] == 1
@@ -513,8 +513,8 @@ def test_what_splits_terms_is_said_to_other_tools() -> None:
 @pytest.mark.parametrize(
     ("name", "arch", "problems", "missed", "most"),
     [
-        ("h200", H200, 80, 1, {"fp16": 1.04, "bf16": 1.035, "fp8": 1.06, "tf32": 1.03}),
-        ("h100", H100, 120, 3, {"fp16": 1.035, "bf16": 1.02, "fp8": 1.075, "tf32": 1.03}),
+        ("h200", H200, 80, 1, {"fp16": 1.035, "bf16": 1.035, "fp8": 1.045, "tf32": 1.025}),
+        ("h100", H100, 120, 3, {"fp16": 1.025, "bf16": 1.015, "fp8": 1.06, "tf32": 1.03}),
     ],
 )
 def test_problems_drawn_after_the_model_was_final(
@@ -525,7 +525,8 @@ def test_problems_drawn_after_the_model_was_final(
     assert sum(one["problems"] for one in found.values()) == problems
     assert sum(one["sets_without_best"] for one in found.values()) <= missed
     assert sum(one["bound_violations"] for one in found.values()) == 0
-    assert found["conv", "fp16"]["first_1"] <= 1.04
+    assert found["conv", "fp16"]["first_1"] <= 1.02
+    assert found["conv", "fp16"]["first_1_worst"] <= 1.08
     assert found["conv", "fp16"]["first_5"] <= 1.01
     for data_type, first in most.items():
         assert found["gemm", data_type]["first_1"] <= first

@@ -52,6 +52,13 @@ _pipeline.broken(
     _PRODUCTS,
 )
 _pipeline.broken(
+    "pipeline-one-block-issues",
+    "of the blocks that share an SM one issues instructions",
+    "issued = resident * warps / schedulers",
+    "issued = warps / schedulers",
+    _PRODUCTS,
+)
+_pipeline.broken(
     "pipeline-last-wave-whole",
     "the last wave holds as many blocks as the others",
     "beside = np.clip(np.ceil(rest / machine.sms), 1, taken.resident)",
