@@ -9,8 +9,9 @@ spaces/triton_h100.csv, then those of convolutions to its 4 convolutions, those 
 Starting points are round numbers or what a document says; each number is pulled a little toward
 its start (a factor of e counts like 3 % on one row that matters).
 
-Rows matter the more the nearer they are to the fastest of their problem: one that takes twice as
-long counts e**-8 times, but never less than a hundredth.  Errors are of logarithms; beyond about
+Rows matter the more the nearer they are to the fastest of their problem, measured or estimated,
+so that what is slow and seems fast counts in full: one that takes twice as long, by either,
+counts e**-8 times, but never less than a hundredth.  Errors are of logarithms; beyond about
 10 % they count linearly, so that rows measured wrongly (some are 30 times off) do not pull.
 """
 
@@ -58,6 +59,7 @@ PRODUCTS = {
     "pj_byte": (15.0, 1.0, 90.0),
     "slack_us": (20.0, 10.0, 60.0),
     "power": (4.0, 2.0, 12.0),
+    "issue_cycles": (150.0, 5.0, 800.0),
 }
 CONVOLUTIONS = {
     "launch": (1.5, 0.7, 2.6),
@@ -103,13 +105,19 @@ class Problem:
         self.taken = family.taken(self.problem, self.space, self.machine.gpu, 2)
         measured = np.array([row["time_us"] for row in rows], dtype=float)
         self.measured = np.log(measured * 1e-6)
-        weights = np.exp(-STEEP * (measured / measured.min() - 1)).clip(LEAST)
-        self.weights = np.sqrt(weights / weights.sum())
+        self.longer = measured / measured.min()
+        self.share = 1 / _weights(self.longer).sum()
 
     def errors(self, here: Mapping[str, float]) -> np.ndarray:
         """Weighted errors of logarithms."""
         found = TIMES[self.family.name](self, here)
-        return SCALE * self.weights * np.clip(np.log(found) - self.measured, -1, 1)
+        weights = _weights(np.minimum(self.longer, found / found.min())) * self.share
+        return SCALE * np.sqrt(weights) * np.clip(np.log(found) - self.measured, -1, 1)
+
+
+def _weights(longer: np.ndarray) -> np.ndarray:
+    """How much rows matter that take so many times as long as the fastest."""
+    return np.exp(-STEEP * (longer - 1)).clip(LEAST)
 
 
 def _pipelined(work: Callable) -> Callable[[Problem, Mapping[str, float]], np.ndarray]:

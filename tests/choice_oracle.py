@@ -62,7 +62,8 @@ def estimate(
         received = fit.later if of_waves else fit.first
         *parts, wait = _step(block, one, width, taken, machine, fit, here, live, received)
         tensor, l2, dram, _ = parts
-        step = _joined(fit.step, tensor, _joined(fit.memory, wait, l2, dram))
+        issued = here * one["warps"] / machine.gpu.schedulers * fit.issue_cycles
+        step = _joined(fit.step, tensor, issued, _joined(fit.memory, wait, l2, dram))
         ends = fit.latency * machine.gpu.dram_latency + fit.start_cycles
         ends += here * block.sums * fit.sum_cycles
         cycles += block.steps * step + ends * (1 - fit.hidden if here > 1 else 1)
@@ -248,7 +249,7 @@ def _conv(
         tensor=tensor,
         asked_of_l2=_asked_of_l2(one, width, fit),
         wait=wait + max(shown, 0.0),
-        beside=places * fit.place_cycles * one["block_m"] / 64 * more,
+        beside=places * fit.place_cycles * elements / 4096 * more,
         dram_bytes=lambda live: read * width + 1.5 * written,
         macs=pixels * layer.k * layer.c * places,
         tile=elements * width,

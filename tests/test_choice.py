@@ -99,7 +99,7 @@ def test_choices_cost_what_is_said(measured) -> None:  # type: ignore[no-untyped
     assert gemms["mape"] < 0.14
     assert convs["first_1"] <= 1.045
     assert convs["first_5"] <= 1.015
-    assert convs["mape"] < 0.1
+    assert convs["mape"] < 0.12
     assert measured.summary["bound_violations"] == 0
     assert attentions["first_1"] <= 1.01
     assert attentions["first_5"] == 1
@@ -149,7 +149,9 @@ def test_rows_are_ordered_and_nothing_beats_its_bound() -> None:
         assert found.kernel == kernel
         estimates = [one.estimate_us for one in found.choices]
         assert estimates == sorted(estimates)
-        assert len(estimates) == found.n_configurations - found.n_infeasible
+        # Groups of eight rows of tiles and of one are alike where all blocks run at a time.
+        alike = 2 if kernel == "triton_gemm" else 1
+        assert alike * len(estimates) == found.n_configurations - found.n_infeasible
         for one in found.choices:
             assert one.bound_us <= one.cold_us <= one.low_us <= one.estimate_us <= one.high_us
             assert one.bound_by in PARTS
@@ -372,9 +374,24 @@ def test_no_measurement_from_a_cold_cache_beats_its_bound(file: str) -> None:
         assert pick(problem, load_arch(file.split("_")[1]), top=1).best.cold_us < one["best_us"]
 
 
+def test_of_what_is_usually_tried_groups_that_change_nothing_are_left_out() -> None:
+    for sizes in ((16, 4096, 4096), (1000, 1000, 1008)):
+        problem = gemm(**dict(zip("mnk", sizes, strict=True)))
+        first = [dict(one.configuration) for one in pick(problem, H200, top=5).choices]
+        assert len({tuple(one.values()) for one in (row | {"group_m": 0} for row in first)}) == 5
+        assert all(one["group_m"] == 8 for one in first)
+        # Of a space that is given nothing is left out.
+        given = pick(problem, H200, space=TRITON_GEMM.tried())
+        assert len(given.choices) == given.n_configurations - given.n_infeasible
+    # Where groups change what is read again, both are worth a try.
+    wide = pick(gemm(m=8192, n=8192, k=8192), H200, top=20)
+    assert {one.configuration["group_m"] for one in wide.choices} == {1, 8}
+
+
 def test_reasons_leave_out_what_is_as_long() -> None:
     """One row of tiles is one group, however many rows a group may have."""
-    found = pick(gemm(m=16, n=6144, k=4096), H200, top=2, explain=True)
+    space = [SPLIT | {"group_m": group} for group in (8, 1)]
+    found = pick(gemm(m=16, n=6144, k=4096), H200, space=space, explain=True)
     same = found.choices[1]
     assert same.estimate_us == found.best.estimate_us
     assert same.why.startswith("against the first choice: as long on every resource; most time on")
@@ -513,8 +530,8 @@ def test_what_splits_terms_is_said_to_other_tools() -> None:
 @pytest.mark.parametrize(
     ("name", "arch", "problems", "missed", "most"),
     [
-        ("h200", H200, 80, 1, {"fp16": 1.04, "bf16": 1.035, "fp8": 1.06, "tf32": 1.03}),
-        ("h100", H100, 120, 3, {"fp16": 1.035, "bf16": 1.02, "fp8": 1.075, "tf32": 1.03}),
+        ("h200", H200, 80, 1, {"fp16": 1.035, "bf16": 1.035, "fp8": 1.045, "tf32": 1.025}),
+        ("h100", H100, 120, 3, {"fp16": 1.025, "bf16": 1.015, "fp8": 1.06, "tf32": 1.03}),
     ],
 )
 def test_problems_drawn_after_the_model_was_final(
@@ -525,7 +542,8 @@ def test_problems_drawn_after_the_model_was_final(
     assert sum(one["problems"] for one in found.values()) == problems
     assert sum(one["sets_without_best"] for one in found.values()) <= missed
     assert sum(one["bound_violations"] for one in found.values()) == 0
-    assert found["conv", "fp16"]["first_1"] <= 1.04
+    assert found["conv", "fp16"]["first_1"] <= 1.02
+    assert found["conv", "fp16"]["first_1_worst"] <= 1.08
     assert found["conv", "fp16"]["first_5"] <= 1.01
     for data_type, first in most.items():
         assert found["gemm", data_type]["first_1"] <= first

@@ -43,12 +43,26 @@ _pick.broken(
     "bound_by=min(parts,",
     "::test_what_most_time_is_spent_on",
 )
+_pick.broken(
+    "pick-tries-twice",
+    "groups of rows that change nothing are tried twice",
+    "        ranked = _tried_once(ranked)\n",
+    "        pass\n",
+    "test_choice.py::test_of_what_is_usually_tried_groups_that_change_nothing_are_left_out",
+)
 _pipeline = In("gpu/choice/pipeline.py", "test_choice_model.py")
 _pipeline.broken(
     "pipeline-warps-everywhere",
     "one warp uses all schedulers",
     "np.ceil(resident * warps / schedulers) * schedulers / warps",
     "resident",
+    _PRODUCTS,
+)
+_pipeline.broken(
+    "pipeline-one-block-issues",
+    "of the blocks that share an SM one issues instructions",
+    "issued = resident * warps / schedulers",
+    "issued = warps / schedulers",
     _PRODUCTS,
 )
 _pipeline.broken(

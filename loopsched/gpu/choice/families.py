@@ -269,7 +269,7 @@ def conv_work(
         rows=bm,
         sums=bm * bn,
         wait_cycles=asked * (waits / here - 1 / ahead) + shown * tensor,
-        block_cycles=places * fit.place_cycles * bm / 64 * busy,
+        block_cycles=places * fit.place_cycles * (bm + bn) * bk / 4096 * busy,
         dram_bytes=lambda live: moved,
         macs=layer.macs,
         width=width,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -40,6 +40,8 @@ from loopsched.problems.problem import Problem
 
 # Of a large space, more than this were never needed to hold the fastest.
 _SHARE = 0.15
+# Estimates nearer to each other than this say nothing.
+_AS_LONG = 1.001
 
 Given = Space | str | os.PathLike[str] | Iterable[Mapping[str, Any]] | None
 
@@ -110,7 +112,8 @@ class Pick(Shown):
     ----------
     problem, arch, kernel, data_type : str
     choices : tuple of Choice
-        By estimate; as many as were asked for.
+        By estimate; as many as were asked for.  Of those usually tried, what differs in
+        ``group_m`` alone and takes as long is left out.
     n_configurations : int
         That were looked at.
     n_infeasible : int
@@ -294,6 +297,8 @@ def pick(
                 f"{family.name} suits it; give a space of others"
             )
     ranked = rank(problem, arch, family, given, data_type)
+    if space is None:
+        ranked = _tried_once(ranked)
     low, high = judged(kernel).spread
     first = int(ranked.order[0])
     choices = tuple(
@@ -307,7 +312,7 @@ def pick(
         choices=choices,
         n_configurations=len(given),
         n_infeasible=int((~ranked.feasible).sum()),
-        n_may_be_best=int(ranked.may_be_best.sum()),
+        n_may_be_best=int(ranked.may_be_best[ranked.order].sum()),
         unaligned=unaligned(problem, FAMILIES[kernel]),
     )
 
@@ -369,6 +374,15 @@ def rank(problem: Asked, arch: Arch, family: Family, space: Space, data_type: st
     bound_s, _ = repeated_bound(macs, read + written, arch, data_type)
     cold_s, _ = cold_bound(macs, read, written, arch, data_type)
     return Ranked(space, taken, found, order, feasible, may_be_best, bound_s, cold_s)
+
+
+def _tried_once(ranked: Ranked) -> Ranked:
+    """Leave out what takes as long as the one before it and differs in group_m alone."""
+    time_s = ranked.times.time_s[ranked.order]
+    alike = time_s[1:] < _AS_LONG * time_s[:-1]
+    for name, column in ranked.space.columns.items():
+        alike &= (np.diff(column[ranked.order]) == 0) | (name == "group_m")
+    return replace(ranked, order=ranked.order[np.append(True, ~alike)])
 
 
 def _choice(

@@ -81,10 +81,12 @@ class Fitted:
         To turn an element of B for tensor cores that need sums to lie side by side.
     wide_bytes : float
         Factor for arithmetic of single bytes with 256 columns and eight warps.
+    issue_cycles : float, cycles
+        Of a scheduler, for a warp's instructions of a step beside its arithmetic.
     address_cycles : float, cycles
         Of a convolution: for the addresses of 1,024 elements of a step.
     place_cycles : float, cycles
-        For each filter position and 64 rows of a tile.
+        For the addresses of 4,096 elements at each filter position.
     drain : float
         Part of a step's arithmetic that the next filter position waits for.
     short_rows : float
@@ -117,6 +119,7 @@ class Fitted:
     power: float
     turned: float
     wide_bytes: float
+    issue_cycles: float
     address_cycles: float = 0.0
     place_cycles: float = 0.0
     drain: float = 0.0
@@ -281,7 +284,8 @@ def _wave(
     more = work.wait_cycles + np.where(stages <= 2, fit.two_stages * work.tensor_cycles, 0.0)
     # Operands come the later the more DRAM has to do; where that is much it sets the pace.
     wait = joined(_LOADED, late, dram) + more
-    step = joined(fit.step, tensor, joined(fit.memory, wait, l2, dram))
+    issued = resident * warps / schedulers * fit.issue_cycles
+    step = joined(fit.step, tensor, issued, joined(fit.memory, wait, l2, dram))
     begun = fit.latency * machine.gpu.dram_latency + fit.start_cycles
     shown = np.where(resident > 1, 1 - fit.hidden, 1.0)
     ends = (begun + resident * work.sums * fit.sum_cycles) * shown
