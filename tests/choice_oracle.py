@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from math import ceil
 
 from loopsched.gpu.choice.attention import Attention, attention_numbers
@@ -36,6 +37,7 @@ class Block:
     macs: int
     tile: int
     sums: int
+    terms: int
     after: float = 0.0
 
 
@@ -63,8 +65,12 @@ def estimate(
         *parts, wait = _step(block, one, width, taken, machine, fit, here, live, received)
         tensor, l2, dram, _ = parts
         issued = here * one["warps"] / machine.gpu.schedulers * fit.issue_cycles
+        if not taken.by_group:
+            issued = max(issued, block.terms * width / 32 * fit.chain_cycles)
         step = _joined(fit.step, tensor, issued, _joined(fit.memory, wait, l2, dram))
         ends = fit.latency * machine.gpu.dram_latency + fit.start_cycles
+        ahead = (one["stages"] - 1) * here * block.asked_of_l2
+        ends += fit.fill * ahead / _delivered(fit.first, machine, fit)
         ends += here * block.sums * fit.sum_cycles
         cycles += block.steps * step + ends * (1 - fit.hidden if here > 1 else 1)
         cycles += here * block.beside
@@ -95,10 +101,9 @@ def _step(
 ) -> list[float]:
     """Cycles of each part, latency as if DRAM were free; last what operands take to come."""
     clock = machine.max_clock_hz
-    delivered = machine.l2_bytes_per_s / clock / machine.sms  # to an SM, each cycle
     l2 = max(
-        live / machine.sms * block.asked_of_l2 / (received * delivered / fit.l2_at),
-        here * block.asked_of_l2 / (fit.first * delivered / fit.l2_at),
+        live / machine.sms * block.asked_of_l2 / _delivered(received, machine, fit),
+        here * block.asked_of_l2 / _delivered(fit.first, machine, fit),
     )
     of_step = block.dram_bytes(live) * live / (block.blocks * block.steps)
     dram = of_step / (machine.dram_bytes_per_s / clock)
@@ -110,6 +115,12 @@ def _step(
         on_each[warp % len(on_each)] += 1
     tensor = max(on_each) * block.tensor * len(on_each) / one["warps"]
     return [tensor, l2, dram, late + more, (late**2 + dram**2) ** 0.5 + more]
+
+
+def _delivered(rate: float, machine: Machine, fit: Fitted) -> float:
+    """Bytes that an SM receives each cycle, on a GPU whose L2 delivers more or less."""
+    delivered = machine.l2_bytes_per_s / machine.max_clock_hz / machine.sms
+    return rate * delivered / fit.l2_at
 
 
 def _ahead(one: Mapping[str, int], taken: Taken, fit: Fitted) -> float:
@@ -151,19 +162,21 @@ def _product(
         waves_of_group = max(ceil(high * across / live), 1)
         a = m * k * width * (1 + (waves_of_group - 1) * _lost(in_wave, kept))
         b = n * k * width * (1 + (ceil(down / high) - 1) * _lost(in_group, kept))
+        b *= 1 + fit.narrow * 64 / (one["block_k" if width == 1 else "block_n"] * width)
         return batch * (a + b + 1.5 * m * n * (4 * split if split > 1 else out))
 
     return Block(
         blocks=batch * down * across * split,
         steps=ceil(-(-k // split) / one["block_k"]),
         tensor=_tensor(one, width, taken, machine, fit),
-        asked_of_l2=_asked_of_l2(one, width, fit),
+        asked_of_l2=_asked_of_l2(one, n, k, width, fit),
         wait=0.0,
         beside=0.0,
         dram_bytes=dram_bytes,
         macs=batch * m * n * k,
         tile=(one["block_m"] + one["block_n"]) * one["block_k"] * width,
         sums=one["block_m"] * one["block_n"],
+        terms=one["block_k"],
         after=after,
     )
 
@@ -201,13 +214,14 @@ def _decode(
         blocks=problem.batch * problem.groups * parts,
         steps=ceil(ceil(problem.length / parts) / columns),
         tensor=cycles,
-        asked_of_l2=2 * columns * (64 * ceil(row / 64) + fit.row_bytes * ceil(row / 128)),
+        asked_of_l2=2 * columns * (64 * _met(row, row, 64) + fit.row_bytes * _met(row, row, 128)),
         wait=0.0,
         beside=0.0,
         dram_bytes=lambda live: out + 2 * keys * problem.head_size * width + 1.5 * partial,
         macs=2 * queries * problem.length * problem.head_size,
         tile=2 * columns * size * width,
         sums=rows * size,
+        terms=size + columns,
         after=after,
     )
 
@@ -238,22 +252,30 @@ def _conv(
     # The arithmetic of its end that nothing hides; two stages hide no more at any step.
     shown = fit.drain * tensor / parts
     shown -= fit.two_stages * tensor if one["stages"] <= 2 else 0.0
-    seen = layer.input_elems(width)
-    if one["block_k"] * width < 128:
-        seen *= 1 + fit.short_rows
-    read = seen + layer.k * layer.c * places
+    seen, across = layer.input_elems(width), ceil(layer.k / one["block_n"])
+    asked_again = max(pixels * places * layer.c - seen, 0)
+
+    def dram_bytes(live: float) -> float:
+        # Positions that a stride brings to other pixels lie between two uses of one.
+        between = min(layer.stride[1], layer.s)
+        asked = min(ceil(live / across) * one["block_m"], pixels) * layer.c * width * between
+        read = seen + asked_again * _lost(asked, fit.kept * machine.l2_bytes)
+        read *= 1 + fit.narrow * 64 / (one["block_k"] * width)
+        return (read + layer.k * layer.c * places) * width + 1.5 * written
+
     written = pixels * layer.k * (4 if width == 1 else width)
     return Block(
         blocks=ceil(pixels / one["block_m"]) * ceil(layer.k / one["block_n"]),
         steps=parts * places,
         tensor=tensor,
-        asked_of_l2=_asked_of_l2(one, width, fit),
+        asked_of_l2=_asked_of_l2(one, layer.k, layer.c, width, fit),
         wait=wait + max(shown, 0.0),
         beside=places * fit.place_cycles * elements / 4096 * more,
-        dram_bytes=lambda live: read * width + 1.5 * written,
+        dram_bytes=dram_bytes,
         macs=pixels * layer.k * layer.c * places,
         tile=elements * width,
         sums=one["block_m"] * one["block_n"],
+        terms=one["block_k"],
     )
 
 
@@ -282,11 +304,25 @@ def _tensor(
     return cycles + 2 * taken.spilled_bytes / machine.gpu.l1_bytes_per_cycle
 
 
-def _asked_of_l2(one: Mapping[str, int], width: int, fit: Fitted) -> float:
+def _asked_of_l2(one: Mapping[str, int], n: int, k: int, width: int, fit: Fitted) -> float:
     bm, bn, bk = (one[name] for name in ("block_m", "block_n", "block_k"))
-    a = bm * (64 * ceil(bk * width / 64) + fit.row_bytes)
-    rows, row = (bn, bk * width) if width == 1 else (bk, bn * width)
-    return a + rows * (64 * ceil(row / 64) + fit.row_bytes * ceil(row / 128))
+    # Rows of a tile, elements of one, and from one to the next in memory.
+    b = (bn, bk, k) if width == 1 else (bk, bn, n)
+    return sum(
+        rows
+        * sum(
+            cost * _met(row * width, pitch * width, unit)
+            for cost, unit in ((64, 64), (fit.row_bytes, 128))
+        )
+        for rows, row, pitch in ((bm, bk, k), b)
+    )
+
+
+@cache
+def _met(row: int, pitch: int, unit: int) -> float:
+    """Units of memory that a row has bytes in: the mean over as many rows as make a period."""
+    met = [len({at // unit for at in range(i * pitch, i * pitch + row)}) for i in range(unit)]
+    return sum(met) / len(met)
 
 
 def _lost(asked: float, kept: float) -> float:

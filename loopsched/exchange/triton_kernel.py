@@ -63,7 +63,7 @@ def to_triton_kernel(
     >>> problem = gemm(m=16, n=4096, k=4096)
     >>> found = pick(problem, load_arch("h200"), top=1)
     >>> made = to_triton_kernel(problem, found.best.configuration, arch="h200")
-    >>> "BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M = 16, 32, 128, 8" in made.text()
+    >>> "BLOCK_M, BLOCK_N, BLOCK_K, GROUP_M = 64, 64, 128, 8" in made.text()
     True
 
     See Also

@@ -17,7 +17,7 @@ def triton_configs(found: Pick) -> list[dict[str, Any]]:
     >>> from loopsched import gemm, load_arch, pick
     >>> found = pick(gemm(m=16, n=4096, k=4096), load_arch("h200"), top=1)
     >>> triton_configs(found)[0]["kwargs"]["BLOCK_M"]
-    16
+    64
     """
     return [
         {
@@ -41,7 +41,7 @@ def vllm_json(table: Dispatch) -> str:
     >>> from loopsched import dispatch, load_arch
     >>> table = dispatch(4096, 4096, load_arch("h200"), most_m=16)
     >>> json.loads(vllm_json(table))["16"]["BLOCK_SIZE_M"]
-    16
+    64
     """
     entries = {
         str(one.last): {

@@ -61,8 +61,8 @@ _pipeline.broken(
 _pipeline.broken(
     "pipeline-one-block-issues",
     "of the blocks that share an SM one issues instructions",
-    "issued = resident * warps / schedulers",
-    "issued = warps / schedulers",
+    "np.maximum(resident * warps / schedulers * fit.issue_cycles",
+    "np.maximum(warps / schedulers * fit.issue_cycles",
     _PRODUCTS,
 )
 _pipeline.broken(
@@ -131,8 +131,36 @@ _pipeline.broken(
 _pipeline.broken(
     "pipeline-rows-not-lines",
     "rows of B cost L2 once, however long",
-    "fit.row_bytes * np.ceil(row_bytes / LINE)",
-    "fit.row_bytes",
+    "+ fit.row_bytes * lines",
+    "+ fit.row_bytes",
+    _PRODUCTS,
+)
+_pipeline.broken(
+    "pipeline-rows-aligned",
+    "all rows start at a line",
+    "np.arange(0, unit, gcd(apart, unit))",
+    "np.arange(1)",
+    _PRODUCTS,
+)
+_pipeline.broken(
+    "pipeline-narrow-rows-free",
+    "short rows of tiles keep DRAM no longer",
+    "read_bytes * (1 + fit.narrow * _SECTOR / row_bytes)",
+    "read_bytes * (row_bytes / row_bytes)",
+    _PRODUCTS,
+)
+_pipeline.broken(
+    "pipeline-fills-at-once",
+    "what is asked for ahead comes at once",
+    "fit.fill * (stages - 1) * alone",
+    "0 * alone",
+    _PRODUCTS,
+)
+_pipeline.broken(
+    "pipeline-terms-at-once",
+    "instructions on the same sums do not wait for each other",
+    "np.maximum(resident * warps / schedulers * fit.issue_cycles, chained)",
+    "resident * warps / schedulers * fit.issue_cycles + 0 * chained",
     _PRODUCTS,
 )
 _families = In("gpu/choice/families.py", "test_choice_model.py")
@@ -200,10 +228,10 @@ _families.broken(
     _CONVOLUTIONS,
 )
 _families.broken(
-    "families-whole-rows",
-    "DRAM reads half of a line at no cost",
-    "np.where(bk * width < LINE, fit.short_rows, 0.0)",
-    "np.zeros_like(bk)",
+    "families-pixels-stay-in-l2",
+    "L2 holds pixels for all filter positions",
+    "seen + again * lost",
+    "seen + 0 * lost",
     _CONVOLUTIONS,
 )
 _families.broken(

@@ -123,7 +123,7 @@ def dispatch(
     >>> [(one.first, one.last) for one in table.buckets]
     [(1, 16), (17, 32), (33, 64)]
     >>> table.configuration(5)["block_m"]
-    16
+    64
 
     See Also
     --------

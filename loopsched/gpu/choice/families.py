@@ -27,7 +27,6 @@ from loopsched.gpu.choice.decode import (
 )
 from loopsched.gpu.choice.grouped import Grouped
 from loopsched.gpu.choice.pipeline import (
-    LINE,
     PARTIAL,
     WRITTEN,
     Fitted,
@@ -36,10 +35,10 @@ from loopsched.gpu.choice.pipeline import (
     added_s,
     asked_cycles,
     fitted,
+    read_narrow,
     row_bytes_asked,
     steps_ahead,
     times,
-    whole_sectors,
 )
 from loopsched.gpu.choice.space import Numbers, Space, product_space
 from loopsched.gpu.choice.triton import GROUP_ROWS, Resources, refused, resources, warps_down
@@ -189,6 +188,7 @@ def gemm_work(
         a = product.m * k * width * (1 + (waves - 1) * _lost(wave, room))
         again = _lost((group * bm + n) * terms * width, room)
         b = n * k * width * (1 + (np.ceil(down / group) - 1) * again)
+        b = read_narrow(b, (bk if width == 1 else bn) * width, fit)
         return product.batch * (a + b) + WRITTEN * np.where(split > 1, parts, written)
 
     zero = np.zeros_like(bm)
@@ -196,10 +196,11 @@ def gemm_work(
         blocks=product.batch * down * across * split,
         steps=np.ceil(np.ceil(terms) / bk),
         tile_bytes=(bm + bn) * bk * width,
-        l2_bytes=_l2_bytes(space, width, fit),
+        l2_bytes=_l2_bytes(space, (n, k), width, fit),
         tensor_cycles=_tensor_cycles(space, taken, machine, width, fit),
         rows=bm,
         sums=bm * bn,
+        term_bytes=bk * width,
         wait_cycles=zero,
         block_cycles=zero,
         dram_bytes=dram_bytes,
@@ -257,20 +258,28 @@ def conv_work(
     # What is asked for before a position's first step comes together.
     waits = 1 + np.maximum(here - np.maximum(stages - 1, 1), 0) / ahead
     shown = np.maximum(fit.drain / here - np.where(stages <= 2, fit.two_stages, 0.0), 0.0)
-    short = np.where(bk * width < LINE, fit.short_rows, 0.0)
-    read = (layer.input_elems(width) * (1 + short) + layer.weight_elems) * width
-    moved = read + WRITTEN * layer.output_elems * sum_bytes(width)
+    seen = layer.input_elems(width) * width
+    again = np.maximum(pixels * places * layer.c * width - seen, 0)
+    weights, moved = layer.weight_elems * width, WRITTEN * layer.output_elems * sum_bytes(width)
+
+    def dram_bytes(live: Numbers) -> Numbers:
+        # A pixel is read anew at the filter position a stride further, if L2 holds it no more.
+        here = np.minimum(np.ceil(live / np.ceil(layer.k / bn)) * bm, pixels) * layer.c * width
+        lost = _lost(here * min(layer.stride[1], layer.s), fit.kept * machine.l2_bytes)
+        return read_narrow(seen + again * lost, bk * width, fit) + weights + moved
+
     return Work(
         blocks=blocks,
         steps=here * places,
         tile_bytes=tile_bytes,
-        l2_bytes=_l2_bytes(space, width, fit),
+        l2_bytes=_l2_bytes(space, (layer.k, layer.c), width, fit),
         tensor_cycles=tensor,
         rows=bm,
         sums=bm * bn,
+        term_bytes=bk * width,
         wait_cycles=asked * (waits / here - 1 / ahead) + shown * tensor,
         block_cycles=places * fit.place_cycles * (bm + bn) * bk / 4096 * busy,
-        dram_bytes=lambda live: moved,
+        dram_bytes=dram_bytes,
         macs=layer.macs,
         width=width,
         after_s=np.zeros_like(bm),
@@ -319,13 +328,15 @@ def _lost(asked: Numbers, room: float) -> Numbers:
     return 1 / (1 + (room / asked) ** 4)
 
 
-def _l2_bytes(space: Space, width: int, fit: Fitted) -> Numbers:
+def _l2_bytes(space: Space, sizes: tuple[int, int], width: int, fit: Fitted) -> Numbers:
     """Bytes that a step asks of L2: rows come in sectors, and each line of them costs more."""
     bm, bn, bk = space["block_m"], space["block_n"], space["block_k"]
-    a = bm * (whole_sectors(bk * width) + fit.row_bytes)
+    n, k = sizes
+    a = bm * row_bytes_asked(bk * width, k * width, fit)
     # Single bytes are stored with the terms of a sum side by side, in both operands.
-    long, many = (bk * width, bn) if width == 1 else (bn * width, bk)
-    return a + many * row_bytes_asked(long, fit)
+    if width == 1:
+        return a + bn * row_bytes_asked(bk * width, k * width, fit)
+    return a + bk * row_bytes_asked(bn * width, n * width, fit)
 
 
 def _tensor_cycles(

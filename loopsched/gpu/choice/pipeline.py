@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cache
+from math import gcd
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,9 @@ from loopsched.gpu.library.machine import Machine
 
 _FILE = "choice/pipeline.json"
 PARTS = ("tensor cores", "L2", "DRAM", "latency")
-_SECTOR, LINE = 64, 128
+_SECTOR, _LINE = 64, 128
+# Bytes of terms that an instruction of the tensor cores adds to each sum.
+_ADDED_BYTES = 32
 # The output is written, and half as much of what was dirty before is written to make room.
 WRITTEN = 1.5
 # Bytes of a sum of some of the terms.
@@ -51,7 +54,10 @@ class Fitted:
         whose L2 delivers `l2_at` bytes a cycle to each SM.
     l2_at : float, bytes per cycle
     row_bytes : float, bytes
-        What a row of a tile costs L2 besides its bytes, each started 128 bytes anew.
+        What a row of a tile costs L2 besides its bytes, for each line of 128 bytes that it
+        touches.
+    narrow : float
+        More that DRAM takes for a row of a tile of 64 bytes; for longer ones less in proportion.
     latency : float
         From a request to its operands, in DRAM latencies of the machine file.
     row_cycles : float, cycles
@@ -65,6 +71,8 @@ class Fitted:
         arithmetic.
     start_cycles, sum_cycles : float, cycles
         Of a block: to begin and to end; for each of its sums.
+    fill : float
+        To begin, too: of what L2 takes to deliver the steps that are asked for ahead.
     hidden : float
         Share of these that other resident blocks hide.
     kept : float
@@ -83,14 +91,14 @@ class Fitted:
         Factor for arithmetic of single bytes with 256 columns and eight warps.
     issue_cycles : float, cycles
         Of a scheduler, for a warp's instructions of a step beside its arithmetic.
+    chain_cycles : float, cycles
+        Of an instruction of a single warp that adds 32 bytes of terms, until the next may follow.
     address_cycles : float, cycles
         Of a convolution: for the addresses of 1,024 elements of a step.
     place_cycles : float, cycles
         For the addresses of 4,096 elements at each filter position.
     drain : float
         Part of a step's arithmetic that the next filter position waits for.
-    short_rows : float
-        More of its input that DRAM reads where rows of a tile are no whole line of 128 bytes.
     more_warps : float
         By which eight warps need more of these than four.
     """
@@ -102,6 +110,7 @@ class Fitted:
     later: float
     l2_at: float
     row_bytes: float
+    narrow: float
     latency: float
     row_cycles: float
     two_stages: float
@@ -110,6 +119,7 @@ class Fitted:
     step: float
     start_cycles: float
     sum_cycles: float
+    fill: float
     hidden: float
     kept: float
     launch: float
@@ -120,10 +130,10 @@ class Fitted:
     turned: float
     wide_bytes: float
     issue_cycles: float
+    chain_cycles: float
     address_cycles: float = 0.0
     place_cycles: float = 0.0
     drain: float = 0.0
-    short_rows: float = 0.0
     more_warps: float = 0.0
 
     def alone(self, tensor_issue: str) -> float:
@@ -161,6 +171,8 @@ class Work:
         Of a step of a block alone.
     rows, sums : array
         Of A's tile; sums of a block.
+    term_bytes : array, bytes
+        Of the terms that a step adds to each sum, one after another.
     wait_cycles, block_cycles : array, cycles
         More latency of a step; more time of a block for each resident block.
     dram_bytes : callable
@@ -178,6 +190,7 @@ class Work:
     tensor_cycles: Numbers
     rows: Numbers
     sums: Numbers
+    term_bytes: Numbers
     wait_cycles: Numbers
     block_cycles: Numbers
     dram_bytes: Callable[[Numbers], Numbers]
@@ -273,10 +286,8 @@ def _wave(
     # A warp keeps to one scheduler and its part of the tensor cores.
     warps, schedulers = taken.threads / machine.gpu.warp_threads, machine.gpu.schedulers
     tensor = np.ceil(resident * warps / schedulers) * schedulers / warps * work.tensor_cycles
-    l2 = np.maximum(
-        live * work.l2_bytes / (machine.sms * rate * scale),
-        resident * work.l2_bytes / (fit.first * scale),
-    )
+    alone = resident * work.l2_bytes / (fit.first * scale)
+    l2 = np.maximum(live * work.l2_bytes / (machine.sms * rate * scale), alone)
     dram = work.dram_bytes(live) / (machine.dram_bytes_per_s / clock)
     dram = dram / (work.blocks * work.steps) * live
     asked = asked_cycles(work.rows, work.tile_bytes, machine, fit)
@@ -284,11 +295,13 @@ def _wave(
     more = work.wait_cycles + np.where(stages <= 2, fit.two_stages * work.tensor_cycles, 0.0)
     # Operands come the later the more DRAM has to do; where that is much it sets the pace.
     wait = joined(_LOADED, late, dram) + more
-    issued = resident * warps / schedulers * fit.issue_cycles
+    chained = np.where(taken.by_group, 0.0, work.term_bytes / _ADDED_BYTES * fit.chain_cycles)
+    issued = np.maximum(resident * warps / schedulers * fit.issue_cycles, chained)
     step = joined(fit.step, tensor, issued, joined(fit.memory, wait, l2, dram))
     begun = fit.latency * machine.gpu.dram_latency + fit.start_cycles
+    filled = begun + fit.fill * (stages - 1) * alone
     shown = np.where(resident > 1, 1 - fit.hidden, 1.0)
-    ends = (begun + resident * work.sums * fit.sum_cycles) * shown
+    ends = (filled + resident * work.sums * fit.sum_cycles) * shown
     return work.steps * step + ends + resident * work.block_cycles, tensor, l2, dram, late + more
 
 
@@ -304,14 +317,25 @@ def asked_cycles(rows: Numbers, tile_bytes: Numbers, machine: Machine, fit: Fitt
     return asked + tile_bytes / machine.gpu.shared_bytes_per_cycle
 
 
-def row_bytes_asked(row_bytes: Numbers, fit: Fitted) -> Numbers:
-    """Bytes that a row of a tile costs L2: whole sectors, and each line of them more."""
-    return whole_sectors(row_bytes) + fit.row_bytes * np.ceil(row_bytes / LINE)
+def row_bytes_asked(row_bytes: Numbers, apart: int, fit: Fitted) -> Numbers:
+    """Bytes that a row of a tile costs L2: whole sectors, and each line of them more.
+
+    Rows start so many bytes apart; where these are no whole lines, some touch one more.
+    """
+    sectors, lines = (_touched(row_bytes, apart, unit) for unit in (_SECTOR, _LINE))
+    return _SECTOR * sectors + fit.row_bytes * lines
 
 
-def whole_sectors(row_bytes: Numbers) -> Numbers:
-    """Bytes of the sectors of a row."""
-    return np.ceil(row_bytes / _SECTOR) * _SECTOR
+def _touched(row_bytes: Numbers, apart: int, unit: int) -> Numbers:
+    """Count the units that a row touches, in the mean of all places where one may start."""
+    begins = np.arange(0, unit, gcd(apart, unit))
+    touched: Numbers = np.mean([np.ceil((one + row_bytes) / unit) for one in begins], axis=0)
+    return touched
+
+
+def read_narrow(read_bytes: Numbers, row_bytes: Numbers, fit: Fitted) -> Numbers:
+    """Bytes that DRAM could deliver meanwhile: short rows of tiles keep it longer."""
+    return read_bytes * (1 + fit.narrow * _SECTOR / row_bytes)
 
 
 def added_s(part_bytes: Numbers, out_bytes: float, machine: Machine, fit: Fitted) -> Numbers:
@@ -346,8 +370,7 @@ class Judged:
         Measured over estimated: between these 80 of 100 rows.
     may_be_best : float
         The fastest is expected to be estimated to take at most so many times
-        the best estimate; of Triton's kernels those whose interval reaches
-        that of the best.
+        the best estimate.
     """
 
     spread: tuple[float, float]
