@@ -759,6 +759,9 @@ def test_print_shows_what_a_page_as_narrow_hides(wide: Tab) -> None:
     try:
         assert wide.page.locator("#layers .column-all").first.is_visible()
         assert wide.page.evaluate("document.documentElement.scrollWidth") <= 718
+        # A browser repeats the head of a table on every sheet, but not the buttons in it.
+        title = wide.page.locator("#layers thead button").first
+        assert title.evaluate("one => getComputedStyle(one).display") == "contents"
     finally:
         wide.page.emulate_media(media="screen")
         wide.page.set_viewport_size({"width": 1280, "height": 900})
@@ -779,6 +782,21 @@ def test_nothing_is_cut_on_a_phone(phone: Tab) -> None:
             return one.clientWidth >= 8 + pen.measureText('in turn').width + 22;
         })"""
     )
+
+
+@in_browser
+def test_four_alternatives_on_a_phone_are_as_wide_as_words(phone: Tab) -> None:
+    phone.visit("layer=0")
+    widths = phone.page.evaluate(
+        """() => {
+            for (const line of document.querySelectorAll('#alternatives tr'))
+                while (line.cells.length < 5) line.append(line.lastElementChild.cloneNode(true));
+            return [...document.querySelectorAll('#alternatives thead th')].map(
+                one => one.getBoundingClientRect().width);
+        }"""
+    )
+    assert len(widths) == 4
+    assert min(widths) >= 96
 
 
 def check_scores(tab: Tab, number: int) -> None:
