@@ -651,7 +651,7 @@ def test_numbers_of_a_filter_are_whole(wide: Tab) -> None:
 def test_numbers_are_written_as_the_library_writes_them(wide: Tab) -> None:
     choice = random.Random(7)
     counts = [5 * int(10 ** choice.uniform(0, 12)) for _ in range(300)]
-    counts += [128 * choice.randrange(1, 10**5) for _ in range(300)] + [99_305, 43_648]
+    counts += [128 * choice.randrange(1, 10**5) for _ in range(300)] + [99_305, 43_648, 1_048_500]
     rates = [10 ** choice.uniform(-12, 14) for _ in range(300)] + [42.625, 3.0]
     shares = [choice.randrange(2**10) / 2**10 for _ in range(100)]
     format_js = (files("loopsched.show.page") / "ui/format.js").read_text(encoding="utf-8")

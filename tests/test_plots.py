@@ -913,7 +913,7 @@ class TestCommands:
         assert [row["level"] for row in roofline] == ["DRAM", "L2"]
         # The two best schedules are compared in bytes.
         moved = read_csv("b.csv")
-        assert {row["label"] for row in moved} == {"1", "2"}
+        assert {row["label"] for row in moved} == {"0.1", "0.2"}  # as in the table
 
     def test_an_interruption_leaves_what_is_done(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
