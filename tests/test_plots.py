@@ -682,7 +682,16 @@ class TestMeasured:
             named = ax.get_legend().get_window_extent()
             assert named.width < ax.get_window_extent().width
             assert whole.x0 <= named.x0 < named.x1 <= whole.x1
+            # Inside, it would cover the line.
+            assert whole.y0 - 1 < named.y0 < named.y1 < ax.get_window_extent().y0
         assert len(figure.axes) == 3
+
+    def test_one_panel_has_one_title(self) -> None:
+        one = Comparison("GEMMs", "s", 0.25, (Pair("a", 1e-5, 1.1e-5), Pair("b", 1e-4, 1.2e-4)))
+        alone, beside = measured_figure([one], "mine"), measured_figure([one, one], "mine")
+        assert (alone.get_suptitle(), beside.get_suptitle()) == ("", "mine")
+        assert [ax.get_title() for ax in alone.axes] == ["mine: GEMMs"]
+        assert [ax.get_title() for ax in beside.axes] == ["GEMMs", "GEMMs"]
 
 
 def _sensitivity() -> Sensitivity:

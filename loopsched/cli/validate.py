@@ -64,7 +64,7 @@ def counters(
 
     with output.Progress(len(read_counters(file))) as progress:
         found = validate_counters(file, arch, method=method, progress=progress.step)
-    save_comparisons(plot, found)
+    save_comparisons(plot, found, file)
     output.print_summed(found, form, _show)
 
 
