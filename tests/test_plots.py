@@ -732,7 +732,8 @@ class TestTornado:
         figure.canvas.draw()
         for ax in figure.axes:
             top = ax.get_legend().get_window_extent().y1
-            assert all(one.get_window_extent().y0 >= top for one in (*ax.patches, *ax.texts))
+            shown = (*ax.patches, *ax.texts, *ax.lines)
+            assert all(one.get_window_extent().y0 >= top for one in shown)
 
 
 class TestStyle:
