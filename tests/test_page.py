@@ -786,7 +786,6 @@ def test_nothing_is_cut_on_a_phone(phone: Tab) -> None:
 
 @in_browser
 def test_four_alternatives_on_a_phone_are_as_wide_as_words(phone: Tab) -> None:
-    phone.visit("layer=0")
     widths = phone.page.evaluate(
         """() => {
             for (const line of document.querySelectorAll('#alternatives tr'))
