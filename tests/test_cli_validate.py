@@ -41,6 +41,17 @@ def test_table(
     assert printed.err == ""
 
 
+def test_the_table_fits_a_narrow_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run(["validate", "counters", "h200_kernels"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0].split() == ["launch", "DRAM", "read", "error", "L2", "sectors", "error"]
+    assert "(left out at 80 columns: predicted, DRAM write, error)" in lines
+
+
 def test_json(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["validate", "counters", str(file), "--format", "json"]) == 0
     found = json.loads(capsys.readouterr().out)

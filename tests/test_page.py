@@ -651,7 +651,7 @@ def test_numbers_of_a_filter_are_whole(wide: Tab) -> None:
 def test_numbers_are_written_as_the_library_writes_them(wide: Tab) -> None:
     choice = random.Random(7)
     counts = [5 * int(10 ** choice.uniform(0, 12)) for _ in range(300)]
-    counts += [128 * choice.randrange(1, 10**5) for _ in range(300)] + [99_305, 43_648]
+    counts += [128 * choice.randrange(1, 10**5) for _ in range(300)] + [99_305, 43_648, 1_048_500]
     rates = [10 ** choice.uniform(-12, 14) for _ in range(300)] + [42.625, 3.0]
     shares = [choice.randrange(2**10) / 2**10 for _ in range(100)]
     format_js = (files("loopsched.show.page") / "ui/format.js").read_text(encoding="utf-8")
@@ -759,6 +759,9 @@ def test_print_shows_what_a_page_as_narrow_hides(wide: Tab) -> None:
     try:
         assert wide.page.locator("#layers .column-all").first.is_visible()
         assert wide.page.evaluate("document.documentElement.scrollWidth") <= 718
+        # A browser repeats the head of a table on every sheet, but not the buttons in it.
+        title = wide.page.locator("#layers thead button").first
+        assert title.evaluate("one => getComputedStyle(one).display") == "contents"
     finally:
         wide.page.emulate_media(media="screen")
         wide.page.set_viewport_size({"width": 1280, "height": 900})
@@ -779,6 +782,20 @@ def test_nothing_is_cut_on_a_phone(phone: Tab) -> None:
             return one.clientWidth >= 8 + pen.measureText('in turn').width + 22;
         })"""
     )
+
+
+@in_browser
+def test_four_alternatives_on_a_phone_are_as_wide_as_words(phone: Tab) -> None:
+    widths = phone.page.evaluate(
+        """() => {
+            for (const line of document.querySelectorAll('#alternatives tr'))
+                while (line.cells.length < 5) line.append(line.lastElementChild.cloneNode(true));
+            return [...document.querySelectorAll('#alternatives thead th')].map(
+                one => one.getBoundingClientRect().width);
+        }"""
+    )
+    assert len(widths) == 4
+    assert min(widths) >= 96
 
 
 def check_scores(tab: Tab, number: int) -> None:

@@ -682,7 +682,16 @@ class TestMeasured:
             named = ax.get_legend().get_window_extent()
             assert named.width < ax.get_window_extent().width
             assert whole.x0 <= named.x0 < named.x1 <= whole.x1
+            # Inside, it would cover the line.
+            assert whole.y0 - 1 < named.y0 < named.y1 < ax.get_window_extent().y0
         assert len(figure.axes) == 3
+
+    def test_one_panel_has_one_title(self) -> None:
+        one = Comparison("GEMMs", "s", 0.25, (Pair("a", 1e-5, 1.1e-5), Pair("b", 1e-4, 1.2e-4)))
+        alone, beside = measured_figure([one], "mine"), measured_figure([one, one], "mine")
+        assert (alone.get_suptitle(), beside.get_suptitle()) == ("", "mine")
+        assert [ax.get_title() for ax in alone.axes] == ["mine: GEMMs"]
+        assert [ax.get_title() for ax in beside.axes] == ["GEMMs", "GEMMs"]
 
 
 def _sensitivity() -> Sensitivity:
@@ -723,7 +732,8 @@ class TestTornado:
         figure.canvas.draw()
         for ax in figure.axes:
             top = ax.get_legend().get_window_extent().y1
-            assert all(one.get_window_extent().y0 >= top for one in (*ax.patches, *ax.texts))
+            shown = (*ax.patches, *ax.texts, *ax.lines)
+            assert all(one.get_window_extent().y0 >= top for one in shown)
 
 
 class TestStyle:
@@ -913,7 +923,7 @@ class TestCommands:
         assert [row["level"] for row in roofline] == ["DRAM", "L2"]
         # The two best schedules are compared in bytes.
         moved = read_csv("b.csv")
-        assert {row["label"] for row in moved} == {"1", "2"}
+        assert {row["label"] for row in moved} == {"0.1", "0.2"}  # as in the table
 
     def test_an_interruption_leaves_what_is_done(
         self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -59,6 +59,14 @@ def test_each_cell_of_the_map_is_the_best_of_its_tile(found: Pick) -> None:
     assert chosen == [(first.configuration["block_m"], first.configuration["block_n"])]
 
 
+def test_a_tile_that_cannot_run_is_explained_where_there_is_one(found: Pick) -> None:
+    told = "; -: no configuration that runs"
+    page = space_html([found])
+    assert told in page
+    space = [{"block_m": 64, "block_n": 64, "block_k": 32, "stages": 2, "warps": 4, "group_m": 8}]
+    assert told not in space_html([pick(gemm(m=64, n=64, k=64), H100, space=space)])
+
+
 def test_shades_follow_the_estimate(found: Pick) -> None:
     shades = sorted(
         (float(text.split()[0]), int(classes.split()[0][1:]))

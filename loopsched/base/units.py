@@ -274,12 +274,17 @@ def binary(size_bytes: int) -> str:
     --------
     >>> binary(38912), binary(4718592), binary(1023970), binary(12)
     ('38.00 KiB', '4.500 MiB', '1000 KiB', '12 B')
+    >>> binary(1048500), binary(1048576)  # never 1024 of a unit
+    ('1.000 MiB', '1.000 MiB')
     """
-    for power, unit in ((3, "GiB"), (2, "MiB"), (1, "KiB")):
-        number = size_bytes / 1024**power
-        if number >= 1:
-            return f"{number:#.4g} {unit}" if number < 999.95 else f"{number:.0f} {unit}"
-    return f"{size_bytes} B"
+    number, unit = float(size_bytes), "B"
+    for larger in ("KiB", "MiB", "GiB"):
+        if round(number) < 1024:
+            break
+        number, unit = max(number / 1024, 1.0), larger
+    if unit == "B":
+        return f"{size_bytes} B"
+    return f"{number:#.4g} {unit}" if number < 999.95 else f"{number:.0f} {unit}"
 
 
 def _split(text: str, kinds: tuple[Kind, ...]) -> tuple[Fraction, str]:

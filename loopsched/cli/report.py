@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 _EPILOG = """\b
 loopsched search resnet50 --top 3 --out r.jsonl && loopsched report r.jsonl
 loopsched report r.jsonl -o resnet50.html --curves --reasons --jobs 2
-loopsched report host.jsonl --measured run.jsonl   times of a CPU's kernels
 """
 
 

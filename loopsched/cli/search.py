@@ -171,7 +171,10 @@ def _save_plots(
     )
     if len(results) == 1 and (best := results[0]).alternatives:  # beside each other
         scores = [best.evaluation, *(each.evaluation for each in best.alternatives)]
-        layers = [Layer(best.problem, score, str(rank)) for rank, score in enumerate(scores, 1)]
+        layers = [
+            Layer(best.problem, score, f"{chosen.numbers[0]}.{rank}")  # as in the table
+            for rank, score in enumerate(scores, 1)
+        ]
     save_plots(plot_bytes, lambda: bytes_rows(layers), lambda: bytes_figure(layers, name))
 
 

@@ -64,7 +64,7 @@ def counters(
 
     with output.Progress(len(read_counters(file))) as progress:
         found = validate_counters(file, arch, method=method, progress=progress.step)
-    save_comparisons(plot, found)
+    save_comparisons(plot, found, file)
     output.print_summed(found, form, _show)
 
 
@@ -73,13 +73,16 @@ _QUANTITIES = (
     ("dram_write_bytes", "DRAM write", "B"),
     ("l2_read_sectors", "L2 sectors", " "),
 )
+# In a narrow terminal predictions are left out first, then the writes.
+_SPARES = ((0, 3, 0), (1, 5, 2), (0, 4, 0))
 
 
 def _show(found: Validation) -> None:
     is_long = any("problem" in row for row in found.rows)
     columns = [words("launch", shrinks="middle" if is_long else "")]
-    for spare, (_, title, _) in zip((1, 3, 2), _QUANTITIES, strict=True):
-        columns += [Column(title), Column("predicted", spare=spare), Column("error")]
+    for (_, title, _), spares in zip(_QUANTITIES, _SPARES, strict=True):
+        of_one = zip((title, "predicted", "error"), spares, strict=True)
+        columns += [Column(name, spare=spare) for name, spare in of_one]
     output.print_table(columns, [[_name(row), *_cells(row)] for row in found.rows])
     click.echo()
     titles = ("rows", "median", "90 %", "mean", "largest", "rank corr.")

@@ -47,7 +47,7 @@ def choices(
 
     found = validate_choices(file, arch, kernel=kernel)
     if plot:
-        save_comparisons(plot, found)
+        save_comparisons(plot, found, file)
     output.print_summed(found, form, _show)
 
 

@@ -80,7 +80,7 @@ def times(
             strict=strict,
             progress=progress.step,
         )
-    save_comparisons(plot, found)
+    save_comparisons(plot, found, file)
     output.print_summed(found, form, _show)
     _tell_skipped(found.summary["skipped"])
 
@@ -98,15 +98,15 @@ def _tell_skipped(rows: Any) -> None:
 
 
 def save_comparisons(
-    targets: Sequence[Path], found: Validation | TimeValidation | ChoiceValidation
+    targets: Sequence[Path], found: Validation | TimeValidation | ChoiceValidation, file: str
 ) -> None:
-    """Write the plots of predictions over measurements."""
+    """Write the plots of predictions over the measurements in a file."""
     if not targets:
         return
     from loopsched.show.plots.figure import save_plots
     from loopsched.show.plots.measured import comparisons, measured_figure, measured_rows
 
-    panels, name = comparisons(found), Path(str(found.summary.get("file", ""))).stem
+    panels, name = comparisons(found), Path(file).stem
     save_plots(targets, lambda: measured_rows(panels), lambda: measured_figure(panels, name))
 
 

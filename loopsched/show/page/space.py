@@ -160,6 +160,8 @@ def _map(found: Pick, tile: Sequence[str]) -> str:
         for row in down
     )
     names = f"{escape(tile[0])} down, {escape(tile[1])} across; times the first choice's estimate"
+    if len(cells) < len(down) * len(across):
+        names += "; -: no configuration that runs"
     return (
         f'<table class="map"><caption class="soft small">{names}</caption>'
         f"<thead><tr><td></td>{head}</tr></thead><tbody>{lines}</tbody></table>"

@@ -151,7 +151,7 @@ def measured_rows(found: Sequence[Comparison]) -> list[Row]:
     ]
 
 
-def plot_measured(found: Comparison, *, ax: Axes | None = None) -> Axes:
+def plot_measured(found: Comparison, *, name: str = "", ax: Axes | None = None) -> Axes:
     """Draw predictions over measurements on logarithmic axes of one scale.
 
     A colour and a marker for each group; its errors are in the legend.
@@ -160,6 +160,8 @@ def plot_measured(found: Comparison, *, ax: Axes | None = None) -> Axes:
     ----------
     found : Comparison
         One of what `comparisons` gives.
+    name : str
+        Of what was measured, for the title.
     ax : Axes, optional
 
     See Also
@@ -168,7 +170,7 @@ def plot_measured(found: Comparison, *, ax: Axes | None = None) -> Axes:
     """
     ax = axes_of(ax, 3.4, 3.4)
     style.dress(ax)
-    style.titled(ax, found.title, *_remarks(found))
+    style.titled(ax, style.heading(found.title, name), *_remarks(found))
     is_short = found.unit in ("s", "B")  # then it stands beside each number
     unit, told = (found.unit, "") if is_short else ("", f" ({found.unit})")
     style.label_x(ax, f"measured{told}")
@@ -179,7 +181,6 @@ def plot_measured(found: Comparison, *, ax: Axes | None = None) -> Axes:
         return ax
     every = [value for pair in shown for value in (pair.measured, pair.predicted)]
     low, high = style.margins(every)
-    high *= (high / low) ** 0.25  # room for the legend
     style.log_axis(ax.xaxis, low, high, unit)
     style.log_axis(ax.yaxis, low, high, unit)
     ax.set_box_aspect(1)
@@ -191,7 +192,7 @@ def plot_measured(found: Comparison, *, ax: Axes | None = None) -> Axes:
     ax.plot(ends, ends, color=style.GREY, linewidth=0.8)
     for number, group in enumerate(found.groups):
         _points(ax, found, group, _APART_LOOK if group == _APART else style.look(number))
-    style.legend(ax, loc="upper left", borderaxespad=0.2, handletextpad=0.4, labelspacing=0.3)
+    style.legend_below(ax, 1)  # inside, it would cover the line
     return ax
 
 
@@ -239,18 +240,19 @@ def measured_figure(found: Sequence[Comparison], name: str = "") -> Figure:
     Panels of several groups have legends: two of them stand side by side.
     """
     n = max(1, len(found))
-    most = 2 if any(len(one.groups) > 1 for one in found) else n
+    n_groups = max((len(one.groups) for one in found), default=1)
+    most = 2 if n_groups > 1 else n
     across, down = min(n, most), -(-n // most)
-    height = (2.9 if across > 2 else 3.7) * down
+    height = (2.9 if across > 2 else 3.9 + 0.13 * n_groups) * down
     figure = new_figure(width=max(style.COLUMN, min(style.PAGE, 3.5 * across)), height=height)
     panels = figure.subplots(down, across, squeeze=False).flatten()
     for ax, one in zip(panels, found, strict=False):
-        plot_measured(one, ax=ax)
+        plot_measured(one, name=name if n == 1 else "", ax=ax)
     for ax in panels[n:]:
         ax.remove()
     if not found:
         style.dress(panels[0])
         style.nothing(panels[0], "nothing to compare")
-    if name:
+    if name and n > 1:
         figure.suptitle(name, fontsize=style.TITLE, color=style.INK)
     return figure

@@ -83,7 +83,8 @@ def plot_tornado(
         for point, look in ((one.lowest, _LOWER), (one.highest, _HIGHER)):
             if point.key:
                 _bar(ax, position, point, 100 * _change(found, quantity, point), look)
-    ax.axvline(0, color=style.INK, linewidth=0.8)
+    # Only as long as there are bars: below them stands the legend.
+    ax.plot([0, 0], [-0.6, len(bars) - 0.4], color=style.INK, linewidth=0.8)
     ax.set_yticks(range(len(bars)), [one.key for one in bars])
     ax.set_ylim(max(1, len(bars)) + 0.5, -0.6)
     low, high = min([0.0, *changes]), max([0.0, *changes])

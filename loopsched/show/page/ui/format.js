@@ -78,15 +78,14 @@ function capacity(given) {
 }
 
 function binary(given) {
-  const bytes = Number(given);
-  for (const [power, unit] of [[3, 'GiB'], [2, 'MiB'], [1, 'KiB']]) {
-    const number = bytes / 1024 ** power;
-    if (number >= 1) {
-      const digits = Math.max(0, 3 - Math.floor(Math.log10(inDigits(number, 4))));
-      return `${fixed(number, digits)}${THIN}${unit}`;
-    }
+  let [number, unit] = [Number(given), 'B'];
+  for (const larger of ['KiB', 'MiB', 'GiB']) {
+    if (Math.round(number) < 1024) break;
+    [number, unit] = [Math.max(number / 1024, 1), larger];
   }
-  return `${bytes}${THIN}B`;
+  if (unit === 'B') return `${number}${THIN}B`;
+  const digits = Math.max(0, 3 - Math.floor(Math.log10(inDigits(number, 4))));
+  return `${fixed(number, digits)}${THIN}${unit}`;
 }
 
 // Every digit, in groups.
