@@ -19,7 +19,7 @@ _EPILOG = """\b
 loopsched explore resnet50                             25 layers on a Titan V
 loopsched explore gemm:m=1760,n=128,k=1760 -a h200     one problem
 loopsched explore vgg16 --no-open -o vgg16.html        only write the page
-loopsched explore vgg16 -a host --measured run.jsonl   with times of 'run --out'
+loopsched explore vgg16 -a host --measured run.jsonl   times of 'run --out'
 """
 
 # The next best schedules of so many problems take some seconds; of 94, a minute and a half.
