@@ -148,9 +148,10 @@ def test_rows_are_ordered_and_nothing_beats_its_bound() -> None:
         assert found.kernel == kernel
         estimates = [one.estimate_us for one in found.choices]
         assert estimates == sorted(estimates)
+        runs = found.n_configurations - found.n_infeasible
+        assert len(estimates) == runs - found.n_alike
         # Groups of eight rows of tiles and of one are alike where all blocks run at a time.
-        alike = 2 if kernel == "triton_gemm" else 1
-        assert alike * len(estimates) == found.n_configurations - found.n_infeasible
+        assert found.n_alike == (runs / 2 if kernel == "triton_gemm" else 0)
         for one in found.choices:
             assert one.bound_us <= one.cold_us <= one.low_us <= one.estimate_us <= one.high_us
             assert one.bound_by in PARTS

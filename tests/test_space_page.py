@@ -179,3 +179,12 @@ def test_the_command_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str
         assert said in capsys.readouterr().err
     assert run(["pick", product, "-o", str(tmp_path / "none/space.html")]) == 3
     assert "no such folder" in capsys.readouterr().err
+
+
+def test_what_is_left_out_is_counted(found: Pick) -> None:
+    assert f"{found.n_alike} differ from others in group_m alone" in space_html([found])
+    few = pick(gemm(m=512, n=1536, k=1024), H100, top=5)
+    assert few.n_alike == found.n_alike > 0
+    assert "not listed" not in space_html([few])
+    conv = pick(conv2d(n=8, c=64, k=64, h=28, w=28, r=3, s=3, padding=1), H100)
+    assert "differ from others" not in space_html([conv])

@@ -112,14 +112,16 @@ class Pick(Shown):
     ----------
     problem, arch, kernel, data_type : str
     choices : tuple of Choice
-        By estimate; as many as were asked for.  Of those usually tried, what differs in
-        ``group_m`` alone and takes as long is left out.
+        By estimate; as many as were asked for.
     n_configurations : int
         That were looked at.
     n_infeasible : int
         Of these, that cannot run: too much shared memory, too many threads or
         registers, or sizes that the kernel cannot have.
     n_may_be_best : int
+    n_alike : int
+        Left out of those usually tried: they differ from a choice in ``group_m``
+        alone and take as long.
     unaligned : tuple of str
         Sizes by whose rows a Triton kernel is slower than estimated.
 
@@ -136,6 +138,7 @@ class Pick(Shown):
     n_configurations: int
     n_infeasible: int
     n_may_be_best: int
+    n_alike: int = 0
     unaligned: tuple[str, ...] = ()
 
     @property
@@ -313,6 +316,7 @@ def pick(
         n_configurations=len(given),
         n_infeasible=int((~ranked.feasible).sum()),
         n_may_be_best=int(ranked.may_be_best[ranked.order].sum()),
+        n_alike=int(ranked.feasible.sum()) - len(ranked.order),
         unaligned=unaligned(problem, FAMILIES[kernel]),
     )
 

@@ -233,7 +233,11 @@ def _table(found: Pick) -> str:
             f"</span></td><td>{escape(one.bound_by)}</td></tr>"
         )
     left = len(found.choices) - len(listed)
-    more = f'<p class="soft small">{left} more are not listed.</p>' if left else ""
+    notes = [f"{left} more are not listed."] * (left > 0)
+    notes += [f"{found.n_alike} differ from others in group_m alone and take as long."] * (
+        found.n_alike > 0
+    )
+    more = f'<p class="soft small">{" ".join(notes)}</p>' if notes else ""
     return (
         '<table class="choices"><thead><tr><th class="number">#</th>'
         '<th><span class="unseen">may be best</span></th><th>configuration</th>'
