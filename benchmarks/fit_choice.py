@@ -19,8 +19,6 @@ counts e**-8 times, but never less than a hundredth.  Errors are of logarithms; 
 from __future__ import annotations
 
 import argparse
-import csv
-import gzip
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
@@ -151,8 +149,8 @@ def problems(family: Family) -> list[Problem]:
     rows: dict[str, list[Mapping]] = {}
     measured = [row for _, row in sheet_of("triton_h100", "spaces").rows]
     if family.kind != "attn":
-        with gzip.open(DRAWN, "rt", encoding="utf-8", newline="") as file:
-            measured += [row for row in csv.DictReader(file) if row["data_type"] == "fp16"]
+        drawn = sheet_of(DRAWN).rows
+        measured += [row for _, row in drawn if row["data_type"] == "fp16"]
     for row in measured:
         if row["kind"] == family.kind and row["block_m"] != "library" and row["time_us"]:
             times_us = [float(row[name]) for name in ("time_us", "again_us") if row.get(name)]

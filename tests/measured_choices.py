@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import csv
-import gzip
 from pathlib import Path
 
+from loopsched.base.files import read_text
 from loopsched.machines.arch import Arch
 from loopsched.validation.choices import ChoiceValidation, validate_choices
 
@@ -15,8 +15,7 @@ _FOLDER = Path(__file__).parent.parent / "benchmarks/gpu"
 def validated(name: str, arch: Arch, folder: Path) -> ChoiceValidation:
     """Hold choices against the lower of both times of a packed file, unpacked into ``folder``."""
     file = folder / "measured.csv"
-    with gzip.open(_FOLDER / name, "rt", encoding="utf-8", newline="") as packed:
-        rows = list(csv.DictReader(packed))
+    rows = list(csv.DictReader(read_text(_FOLDER / name).splitlines()))
     with file.open("w", encoding="utf-8", newline="") as unpacked:
         writer = csv.DictWriter(unpacked, list(rows[0]))
         writer.writeheader()

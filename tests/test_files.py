@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import resource
 import signal
@@ -121,6 +122,21 @@ def test_errors_are_those_of_the_reader(tmp_path: Path) -> None:
     assert read_text(tmp_path / "x") == "good"
     with pytest.raises(InputError, match="is larger than 6 B, too large for a word"):
         read_text(tmp_path / "x", "a word", most_bytes=6)
+
+
+def test_packed_text_is_unpacked_within_the_limit(tmp_path: Path) -> None:
+    packed = gzip.compress("\ufeffgood".encode())
+    (tmp_path / "x").write_bytes(packed)
+    assert read_text(tmp_path / "x") == "good"
+    (tmp_path / "x").write_bytes(packed + gzip.compress(b" indeed"))
+    assert read_text(tmp_path / "x") == "good indeed"
+    for broken in (packed[:-1], packed[:12], packed[:-8] + bytes(8), packed + b"more"):
+        (tmp_path / "x").write_bytes(broken)
+        with pytest.raises(InputError, match="x: cannot be unpacked: "):
+            read_text(tmp_path / "x")
+    (tmp_path / "x").write_bytes(gzip.compress(bytes(2**22)))
+    with pytest.raises(InputError, match="x: unpacks to more than 1 MiB"):
+        read_text(tmp_path / "x", most_bytes=2**20)
 
 
 def test_a_file_that_fails_is_as_it_was(tmp_path: Path) -> None:

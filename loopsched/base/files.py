@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import io
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -15,6 +16,8 @@ from loopsched.base.units import format_capacity
 
 MEBIBYTE = 2**20
 MOST_BYTES = 256 * MEBIBYTE
+# How files that gzip packed begin.
+_GZIP = b"\x1f\x8b"
 
 ESCAPED = "loopsched.escaped"
 """How what an encoding lacks is written: as in JSON, which reads it back."""
@@ -117,16 +120,36 @@ def read_text(
     where: str | None = None,
     hint: Callable[[], str] | None = None,
 ) -> str:
-    """Read a file of UTF-8 text, with or without a byte order mark; as `read_bytes`."""
+    """Read a file of UTF-8 text, packed by gzip or not, as `read_bytes`.
+
+    There may be a byte order mark; the limit is that of what is unpacked, too.
+    """
     content = read_bytes(path, what, most_bytes=most_bytes, error=error, where=where, hint=hint)
+    where = named(path) if where is None else where
+    if content.startswith(_GZIP):
+        content = _unpacked(content, most_bytes, error, where)
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as fault:
-        where = named(path) if where is None else where
         raise error(
             f"{where}: is not UTF-8 text: byte {fault.start} is {content[fault.start]:#04x}; "
             f"{what} is needed"
         ) from None
+
+
+def _unpacked(content: bytes, most_bytes: int, error: type[InputError], where: str) -> bytes:
+    """Unpack what gzip packed, no more than is allowed."""
+    import gzip
+    import zlib
+
+    try:
+        with gzip.open(io.BytesIO(content)) as packed:
+            unpacked = packed.read(most_bytes + 1)
+    except (EOFError, OSError, zlib.error) as fault:
+        raise error(f"{where}: cannot be unpacked: {fault}") from None
+    if len(unpacked) > most_bytes:
+        raise error(f"{where}: unpacks to more than {format_capacity(most_bytes)}")
+    return unpacked
 
 
 @contextmanager
