@@ -6,6 +6,7 @@ from .base import BASE
 from .bounds_rest import BOUNDS_REST
 from .calibration import CALIBRATION
 from .choice import CHOICE
+from .choice_written import CHOICE_WRITTEN
 from .cli import CLI
 from .cli_rest import CLI_REST
 from .curve import CURVE
@@ -99,6 +100,7 @@ MUTANTS: tuple[Mutant, ...] = (
     *SHOW,
     *CLI,
     *CHOICE,
+    *CHOICE_WRITTEN,
     *CALIBRATION,
     *REMAINING,
     *BOUNDS_REST,
