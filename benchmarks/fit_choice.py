@@ -116,9 +116,8 @@ class Problem:
         """Weighted errors of logarithms."""
         found = TIMES[self.family.name](self, here)
         weights = _weights(np.minimum(self.longer, found / found.min()))
-        return (
-            SCALE * np.sqrt(weights / weights.sum()) * np.clip(np.log(found) - self.measured, -1, 1)
-        )
+        off = np.clip(np.log(found) - self.measured, -1, 1)
+        return SCALE * np.sqrt(weights / weights.sum()) * off
 
 
 def _weights(longer: np.ndarray) -> np.ndarray:

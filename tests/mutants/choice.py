@@ -138,8 +138,8 @@ _pipeline.broken(
 _pipeline.broken(
     "pipeline-rows-aligned",
     "all rows start at a line",
-    "np.arange(0, unit, gcd(apart, unit))",
-    "np.arange(1)",
+    "step = gcd(apart, unit)",
+    "step = unit",
     _PRODUCTS,
 )
 _pipeline.broken(

@@ -188,7 +188,8 @@ def gemm_work(
         a = product.m * k * width * (1 + (waves - 1) * _lost(wave, room))
         again = _lost((group * bm + n) * terms * width, room)
         b = n * k * width * (1 + (np.ceil(down / group) - 1) * again)
-        b = read_narrow(b, (bk if width == 1 else bn) * width, fit)
+        _, row, _ = _rows_of_b(space, n, k, width)
+        b = read_narrow(b, row * width, fit)
         return product.batch * (a + b) + WRITTEN * np.where(split > 1, parts, written)
 
     zero = np.zeros_like(bm)
@@ -330,13 +331,21 @@ def _lost(asked: Numbers, room: float) -> Numbers:
 
 def _l2_bytes(space: Space, sizes: tuple[int, int], width: int, fit: Fitted) -> Numbers:
     """Bytes that a step asks of L2: rows come in sectors, and each line of them costs more."""
-    bm, bn, bk = space["block_m"], space["block_n"], space["block_k"]
     n, k = sizes
-    a = bm * row_bytes_asked(bk * width, k * width, fit)
-    # Single bytes are stored with the terms of a sum side by side, in both operands.
+    of_a = (space["block_m"], space["block_k"], k)
+    asked = [
+        rows * row_bytes_asked(row * width, apart * width, fit)
+        for rows, row, apart in (of_a, _rows_of_b(space, n, k, width))
+    ]
+    return asked[0] + asked[1]
+
+
+def _rows_of_b(space: Space, n: int, k: int, width: int) -> tuple[Numbers, Numbers, int]:
+    """Say how many rows B's part of a step has, elements of one, and from one to the next."""
+    # Single bytes are stored with the terms of a sum side by side, as in A.
     if width == 1:
-        return a + bn * row_bytes_asked(bk * width, k * width, fit)
-    return a + bk * row_bytes_asked(bn * width, n * width, fit)
+        return space["block_n"], space["block_k"], k
+    return space["block_k"], space["block_n"], n
 
 
 def _tensor_cycles(

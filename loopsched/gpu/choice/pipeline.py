@@ -328,9 +328,8 @@ def row_bytes_asked(row_bytes: Numbers, apart: int, fit: Fitted) -> Numbers:
 
 def _touched(row_bytes: Numbers, apart: int, unit: int) -> Numbers:
     """Count the units that a row touches, in the mean of all places where one may start."""
-    begins = np.arange(0, unit, gcd(apart, unit))
-    touched: Numbers = np.mean([np.ceil((one + row_bytes) / unit) for one in begins], axis=0)
-    return touched
+    step = gcd(apart, unit)
+    return 1 + (np.ceil(row_bytes / step) - 1) * step / unit
 
 
 def read_narrow(read_bytes: Numbers, row_bytes: Numbers, fit: Fitted) -> Numbers:

@@ -233,11 +233,12 @@ def _table(found: Pick) -> str:
             f"</span></td><td>{escape(one.bound_by)}</td></tr>"
         )
     left = len(found.choices) - len(listed)
-    notes = [f"{left} more are not listed."] * (left > 0)
-    notes += [f"{found.n_alike} differ from others in group_m alone and take as long."] * (
-        found.n_alike > 0
+    unseen = (
+        (left, "more are not listed."),
+        (found.n_alike, "differ from others in group_m alone and take as long."),
     )
-    more = f'<p class="soft small">{" ".join(notes)}</p>' if notes else ""
+    notes = " ".join(f"{many} {why}" for many, why in unseen if many)
+    more = f'<p class="soft small">{notes}</p>' if notes else ""
     return (
         '<table class="choices"><thead><tr><th class="number">#</th>'
         '<th><span class="unseen">may be best</span></th><th>configuration</th>'
