@@ -315,6 +315,26 @@ class TestAnalyze:
             assert row["dram_bytes"] == score.dram_bytes
             assert (score.dram_bytes == 4 * 64 * 64 * 9) == (policy == "explicit")
 
+    def test_one_buffer_has_no_rates(self, capsys: pytest.CaptureFixture[str]) -> None:
+        words = ["analyze", "gemm:m=64,n=64,k=64", "M:64 N:64 K:64"]
+        size = [*words, "--capacity", "64 KiB"]
+        (row,) = rows(capsys, *size)
+        (level,) = row["levels"]
+        for name in ("time_s", "problem_bound_s", "bound_by", "compute_utilisation"):
+            assert row[name] is None
+        assert level["time_s"] is level["utilisation"] is None
+        assert level["operational_intensity"] == 64 / 6
+        text = call(capsys, *size)
+        assert "m64 n64 k64 on one buffer of 65,536 bytes under DRAM, lru: M:64" in text
+        assert not any(word in text for word in ("time", "busy", "/s", "bound by", "utilisation"))
+        assert "time" in call(capsys, *words)
+        for more, message in (
+            (["--capacity", "64 KiB", "-a", "titan_v"], "give --capacity or --arch, not both"),
+            (["--policy", "lru"], "--policy is for the buffer of --capacity; give its size"),
+        ):
+            assert run([*words, *more]) == 2
+            assert message in capsys.readouterr().err
+
     def test_sums_are_the_librarys(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:

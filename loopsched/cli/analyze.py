@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
+from click.core import ParameterSource
 
 from loopsched.base.rows import picked
 from loopsched.base.units import binary, format_capacity, holding, parse_bytes, percent, scaled
@@ -36,7 +37,10 @@ loopsched analyze gemm:m=64,n=256,k=256 'n:64 c:256 k:256 n:32 c:32 k:32' \\
 @click.command(epilog=_EPILOG)
 @options.inputs("problem", schedule=False)
 @click.option(
-    "--capacity", metavar="SIZE", help="Replace the machine by DRAM and one buffer of this size."
+    "--capacity",
+    metavar="SIZE",
+    help="In place of --arch: count the traffic between DRAM and one buffer of this size. It has "
+    "no rates, so there are no times.",
 )
 @options.choice(
     "--policy",
@@ -74,6 +78,11 @@ def analyze(
         return
     if inputs.schedule_text is None:
         raise click.UsageError(f"--model {model} needs a SCHEDULE")
+    source = click.get_current_context().get_parameter_source
+    if capacity is not None and source("arch") is not ParameterSource.DEFAULT:
+        raise click.UsageError("give --capacity or --arch, not both")
+    if capacity is None and source("policy") is not ParameterSource.DEFAULT:
+        raise click.UsageError("--policy is for the buffer of --capacity; give its size")
     one, nest = inputs.problem, inputs.schedule
     if model == "yalsa":
         _yalsa(one, nest, form)
@@ -90,10 +99,24 @@ def analyze(
     )
     score = evaluate(one, nest, machine, effort=EFFORT if effort is None else effort)
     if form == "table":
-        show_score(one, nest, machine, score)
-    else:
-        head: Row = {"problem": one.name, "arch": machine.name, "schedule": str(nest)}
-        output.print_rows([{**head, **evaluation_row(score)}], form)
+        _show(one, nest, machine, score, has_rates=capacity is None)
+        return
+    row = evaluation_row(score)
+    if capacity is not None:
+        row = _without_rates(row) | {"levels": [_without_rates(each) for each in row["levels"]]}
+    head: Row = {"problem": one.name, "arch": machine.name, "schedule": str(nest)}
+    output.print_rows([head | row], form)
+
+
+# What a score says of speed: of a buffer that has only a size, nothing.
+_RATES = (
+    "time_s", "time_bound_s", "problem_bound_s", "bound_by", "compute_time_s",
+    "compute_utilisation", "required_dram_bandwidth_bytes_per_s", "utilisation",
+)  # fmt: skip
+
+
+def _without_rates(row: Row) -> Row:
+    return {name: None if name in _RATES else value for name, value in row.items()}
 
 
 _LEVELS = (
@@ -111,17 +134,21 @@ _LEVELS = (
 )
 
 
-def show_score(problem: Problem, schedule: Schedule, machine: Arch, score: Evaluation) -> None:
+def _show(
+    problem: Problem, schedule: Schedule, machine: Arch, score: Evaluation, *, has_rates: bool
+) -> None:
     """Print a score for people: the sums, then every boundary."""
     from loopsched.models.places import placed_in
     from loopsched.nests.nest import PASSES
 
-    output.print_text(f"{problem.name} on {on(machine, [problem])}: {schedule}")
+    where = on(machine, [problem]) if has_rates else machine.title
+    output.print_text(f"{problem.name} on {where}: {schedule}")
     click.echo()
-    for title, text in _sums(problem, score, machine):
+    for title, text in _sums(problem, score, machine, has_rates=has_rates):
         click.echo(f"{title:<10}{text}")
     click.echo()
-    output.print_table(_LEVELS, [row for level in score.levels for row in _boundary(level)])
+    columns = [one for one in _LEVELS if has_rates or one.title not in ("time", "busy")]
+    output.print_table(columns, [row for level in score.levels for row in _boundary(level)])
     for level in score.levels:
         held = binary(level.working_set_bytes)
         held = f"2 x {held}" if machine.level(level.name).double_buffered else held
@@ -143,23 +170,27 @@ def _inside(schedule: Schedule, place: Place) -> str:
     return f"{schedule.loops[place.position]} inward"
 
 
-def _sums(problem: Problem, score: Evaluation, machine: Arch) -> Iterator[tuple[str, str]]:
-    yield (
-        "time",
-        f"{scaled(score.time_s, 's')} promised, {scaled(score.time_bound_s, 's')} at least; "
-        f"{scaled(score.problem_bound_s, 's')} for any schedule",
-    )
-    yield "bound by", score.bound_by
-    yield (
-        "compute",
-        f"{scaled(problem.flops, 'FLOP')} in {scaled(score.compute_time_s, 's')}, "
-        f"utilisation of the units {percent(score.compute_utilisation)}",
-    )
+def _sums(
+    problem: Problem, score: Evaluation, machine: Arch, *, has_rates: bool
+) -> Iterator[tuple[str, str]]:
+    needs = ""
+    if has_rates:
+        yield (
+            "time",
+            f"{scaled(score.time_s, 's')} promised, {scaled(score.time_bound_s, 's')} at least; "
+            f"{scaled(score.problem_bound_s, 's')} for any schedule",
+        )
+        yield "bound by", score.bound_by
+        yield (
+            "compute",
+            f"{scaled(problem.flops, 'FLOP')} in {scaled(score.compute_time_s, 's')}, "
+            f"utilisation of the units {percent(score.compute_utilisation)}",
+        )
+        needs = f"; needs {scaled(score.required_dram_bandwidth_bytes_per_s, 'B/s')}"
     yield (
         "DRAM",
         f"{scaled(score.dram_bytes, 'B')}: {scaled(score.dram_read_bytes, 'B')} read, "
-        f"{scaled(score.dram_write_bytes, 'B')} written; needs "
-        f"{scaled(score.required_dram_bandwidth_bytes_per_s, 'B/s')}",
+        f"{scaled(score.dram_write_bytes, 'B')} written{needs}",
     )
     ratio = score.dram_bytes / max(1, score.least_dram_bytes)
     here = "the same" if ratio == 1 else f"{ratio:.3g} times that"
