@@ -83,7 +83,7 @@ def time_of(evaluation: Evaluation, arch: Arch, value: str) -> float:
     parts = [evaluation.compute_time_s]
     for level, score in zip(arch.levels[1:], evaluation.levels, strict=True):
         assert level.bandwidth_bytes_per_s is not None
-        moved = score.promised_bytes if value == "high" else getattr(score.bytes, value)
+        moved = score.promised_bytes if value == "promised" else getattr(score.bytes, value)
         parts.append(moved / level.bandwidth_bytes_per_s)
     return max(parts)
 
@@ -106,13 +106,13 @@ def least_of(problem: Problem, arch: Arch) -> Least | None:
         return None
     return Least(
         len(found),
-        {v: min(time_of(one, arch, v) for one in found) for v in ("high", "point")},
+        {v: min(time_of(one, arch, v) for one in found) for v in ("promised", "point")},
         {
-            "high": min(one.dram_bytes for one in found),
+            "promised": min(one.dram_bytes for one in found),
             "point": min(one.levels[0].bytes.point for one in found),
         },
-        {"high": min(one.energy_pj or 0.0 for one in found)},
-        {"high": min((one.energy_pj or 0.0) * one.time_s for one in found)},
+        {"promised": min(one.energy_pj or 0.0 for one in found)},
+        {"promised": min((one.energy_pj or 0.0) * one.time_s for one in found)},
     )
 
 

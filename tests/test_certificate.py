@@ -34,12 +34,12 @@ def test_a_gap_is_relative_to_the_bound() -> None:
     assert (told.proven, told.unlogged, told.value) == (False, "nobody knows", 10.0)
 
 
-@pytest.mark.parametrize("value", ["high", "point", "low"])
+@pytest.mark.parametrize("value", ["promised", "point", "low"])
 def test_objectives_are_those_of_the_traffic_that_is_gone_by(value: str) -> None:
     arch = powered(TITAN).with_value("L2.bandwidth", 2e11).with_value("L1.capacity", 9000)
     score = evaluate(PROBLEM, parse_schedule(NEST, PROBLEM), arch)
     moved = [
-        level.promised_bytes if value == "high" else getattr(level.bytes, value)
+        level.promised_bytes if value == "promised" else getattr(level.bytes, value)
         for level in score.levels
     ]
     rates = [level.bandwidth_bytes_per_s or inf for level in arch.caches]

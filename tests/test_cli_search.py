@@ -91,7 +91,10 @@ class TestSearch:
         best = [row for row in found if row["rank"] == 1]
         total_s = sum(row["count"] * row["time_s"] for row in best)
         moved = sum(row["count"] * row["dram_bytes"] for row in best)
-        assert f"2 problems on titan_v, fp32: {scaled(total_s, 's')} in total" in text
+        assert (
+            f"2 problems (5 with repetitions) on titan_v, fp32: {scaled(total_s, 's')} in total"
+            in text
+        )
         assert f"; {scaled(moved, 'B')} of DRAM traffic" in text
         assert all(f" {at}.{rank} m" in f" {text}" for at in (0, 1) for rank in (1, 2))
 
@@ -99,6 +102,52 @@ class TestSearch:
         assert run(["search", "gemm:m=700,n=500,k=300", "--budget", "1"]) == 0
         text = " ".join(capsys.readouterr().out.split())
         assert "Stopped early: 1, budget used up (--budget)." in text
+
+    @pytest.mark.parametrize(
+        ("options", "stopped", "said"),
+        [
+            (["--fix", "M@L2<=16", "--fix", "K@L1=3"], "constraints", "covers schedules that"),
+            (["--strategy", "random", "--samples", "9"], "samples", "only samples were tried"),
+            (["--value", "point"], "bound", "no schedule that was found meets the bound"),
+        ],
+    )
+    def test_why_there_is_no_proof_is_said(
+        self,
+        options: list[str],
+        stopped: str,
+        said: str,
+        rows: Any,
+        capsys: pytest.CaptureFixture[str],
+    ) -> None:
+        words = ["search", "gemm:m=512,n=512,k=512", *options]
+        (row,) = rows(*words)
+        assert (row["stopped"], row["proven"]) == (stopped, False)
+        assert row["objective_value"] == pytest.approx(row["lower_bound"] * (1 + row["gap"]))
+        assert run(words) == 0
+        text = " ".join(capsys.readouterr().out.split())
+        assert "gap: how far above the optimum it may be, as a share of the bound." in text
+        assert f"{said}" in text.partition("Not proven: 1; ")[2]
+
+    def test_every_schedule_scored_is_no_proof(
+        self, rows: Any, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        words = ["search", "gemm:m=5,n=5,k=4", "-s", "exhaustive"]
+        (row,) = rows(*words)
+        assert (row["stopped"], row["listed"], row["proven"]) == ("listed", True, False)
+        assert run(words) == 0
+        text = " ".join(capsys.readouterr().out.split())
+        assert "(164,236 nodes visited). Not proven: 1; every schedule of the space was" in text
+
+    def test_what_was_sought_is_shown(self, rows: Any, capsys: pytest.CaptureFixture[str]) -> None:
+        words = ["search", "gemm:m=1760,n=128,k=1760", "-o", "dram_bytes", "--value", "point"]
+        words += ["--prefix", "K:1760 M:1760 N:128 K:300 N:64"]
+        (row,) = rows(*words)
+        assert row["objective_value"] == row["levels"][0]["bytes"]["point"] < row["dram_bytes"]
+        assert run(words) == 0
+        text = " ".join(capsys.readouterr().out.split())
+        assert "problem point DRAM time" in text
+        assert scaled(row["objective_value"], "B") in text
+        assert "for the least DRAM traffic with estimated traffic (point): promised " in text
 
     def test_each_problem_has_its_proof(self, tmp_path: Path) -> None:
         path = tmp_path / "proofs.jsonl"

@@ -415,9 +415,9 @@ class TestSearch:
         space = space_of(problem, arch, given)
         assume(0 < n_schedules(space) <= 200)
         objective = data.draw(st.sampled_from(["time", "dram_bytes", "energy", "edp"]))
-        value = data.draw(st.sampled_from(["high", "point", "low"]))
+        value = data.draw(st.sampled_from(["promised", "point", "low"]))
         nests = set(everything(space))
-        effort = 0 if value == "high" else EFFORT
+        effort = 0 if value == "promised" else EFFORT
         ranks = []
         for nest in nests:
             with suppress(ScheduleError):

@@ -271,4 +271,6 @@ def test_the_shell_takes_moves_behind_a_schedule(capsys: pytest.CaptureFixture[s
     assert run(["analyze", given[0], "M:7 N:4 K:3 | tile P 2", *given[1:]]) == 3
     assert "move 'tile P 2': no loop of dim 'P'" in capsys.readouterr().err
     assert run(["compare", given[0], "M:7 N:4 K:3", "M:7 N:4@SM K:3 M:2"]) == 0
-    assert "moves: tile M 2 | bind_spatial 1 SM\n" in capsys.readouterr().out
+    text = capsys.readouterr().out
+    assert "moves: tile M 2 | bind_spatial 1 SM\n" in text
+    assert "moves: lead from this to other; a loop is named by its dimension or its place" in text

@@ -177,7 +177,7 @@ def test_no_schedule_is_faster_than_the_bound_of_its_pieces(
 
 
 def least_s_of(problem: Problem, arch: Arch, pieces: dict[str, int], below_s: float) -> float:
-    bounds = PieceBounds(LevelBounds(space_of(problem, arch), "high"))
+    bounds = PieceBounds(LevelBounds(space_of(problem, arch), "promised"))
     return bounds.least_s(Items((), (), 0.0, tuple(pieces.items())), below_s)
 
 

@@ -193,7 +193,7 @@ def _rounded(value: float, digits: int) -> float:
 
 
 def scaled(value: float | None, unit: str = "") -> str:
-    """Write a number with four digits and a decimal prefix.
+    """Write a number with four digits, and a decimal prefix if it has a unit.
 
     Parameters
     ----------
@@ -206,16 +206,25 @@ def scaled(value: float | None, unit: str = "") -> str:
     --------
     >>> scaled(653705216, "B"), scaled(0.00123456, "s"), scaled(0, "B/s")
     ('653.7 MB', '1.235 ms', '0 B/s')
-    >>> scaled(12), scaled(1.5e17), scaled(None, "J")
-    ('12', '1.5e+17', '-')
+    >>> scaled(12), scaled(24731), scaled(1.5), scaled(25.574), scaled(1057.3)
+    ('12', '24,731', '1.500', '25.57', '1,057')
+    >>> scaled(14 * 10**14), scaled(1.5e17), scaled(None, "J")
+    ('1.400e+15', '1.500e+17', '-')
     """
     if value is None or math.isnan(value):
         return "-"
-    if not unit:
-        return str(value) if isinstance(value, int) and abs(value) < 10**6 else f"{value:.4g}"
     if value == 0 or math.isinf(value):
-        return f"{value:.4g} {unit}"
-    return _prefixed(value, unit)
+        return f"{value:.4g} {unit}".rstrip()
+    return _prefixed(value, unit) if unit else _bare(value)
+
+
+def _bare(value: float) -> str:
+    if isinstance(value, int) and abs(value) < 10**6:
+        return f"{value:,}"
+    rounded = float(f"{value:.4g}")
+    if not 1e-3 <= abs(rounded) < 1e6:
+        return f"{value:.3e}"
+    return f"{rounded:,.{max(0, 3 - math.floor(math.log10(abs(rounded))))}f}"
 
 
 def amount(value: float | None, unit: str) -> str:
@@ -254,6 +263,28 @@ def percent(share: float | None) -> str:
     ('12.3 %', '-', '-')
     """
     return "-" if share is None or not math.isfinite(share) else f"{100 * share:.1f} %"
+
+
+def excess(share: float) -> str:
+    """Write how far a value is above a bound: 0.0 % only if it meets the bound.
+
+    Examples
+    --------
+    >>> excess(0.0), excess(2.4e-6), excess(0.006)
+    ('0.0 %', '<0.1 %', '0.6 %')
+    """
+    return "<0.1 %" if 0 < share < 5e-4 else percent(share)
+
+
+def count(n: int, noun: str) -> str:
+    """Write how many there are of something.
+
+    Examples
+    --------
+    >>> count(1, "layer"), count(1057, "layer")
+    ('1 layer', '1,057 layers')
+    """
+    return f"{n:,} {noun}{'s' * (n != 1)}"
 
 
 def holding(level: str) -> str:

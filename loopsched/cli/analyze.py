@@ -130,7 +130,7 @@ _LEVELS = (
     Column("written", lambda row: row[3].write_bytes, "B", spare=3),
     Column("time", lambda row: "" if row[1] else scaled(row[0].time_s, "s")),
     Column("busy", lambda row: "" if row[1] else percent(row[0].utilisation), spare=1),
-    Column("FLOP/B", lambda row: "" if row[1] else f"{row[0].operational_intensity:.4g}", spare=1),
+    Column("FLOP/B", lambda row: "" if row[1] else scaled(row[0].operational_intensity), spare=1),
 )
 
 

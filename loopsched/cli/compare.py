@@ -19,7 +19,13 @@ if TYPE_CHECKING:
     from loopsched.models.reasons import Comparison
 
 
-@click.command()
+_EPILOG = """\b
+loopsched compare gemm:m=64,n=64,k=64 'M:64@SM N:64 K:64 M:8'   with the best
+loopsched compare gemm:m=64,n=64,k=64 'M:64 N:64 K:64' 'K:64 M:64 N:64'
+"""
+
+
+@click.command(epilog=_EPILOG)
 @options.inputs("problem", schedule=True)
 @click.argument("other", required=False)
 @options.form
@@ -28,8 +34,9 @@ def compare(inputs: Inputs, other: str | None, form: Style) -> None:
 
     PROBLEM is a workload with --layer, or a problem such as gemm:m=4,n=3,k=2.
     SCHEDULE and OTHER are text or @FILE; by default OTHER is the best
-    one, found by a search. Names the loop that refetches each tensor, and the level that
-    overflows.
+    one, found by a search. Names the loop that refetches each tensor, the level that
+    overflows, and the moves that lead from SCHEDULE to OTHER: a loop is named by its
+    dimension or its place, 0 the outermost.
     """
     from loopsched.base.rows import Row
     from loopsched.models.reasons import compare as compare_schedules
@@ -66,6 +73,12 @@ def compare(inputs: Inputs, other: str | None, form: Style) -> None:
         f"no level moves more bytes, and nothing takes longer, than in the {name} schedule",
     ):
         output.print_text(f"- {reason}", hang="  ")
+    if moves:
+        click.echo()
+        output.print_text(
+            f"moves: lead from this to {name}; a loop is named by its dimension or its place, 0 "
+            "the outermost."
+        )
 
 
 def _rows(found: Comparison) -> Iterator[list[str]]:
@@ -81,5 +94,5 @@ def _rows(found: Comparison) -> Iterator[list[str]]:
 
 
 def _row(title: str, mine: float, theirs: float, unit: str) -> list[str]:
-    ratio = f"{mine / theirs:.3g}" if theirs else "-"
+    ratio = scaled(mine / theirs) if theirs else "-"
     return [title, scaled(mine, unit), scaled(theirs, unit), ratio]

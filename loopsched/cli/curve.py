@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from loopsched.base.units import binary, format_capacity, percent, scaled
+from loopsched.base.units import binary, excess, format_capacity, scaled
 from loopsched.cli import options, output
 from loopsched.cli.inputs import Inputs
 from loopsched.cli.origin import origin
@@ -259,7 +259,7 @@ def _print_knees(one: Staircase, machine: Arch) -> None:
 
 def _gap(moved: int, bound: int) -> str:
     """How far traffic is from what no nest is below; 0 where it is proven least."""
-    return "0" if moved == bound else percent(moved / bound - 1)
+    return "0" if moved == bound else excess(moved / bound - 1)
 
 
 def _print_points(rows: Sequence[Row], show: Form) -> None:

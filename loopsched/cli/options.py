@@ -297,7 +297,7 @@ OBJECTIVES = {
     "edp": "energy-delay product",
 }
 _STRATEGIES = ("exact", "exhaustive", "random", "local")
-_VALUES = ("high", "point", "low")
+_VALUES = ("promised", "point", "low")
 
 
 def _objective(*names: str) -> Callable[[Command], Command]:
@@ -315,8 +315,8 @@ _HOW = (
     choice(
         "--value",
         of=_VALUES,
-        meaning="Traffic that the objective counts. high: the promise, which no LRU cache exceeds; "
-        "point: an estimate; low: bytes that are certainly moved.",
+        meaning="Traffic that the objective counts. promised: what no LRU cache exceeds; point: "
+        "the estimate of a replay; low: bytes that are certainly moved.",
     ),
     click.option(
         "--seed",
@@ -343,7 +343,8 @@ _HOW = (
     count(
         "--budget",
         meaning="Stop after N units of work per problem with the best so far, the same on any "
-        "computer; exact stops at 2^24 by default.",
+        "computer; a partial choice takes 1, a scored schedule 4,096. exact stops at 2^24 by "
+        "default.",
     ),
 )
 goal = _together(_objective("--objective", "-o"), *_HOW)

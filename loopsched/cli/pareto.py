@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from loopsched.base.errors import EmptySpaceError
-from loopsched.base.units import format_capacity, parse_bytes
+from loopsched.base.units import binary, parse_bytes
 from loopsched.cli import options, output
 from loopsched.cli.inputs import Inputs
 from loopsched.cli.output import Style
@@ -95,7 +95,7 @@ def _report(
 
 _COLUMNS = (
     words("problem", "problem", shrinks="middle"),
-    Column("capacity", "capacity_bytes", format_capacity),
+    Column("capacity", "capacity_bytes", binary),
     Column("time", "time_s", "s"),
     Column("DRAM", "dram_bytes", "B"),
     words("bound by", "bound_by"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import click
 
 from loopsched.base.errors import ConstraintError, ProblemError
 from loopsched.base.files import GrowingFile
-from loopsched.base.units import percent, scaled
+from loopsched.base.units import excess, scaled
 from loopsched.cli import options, output
 from loopsched.cli.inputs import Inputs, Selection, on
 from loopsched.cli.origin import origin
@@ -112,7 +113,7 @@ def searched(
     source = goal.row | origin(inputs)
     results: list[Result] = []
     if proof is not None:
-        if goal.value != "high":
+        if goal.value != "promised":
             raise ConstraintError("--proof: only promised values have proofs; use --value high")
         found = _with_proofs(found, proof)
     each = _rows(_kept(found, results), chosen, source, progress, has_brackets=has_brackets)
@@ -186,13 +187,19 @@ def _rows(
     *,
     has_brackets: bool,
 ) -> Iterator[list[Row]]:
+    from loopsched.scheduler.result import objective_value
     from loopsched.scheduler.rows import result_rows
 
     counts = chosen.workload.counts
     for number, count, result in zip(chosen.numbers, counts, results, strict=True):
         place: Row = {"layer": number, "count": count}
+        scores = [result.evaluation, *(each.evaluation for each in result.alternatives)]
+        sought = [objective_value(score, result.objective, source["value"]) for score in scores]
         rows = result_rows(result, has_brackets=has_brackets)
-        yield [place | row | source for row in rows]
+        yield [
+            place | row | {"objective_value": value} | source
+            for row, value in zip(rows, sought, strict=True)
+        ]
         progress.step(result.problem.name)
 
 
@@ -218,14 +225,18 @@ def _details(row: Row) -> str:
 
 def _columns(rows: Sequence[Row], top: int) -> tuple[Column, ...]:
     """Choose what to show: what was sought stays at any width, and so does the time."""
-    objective = rows[0]["objective"]
+    objective, value = rows[0]["objective"], rows[0]["value"]
     is_known = all(row["energy_pj"] is not None for row in rows)
     spare = 0 if objective in ("energy", "edp") else 1
     energy = Column("energy", lambda row: row["energy_pj"] * 1e-12, "J", spare=spare)
     product = Column("energy x time", lambda row: row["energy_pj"] * 1e-12 * row["time_s"], "J s")
+    title, factor, unit = _UNITS[objective]
+    sought = Column(f"{value} {title}", lambda row: row["objective_value"] * factor, unit)
     return (
         Column("#", "layer" if top == 1 else lambda row: f"{row['layer']}.{row['rank']}"),
         words("problem", "problem", shrinks="middle"),
+        *([Column("count", "count")] if any(row["count"] > 1 for row in rows) else []),
+        *([sought] if value != "promised" else []),
         Column("time", "time_s", "s"),
         words("bound by", "bound_by"),
         Column("DRAM", "dram_bytes", "B"),
@@ -242,14 +253,27 @@ def _columns(rows: Sequence[Row], top: int) -> tuple[Column, ...]:
 def _gap(row: Row) -> str:
     if row["rank"] > 1:
         return ""
-    return "0" if row["proven"] else percent(row["gap"])
+    return "0" if row["proven"] else excess(row["gap"])
 
 
+_TRAFFIC = {"point": "with estimated traffic (point)", "low": "with least traffic (low)"}
+_UNITS = {
+    "time": ("time", 1, "s"),
+    "dram_bytes": ("DRAM", 1, "B"),
+    "energy": ("energy", 1e-12, "J"),
+    "edp": ("energy x time", 1e-12, "J s"),
+}
 _REASONS = {
-    "budget": "budget used up (--budget)",
-    "time limit": "time limit reached (--time-limit)",
-    "gap": "gap reached (--gap)",
-    "interrupt": "interrupted",
+    "budget": "Stopped early: {}, budget used up (--budget).",
+    "time limit": "Stopped early: {}, time limit reached (--time-limit).",
+    "gap": "Stopped early: {}, gap reached (--gap).",
+    "interrupt": "Stopped early: {}, interrupted.",
+    "constraints": "Not proven: {}; the bound also covers schedules that the constraints exclude, "
+    "and not all that they allow were tried.",
+    "listed": "Not proven: {}; every schedule of the space was scored, but one with more loops may "
+    "be better.",
+    "samples": "Not proven: {}; only samples were tried (--strategy exact proves).",
+    "bound": "Not proven: {}; no schedule that was found meets the bound.",
 }
 
 
@@ -263,13 +287,19 @@ def _print(found: Searched, top: int, rows: Sequence[Row]) -> None:
     click.echo()
     done = f"{len(best)}" if len(best) == n_problems else f"{len(best)} of {n_problems}"
     noun = "problem" if n_problems == 1 else "problems"
+    times = sum(row["count"] for row in best)
+    if times > len(best):
+        noun += f" ({times:,} with repetitions)"
     known = sums.energy_pj
-    objective = rows[0]["objective"]
+    objective, value = rows[0]["objective"], rows[0]["value"]
     sought = "" if objective == "time" else f", for the least {options.OBJECTIVES[objective]}"
+    promised = "" if value == "promised" else "promised "
+    if promised:
+        sought = f", for the least {options.OBJECTIVES[objective]} {_TRAFFIC[value]}"
     energy = "" if known is None else f" and {scaled(known * 1e-12, 'J')}"
     output.print_text(
         f"{done} {noun} on {on(found.machine, chosen.workload.problems)}{sought}: "
-        f"{scaled(sums.time_s, 's')}{energy} in total, at least "
+        f"{promised}{scaled(sums.time_s, 's')}{energy} in total, at least "
         f"{scaled(sums.time_bound_s, 's')} in any run of these schedules; "
         f"{scaled(sums.dram_bytes, 'B')} of DRAM traffic, at least "
         f"{scaled(sums.least_dram_bytes, 'B')} in any order."
@@ -280,8 +310,10 @@ def _print(found: Searched, top: int, rows: Sequence[Row]) -> None:
         f"Bound by: {bound}. Proven best: {proven}, among {scaled(sums.space_size)} schedules "
         f"({scaled(sums.nodes)} nodes visited)."
     )
+    if any(0 < row["gap"] < math.inf for row in best):
+        output.print_text("gap: how far above the optimum it may be, as a share of the bound.")
     if many := sum(not row["proven"] and row["gap"] == 0 for row in best):
         output.print_text(f"At their bound, but not proven: {many}.")
     for reason, what in _REASONS.items():
         if many := sum(row["stopped"] == reason for row in best):
-            output.print_text(f"Stopped early: {many}, {what}.")
+            output.print_text(what.format(many))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from loopsched.base.units import binary, format_capacity, format_decimal, holding
+from loopsched.base.units import binary, format_capacity, holding, scaled
 from loopsched.machines.arch import Arch
 from loopsched.machines.levels import Level
 from loopsched.models.machine import room_of
@@ -309,7 +309,7 @@ def _level_reasons(
 
 def _against(a: TensorReason, b: TensorReason) -> str:
     ratio = f" ({a.bytes / b.bytes:.1f} times)" if b.bytes else ""
-    return f"{format_decimal(a.bytes, 'B')} against {format_decimal(b.bytes, 'B')}{ratio}"
+    return f"{scaled(a.bytes, 'B')} against {scaled(b.bytes, 'B')}{ratio}"
 
 
 def _compute_reasons(first: Evaluation, second: Evaluation) -> tuple[str, ...]:

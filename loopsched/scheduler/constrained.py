@@ -166,7 +166,9 @@ class Builder:
         if self.found.goal.objective == "time":
             inner = self.bounds.private[0] if self.bounds.private else None
             bandwidth = (
-                inner.bandwidth_bytes_per_s if inner and self.found.goal.value == "high" else None
+                inner.bandwidth_bytes_per_s
+                if inner and self.found.goal.value == "promised"
+                else None
             )
             steps_s = least_item_s(
                 self.limits,
@@ -177,7 +179,7 @@ class Builder:
         return max(steps_s, self._traffic_floor())
 
     def _traffic_floor(self) -> float:
-        if self.limits.space.constraints.tiles == "all" or self.found.goal.value != "high":
+        if self.limits.space.constraints.tiles == "all" or self.found.goal.value != "promised":
             return 0.0
         for level in self.arch.caches:
             tables = self._least_tables(level)
@@ -221,7 +223,7 @@ class Builder:
         body = best_body(
             self.problem,
             room_of(self.problem, level),
-            keeps_of(level, is_guaranteed=self.found.goal.value == "high"),
+            keeps_of(level, is_guaranteed=self.found.goal.value == "promised"),
             tables=tables.with_whole_sweeps() if is_cache else tables,
             rows=rows,
             watch=self.found.watch,

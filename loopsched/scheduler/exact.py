@@ -393,7 +393,7 @@ class Searcher:
 
     def _pace(self, floor_s: float) -> Pace:
         bandwidth = self.private[0].bandwidth_bytes_per_s if self.private else None
-        if self.value != "high":
+        if self.value != "promised":
             bandwidth = None
         return Pace(self.instances, self.rate, bandwidth or float("inf"), floor_s)
 
@@ -689,7 +689,7 @@ class Searcher:
         body = best_body(
             self.problem,
             room_of(self.problem, self.shared[0]),
-            Keeps(self.value == "high"),
+            Keeps(self.value == "promised"),
             tables=tables_for(self.problem, candidates=candidates),
             watch=self.watch,
             most=MAX_BODY_NODES,

@@ -16,7 +16,7 @@ Objective = Literal["time", "dram_bytes", "energy", "edp"]
 OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 Strategy = Literal["exact", "exhaustive", "random", "local"]
 STRATEGIES: tuple[Strategy, ...] = get_args(Strategy)
-Value = Literal["high", "point", "low"]
+Value = Literal["promised", "point", "low"]
 VALUES: tuple[Value, ...] = get_args(Value)
 
 
@@ -48,9 +48,10 @@ class Goal:
     strategy : {'exact', 'exhaustive', 'random', 'local'}
         ``exact`` bounds and proves; ``exhaustive`` scores every schedule of
         the space; ``random`` and ``local`` are there for comparison.
-    value : {'high', 'point', 'low'}
-        Which traffic to score with: guaranteed (what the schedule promises),
-        expected, or least.
+    value : {'promised', 'point', 'low'}
+        Which traffic to score with: what the schedule promises
+        (``promised_bytes``), the estimate, or the least (``bytes.point`` and
+        ``bytes.low`` of `Evaluation`).
     top : int
         How many schedules to return, the best included.
     constraints : Constraints, optional
@@ -61,8 +62,9 @@ class Goal:
         Schedules that the random and local strategies score, for each choice of what
         levels keep.
     budget : int, optional
-        Units of work (a unit is one partial choice looked at) after which the
-        best so far is returned, with its gap; the same result on any machine.
+        Units of work (one for a partial choice looked at, 4,096 for a schedule
+        scored) after which the best so far is returned, with its gap; the same
+        result on any machine.
         By default that of `loopsched.scheduler.effort.DEFAULT_WORK` for the
         exact search, and none for the others.
     time_limit_s : float, seconds, optional
@@ -90,7 +92,7 @@ class Goal:
 
     objective: Objective = "time"
     strategy: Strategy = "exact"
-    value: Value = "high"
+    value: Value = "promised"
     top: int = 1
     constraints: Constraints | None = None
     seed: int = 0

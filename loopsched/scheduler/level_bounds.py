@@ -47,7 +47,7 @@ class LevelBounds:
     Parameters
     ----------
     space : Space
-    value : {'high', 'point', 'low'}
+    value : {'promised', 'point', 'low'}
         Which traffic counts.
     watch : Watch, optional
         What the work is charged to.
@@ -114,7 +114,7 @@ class LevelBounds:
         return found
 
     def _best(self, level: Level, room: Room, tables: Tables) -> Body | None:
-        keeps = keeps_of(level, is_guaranteed=self.value == "high")
+        keeps = keeps_of(level, is_guaranteed=self.value == "promised")
         if level.kind == "cache" and not keeps.is_guaranteed:
             tables = tables.with_whole_sweeps()
         return self._body_of(tables, room, keeps)
@@ -123,7 +123,7 @@ class LevelBounds:
         self, tables: Tables, room: Room, keeps: Keeps, below: int = NO_INCUMBENT
     ) -> Body | None:
         """Find the best body; what is asked again of the whole problem costs its work, not time."""
-        is_whole = self.value == "high" and below == NO_INCUMBENT and tables is self.tables
+        is_whole = self.value == "promised" and below == NO_INCUMBENT and tables is self.tables
         known = self._known.get((room, keeps)) if is_whole else None
         if known is not None and self.watch.can_spend(known[1]):
             self.watch.spend(known[1])
@@ -151,7 +151,7 @@ class LevelBounds:
             weight = tables.weight.clip(max=tables.element_bytes)
             tables = replace(tables, weight=weight, constant=0)
         # Items end a run of loops early, and a shorter run has a smaller reuse window.
-        is_guaranteed = self.value == "high" and (not self.units or level.is_shared)
+        is_guaranteed = self.value == "promised" and (not self.units or level.is_shared)
         keeps = keeps_of(level, is_guaranteed=is_guaranteed)
         found = self._body_of(tables, room or room_of(self.problem, level), keeps, below)
         if found is None and below == NO_INCUMBENT:
@@ -195,7 +195,7 @@ class LevelBounds:
     def bound_bytes(self, level: Level) -> int:
         """Bound what crosses a level's outer boundary."""
         room = room_of(self.problem, level)
-        if self.value != "high":  # only the promise has a closed form
+        if self.value != "promised":  # only the promise has a closed form
             return sum(tensor_bytes(self.problem, tensor) for tensor in self.problem.tensors)
         if level.name not in self.least:
             found = self.least_body(level)
@@ -252,7 +252,7 @@ class LevelBounds:
         room = room_of(self.problem, level)
         least = sum(tensor_bytes(self.problem, tensor) for tensor in room.held(self.problem))
         is_one = not room.own_bytes and not room.passing and self.fits_at_once(level)
-        if is_one and self.value == "high" and not passes_writes(level):
+        if is_one and self.value == "promised" and not passes_writes(level):
             least = max(least, communication_bound(self.problem, room.shared_bytes).bytes)
         return least
 

@@ -54,7 +54,7 @@ class PieceBounds:
     def _private_s(self, items: Items, below_s: float) -> float:
         """Bound the inner traffic of all schedules with as many pieces."""
         level = self.levels.private[0] if self.levels.private else None
-        if level is None or not level.bandwidth_bytes_per_s or self.levels.value != "high":
+        if level is None or not level.bandwidth_bytes_per_s or self.levels.value != "promised":
             return 0.0
         if (
             not self.levels.fits_at_once(level)
@@ -90,7 +90,7 @@ class PieceBounds:
         pieces = dict(items.pieces)
         part = one_wave(self.problem, pieces, int(below_s * self.levels.rate * (1 + 1e-12)))
         n_items = math.prod(pieces.values())
-        if part is None or n_items > self.levels.instances or self.levels.value != "high":
+        if part is None or n_items > self.levels.instances or self.levels.value != "promised":
             return 0.0
         shortest = self._shortest_bodies(replace(self.problem, sizes=part.sizes), n_items, below_s)
         sums = self._bytes_of_cut_sums(shortest)

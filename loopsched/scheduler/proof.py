@@ -50,7 +50,7 @@ def proof_of(result: Result, *, max_boxes: int = MAX_BOXES) -> str:
     Parameters
     ----------
     result : Result
-        Of a search for least promised cost (``value="high"``).
+        Of a search for least promised cost (``value="promised"``).
     max_boxes : int
         Give up a bound, and try a lower one, where its proof would take more boxes.
 

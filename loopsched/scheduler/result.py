@@ -123,6 +123,25 @@ class Result(Shown):
     certificate: Certificate
     alternatives: tuple[Scored, ...] = ()
 
+    @property
+    def stopped(self) -> str:
+        """Why there is no proof, or what ended the search early; empty if it is proven and done.
+
+        ``budget``, ``time limit``, ``gap`` and ``interrupt`` ended it.  Otherwise it was done:
+        ``constraints``: it tried what they leave only in part, and its bound holds for the
+        schedules that they exclude, too; ``listed``: it scored every schedule of the space, but
+        one with more loops may be better; ``samples``: it tried only these; ``bound``: no
+        schedule that it found meets the bound.
+        """
+        known = self.certificate
+        if known.effort.stopped or not known.gap:
+            return known.effort.stopped
+        if known.listed:
+            return "listed"
+        if self.strategy in ("random", "local"):
+            return "samples"
+        return "bound" if known.space.constraints.is_free else "constraints"
+
     def of(self, problem: Problem) -> Result:
         """Say the same of an equal problem of another name."""
         if problem.name == self.problem.name:
@@ -186,7 +205,7 @@ class Results(Sequence[Result]):
 
 def time_of(evaluation: Evaluation, value: Value) -> float:
     """Time with promised, point or least traffic, at the sustained clock."""
-    if value == "high":
+    if value == "promised":
         return evaluation.time_s
     times = [evaluation.compute_time_s]
     for level in evaluation.levels:
@@ -194,7 +213,9 @@ def time_of(evaluation: Evaluation, value: Value) -> float:
     return max(times)
 
 
-def objective_value(evaluation: Evaluation, objective: Objective, value: Value = "high") -> float:
+def objective_value(
+    evaluation: Evaluation, objective: Objective, value: Value = "promised"
+) -> float:
     """Read an objective off a score.
 
     Raises
@@ -221,7 +242,7 @@ def objective_value(evaluation: Evaluation, objective: Objective, value: Value =
 
 
 def rank(
-    evaluation: Evaluation, objective: Objective, value: Value = "high"
+    evaluation: Evaluation, objective: Objective, value: Value = "promised"
 ) -> tuple[float, int, int, int]:
     """Order schedules: the objective, then DRAM bytes, compute, inner traffic."""
     return (
@@ -234,7 +255,7 @@ def rank(
 
 def _bytes(level: LevelScore, value: Value) -> int:
     """Promised, or on request the point or least bytes of a level's outer boundary."""
-    if value == "high":
+    if value == "promised":
         return level.promised_bytes
     found: int = getattr(level.bytes, value)
     return found

@@ -76,7 +76,7 @@ def result_rows(result: Result, *, has_brackets: bool = True) -> list[Row]:
             **evaluation_row(evaluation, has_brackets=has_brackets),
             "objective": result.objective,
             **picked(certificate, "lower_bound", "gap", "proven", "listed", "nodes", "space_size"),
-            "stopped": certificate.effort.stopped,
+            "stopped": result.stopped,
             "budget": certificate.effort.budget.work,
             "time_limit_s": certificate.effort.budget.time_s,
             "work": certificate.effort.work,

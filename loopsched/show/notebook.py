@@ -105,7 +105,7 @@ def evaluation_html(evaluation: Evaluation) -> str:
         Column("written", "promised_write_bytes", "B"),
         Column("time", "time_s", "s"),
         Column("busy", "utilisation", "%"),
-        Column("FLOP/B", lambda level: f"{level.operational_intensity:.4g}"),
+        Column("FLOP/B", "operational_intensity", ""),
     )
     return head + Table(columns, evaluation.levels).html()
 
@@ -141,7 +141,7 @@ def curve_html(curve: Staircase) -> str:
         f"{scaled(curve.compulsory_bytes, 'B')} move at any capacity",
     )
     rows = [
-        [what, binary(capacity), scaled(moved, "B"), f"{2 * curve.macs / moved:.4g}"]
+        [what, binary(capacity), scaled(moved, "B"), scaled(2 * curve.macs / moved)]
         for what, capacity, moved in marks
     ]
     return head + Table([words(""), *map(Column, ["capacity", "DRAM", "FLOP/B"])], rows).html()

@@ -189,8 +189,8 @@ _bounds.broken(
 _bounds.broken(
     "own-level-as-guaranteed",
     "the bound for an instance's own level counts guaranteed reuse only",
-    'is_guaranteed = self.value == "high" and (not self.units or level.is_shared)',
-    'is_guaranteed = self.value == "high"',
+    'is_guaranteed = self.value == "promised" and (not self.units or level.is_shared)',
+    'is_guaranteed = self.value == "promised"',
 )
 _bounds.broken(
     "nothing-shared-at-once",

@@ -36,8 +36,8 @@ _notebook.broken(
 _notebook.broken(
     "notebook-curve-intensity",
     "the intensity counts a multiply-accumulate once",
-    "{2 * curve.macs / moved:.4g}",
-    "{curve.macs / moved:.4g}",
+    "scaled(2 * curve.macs / moved)",
+    "scaled(curve.macs / moved)",
     "::TestNotebook::test_studies",
 )
 _notebook.broken(

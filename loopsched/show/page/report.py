@@ -194,7 +194,7 @@ def _page_data(
         "command": str(first.get("command", "")),
         "objective": first["objective"],
         "strategy": str(first.get("strategy", "")),
-        "value": str(first.get("value", "high")),
+        "value": str(first.get("value", "promised")),
         "arch": arch_data(arch),
         # Without both, no command can name what was searched.
         "arch_given": str(first["arch"]) if {"arch", "workload"} <= first.keys() else None,
