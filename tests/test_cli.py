@@ -199,8 +199,12 @@ class TestArchs:
     def test_table_fits_80_columns_and_names_all(self, capsys: pytest.CaptureFixture[str]) -> None:
         text = call(capsys, "archs")
         assert max(map(len, text.splitlines())) <= 80
-        assert {"titan_v", "h200", "diannao"} <= {line.split()[0] for line in text.splitlines()}
-        assert "L2 4.5 MiB, L1 96 KiB x 80" in text
+        lines = text.splitlines()
+        assert {"titan_v", "h200", "diannao"} <= {line.split()[0] for line in lines if line}
+        assert "    L2 4.5 MiB, L1 96 KiB x 80\n" in text
+        assert "    L2 60 MiB (35 MiB effective), L1 228 KiB x 132\n" in text
+        machines = [line[20:53].strip() for line in lines[2:-2:2]]
+        assert len(set(machines)) == len(machines)
 
     def test_rows(self, capsys: pytest.CaptureFixture[str]) -> None:
         found = {row["name"]: row for row in rows(capsys, "archs")}

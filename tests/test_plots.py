@@ -972,7 +972,7 @@ class TestCommands:
         assert [int(row["dram_bytes"]) for row in rows] == [point.dram_bytes for point in front]
         assert run(command) == 0
         printed = capsys.readouterr().out
-        assert "1 MiB" in printed or "128 KiB" in printed
+        assert "1.000 MiB" in printed or "128.0 KiB" in printed
         assert all(len(line) <= 80 for line in printed.splitlines())
         assert run(["pareto", PROBLEM_TEXT, "-c", "64"]) == 3
 
@@ -1004,10 +1004,13 @@ class TestCommands:
         assert lines[0].split()[:3] == ["M", "\\", "N"]
         line = next(line for line in lines if line.split()[:1] == ["10"])
         assert line.count("*") == 1
+        assert printed.count("<") == 2  # at the best sizes, and in the legend
+        digits = {len(cell.rstrip("*<!").partition(".")[2]) for cell in line.split()[1:]}
+        assert digits - {0} == {2}  # 0: does not fit
         score, best = evaluate(PROBLEM, NEST, ARCH), MAP.best().evaluation
         assert best is not None
         column = lines[0].split()[3:].index("12")
-        assert line.split()[1 + column] == f"{score.time_s / best.time_s:.3g}*"
+        assert line.split()[1 + column] == f"{score.time_s / best.time_s:.2f}*"
 
     def test_tiles_of_the_best_schedule(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert run(["tiles", PROBLEM_TEXT, "--steps", "3", "-q", "dram_bytes"]) == 0

@@ -178,12 +178,16 @@ def _print_digests(rows: Sequence[Row], machine: Arch, show: Form, buffer: str) 
         *sizes,
         Column("enough", "useful_capacity_bytes", binary, spare=2),
         words("knees", _knees, spare=5),
-        Column("steps", "n_steps", spare=4),
-        Column("proven", lambda row: "all" if _is_proven(row) else row["n_proven"], spare=3),
+        Column("steps", "n_steps", "", spare=4),
+        Column("proven", lambda row: "all" if _is_proven(row) else f"{row['n_proven']:,}", spare=3),
     ]
     output.print_table(columns, rows)
     click.echo()
-    known = (f"{format_capacity(size)} ({name})" for name, size in levels)
+    effective = [one.name for one in machine.caches if one.effective_capacity_bytes]
+    known = (
+        f"{format_capacity(size)} ({name}{', effective' if name in effective else ''})"
+        for name, size in levels
+    )
     room = " or ".join(known) or "any capacity"
     found = "" if all(map(_is_proven, rows)) else " found"
     output.print_text(
@@ -205,7 +209,7 @@ def _proven(rows: Sequence[Row]) -> str:
         return f"Proven best at every capacity, {known}."
     return (
         f"Proven best at {n_proven:,} of {n_steps:,} steps, {known}; at the others, best with one "
-        "loop per dimension around the tile; --points bounds the gap to other nests."
+        "loop per dimension around the tile; --points shows the gap at each."
     )
 
 
@@ -255,6 +259,12 @@ def _print_knees(one: Staircase, machine: Arch) -> None:
         Column("FLOP/B", unit=""), Column("needs", unit="B/s"),
     )  # fmt: skip
     output.print_table(columns, rows, schedules)
+    click.echo()
+    output.print_text(
+        "gap: DRAM above the least of nests that keep the tiles of all tensors at one place, at "
+        "most; lower bound: no execution in any order moves less; needs: bandwidth at which the "
+        "units never wait for DRAM."
+    )
 
 
 def _gap(moved: int, bound: int) -> str:

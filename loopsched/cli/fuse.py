@@ -40,7 +40,7 @@ _RESIDENT = (
 )
 _GROUPS = (
     Column("#", "group"),
-    words("layers", "names", shrinks="middle"),
+    Column("layers", "n_layers"),
     Column("times", "count"),
     words("tile", "cut"),
     words("halos", "halo", spare=3),
@@ -187,12 +187,9 @@ def _span(text: str | None, many: int) -> tuple[int, int]:
 def print_plan(plan: FusionPlan, arch: str, *, show_loops: bool) -> None:
     """Print a plan as a table with a summary."""
     cuts = [" ".join(f"{dim}:{n}" for dim, n in group.cut_tile) for group in plan.groups]
-    rows = [
-        {**row, "names": " + ".join(group.layers), "cut": cut or "whole"}
-        for row, group, cut in zip(plan.rows(), plan.groups, cuts, strict=True)
-    ]
+    rows = [{**row, "cut": cut or "whole"} for row, cut in zip(plan.rows(), cuts, strict=True)]
     time = Column("time", "time_s", "s", spare=0 if plan.objective == "time" else 5)
-    _print_table((*_GROUPS, time), rows)
+    _print_table((*_GROUPS, time), rows, [" + ".join(group.layers) for group in plan.groups])
     if show_loops:
         _print_loops(plan)
     click.echo()
@@ -216,11 +213,13 @@ def print_plan(plan: FusionPlan, arch: str, *, show_loops: bool) -> None:
         output.print_text(f"... and {len(plan.breaks) - _MOST_BREAKS} more such pairs.")
 
 
-def _print_table(columns: Sequence[Column], rows: Sequence[Row]) -> None:
+def _print_table(
+    columns: Sequence[Column], rows: Sequence[Row], details: Sequence[str] = ()
+) -> None:
     """Print a table; how often each row occurs only if one occurs more than once."""
     if all(row["count"] == 1 for row in rows):
         columns = [column for column in columns if column.of != "count"]
-    output.print_table(columns, rows)
+    output.print_table(columns, rows, details)
 
 
 def _share(part: int, whole: int) -> str:

@@ -36,19 +36,22 @@ def archs(name: str | None, form: Style) -> None:
         else:
             output.print_rows([{**arch_to_dict(arch), "digest": arch.digest}], form)
         return
-    output.shows_table(_ARCHS, [_arch_row(load_arch(each)) for each in arch_names()], form)
+    rows = [_arch_row(load_arch(each)) for each in arch_names()]
+    if form == "table":
+        output.print_table(
+            _ARCHS, rows, [", ".join(map(_cache, row["levels"][1:])) for row in rows]
+        )
+        click.echo()
+        output.print_text("Below each: its levels, outermost first. 'archs NAME' has the sources.")
+    else:
+        output.print_rows(rows, form)
 
 
 _ARCHS = (
     words("name", "name"),
     words("machine", "title", shrinks="end"),
     Column("fp32 peak", "peak_fp32_flops_per_s", "FLOP/s"),
-    Column("DRAM", "dram_bandwidth_bytes_per_s", "B/s", spare=1),
-    words(
-        "levels, outermost first",
-        lambda row: ", ".join(map(_cache, row["levels"][1:])),
-        shrinks="middle",
-    ),
+    Column("DRAM", "dram_bandwidth_bytes_per_s", "B/s"),
 )
 
 
@@ -59,15 +62,17 @@ def _arch_row(arch: Arch) -> Row:
         "peak_fp32_flops_per_s": rate and 2 * rate,
         "dram_bandwidth_bytes_per_s": arch.caches[0].bandwidth_bytes_per_s,
         "levels": [
-            picked(level, "name", "kind", "capacity_bytes", "instances") for level in arch.levels
+            picked(level, "name", "kind", "capacity_bytes", "effective_capacity_bytes", "instances")
+            for level in arch.levels
         ],
     }
 
 
 def _cache(level: Row) -> str:
     copies = f" x {level['instances']}" if level["instances"] > 1 else ""
-    size = level["capacity_bytes"]
-    return f"{level['name']} {'-' if size is None else format_capacity(size)}{copies}"
+    size, usable = level["capacity_bytes"], level["effective_capacity_bytes"]
+    effective = f" ({format_capacity(usable)} effective)" if usable else ""
+    return f"{level['name']} {'-' if size is None else format_capacity(size)}{effective}{copies}"
 
 
 _LEVELS = (

@@ -89,27 +89,29 @@ def _print(found: TileMap, quantity: str) -> None:
     room = min(_MOST_COLUMNS, (output.width() - 10) // _WIDE)
     rows = _thinned(found.sizes[0], (found.current[0], best.sizes[0]), _MOST_ROWS)
     columns = _thinned(found.sizes[1], (found.current[1], best.sizes[1]), max(2, room))
-    marks = {best.sizes: "<"}
-    marks[found.current] = "*"  # also where it is the best
-    cells = []
+    cells, most = [], 1
     for one in rows:
-        line = [str(one)]
+        line = []
         for other in columns:
-            score = found.by_sizes[one, other].evaluation
-            text = "-" if score is None else f"{getattr(score, field) / least:.3g}"
-            kept = "" if found.by_sizes[one, other].keeps else "!"
-            mark = marks.get((one, other), "") + kept
-            line.append(text + (mark or " "))
+            tried = found.by_sizes[one, other]
+            score, sizes = tried.evaluation, (one, other)
+            text = "-" if score is None else f"{getattr(score, field) / least:.2f}"
+            mark = "*" * (sizes == found.current) + "<" * (sizes == best.sizes)
+            line.append((text, mark + "!" * (not tried.keeps)))
+        most = max(most, *(len(mark) for _, mark in line))
         cells.append(line)
-    titles = [Column(f"{first} \\ {second}"), *(Column(f"{size} ") for size in columns)]
-    output.print_table(titles, cells)
+    titles = [Column(f"{first} \\ {second}"), *(Column(f"{n}{' ' * most}") for n in columns)]
+    texts = [[text + mark.ljust(most) for text, mark in line] for line in cells]
+    output.print_table(titles, [[one, *line] for one, line in zip(rows, texts, strict=True)])
     click.echo()
+    shown = len(rows) * len(columns)
     what = "Promised time" if quantity == "time" else "Promised DRAM traffic"
     output.print_text(
         f"{what} with tiles of {first} (down) and {second} (across), relative to the least of all "
         f"{len(found.cells)} sizes tried: {scaled(least, unit)} at {first} {best.sizes[0]}, "
         f"{second} {best.sizes[1]} (<). *: the schedule; !: a level holds less than under the "
         "schedule; -: does not fit."
+        + (f" {shown} are shown; --format csv has all." if shown < len(found.cells) else "")
     )
     output.print_text(
         f"{found.problem.name} on {on(found.arch, [found.problem])}: {found.schedule}"
