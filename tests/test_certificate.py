@@ -56,7 +56,7 @@ def test_objectives_are_those_of_the_traffic_that_is_gone_by(value: str) -> None
 
 def test_energies_have_to_be_known() -> None:
     score = evaluate(PROBLEM, parse_schedule(NEST, PROBLEM), TITAN)
-    with pytest.raises(ConstraintError, match="objective 'edp' needs an energy for every level"):
+    with pytest.raises(ConstraintError, match=r"an energy for every level.* diannao does"):
         objective_value(score, "edp")
     with pytest.raises(ConstraintError, match="objective 'tiem' is unknown; did you mean 'time'"):
         objective_value(score, "tiem")  # type: ignore[arg-type]

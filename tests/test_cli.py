@@ -222,7 +222,7 @@ class TestArchs:
         assert f"capacity: {dict(cited[-1])['capacity']}"[:40] in " ".join(text.split())
         assert "dram_latency" in text
         unknown = [line.split()[0] for line in text.splitlines() if line.endswith("not known")]
-        assert unknown == ["merged_share", "l2_efficiency"]
+        assert unknown == ["merged_share", "l2_efficiency", "power"]
 
     def test_case_does_not_matter(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert call(capsys, "archs", "RTX 3090") == call(capsys, "archs", "rtx_3090")
@@ -261,6 +261,7 @@ class TestWorkloads:
         assert [row["layer"] for row in found] == list(range(94))
         text = call(capsys, "workloads", "deepbench_conv")
         assert len(text.splitlines()) == 2 + 94
+        assert [row["layer"] for row in rows(capsys, "workloads", "vgg16", "-l", "fc8")] == [11]
 
     def test_numbers_of_a_problem(self, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         layers = [{"op": "gemm", "m": 64, "n": 32, "k": 16, "count": n} for n in (2, 5)]

@@ -103,9 +103,8 @@ def test_the_command_gives_both(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert run(["network", path, "--input", "net/x:0=2,3,48,192", "--format", "csv"]) == 0
     assert f",{2 * MACS}," in capsys.readouterr().out
     path = str(chosen().save(tmp_path))
-    assert run(["network", path, "--batch", "3", "--value", "sr=8000"]) == 0
+    assert run(["network", path, "--batch", "3", "--input-value", "sr=8000"]) == 0
     assert " 96 MAC" in capsys.readouterr().out
-    # There, --value is what a search goes by.
     words = ["--input-value", "sr=8000", "--value", "low", "--strategy", "random"]
     assert run(["search", path, "--batch", "3", *words]) == 0
 

@@ -118,8 +118,9 @@ def test_wrapping_keeps_every_word(parts: list[str], width: int) -> None:
         (999_999, "B", "1.000 MB"),
         (1_234_567, "B", "1.235 MB"),
         (652.8e9, "B/s", "652.8 GB/s"),
-        (5e19, "B", "50000 PB"),
+        (5e19, "B", "50,000 PB"),
         (math.inf, "B/s", "inf B/s"),
+        (187_600.0, "s", "187,600 s"),
         (math.nan, "s", "-"),
         (999_999, "", "999,999"),
         (10**6, "", "1.000e+06"),
@@ -139,7 +140,7 @@ def test_scaled(value: float, unit: str, text: str) -> None:
 def test_scaled_keeps_four_digits(value: float, unit: str) -> None:
     factor = {"n": 1e-9, "u": 1e-6, "m": 1e-3, "": 1, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
     number, prefixed = scaled(value, unit).split()
-    back = float(number) * factor[prefixed.removesuffix(unit)]
+    back = float(number.replace(",", "")) * factor[prefixed.removesuffix(unit)]
     assert back == pytest.approx(value, rel=5.1e-4, abs=5.1e-4 if unit == "B/s" else 0)
 
 

@@ -60,7 +60,7 @@ class TestExhaustive:
     def test_refuses_large_spaces_and_says_how_large(self) -> None:
         problem = gemm(m=64, n=64, k=64)
         size = n_schedules(space_of(problem, TITAN))
-        with pytest.raises(ConstraintError, match=f"{size} schedules; exhaustive takes at most"):
+        with pytest.raises(ConstraintError, match=f"{size:,} schedules; exhaustive takes at most"):
             search(problem, TITAN, strategy="exhaustive")
 
 

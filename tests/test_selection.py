@@ -27,7 +27,7 @@ def test_all_that_is_no_layer_is_told() -> None:
     assert caught.value.problems == (
         "no layer 3; layers are numbered 0 to 2",
         "no layer -1; layers are numbered 0 to 2",
-        "no layer 'layr6'; did you mean 'layer6'? (allowed: layer5, layer6, layer7)",
+        "no layer 'layr6'; did you mean 'layer6'? (allowed: 0 to 2, layer5, layer6, layer7)",
     )
 
 

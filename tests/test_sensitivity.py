@@ -340,13 +340,14 @@ def test_table(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
     printed = capsys.readouterr().out
     lines = printed.splitlines()
     assert all(len(line) <= 80 for line in lines)
-    titles = ["changed", "by", "time", "change", "DRAM", "kernels", "change", "bound", "by"]
+    titles = ["changed", "by", "time,", "change", "DRAM", "kernels,", "change", "bound", "by"]
     assert lines[0].split() == titles
     assert lines[2].startswith("nothing ")
     assert lines[3].split()[:2] == ["DRAM.bandwidth", "0.5"]
     assert any(line.startswith("gpu.launch ") and " +0.000 " in line for line in lines)
     assert "Without effect: gpu.blocks." in printed
     assert "all proven best" in " ".join(printed.split())
+    assert "\n1 problem on titan_v, fp32, searched again" in printed
     assert run([*COMMAND, "--format", "json"]) == 0
     row = json.loads(capsys.readouterr().out)["rows"][1]
     assert f"{100 * row['time_change']:+.1f} %" in lines[3]

@@ -245,13 +245,13 @@ def _prefixed(value: float, unit: str) -> str:
     lowest = -12 if unit in ("s", "J", "J s") else 0
     rounded = float(f"{value:.4g}")
     power = 3 * math.floor(math.log10(abs(rounded)) / 3)
-    power = max(lowest, min(power, 15))
+    power = max(lowest, min(power, 0 if unit == "s" else 15))  # no kiloseconds
     # Four digits always, so that a column of numbers lines up.
     number = rounded / 10.0**power
     if not power and isinstance(value, int):
-        return f"{value} {unit}"
+        return f"{value:,} {unit}"
     decimals = max(0, 3 - math.floor(math.log10(abs(number)))) if abs(number) >= 1 else 3
-    return f"{number:.{decimals}f} {_PREFIXES[power]}{unit}"
+    return f"{number:,.{decimals}f} {_PREFIXES[power]}{unit}"
 
 
 def percent(share: float | None) -> str:

@@ -149,7 +149,7 @@ class _Report:
             _print_points(rows, self.show)
             return
         _print_digests(
-            rows, self.machine, self.show, f"{self.buffer} of {{}} under the memory ({self.on})"
+            rows, self.machine, self.show, f"{self.buffer} of {{}} below DRAM ({self.on})"
         )
         click.echo()
         done, n = len(self.curves), len(self.chosen.numbers)

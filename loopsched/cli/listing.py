@@ -10,6 +10,7 @@ import click
 from loopsched.base.rows import Row, picked
 from loopsched.base.units import base_unit, format_capacity, scaled
 from loopsched.cli import options, output
+from loopsched.cli.inputs import Selection
 from loopsched.cli.output import Style
 from loopsched.machines.arch import Arch
 from loopsched.machines.keys import Key
@@ -141,14 +142,15 @@ def _part_value(part: object, entry: Key) -> str:
         return str(value)
     if entry.kind == "names":
         return str(len(value))
-    if entry.kind == "share" and not entry.required and not value:
+    if entry.kind in ("share", "power") and not entry.required and not value:
         return "not known"
     if entry.kind == "bytes":
-        return format_capacity(value) if value else "0"
+        return format_capacity(value)
     if entry.kind == "time":
         return scaled(value, "s")
-    unit = f" {base_unit(entry.kind)}" if entry.kind in ("bandwidth_per_cycle", "cycles") else ""
-    return f"{value:,}{unit}"
+    if entry.kind in ("bandwidth_per_cycle", "cycles", "power"):
+        return f"{value:,} {base_unit(entry.kind)}"
+    return f"{value:,}"
 
 
 def _sources(sources: Sequence[tuple[str, str]]) -> str:
@@ -158,8 +160,9 @@ def _sources(sources: Sequence[tuple[str, str]]) -> str:
 @click.command(epilog="Wherever a NAME is accepted, a file of your own is, too.")
 @click.argument("name", required=False)
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of workload files.")
+@options.layer
 @options.form
-def workloads(name: str | None, schema: bool, form: Style) -> None:
+def workloads(name: str | None, schema: bool, layers: tuple[str, ...], form: Style) -> None:
     """List the workloads, or show the problems of NAME."""
     from loopsched.cli.inputs import select
     from loopsched.network.text import load_workload
@@ -169,7 +172,7 @@ def workloads(name: str | None, schema: bool, form: Style) -> None:
         click.echo(json.dumps(workload_schema(), indent=2))
         return
     if name:
-        output.shows_table(_PROBLEMS, _problem_rows(select(name).workload), form)
+        output.shows_table(_PROBLEMS, _problem_rows(select(name, layers)), form)
     else:
         every = [_workload_row(load_workload(each)) for each in workload_names()]
         output.shows_table(_WORKLOADS, every, form)
@@ -203,16 +206,17 @@ def _workload_row(workload: Workload) -> Row:
     }
 
 
-def _problem_rows(workload: Workload) -> list[Row]:
+def _problem_rows(chosen: Selection) -> list[Row]:
+    found = chosen.workload
     return [
         {
             "layer": number,
             "problem": problem.name,
-            "count": workload.counts[number],
+            "count": count,
             "kind": problem.kind,
             "sizes": dict(problem.size),
             "macs": problem.macs,
             "data_bytes": problem_bytes(problem),
         }
-        for number, problem in enumerate(workload.problems)
+        for number, problem, count in zip(chosen.numbers, found.problems, found.counts, strict=True)
     ]

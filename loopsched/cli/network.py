@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from loopsched.base.units import scaled
+from loopsched.base.units import count, scaled
 from loopsched.cli import options, output
 from loopsched.cli.output import Style
 from loopsched.network.graph import Network
@@ -82,10 +82,12 @@ def _show(found: Network, rows: list[dict[str, Any]]) -> None:
 
 def _totals(found: Network, layers: list[dict[str, Any]], left_out: list[dict[str, Any]]) -> str:
     n_layers = sum(row["count"] for row in layers)
-    text = f"{found.name}: {n_layers} layers, {len(layers)} different, {found.macs:,} MAC"
+    text = (
+        f"{found.name}: {count(n_layers, 'layer')}, {len(layers):,} different, {found.macs:,} MAC"
+    )
     if found.params:
         text += f"; {found.params:,} parameters, {scaled(found.weight_bytes, 'B')}"
     n_left = sum(row["count"] for row in left_out)
     if n_left:
-        text += f"; {n_left} operator{'s' * (n_left > 1)} with work left out"
+        text += f"; {count(n_left, 'operator')} with work left out"
     return f"{text}."

@@ -153,12 +153,12 @@ def arch_of(default: str) -> Callable[[Command], Command]:
 
 
 arch = arch_of("titan_v")
-_layer = many(
+layer = many(
     "--layer",
     "-l",
     "layers",
     metavar="NUMBER|NAME",
-    meaning="Only this problem of the workload; may be repeated.",
+    meaning="Only this problem of the workload, by name or by number from 0; may be repeated.",
 )
 _batch = count("--batch", meaning="ONNX models: batch size.")
 _dim = many(
@@ -174,15 +174,16 @@ _input = many(
     metavar="NAME=N,N,...",
     meaning="ONNX models: shape of an input; may be repeated.",
 )
+_value = many(
+    "--input-value",
+    "values",
+    metavar="NAME=X",
+    meaning="ONNX models: value of an input that decides shapes or branches, such as sr=16000; "
+    "may be repeated.",
+)
 
 
-def _value(*names: str) -> Callable[[Command], Command]:
-    """Make the option of what inputs hold."""
-    meaning = "ONNX models: value of an input that decides shapes or branches, such as "
-    return many(*names, "values", metavar="NAME=X", meaning=f"{meaning}sr=16000; may be repeated.")
-
-
-def model(command: Command, is_search: bool = False) -> Command:
+def model(command: Command) -> Command:
     """Let a WORKLOAD or PROBLEM that is an ONNX model have lengths, and values, for its inputs."""
 
     @wraps(command)
@@ -201,14 +202,12 @@ def model(command: Command, is_search: bool = False) -> Command:
             given[argument] = model_text(given[argument], batch, dims, inputs, values)
         return command(**given)
 
-    # A search's own --value is the traffic that it goes by.
-    value = _value(*["--value"] * (not is_search), "--input-value")
-    return _batch(_dim(_input(value(lengthened))))
+    return _batch(_dim(_input(_value(lengthened))))
 
 
 def layers(command: Command) -> Command:
     """Let some problems of a WORKLOAD be chosen, and the lengths of a model be given."""
-    return _layer(model(command, is_search=True))
+    return layer(model(command))
 
 
 def _together(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
@@ -286,7 +285,11 @@ element_bytes = click.option(
 )
 # What --layout says, wherever it is an option.
 LAYOUT = "Order of a tensor's axes in memory, slowest first, and padded sizes"
-dialect = choice("--dialect", of=["loopsched", "yalsa"], meaning="Dimension names of the schedule.")
+dialect = choice(
+    "--dialect",
+    of=["loopsched", "yalsa"],
+    meaning="Dimension names of the schedule: loopsched's, or those of Yalsa, an earlier program.",
+)
 
 
 # What to minimise, in an option and for people.
@@ -301,7 +304,10 @@ _VALUES = ("promised", "point", "low")
 
 
 def _objective(*names: str) -> Callable[[Command], Command]:
-    meaning = "What to minimise; edp: energy-delay product."
+    meaning = (
+        "What to minimise; edp: energy-delay product. energy and edp need a machine that states "
+        "energies, such as diannao."
+    )
     return choice(*names, of=tuple(OBJECTIVES), meaning=meaning)
 
 

@@ -114,7 +114,7 @@ def searched(
     results: list[Result] = []
     if proof is not None:
         if goal.value != "promised":
-            raise ConstraintError("--proof: only promised values have proofs; use --value high")
+            raise ConstraintError("--proof: only promised values have proofs; use --value promised")
         found = _with_proofs(found, proof)
     each = _rows(_kept(found, results), chosen, source, progress, has_brackets=has_brackets)
     rows = _with_kernels(each, chosen, machine) if machine.cpu is not None else each
@@ -233,7 +233,10 @@ def _columns(rows: Sequence[Row], top: int) -> tuple[Column, ...]:
     title, factor, unit = _UNITS[objective]
     sought = Column(f"{value} {title}", lambda row: row["objective_value"] * factor, unit)
     return (
-        Column("#", "layer" if top == 1 else lambda row: f"{row['layer']}.{row['rank']}"),
+        Column(
+            "#" if top == 1 else "#.rank",
+            "layer" if top == 1 else lambda row: f"{row['layer']}.{row['rank']}",
+        ),
         words("problem", "problem", shrinks="middle"),
         *([Column("count", "count")] if any(row["count"] > 1 for row in rows) else []),
         *([sought] if value != "promised" else []),

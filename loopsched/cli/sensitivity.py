@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from loopsched.base.units import count, scaled
 from loopsched.cli import options, output
 from loopsched.cli.inputs import Inputs, name_of, on
 from loopsched.cli.output import Style
@@ -125,11 +126,9 @@ def _flat(row: Mapping[str, object]) -> dict[str, object]:
 _POINTS = (
     words("changed", lambda row: row["key"] or "nothing"),
     Column("by", lambda row: _factor(row) if row["key"] else ""),
-    Column("time", "time_s", "s"),
-    Column("change", lambda row: _change(row["time_change"]) if row["key"] else ""),
+    Column("time, change", lambda row: _changed(row, "time")),
     Column("DRAM", "dram_bytes", "B", spare=1),
-    Column("kernels", "estimate_s", "s"),
-    Column("change", lambda row: _change(row["estimate_change"]) if row["key"] else ""),
+    Column("kernels, change", lambda row: _changed(row, "estimate")),
     words("bound by", lambda row: _counted(row["bound_by"]), spare=2),
 )
 
@@ -146,7 +145,7 @@ def _show(found: Sensitivity, whose: str, where: str) -> None:
     ]
     shown = [row for row in rows if row["key"] not in (*idle, *same)]
     has_kernels = any(row["estimate_s"] is not None for row in rows)
-    output.print_table(_POINTS if has_kernels else (*_POINTS[:5], *_POINTS[7:]), shown)
+    output.print_table(_POINTS if has_kernels else (*_POINTS[:4], *_POINTS[5:]), shown)
     moving = [one for one in summary["parameters"] if one["key"] not in (*idle, *same)]
     if moving:
         click.echo()
@@ -170,13 +169,13 @@ def _show(found: Sensitivity, whose: str, where: str) -> None:
     if same:
         output.print_text(f"Unchanged by these factors: {', '.join(same)}.")
     base = found.base
-    what = "problem" if base.n_problems == 1 else "problems"
     least = "DRAM traffic" if found.quantity == "dram_bytes" else "time"
     searches = sum(row["problems"] for row in shown)
     open_ = sum(row["problems"] - row["proven"] for row in shown)
     proven = "all proven best" if not open_ else f"{searches - open_} of {searches} proven best"
+    of = "" if found.workload == "command line" else f" of {found.workload}"
     output.print_text(
-        f"{base.n_problems} {what} of {found.workload} on {where}, searched again at every "
+        f"{count(base.n_problems, 'problem')}{of} on {where}, searched again at every "
         f"point for the least {least}; {proven}. time, DRAM: promised by the schedules"
         + (f"; kernels: estimated for {whose}." if has_kernels else ".")
     )
@@ -202,8 +201,11 @@ def _factor(row: Mapping[str, Any]) -> str:
     return f"{factor:g}" if abs(ratio / factor - 1) < 5e-3 else f"{factor:g} ({ratio:.3g})"
 
 
-def _change(share: float | None) -> str:
-    return "-" if share is None else f"{100 * share:+.1f} %"
+def _changed(row: Mapping[str, Any], what: str) -> str:
+    """Write a time, and by how much it has changed: nothing where nothing was changed."""
+    share = row[f"{what}_change"]
+    change = "-" if share is None else f"{100 * share:+.1f} %"
+    return f"{scaled(row[f'{what}_s'], 's')} {change if row['key'] else '':>8}"
 
 
 def _signed(value: float) -> str:

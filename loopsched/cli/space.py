@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from loopsched.base.units import scaled
 from loopsched.cli import options, output
 from loopsched.cli.inputs import Inputs
 from loopsched.cli.output import Style
@@ -17,12 +18,21 @@ _COLUMNS = (
 )
 
 
-@click.command()
+_EPILOG = """\b
+loopsched space resnet50                              every layer, and the sum
+loopsched space gemm:m=64,n=64,k=64 --tiles powers2   fewer tile sizes
+"""
+
+
+@click.command(epilog=_EPILOG)
 @options.inputs(has_element_bytes=False)
 @options.constraints
 @options.form
 def space(inputs: Inputs, form: Style, **given: object) -> None:
-    """Count the schedules that a search of WORKLOAD chooses from."""
+    """Count the schedules that a search of WORKLOAD chooses from.
+
+    WORKLOAD is a name, a file, or a problem such as gemm:m=4,n=3,k=2.
+    """
     from loopsched.base.rows import Row
     from loopsched.scheduler import space_size
 
@@ -40,4 +50,5 @@ def space(inputs: Inputs, form: Style, **given: object) -> None:
     if not output.shows_table(_COLUMNS, rows, form):
         return
     click.echo()
-    output.print_text(f"{sum(row['space_size'] for row in rows):,} schedules in total")
+    total = sum(row["space_size"] for row in rows)
+    output.print_text(f"{total:,} schedules in total, about {scaled(total)}.")

@@ -7,14 +7,14 @@ from time import perf_counter
 import click
 
 from loopsched.base.errors import ProofError
-from loopsched.base.units import percent, scaled
+from loopsched.base.units import excess, scaled
 from loopsched.cli import options, output
 from loopsched.show.table import Column, words
 from loopsched.verify import Verdict, read_proofs, verify_proof
 
 _UNITS = {"time": "s", "dram_bytes": "B", "energy": "J", "edp": "J s"}
 _COLUMNS = (
-    Column("#"),
+    Column("line"),
     words("problem", shrinks="middle"),
     words("machine"),
     words("objective"),
@@ -110,12 +110,13 @@ def _gap(verdict: Verdict) -> str:
     if verdict.proven:
         return "0"
     has_gap = verdict.bound and verdict.covered
-    return percent(float(verdict.best / verdict.bound - 1)) if has_gap else "-"
+    return excess(float(verdict.best / verdict.bound - 1)) if has_gap else "-"
 
 
 def _space(verdict: Verdict) -> str:
     shared = [
-        f"{unit} may share loops over {' '.join(dims)}" for unit, dims in verdict.spatial.items()
+        f"loops over {' '.join(dims)} may be split across {unit}"
+        for unit, dims in verdict.spatial.items()
     ]
     if verdict.together:
         shared.append(f"all tiles of {verdict.together} at one place")

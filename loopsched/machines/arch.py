@@ -120,6 +120,12 @@ class Arch(Shown):
         units.setdefault(self.compute.unit, self.compute.units)
         return tuple(units.items())
 
+    @property
+    def has_energies(self) -> bool:
+        """Whether it states what the arithmetic and every level take."""
+        stated = (self.compute.energy_pj_per_mac, *(one.energy_pj_per_byte for one in self.levels))
+        return None not in stated
+
     def level(self, name: str) -> Level:
         """Find a level by its name, whatever its case.
 

@@ -569,7 +569,7 @@ def least_bytes(problem: Problem, arch: Arch, level: Level) -> int:
 def _energy_pj(problem: Problem, arch: Arch, moved: tuple[LevelTraffic, ...]) -> float | None:
     """Energy of both sides of every boundary, and of the arithmetic."""
     per_mac = arch.compute.energy_pj_per_mac
-    if per_mac is None or any(level.energy_pj_per_byte is None for level in arch.levels):
+    if per_mac is None or not arch.has_energies:
         return None
     total = problem.macs * per_mac
     for outer, level, found in zip(arch.levels, arch.caches, moved, strict=False):

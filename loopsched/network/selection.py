@@ -165,6 +165,7 @@ def _numbers(workload: Workload, layers: Sequence[str]) -> list[int]:
             faults.append(f"no layer {layer[:20]}; layers are numbered 0 to {len(names) - 1}")
         else:
             allowed = names if len(names) <= 10 else [*names[:10], "..."]
+            allowed = [f"0 to {len(names) - 1}", *allowed]
             faults.append(f"no layer '{layer}'; {_meant(layer, names, allowed)}")
     WorkloadError.refuse(f"workload '{workload.name}'", faults)
     return list(dict.fromkeys(numbers))

@@ -84,8 +84,8 @@ def model_text(
         return text
     if not is_model(text):
         raise WorkloadError(
-            "--batch, --dim, --input and --value are for ONNX models, files that end in .onnx; "
-            f"{show(text)} is none"
+            "--batch, --dim, --input and --input-value are for ONNX models, files that end in "
+            f".onnx; {show(text)} is none"
         )
     _given(text, ",".join(given))
     return f"{text}{',' if _parts(text)[1] else ':'}{','.join(given)}"

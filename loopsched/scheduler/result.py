@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import overload
 
 from loopsched.base.display import Shown
@@ -234,11 +235,20 @@ def objective_value(
     if evaluation.energy_pj is None:
         raise ConstraintError(
             f"objective '{objective}' needs an energy for every level and for the arithmetic, "
-            "which the architecture does not give"
+            f"which the machine does not state; {_with_energies()}"
         )
     if objective == "energy":
         return evaluation.energy_pj
     return evaluation.energy_pj * time_of(evaluation, value)
+
+
+@cache
+def _with_energies() -> str:
+    """Name the machines that state energies, of those that come with the program."""
+    from loopsched.machines.arch_file import arch_names, load_arch
+
+    names = [name for name in arch_names() if load_arch(name).has_energies]
+    return f"of those included, {' '.join(names)} does"
 
 
 def rank(

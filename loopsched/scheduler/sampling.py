@@ -78,8 +78,8 @@ def _check_size(space: Space) -> None:
     size = n_schedules(space)
     if size > MAX_EXHAUSTIVE:
         raise ConstraintError(
-            f"problem '{space.problem.name}': the space has {size} schedules; exhaustive takes at "
-            f"most {MAX_EXHAUSTIVE}: constrain it, or use strategy 'exact'"
+            f"problem '{space.problem.name}': the space has {size:,} schedules; exhaustive takes "
+            f"at most {MAX_EXHAUSTIVE:,}: constrain it, or use strategy 'exact'"
         )
 
 

@@ -74,7 +74,7 @@ LEVEL_COLUMNS = (
     words("kind", "kind"),
     Column("capacity", "capacity_bytes", format_capacity),
     Column("instances", "instances"),
-    Column("from outside", "bandwidth_bytes_per_s", "B/s"),
+    Column("outer bandwidth", "bandwidth_bytes_per_s", "B/s"),
 )
 
 

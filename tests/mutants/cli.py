@@ -295,8 +295,8 @@ _listing.broken(
 _listing.broken(
     "listing-count-shifted",
     "problems have the counts of those before",
-    '"count": workload.counts[number],',
-    '"count": workload.counts[number - 1],',
+    "zip(chosen.numbers, found.problems, found.counts, strict=True)",
+    "zip(chosen.numbers, found.problems, found.counts[-1:] + found.counts, strict=False)",
     "::TestWorkloads::test_numbers_of_a_problem",
 )
 _listing.broken(
