@@ -659,7 +659,8 @@ def test_numbers_are_written_as_the_library_writes_them(wide: Tab) -> None:
         f"""([counts, rates, shares]) => {{
             {format_js}
             return [counts.map((n) => scaled(n, 'B')), counts.map(binary),
-                    rates.map((n) => scaled(n, 's')), shares.map((n) => percent(n))];
+                    rates.map((n) => scaled(n, 's')), shares.map((n) => percent(n)),
+                    [0.92857, 25.574, 1057.3, 5].map((n) => scaled(n))];
         }}""",
         [counts, rates, shares],
     )
@@ -668,6 +669,7 @@ def test_numbers_are_written_as_the_library_writes_them(wide: Tab) -> None:
         [binary(n) for n in counts],
         [scaled(n, "s") for n in rates],
         [percent(n) for n in shares],
+        [scaled(n) for n in (0.92857, 25.574, 1057.3, 5)],
     ]
 
 

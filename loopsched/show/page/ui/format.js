@@ -52,18 +52,22 @@ const COUNTED = ['B', 'FLOP'];
 function scaled(given, unit = '') {
   if (given === null || given === undefined || Number.isNaN(given)) return '–';
   const value = Number(given);
-  if (!unit) {
-    return Number.isInteger(value) && Math.abs(value) < 1e6 ? value.toLocaleString('en') : powered(general(value));
-  }
-  if (value === 0 || !Number.isFinite(value)) return `${general(value)}${THIN}${unit}`;
+  if (!unit && Number.isInteger(value) && Math.abs(value) < 1e6) return value.toLocaleString('en');
+  if (value === 0 || !Number.isFinite(value)) return unit ? `${general(value)}${THIN}${unit}` : general(value);
   const rounded = inDigits(value, 4);
+  if (!unit) return Math.abs(rounded) >= 1e-3 && Math.abs(rounded) < 1e6 ? inFour(rounded) : powered(exponential(value, 3).join('e'));
   const lowest = unit === 's' || unit === 'J' ? -12 : 0;
   let power = 3 * Math.floor(Math.log10(Math.abs(rounded)) / 3);
-  power = Math.max(lowest, Math.min(power, 15));
+  power = Math.max(lowest, Math.min(power, unit === 's' ? 0 : 15)); // no kiloseconds
   const number = rounded / 10 ** power;
   if (!power && COUNTED.includes(unit) && Number.isInteger(value)) return `${value}${THIN}${unit}`;
-  const decimals = Math.abs(number) >= 1 ? Math.max(0, 3 - Math.floor(Math.log10(Math.abs(number)))) : 3;
-  return `${number.toFixed(decimals)}${THIN}${PREFIXES[power]}${unit}`;
+  return `${Math.abs(number) >= 1 ? inFour(number) : number.toFixed(3)}${THIN}${PREFIXES[power]}${unit}`;
+}
+
+// Four digits, thousands set off.
+function inFour(number) {
+  const decimals = Math.max(0, 3 - Math.floor(Math.log10(Math.abs(number))));
+  return number.toLocaleString('en', { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
 }
 
 function percent(share, decimals = 1) {
