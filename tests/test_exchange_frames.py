@@ -295,7 +295,7 @@ class TestNotebook:
         curve = traffic_curve(problem)
         cells = _Tags(curve._repr_html_()).cells
         assert cells[:3] == ["least", "12 B", f"{curve.dram_bytes[0]} B"]
-        assert cells[3] == f"{2 * problem.macs / curve.dram_bytes[0]:.4g}"
+        assert cells[3] == f"{2 * problem.macs / curve.dram_bytes[0]:.4f}"
         nested = rows_html("mine", [{"a": 1, "levels": [{"b": 2}], "sums": {"c": 3}}])
         assert _Tags(nested).cells == ["1"]
         arch = buffer_arch(capacity_bytes=64)

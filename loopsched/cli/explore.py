@@ -33,8 +33,9 @@ _KINDS = 3
 @options.constraints
 @options.count(
     "--top",
-    meaning="Show the best schedule and up to N - 1 alternatives that differ from it in kind; by "
-    "default 3.",
+    meaning="Show the best schedule and up to N - 1 alternatives that differ from it in kind: "
+    "in what binds, in the dimensions split across units, or in the tensors that cross a boundary "
+    "once; by default 3.",
 )
 @options.jobs()
 @page_file.curves

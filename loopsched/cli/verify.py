@@ -26,7 +26,13 @@ _COLUMNS = (
 )
 
 
-@click.command()
+_EPILOG = """\b
+loopsched search resnet50 --proof proofs.jsonl    writes them
+loopsched verify proofs.jsonl --arch titan_v      checks them
+"""
+
+
+@click.command(epilog=_EPILOG)
 @click.argument("file")
 @click.option("--arch", "-a", metavar="NAME|FILE", help="Reject proofs for any other machine.")
 @options.jobs("Check N proofs in parallel.")

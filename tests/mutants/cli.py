@@ -55,6 +55,20 @@ _analyze.broken(
     "        if capacity is not None\n        else buffer",
     "::TestFront::test_bad_input_is_3_and_one_message",
 )
+_analyze.broken(
+    "analyze-rates-invented",
+    "a buffer that has only a size has times",
+    "    if capacity is not None:\n        row =",
+    "    if capacity is None:\n        row =",
+    "::TestAnalyze::test_one_buffer_has_no_rates",
+)
+_analyze.broken(
+    "analyze-arch-ignored",
+    "--arch is ignored beside --capacity",
+    'if capacity is not None and source("arch")',
+    'if capacity is None and source("arch")',
+    "::TestAnalyze::test_one_buffer_has_no_rates",
+)
 _yalsa = In("published/yalsa.py", "test_cli.py")
 _yalsa.broken(
     "analyze-yalsa-width",
@@ -463,6 +477,13 @@ _search.broken(
     'if many := sum(row["stopped"] == reason for row in best):',
     'if many := sum(row["stopped"] is reason for row in ()):',
     "::TestSearch::test_what_ended_a_search_is_said",
+)
+_search.broken(
+    "search-cli-sought-is-promised",
+    "what was sought is shown as promised",
+    'objective_value(score, result.objective, source["value"])',
+    "objective_value(score, result.objective)",
+    "::TestSearch::test_what_was_sought_is_shown",
 )
 _search.broken(
     "search-cli-top-ranks",

@@ -294,6 +294,20 @@ _effort.broken(
 )
 _result = In("scheduler/result.py", "test_certificate.py")
 _result.broken(
+    "result-samples-without-reason",
+    "nobody says that only samples were tried",
+    'if self.strategy in ("random", "local"):',
+    'if self.strategy == "":',
+    "test_cli_search.py::TestSearch::test_why_there_is_no_proof_is_said",
+)
+_result.broken(
+    "result-constraints-without-reason",
+    "nobody says that the bound covers what constraints exclude",
+    'return "bound" if known.space.constraints.is_free else "constraints"',
+    'return "bound"',
+    "test_cli_search.py::TestSearch::test_why_there_is_no_proof_is_said",
+)
+_result.broken(
     "result-gap-of-the-value",
     "the gap is relative to the value",
     "return self.value / self.lower_bound - 1 if",
