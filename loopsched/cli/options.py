@@ -136,6 +136,12 @@ def data_type_of(default: str | None) -> Callable[[Command], Command]:
 
 
 data_type = data_type_of("fp32")
+cpu_type = text(
+    "--type",
+    "data_type",
+    metavar="TYPE",
+    meaning="Element type: fp32, bf16 or int8; by default the problem's.",
+)
 form = choice(
     "--format", "form", of=get_args(Style), meaning="A table for people, or rows for programs."
 )

@@ -26,9 +26,7 @@ loopsched run resnet50 --out runs.jsonl && loopsched validate cpu runs.jsonl
 @click.argument("workload", metavar="WORKLOAD|PROBLEM|RESULTS")
 @options.layers
 @options.count("--threads", meaning="Cores to use; by default all.")
-@options.text(
-    "--type", "data_type", metavar="TYPE", meaning="Element type: fp32, fp64, bf16 or int8."
-)
+@options.cpu_type
 @options.count(
     "--plans", default=8, meaning="Time N plans per problem: half the best, half drawn at random."
 )
@@ -91,7 +89,7 @@ def _show(found: CpuValidation) -> None:
     mape, median = (summary[name] for name in ("mape", "median_error"))
     if isinstance(mape, float) and isinstance(median, float):
         output.print_text(
-            f"{summary['estimated']} of {summary['problems']} problems have an estimate: MAPE "
+            f"Problems with an estimate: {summary['estimated']} of {summary['problems']}; MAPE "
             f"{percent(mape)}, median {percent(median)}, ratio "
             f"{_number(summary['geometric_mean_ratio'])}, rank correlation "
             f"{_number(summary['rank_correlation']) or 'not defined'}."
