@@ -245,6 +245,17 @@ def _prefixed(value: float, unit: str) -> str:
     return f"{number:.{decimals}f} {_PREFIXES[power]}{unit}"
 
 
+def counted(n: int, noun: str) -> str:
+    """Write a count with its noun, whose plural ends in s.
+
+    Examples
+    --------
+    >>> counted(1, "block"), counted(4096, "block"), counted(0, "barrier")
+    ('1 block', '4,096 blocks', '0 barriers')
+    """
+    return f"{n:,} {noun}{'s' * (n != 1)}"
+
+
 def percent(share: float | None) -> str:
     """Write a share as a percentage with one decimal.
 
