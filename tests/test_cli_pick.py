@@ -289,7 +289,7 @@ def test_measured_spaces_are_shown_in_80_columns(
     assert shown in " ".join(row.split())
     assert row.endswith("yes")
     words = " ".join(out.split())
-    assert "0 measurements are below the bound. 1 rows of kind 'dance' are left out" in words
+    assert "Measurements below the bound: 0. Left out: 1 row of kind 'dance', which is" in words
     assert words.endswith("The largest set is 100.0 % of its space.")
     group = next(line for line in out.splitlines() if line.startswith("gemm fp16"))
     assert f"{one['first_1']:.3f} {one['first_1']:.3f}" in group

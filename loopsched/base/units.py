@@ -245,26 +245,40 @@ def _prefixed(value: float, unit: str) -> str:
     return f"{number:.{decimals}f} {_PREFIXES[power]}{unit}"
 
 
-def counted(n: int, noun: str) -> str:
-    """Write a count with its noun, whose plural ends in s.
-
-    Examples
-    --------
-    >>> counted(1, "block"), counted(4096, "block"), counted(0, "barrier")
-    ('1 block', '4,096 blocks', '0 barriers')
-    """
-    return f"{n:,} {noun}{'s' * (n != 1)}"
-
-
 def percent(share: float | None) -> str:
     """Write a share as a percentage with one decimal.
 
     Examples
     --------
-    >>> percent(0.12345), percent(None), percent(float("inf"))
-    ('12.3 %', '-', '-')
+    >>> percent(0.12345), percent(144.2), percent(None), percent(float("inf"))
+    ('12.3 %', '14,420.0 %', '-', '-')
     """
-    return "-" if share is None or not math.isfinite(share) else f"{100 * share:.1f} %"
+    return "-" if share is None or not math.isfinite(share) else f"{100 * share:,.1f} %"
+
+
+def signed_percent(share: float | None) -> str:
+    """Write a relative difference as a percentage with its sign and one decimal.
+
+    Examples
+    --------
+    >>> signed_percent(0.0739), signed_percent(-12.5), signed_percent(-1e-5), signed_percent(None)
+    ('+7.4 %', '-1,250.0 %', '0.0 %', '-')
+    """
+    if share is None or not math.isfinite(share):
+        return "-"
+    rounded = round(100 * share, 1)
+    return f"{rounded:+,.1f} %" if rounded else "0.0 %"
+
+
+def count(n: int, noun: str) -> str:
+    """Write how many there are of something.
+
+    Examples
+    --------
+    >>> count(1, "layer"), count(1057, "layer")
+    ('1 layer', '1,057 layers')
+    """
+    return f"{n:,} {noun}{'s' * (n != 1)}"
 
 
 def holding(level: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from loopsched.base.units import counted, percent, scaled
+from loopsched.base.units import count, percent, scaled
 
 if TYPE_CHECKING:
     from loopsched.gpu.occupancy import Occupancy
@@ -31,5 +31,5 @@ def estimate_text(said: Estimate) -> str:
 def occupancy_text(found: Occupancy, more: str = "") -> str:
     """Say how full a multiprocessor is, and what allows no more."""
     limits = " and ".join(found.limited_by)
-    blocks = counted(found.blocks, "block")
+    blocks = count(found.blocks, "block")
     return f"{percent(found.share)}: {blocks}{more} per SM, limited by {limits}"

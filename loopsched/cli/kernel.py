@@ -11,7 +11,7 @@ import click
 
 from loopsched.base.arguments import option_value, pairs
 from loopsched.base.rows import picked
-from loopsched.base.units import binary, counted, percent, scaled
+from loopsched.base.units import binary, count, percent, scaled
 from loopsched.cli import options, output
 from loopsched.cli.estimates import estimate_lines, estimate_text, occupancy_text
 from loopsched.cli.inputs import Inputs
@@ -203,21 +203,21 @@ def _times(said: Estimate) -> Row:
 
 def _lines(found: Profile, built: Kernel) -> Iterator[tuple[str, str]]:
     grid, block = (" x ".join(map(str, shape)) for shape in (found.grid, found.block))
-    blocks = counted(found.n_blocks, "block")
+    blocks = count(found.n_blocks, "block")
     yield "grid", f"{grid} = {blocks} of {block} threads; {found.waves:.4g} waves"
     yield (
         "warps",
         f"{found.n_warps:,}; {found.divergent_warps:,} across the edge of the output "
         f"({percent(found.divergence)}), {found.partial_warps:,} partial",
     )
-    warps = f" and {counted(found.occupancy.warps, 'warp')}"
+    warps = f" and {count(found.occupancy.warps, 'warp')}"
     yield "occupancy", occupancy_text(found.occupancy, warps)
     guessed = " (estimated)" if built.registers is None else ""
     shared = binary(found.shared_bytes)
     yield (
         "block",
         f"{found.registers} registers per thread{guessed}, {shared} of shared memory, "
-        f"{counted(found.syncs, 'barrier')}",
+        f"{count(found.syncs, 'barrier')}",
     )
     yield (
         "work",
@@ -274,4 +274,4 @@ def _print_traffic(found: Profile) -> None:
 
 def _intensity(found: Profile, level: Literal["L1", "shared", "L2", "DRAM"]) -> str:
     value = found.intensity(level)
-    return f"{value:.4g}" if math.isfinite(value) else "-"
+    return scaled(value) if math.isfinite(value) else "-"

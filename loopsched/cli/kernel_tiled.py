@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from loopsched.base.rows import picked
-from loopsched.base.units import binary, counted, scaled
+from loopsched.base.units import binary, count, scaled
 from loopsched.cli import options, output
 from loopsched.cli.estimates import estimate_lines, occupancy_text
 from loopsched.cli.inputs import select_one
@@ -105,7 +105,7 @@ def _show(found: TiledKernel) -> None:
     click.echo()
     output.print_titled(_sums(found))
     click.echo()
-    intensity = {level: f"{value:.4g}" for level, value in found.intensity}
+    intensity = {level: scaled(value) for level, value in found.intensity}
     l2 = [scaled(n, "B") for n in (found.l2_bytes_read, found.l2_bytes_written)]
     dram = [scaled(n, "B") for n in (found.dram_bytes_read, found.dram_bytes_written)]
     rows = [
@@ -124,7 +124,7 @@ def _sums(found: TiledKernel) -> Iterator[tuple[str, str]]:
     more = f" x {batch} GEMMs" if batch > 1 else ""
     yield (
         "grid",
-        f"{counted(found.blocks, 'block')}: {down} x {across} tiles{parts}{more}; "
+        f"{count(found.blocks, 'block')}: {down} x {across} tiles{parts}{more}; "
         f"{found.waves:.4g} waves",
     )
     guessed = "" if found.registers_given else " (estimated)"

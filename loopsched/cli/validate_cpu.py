@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from loopsched.base.units import percent
+from loopsched.base.units import percent, signed_percent
 from loopsched.cli import options, output
 from loopsched.cli.inputs import select
 from loopsched.cli.saved import is_result_file
@@ -76,7 +76,7 @@ _COLUMNS = (
     Column("bound", "bound_s", "s", spare=2),
     Column("estimated", "estimate_s", "s"),
     Column("measured", "measured_s", "s"),
-    Column("error", lambda row: "" if row["error"] is None else f"{100 * row['error']:+.1f} %"),
+    Column("error", "error", signed_percent),
     Column("first/best", lambda row: _number(row.get("first_over_best"))),
     Column("rank", lambda row: _number(row.get("plan_rank_correlation")), spare=1),
 )
@@ -100,4 +100,4 @@ def _show(found: CpuValidation) -> None:
             f"mean {_number(summary['first_over_best'])}, worst "
             f"{_number(summary['first_over_best_worst'])}. rank: rank correlation of those plans."
         )
-    output.print_text(f"{summary['bound_violations']} measurements are below the bound.")
+    output.print_text(f"Measurements below the bound: {summary['bound_violations']}.")
