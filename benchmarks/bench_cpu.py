@@ -245,9 +245,10 @@ def main() -> None:
     )
     sides = [Side(side, asked.threads) for side in ("own", "other")[: 1 + has_other]]
     if is_gemm:
-        from loopsched.codegen.reference import library
+        from loopsched.codegen.reference import blas_on
 
-        print(f"NumPy: {library()}\n{'GFLOP/s':28}  kernels   NumPy  ratio")
+        with blas_on(asked.threads) as library:
+            print(f"NumPy: {library}\n{'GFLOP/s':28}  kernels   NumPy  ratio")
     else:
         print(f"{'GFLOP/s':28}  kernels   NCHW  ch.last  ratio    packed   NCHW  ch.last  ratio")
     first, last = (int(one) if one else None for one in asked.part.split(":"))

@@ -296,7 +296,8 @@ def content_of(lanes: Calibration, tensor: Calibration) -> dict[str, object]:
             "other": {
                 "low": round(min(wide["low"], held["fp16"]["low"]) / 1.25, 3),
                 "high": round(max(wide["high"], held["fp16"]["high"]) * 1.25, 3),
-                "basis": "no fit for this GPU and data type; wider than any measured interval",
+                "basis": "not fitted to this GPU and data type: "
+                "the interval is wider than any measured one",
             },
         },
     }
@@ -346,8 +347,8 @@ def add_own(content: dict[str, object]) -> None:
     }
     spreads = content["spreads"]
     spreads["own"] = spreads["other"] | {
-        "basis": "no own kernels were measured on this GPU and data type; "
-        "wider than any measured interval"
+        "basis": "no tiled kernel was measured on this GPU in this data type: "
+        "the interval is wider than any measured one"
     }
     spreads["h200 own tf32"] = spread(held) | {
         "basis": "Triton TF32 GEMMs on an H200 whose shapes were not fitted"

@@ -326,7 +326,8 @@ def spreads(
                 wide, f"fp32 {pass_} layers of Titan Xp and M40; no fit for this GPU{how}"
             )
             other = spread(
-                wide, "no fit for this GPU and data type; wider than any measured interval"
+                wide,
+                "not fitted to this GPU and data type: the interval is wider than any measured one",
             )
             for end, factor in (("low", 0.8), ("high", 1.25)):
                 other[end] = round(float(other[end]) * factor, 3)

@@ -157,8 +157,8 @@ def content_of(rows: Sequence[Row], fit: Pipelined) -> dict[str, object]:
     other = {
         "low": min(one["low"] for one in every),
         "high": max(one["high"] for one in every),
-        "basis": "no fit for this GPU or data type; errors of all rows, those of A100 with H100 "
-        "parameters",
+        "basis": "not fitted to this GPU and data type; errors of all rows, those of A100 with "
+        "H100 parameters",
     }
     return {
         "about": "Written by benchmarks/fit_library_pipelined.py; docs/library_kernels.md "

@@ -42,8 +42,8 @@ def test_a_preset_is_described(
     text = lines(capsys, "preset", "layer_base", "layer=1", "batch=1000", "--arch", "v100")
     assert max(map(len, text)) <= 80
     page = " ".join(" ".join(text).split())
-    assert "396000 across the edge of the output (16.5 %)" in page
-    assert "1000 x 12 x 25 = 300000 blocks of 16 x 16 x 1 threads" in page
+    assert "396,000 across the edge of the output (16.5 %)" in page
+    assert "1000 x 12 x 25 = 300,000 blocks of 16 x 16 x 1 threads" in page
     assert "57.4 % of their bytes useful" in page
 
 

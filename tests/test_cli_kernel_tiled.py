@@ -21,8 +21,8 @@ def test_table(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "m8192 n8192 k8192 on h200, tf32, tile 128x128x32"
     said = " ".join(lines)
-    assert "4096 blocks: 64 x 64 tiles x 1 parts of the reduction; 15.52 waves" in said
-    assert "256 threads, 128 registers each, 98304 B of shared memory" in said
+    assert "4,096 blocks: 64 x 64 tiles; 15.52 waves" in said
+    assert "256 threads, 128 registers each, 96.00 KiB of shared memory" in said
     assert "25.0 %: 2 blocks per SM, limited by registers and shared memory" in said
     assert "Triton TF32 GEMMs on an H200 whose shapes were not fitted" in said
     # Each block loads 128 rows and 128 columns of 8,192 words; the output is 268 MB.
@@ -34,6 +34,17 @@ def test_table(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPat
 def test_estimated_registers_are_called_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(BIG) == 0
     assert "112 registers each (estimated)" in " ".join(capsys.readouterr().out.split())
+
+
+def test_one_block_of_one_part(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["kernel", "tiled", "gemm:m=128,n=128,k=4096"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert " 1 block: 1 x 1 tiles; " in said
+    assert run(["kernel", "tiled", "gemm:m=128,n=128,k=4096", "--split-k", "2"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert " 2 blocks: 1 x 1 tiles x 2 parts of the reduction; " in said
+    assert ": 1 block per SM, " in said
+    assert "DRAM traffic computed in closed form" in said
 
 
 def test_rows_are_the_librarys(capsys: pytest.CaptureFixture[str]) -> None:

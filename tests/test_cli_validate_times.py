@@ -41,7 +41,7 @@ def test_table(
     assert lines[2].split()[:4] == ["gemm", "V100", "fp32", "2"]
     assert lines[3].startswith("apart: unusable")
     assert lines[3].split()[-2:] != ["0", "-"]
-    assert "largest errors:" in lines
+    assert "largest errors, by the ratio of estimate and measurement:" in lines
     assert "the MAPE of the plain roofline is " in " ".join(printed.out.split())
     assert printed.err == ""
 

@@ -93,11 +93,11 @@ def test_a_tile_has_so_many_products() -> None:
         ),
         (
             conv2d(n=1, c=96, k=96, h=56, w=56, r=3, s=3, padding=1, groups=96),
-            "parallel G; tile . P x 16 Q in 1 vector of 16 along Q; R,S written out",
+            "parallel G; tile . P x 16 Q in 1 vector of 16 along Q; R,S fully unrolled",
         ),
         (
             conv2d(n=1, c=512, k=512, h=7, w=7, r=3, s=3, padding=1),
-            "parallel K by .*packs weight; P; tile 7 Q x .* along K; S written out",
+            "parallel K by .*packs weight; P; tile 7 Q x .* along K; S fully unrolled",
         ),
         (einsum("ab,bc,cd->ad", {"a": 50, "b": 60, "c": 70, "d": 80}), "parallel a .*along d"),
     ],

@@ -181,14 +181,14 @@ class TestZigZag:
         made = to_zigzag([(problem, lanes_only), (problem.renamed("other"), lanes_only)], TITAN_V)
         mapping = yaml.safe_load(made.text("mapping.yaml"))
         assert mapping[0]["spatial_mapping"] == {"D2": ["D, 7"]}
-        said = ": the order of loops, innermost first D:9 C:64 K:64, is left out: "
+        said = ": the order of the temporal loops (innermost first: D:9 C:64 K:64) is not written: "
         assert [text.split(said)[0] for text in made.lost[:2]] == ["m60 n64 k64", "other"]
-        assert "refuses one" in made.lost[0]
+        assert "refuses an order" in made.lost[0]
         assert len(made.lost) == 3
         assert "temporal_ordering" not in mapping[0]
         wanted = to_zigzag([(problem, lanes_only)], TITAN_V, ordering=True)
         assert "temporal_ordering" not in yaml.safe_load(wanted.text("mapping.yaml"))[0]
-        assert wanted.lost[0].endswith("tiles of D are partial, which ZigZag has no form for")
+        assert wanted.lost[0].endswith("tiles of D are partial, which ZigZag cannot express")
 
     def test_products_groups_and_gradients(self) -> None:
         problems = [

@@ -298,7 +298,7 @@ def test_a_scaled_architecture_keeps_its_spread() -> None:
     assert conv_estimate(layer, faster).basis == conv_estimate(layer, machine("v100")).basis
     found = conv_spread("h200", "int8", "forward", is_known=False)
     assert found.low < 1 < found.high
-    assert "no fit for this GPU" in found.basis
+    assert "not fitted to this GPU" in found.basis
 
 
 # Measured rows: goals of the issue, on layers that were not fitted.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -153,7 +154,7 @@ class TestOurs:
 
     def test_001_counts(self, report_001: Reproduction) -> None:
         for line in (
-            *group(report_001, "table_1", "sectors a request"),
+            *group(report_001, "table_1", "sectors per request"),
             group(report_001, "table_2", "sectors loaded from global memory")[0],
         ):
             assert line.error_ours == pytest.approx(0, abs=0.01)
@@ -356,12 +357,13 @@ class TestCommand:
         assert cells == ["4", "0.001", "0.067", "122", "522", "114"]
         assert run(["reproduce", "report_003"]) == 0
         text = capsys.readouterr().out
-        assert "* channels_14_512: its formulas give 2238781, not 25322" in text
+        assert "* channels_14_512: its formulas give 2,238,781, not 25,322" in text
         for one in reproduce("report_003").summary:
             for mean in (one.mean_error_theirs, one.mean_error_ours):
-                told = f"{mean:.1f} pt" if one.unit == "%" else f"{100 * (mean or 0):.2f} %"
+                told = f"{mean:.1f} pt" if one.unit == "%" else f"{100 * (mean or 0):,.1f} %"
                 assert mean is None or told in text
-        assert " 25322* " in text
+        assert " 25,322* " in text
+        assert "r theirs  r ours" in text
 
     def test_shares_are_off_by_points(self, capsys: pytest.CaptureFixture[str]) -> None:
         shares = [
@@ -380,9 +382,20 @@ class TestCommand:
     def test_thousands_are_set_apart_where_there_is_room(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setenv("COLUMNS", "120")
-        assert run(["reproduce", "report_000"]) == 0
-        assert " 4,832,362,496 " in capsys.readouterr().out
+        for columns, said in ((120, " 4,832,362,496 "), (80, " 4832362496 ")):
+            monkeypatch.setenv("COLUMNS", str(columns))
+            assert run(["reproduce", "report_000"]) == 0
+            told = capsys.readouterr().out
+            assert said in told
+            assert " 18,907,136 " in told  # of another table, which has the room
+            assert " 363.0" in told  # four digits, as those around it
+
+    def test_errors_have_one_format(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert run(["reproduce", "report_001"]) == 0
+        told = capsys.readouterr().out
+        errors = set(re.findall(r"\S+(?= %)", told))
+        assert "<0.1" in errors
+        assert not [one for one in errors if not re.fullmatch(r"<0\.1|[+-]?[\d,]+\.\d|95|100", one)]
 
     def test_json(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert run(["reproduce", "report_000", "--format", "json"]) == 0

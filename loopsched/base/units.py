@@ -259,21 +259,24 @@ def percent(share: float | None) -> str:
 
     Examples
     --------
-    >>> percent(0.12345), percent(None), percent(float("inf"))
-    ('12.3 %', '-', '-')
+    >>> percent(0.12345), percent(144.2), percent(None), percent(float("inf"))
+    ('12.3 %', '14,420.0 %', '-', '-')
     """
-    return "-" if share is None or not math.isfinite(share) else f"{100 * share:.1f} %"
+    return "-" if share is None or not math.isfinite(share) else f"{100 * share:,.1f} %"
 
 
-def excess(share: float) -> str:
-    """Write how far a value is above a bound: 0.0 % only if it meets the bound.
+def signed_percent(share: float | None) -> str:
+    """Write a relative difference as a percentage with its sign and one decimal.
 
     Examples
     --------
-    >>> excess(0.0), excess(2.4e-6), excess(0.006)
-    ('0.0 %', '<0.1 %', '0.6 %')
+    >>> signed_percent(0.0739), signed_percent(-12.5), signed_percent(-1e-5), signed_percent(None)
+    ('+7.4 %', '-1,250.0 %', '0.0 %', '-')
     """
-    return "<0.1 %" if 0 < share < 5e-4 else percent(share)
+    if share is None or not math.isfinite(share):
+        return "-"
+    rounded = round(100 * share, 1)
+    return f"{rounded:+,.1f} %" if rounded else "0.0 %"
 
 
 def count(n: int, noun: str) -> str:
@@ -285,6 +288,17 @@ def count(n: int, noun: str) -> str:
     ('1 layer', '1,057 layers')
     """
     return f"{n:,} {noun}{'s' * (n != 1)}"
+
+
+def excess(share: float) -> str:
+    """Write how far a value is above a bound: 0.0 % only if it meets the bound.
+
+    Examples
+    --------
+    >>> excess(0.0), excess(2.4e-6), excess(0.006)
+    ('0.0 %', '<0.1 %', '0.6 %')
+    """
+    return "<0.1 %" if 0 < share < 5e-4 else percent(share)
 
 
 def holding(level: str) -> str:

@@ -41,7 +41,7 @@ _COMMANDS = {
     "validate": ("validate", "Compare predictions with hardware counters and measured times."),
     "run": ("running", "Compile, check and time problems on this CPU."),
     "pick": ("pick", "Rank tile sizes, stages and warps of a GPU kernel."),
-    "calibrate": ("calibrate", "Measure this CPU or GPU and write its architecture file."),
+    "calibrate": ("calibrate", "Measure this CPU or GPU for an architecture file."),
     "kernel": ("kernel", "Count the resources of a GPU kernel and estimate its time."),
     "reproduce": ("reproduce", "Reproduce the tables of four reports on convolution kernels."),
     "sensitivity": (

@@ -28,7 +28,7 @@ _arch_out = click.option(
 
 @click.group()
 def calibrate() -> None:
-    """Measure this CPU or GPU and write its architecture file."""
+    """Measure this CPU or GPU for an architecture file."""
 
 
 @calibrate.command(

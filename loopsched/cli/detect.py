@@ -16,16 +16,9 @@ loopsched detect -o host.yaml                  a file to keep or edit
 loopsched search resnet50 --arch host          the same machine without a file
 """
 )
-@click.option(
-    "-o",
-    "--out",
-    "out",
-    metavar="FILE",
-    type=click.Path(path_type=Path),
-    help="Write an architecture file (.yaml or .json) instead of printing.",
-)
+@options.target("Write an architecture file (.yaml or .json) instead of printing.")
 @options.form
-def detect(out: Path | None, form: Style) -> None:
+def detect(target: str | None, form: Style) -> None:
     """Describe the part of this machine's CPU that this process may use.
 
     Cores, caches and instruction sets come from the operating system, rates and latencies from
@@ -39,8 +32,8 @@ def detect(out: Path | None, form: Style) -> None:
 
     forget_measured()
     arch = load_arch("host")
-    if out is not None:
-        write_arch(arch_to_dict(arch), out)
+    if target is not None:
+        write_arch(arch_to_dict(arch), Path(target))
     elif form == "table":
         show_arch(arch)
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from loopsched.base.units import percent, scaled
+from loopsched.base.units import count, percent, scaled
 
 if TYPE_CHECKING:
     from loopsched.gpu.occupancy import Occupancy
@@ -18,7 +18,7 @@ def estimate_lines(said: Estimate) -> Iterator[tuple[str, str]]:
     yield "time", f"{estimate_text(said)} {interval}{scaled(said.time_bound_s, 's')} at least"
     yield "basis", said.basis
     yield "bound by", said.bound_by
-    parts = ", ".join(f"{name} {scaled(seconds, 's')}" for name, seconds in said.parts)
+    parts = ", ".join(f"{name} {scaled(seconds, 's')}" for name, seconds in said.parts if seconds)
     yield "resources", parts
 
 
@@ -31,4 +31,5 @@ def estimate_text(said: Estimate) -> str:
 def occupancy_text(found: Occupancy, more: str = "") -> str:
     """Say how full a multiprocessor is, and what allows no more."""
     limits = " and ".join(found.limited_by)
-    return f"{percent(found.share)}: {found.blocks} blocks{more} per SM, limited by {limits}"
+    blocks = count(found.blocks, "block")
+    return f"{percent(found.share)}: {blocks}{more} per SM, limited by {limits}"

@@ -11,7 +11,7 @@ import click
 
 from loopsched.base.arguments import option_value, pairs
 from loopsched.base.rows import picked
-from loopsched.base.units import binary, percent, scaled
+from loopsched.base.units import binary, count, percent, scaled
 from loopsched.cli import options, output
 from loopsched.cli.estimates import estimate_lines, estimate_text, occupancy_text
 from loopsched.cli.inputs import Inputs
@@ -188,6 +188,12 @@ def _report(kernels: Sequence[tuple[Kernel, int]], arch: Arch, caches: Caches, f
         total = joined([(said, launches) for _, launches, _, said in described])
         click.echo()
         output.print_titled([("total", estimate_text(total))])
+    click.echo()
+    output.print_text(
+        f"requests: of all warps; sectors: pieces of {described[0][2].sector_bytes} B of global "
+        "memory that they touch; passes: cycles that shared or constant memory takes for a "
+        "request, 1 without conflicts; useful: share of the sectors' bytes that threads use."
+    )
 
 
 def _times(said: Estimate) -> Row:
@@ -197,29 +203,30 @@ def _times(said: Estimate) -> Row:
 
 def _lines(found: Profile, built: Kernel) -> Iterator[tuple[str, str]]:
     grid, block = (" x ".join(map(str, shape)) for shape in (found.grid, found.block))
-    yield "grid", f"{grid} = {found.n_blocks} blocks of {block} threads; {found.waves:.4g} waves"
+    blocks = count(found.n_blocks, "block")
+    yield "grid", f"{grid} = {blocks} of {block} threads; {found.waves:.4g} waves"
     yield (
         "warps",
-        f"{found.n_warps}; {found.divergent_warps} across the edge of the output "
-        f"({percent(found.divergence)}), {found.partial_warps} partial",
+        f"{found.n_warps:,}; {found.divergent_warps:,} across the edge of the output "
+        f"({percent(found.divergence)}), {found.partial_warps:,} partial",
     )
-    warps = f" and {found.occupancy.warps} warps"
+    warps = f" and {count(found.occupancy.warps, 'warp')}"
     yield "occupancy", occupancy_text(found.occupancy, warps)
     guessed = " (estimated)" if built.registers is None else ""
     shared = binary(found.shared_bytes)
     yield (
         "block",
         f"{found.registers} registers per thread{guessed}, {shared} of shared memory, "
-        f"{found.syncs} barriers",
+        f"{count(found.syncs, 'barrier')}",
     )
     yield (
         "work",
-        f"{scaled(found.flops, 'FLOP')}; {scaled(found.fma_thread_instructions)} multiply-adds by "
-        f"threads, {scaled(found.fma_warp_instructions)} by warps",
+        f"{scaled(found.flops, 'FLOP')}; {found.fma_thread_instructions:,} multiply-adds by "
+        f"threads, {found.fma_warp_instructions:,} by warps",
     )
     yield (
-        "model",
-        f"{scaled(found.integer_ops)} integer instructions; "
+        "instructions",
+        f"{found.integer_ops:,.0f} on integers (estimated); "
         f"{percent(found.warp_efficiency)} of lanes active",
     )
     yield (
@@ -235,8 +242,8 @@ _ACCESSES = (
     words("space", "space"),
     words("stage", "stage"),
     Column("per thread", lambda one: one.trips * one.rounds, spare=2),
-    Column("requests", "requests"),
-    Column("sectors", lambda one: one.sectors if one.is_global else ""),
+    Column("requests", "requests", "{:,}".format),
+    Column("sectors", lambda one: f"{one.sectors:,}" if one.is_global else ""),
     Column("per req.", lambda one: _ratio(one.sectors, one.requests) if one.is_global else ""),
     Column("passes", lambda one: "" if one.is_global else _ratio(one.wavefronts, one.requests)),
 )
@@ -267,4 +274,4 @@ def _print_traffic(found: Profile) -> None:
 
 def _intensity(found: Profile, level: Literal["L1", "shared", "L2", "DRAM"]) -> str:
     value = found.intensity(level)
-    return f"{value:.4g}" if math.isfinite(value) else "-"
+    return scaled(value) if math.isfinite(value) else "-"

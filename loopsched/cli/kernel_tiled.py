@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from loopsched.base.rows import picked
-from loopsched.base.units import scaled
+from loopsched.base.units import binary, count, scaled
 from loopsched.cli import options, output
 from loopsched.cli.estimates import estimate_lines, occupancy_text
 from loopsched.cli.inputs import select_one
@@ -25,6 +25,11 @@ loopsched kernel tiled gemm:m=8192,n=8192,k=8192 --type tf32 --arch h200 --group
 loopsched kernel tiled gemm:m=512,n=512,k=65536 --tile 64x64x8 --split-k 16 --arch v100
 loopsched kernel tiled conv2d:n=16,c=64,k=64,h=56,w=56,r=3,s=3,padding=1 --tile 128x64x8
 """
+
+_TRAFFIC = {
+    "closed form": "computed in closed form from the order of blocks",
+    "replay": "counted in a replay of every tile through L2",
+}
 
 
 @click.command(epilog=_EPILOG)
@@ -100,7 +105,7 @@ def _show(found: TiledKernel) -> None:
     click.echo()
     output.print_titled(_sums(found))
     click.echo()
-    intensity = {level: f"{value:.4g}" for level, value in found.intensity}
+    intensity = {level: scaled(value) for level, value in found.intensity}
     l2 = [scaled(n, "B") for n in (found.l2_bytes_read, found.l2_bytes_written)]
     dram = [scaled(n, "B") for n in (found.dram_bytes_read, found.dram_bytes_written)]
     rows = [
@@ -115,20 +120,21 @@ def _show(found: TiledKernel) -> None:
 def _sums(found: TiledKernel) -> Iterator[tuple[str, str]]:
     yield from estimate_lines(found.estimate)
     down, across, split, batch = found.grid
+    parts = f" x {split} parts of the reduction" if split > 1 else ""
     more = f" x {batch} GEMMs" if batch > 1 else ""
     yield (
         "grid",
-        f"{found.blocks} blocks: {down} x {across} tiles x {split} parts of the reduction{more}; "
+        f"{count(found.blocks, 'block')}: {down} x {across} tiles{parts}{more}; "
         f"{found.waves:.4g} waves",
     )
     guessed = "" if found.registers_given else " (estimated)"
     yield (
         "block",
         f"{found.threads} threads, {found.registers} registers each{guessed}, "
-        f"{found.shared_bytes} B of shared memory",
+        f"{binary(found.shared_bytes)} of shared memory",
     )
     yield "occupancy", occupancy_text(found.occupancy)
-    yield "DRAM from", found.traffic_from
+    yield "DRAM traffic", _TRAFFIC[found.traffic_from]
 
 
 def _row(found: TiledKernel) -> Row:

@@ -127,15 +127,22 @@ def target(
 rank = count("--rank", meaning="Result files: only the schedule of rank N; 1 is the best.")
 
 
-def data_type_of(default: str | None) -> Callable[[Command], Command]:
-    """Make the option of a data type."""
+def data_type_of(default: str | None, by_default: str = "") -> Callable[[Command], Command]:
+    """Make the option of a data type; where the default depends on more, say on what."""
     meaning = (
-        "Data type, such as fp32, tf32, fp16 or int8: any type for which the machine has a rate."
+        "Data type, such as fp32, tf32, fp16 or int8: any type for which the machine has a rate"
+        f"{by_default and f'; by default {by_default}'}."
     )
     return text("--type", "data_type", metavar="TYPE", meaning=meaning, default=default)
 
 
 data_type = data_type_of("fp32")
+cpu_type = text(
+    "--type",
+    "data_type",
+    metavar="TYPE",
+    meaning="Element type: fp32, bf16 or int8; by default the problem's.",
+)
 form = choice(
     "--format", "form", of=get_args(Style), meaning="A table for people, or rows for programs."
 )

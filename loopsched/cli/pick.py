@@ -43,10 +43,10 @@ loopsched pick gemm:m=512,n=512,k=512 -o space.html
 @click.option(
     "--kernel",
     metavar="NAME",
-    help="triton_gemm, triton_grouped, triton_conv, triton_attention, triton_decode (fp16 by "
-    "default), clblast_gemm or filter (fp32); by default the Triton kernel of the problem.",
+    help="triton_gemm, triton_grouped, triton_conv, triton_attention, triton_decode, "
+    "clblast_gemm or filter; by default the Triton kernel of the problem.",
 )
-@options.data_type_of(None)
+@options.data_type_of(None, "fp16 for Triton kernels, fp32 for others")
 @click.option(
     "--space",
     metavar="FILE.csv",
@@ -82,12 +82,15 @@ def pick(
 ) -> None:
     """Rank the configurations of a GPU kernel for a problem; no GPU is needed.
 
-    PROBLEM is a GEMM or forward convolution, such as gemm:m=64,n=64,k=64; an
-    attention, attention:BxHxSxDxCAUSAL; or several GEMMs in one launch,
-    grouped:MxNxK+MxNxK.  B is the batch size, H the number of heads, S the
+    PROBLEM is a GEMM or a forward convolution, such as gemm:m=64,n=64,k=64;
+    attention:BxHxSxDxCAUSAL; or several GEMMs in one launch,
+    grouped:MxNxK+MxNxK. B is the batch size, H the number of heads, S the
     sequence length (or QUERIES:KEYS) and D the head size; CAUSAL is 1 with a
-    causal mask, else 0. A final xG gives the number of key/value heads, if it
-    is not H.  For a WORKLOAD, every problem that a kernel can compute is ranked.
+    causal mask, else 0. Where there are G key/value heads, fewer than H, append
+    xG. For a WORKLOAD, every problem that a kernel can compute is ranked.
+
+    'bound by' names what a configuration spends most time on; 'may be best'
+    marks those that are not clearly slower than the first.
     """
     from loopsched.gpu.choice.families import TRITON_GEMM
     from loopsched.gpu.choice.pick import pick as choose
@@ -111,6 +114,7 @@ def pick(
     machine = load_arch(arch)
     problems = _problems(problem, layers, emit is not None)
     found: list[Pick | Dispatch] = []
+    left_out: dict[str, list[str]] = {}
     for one in problems:
         try:
             made: Pick | Dispatch
@@ -129,10 +133,14 @@ def pick(
         except ProblemError as error:
             if len(problems) == 1:
                 raise
-            click.echo(f"left out: {error}", err=True)
+            reason = str(error).removeprefix(f"problem '{one.name}': ")
+            left_out.setdefault(reason, []).append(one.name)
             continue
         if made not in found:
             found.append(made)
+    for reason, names in left_out.items():
+        also = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        click.echo(f"left out: problem '{names[0]}'{also}: {reason}", err=True)
     if not found:
         raise ProblemError(f"{problem}: no kernel computes any of its {len(problems)} problems")
     if emit:
@@ -146,8 +154,8 @@ def pick(
             _show(made)
     else:
         rows = [row for made in found for row in made.rows()]
-        names = dict.fromkeys(name for row in rows for name in row)
-        output.print_rows(({name: row.get(name) for name in names} for row in rows), form)
+        columns = dict.fromkeys(name for row in rows for name in row)
+        output.print_rows(({name: row.get(name) for name in columns} for row in rows), form)
 
 
 def _problems(text: str, layers: tuple[str, ...], is_one: bool) -> Sequence[Asked]:
@@ -172,8 +180,10 @@ def _write_page(found: list[Pick], target: str) -> None:
     from loopsched.show.page.space import space_html
 
     write_text(target, space_html(found))
-    noun = "space" if len(found) == 1 else "spaces"
-    click.echo(f"{target}: {len(found)} {noun}, {scaled(Path(target).stat().st_size, 'B')}")
+    total = sum(one.n_configurations for one in found)
+    of = f" of {len(found)} problems" if len(found) > 1 else ""
+    size = scaled(Path(target).stat().st_size, "B")
+    click.echo(f"{target}: {total:,} configurations{of}, {size}")
 
 
 def _least(one: Choice) -> str:
@@ -194,8 +204,8 @@ def _interval(one: Choice) -> str:
     return f"{scaled(one.low_us * 1e-6, 's')} to {scaled(one.high_us * 1e-6, 's')}"
 
 
+_CONFIGURATION = words("configuration", _configuration)
 _COLUMNS = (
-    words("configuration", _configuration),
     Column("estimate", lambda one: one.estimate_us * 1e-6, "s"),
     Column("80 % interval", _interval, spare=3),
     words("bound by", "bound_by", spare=1),
@@ -206,7 +216,7 @@ _COLUMNS = (
 
 _RANGES = (
     words("rows", lambda one: f"{one.first} to {one.last}"),
-    words("configuration", _configuration),
+    _CONFIGURATION,
     Column("regret", "regret", "%"),
     Column("first estimate", lambda one: one.low_us * 1e-6, "s", spare=2),
     Column("last estimate", lambda one: one.high_us * 1e-6, "s", spare=1),
@@ -219,18 +229,25 @@ def _show(found: Pick | Dispatch) -> None:
     if isinstance(found, Dispatch):
         output.print_text(
             f"rows x {found.n} x {found.k}, {found.data_type}, on {found.arch}; regret: largest "
-            "excess over the best configuration of a size"
+            "excess over the best configuration of a size; estimates: for a range's first and "
+            "last number of rows"
         )
         output.print_table(_RANGES, found.buckets)
         return
     output.print_text(
         f"{found.problem}, {found.data_type}, {found.kernel} on {found.arch}: at least "
-        f"{_least(found.best)}; {found.n_configurations} configurations, "
-        f"{found.n_infeasible} cannot run, {found.n_may_be_best} may be best"
+        f"{_least(found.best)}; {found.n_configurations:,} configurations, "
+        f"{found.n_infeasible:,} cannot run, {found.n_may_be_best:,} may be best"
     )
     if found.warning:
         output.print_text(found.warning)
-    output.print_table(_COLUMNS, found.choices, [one.why for one in found.choices])
+    columns: tuple[Column, ...] = (_CONFIGURATION, *_COLUMNS)
+    details = [one.why for one in found.choices]
+    configurations = [_configuration(one) for one in found.choices]
+    if max(map(len, configurations)) > output.width() // 2:
+        columns = (Column("#", lambda one: found.choices.index(one) + 1), *_COLUMNS)
+        details = list(map("{}\n{}".format, configurations, details))
+    output.print_table(columns, found.choices, details)
 
 
 def _dispatch(

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from loopsched.base.units import percent, signed_percent
 from loopsched.cli import options, output
-from loopsched.show.table import Column, words
+from loopsched.show.table import Column, Table, words
 
 if TYPE_CHECKING:
     from loopsched.published import Line, ReportTable, Reproduction, Summary
@@ -20,9 +21,6 @@ loopsched reproduce
 loopsched reproduce report_000
 loopsched reproduce report_003 --format csv
 """
-
-# From here on, thousands are set apart.
-_WIDE = 100
 
 
 @click.command(epilog=_EPILOG)
@@ -71,7 +69,13 @@ def _list(form: Literal["table", "json", "csv"]) -> None:
 def _show(found: Reproduction) -> None:
     output.print_text(f"{found.name}: {found.title}")
     output.print_text(found.source)
-    output.print_text(f"Ours is for {found.arch}: see 'loopsched archs {found.arch}'.")
+    has_theirs = any(line.printed for table in found.tables for line in table.lines)
+    theirs = "theirs: the report's prediction, as printed; " * has_theirs
+    output.print_text(
+        f"measured: as printed; {theirs}ours: loopsched's, for "
+        f"{found.arch} (see 'loopsched archs {found.arch}'). Errors are relative to the "
+        "measurement; of values in percent they are percentage points (pt)."
+    )
     for table in found.tables:
         click.echo()
         _show_table(table)
@@ -123,7 +127,7 @@ def _show_compared(groups: Sequence[tuple[str, Group]]) -> None:
             if has_ours:
                 cells += [_value(line.ours), _error(line.error_ours, line.unit)]
             rows.append(cells)
-    output.print_table(columns, rows)
+    output.print_table(columns, _fitting(columns, rows))
 
 
 def _show_across(
@@ -136,7 +140,15 @@ def _show_across(
     columns = [words(whose), *(Column(_with_unit(group, units[group])) for group in kept)]
     labels = list(dict.fromkeys(line.row for _, lines in groups for line in lines))
     rows = [[f"  {label}", *(kept[group].get(label, "") for group in kept)] for label in labels]
-    output.print_table(columns, rows)
+    output.print_table(columns, _fitting(columns, rows))
+
+
+def _fitting(columns: Sequence[Column], rows: list[list[str]]) -> list[list[str]]:
+    """Leave out the separators of thousands where a table is too wide with them."""
+    lines = Table([Column(one.title) for one in columns], rows).text(output.width()).splitlines()
+    if max(map(len, lines)) <= output.width():
+        return rows
+    return [[label, *(cell.replace(",", "") for cell in cells)] for label, *cells in rows]
 
 
 def _with_unit(text: str, unit: str) -> str:
@@ -146,7 +158,7 @@ def _with_unit(text: str, unit: str) -> str:
 def _printed(text: str) -> str:
     """Show a printed value with the digits it has."""
     whole, point, decimals = text.partition(".")
-    if whole.isdigit() and output.width() >= _WIDE:
+    if whole.isdigit():
         whole = f"{int(whole):,}"
     return f"{whole}{point}{decimals}"
 
@@ -159,7 +171,7 @@ def _value(value: float | str | None) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
-        return _printed(f"{value:.4g}" if abs(value) < 1e4 else str(round(value)))
+        return _printed(f"{value:#.4g}".removesuffix(".") if abs(value) < 1e4 else f"{value:.0f}")
     return _printed(str(value))
 
 
@@ -167,11 +179,8 @@ def _error(error: float | None, unit: str) -> str:
     if error is None:
         return ""
     if unit == "%":
-        return "0 pt" if abs(error) < 0.05 else f"{error:+.1f} pt"
-    size = 100 * error
-    if not error:
-        return "0 %"
-    return f"{size:+.{2 if abs(size) < 1 else 1 if abs(size) < 1000 else 0}f} %"
+        return "0.0 pt" if abs(error) < 0.05 else f"{error:+.1f} pt"
+    return "<0.1 %" if 0 < abs(error) < 0.0005 else signed_percent(error)
 
 
 def _notes(line: Line) -> Iterator[str]:
@@ -201,9 +210,9 @@ def _show_summary(sums: Sequence[Summary]) -> None:
         )
     if not rows:
         return
-    titles = ("rows", "theirs", "ours", "theirs", "ours")
+    titles = ("rows", "theirs", "ours", "r theirs", "r ours")
     kept = [i for i in range(6) if i < 2 or any(row[i] for row in rows)]
-    first = "mean error, then rank correlation" if max(kept) > 3 else "mean error"
+    first = "mean error; r: rank correlation" if max(kept) > 3 else "mean error"
     columns = [words(first, shrinks="middle"), *(Column(title) for title in titles)]
     output.print_table([columns[i] for i in kept], [[row[i] for i in kept] for row in rows])
 
@@ -211,4 +220,4 @@ def _show_summary(sums: Sequence[Summary]) -> None:
 def _mean(error: float | None, unit: str) -> str:
     if error is None:
         return ""
-    return f"{error:.1f} pt" if unit == "%" else f"{100 * error:.2f} %"
+    return f"{error:.1f} pt" if unit == "%" else percent(error)

@@ -44,7 +44,8 @@ _PATIENCE_S = 60
     "-c",
     "capacities",
     metavar="SIZE",
-    meaning="One cache of this size below DRAM; may be repeated.",
+    meaning="Size of a single cache between DRAM and the loops; if repeated, each size is a "
+    "replay of its own.",
 )
 @click.option(
     "--arch", "-a", metavar="NAME|FILE", help="Instead of --capacity: all caches of a machine."

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from loopsched.base.units import percent, scaled
+from loopsched.base.units import percent, scaled, signed_percent
 from loopsched.cli import options, output
 from loopsched.cli.validate_choices import choices
 from loopsched.cli.validate_cpu import cpu
@@ -69,9 +69,9 @@ def counters(
 
 
 _QUANTITIES = (
-    ("dram_read_bytes", "DRAM read", "B"),
-    ("dram_write_bytes", "DRAM write", "B"),
-    ("l2_read_sectors", "L2 sectors", " "),
+    ("dram_read_bytes", "DRAM read", "read", "B"),
+    ("dram_write_bytes", "DRAM write", "write", "B"),
+    ("l2_read_sectors", "L2 sectors", "L2", " "),
 )
 # In a narrow terminal predictions are left out first, then the writes.
 _SPARES = ((0, 3, 0), (1, 5, 2), (0, 4, 0))
@@ -80,8 +80,8 @@ _SPARES = ((0, 3, 0), (1, 5, 2), (0, 4, 0))
 def _show(found: Validation) -> None:
     is_long = any("problem" in row for row in found.rows)
     columns = [words("launch", shrinks="middle" if is_long else "")]
-    for (_, title, _), spares in zip(_QUANTITIES, _SPARES, strict=True):
-        of_one = zip((title, "predicted", "error"), spares, strict=True)
+    for (_, title, short, _), spares in zip(_QUANTITIES, _SPARES, strict=True):
+        of_one = zip((title, f"{short} pred.", f"{short} error"), spares, strict=True)
         columns += [Column(name, spare=spare) for name, spare in of_one]
     output.print_table(columns, [[_name(row), *_cells(row)] for row in found.rows])
     click.echo()
@@ -90,8 +90,9 @@ def _show(found: Validation) -> None:
     output.print_table(summary, list(_sums(found.summary)))
     click.echo()
     output.print_text(
-        f"Errors are relative; the summary is of absolute errors. "
-        f"{found.summary['bound_violations']} measurements are below the lower bound."
+        "DRAM read, DRAM write and L2 sectors (of 32 B, read) are measured; pred.: predicted. "
+        "Errors are relative to the measurement; the summary is of absolute errors. "
+        f"Measurements below the lower bound: {found.summary['bound_violations']}."
     )
 
 
@@ -106,15 +107,15 @@ def _name(row: Mapping[str, object]) -> str:
 
 
 def _cells(row: Mapping[str, object]) -> Iterator[str]:
-    for name, _, unit in _QUANTITIES:
+    for name, *_, unit in _QUANTITIES:
         for value in (row.get(name), row[f"predicted_{name}"]):
             yield scaled(value, unit) if isinstance(value, int | float) else ""
         error = row[f"error_{name}"]
-        yield f"{100 * error:+.1f} %" if isinstance(error, float) else ""
+        yield signed_percent(error) if isinstance(error, float) else ""
 
 
 def _sums(summary: Mapping[str, object]) -> Iterable[list[str]]:
-    for name, title, _ in (("dram_bytes", "DRAM both", "B"), *_QUANTITIES):
+    for name, title, *_ in (("dram_bytes", "DRAM both"), *_QUANTITIES):
         errors = summary[name]
         if not isinstance(errors, Mapping):
             continue

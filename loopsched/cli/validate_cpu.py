@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from loopsched.base.units import percent
+from loopsched.base.units import percent, signed_percent
 from loopsched.cli import options, output
 from loopsched.cli.inputs import select
 from loopsched.cli.saved import is_result_file
@@ -26,9 +26,7 @@ loopsched run resnet50 --out runs.jsonl && loopsched validate cpu runs.jsonl
 @click.argument("workload", metavar="WORKLOAD|PROBLEM|RESULTS")
 @options.layers
 @options.count("--threads", meaning="Cores to use; by default all.")
-@options.text(
-    "--type", "data_type", metavar="TYPE", meaning="Element type: fp32, fp64, bf16 or int8."
-)
+@options.cpu_type
 @options.count(
     "--plans", default=8, meaning="Time N plans per problem: half the best, half drawn at random."
 )
@@ -78,7 +76,7 @@ _COLUMNS = (
     Column("bound", "bound_s", "s", spare=2),
     Column("estimated", "estimate_s", "s"),
     Column("measured", "measured_s", "s"),
-    Column("error", lambda row: "" if row["error"] is None else f"{100 * row['error']:+.1f} %"),
+    Column("error", "error", signed_percent),
     Column("first/best", lambda row: _number(row.get("first_over_best"))),
     Column("rank", lambda row: _number(row.get("plan_rank_correlation")), spare=1),
 )
@@ -91,7 +89,7 @@ def _show(found: CpuValidation) -> None:
     mape, median = (summary[name] for name in ("mape", "median_error"))
     if isinstance(mape, float) and isinstance(median, float):
         output.print_text(
-            f"{summary['estimated']} of {summary['problems']} problems have an estimate: MAPE "
+            f"Problems with an estimate: {summary['estimated']} of {summary['problems']}; MAPE "
             f"{percent(mape)}, median {percent(median)}, ratio "
             f"{_number(summary['geometric_mean_ratio'])}, rank correlation "
             f"{_number(summary['rank_correlation']) or 'not defined'}."
@@ -102,4 +100,4 @@ def _show(found: CpuValidation) -> None:
             f"mean {_number(summary['first_over_best'])}, worst "
             f"{_number(summary['first_over_best_worst'])}. rank: rank correlation of those plans."
         )
-    output.print_text(f"{summary['bound_violations']} measurements are below the bound.")
+    output.print_text(f"Measurements below the bound: {summary['bound_violations']}.")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from loopsched.base.units import percent, scaled
+from loopsched.base.units import percent, scaled, signed_percent
 from loopsched.cli import options, output
 from loopsched.show.table import Column, words
 
@@ -143,7 +143,7 @@ _WORST = (
     words("on", lambda row: _joined(row, "gpu", "precision", "pass"), shrinks="end"),
     Column("measured", "time_us", _from_us),
     Column("estimate", "estimate_us", _from_us),
-    Column("error", "error", lambda error: f"{100 * error:+.1f} %"),
+    Column("error", "error", signed_percent),
     Column("bound", "bound_us", _from_us, spare=1),
 )
 
@@ -162,7 +162,7 @@ def _show(found: TimeValidation) -> None:
     has_volta = any(row.get("gpu") in _VOLTA for row in rows)
     output.print_table(_GROUPS if has_volta else _GROUPS[:-1], rows)
     if summary["worst"]:
-        click.echo("\nlargest errors:")
+        click.echo("\nlargest errors, by the ratio of estimate and measurement:")
         worst = summary["worst"]
         output.print_table(_WORST, worst, [row["reason"] for row in worst])
     click.echo()
@@ -170,7 +170,7 @@ def _show(found: TimeValidation) -> None:
     known = "from the file" if summary["algorithm"] == "known" else "the library's choice"
     output.print_text(
         "Errors are relative to the measurement; MAPE and median are of absolute errors. ratio: "
-        "geometric mean of estimate over measurement; rank: rank correlation; below: "
+        "geometric mean of estimate over measurement; rank: rank correlation of the two; below: "
         f"measurements below the bound. Algorithms of convolutions: {known}."
     )
     output.print_text(

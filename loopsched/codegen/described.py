@@ -116,7 +116,7 @@ class KernelSchedule:
         if self.unroll > 1 and self.sums:
             parts.append(f"{self.sums[-1]} unrolled by {self.unroll}")
         if self.written_out:
-            parts.append(f"{','.join(self.written_out)} written out")
+            parts.append(f"{','.join(self.written_out)} fully unrolled")
         return "; ".join(parts)
 
 

@@ -29,7 +29,7 @@ from loopsched.codegen.engine import Engine
 from loopsched.codegen.llvm_text import LlvmText
 from loopsched.codegen.onnx_layer import onnx_layer
 from loopsched.codegen.plan import Plan, Walk, inner_sizes, length, roles
-from loopsched.codegen.reference import library, reference
+from loopsched.codegen.reference import blas_on, reference
 from loopsched.machines.arch import Arch
 from loopsched.models.score import Evaluation
 from loopsched.problems.problem import Problem
@@ -55,9 +55,9 @@ class Measured:
     reference : str
         What ``reference_s`` is of.
     library : str
-        The BLAS library of NumPy, where NumPy is the reference.
+        The BLAS library of NumPy, and its threads, where NumPy is the reference.
     reference_s : float or None, seconds
-        Median of it on the same data, calls in turn; None: not timed.
+        Median of it on the same data and as many threads, calls in turn; None: not timed.
     gflops : float
     bound_by : str
         What limits the best schedule.
@@ -277,7 +277,8 @@ def measure(
     calls: list[Callable[[], object]] = [lambda: kernel(*arrays, out=out)]
     other, name = _other(kernel, arrays, out, onnx)
     calls += [other] if other else []
-    taken = in_turn(calls, budget_s, rests=kernel.threads > 1)
+    with blas_on(kernel.threads) as library:
+        taken = in_turn(calls, budget_s, rests=kernel.threads > 1)
     return Measured(
         problem=problem.name,
         data_type=kernel.data_type,
@@ -287,7 +288,7 @@ def measure(
         estimate_s=kernel.estimate_s,
         measured_s=taken[0],
         reference=name,
-        library=library() if name == "numpy" else "",
+        library=library if other and name == "numpy" else "",
         reference_s=taken[1] if len(taken) > 1 else None,
         gflops=problem.flops / taken[0] / 1e9,
         bound_by=best.bound_by,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
 from itertools import product
@@ -153,26 +154,49 @@ def _names(tensor: Tensor, fixed: Mapping[str, int], letters: Mapping[str, str])
     return "".join(letters[free[0][0]] for axis in tensor.axes if (free := _free(axis, fixed)))
 
 
-@cache
-def library() -> str:
-    """Say which BLAS library NumPy uses: of OpenBLAS also its kernels and threads.
+@contextmanager
+def blas_on(threads: int) -> Iterator[str]:
+    """Let NumPy's BLAS compute on so many threads, where it is OpenBLAS; other libraries choose.
 
-    It is asked through NumPy's own module, which every build of OpenBLAS is linked to;
+    Yields
+    ------
+    str
+        Name of the library; of OpenBLAS also its kernels, and the threads it now computes on.
+    """
+    asked = _openblas()
+    if asked is None:
+        config = np.show_config("dicts")
+        name = config["Build Dependencies"]["blas"].get("name", "its own loops")
+        yield f"{name}, which chooses its number of threads itself"
+        return
+    config, kernels = (asked(f"get_{one}").decode().split() for one in ("config", "corename"))
+    before = asked("get_num_threads")
+    asked("set_num_threads", threads)
+    try:
+        n = asked("get_num_threads")
+        yield f"{' '.join(config[:2])}, {kernels[0]} kernels on {n} thread{'s' * (n > 1)}"
+    finally:
+        asked("set_num_threads", before)
+
+
+@cache
+def _openblas() -> Callable[..., Any] | None:
+    """Find what calls OpenBLAS's functions by name; None if NumPy uses another library.
+
+    It is reached through NumPy's own module, which every build of OpenBLAS is linked to;
     builds differ in what is put before and behind the names of its functions.
     """
     try:
         linked = ctypes.CDLL(import_module("numpy._core._multiarray_umath").__file__)
     except (ImportError, OSError):
         linked = ctypes.CDLL(None)
+    kinds: dict[str, Any] = {"get_config": ctypes.c_char_p, "get_corename": ctypes.c_char_p}
+    kinds |= {"get_num_threads": ctypes.c_int, "set_num_threads": None}
     for before, behind in product(("", "scipy_"), ("", "64_", "_64", "_64_")):
-        asked = [f"{before}openblas_get_{one}{behind}" for one in ("config", "corename")]
-        if not all(hasattr(linked, one) for one in asked):
-            continue
-        said = []
-        for one in asked:
-            getattr(linked, one).restype = ctypes.c_char_p
-            said.append(getattr(linked, one)().decode().split())
-        n = getattr(linked, f"{before}openblas_get_num_threads{behind}")()
-        return f"{' '.join(said[0][:2])}, {said[1][0]} kernels on {n} thread{'s' * (n > 1)}"
-    config = np.show_config("dicts")
-    return str(config["Build Dependencies"]["blas"].get("name", "its own loops"))
+        names = {one: f"{before}openblas_{one}{behind}" for one in kinds}
+        if all(hasattr(linked, name) for name in names.values()):
+            calls = {one: getattr(linked, name) for one, name in names.items()}
+            for one, call in calls.items():
+                call.restype = kinds[one]
+            return lambda name, *given: calls[name](*given)
+    return None

@@ -23,7 +23,7 @@ from loopsched.problems.projections import axis_text, span
 _OPERANDS = {"input": "I", "weight": "W", "output": "O"}
 _KNOWN = {"conv2d": CONV, "gemm": GEMM, "batched_gemm": GEMM}
 _LINKS = {"O": "O", "W": "I2", "I": "I1"}
-_ALLOTTED = "loops are allotted to memories by ZigZag itself, whose machine is another file"
+_ALLOTTED = "which memory each loop belongs to is not written: ZigZag assigns loops itself"
 _MOST_MESHES = 4
 _PAIR, _KINDS = "(Problem, Schedule or None)", (Problem, Schedule | None)
 _DIM = re.compile(r"[A-Z]+\d*")
@@ -233,13 +233,13 @@ def _mapping(
     order = " ".join(f"{words[one.dim]}:{one.trips}" for one in inward)
     if inward and not ordering:
         lost.append(
-            f"the order of loops, innermost first {order}, is left out: ZigZag spreads more loops "
-            "over its own machines, and then refuses one"
+            f"the order of the temporal loops (innermost first: {order}) is not written: ZigZag "
+            "orders them itself, and refuses an order on every machine that it comes with"
         )
     elif inward and cut:
         lost.append(
-            f"the order of loops, innermost first {order}, is left out: tiles of "
-            f"{', '.join(cut)} are partial, which ZigZag has no form for"
+            f"the order of the temporal loops (innermost first: {order}) is not written: tiles "
+            f"of {', '.join(cut)} are partial, which ZigZag cannot express"
         )
     entry: dict[str, Any] = {"name": problem.name}
     if any(meshes):

@@ -20,6 +20,8 @@ from loopsched.validation.time_files import TimeRow
 _ROUNDED = 0.05
 # Remarks on the titles of a sheet say nothing about a row's number.
 _TITLES = ("units:", "labelled batch variance")
+# What the shipped files call a time whose rounding to whole microseconds matters.
+_QUANTISED = "quantised"
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +182,10 @@ def reasons_of(one: Compared) -> list[str]:
         unsaid = "" if any(typed) else f", which takes {row.precision}: no column 'precision'"
         found.append(f"measured below the bound{unsaid}")
     said = [part.strip() for part in str(row.values.get("anomaly") or "").split(";")]
-    found += [part for part in said if part and not part.startswith(_TITLES)]
+    found += [part for part in said if part and not part.startswith((*_TITLES, _QUANTISED))]
     rounding = 0.5 / row.time_us
-    if row.time_us.is_integer() and rounding >= _ROUNDED and "quantised" not in " ".join(said):
+    is_told = any(part.startswith(_QUANTISED) for part in said)
+    if is_told or (row.time_us.is_integer() and rounding >= _ROUNDED):
         found.append(f"rounded to whole us (up to {100 * rounding:.0f} %)")
     if one.remark:
         found.append(f"algorithm {row.algorithm} is impossible, treated as unknown")

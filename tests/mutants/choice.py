@@ -556,7 +556,7 @@ _cli_pick = In("cli/pick.py", "test_cli_pick.py")
 _cli_pick.broken(
     "pick-cli-columns-mixed",
     "rows of another kernel have other columns",
-    "({name: row.get(name) for name in names} for row in rows)",
+    "({name: row.get(name) for name in columns} for row in rows)",
     "rows",
     "::test_a_workload_is_what_kernels_compute_of_it",
 )

@@ -410,8 +410,8 @@ _reproduce = In("cli/reproduce.py", "test_reproduce.py")
 _reproduce.broken(
     "reproduce-error-as-share",
     "an error in points is shown as a share",
-    '    if unit == "%":\n        return "0 pt"',
-    '    if unit == "":\n        return "0 pt"',
+    '    if unit == "%":\n        return "0.0 pt"',
+    '    if unit == "":\n        return "0.0 pt"',
     "::TestCommand::test_shares_are_off_by_points",
 )
 _reproduce.broken(
@@ -424,8 +424,8 @@ _reproduce.broken(
 _reproduce.broken(
     "reproduce-mean-factor",
     "mean errors are a hundred times too small",
-    'f"{100 * error:.2f} %"',
-    'f"{error:.2f} %"',
+    'if unit == "%" else percent(error)',
+    'if unit == "%" else percent(error / 100)',
     "::TestCommand::test_table",
 )
 _reproduce.broken(

@@ -1,7 +1,7 @@
 """Loops in blocks: which node of the machine each loop of a schedule belongs to.
 
-Timeloop wants one loop of each dimension at every node, temporal ones at
-storage and spatial ones at fan-outs, and all work of a fan-out at once.  Where
+Timeloop and ZigZag want one loop of each dimension at every node, temporal ones
+at storage and spatial ones at fan-outs, and all work of a fan-out at once.  Where
 a schedule is not of that form it is brought into it, and what changes is said.
 """
 
@@ -90,8 +90,9 @@ def _check_spatial(problem: Problem, schedule: Schedule, nodes: Sequence[Node]) 
             loop.unit in closed or any(order[loop.unit] < order[one] for one in closed)
         ):
             faults.append(
-                f"loop {loop}: loops of '{loop.unit}' stand around others; in Timeloop, all loops "
-                "of a unit stand together, outer units first"
+                f"loop {loop}: it stands apart from another loop of '{loop.unit}', or within "
+                "one of an inner unit; in a mapping file, all loops of a unit stand together, "
+                "outer units first"
             )
         last = loop.unit
     ScheduleError.refuse(f"schedule for '{problem.name}'", faults)
@@ -115,8 +116,9 @@ def _in_one_wave(schedule: Schedule, fans: dict[str, Node]) -> tuple[Schedule, l
             found += run
             if n_items > fans[unit].count:
                 lost.append(
-                    f"{n_items} work items on {fans[unit].count} of {unit} take turns here; "
-                    "in Timeloop, loops around the mesh assign them"
+                    f"{n_items:,} work items share {fans[unit].count} instances of {unit}: they "
+                    f"are written as spatial loops over at most {fans[unit].count} of them and "
+                    "temporal loops over the rest"
                 )
         place = end
     return Schedule(tuple(found)), lost

@@ -14,7 +14,7 @@ def gemm_naive(m: int = 1024, n: int = 1024, k: int = 1024, block: int = 16) -> 
 
 
 def gemm_tiled(
-    m: int = 1024, n: int = 1024, k: int = 1024, tile: int = 32, is_unrolled: bool = True
+    m: int = 1024, n: int = 1024, k: int = 1024, tile: int = 32, unrolled: bool = True
 ) -> Kernel:
     """Multiply matrices through square tiles in shared memory, each thread one output.
 
@@ -29,7 +29,7 @@ def gemm_tiled(
     True
     """
     text = f"{_blocks(m, n, tile)} K:{k} K:{min(tile, k)}"
-    return _kernel(m, n, k, tile, text, f"gemm_tile{tile}", is_unrolled)
+    return _kernel(m, n, k, tile, text, f"gemm_tile{tile}", unrolled)
 
 
 def _blocks(m: int, n: int, tile: int) -> str:

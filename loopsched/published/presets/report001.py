@@ -13,7 +13,7 @@ from loopsched.base.errors import InputError
 from loopsched.gpu.kernel import Kernel
 from loopsched.problems.convolution import conv2d
 
-# Table 3: registers a thread, of the baseline and of the last variant.
+# Table 3: registers per thread, of the baseline and of the last variant.
 _REGISTERS = 40
 _IN_TILES = {"input": "shared@block", "weight": "constant"}
 

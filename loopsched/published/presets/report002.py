@@ -1,4 +1,4 @@
-"""Report 002: two convolutional layers of a small network, in eight steps of optimization.
+"""Report 002: two convolutional layers of a small network, in eight steps of optimisation.
 
 Layer 1 has 1 input map and 12 outputs of 66 x 66, layer 2 has 12 and 24 of 27 x 27, both
 with filters of 7 x 7 (workloads/report_002.json says how that follows from the report).
@@ -22,7 +22,7 @@ from loopsched.published.presets.padding import cut, row_vector
 Steps = tuple[tuple[Kernel, int], ...]
 # The textbook's unrolling kernel, which the report follows: one dimension, 1,024 threads.
 _UNROLL_THREADS = 1024
-# Optimization 4 states 31 registers; 33 to 40 give the 75 % of optimization 7.
+# Optimisation 4 states 31 registers; 33 to 40 give the 75 % of optimization 7.
 _TILED_REGISTERS = 31
 _SHARED_REGISTERS = 40
 
@@ -73,7 +73,7 @@ def layer_base(layer: int = 1, batch: int = 1000, block: int = 16) -> Kernel:
 
 
 def layer_shared(layer: int = 1, batch: int = 1000, block: int = 16) -> Kernel:
-    """Convolve a layer, input and filter in shared memory (report 002, optimization 7)."""
+    """Convolve a layer, input and filter in shared memory (report 002, optimisation 7)."""
     reads = {"input": "shared@C", "weight": "shared@C"}
     how = {"name": "forward_shared", "reads": reads, "registers": _SHARED_REGISTERS}
     return _convolution(layer, batch, block, **how)
@@ -91,34 +91,34 @@ def _convolution(layer: int, batch: int, block: int, **how: Any) -> Kernel:
 
 
 def layer_unroll(layer: int = 1, batch: int = 1000, tile: int = 32) -> Steps:
-    """Unroll each image, then multiply matrices (report 002, optimization 1)."""
+    """Unroll each image, then multiply matrices (report 002, optimisation 1)."""
     one = _layer(layer)
     return ((_unrolling(one), batch), (_multiply(one, tile), batch))
 
 
 def layer_constant(layer: int = 1, batch: int = 1000, tile: int = 32) -> Steps:
-    """Unroll and multiply, weights in constant memory (report 002, optimization 2)."""
+    """Unroll and multiply, weights in constant memory (report 002, optimisation 2)."""
     one = _layer(layer)
     return ((_unrolling(one), batch), (_multiply(one, tile, weights="constant"), batch))
 
 
 def layer_fused(layer: int = 1, batch: int = 1000, tile: int = 32) -> Steps:
-    """Multiply without unrolling first, image by image (report 002, optimization 3)."""
+    """Multiply without unrolling first, image by image (report 002, optimisation 3)."""
     return ((_implicit(_layer(layer), 1, tile), batch),)
 
 
 def layer_batched(layer: int = 1, batch: int = 1000, tile: int = 24) -> Kernel:
-    """Multiply without unrolling, images in the grid's z (report 002, optimization 4)."""
+    """Multiply without unrolling, images in the grid's z (report 002, optimisation 4)."""
     return _implicit(_layer(layer), batch, tile)
 
 
 def layer_tuned(layer: int = 1, batch: int = 1000) -> Kernel:
-    """Batched, with blocks of 16 x 16 and 24 x 24 by layer (report 002, optimization 5)."""
+    """Batched, with blocks of 16 x 16 and 24 x 24 by layer (report 002, optimisation 5)."""
     return _implicit(_layer(layer), batch, _BEST_TILES[layer])
 
 
 def layer_restrict(layer: int = 1, batch: int = 1000) -> Kernel:
-    """Blocks by layer, read-only path, loops unrolled (report 002, optimization 6)."""
+    """Blocks by layer, read-only path, loops unrolled (report 002, optimisation 6)."""
     return _implicit(_layer(layer), batch, _BEST_TILES[layer], is_restrict=True)
 
 
