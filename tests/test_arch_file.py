@@ -239,7 +239,7 @@ def test_inside_may_repeat_the_order(tmp_path: Path) -> None:
         ("a: &x [1]\nb: [*x, *x]\n", r"alias '\*x' is not allowed"),
         ("name: !!python/object/apply:os.system [ls]\n", "tag .* is not allowed"),
         ("? [a, b]\n: 1\n", "a key must be a word"),
-        ("[" * 5000, "nests more than"),
+        ("[" * 5000, "line 1: nests more than 20 levels"),
         ("{a: " * 3000, "nests more than"),
         (changed("levels:", "level:"), "unknown key 'level'; did you mean 'levels'"),
         (changed("capacity: 1", "capacty: 1"), r"levels\[1\].*'capacty'; did you mean 'capacity'"),

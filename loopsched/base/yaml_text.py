@@ -57,7 +57,10 @@ def parse_yaml(text: str, tags: Container[str] = (), *, merges: bool = False) ->
         for event in yaml.parse(text, Loader=loader):
             builder.take(event)
     except yaml.YAMLError as error:
-        raise InputError(f"is not YAML: {_first_line(error)}") from None
+        where, _, fault = (first := _first_line(error)).partition(", ")
+        if "nesting depth" in fault:  # libyaml's own limit, met while it reads ahead
+            raise InputError(f"{where}: nests more than {MAX_DEPTH} levels deep") from None
+        raise InputError(f"is not YAML: {first}") from None
     except UnicodeError as error:
         raise InputError(f"is not YAML: {error}") from None
     InputError.refuse("YAML", builder.faults)
