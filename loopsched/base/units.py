@@ -224,7 +224,12 @@ def _bare(value: float) -> str:
     rounded = float(f"{value:.4g}")
     if not 1e-3 <= abs(rounded) < 1e6:
         return f"{value:.3e}"
-    return f"{rounded:,.{max(0, 3 - math.floor(math.log10(abs(rounded))))}f}"
+    return _in_four(rounded)
+
+
+def _in_four(number: float) -> str:
+    decimals = max(0, 3 - math.floor(math.log10(abs(number))))
+    return f"{number:,.{decimals}f}"
 
 
 def amount(value: float | None, unit: str) -> str:
@@ -250,8 +255,8 @@ def _prefixed(value: float, unit: str) -> str:
     number = rounded / 10.0**power
     if not power and isinstance(value, int):
         return f"{value:,} {unit}"
-    decimals = max(0, 3 - math.floor(math.log10(abs(number)))) if abs(number) >= 1 else 3
-    return f"{number:,.{decimals}f} {_PREFIXES[power]}{unit}"
+    text = _in_four(number) if abs(number) >= 1 else f"{number:.3f}"
+    return f"{text} {_PREFIXES[power]}{unit}"
 
 
 def percent(share: float | None) -> str:

@@ -306,6 +306,13 @@ OBJECTIVES = {
     "energy": "energy",
     "edp": "energy-delay product",
 }
+# What a value of it, as results have it, is multiplied by to be in this unit.
+OBJECTIVE_UNITS: dict[str, tuple[float, str]] = {
+    "time": (1, "s"),
+    "dram_bytes": (1, "B"),
+    "energy": (1e-12, "J"),
+    "edp": (1e-12, "J s"),
+}
 _STRATEGIES = ("exact", "exhaustive", "random", "local")
 _VALUES = ("promised", "point", "low")
 

@@ -245,7 +245,8 @@ def _show(found: Pick | Dispatch) -> None:
     details = [one.why for one in found.choices]
     configurations = [_configuration(one) for one in found.choices]
     if max(map(len, configurations)) > output.width() // 2:
-        columns = (Column("#", lambda one: found.choices.index(one) + 1), *_COLUMNS)
+        places = {id(one): place for place, one in enumerate(found.choices, 1)}
+        columns = (Column("#", lambda one: places[id(one)]), *_COLUMNS)
         details = list(map("{}\n{}".format, configurations, details))
     output.print_table(columns, found.choices, details)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from loopsched.base.units import scaled
+from loopsched.base.units import count, scaled
 from loopsched.cli import options, output
 from loopsched.cli.inputs import Inputs
 from loopsched.cli.origin import origin
@@ -83,7 +83,7 @@ def _rows(
     threads, data_type, n_measured, onnx = given
     chosen, source = inputs.chosen, origin(inputs)
     counts = chosen.workload.counts
-    for number, one, count in zip(chosen.numbers, chosen.workload.problems, counts, strict=True):
+    for number, one, times in zip(chosen.numbers, chosen.workload.problems, counts, strict=True):
         click.echo(f"compiling {one.name}", err=True)
         _, found = run_kernel(
             one,
@@ -93,7 +93,7 @@ def _rows(
             n_measured=n_measured,
             onnx=onnx,
         )
-        yield [{"layer": number, "count": count} | found.row() | source]
+        yield [{"layer": number, "count": times} | found.row() | source]
         progress.step(one.name)
 
 
@@ -116,7 +116,7 @@ def _show(rows: list[Row], chosen: int, machine: Arch) -> None:
     if "ONNX Runtime" in names:
         checked += ", and ONNX Runtime's" + ", where it was run" * (len(names) > 1)
     output.print_text(
-        f"{rows[0]['data_type']} on {threads} thread{'s' * (threads > 1)}, planned for "
+        f"{rows[0]['data_type']} on {count(threads, 'thread')}, planned for "
         f"{machine.title or machine.name}; {checked}"
     )
     libraries = dict.fromkeys(row["library"] for row in rows if row["library"])

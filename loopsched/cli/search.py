@@ -230,8 +230,10 @@ def _columns(rows: Sequence[Row], top: int) -> tuple[Column, ...]:
     spare = 0 if objective in ("energy", "edp") else 1
     energy = Column("energy", lambda row: row["energy_pj"] * 1e-12, "J", spare=spare)
     product = Column("energy x time", lambda row: row["energy_pj"] * 1e-12 * row["time_s"], "J s")
-    title, factor, unit = _UNITS[objective]
-    sought = Column(f"{value} {title}", lambda row: row["objective_value"] * factor, unit)
+    factor, unit = options.OBJECTIVE_UNITS[objective]
+    sought = Column(
+        f"{value} {_TITLES[objective]}", lambda row: row["objective_value"] * factor, unit
+    )
     return (
         Column(
             "#" if top == 1 else "#.rank",
@@ -260,12 +262,7 @@ def _gap(row: Row) -> str:
 
 
 _TRAFFIC = {"point": "with estimated traffic (point)", "low": "with least traffic (low)"}
-_UNITS = {
-    "time": ("time", 1, "s"),
-    "dram_bytes": ("DRAM", 1, "B"),
-    "energy": ("energy", 1e-12, "J"),
-    "edp": ("energy x time", 1e-12, "J s"),
-}
+_TITLES = {"time": "time", "dram_bytes": "DRAM", "energy": "energy", "edp": "energy x time"}
 _REASONS = {
     "budget": "Stopped early: {}, budget used up (--budget).",
     "time limit": "Stopped early: {}, time limit reached (--time-limit).",

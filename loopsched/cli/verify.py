@@ -12,7 +12,6 @@ from loopsched.cli import options, output
 from loopsched.show.table import Column, words
 from loopsched.verify import Verdict, read_proofs, verify_proof
 
-_UNITS = {"time": "s", "dram_bytes": "B", "energy": "J", "edp": "J s"}
 _COLUMNS = (
     Column("line"),
     words("problem", shrinks="middle"),
@@ -108,8 +107,8 @@ def _print(accepted: list[tuple[int, Verdict, float]]) -> None:
 
 
 def _value(verdict: Verdict, value: float) -> str:
-    unit = _UNITS[verdict.objective]
-    return scaled(value * (1e-12 if unit.startswith("J") else 1), unit)
+    factor, unit = options.OBJECTIVE_UNITS[verdict.objective]
+    return scaled(value * factor, unit)
 
 
 def _gap(verdict: Verdict) -> str:

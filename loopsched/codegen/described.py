@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import NamedTuple
 
 from loopsched.base.rows import Row
+from loopsched.base.units import count
 from loopsched.codegen.choose import core_of, ranked
 from loopsched.codegen.contraction import Contraction, contractions
 from loopsched.codegen.element import DATA_TYPES, Element, type_of
@@ -111,7 +112,7 @@ class KernelSchedule:
             for n, dims in ((self.tile_rows, self.row_dims), (self.tile_cols, self.col_dims))
         ]
         n = -(-self.tile_cols // self.lanes)
-        vectors = f" in {n} vector{'s' * (n > 1)} of {self.lanes} along {self.vector}"
+        vectors = f" in {count(n, 'vector')} of {self.lanes} along {self.vector}"
         parts.append(f"tile {' x '.join(tile)}{vectors if self.vector else ''}")
         if self.unroll > 1 and self.sums:
             parts.append(f"{self.sums[-1]} unrolled by {self.unroll}")

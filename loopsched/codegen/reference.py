@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from loopsched.base.arrays import Array
+from loopsched.base.units import count
 from loopsched.problems.problem import Axis, Problem, Tensor
 from loopsched.problems.projections import span
 
@@ -174,7 +175,7 @@ def blas_on(threads: int) -> Iterator[str]:
     asked("set_num_threads", threads)
     try:
         n = asked("get_num_threads")
-        yield f"{' '.join(config[:2])}, {kernels[0]} kernels on {n} thread{'s' * (n > 1)}"
+        yield f"{' '.join(config[:2])}, {kernels[0]} kernels on {count(n, 'thread')}"
     finally:
         asked("set_num_threads", before)
 

@@ -15,6 +15,7 @@ from zlib import crc32
 
 from loopsched.base.errors import ArchError, InputError
 from loopsched.base.files import cache_folder, write_text
+from loopsched.base.units import count
 from loopsched.machines.host_facts import Cache, Host
 from loopsched.machines.host_linux import read_linux
 from loopsched.machines.host_macos import read_macos, sysctl_text
@@ -156,7 +157,7 @@ def data_of(host: Host, measured: Measured) -> dict[str, Any]:
     }
     data = {
         "name": "host",
-        "title": f"{host.title}, {host.n_cores} core{'s' * (host.n_cores > 1)}"
+        "title": f"{host.title}, {count(host.n_cores, 'core')}"
         + (f" ({host.core.name})" if host.core else ""),
         "notes": " ".join((*host.notes, _LEFT_OUT)),
         "levels": _levels(host, measured, cpu),
