@@ -324,7 +324,8 @@ def walk(
             ended = groups[0, 0] if groups.shape[0] == 1 else inside
         piece[:] = 0
         offset[:] = 0
-        length[:] = longest
+        for dim in range(n_dims):
+            length[dim] = longest[dim]
         for i in range(inside, ended):
             dim = loops[i, 0]
             offset[dim] += digits[i] * loops[i, 1]

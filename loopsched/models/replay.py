@@ -27,10 +27,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from loopsched.base.arrays import Ints
+from loopsched.models import _along_kernels as along_kernels
 from loopsched.models import _replay_kernels as kernels
 from loopsched.models.asked import ALWAYS
 from loopsched.models.cells import MOST_ENTRIES, AxisCells, axis_cells
-from loopsched.problems.footprint import footprint_elems, is_clipped, n_segments
+from loopsched.problems.footprint import footprint_elems, is_clipped, n_segments, segments
 from loopsched.problems.problem import Axis, Problem, Tensor
 
 if TYPE_CHECKING:
@@ -435,19 +436,47 @@ class Nest:
         self, item: Item, depth: int, pool: Pool, budget: int, has_point: bool, stops: bool
     ) -> _Counts | None:
         """Replay one item: what is brought in at least, probably, at most; whether visits fit."""
-        program = self.program(item, depth)
-        cells = [self.cells(item, depth, tensor) for tensor in pool.tensors]
+        outside = depth if has_point or not stops else self._outside_steps(depth, pool)
+        program = self.program(item, outside)
+        cells = [self.cells(item, outside, tensor) for tensor in pool.tensors]
         per_box = 0.0
         for one in cells:
             if one is None:
                 return None
             per_box += math.prod(len(c.columns) / max(1, len(c.rows) - 1) for c in one)
-        cost = max(program.visits * program.picks / 4, self.boxes(item, depth) * per_box)
+        n_steps, length = 1, dict(item.length)
+        for loop in self.loops[outside:depth]:
+            n_steps *= -(-length[loop.dim] // loop.extent)
+            length[loop.dim] = loop.extent
+        cost = max(n_steps * program.visits * program.picks / 4, self.boxes(item, depth) * per_box)
         tables = _tables(self.dims, pool, [one for one in cells if one is not None])
         if cost > 2 * budget or tables.n_cells > MOST_CELLS:
             return None
         sizes = np.array([item.length[dim] for dim in self.dims], np.int64)
-        return _counted(program, tables, sizes, pool, has_point, depth < self.deepest, stops)
+        if outside == depth:
+            return _counted(program, tables, sizes, pool, has_point, depth < self.deepest, stops)
+        dim = self.loops[outside].dim
+        pieces = segments(item.length[dim], self.chain(depth, dim))
+        return _counted_along(program, tables, sizes, pool, dim, [piece for _, piece in pieces])
+
+    def _outside_steps(self, depth: int, pool: Pool) -> int:
+        """Count the loops outside the steps that all waves go through along one dimension.
+
+        That is all of them where the innermost ones are not such steps: right inside of a list,
+        or of loops without one, along a dimension that nothing else cuts or slides along.
+        """
+        loops, outside = self.loops[:depth], depth
+        while outside and loops[outside - 1].group is None:
+            if loops[outside - 1].dim != loops[-1].dim:
+                break
+            outside -= 1
+        is_in_list = outside and loops[outside - 1].group is not None
+        if outside == depth or is_in_list != any(loop.group is not None for loop in loops):
+            return depth
+        dim = loops[-1].dim
+        is_cut = any(loop.dim == dim for loop in loops[:outside])
+        axes = (axis for tensor in pool.tensors for axis in tensor.axes if dim in axis.dims)
+        return outside if not is_cut and all(axis.is_plain for axis in axes) else depth
 
 
 _n_segments = lru_cache(maxsize=4096)(n_segments)  # those of a few lengths, many times
@@ -576,4 +605,43 @@ def _counted(
     low, point, anew = found.T.tolist()
     if not has_bounds:
         return [point, point, point], True
+    return [low, point, anew], not state[kernels.OVERFLOW]
+
+
+def _counted_along(
+    program: _Program, tables: _Tables, sizes: Ints, pool: Pool, dim: str, pieces: Sequence[int]
+) -> _Counts:
+    state = np.zeros(kernels.WINDOW + 2, np.int64)
+    last = np.full(tables.n_cells, -1, np.int64)
+    n_tensors = len(pool.tensors)
+    waves = np.zeros((program.visits, along_kernels.ELEMS + n_tensors), np.int64)
+    sums = np.zeros((program.visits, 2), np.int64)
+    runs = [(len(list(run)), piece) for piece, run in itertools.groupby(pieces)]
+    found = np.zeros((n_tensors, 3), np.int64)
+    digits = np.zeros(len(program.loops), np.int64)
+    while not state[kernels.FINISHED]:  # in chunks, so that an interruption is heard
+        along_kernels.walk_along(
+            program.loops,
+            program.groups,
+            program.picks,
+            sizes,
+            tables.tensors,
+            tables.axes,
+            tables.axis_dims,
+            tables.rows,
+            tables.columns,
+            tables.weights,
+            tables.limits,
+            np.array(runs, np.int64),
+            sum(pieces),
+            np.array([dim in tensor.dims for tensor in pool.tensors], np.int64),
+            digits,
+            state,
+            last,
+            waves,
+            sums,
+            found,
+            CHUNK,
+        )
+    low, point, anew = found.T.tolist()
     return [low, point, anew], not state[kernels.OVERFLOW]

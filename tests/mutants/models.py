@@ -162,8 +162,8 @@ _replay.broken(
 _replay.broken(
     "overflow-lost",
     "a body that does not fit alone still bounds what is moved",
-    "state[kernels.OVERFLOW]",
-    "False",
+    "point, point], True\n    return [low, point, anew], not state[kernels.OVERFLOW]",
+    "point, point], True\n    return [low, point, anew], True",
 )
 _replay.broken(
     "gone-with-two-elements-less",

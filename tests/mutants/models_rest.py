@@ -1,4 +1,4 @@
-"""More mutants of models and curves: rooms, roles, cells, sums of curves."""
+"""More mutants of models and curves: rooms, roles, cells, steps at once, sums of curves."""
 
 from __future__ import annotations
 
@@ -81,6 +81,93 @@ _cells.broken(
     "is_stored = place < axis.size",
 )
 
+_along = In("models/_along_kernels.py", "test_along.py")
+_along.broken(
+    "equal-to-a-limit-is-above",
+    "what just fits is taken to be too much",
+    "(limit - first) // slope + 1",
+    "(limit - first) // slope",
+)
+_along.broken(
+    "falling-ones-above",
+    "of a falling sequence one too few is above a limit",
+    "(first - limit - 1) // -slope + 1",
+    "(first - limit - 1) // -slope",
+)
+_along.broken(
+    "later-steps-of-the-wave-forgotten",
+    "what the wave of the first use brought in after it is not between the uses",
+    "(length - end) * (before + left)",
+    "(length - end) * before",
+)
+_along.broken(
+    "own-piece-not-held",
+    "other boxes of the piece that comes again are forgotten",
+    "end * after + piece * own",
+    "end * after",
+)
+_along.broken(
+    "gone-at-the-first-step-too-soon",
+    "at the first step, the wave's own data counts as touched",
+    "whole = wholes[3] if piece == length else wholes[0]",
+    "whole = wholes[3] if piece == length else wholes[1]",
+)
+_along.broken(
+    "gone-at-the-last-step-too-soon",
+    "at the last step, what only the wave of the first use has counts as touched between",
+    "piece * before + wholes[2] > limit",
+    "piece * before + wholes[1] > limit",
+)
+_along.broken(
+    "runs-meet-unseen",
+    "a step and a shorter one after it are never too much together",
+    "if r and (runs[r - 1, 1]",
+    "if r < 0 and (runs[r - 1, 1]",
+)
+_along.broken(
+    "touched-again-not-moved",
+    "a wave stays the last to touch what a later one has touched",
+    "add(sums, since, is_along[t], -waves[since, ELEMS + t] * tensors[t, 2])",
+    "add(sums, since, is_along[t], 0)",
+)
+_along.broken(
+    "wave-before-the-window-lost",
+    "what was last touched just before the window is gone at every step",
+    "before < window - 1:",
+    "before < window:",
+)
+_along.broken(
+    "longest-step-overlooked",
+    "only a shorter step at the end must fit",
+    "touched[n_tensors] + runs[0, 1] * touched",
+    "touched[n_tensors] + runs[-1, 1] * touched",
+)
+_along.broken(
+    "ends-of-waves-not-too-much",
+    "what all steps touch is kept from one wave to the next, whatever comes between",
+    "found[t, 2] += elems if is_lost else 0",
+    "found[t, 2] += 0",
+)
+_along.broken(
+    "later-waves-of-those-seen-forgotten",
+    "what comes again is still what other waves were the last to touch",
+    "before - again + each",
+    "before + each",
+)
+_steps = In("models/replay.py", "test_along.py")
+_steps.broken(
+    "steps-along-what-is-cut",
+    "a dimension that outer loops cut is taken for whole",
+    "return outside if not is_cut and all(",
+    "return outside if all(",
+)
+_steps.broken(
+    "steps-along-what-slides",
+    "windows slide along the steps",
+    "not is_cut and all(axis.is_plain for axis in axes)",
+    "not is_cut",
+)
+
 _network = In("curves/network.py", "test_curve.py")
 _network.broken(
     "network-curve-from-the-least",
@@ -102,5 +189,7 @@ _network.broken(
 )
 
 MODELS_REST = tuple(
-    mutant for file in (_traffic, _machine, _cells, _network) for mutant in file.mutants
+    mutant
+    for file in (_traffic, _machine, _cells, _along, _steps, _network)
+    for mutant in file.mutants
 )
