@@ -10,6 +10,8 @@ pieces of one length, so that those where it is too much are counted at once.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from loopsched.base.arrays import Ints
@@ -21,6 +23,58 @@ from loopsched.models._replay_kernels import FINISHED, OVERFLOW, VISIT, WINDOW, 
 # elements of each tensor that this one did.
 WHOLE, EACH, AGAIN, ELEMS = range(4)
 HELD = WINDOW + 1
+
+
+class Steps(NamedTuple):
+    """What is walked, as `walk` has it of the loops outside the steps.
+
+    ``runs``: steps of one length in a row: how many, and the length, the longest first.
+    ``is_along``: 1 for a tensor that has the dimension.
+    """
+
+    loops: Ints
+    groups: Ints
+    sizes: Ints
+    tensors: Ints
+    axes: Ints
+    axis_dims: Ints
+    rows: Ints
+    columns: Ints
+    weights: Ints
+    limits: Ints
+    runs: Ints
+    is_along: Ints
+
+
+class Past(NamedTuple):
+    """What the waves so far leave behind, so that a walk can be taken up again.
+
+    ``waves``: see the constants above.  ``sums``: Fenwick trees of the first two.
+    """
+
+    digits: Ints
+    state: Ints
+    last: Ints
+    waves: Ints
+    sums: Ints
+    found: Ints
+
+
+class Wave(NamedTuple):
+    """What a wave works on: as `take` finds it, then for each tensor, then waves.
+
+    ``touched``: elements of each tensor, bytes of what has not the dimension and, for each unit,
+    of what has.  ``fresh``: those that nothing of the window has touched, nor the wave before it.
+    ``seen``: waves that have touched the others, the last first.
+    """
+
+    lengths: Ints
+    begins: Ints
+    there: Ints
+    now: Ints
+    touched: Ints
+    fresh: Ints
+    seen: Ints
 
 
 @jit
@@ -118,31 +172,11 @@ def n_heavy(runs: Ints, each: int, whole: int, limit: int) -> int:
 
 
 @jit
-def gather(
-    tensors: Ints,
-    rows: Ints,
-    columns: Ints,
-    weights: Ints,
-    is_along: Ints,
-    length: int,
-    state: Ints,
-    last: Ints,
-    waves: Ints,
-    begins: Ints,
-    there: Ints,
-    n_there: int,
-    touched: Ints,
-    fresh: Ints,
-    now: Ints,
-    seen: Ints,
-) -> int:
-    """Touch what a wave does, and count the elements of each tensor.
-
-    ``fresh``: of these, what nothing of the window has touched, nor the wave before it.
-    ``touched[-2:]``: bytes of what has not the dimension and, for each unit, of what has.
-    Returns how many waves are ``seen``, the last first: those that have touched the others.
-    """
-    wave, window = state[VISIT], state[WINDOW]
+def gather(steps: Steps, past: Past, wave: Wave, n_there: int, length: int) -> int:
+    """Touch what a wave does, and count the elements of each tensor; returns how many are seen."""
+    number, window = past.state[VISIT], past.state[WINDOW]
+    tensors, rows, now, begins = steps.tensors, steps.rows, wave.now, wave.begins
+    touched, fresh, seen, waves = wave.touched, wave.fresh, wave.seen, past.waves
     n_seen = 0
     for t in range(tensors.shape[0]):
         fresh[t] = 0
@@ -153,28 +187,28 @@ def gather(
             first, end = tensors[t, 0], tensors[t, 1]
             is_done = False
             for a in range(first, end):
-                now[a] = rows[begins[there[i], a]]
-                is_done = is_done or now[a] == rows[begins[there[i], a] + 1]
+                now[a] = rows[begins[wave.there[i], a]]
+                is_done = is_done or now[a] == rows[begins[wave.there[i], a] + 1]
             while not is_done:
                 cell, elems = tensors[t, 3], 1
                 for a in range(first, end):
-                    cell += columns[now[a]]
-                    elems *= weights[now[a]]
-                before = last[cell]
-                if before != wave:  # else another instance brought it in
-                    last[cell] = wave
-                    units = length if is_along[t] else 1
+                    cell += steps.columns[now[a]]
+                    elems *= steps.weights[now[a]]
+                before = past.last[cell]
+                if before != number:  # else another instance brought it in
+                    past.last[cell] = number
+                    units = length if steps.is_along[t] else 1
                     elems //= units
                     size = elems * tensors[t, 2]
                     touched[t] += elems
-                    touched[tensors.shape[0] + is_along[t]] += size
+                    touched[tensors.shape[0] + steps.is_along[t]] += size
                     if before < window:
-                        state[HELD] += size * units
+                        past.state[HELD] += size * units
                     if before < 0 or before < window - 1:
                         fresh[t] += elems
                     else:
-                        if waves[before, AGAIN] != wave + 1:
-                            waves[before, AGAIN] = wave + 1
+                        if waves[before, AGAIN] != number + 1:
+                            waves[before, AGAIN] = number + 1
                             for k in range(tensors.shape[0]):
                                 waves[before, ELEMS + k] = 0
                             at = n_seen
@@ -187,9 +221,9 @@ def gather(
                 a = end - 1
                 while a >= first:
                     now[a] += 1
-                    if now[a] < rows[begins[there[i], a] + 1]:
+                    if now[a] < rows[begins[wave.there[i], a] + 1]:
                         break
-                    now[a] = rows[begins[there[i], a]]
+                    now[a] = rows[begins[wave.there[i], a]]
                     a -= 1
                 is_done = a < first
     return n_seen
@@ -214,24 +248,12 @@ def sum_of(sums: Ints, n: int, kind: int) -> int:
 
 
 @jit
-def count(
-    tensors: Ints,
-    limits: Ints,
-    runs: Ints,
-    length: int,
-    is_along: Ints,
-    state: Ints,
-    waves: Ints,
-    sums: Ints,
-    touched: Ints,
-    fresh: Ints,
-    seen: Ints,
-    n_seen: int,
-    found: Ints,
-) -> None:
+def count(steps: Steps, past: Past, wave: Wave, n_seen: int, length: int) -> None:
     """Count what a wave's steps bring in: what is new, gone for certain, or perhaps."""
-    wave, n_tensors = state[VISIT], tensors.shape[0]
-    whole, each = int(touched[n_tensors]), int(touched[n_tensors + 1])
+    tensors, limits, runs, is_along = steps.tensors, steps.limits, steps.runs, steps.is_along
+    number, waves, sums, found = past.state[VISIT], past.waves, past.sums, past.found
+    n_tensors, fresh = tensors.shape[0], wave.fresh
+    whole, each = int(wave.touched[n_tensors]), int(wave.touched[n_tensors + 1])
     heavy = n_heavy(runs, each, whole, limits[0])
     first, final = runs[0, 1], runs[runs.shape[0] - 1, 1]
     for t in range(n_tensors):
@@ -239,12 +261,12 @@ def count(
         found[t, 0] += fresh[t] * units
         found[t, 2] += fresh[t] * units
         if not is_along[t]:
-            found[t, 2] += touched[t] * heavy
+            found[t, 2] += wave.touched[t] * heavy
     wholes = np.zeros(4, np.int64)
-    all_wholes, all_eaches = sum_of(sums, wave, WHOLE), sum_of(sums, wave, EACH)
+    all_wholes, all_eaches = sum_of(sums, number, WHOLE), sum_of(sums, number, EACH)
     again = again_whole = 0  # what later ones of those seen are no longer the last to touch
     for i in range(n_seen):
-        since = seen[i]
+        since = wave.seen[i]
         own, whole_own = waves[since, EACH], waves[since, WHOLE]
         left, whole_left = own, whole_own
         for t in range(n_tensors):
@@ -280,100 +302,58 @@ def count(
         waves[since, EACH], waves[since, WHOLE] = own, whole_own
         for t in range(n_tensors):
             add(sums, since, is_along[t], -waves[since, ELEMS + t] * tensors[t, 2])
-    waves[wave, WHOLE], waves[wave, EACH] = whole, each
-    add(sums, wave, WHOLE, whole)
-    add(sums, wave, EACH, each)
+    waves[number, WHOLE], waves[number, EACH] = whole, each
+    add(sums, number, WHOLE, whole)
+    add(sums, number, EACH, each)
 
 
 @jit
-def walk_along(
-    loops: Ints,
-    groups: Ints,
-    picks: int,
-    sizes: Ints,
-    tensors: Ints,
-    axes: Ints,
-    axis_dims: Ints,
-    rows: Ints,
-    columns: Ints,
-    weights: Ints,
-    limits: Ints,
-    runs: Ints,
-    length: int,
-    is_along: Ints,
-    digits: Ints,
-    state: Ints,
-    last: Ints,
-    waves: Ints,
-    sums: Ints,
-    found: Ints,
-    most: int,
-) -> None:
+def walk_along(steps: Steps, past: Past, picks: int, length: int, most: int) -> None:
     """Visit waves in order; count what their steps fetch, at least and at most.
 
-    Arguments are as `walk` has them, of the loops outside the steps; it ends at the first step
-    that does not fit.  ``runs``: steps of one length in a row: how many, and the length, the
-    longest first; ``length``: of all together.  ``is_along``: 1 for a tensor that has the
-    dimension.  ``waves``: see the constants above; ``sums``: Fenwick trees of the first two.
+    It ends at the first step that does not fit.  ``length``: of all steps together.
     """
-    n_loops, n_tensors = loops.shape[0], tensors.shape[0]
-    lengths = np.zeros((picks, sizes.size), np.int64)
-    begins = np.zeros((picks, axes.shape[0]), np.int64)
-    there = np.zeros(picks, np.int64)
-    now = np.zeros(axes.shape[0], np.int64)
-    touched = np.zeros(n_tensors + 2, np.int64)
-    fresh = np.zeros(n_tensors, np.int64)
-    seen = np.zeros(waves.shape[0], np.int64)
+    loops, groups, sizes, state = steps.loops, steps.groups, steps.sizes, past.state
+    n_loops, n_tensors, n_axes = loops.shape[0], steps.tensors.shape[0], steps.axes.shape[0]
+    wave = Wave(
+        np.zeros((picks, sizes.size), np.int64),
+        np.zeros((picks, n_axes), np.int64),
+        np.zeros(picks, np.int64),
+        np.zeros(n_axes, np.int64),
+        np.zeros(n_tensors + 2, np.int64),
+        np.zeros(n_tensors, np.int64),
+        np.zeros(past.waves.shape[0], np.int64),
+    )
+    lengths, begins, there = wave.lengths, wave.begins, wave.there
     for _ in range(most):
-        wave, ended = state[VISIT], n_loops
+        number, ended = state[VISIT], n_loops
         n_there = take(
-            loops, groups, digits, n_loops, sizes, axes, axis_dims, lengths, begins, there
+            loops,
+            groups,
+            past.digits,
+            n_loops,
+            sizes,
+            steps.axes,
+            steps.axis_dims,
+            lengths,
+            begins,
+            there,
         )
         if n_there:
-            n_seen = gather(
-                tensors,
-                rows,
-                columns,
-                weights,
-                is_along,
-                length,
-                state,
-                last,
-                waves,
-                begins,
-                there,
-                n_there,
-                touched,
-                fresh,
-                now,
-                seen,
-            )
-            if touched[n_tensors] + runs[0, 1] * touched[n_tensors + 1] > limits[0]:
+            n_seen = gather(steps, past, wave, n_there, length)
+            held = wave.touched[n_tensors] + steps.runs[0, 1] * wave.touched[n_tensors + 1]
+            if held > steps.limits[0]:
                 state[OVERFLOW] = state[FINISHED] = 1
                 return
-            count(
-                tensors,
-                limits,
-                runs,
-                length,
-                is_along,
-                state,
-                waves,
-                sums,
-                touched,
-                fresh,
-                seen,
-                n_seen,
-                found,
-            )
+            count(steps, past, wave, n_seen, length)
             start = state[WINDOW]
-            while start <= wave and state[HELD] > limits[0]:
-                state[HELD] -= waves[start, WHOLE] + length * waves[start, EACH]
+            while start <= number and state[HELD] > steps.limits[0]:
+                state[HELD] -= past.waves[start, WHOLE] + length * past.waves[start, EACH]
                 start += 1
             state[WINDOW] = start
             state[VISIT] += 1
         elif groups.shape[0] == 1 and groups[0, 1] == n_loops:
             ended = groups[0, 0]  # nor has a list more waves after an empty one
-        if step_on(loops, digits, ended) < 0:
+        if step_on(loops, past.digits, ended) < 0:
             state[FINISHED] = 1
             return

@@ -611,37 +611,32 @@ def _counted(
 def _counted_along(
     program: _Program, tables: _Tables, sizes: Ints, pool: Pool, dim: str, pieces: Sequence[int]
 ) -> _Counts:
-    state = np.zeros(kernels.WINDOW + 2, np.int64)
-    last = np.full(tables.n_cells, -1, np.int64)
-    n_tensors = len(pool.tensors)
-    waves = np.zeros((program.visits, along_kernels.ELEMS + n_tensors), np.int64)
-    sums = np.zeros((program.visits, 2), np.int64)
+    n_tensors, n_waves = len(pool.tensors), program.visits
     runs = [(len(list(run)), piece) for piece, run in itertools.groupby(pieces)]
-    found = np.zeros((n_tensors, 3), np.int64)
-    digits = np.zeros(len(program.loops), np.int64)
-    while not state[kernels.FINISHED]:  # in chunks, so that an interruption is heard
-        along_kernels.walk_along(
-            program.loops,
-            program.groups,
-            program.picks,
-            sizes,
-            tables.tensors,
-            tables.axes,
-            tables.axis_dims,
-            tables.rows,
-            tables.columns,
-            tables.weights,
-            tables.limits,
-            np.array(runs, np.int64),
-            sum(pieces),
-            np.array([dim in tensor.dims for tensor in pool.tensors], np.int64),
-            digits,
-            state,
-            last,
-            waves,
-            sums,
-            found,
-            CHUNK,
-        )
-    low, point, anew = found.T.tolist()
-    return [low, point, anew], not state[kernels.OVERFLOW]
+    is_along = [dim in tensor.dims for tensor in pool.tensors]
+    steps = along_kernels.Steps(
+        program.loops,
+        program.groups,
+        sizes,
+        tables.tensors,
+        tables.axes,
+        tables.axis_dims,
+        tables.rows,
+        tables.columns,
+        tables.weights,
+        tables.limits,
+        np.array(runs, np.int64),
+        np.array(is_along, np.int64),
+    )
+    past = along_kernels.Past(
+        digits=np.zeros(len(program.loops), np.int64),
+        state=np.zeros(kernels.WINDOW + 2, np.int64),
+        last=np.full(tables.n_cells, -1, np.int64),
+        waves=np.zeros((n_waves, along_kernels.ELEMS + n_tensors), np.int64),
+        sums=np.zeros((n_waves, 2), np.int64),
+        found=np.zeros((n_tensors, 3), np.int64),
+    )
+    while not past.state[kernels.FINISHED]:  # in chunks, so that an interruption is heard
+        along_kernels.walk_along(steps, past, program.picks, sum(pieces), CHUNK)
+    low, point, anew = past.found.T.tolist()
+    return [low, point, anew], not past.state[kernels.OVERFLOW]

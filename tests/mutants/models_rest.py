@@ -139,8 +139,8 @@ _along.broken(
 _along.broken(
     "longest-step-overlooked",
     "only a shorter step at the end must fit",
-    "touched[n_tensors] + runs[0, 1] * touched",
-    "touched[n_tensors] + runs[-1, 1] * touched",
+    "wave.touched[n_tensors] + steps.runs[0, 1]",
+    "wave.touched[n_tensors] + steps.runs[-1, 1]",
 )
 _along.broken(
     "ends-of-waves-not-too-much",
