@@ -9,7 +9,7 @@ from __future__ import annotations
 from math import gcd
 
 from loopsched.base.arrays import Ints
-from loopsched.base.jit import jit, part
+from loopsched.base.jit import part
 from loopsched.models.asked import ALWAYS
 from loopsched.problems._axis_kernels import is_unbroken, stretch_count
 
@@ -794,25 +794,6 @@ def _most(w: Ints, t: int) -> int:
 
 
 @part
-def _filter(w: Ints, fit: int, level: int) -> None:
-    """Raise what holds for a cache that sees all to what holds behind the levels inside."""
-    is_filtered = min(w[NOW, TILES], w[NOW, LATE]) < ALWAYS
-    for t in range(w[NOW, N_TENSORS]):
-        is_filtered = is_filtered or w[ANEW, t] < ALWAYS
-    if not is_filtered:
-        return
-    is_known = fit >= 0 and _position(w, fit) <= w[NOW, TILES]
-    if is_known:
-        _promise(w, fit, True, level, BEHIND)
-    for t in range(w[NOW, N_TENSORS]):
-        if w[OWN, t] != PASSES:
-            certain = w[ASKED, t]
-            if is_known:
-                certain = min(w[BEHIND, t], _most(w, t))
-            w[VISITS, t] = max(w[VISITS, t], certain)
-
-
-@part
 def _least_on_axis(w: Ints, a: int, at: int, shortest: int) -> int:
     """Bound from below what all iterations but one of a cut touch on an axis."""
     first, second = w[FIRST_DIM, a], w[SECOND_DIM, a]
@@ -925,101 +906,3 @@ def _pass_on(w: Ints, level: int, fit: int) -> None:
             w[OWNERS + last, u] = w[INSIDE + level, u] == 0
         w[NOW, N_WAITING] += 1
         w[NOW, LATE] = min(w[NOW, LATE], item)
-
-
-# Levels ----------------------------------------------------------------------------------------
-
-
-@part
-def _one_level(w: Ints, level: int) -> int:
-    """Find what a level moves; whether the closed form speaks of it, and it fits."""
-    for t in range(w[NOW, N_TENSORS]):
-        w[OWN, t] = w[OWNS + level, t]
-    w[NOW, ROOM] = w[CAPACITY, level]
-    _see(w, level)
-    n_tensors, n_cuts, boundary = w[NOW, N_TENSORS], w[NOW, N_CUTS], w[NOW, BOUNDARY]
-    is_aligned = _is_aligned(w, level)
-    fit = _fit(w, w[COPIES, level])
-    w[NOW, OUTSIDE] = fit
-    if w[IS_PAD, level]:
-        if fit < 0:
-            return TOO_LARGE
-        for t in range(n_tensors):
-            if w[OWN, t] != PASSES:
-                _, stop, slide = _run(w, t, fit, 0)
-                if slide >= 0 and w[KEEPS_HALO, level]:
-                    return UNKNOWN
-                w[VISITS, t] = _visits(w, t, stop, NO_DIM)
-    else:
-        is_merged = False
-        for k in range(n_cuts):
-            is_merged = is_merged or (fit < 0 and w[IS_PARALLEL, k] != 0)
-        _promise(w, fit, False, level, VISITS)
-        if is_merged or not (0 <= fit <= boundary or is_aligned):
-            if level:
-                return UNKNOWN
-            if fit >= 0 and w[NOW, N_LEVELS] > 1:
-                _promise(w, fit, True, level, BEHIND)
-            return WAVES
-        if level < w[NOW, N_LEVELS] - 1:
-            _filter(w, fit, level)
-    for t in range(n_tensors):
-        if w[OWN, t] != PASSES:
-            moved = w[VISITS, t] * w[WIDTH, t]
-            w[READ, t] = moved - w[WHOLE_BYTES, t] if t == w[NOW, OUTPUT] else moved
-            if not w[WRITES_THROUGH, level]:
-                w[WRITTEN, t] = moved if t == w[NOW, OUTPUT] else 0
-    if level:
-        _pass_on(w, level, fit)
-    return PROMISED
-
-
-@part
-def _tell(w: Ints, found: Ints, row: int, level: int) -> None:
-    """Write down what fits a level, and what it moves of each tensor."""
-    n_tensors = w[NOW, N_TENSORS]
-    body = w[NOW, OUTSIDE] if w[NOW, OUTSIDE] >= 0 else w[NOW, N_CUTS]
-    at = BYTES + w[NOW, N_LEVELS] + level * (PARTS + 2 * n_tensors)
-    found[row, at + FIT], found[row, at + HELD] = _position(w, body), 0
-    for t in range(n_tensors):
-        if w[OWN, t] != PASSES:
-            found[row, at + HELD] += _held(w, t, body)
-        found[row, at + PARTS + 2 * t] = w[READ, t]
-        found[row, at + PARTS + 2 * t + 1] = w[WRITTEN, t]
-
-
-@part
-def _all_levels(w: Ints, found: Ints, row: int) -> int:
-    """Find what every level moves, from the innermost outward."""
-    w[NOW, N_COLD] = w[NOW, N_WAITING] = 0
-    w[NOW, LATE] = w[NOW, TILES] = ALWAYS
-    for t in range(w[NOW, N_TENSORS]):
-        w[READ, t], w[WRITTEN, t] = w[READS, t], w[WRITES, t]
-        w[ASKED, t] = w[ANEW, t] = w[ONCE, t] = ALWAYS
-    for level in range(w[NOW, N_LEVELS] - 1, -1, -1):
-        outcome = _one_level(w, level)
-        if outcome != PROMISED:
-            return outcome
-        found[row, BYTES + level] = 0
-        for t in range(w[NOW, N_TENSORS]):
-            found[row, BYTES + level] += w[READ, t] + w[WRITTEN, t]
-        if found.shape[1] > BYTES + w[NOW, N_LEVELS]:
-            _tell(w, found, row, level)
-    return PROMISED
-
-
-@jit
-def promise_all(w: Ints, loops: Ints, ends: Ints, found: Ints) -> None:
-    """Find what schedules promise: for each a row of ``found``; ``ends[i]`` ends its loops."""
-    begin = 0
-    for i in range(len(ends)):
-        found[i, OUTCOME] = UNKNOWN
-        if _read(w, loops, begin, ends[i]) and _are_nested(w):
-            _merge_lists(w)
-            found[i, HAS_LANES] = 0
-            for at in range(w[NOW, N_LOOPS]):
-                if w[UNIT, at] >= 0 and w[UNIT, at] == w[NOW, LANE]:
-                    found[i, HAS_LANES] = 1
-            if _count_steps(w, found, i):
-                found[i, OUTCOME] = _all_levels(w, found, i)
-        begin = ends[i]

@@ -16,6 +16,8 @@ from loopsched.base.errors import ArchError
 from loopsched.base.jit import is_kept
 from loopsched.machines.arch import Arch
 from loopsched.models import _promise_kernels as kernels
+from loopsched.models._level_kernels import promise_all
+from loopsched.models._wave_kernels import ROWS
 from loopsched.models.asked import Asked
 from loopsched.models.buffer import Closed
 from loopsched.models.machine import nested_units, sights
@@ -145,12 +147,12 @@ def promised_many(problem: Problem, schedules: Sequence[Schedule], arch: Arch, l
         level, outermost first.
     """
     found = np.full((len(schedules), kernels.BYTES + len(arch.caches)), kernels.UNKNOWN, np.int64)
-    if len(schedules) >= COMPILED_FROM or is_kept(kernels.promise_all):
+    if len(schedules) >= COMPILED_FROM or is_kept(promise_all):
         desk = _desk(problem, arch, lanes)
         loops = desk.loops(schedules) if desk.is_known else None
         if loops is not None:
             with desk.table() as table:
-                kernels.promise_all(table, *loops, found)
+                promise_all(table, *loops, found)
     found[found[:, kernels.OUTCOME] == kernels.WAVES, kernels.OUTCOME] = kernels.UNKNOWN
     return found
 
@@ -168,7 +170,7 @@ def promised_one(
         return None
     found = np.zeros((1, desk.n_columns), np.int64)
     with desk.table() as table:
-        kernels.promise_all(table, *loops, found)
+        promise_all(table, *loops, found)
         row: list[int] = found[0].tolist()
         waves = desk.waves(table) if row[kernels.OUTCOME] == kernels.WAVES else None
     return (row, waves) if row[kernels.OUTCOME] in (kernels.PROMISED, kernels.WAVES) else None
@@ -188,7 +190,7 @@ def _table(problem: Problem, arch: Arch, lanes: int) -> Ints | None:
         or any(len(axis.terms) > 2 for axis in axes)
     ):
         return None
-    table = np.zeros((kernels.ROWS, kernels.COLUMNS), np.int64)
+    table = np.zeros((ROWS, kernels.COLUMNS), np.int64)
     try:
         most = _write_levels(table, problem, arch, lanes)
     except ArchError:

@@ -421,7 +421,7 @@ def _is_quick() -> bool:
     _n_scored += 1
     if _n_scored < LOADED_FROM or not is_enabled():
         return False
-    from loopsched.models._promise_kernels import promise_all
+    from loopsched.models._level_kernels import promise_all
 
     if is_loaded(promise_all) or _n_scored % LOADED_FROM:
         return is_loaded(promise_all)

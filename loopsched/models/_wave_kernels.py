@@ -1,0 +1,681 @@
+"""Compiled promises of an outermost cache whose waves end within an iteration.
+
+The same as `loopsched.models.buffer` finds by replays (`loopsched.models.replay`), by what each
+instance does alone and by lists of items, for problems all of whose axes are plain; what a
+replay finds is kept in the table, and looked up by the loops that it goes through.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from loopsched.base.arrays import Ints
+from loopsched.base.jit import jit, part
+from loopsched.models._along_kernels import ELEMS, Past, Steps, walk_along
+from loopsched.models._promise_kernels import (
+    ANEW,
+    BITS,
+    BOUNDARY,
+    BUSY,
+    CAPACITY,
+    CUT_DIM,
+    DIM,
+    END,
+    FIRST,
+    FIRST_DIM,
+    INDEXED,
+    INSIDE,
+    IS_PARALLEL,
+    IS_PLAIN,
+    LATE,
+    LEFT,
+    LENGTH,
+    LISTED,
+    MANY,
+    MOST_DIMS,
+    N_CUTS,
+    N_DIMS,
+    N_LOOPS,
+    N_TENSORS,
+    N_UNITS,
+    NEEDS,
+    NOW,
+    OUTPUT,
+    OWN,
+    OWNS,
+    PASSES,
+    POSITION,
+    ROOM,
+    SHARED,
+    SIZES,
+    UNIT,
+    WIDTH,
+    _cut,
+    _fit,
+    _fits,
+    _is_aligned,
+    _promise,
+    _see,
+    _whole,
+)
+from loopsched.models._promise_kernels import COLUMNS as COLUMNS
+from loopsched.models._promise_kernels import ROWS as FORMER_ROWS
+from loopsched.models._replay_kernels import HEAD, OVERFLOW, TAIL, WINDOW, walk
+from loopsched.models.asked import ALWAYS
+
+EFFORT = 2**19
+"""As `loopsched.models.buffer.PROMISE_EFFORT`."""
+MOST_LISTS = 16
+"""As `loopsched.models.view.MOST_LISTS`."""
+CHUNK = 2**62
+MOST_KNOWN = 4096
+
+# Rows behind those of `_promise_kernels`.  The first: how many loops are inside the item; what a
+# replay says: whether there is one, and whether visits fit; the same of one depth.
+MORE = FORMER_ROWS
+N_INNER, IS_FOUND, FITS, IS_ONE, ONE_FITS = range(5)
+# A column for each loop inside the item; each tensor; each dimension; each unit inside of none.
+IN_DIM, IN_EXTENT, IN_UNIT, IN_GROUP, IN_POSITION = range(MORE + 1, MORE + 6)
+LOW, MOST, ONE_LOW, ONE_MOST, HIGH, HIGH_OF_LIST, OF_LIST, TOTAL, LEAST_ALONE = range(
+    MORE + 6, MORE + 15
+)
+WHOLE_SIZES, N_KINDS, ALONE_INSIDE, KEY = range(MORE + 15, MORE + 19)
+# For each dimension: lengths of lists of items, and how many are of each.
+LIST_LENGTH = MORE + 19
+LIST_MANY = LIST_LENGTH + MOST_DIMS + 1
+# A row for each replay that is known: what was asked for, what became of it, and what it found.
+KNOWN = LIST_MANY + MOST_DIMS + 1
+ROWS = KNOWN + MOST_KNOWN
+DEPTH, POOL, KEY_SIZES, KEY_LOOPS = 0, 1, 2, 2 + MOST_DIMS
+OUTCOME, KNOWN_LOW, KNOWN_MOST = 46, 47, 55
+MOST_KEPT = (OUTCOME - KEY_LOOPS) // 2  # loops of a replay that is kept
+TOO_MUCH, KNOWN_UNFIT, KNOWN_FITS = 1, 2, 3
+ANY = -2  # a list of items, or none
+
+
+# Loops inside the item -------------------------------------------------------------------------
+
+
+@part
+def _go_inside(w: Ints, level: int) -> bool:
+    """Write down the loops inside the only item; False if there may be others."""
+    n = group = 0
+    for d in range(w[NOW, N_DIMS]):
+        w[LEFT, d] = w[SIZES, d]
+    for at in range(w[NOW, N_LOOPS]):
+        d, unit = w[DIM, at], w[UNIT, at]
+        if unit >= 0 and w[INSIDE + level, unit] == 0:
+            return False
+        if at and unit != w[UNIT, at - 1]:
+            group += 1
+        if w[LISTED, at] < w[LEFT, d]:
+            w[LEFT, d] = w[LISTED, at]
+            w[IN_DIM, n], w[IN_EXTENT, n], w[IN_UNIT, n] = d, w[LISTED, at], unit
+            w[IN_GROUP, n], w[IN_POSITION, n] = group if unit >= 0 else -1, at
+            n += 1
+    w[MORE, N_INNER] = n
+    return True
+
+
+@part
+def _list_segments(w: Ints, d: int, size: int, begin: int, end: int, group: int) -> int:
+    """List the lengths of the pieces that some loops make of a size; returns how many lengths."""
+    n = _whole(w, 0, size)
+    for k in range(begin, end):
+        if w[IN_DIM, k] == d and (group == ANY or w[IN_GROUP, k] == group):
+            n = _cut(w, 0, n, w[IN_EXTENT, k], False)
+    return n
+
+
+@part
+def _n_segments(w: Ints, d: int, size: int, begin: int, end: int, group: int) -> int:
+    """Count those pieces."""
+    n, total = _list_segments(w, d, size, begin, end, group), 0
+    for i in range(n):
+        total += w[MANY, i]
+    return total
+
+
+@part
+def _n_boxes(w: Ints, depth: int) -> int:
+    """Count the bodies of the item."""
+    boxes = 1
+    for d in range(w[NOW, N_DIMS]):
+        boxes *= _n_segments(w, d, w[SIZES, d], 0, depth, ANY)
+    return boxes
+
+
+@part
+def _may_fit(w: Ints, depth: int) -> bool:
+    """Whether one body alone fits."""
+    for d in range(w[NOW, N_DIMS]):
+        w[LEFT, d] = w[SIZES, d]
+    for k in range(depth):
+        w[LEFT, w[IN_DIM, k]] = w[IN_EXTENT, k]
+    for t in range(w[NOW, N_TENSORS]):
+        w[NEEDS, t] = w[WIDTH, t]
+        for a in range(w[FIRST, t], w[END, t]):
+            w[NEEDS, t] *= w[LEFT, w[FIRST_DIM, a]]
+    return _fits(w)
+
+
+@part
+def _outside_steps(w: Ints, depth: int) -> int:
+    """Count the loops outside the steps that all waves go through along one dimension."""
+    outside, has_lists = depth, False
+    for k in range(depth):
+        has_lists = has_lists or w[IN_GROUP, k] >= 0
+    while outside and w[IN_GROUP, outside - 1] < 0:
+        if w[IN_DIM, outside - 1] != w[IN_DIM, depth - 1]:
+            break
+        outside -= 1
+    is_in_list = outside > 0 and w[IN_GROUP, outside - 1] >= 0
+    if outside == depth or is_in_list != has_lists:
+        return depth
+    for k in range(outside):
+        if w[IN_DIM, k] == w[IN_DIM, depth - 1]:
+            return depth
+    return outside
+
+
+# Replays ---------------------------------------------------------------------------------------
+
+
+@jit
+def walked(steps: Steps, shape: Ints, is_exact: bool, is_along: bool, found: Ints) -> bool:
+    """Walk a program; whether visits fit.  ``found``: at least, probably, at most of each tensor.
+
+    ``shape``: instances, visits, cells, boxes of cells, length of the steps along a dimension.
+    """
+    picks, visits, n_cells, n_boxes = shape[0], shape[1], shape[2], shape[3]
+    digits = np.zeros(steps.loops.shape[0], np.int64)
+    state = np.zeros(WINDOW + 2 * steps.limits.size, np.int64)
+    if is_along:
+        past = Past(
+            digits,
+            state,
+            np.full(n_cells, -1, np.int64),
+            np.zeros((visits, ELEMS + steps.tensors.shape[0]), np.int64),
+            np.zeros((visits, 2), np.int64),
+            found,
+        )
+        walk_along(steps, past, picks, shape[4], CHUNK)
+        return bool(state[OVERFLOW] == 0)
+    state[HEAD] = state[TAIL] = -1
+    n_kept, n_bound = (n_cells, 1) if is_exact else (1, n_cells)
+    walk(
+        steps.loops,
+        steps.groups,
+        picks,
+        steps.sizes,
+        steps.tensors,
+        steps.axes,
+        steps.axis_dims,
+        steps.rows,
+        steps.columns,
+        steps.weights,
+        steps.limits[0],
+        is_exact,
+        not is_exact,
+        True,
+        steps.limits,
+        digits,
+        state,
+        np.full((n_kept, 2), -2, np.int64),
+        np.zeros(n_kept, np.int64),
+        np.full(n_bound, -1, np.int64),
+        np.zeros(1 if is_exact else visits + 1, np.int64),
+        np.full(1 if is_exact else n_boxes, -1, np.int64),
+        found,
+        CHUNK,
+    )
+    if is_exact:  # it is known which point comes first
+        found[:, 0] = found[:, 1]
+        found[:, 2] = found[:, 1]
+        return True
+    return bool(state[OVERFLOW] == 0)
+
+
+@part
+def _replay_pool(w: Ints, level: int, depth: int, pool: int) -> int:
+    """Replay tensors that share room: all that do, or one by itself; what became of it.
+
+    Figures go to the rows of one depth.
+    """
+    n_dims, n_tensors, n_loops = w[NOW, N_DIMS] - 1, w[NOW, N_TENSORS], w[MORE, N_INNER]
+    is_exact = depth == n_loops
+    outside = depth if is_exact else _outside_steps(w, depth)
+    # Loops, as `Nest.program` has them.
+    loops = np.zeros((outside, 6), np.int64)
+    groups = np.zeros((outside, 5), np.int64)
+    n_items = np.ones(outside, np.int64)
+    for d in range(n_dims):
+        w[LEFT, d] = w[SIZES, d]
+    n_groups = 0
+    for i in range(outside):
+        d, extent, group = w[IN_DIM, i], w[IN_EXTENT, i], w[IN_GROUP, i]
+        trips = -(-w[LEFT, d] // extent)
+        w[LEFT, d] = extent
+        loops[i, 0], loops[i, 1] = d, extent
+        loops[i, 2] = _n_segments(w, d, extent, i + 1, outside, ANY)
+        loops[i, 3], loops[i, 4] = trips, -1
+        loops[i, 5] = _n_segments(w, d, extent, i + 1, outside, group)
+        if group >= 0:
+            if i == 0 or w[IN_GROUP, i - 1] != group:
+                groups[n_groups, 0], groups[n_groups, 4] = i, 1
+                groups[n_groups, 2] = w[INSIDE + level, w[IN_UNIT, i]]
+                n_groups += 1
+            g = n_groups - 1
+            for k in range(groups[g, 0], i):
+                if w[IN_DIM, k] == d:
+                    groups[g, 4] = 0
+            groups[g, 1] = i + 1
+            n_items[g] *= trips
+            loops[i, 3], loops[i, 4] = 1, g
+    picks = 1
+    for g in range(n_groups - 1, -1, -1):
+        groups[g, 3] = picks
+        groups[g, 2] = max(1, min(groups[g, 2], n_items[g]))
+        picks *= groups[g, 2]
+        loops[groups[g, 0], 3] = -(-n_items[g] // groups[g, 2])  # waves
+    visits = n_steps = 1
+    for i in range(outside):
+        visits *= loops[i, 3]
+    for i in range(outside, depth):
+        n_steps *= -(-w[LEFT, w[IN_DIM, i]] // w[IN_EXTENT, i])
+        w[LEFT, w[IN_DIM, i]] = w[IN_EXTENT, i]
+    # Tensors, inputs first.
+    chosen = np.zeros(n_tensors, np.int64)
+    n = n_axes = 0
+    for is_output in range(2):
+        for t in range(n_tensors):
+            is_in = w[OWN, t] == SHARED if pool < 0 else t == pool
+            if is_in and (t == w[NOW, OUTPUT]) == (is_output == 1):
+                chosen[n] = t
+                n += 1
+                n_axes += w[END, t] - w[FIRST, t]
+    if n_steps * visits * picks > 8 * EFFORT or _n_boxes(w, depth) * n > 2 * EFFORT:
+        return TOO_MUCH
+    widths = np.zeros(n, np.int64)
+    for i in range(n):
+        widths[i] = w[WIDTH, chosen[i]]
+    widths = np.unique(widths)
+    capacity = w[NOW, ROOM] if pool < 0 else w[OWN, pool]
+    limits = np.full(1 + widths.size, capacity, np.int64)
+    limits[1:] -= widths
+    # Pieces of each dimension, one after the other.
+    firsts = np.zeros(n_dims + 1, np.int64)
+    for d in range(n_dims):
+        firsts[d + 1] = firsts[d] + _n_segments(w, d, w[SIZES, d], 0, outside, ANY)
+    pieces = np.zeros(firsts[n_dims], np.int64)
+    for d in range(n_dims):
+        _list_pieces_in_order(w, d, outside, pieces[firsts[d] : firsts[d + 1]])
+    tensors = np.zeros((n, 6), np.int64)
+    axes = np.zeros((n_axes, 4), np.int64)
+    axis_dims = np.ones((n_axes, 2), np.int64)
+    n_rows = n_entries = n_cells = n_boxes = n_axes = 0
+    for i in range(n):
+        for a in range(w[FIRST, chosen[i]], w[END, chosen[i]]):
+            n_entries += firsts[w[FIRST_DIM, a] + 1] - firsts[w[FIRST_DIM, a]]
+            n_axes += 1
+    rows = np.zeros(n_entries + n_axes, np.int64)
+    columns = np.zeros(n_entries, np.int64)
+    weights = np.zeros(n_entries, np.int64)
+    n_entries = n_axes = 0
+    for i in range(n):
+        t = chosen[i]
+        tensors[i, 0], tensors[i, 2], tensors[i, 3] = n_axes, w[WIDTH, t], n_cells
+        tensors[i, 4] = 1 + np.searchsorted(widths, w[WIDTH, t])
+        tensors[i, 5] = n_boxes
+        factor = 1
+        for a in range(w[FIRST, t], w[END, t]):
+            d = w[FIRST_DIM, a]
+            many = firsts[d + 1] - firsts[d]
+            axes[n_axes, 0], axes[n_axes, 1] = n_axes, n_axes + 1
+            axes[n_axes, 2], axes[n_axes, 3] = n_rows, factor
+            axis_dims[n_axes, 0] = d
+            for k in range(many):
+                rows[n_rows + k] = n_entries + k
+                columns[n_entries + k] = k * factor
+                weights[n_entries + k] = pieces[firsts[d] + k]
+            rows[n_rows + many] = n_entries + many
+            n_rows += many + 1
+            n_entries += many
+            factor *= many
+            n_axes += 1
+        tensors[i, 1] = n_axes
+        n_cells += factor
+        n_boxes += factor
+    sizes = np.zeros(n_dims, np.int64)
+    for d in range(n_dims):
+        sizes[d] = w[SIZES, d]
+    found = np.zeros((n, 3), np.int64)
+    shape = np.array([picks, visits, n_cells, n_boxes, 0], np.int64)
+    is_along = np.zeros(n, np.int64)
+    runs = np.zeros((1, 2), np.int64)
+    if outside < depth:
+        d = w[IN_DIM, outside]
+        shape[4] = w[SIZES, d]
+        for i in range(n):
+            is_along[i] = 1 if w[BITS + chosen[i], d] & INDEXED else 0
+        steps_of_one = np.zeros(_n_segments(w, d, w[SIZES, d], 0, depth, ANY), np.int64)
+        _list_pieces_in_order(w, d, depth, steps_of_one)
+        runs = np.zeros((steps_of_one.size, 2), np.int64)
+        n_runs = 0
+        for k in range(steps_of_one.size):
+            if k == 0 or steps_of_one[k] != steps_of_one[k - 1]:
+                runs[n_runs, 1] = steps_of_one[k]
+                n_runs += 1
+            runs[n_runs - 1, 0] += 1
+        runs = runs[:n_runs]
+    steps = Steps(
+        loops,
+        groups[:n_groups],
+        sizes,
+        tensors,
+        axes,
+        axis_dims,
+        rows,
+        columns,
+        weights,
+        limits,
+        runs,
+        is_along,
+    )
+    fits = walked(steps, shape, is_exact, outside < depth, found)
+    for i in range(n):
+        w[ONE_LOW, chosen[i]], w[ONE_MOST, chosen[i]] = found[i, 0], found[i, 2]
+    return KNOWN_FITS if fits else KNOWN_UNFIT
+
+
+@jit
+def _list_pieces_in_order(w: Ints, d: int, depth: int, pieces: Ints) -> None:
+    """List the lengths of the pieces that the first loops make of a dimension."""
+    at = i = 0
+    while at < w[SIZES, d]:
+        length, start = w[SIZES, d], at
+        for k in range(depth):
+            if w[IN_DIM, k] == d:
+                extent = w[IN_EXTENT, k]
+                length = min(extent, length - start // extent * extent)
+                start %= extent
+        pieces[i] = length
+        at += length
+        i += 1
+
+
+@part
+def _run_pool(w: Ints, level: int, depth: int, pool: int) -> int:
+    """Replay tensors that share room, or look up what the same loops brought in before."""
+    if depth > MOST_KEPT:
+        return _replay_pool(w, level, depth, pool)
+    for k in range(KEY_LOOPS + 2 * depth):
+        w[KEY, k] = 0
+    n_groups, group = 0, -1
+    w[KEY, DEPTH] = 2 * depth + 2 + (1 if depth == w[MORE, N_INNER] else 0)
+    w[KEY, POOL] = pool
+    for d in range(w[NOW, N_DIMS] - 1):
+        w[KEY, KEY_SIZES + d] = w[SIZES, d]
+    for k in range(depth):
+        number = 0
+        if w[IN_GROUP, k] >= 0:
+            if w[IN_GROUP, k] != group:
+                n_groups += 1
+            number = n_groups
+        group = w[IN_GROUP, k]
+        word = (number * (COLUMNS + 1) + w[IN_UNIT, k] + 1) * (MOST_DIMS + 1) + w[IN_DIM, k]
+        w[KEY, KEY_LOOPS + 2 * k], w[KEY, KEY_LOOPS + 2 * k + 1] = word, w[IN_EXTENT, k]
+    end, place = KEY_LOOPS + 2 * depth, 0
+    for k in range(end):
+        place = (place * 31 + w[KEY, k]) % 2147483647
+    row = KNOWN + place % MOST_KNOWN
+    is_known = True
+    for k in range(end):
+        is_known = is_known and w[row, k] == w[KEY, k]
+    if not is_known:
+        w[row, OUTCOME] = _replay_pool(w, level, depth, pool)
+        for k in range(end):
+            w[row, k] = w[KEY, k]
+        for t in range(w[NOW, N_TENSORS]):
+            w[row, KNOWN_LOW + t], w[row, KNOWN_MOST + t] = w[ONE_LOW, t], w[ONE_MOST, t]
+    for t in range(w[NOW, N_TENSORS]):
+        if w[OWN, t] == pool if pool < 0 else t == pool:
+            w[ONE_LOW, t], w[ONE_MOST, t] = w[row, KNOWN_LOW + t], w[row, KNOWN_MOST + t]
+    return int(w[row, OUTCOME])
+
+
+@part
+def _replay_at(w: Ints, level: int, depth: int) -> bool:
+    """Replay the item, taken apart to one depth; False if that takes too much."""
+    w[MORE, ONE_FITS] = 1
+    has_shared = False
+    for t in range(w[NOW, N_TENSORS]):
+        has_shared = has_shared or w[OWN, t] == SHARED
+    for pool in range(-1, w[NOW, N_TENSORS]):
+        if (pool < 0 and has_shared) or (pool >= 0 and w[OWN, pool] >= 0):
+            outcome = _run_pool(w, level, depth, pool)
+            if outcome == TOO_MUCH:
+                return False
+            if outcome == KNOWN_UNFIT:
+                w[MORE, ONE_FITS] = 0
+    return True
+
+
+@part
+def _join(w: Ints) -> None:
+    """Join what one depth says with what those before it did."""
+    for t in range(w[NOW, N_TENSORS]):
+        if not w[MORE, IS_FOUND]:
+            w[LOW, t], w[MOST, t] = w[ONE_LOW, t], w[ONE_MOST, t]
+            continue
+        w[LOW, t] = max(w[LOW, t], w[ONE_LOW, t])
+        if w[MORE, ONE_FITS] and w[MORE, FITS]:
+            w[MOST, t] = min(w[MOST, t], w[ONE_MOST, t])
+        elif w[MORE, ONE_FITS] or not w[MORE, FITS]:
+            w[MOST, t] = w[ONE_MOST, t]
+    if not w[MORE, IS_FOUND]:
+        w[MORE, FITS] = 0
+    w[MORE, FITS] = max(w[MORE, FITS], w[MORE, ONE_FITS])
+    w[MORE, IS_FOUND] = 1
+
+
+@part
+def _replay(w: Ints, level: int, enough: int, limit: int) -> None:
+    """Replay as deeply as the effort allows; ``enough``: row of what need not be undercut."""
+    n_tensors, n_loops, spent = w[NOW, N_TENSORS], w[MORE, N_INNER], 0
+    w[MORE, IS_FOUND] = 0
+    for depth in range(n_loops + 1):
+        is_point = depth == n_loops
+        is_list = 0 < depth < n_loops and w[IN_GROUP, depth] >= 0
+        if is_list and w[IN_GROUP, depth] == w[IN_GROUP, depth - 1]:
+            continue
+        if limit < ALWAYS and depth and (is_point or w[IN_POSITION, depth - 1] >= limit):
+            return
+        if not is_point and not _may_fit(w, depth):
+            continue
+        cost = _n_boxes(w, depth) * n_tensors
+        if cost > EFFORT:
+            return
+        if w[MORE, IS_FOUND] and cost < 2 * spent and not is_point:
+            continue  # hardly finer than the last
+        if not _replay_at(w, level, depth):
+            return
+        spent = cost
+        _join(w)
+        is_closed = is_within = w[MORE, FITS] != 0
+        for t in range(n_tensors):
+            if w[OWN, t] != PASSES:
+                is_closed = is_closed and w[LOW, t] == w[MOST, t]
+                is_within = is_within and w[MOST, t] <= w[enough, t]
+        if is_closed or is_within:
+            return
+
+
+# What waves that run on bring in -----------------------------------------------------------------
+
+
+@part
+def _run_on(w: Ints, fit: int, is_aligned: bool) -> bool:
+    """Whether waves end within an iteration, or what one needs at a time does not fit."""
+    is_merged = False
+    for k in range(w[NOW, N_CUTS]):
+        is_merged = is_merged or (fit < 0 and w[IS_PARALLEL, k] != 0)
+    return is_merged or not (0 <= fit <= w[NOW, BOUNDARY] or is_aligned)
+
+
+@part
+def _parted(w: Ints) -> int:
+    """Find the loop position inside which sums of earlier bodies may come."""
+    if w[NOW, LATE] == ALWAYS:
+        return ALWAYS
+    parted = ALWAYS - 1
+    for k in range(w[NOW, N_CUTS]):
+        if w[POSITION, k] >= w[NOW, LATE] and w[BITS + w[NOW, OUTPUT], w[CUT_DIM, k]] & INDEXED:
+            parted = min(parted, w[POSITION, k])
+    return parted
+
+
+@part
+def _limit(w: Ints, t: int, is_asked: bool, parted: int) -> int:
+    """Find the loop position inside which no body tells what is brought in of a tensor."""
+    return min(w[ANEW, t], parted) if is_asked else ALWAYS
+
+
+@part
+def _count_alone(w: Ints, level: int, is_asked: bool) -> None:
+    """Bound what instances in lock-step bring in, each in its share of the room."""
+    many = 1
+    for u in range(w[NOW, N_UNITS]):
+        w[ALONE_INSIDE, u] = 0 if w[BUSY, u] or w[INSIDE + level, u] == 0 else 1
+        if w[BUSY, u]:
+            many *= max(1, w[INSIDE + level, u])
+    for t in range(w[NOW, N_TENSORS]):
+        if w[OWN, t] >= 0:
+            w[OWN, t] //= many
+    w[NOW, ROOM] //= many
+    one = ALONE_INSIDE - INSIDE
+    _see(w, one)
+    _promise(w, _fit(w, 1), is_asked, one, LEAST_ALONE)
+    for t in range(w[NOW, N_TENSORS]):
+        w[OWN, t] = w[OWNS + level, t]
+    w[NOW, ROOM] = w[CAPACITY, level]
+
+
+@part
+def _raise(w: Ints, level: int, row: int, is_asked: bool, high: int) -> None:
+    """Raise what a closed form finds to what holds for waves that run on; into the row ``high``."""
+    n_tensors, parted, is_within = w[NOW, N_TENSORS], _parted(w), True
+    for t in range(n_tensors):
+        if w[OWN, t] == PASSES:
+            continue
+        limit, is_first = _limit(w, t, is_asked, parted), True
+        for s in range(t):
+            is_same = w[OWN, s] != PASSES and _limit(w, s, is_asked, parted) == limit
+            is_first = is_first and not is_same
+        if not is_first:
+            continue
+        _replay(w, level, row, limit)
+        for s in range(t, n_tensors):
+            if w[OWN, s] != PASSES and _limit(w, s, is_asked, parted) == limit:
+                w[high, s] = w[MOST, s] if w[MORE, IS_FOUND] and w[MORE, FITS] else ALWAYS
+                is_within = is_within and w[high, s] <= w[row, s]
+    if not is_within:
+        _count_alone(w, level, is_asked)
+    for t in range(n_tensors):
+        if w[OWN, t] != PASSES:
+            if not is_within:
+                w[high, t] = min(w[high, t], w[LEAST_ALONE, t])
+            w[high, t] = max(w[high, t], w[row, t])
+
+
+@part
+def _is_raised(w: Ints, row: int, high: int) -> bool:
+    """Whether a row of numbers is not another."""
+    is_raised = False
+    for t in range(w[NOW, N_TENSORS]):
+        is_raised = is_raised or (w[OWN, t] != PASSES and w[row, t] != w[high, t])
+    return bool(is_raised)
+
+
+@part
+def _list_kinds(w: Ints, d: int) -> int:
+    """List the lengths of what loops outside all lists of items make of a dimension."""
+    end = 0
+    while end < w[MORE, N_INNER] and w[IN_GROUP, end] < 0:
+        end += 1
+    return _list_segments(w, d, w[SIZES, d], 0, end, ANY)
+
+
+@part
+def _has_lists(w: Ints) -> bool:
+    """Whether lists of items are of several kinds, and not too many."""
+    kinds = 1
+    for d in range(w[NOW, N_DIMS]):
+        kinds *= _list_kinds(w, d)
+    return 1 < kinds <= MOST_LISTS
+
+
+@part
+def _count_list(w: Ints, level: int, is_asked: bool) -> bool:
+    """Count what one list of items brings in; False where that is for Python to find."""
+    _see(w, level)
+    is_aligned = _is_aligned(w, level)
+    fit = _fit(w, 1)
+    _promise(w, fit, is_asked, level, OF_LIST)
+    if _run_on(w, fit, is_aligned):
+        _go_inside(w, level)
+        _raise(w, level, OF_LIST, is_asked, HIGH_OF_LIST)
+        if _is_raised(w, OF_LIST, HIGH_OF_LIST):
+            for t in range(w[NOW, N_TENSORS]):
+                w[OF_LIST, t] = w[HIGH_OF_LIST, t]
+            return not _has_lists(w)
+    return True
+
+
+@part
+def _list_by_list(w: Ints, level: int, is_asked: bool) -> bool:
+    """Count what lists of items bring in, each from a cold start; False: for Python to find."""
+    n_dims, n_lists, is_told = w[NOW, N_DIMS], 1, True
+    for d in range(n_dims):
+        n = _list_kinds(w, d)
+        n_lists *= n
+        w[WHOLE_SIZES, d], w[N_KINDS, d] = w[SIZES, d], n
+        for i in range(n):
+            w[LIST_LENGTH + d, i], w[LIST_MANY + d, i] = w[LENGTH, i], w[MANY, i]
+    for t in range(w[NOW, N_TENSORS]):
+        w[TOTAL, t] = 0
+    for number in range(n_lists):
+        left, many = number, 1
+        for d in range(n_dims):
+            i = left % w[N_KINDS, d]
+            left //= w[N_KINDS, d]
+            w[SIZES, d] = w[LIST_LENGTH + d, i]
+            many *= w[LIST_MANY + d, i]
+        is_told = is_told and _count_list(w, level, is_asked)
+        for t in range(w[NOW, N_TENSORS]):
+            w[TOTAL, t] += many * w[OF_LIST, t]
+    for d in range(n_dims):
+        w[SIZES, d] = w[WHOLE_SIZES, d]
+    return is_told
+
+
+@part
+def _raise_waves(w: Ints, level: int, row: int, is_asked: bool) -> bool:
+    """Raise what a closed form finds in a row; False where that is for Python to do."""
+    for t in range(w[NOW, N_TENSORS]):
+        if not w[IS_PLAIN, t]:
+            return False
+    if not _go_inside(w, level):
+        return False
+    _raise(w, level, row, is_asked, HIGH)
+    is_told = True
+    if _is_raised(w, row, HIGH):
+        if _has_lists(w):
+            is_told = _list_by_list(w, level, is_asked)
+            for t in range(w[NOW, N_TENSORS]):
+                w[HIGH, t] = min(w[HIGH, t], w[TOTAL, t])
+        for t in range(w[NOW, N_TENSORS]):
+            w[row, t] = max(w[row, t], w[HIGH, t])
+    _see(w, level)
+    _is_aligned(w, level)
+    return is_told
