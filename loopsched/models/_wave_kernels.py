@@ -18,6 +18,7 @@ from loopsched.models._promise_kernels import (
     BOUNDARY,
     BUSY,
     CAPACITY,
+    COLUMNS,
     CUT_DIM,
     DIM,
     END,
@@ -58,16 +59,13 @@ from loopsched.models._promise_kernels import (
     _see,
     _whole,
 )
-from loopsched.models._promise_kernels import COLUMNS as COLUMNS
 from loopsched.models._promise_kernels import ROWS as FORMER_ROWS
 from loopsched.models._replay_kernels import HEAD, OVERFLOW, TAIL, WINDOW, walk
 from loopsched.models.asked import ALWAYS
+from loopsched.models.buffer import PROMISE_EFFORT
+from loopsched.models.view import MOST_LISTS
 
-EFFORT = 2**19
-"""As `loopsched.models.buffer.PROMISE_EFFORT`."""
-MOST_LISTS = 16
-"""As `loopsched.models.view.MOST_LISTS`."""
-CHUNK = 2**62
+AT_ONCE = 2**62  # steps: callers hand over few schedules at a time, to be interrupted
 MOST_KNOWN = 4096
 
 # Rows behind those of `_promise_kernels`.  The first: how many loops are inside the item; what a
@@ -199,7 +197,7 @@ def walked(steps: Steps, shape: Ints, is_exact: bool, is_along: bool, found: Int
             np.zeros((visits, 2), np.int64),
             found,
         )
-        walk_along(steps, past, picks, shape[4], CHUNK)
+        walk_along(steps, past, picks, shape[4], AT_ONCE)
         return bool(state[OVERFLOW] == 0)
     state[HEAD] = state[TAIL] = -1
     n_kept, n_bound = (n_cells, 1) if is_exact else (1, n_cells)
@@ -227,7 +225,7 @@ def walked(steps: Steps, shape: Ints, is_exact: bool, is_along: bool, found: Int
         np.zeros(1 if is_exact else visits + 1, np.int64),
         np.full(1 if is_exact else n_boxes, -1, np.int64),
         found,
-        CHUNK,
+        AT_ONCE,
     )
     if is_exact:  # it is known which point comes first
         found[:, 0] = found[:, 1]
@@ -285,7 +283,7 @@ def _replay_pool(w: Ints, level: int, depth: int, pool: int) -> int:
         n_steps *= -(-w[LEFT, w[IN_DIM, i]] // w[IN_EXTENT, i])
         w[LEFT, w[IN_DIM, i]] = w[IN_EXTENT, i]
     # Tensors, inputs first.
-    chosen = np.zeros(n_tensors, np.int64)
+    chosen, chosen_width = np.zeros(n_tensors, np.int64), np.zeros(n_tensors, np.int64)
     n = n_axes = 0
     for is_output in range(2):
         for t in range(n_tensors):
@@ -294,15 +292,16 @@ def _replay_pool(w: Ints, level: int, depth: int, pool: int) -> int:
                 chosen[n] = t
                 n += 1
                 n_axes += w[END, t] - w[FIRST, t]
-    if n_steps * visits * picks > 8 * EFFORT or _n_boxes(w, depth) * n > 2 * EFFORT:
+    if n_steps * visits * picks > 8 * PROMISE_EFFORT or _n_boxes(w, depth) * n > 2 * PROMISE_EFFORT:
         return TOO_MUCH
-    widths = np.zeros(n, np.int64)
+    capacity, n_widths = w[NOW, ROOM] if pool < 0 else w[OWN, pool], 0
+    limits = np.full(1 + n, capacity, np.int64)  # and what it is less one element of each width
     for i in range(n):
-        widths[i] = w[WIDTH, chosen[i]]
-    widths = np.unique(widths)
-    capacity = w[NOW, ROOM] if pool < 0 else w[OWN, pool]
-    limits = np.full(1 + widths.size, capacity, np.int64)
-    limits[1:] -= widths
+        k = 1
+        while k <= n_widths and limits[k] != capacity - w[WIDTH, chosen[i]]:
+            k += 1
+        n_widths, limits[k] = max(n_widths, k), capacity - w[WIDTH, chosen[i]]
+        chosen_width[i] = k
     # Pieces of each dimension, one after the other.
     firsts = np.zeros(n_dims + 1, np.int64)
     for d in range(n_dims):
@@ -325,8 +324,7 @@ def _replay_pool(w: Ints, level: int, depth: int, pool: int) -> int:
     for i in range(n):
         t = chosen[i]
         tensors[i, 0], tensors[i, 2], tensors[i, 3] = n_axes, w[WIDTH, t], n_cells
-        tensors[i, 4] = 1 + np.searchsorted(widths, w[WIDTH, t])
-        tensors[i, 5] = n_boxes
+        tensors[i, 4], tensors[i, 5] = chosen_width[i], n_boxes
         factor = 1
         for a in range(w[FIRST, t], w[END, t]):
             d = w[FIRST_DIM, a]
@@ -378,7 +376,7 @@ def _replay_pool(w: Ints, level: int, depth: int, pool: int) -> int:
         rows,
         columns,
         weights,
-        limits,
+        limits[: 1 + n_widths],
         runs,
         is_along,
     )
@@ -494,7 +492,7 @@ def _replay(w: Ints, level: int, enough: int, limit: int) -> None:
         if not is_point and not _may_fit(w, depth):
             continue
         cost = _n_boxes(w, depth) * n_tensors
-        if cost > EFFORT:
+        if cost > PROMISE_EFFORT:
             return
         if w[MORE, IS_FOUND] and cost < 2 * spent and not is_point:
             continue  # hardly finer than the last

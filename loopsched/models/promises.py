@@ -34,6 +34,10 @@ COMPILED_FROM = 15_000
 """Schedules for which it is worth to compile what is not kept: that takes as long as they do."""
 
 
+SOME = 32
+"""Schedules that are scored before an interruption is heard."""
+
+
 class _Desk:
     """A problem and a machine as numbers, and what a schedule's words are there.
 
@@ -152,9 +156,17 @@ def promised_many(problem: Problem, schedules: Sequence[Schedule], arch: Arch, l
         loops = desk.loops(schedules) if desk.is_known else None
         if loops is not None:
             with desk.table() as table:
-                promise_all(table, *loops, found)
+                _promise_each(table, *loops, found)
     found[found[:, kernels.OUTCOME] == kernels.WAVES, kernels.OUTCOME] = kernels.UNKNOWN
     return found
+
+
+def _promise_each(table: Ints, loops: Ints, ends: Ints, found: Ints) -> None:
+    """Promise some schedules at a time, so that an interruption is heard."""
+    for at in range(0, len(ends), SOME):
+        first = ends[at - 1] if at else 0
+        some = ends[at : at + SOME]
+        promise_all(table, loops[first : some[-1]], some - first, found[at : at + SOME])
 
 
 def promised_one(

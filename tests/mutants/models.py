@@ -657,12 +657,74 @@ _promises.broken(
     'through = level.write_policy == "through" and level.accumulate == "level"',
     "through = False",
 )
+_waves = In("models/_wave_kernels.py", "test_many_waves.py")
+_waves.broken(
+    "many-waves-one-list-of-each",
+    "many schedules: of lists alike only one is run",
+    "many *= w[LIST_MANY + d, i]",
+    "many *= 1",
+)
+_waves.broken(
+    "many-waves-alone-in-all-the-room",
+    "many schedules: each instance by itself has the room of all",
+    "w[NOW, ROOM] //= many",
+    "w[NOW, ROOM] //= 1",
+)
+_waves.broken(
+    "many-waves-alone-in-all-of-its-own",
+    "many schedules: each instance by itself has all of a tensor's own room",
+    "w[OWN, t] //= many",
+    "w[OWN, t] //= 1",
+)
+_waves.broken(
+    "many-waves-bodies-inside-of-all-asked",
+    "many schedules: bodies inside of what levels inside ask for anew tell what comes in",
+    "if limit < ALWAYS and depth and",
+    "if limit < 0 and depth and",
+)
+_waves.broken(
+    "many-waves-no-sums-come-late",
+    "many schedules: sums are written back by the body that made them",
+    "return min(w[ANEW, t], parted) if is_asked else ALWAYS",
+    "return w[ANEW, t] if is_asked else ALWAYS",
+)
+_waves.broken(
+    "many-waves-known-by-fewer-words",
+    "many schedules: what a walk found is known whatever the extents of its loops",
+    "word, w[IN_EXTENT, k]",
+    "word, 1",
+)
+_waves.broken(
+    "many-waves-never-too-large",
+    "many schedules: a visit that does not fit brings nothing in twice",
+    "            if outcome == KNOWN_UNFIT:",
+    "            if outcome == TOO_MUCH:",
+)
+_waves.broken(
+    "many-waves-last-wave-lost",
+    "many schedules: items that do not fill a wave are not walked",
+    "loops[groups[g, 0], 3] = -(-n_items[g] // groups[g, 2])",
+    "loops[groups[g, 0], 3] = max(1, n_items[g] // groups[g, 2])",
+)
+_waves.broken(
+    "many-waves-deeper-unfit-forgets",
+    "many schedules: bodies that do not fit take back what larger ones told",
+    "elif w[MORE, ONE_FITS] or not w[MORE, FITS]:",
+    "else:",
+)
+_levels = In("models/_level_kernels.py", "test_many_waves.py")
+_levels.broken(
+    "many-waves-behind-end-with-iterations",
+    "many schedules: behind levels inside, waves end with whole iterations",
+    "if runs_on and not _raise_waves(w, level, BEHIND, True):",
+    "if not runs_on and not _raise_waves(w, level, BEHIND, True):",
+)
 
 MODELS = tuple(
     mutant
     for file in (
         _promise, _axis, _promises, _traffic, _reuse, _replay, _kernels, _cells, _slices, _buffer,
-        _compute, _machine, _score, _quick,
+        _compute, _machine, _score, _quick, _waves, _levels,
         _yalsa, _float32, _diannao, _report003,
     )
     for mutant in file.mutants

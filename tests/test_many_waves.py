@@ -1,0 +1,167 @@
+"""Waves that end within an iteration: compiled code finds what the replays of Python find."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from strategies import HOLDS
+
+from loopsched.base.errors import CapacityError
+from loopsched.machines.arch import Arch
+from loopsched.machines.arch_file import load_arch
+from loopsched.machines.levels import Compute, Level
+from loopsched.models import _promise_kernels as kernels
+from loopsched.models import buffer, promises
+from loopsched.models.machine import data_type_of
+from loopsched.models.score import level_traffic
+from loopsched.nests.nest import Loop, Schedule
+from loopsched.nests.notation import parse_schedule
+from loopsched.problems.builders import gemm
+from loopsched.problems.problem import Axis, Problem, Tensor
+
+RATES = (("int8", 3.0), ("fp16", 4.0), ("fp32", 4.0))
+
+
+class Raised:
+    """How many closed forms were not enough: waves ran on, and lists of items were looked at."""
+
+    def __init__(self) -> None:
+        self.waves = self.lists = 0
+
+
+@pytest.fixture
+def raised(monkeypatch: pytest.MonkeyPatch) -> Raised:
+    found = Raised()
+    raised, list_by_list = buffer._raised, buffer._list_by_list
+
+    def count_waves(*given: object) -> dict[str, int]:
+        found.waves += 1
+        return raised(*given)  # type: ignore[arg-type]
+
+    def count_lists(*given: object) -> dict[str, int]:
+        apart = list_by_list(*given)  # type: ignore[arg-type]
+        found.lists += bool(apart)
+        return apart
+
+    monkeypatch.setattr(promises, "COMPILED_FROM", 0)
+    monkeypatch.setattr(buffer, "_raised", count_waves)
+    monkeypatch.setattr(buffer, "_list_by_list", count_lists)
+    return found
+
+
+def products(rng: random.Random) -> Problem:
+    """Products of two or three tensors, with dimensions in any order."""
+    n = rng.randint(2, 4)
+    sizes = tuple((dim, rng.randint(1, (60, 24, 9)[n - 2])) for dim in "DEFG"[:n])
+    tensors = []
+    for name in "XYZ"[: rng.randint(2, 3)]:
+        dims = rng.sample("DEFG"[:n], rng.randint(1, n))
+        axes = tuple(Axis(((dim, 1),)) for dim in dims)
+        tensors.append(Tensor(name, axes, rng.choice([1, 2, 4])))
+    return Problem("product", sizes, tuple(tensors), tensors[-1].name)
+
+
+def nests(rng: random.Random, problem: Problem) -> Schedule:
+    """Blocks of loops of the processors and of their lanes, others around them and inside."""
+    now, loops = dict(problem.size), []
+
+    def add_block(dims: list[str], unit: str | None = None) -> None:
+        for dim in dims:
+            loops.append(Loop(dim, now[dim], unit))
+            part = max(1, now[dim] // rng.randint(1, 4))
+            now[dim] = rng.choice([rng.randint(1, now[dim]), part, now[dim]])
+
+    dims = list(now)
+    add_block(rng.sample(dims, rng.randint(0, 2)))
+    for unit in rng.choice([("SM",), ("SM",), ("SM", "lane"), ("lane",)]):
+        block = rng.sample(dims, rng.randint(1, min(3, len(dims))))
+        add_block(block + block[: rng.random() < 0.2], unit)
+        add_block(rng.sample(dims, rng.randint(0, len(dims))))
+    loops += [Loop(dim, now[dim]) for dim in rng.sample(dims, len(dims))]
+    return Schedule.of(loops).check(problem)
+
+
+def machines(rng: random.Random, problem: Problem) -> Arch:
+    """One to three levels: caches, scratchpads inside, rooms of tensors, tensors that pass."""
+    names = [tensor.name for tensor in problem.tensors]
+    whole = sum(
+        tensor.element_bytes * math.prod(problem.size[dim] for dim in tensor.dims)
+        for tensor in problem.tensors
+    )
+    n, units = rng.randint(1, 3), rng.choice([1, 2, 3, 4, 5, 7, 8])
+    n_shared = rng.randint(1, n)
+    sizes = [rng.randint(8, max(16, whole // rng.choice([8, 3, 1]))) for _ in range(n)]
+    levels = [Level("DRAM", "memory", None)]
+    for at, size in enumerate(sorted(sizes, reverse=True)):
+        own = rng.sample(names, rng.randint(1, len(names))) if rng.random() < 0.3 else []
+        holds = None if own else rng.choice(HOLDS)
+        is_own = at >= n_shared
+        levels.append(
+            Level(
+                f"L{n - at}",
+                "scratchpad" if at and rng.random() < 0.25 else "cache",
+                size,
+                bandwidth_bytes_per_s=1.0,
+                instances=units if is_own else 1,
+                unit="SM" if is_own else None,
+                tensor_capacity_bytes=tuple((name, rng.randint(4, size)) for name in own),
+                holds=holds,
+                write_policy=rng.choice(["back", "back", "through"]),
+                accumulate=rng.choice(["level", "registers"]),
+                double_buffered=rng.random() < 0.3,
+                halo_reuse=rng.random() < 0.5,
+            )
+        )
+    return Arch("random", tuple(levels), Compute("SM", units, 1.0, 1.0, RATES, lane_unit="lane"))
+
+
+def one_by_one(problem: Problem, nest: Schedule, arch: Arch, lanes: int) -> list[int] | None:
+    """What Python's form promises of each level; None if the schedule does not fit."""
+    try:
+        return [level.promised_bytes for level in level_traffic(problem, nest, arch, lanes)]
+    except CapacityError:
+        return None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_any_products_on_any_machine(seed: int, raised: Raised) -> None:
+    rng, n_waves, n_lists = random.Random(seed), 0, 0
+    for _ in range(500):
+        problem = products(rng)
+        arch = machines(rng, problem)
+        lanes = int(arch.compute.rate(data_type_of(problem, arch)))
+        drawn = [nests(rng, problem) for _ in range(4)]
+        found = promises.promised_many(problem, drawn, arch, lanes)
+        for nest, row in zip(drawn, found.tolist(), strict=True):
+            raised.waves = raised.lists = 0
+            expected = one_by_one(problem, nest, arch, lanes)
+            assert (row[kernels.OUTCOME] == kernels.TOO_LARGE) <= (expected is None)
+            if row[kernels.OUTCOME] == kernels.PROMISED:
+                assert row[kernels.BYTES :] == expected, (problem, str(nest), arch)
+                n_waves += raised.waves > 0
+                n_lists += raised.lists > 0
+    assert n_waves > 120
+    assert n_lists > 5
+
+
+GRIDS = (
+    ("M:1024@SM N:1024@SM K:1024 M:{} N:{} K:{}", (8, 24, 56, 96, 200), (8, 40, 128), (1, 20, 64)),
+    ("N:1024@SM M:1024@SM K:1024 M:{} N:{} K:{} N:4 M:2", (96, 128), (50, 64), (16, 20)),
+    ("M:1024 N:1024 M:500@SM N:350@SM K:1024 M:{} N:{} K:{}", (32, 60), (25, 64), (8, 30)),
+)
+
+
+@pytest.mark.parametrize(("text", "ms", "ns", "ks"), GRIDS, ids=lambda _: "")
+def test_grids_of_tile_sizes_on_a_gpu(
+    text: str, ms: list[int], ns: list[int], ks: list[int], raised: Raised
+) -> None:
+    problem, arch = gemm(m=1024, n=1024, k=1024), load_arch("titan_v")
+    lanes = int(arch.compute.rate("fp32"))
+    every = [parse_schedule(text.format(m, n, k), problem) for m in ms for n in ns for k in ks]
+    found = promises.promised_many(problem, every, arch, lanes)
+    for nest, row in zip(every, found.tolist(), strict=True):
+        assert row[kernels.OUTCOME] == kernels.PROMISED
+        assert row[kernels.BYTES :] == one_by_one(problem, nest, arch, lanes), str(nest)
+    assert raised.waves > len(every) // 4
