@@ -1,22 +1,35 @@
 """Time `loopsched.evaluate_many` against a loop over `loopsched.evaluate`, in one run.
 
 Run ``python benchmarks/bench_many.py [--schedules N] [--repeats N] [--arch NAME]``.  Schedules
-are random tilings of the search space of some of DeepBench's problems.  Columns: microseconds a
+are random tilings of the search space of some of DeepBench's problems, then grids of tile sizes
+of matrix products, most of whose waves end within an iteration.  Columns: microseconds a
 schedule of `evaluate_many`, of the compiled form in it alone, and of `evaluate` on some of the
-schedules; how many times as fast the first is; per mille of schedules whose promise rests on a
-replay, which takes milliseconds each in either.  Medians; what is compiled is not counted.
+schedules; how many times as fast the first is; per mille of schedules that are left to Python,
+milliseconds each in either; seconds that `evaluate_many` takes for 100,000.  Medians; what is
+compiled is not counted, and a grid is scored once: what its replays find is kept.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import random
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice
 
-from loopsched import Arch, Problem, Schedule, evaluate, evaluate_many, load_arch, load_workload
+from loopsched import (
+    Arch,
+    Problem,
+    Schedule,
+    evaluate,
+    evaluate_many,
+    gemm,
+    load_arch,
+    load_workload,
+    parse_schedule,
+)
 from loopsched.base.errors import CapacityError
 from loopsched.models import _promise_kernels as kernels
 from loopsched.models import promises
@@ -25,6 +38,45 @@ from loopsched.scheduler import space_of
 from loopsched.scheduler.climbing import draws
 
 SAMPLE = 200
+GRIDS = (
+    (
+        "blocks of any size",
+        (1024, 1024, 1024),
+        "M:1024@SM N:1024@SM K:1024 M:{} N:{} K:{}",
+        range(8, 208, 8),
+        range(8, 208, 8),
+        (1, 2, 4, 8, 12, 16, 20, 24, 32, 40, 48, 64, 80, 96, 128, 256),
+    ),
+    (
+        "odd sizes",
+        (4096, 700, 2048),
+        "N:700@SM M:4096@SM K:2048 M:{} N:{} K:{}",
+        range(16, 272, 16),
+        range(10, 170, 10),
+        (4, 8, 16, 32, 64),
+    ),
+    (
+        "tiles within blocks",
+        (4096, 700, 2048),
+        "M:4096@SM N:700@SM K:2048 M:{} N:{} K:{} M:{} N:{}",
+        (32, 48, 64, 96, 128),
+        (32, 50, 64, 100, 128),
+        (8, 16, 32, 64),
+        (1, 2, 4, 8, 16),
+        (1, 2, 4, 8, 16),
+    ),
+    (
+        "loops around blocks",
+        (4096, 700, 2048),
+        "M:4096 N:700 M:{}@SM N:{}@SM K:2048 M:{} N:{} K:{}",
+        (512, 1024, 1280, 2048),
+        (175, 350, 400),
+        (16, 32, 48, 64, 96, 128),
+        (25, 32, 50, 64, 100, 128),
+        (8, 16, 32, 64),
+    ),
+)
+"""Grids of tile sizes: a name, the sizes of a product, a schedule, and the numbers in it."""
 
 
 def tilings(problem: Problem, arch: Arch, n: int) -> list[Schedule]:
@@ -52,17 +104,26 @@ def one_by_one(problem: Problem, nests: list[Schedule], arch: Arch) -> None:
             continue
 
 
-def row(problem: Problem, arch: Arch, n: int, repeats: int) -> str:
-    """Measure one problem."""
-    nests = tilings(problem, arch, n)
+def grids() -> Iterator[tuple[str, Problem, list[Schedule]]]:
+    """Try all tile sizes of some; small grids, and one of 10,000."""
+    for name, (m, n, k), text, *sizes in GRIDS:
+        problem = gemm(m=m, n=n, k=k)
+        every = (text.format(*tile) for tile in itertools.product(*sizes))
+        yield f"grid, {name}", problem, [parse_schedule(one, problem) for one in every]
+
+
+def row(name: str, problem: Problem, nests: list[Schedule], arch: Arch, repeats: int) -> str:
+    """Measure some schedules of one problem."""
+    n = len(nests)
     lanes = max(1, int(arch.compute.rate(data_type_of(problem, arch))))
-    found = promises.promised_many(problem, nests, arch, lanes)
-    replays = (found[:, kernels.OUTCOME] == kernels.UNKNOWN).mean() * 1000
-    alone = micros(lambda: promises.promised_many(problem, nests, arch, lanes), n, repeats)
+    promises.promised_many(problem, nests[:1], arch, lanes)  # loads what is compiled
     many = micros(lambda: evaluate_many(problem, nests, arch), n, 1)
+    found = promises.promised_many(problem, nests, arch, lanes)
+    left = (found[:, kernels.OUTCOME] == kernels.UNKNOWN).mean() * 1000
+    alone = micros(lambda: promises.promised_many(problem, nests, arch, lanes), n, repeats)
     single = micros(lambda: one_by_one(problem, nests[:SAMPLE], arch), SAMPLE, 1)
-    numbers = f"{many:8.1f} {alone:8.1f} {single:8.1f} {single / many:6.1f} {replays:8.1f}"
-    return f"{problem.name:40} {numbers}"
+    numbers = f"{many:8.1f} {alone:8.1f} {single:8.1f} {single / many:6.1f} {left:8.1f}"
+    return f"{name:40} {numbers} {many / 10:8.1f}"
 
 
 def main() -> None:
@@ -74,10 +135,14 @@ def main() -> None:
     given = parser.parse_args()
     arch, n = load_arch(given.arch), given.schedules
     promises.COMPILED_FROM = 0
-    print(f"{'problem':40} {'many':>8} {'compiled':>8} {'single':>8} {'times':>6} {'replays':>8}")
+    columns = f"{'many':>8} {'compiled':>8} {'single':>8} {'times':>6} {'left':>8} {'100,000':>8}"
+    print(f"{'problem':40} {columns}")
     for name in ("deepbench_gemm", "deepbench_conv"):
         for problem in load_workload(name).problems[3::45]:
-            print(row(problem, arch, n, given.repeats), flush=True)
+            nests = tilings(problem, arch, n)
+            print(row(problem.name, problem, nests, arch, given.repeats), flush=True)
+    for title, problem, nests in grids():
+        print(row(title, problem, nests, arch, 1), flush=True)
 
 
 if __name__ == "__main__":

@@ -75,13 +75,14 @@ def evaluate_many(
 
     Notes
     -----
-    Where the promise is a closed form, a schedule takes some 10 to 40 microseconds, by machine
-    code that is made once, in 12 s, when 15,000 schedules come together; fewer are
-    scored one by one before that.  So are schedules with tiles that are placed, and those
-    whose waves end within an iteration: their promise rests on replays, of 0.1 to 30
-    milliseconds each.  On a Titan V those are up to 3 in 1,000 random tilings of DeepBench's
-    GEMMs, and up to 6 in 100 of its convolutions; but of grids of tile sizes without loops
-    around the thread blocks they are most, as blocks seldom fill whole waves.
+    Machine code that is made once, in half a minute, when 15,000 schedules come together scores
+    most; fewer are scored one by one before that.  Where the promise is a closed form, a schedule
+    takes some 10 to 40 microseconds.  Where waves of thread blocks end within an iteration, as
+    in most grids of tile sizes without loops around the blocks, the promise rests on replays:
+    20 to 300 microseconds for products of matrices on a Titan V.  Python scores one by one, in
+    0.1 to 30 milliseconds each: tiles that are placed; such waves in levels that are not the
+    outermost, in an outermost level of several instances, and of problems with windows, as
+    convolutions have; on a Titan V those are up to 6 in 100 random tilings of DeepBench's.
 
     Examples
     --------
