@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import pickle
 import random
 from collections.abc import Iterator
-from dataclasses import replace
 from itertools import islice
 from typing import Literal
 
@@ -137,16 +137,23 @@ def test_few_schedules_are_worth_no_compiling(monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.mark.parametrize("policy", ["through", "back"])
 def test_waves_that_end_within_an_iteration(policy: Literal["through", "back"]) -> None:
-    arch = load_arch("titan_v")
-    inner = replace(arch.level("L1"), write_policy=policy, accumulate="level")
-    arch = replace(arch, levels=(*arch.levels[:2], inner))
-    n_waves = 0
-    for problem in (BIG[2], conv2d(n=16, c=128, k=64, h=28, w=28, r=1, s=1)):
-        chosen = islice(draws(space_of(problem, arch), random.Random(1)), 100)
-        for nest in [limits.schedule(choice) for limits, choice in chosen]:
-            known = promises.promised_one(problem, nest, arch, 64)
-            if known is not None and known[1] is not None:
-                n_waves += assert_as_one_by_one(problem, [nest], arch)
+    """Of lanes, in an outermost level that each processor has for itself: left to Python."""
+    levels = (
+        Level("DRAM", "memory", None),
+        Level("L2", "cache", 40_000, unit="SM", instances=5, bandwidth_bytes_per_s=10.0),
+        Level(
+            "L1", "cache", 10_000, unit="SM", instances=5, bandwidth_bytes_per_s=40.0,
+            holds=("output",), write_policy=policy, accumulate="level",
+        ),
+    )  # fmt: skip
+    arch = Arch("own", levels, Compute("SM", 5, 1.0, 1.0, (("fp32", 64.0),), lane_unit="lane"))
+    problem, n_waves = gemm(m=512, n=512, k=512), 0
+    for m, n, k in itertools.product((7, 8, 11), (3, 5), (8, 20, 512)):
+        text = f"M:512@SM N:512@SM K:512 M:60@lane N:40@lane K:{k} M:{m} N:{n}"
+        nest = parse_schedule(text, problem)
+        known = promises.promised_one(problem, nest, arch, 64)
+        if known is not None and known[1] is not None:
+            n_waves += assert_as_one_by_one(problem, [nest], arch)
     assert n_waves > 3
 
 

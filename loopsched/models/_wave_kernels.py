@@ -1,8 +1,8 @@
 """Compiled promises of an outermost cache whose waves end within an iteration.
 
 The same as `loopsched.models.buffer` finds by replays (`loopsched.models.replay`), by what each
-instance does alone and by lists of items, for problems all of whose axes are plain; what a
-replay finds is kept in the table, and looked up by the loops that it goes through.
+instance does alone and by lists of items; what a replay finds is kept in the table, and looked
+up by the loops that it goes through.
 """
 
 from __future__ import annotations
@@ -24,10 +24,12 @@ from loopsched.models._promise_kernels import (
     END,
     FIRST,
     FIRST_DIM,
+    FIRST_STEP,
     INDEXED,
     INSIDE,
+    IS_CLIPPED,
     IS_PARALLEL,
-    IS_PLAIN,
+    KIND,
     LATE,
     LEFT,
     LENGTH,
@@ -41,13 +43,18 @@ from loopsched.models._promise_kernels import (
     N_UNITS,
     NEEDS,
     NOW,
+    OFFSET,
     OUTPUT,
     OWN,
     OWNS,
     PASSES,
+    PLAIN,
     POSITION,
     ROOM,
+    SECOND_DIM,
+    SECOND_STEP,
     SHARED,
+    SIZE,
     SIZES,
     UNIT,
     WIDTH,
@@ -56,6 +63,7 @@ from loopsched.models._promise_kernels import (
     _fits,
     _is_aligned,
     _promise,
+    _reached,
     _see,
     _whole,
 )
@@ -63,10 +71,13 @@ from loopsched.models._promise_kernels import ROWS as FORMER_ROWS
 from loopsched.models._replay_kernels import HEAD, OVERFLOW, TAIL, WINDOW, walk
 from loopsched.models.asked import ALWAYS
 from loopsched.models.buffer import PROMISE_EFFORT
+from loopsched.models.cells import MOST_ENTRIES
 from loopsched.models.view import MOST_LISTS
 
 AT_ONCE = 2**62  # steps: callers hand over few schedules at a time, to be interrupted
 MOST_KNOWN = 4096
+MOST_WAYS = 2**18  # to the positions of an axis that are gone through
+MOST_CELLS = 2**26  # as `loopsched.models.replay` has it
 
 # Rows behind those of `_promise_kernels`.  The first: how many loops are inside the item; what a
 # replay says: whether there is one, and whether visits fit; the same of one depth.
@@ -153,12 +164,16 @@ def _may_fit(w: Ints, depth: int) -> bool:
     for t in range(w[NOW, N_TENSORS]):
         w[NEEDS, t] = w[WIDTH, t]
         for a in range(w[FIRST, t], w[END, t]):
-            w[NEEDS, t] *= w[LEFT, w[FIRST_DIM, a]]
+            first, second = w[LEFT, w[FIRST_DIM, a]], w[LEFT, w[SECOND_DIM, a]]
+            w[NEEDS, t] *= first if w[KIND, a] == PLAIN else _reached(w, a, first, second)
+        for a in range(w[FIRST, t], w[END, t]):
+            if w[SIZE, a] > 0:  # its padding may take any part of a body away
+                w[NEEDS, t] = 0
     return _fits(w)
 
 
 @part
-def _outside_steps(w: Ints, depth: int) -> int:
+def _outside_steps(w: Ints, depth: int, pool: int) -> int:
     """Count the loops outside the steps that all waves go through along one dimension."""
     outside, has_lists = depth, False
     for k in range(depth):
@@ -173,7 +188,112 @@ def _outside_steps(w: Ints, depth: int) -> int:
     for k in range(outside):
         if w[IN_DIM, k] == w[IN_DIM, depth - 1]:
             return depth
+    for t in range(w[NOW, N_TENSORS]):
+        if w[OWN, t] == pool if pool < 0 else t == pool:
+            for a in range(w[FIRST, t], w[END, t]):
+                is_along = w[IN_DIM, depth - 1] in (w[FIRST_DIM, a], w[SECOND_DIM, a])
+                if is_along and w[KIND, a] != PLAIN:
+                    return depth
     return outside
+
+
+# Cells -----------------------------------------------------------------------------------------
+
+
+@part
+def _moving(w: Ints, a: int) -> int:
+    """Find the dimension that moves along an axis, if only one does."""
+    return int(w[SECOND_DIM, a] if w[SIZES, w[SECOND_DIM, a]] > 1 else w[FIRST_DIM, a])
+
+
+@part
+def _is_listed(w: Ints, a: int) -> bool:
+    """Whether the cells of an axis are more than the pieces of one dimension."""
+    is_double = w[SIZES, w[FIRST_DIM, a]] > 1 and w[SIZES, w[SECOND_DIM, a]] > 1
+    return bool(is_double or w[IS_CLIPPED, a])
+
+
+@jit
+def _n_rows(w: Ints, a: int, firsts: Ints) -> int:
+    """Count the combinations of pieces on an axis of two dimensions."""
+    first, second = w[FIRST_DIM, a], w[SECOND_DIM, a]
+    return int((firsts[first + 1] - firsts[first]) * (firsts[second + 1] - firsts[second]))
+
+
+@jit
+def list_cells(
+    first: Ints,
+    second: Ints,
+    c1: int,
+    c2: int,
+    offset: int,
+    size: int,
+    rows: Ints,
+    columns: Ints,
+    weights: Ints,
+) -> int:
+    """List the cells of an axis, as `loopsched.models.cells.axis_cells`, in any order.
+
+    ``first``, ``second``: lengths of the pieces of its dimensions.  ``size``: -1 if all that is
+    reached is stored.  ``weights``: of each entry of ``columns``.
+    Returns how many there are; -1 if they are too many.
+    """
+    n1, n2 = first.sum(), second.sum()
+    n_places = size if size >= 0 else c1 * (n1 - 1) + c2 * (n2 - 1) + 1
+    cell = np.zeros(n_places, np.int64)
+    n_owners = np.zeros(n_places, np.int64)
+    seen = np.full(n_places, -1, np.int64)
+    parted = np.full(n1 * n2 + 2, -1, np.int64)  # the last row that took part of a cell
+    heir = np.zeros(n1 * n2 + 2, np.int64)
+    n_cells, n_kept = 1, 0
+    for is_last in range(2):
+        row = begin1 = n_listed = 0
+        for k1 in range(first.size):
+            begin2 = 0
+            for k2 in range(second.size):
+                rows[row] = n_listed
+                for x in range(begin1, begin1 + first[k1]):
+                    for y in range(begin2, begin2 + second[k2]):
+                        at = offset + c1 * x + c2 * y
+                        if at < 0 or at >= n_places:
+                            continue
+                        one = cell[at]
+                        if is_last:
+                            if parted[one] != row:
+                                parted[one] = row
+                                columns[n_listed], weights[n_listed] = one, heir[one]
+                                n_listed += 1
+                        elif seen[at] != row:
+                            seen[at] = row
+                            n_owners[at] += 1
+                            if parted[one] != row:
+                                parted[one], heir[one] = row, n_cells
+                                n_cells += 1
+                            cell[at] = heir[one]
+                begin2 += second[k2]
+                row += 1
+            begin1 += first[k1]
+        rows[row] = n_listed
+        if is_last:
+            return int(n_kept)
+        # Number the cells that are left, from 0.
+        n_kept = most = n_stored = 0
+        parted[:] = -1
+        for at in range(n_places):
+            if n_owners[at]:
+                if parted[cell[at]] < 0:
+                    parted[cell[at]] = n_kept
+                    n_kept += 1
+                cell[at] = parted[cell[at]]
+                most, n_stored = max(most, n_owners[at]), n_stored + 1
+        heir[:] = 0
+        for at in range(n_places):
+            if n_owners[at]:
+                heir[cell[at]] += 1
+        if n1 > 1 and n2 > 1 and max(1, most) * n_stored > MOST_ENTRIES:
+            return -1
+        parted[:] = -1
+    return 0
 
 
 # Replays ---------------------------------------------------------------------------------------
@@ -223,7 +343,7 @@ def walked(steps: Steps, shape: Ints, is_exact: bool, is_along: bool, found: Int
         np.zeros(n_kept, np.int64),
         np.full(n_bound, -1, np.int64),
         np.zeros(1 if is_exact else visits + 1, np.int64),
-        np.full(1 if is_exact else n_boxes, -1, np.int64),
+        np.full(1 if is_exact or n_boxes > MOST_CELLS else n_boxes, -1, np.int64),
         found,
         AT_ONCE,
     )
@@ -242,7 +362,7 @@ def _replay_pool(w: Ints, level: int, depth: int, pool: int) -> int:
     """
     n_dims, n_tensors, n_loops = w[NOW, N_DIMS] - 1, w[NOW, N_TENSORS], w[MORE, N_INNER]
     is_exact = depth == n_loops
-    outside = depth if is_exact else _outside_steps(w, depth)
+    outside = depth if is_exact else _outside_steps(w, depth, pool)
     # Loops, as `Nest.program` has them.
     loops = np.zeros((outside, 6), np.int64)
     groups = np.zeros((outside, 5), np.int64)
@@ -292,7 +412,7 @@ def _replay_pool(w: Ints, level: int, depth: int, pool: int) -> int:
                 chosen[n] = t
                 n += 1
                 n_axes += w[END, t] - w[FIRST, t]
-    if n_steps * visits * picks > 8 * PROMISE_EFFORT or _n_boxes(w, depth) * n > 2 * PROMISE_EFFORT:
+    if n_steps * visits * picks > 8 * PROMISE_EFFORT:
         return TOO_MUCH
     capacity, n_widths = w[NOW, ROOM] if pool < 0 else w[OWN, pool], 0
     limits = np.full(1 + n, capacity, np.int64)  # and what it is less one element of each width
@@ -303,47 +423,85 @@ def _replay_pool(w: Ints, level: int, depth: int, pool: int) -> int:
         n_widths, limits[k] = max(n_widths, k), capacity - w[WIDTH, chosen[i]]
         chosen_width[i] = k
     # Pieces of each dimension, one after the other.
-    firsts = np.zeros(n_dims + 1, np.int64)
-    for d in range(n_dims):
+    firsts = np.zeros(n_dims + 2, np.int64)
+    for d in range(n_dims + 1):
         firsts[d + 1] = firsts[d] + _n_segments(w, d, w[SIZES, d], 0, outside, ANY)
-    pieces = np.zeros(firsts[n_dims], np.int64)
-    for d in range(n_dims):
+    pieces = np.zeros(firsts[n_dims + 1], np.int64)
+    for d in range(n_dims + 1):
         _list_pieces_in_order(w, d, outside, pieces[firsts[d] : firsts[d + 1]])
     tensors = np.zeros((n, 6), np.int64)
     axes = np.zeros((n_axes, 4), np.int64)
-    axis_dims = np.ones((n_axes, 2), np.int64)
-    n_rows = n_entries = n_cells = n_boxes = n_axes = 0
+    axis_dims = np.zeros((2 * n_axes, 2), np.int64)
+    n_rows = n_entries = n_axis_dims = n_cells = n_boxes = n_axes = 0
     for i in range(n):
         for a in range(w[FIRST, chosen[i]], w[END, chosen[i]]):
-            n_entries += firsts[w[FIRST_DIM, a] + 1] - firsts[w[FIRST_DIM, a]]
-            n_axes += 1
-    rows = np.zeros(n_entries + n_axes, np.int64)
+            d = _moving(w, a)
+            n_rows += 1 + firsts[d + 1] - firsts[d]
+            n_entries += firsts[d + 1] - firsts[d]
+            if _is_listed(w, a):
+                n_rows += _n_rows(w, a, firsts)
+                n_entries += w[SIZES, w[FIRST_DIM, a]] * w[SIZES, w[SECOND_DIM, a]]
+    rows = np.zeros(n_rows, np.int64)
     columns = np.zeros(n_entries, np.int64)
     weights = np.zeros(n_entries, np.int64)
-    n_entries = n_axes = 0
+    n_rows = n_entries = 0
+    per_box = 0.0
     for i in range(n):
         t = chosen[i]
         tensors[i, 0], tensors[i, 2], tensors[i, 3] = n_axes, w[WIDTH, t], n_cells
         tensors[i, 4], tensors[i, 5] = chosen_width[i], n_boxes
-        factor = 1
+        factor = boxes = 1
+        per_box_of_one = 1.0
         for a in range(w[FIRST, t], w[END, t]):
-            d = w[FIRST_DIM, a]
-            many = firsts[d + 1] - firsts[d]
-            axes[n_axes, 0], axes[n_axes, 1] = n_axes, n_axes + 1
-            axes[n_axes, 2], axes[n_axes, 3] = n_rows, factor
-            axis_dims[n_axes, 0] = d
-            for k in range(many):
-                rows[n_rows + k] = n_entries + k
-                columns[n_entries + k] = k * factor
-                weights[n_entries + k] = pieces[firsts[d] + k]
-            rows[n_rows + many] = n_entries + many
+            d = _moving(w, a)
+            many = of_axis = n_listed = firsts[d + 1] - firsts[d]
+            axes[n_axes, 0], axes[n_axes, 2], axes[n_axes, 3] = n_axis_dims, n_rows, boxes
+            axis_dims[n_axis_dims, 0], axis_dims[n_axis_dims, 1] = d, 1
+            if _is_listed(w, a):
+                first, second = w[FIRST_DIM, a], w[SECOND_DIM, a]
+                axis_dims[n_axis_dims, 0] = first
+                axis_dims[n_axis_dims, 1] = firsts[second + 1] - firsts[second]
+                if second < n_dims:
+                    n_axis_dims += 1
+                    axis_dims[n_axis_dims, 0], axis_dims[n_axis_dims, 1] = second, 1
+                many = _n_rows(w, a, firsts)
+                of_axis = list_cells(
+                    pieces[firsts[first] : firsts[first + 1]],
+                    pieces[firsts[second] : firsts[second + 1]],
+                    w[FIRST_STEP, a],
+                    w[SECOND_STEP, a],
+                    w[OFFSET, a] if w[IS_CLIPPED, a] else 0,
+                    w[SIZE, a] if w[IS_CLIPPED, a] else -1,
+                    rows[n_rows : n_rows + many + 1],
+                    columns[n_entries:],
+                    weights[n_entries:],
+                )
+                if of_axis < 0:
+                    return TOO_MUCH
+                n_listed = rows[n_rows + many]
+            else:
+                for k in range(many):
+                    rows[n_rows + k], columns[n_entries + k] = k, k
+                    weights[n_entries + k] = pieces[firsts[d] + k]
+                rows[n_rows + many] = many
+            for k in range(many + 1):
+                rows[n_rows + k] += n_entries
+            for k in range(n_listed):
+                columns[n_entries + k] *= factor
+            per_box_of_one *= n_listed / many
+            n_axis_dims += 1
             n_rows += many + 1
-            n_entries += many
-            factor *= many
+            n_entries += n_listed
+            factor *= max(1, of_axis)
+            boxes *= many
             n_axes += 1
+            axes[n_axes - 1, 1] = n_axis_dims
+        per_box += per_box_of_one
         tensors[i, 1] = n_axes
         n_cells += factor
-        n_boxes += factor
+        n_boxes += boxes
+    if _n_boxes(w, depth) * per_box > 2 * PROMISE_EFFORT or n_cells > MOST_CELLS:
+        return TOO_MUCH
     sizes = np.zeros(n_dims, np.int64)
     for d in range(n_dims):
         sizes[d] = w[SIZES, d]
@@ -372,7 +530,7 @@ def _replay_pool(w: Ints, level: int, depth: int, pool: int) -> int:
         sizes,
         tensors,
         axes,
-        axis_dims,
+        axis_dims[:n_axis_dims],
         rows,
         columns,
         weights,
@@ -610,6 +768,10 @@ def _has_lists(w: Ints) -> bool:
     kinds = 1
     for d in range(w[NOW, N_DIMS]):
         kinds *= _list_kinds(w, d)
+    for t in range(w[NOW, N_TENSORS]):
+        for a in range(w[FIRST, t], w[END, t]):
+            if w[IS_CLIPPED, a]:
+                return False
     return 1 < kinds <= MOST_LISTS
 
 
@@ -661,8 +823,10 @@ def _list_by_list(w: Ints, level: int, is_asked: bool) -> bool:
 def _raise_waves(w: Ints, level: int, row: int, is_asked: bool) -> bool:
     """Raise what a closed form finds in a row; False where that is for Python to do."""
     for t in range(w[NOW, N_TENSORS]):
-        if not w[IS_PLAIN, t]:
-            return False
+        for a in range(w[FIRST, t], w[END, t]):
+            n_ways = w[SIZES, w[FIRST_DIM, a]] * w[SIZES, w[SECOND_DIM, a]]
+            if _is_listed(w, a) and max(n_ways, w[SIZE, a]) > MOST_WAYS:
+                return False
     if not _go_inside(w, level):
         return False
     _raise(w, level, row, is_asked, HIGH)

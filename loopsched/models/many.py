@@ -75,14 +75,14 @@ def evaluate_many(
 
     Notes
     -----
-    Machine code that is made once, in half a minute, when 15,000 schedules come together scores
-    most; fewer are scored one by one before that.  Where the promise is a closed form, a schedule
+    Machine code that is made once, in 25 s, when 15,000 schedules come together scores most;
+    fewer are scored one by one before that.  Where the promise is a closed form, a schedule
     takes some 10 to 40 microseconds.  Where waves of thread blocks end within an iteration, as
     in most grids of tile sizes without loops around the blocks, the promise rests on replays:
-    20 to 300 microseconds for products of matrices on a Titan V.  Python scores one by one, in
-    0.1 to 30 milliseconds each: tiles that are placed; such waves in levels that are not the
-    outermost, in an outermost level of several instances, and of problems with windows, as
-    convolutions have; on a Titan V those are up to 6 in 100 random tilings of DeepBench's.
+    20 to 200 microseconds for products of matrices on a Titan V, some milliseconds for large
+    convolutions.  Python scores one by one, in 0.1 to 30 milliseconds each: tiles that are
+    placed, scratchpads that keep halos, and such waves in levels that are not the outermost,
+    or in an outermost level of several instances.
 
     Examples
     --------

@@ -707,10 +707,22 @@ _waves.broken(
     "loops[groups[g, 0], 3] = max(1, n_items[g] // groups[g, 2])",
 )
 _waves.broken(
-    "many-waves-deeper-unfit-forgets",
-    "many schedules: bodies that do not fit take back what larger ones told",
-    "elif w[MORE, ONE_FITS] or not w[MORE, FITS]:",
-    "else:",
+    "many-waves-halos-brought-in-anew",
+    "many schedules: replays of windows share nothing of an axis",
+    "parted[one], heir[one] = row, n_cells",
+    "parted[one], heir[one] = -one, n_cells",
+)
+_waves.broken(
+    "many-waves-padding-stored",
+    "many schedules: replays of windows bring in the padding",
+    "w[OFFSET, a] if w[IS_CLIPPED, a] else 0,",
+    "0,",
+)
+_waves.broken(
+    "many-waves-padded-fit",
+    "many schedules: bodies of padded tensors fit only if they do without the padding",
+    "            if w[SIZE, a] > 0:  # its padding",
+    "            if w[SIZE, a] > 2**40:  # its padding",
 )
 _levels = In("models/_level_kernels.py", "test_many_waves.py")
 _levels.broken(
