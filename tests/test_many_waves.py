@@ -9,13 +9,14 @@ from collections.abc import Callable
 import pytest
 from strategies import HOLDS
 
-from loopsched.base.errors import CapacityError
+from loopsched.base.errors import CapacityError, ScheduleError
 from loopsched.machines.arch import Arch
 from loopsched.machines.arch_file import load_arch
 from loopsched.machines.levels import Compute, Level
 from loopsched.models import _promise_kernels as kernels
 from loopsched.models import buffer, promises
 from loopsched.models.machine import data_type_of
+from loopsched.models.many import evaluate_many
 from loopsched.models.score import level_traffic
 from loopsched.nests.nest import Loop, Schedule
 from loopsched.nests.notation import parse_schedule
@@ -201,3 +202,17 @@ def test_grids_of_tile_sizes_on_a_gpu(
         assert row[kernels.OUTCOME] == kernels.PROMISED
         assert row[kernels.BYTES :] == one_by_one(problem, nest, arch, lanes), str(nest)
     assert raised.waves > len(every) // 4
+
+
+def test_threads_find_the_same(raised: Raised) -> None:
+    problem, arch = gemm(m=1024, n=1024, k=1024), load_arch("titan_v")
+    text, ms, ns, ks = GRIDS[0]
+    drawn = [parse_schedule(text.format(m, n, k), problem) for m in ms for n in ns for k in ks]
+    drawn = (drawn * 9)[: promises.SOME * 12 + 5]
+    alone, some = (evaluate_many(problem, drawn, arch, jobs=jobs) for jobs in (1, 3))
+    for level, numbers in alone.level_bytes.items():
+        assert numbers.tolist() == some.level_bytes[level].tolist()
+    assert alone.time_s.tolist() == some.time_s.tolist()
+    with pytest.raises(ScheduleError, match="jobs is 0; a whole number >= 1 is needed"):
+        evaluate_many(problem, drawn, arch, jobs=0)
+    assert not raised.waves

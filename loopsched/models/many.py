@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from loopsched.base.arguments import Checker
 from loopsched.base.arrays import Flags, Floats, Ints
 from loopsched.base.errors import CapacityError, ScheduleError
+from loopsched.base.pool import check_jobs
 from loopsched.machines.arch import Arch
 from loopsched.models.machine import data_type_of
 from loopsched.models.score import Promised, promised
@@ -47,6 +48,7 @@ def evaluate_many(
     arch: Arch,
     *,
     data_type: str | None = None,
+    jobs: int = 1,
 ) -> Figures:
     """Score many schedules of a problem on a machine.
 
@@ -57,6 +59,8 @@ def evaluate_many(
     arch : Arch
     data_type : str, optional
         As for `loopsched.evaluate`.
+    jobs : int
+        Threads that run compiled code at a time; the figures are the same.
 
     Returns
     -------
@@ -102,9 +106,10 @@ def evaluate_many(
     check = Checker("evaluate_many", ScheduleError)
     nests = check.each("schedules", schedules, Schedule, "a Schedule")
     check.finish()
+    check_jobs(jobs, ScheduleError)
     rate = arch.compute.rate(data_type or data_type_of(problem, arch))
     lanes = max(1, int(rate))
-    found = promised_many(problem, nests, arch, lanes)
+    found = promised_many(problem, nests, arch, lanes, jobs)
     pace = np.where(found[:, kernels.HAS_LANES] == 1, rate / lanes, rate)
     compute_s = found[:, kernels.STEPS] / (pace * arch.compute.clock_hz)
     time_s = compute_s.copy()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import compress
@@ -140,8 +142,10 @@ _OF_WAVES = [kernels.OUTSIDE, kernels.LATE, kernels.TILES, kernels.N_COLD, kerne
 _desk = lru_cache(maxsize=64)(_Desk)
 
 
-def promised_many(problem: Problem, schedules: Sequence[Schedule], arch: Arch, lanes: int) -> Ints:
-    """Find what schedules promise, where a closed form tells it.
+def promised_many(
+    problem: Problem, schedules: Sequence[Schedule], arch: Arch, lanes: int, jobs: int = 1
+) -> Ints:
+    """Find what schedules promise, where compiled code tells it; ``jobs`` threads at a time.
 
     Returns
     -------
@@ -155,18 +159,30 @@ def promised_many(problem: Problem, schedules: Sequence[Schedule], arch: Arch, l
         desk = _desk(problem, arch, lanes)
         loops = desk.loops(schedules) if desk.is_known else None
         if loops is not None:
-            with desk.table() as table:
-                _promise_each(table, *loops, found)
+            _promise_each(desk, *loops, found, jobs)
     found[found[:, kernels.OUTCOME] == kernels.WAVES, kernels.OUTCOME] = kernels.UNKNOWN
     return found
 
 
-def _promise_each(table: Ints, loops: Ints, ends: Ints, found: Ints) -> None:
+def _promise_each(desk: _Desk, loops: Ints, ends: Ints, found: Ints, jobs: int) -> None:
     """Promise some schedules at a time, so that an interruption is heard."""
-    for at in range(0, len(ends), SOME):
-        first = ends[at - 1] if at else 0
-        some = ends[at : at + SOME]
-        promise_all(table, loops[first : some[-1]], some - first, found[at : at + SOME])
+    starts = iter(range(0, len(ends), SOME))
+
+    def promise_some() -> None:
+        with desk.table() as table:
+            for at in starts:  # each thread takes the next ones that are left
+                first, some = ends[at - 1] if at else 0, ends[at : at + SOME]
+                promise_all(table, loops[first : some[-1]], some - first, found[at : at + SOME])
+
+    n_threads = min(jobs, -(-len(ends) // SOME))
+    if n_threads < 2:
+        return promise_some()
+    with ThreadPoolExecutor(n_threads) as threads:
+        try:
+            for thread in [threads.submit(promise_some) for _ in range(n_threads)]:
+                thread.result()
+        finally:
+            deque(starts, maxlen=0)  # the others end once one is interrupted
 
 
 def promised_one(

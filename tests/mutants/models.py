@@ -707,10 +707,10 @@ _waves.broken(
     "loops[groups[g, 0], 3] = max(1, n_items[g] // groups[g, 2])",
 )
 _waves.broken(
-    "many-waves-halos-brought-in-anew",
-    "many schedules: replays of windows share nothing of an axis",
-    "parted[one], heir[one] = row, n_cells",
-    "parted[one], heir[one] = -one, n_cells",
+    "many-waves-cells-of-one-element",
+    "many schedules: replays of windows bring in one element of each cell",
+    "heir[cell[at]] += 1",
+    "heir[cell[at]] = 1",
 )
 _waves.broken(
     "many-waves-padding-stored",
@@ -723,6 +723,13 @@ _waves.broken(
     "many schedules: bodies of padded tensors fit only if they do without the padding",
     "            if w[SIZE, a] > 0:  # its padding",
     "            if w[SIZE, a] > 2**40:  # its padding",
+)
+_promises.broken(
+    "many-threads-begin-anew",
+    "many schedules: behind the first, rows are those of other schedules",
+    "some - first, found[at : at + SOME]",
+    "some - first, found[:SOME]",
+    "test_many_waves.py",
 )
 _levels = In("models/_level_kernels.py", "test_many_waves.py")
 _levels.broken(
