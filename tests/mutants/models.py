@@ -718,12 +718,6 @@ _waves.broken(
     "w[OFFSET, a] if w[IS_CLIPPED, a] else 0,",
     "0,",
 )
-_waves.broken(
-    "many-waves-padded-fit",
-    "many schedules: bodies of padded tensors fit only if they do without the padding",
-    "            if w[SIZE, a] > 0:  # its padding",
-    "            if w[SIZE, a] > 2**40:  # its padding",
-)
 _promises.broken(
     "many-threads-begin-anew",
     "many schedules: behind the first, rows are those of other schedules",
