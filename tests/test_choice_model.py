@@ -133,6 +133,19 @@ def test_products_take_what_the_model_says(
         for warps in (4, 8)
     ],
 )
+# Two blocks to an SM, and a fifth of them left over for a last wave.
+@example(
+    n=8,
+    channels=(288, 608),
+    side=32,
+    window=3,
+    stride=1,
+    place=("h200", "fp16"),
+    rows=[
+        {"block_m": 128, "block_n": 128, "block_k": 32, "stages": 4, "warps": warps}
+        for warps in (4, 8)
+    ],
+)
 def test_convolutions_take_what_the_model_says(
     n: int,
     channels: tuple[int, int],
