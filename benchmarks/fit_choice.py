@@ -106,6 +106,8 @@ ATTENTIONS = {
 PULL, STEEP, LEAST, SOFT, SCALE = 0.03, 8.0, 0.01, 0.1, 8.0
 # Weight of what a choice costs, how sharply it falls on the least estimate, and its limit.
 REGRET, NEAR, MOST = 4.0, 0.015, 0.3
+# Problems that speak for a kernel's estimate beside those measured; the largest error that counts.
+DOUBT, FAR = 4.0, 0.2
 
 
 class Problem:
@@ -227,6 +229,25 @@ def left_out(cases: Sequence[Problem], numbers: Mapping[str, float], free: Mappi
     return np.concatenate(ratios)
 
 
+def factors(cases: Sequence[Problem], numbers: Mapping[str, float]) -> dict[str, float]:
+    """How long each kernel takes beside what others of its problems do, measured and estimated.
+
+    The mean over problems, and `DOUBT` more in which it takes what is estimated.
+    """
+    sums: dict[str, np.ndarray] = {}
+    for one in cases:
+        found = TIMES[one.family.name](one, numbers)
+        weights = _weights(np.minimum(one.longer, found / found.min()))
+        off = one.measured - np.log(found)
+        off = np.clip(off - weights @ off / weights.sum(), -FAR, FAR)
+        rows = zip(*(one.space[name].astype(int) for name in one.space.names), strict=True)
+        for row, weight, error in zip(rows, weights, off, strict=True):
+            name = "x".join(map(str, row))
+            sums[name] = sums.get(name, np.zeros(2)) + weight * np.array([1, error])
+    means = {name: error / (weight + DOUBT) for name, (weight, error) in sums.items()}
+    return {name: round(float(np.exp(mean)), 3) for name, mean in sorted(means.items())}
+
+
 SECTIONS = {
     "common": ("triton_gemm", PRODUCTS),
     "triton_conv": ("triton_conv", CONVOLUTIONS),
@@ -252,6 +273,9 @@ def main() -> None:
             print(family, *(f"{one:.3f}" for one in np.quantile(ratios, (0.1, 0.9))))
             continue
         stored[part] |= solve(problems(FAMILIES[family]), known, free)
+        if part in stored["compiled"]:
+            known |= stored[part]
+            stored["compiled"][part] = factors(problems(FAMILIES[family]), known)
         for name, value in stored[part].items():
             if value != (before := shipped[part].get(name)):
                 print(f"{part} {name}: {before} -> {value}")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from math import ceil
 
+from loopsched.gpu.calibrated import calibration_file
 from loopsched.gpu.choice.attention import Attention, attention_numbers
 from loopsched.gpu.choice.pipeline import Fitted
 from loopsched.gpu.library.conv_layer import layer_of
@@ -83,6 +84,14 @@ def estimate(
     typical = whole[-1] if whole else of_waves[0][1]
     spent = [len(of_waves) * block.steps * part / machine.max_clock_hz for part in typical]
     return seconds + fit.launch * machine.gpu.launch_s + block.after, spent, block.blocks / places
+
+
+def longer(family: str, one: Mapping[str, int], width: int) -> float:
+    """What the compiled kernel itself takes of an estimate, if it was measured: two bytes."""
+    names = ("block_m", "block_n", "block_k", "stages", "warps")
+    key = "x".join(str(one[name]) for name in names)
+    known = calibration_file("choice/pipeline.json")["compiled"]
+    return float(known[family].get(key, 1.0)) if family in known and width == 2 else 1.0
 
 
 def _wave(

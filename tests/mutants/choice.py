@@ -270,6 +270,20 @@ _families.broken(
     _CONVOLUTIONS,
 )
 _families.broken(
+    "families-factors-of-any-width",
+    "factors of kernels of two bytes hold for others",
+    "if todo.width != _COMPILED_WIDTH:",
+    "if not todo.width:",
+    _CONVOLUTIONS,
+)
+_families.broken(
+    "families-factors-unused",
+    "what compiled kernels take is not heeded",
+    "found.time_s * compiled(name, space)",
+    "found.time_s * 1",
+    _CONVOLUTIONS,
+)
+_families.broken(
     "families-pixels-stay-in-l2",
     "L2 holds pixels for all filter positions",
     "seen + again * lost",

@@ -34,6 +34,7 @@ from loopsched.gpu.choice.pipeline import (
     Work,
     added_s,
     asked_cycles,
+    compiled,
     fitted,
     read_narrow,
     row_bytes_asked,
@@ -392,7 +393,10 @@ def _pipelined(
     ) -> Times:
         fit = fitted(name)
         todo = work(problem, data_type, space, taken, machine, fit)
-        return times(todo, taken, space["stages"], machine, fit)
+        found = times(todo, taken, space["stages"], machine, fit)
+        if todo.width != _COMPILED_WIDTH:
+            return found
+        return replace(found, time_s=found.time_s * compiled(name, space))
 
     return estimate
 
@@ -413,6 +417,8 @@ def _image(problem: Problem) -> Layer:
 
 
 _REGISTER = 4
+# Bytes of an element of the kernels whose factors were measured.
+_COMPILED_WIDTH = 2
 
 TRITON_GEMM = Family(
     "triton_gemm",

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopsched.gpu.calibrated import calibration_file
-from loopsched.gpu.choice.space import Numbers
+from loopsched.gpu.choice.space import Numbers, Space
 from loopsched.gpu.choice.triton import GROUP_WARPS, Resources
 from loopsched.gpu.library.machine import Machine
 
@@ -368,6 +368,16 @@ def _powered(time_s: Numbers, work: Work, machine: Machine, fit: Fitted) -> Numb
     joule = 1e-12 * (of_macs + work.blocks * work.steps * work.l2_bytes * fit.pj_byte)
     limit_s = joule / (_SHARE_OF_POWER * machine.gpu.power_w) - fit.slack_us * 1e-6
     return joined(fit.power, time_s, np.maximum(limit_s, 1e-9))
+
+
+def compiled(family: str, space: Space) -> Numbers:
+    """Factors of estimates: what a compiled kernel takes, other kernels of its problem beside it.
+
+    Measured for elements of two bytes; 1 for kernels that were not.
+    """
+    known = calibration_file(_FILE)["compiled"].get(family, {})
+    rows = zip(*(space[name].astype(int) for name in space.names), strict=True)
+    return np.array([known.get("x".join(map(str, row)), 1.0) for row in rows])
 
 
 # Of a GPU's power, what is left for work beside leakage, clocks and idle memory.
