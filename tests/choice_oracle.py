@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from math import ceil
 
+from loopsched.gpu.calibrated import calibration_file
 from loopsched.gpu.choice.attention import Attention, attention_numbers
 from loopsched.gpu.choice.pipeline import Fitted
 from loopsched.gpu.library.conv_layer import layer_of
@@ -39,6 +40,7 @@ class Block:
     sums: int
     terms: int
     after: float = 0.0
+    alone: float = 0.0
 
 
 def estimate(
@@ -62,18 +64,14 @@ def estimate(
         live = min(left, places)
         here = taken.resident if live == places else ceil(live / machine.sms)
         received = fit.later if of_waves else fit.first
-        *parts, wait = _step(block, one, width, taken, machine, fit, here, live, received)
-        tensor, l2, dram, _ = parts
-        issued = here * one["warps"] / machine.gpu.schedulers * fit.issue_cycles
-        if not taken.by_group:
-            issued = max(issued, block.terms * width / 32 * fit.chain_cycles)
-        step = _joined(fit.step, tensor, issued, _joined(fit.memory, wait, l2, dram))
-        ends = fit.latency * machine.gpu.dram_latency + fit.start_cycles
-        ahead = (one["stages"] - 1) * here * block.asked_of_l2
-        ends += fit.fill * ahead / _delivered(fit.first, machine, fit)
-        ends += here * block.sums * fit.sum_cycles
-        cycles += block.steps * step + ends * (1 - fit.hidden if here > 1 else 1)
-        cycles += here * block.beside
+        took, parts = _wave(block, one, width, taken, machine, fit, here, live, received)
+        if of_waves and live < places and one["warps"] <= 4:
+            # Some SMs take as many blocks again as ended there, others none.
+            crowded, _ = _wave(
+                block, one, width, taken, machine, fit, taken.resident, live, received
+            )
+            took += fit.paired * (crowded - took)
+        cycles += took
         of_waves.append((live == places, parts))
         left -= live
     seconds = cycles / machine.max_clock_hz
@@ -86,6 +84,40 @@ def estimate(
     typical = whole[-1] if whole else of_waves[0][1]
     spent = [len(of_waves) * block.steps * part / machine.max_clock_hz for part in typical]
     return seconds + fit.launch * machine.gpu.launch_s + block.after, spent, block.blocks / places
+
+
+def longer(family: str, one: Mapping[str, int], width: int) -> float:
+    """What the compiled kernel itself takes of an estimate, if it was measured: two bytes."""
+    names = ("block_m", "block_n", "block_k", "stages", "warps")
+    key = "x".join(str(one[name]) for name in names)
+    known = calibration_file("choice/pipeline.json")["compiled"]
+    return float(known[family].get(key, 1.0)) if family in known and width == 2 else 1.0
+
+
+def _wave(
+    block: Block,
+    one: Mapping[str, int],
+    width: int,
+    taken: Taken,
+    machine: Machine,
+    fit: Fitted,
+    here: int,
+    live: int,
+    received: float,
+) -> tuple[float, list[float]]:
+    """Cycles of a wave with so many blocks on an SM; of a step, cycles of each part."""
+    *parts, wait = _step(block, one, width, taken, machine, fit, here, live, received)
+    tensor, l2, dram, _ = parts
+    issued = here * one["warps"] / machine.gpu.schedulers * fit.issue_cycles
+    if not taken.by_group:
+        issued = max(issued, block.terms * width / 32 * fit.chain_cycles)
+    step = _joined(fit.step, tensor, issued, _joined(fit.memory, wait, l2, dram))
+    ends = fit.latency * machine.gpu.dram_latency + fit.start_cycles
+    ahead = (one["stages"] - 1) * here * block.asked_of_l2
+    ends += fit.fill * ahead / _delivered(fit.first, machine, fit)
+    ends += here * block.sums * fit.sum_cycles
+    ends *= 1 - fit.hidden if here > 1 else 1
+    return block.steps * step + ends + here * block.beside, parts
 
 
 def _step(
@@ -114,6 +146,7 @@ def _step(
     for warp in range(here * one["warps"]):
         on_each[warp % len(on_each)] += 1
     tensor = max(on_each) * block.tensor * len(on_each) / one["warps"]
+    tensor = max(tensor, block.tensor + block.alone)
     return [tensor, l2, dram, late + more, (late**2 + dram**2) ** 0.5 + more]
 
 
@@ -243,15 +276,18 @@ def _conv(
     latency = _latency(one["block_m"], elements * width, machine, fit)
     early = one["stages"] - 1
     # A filter position: copies ahead of its first step, then one more at each.
-    tensor += fit.address_cycles * elements / 1024 * more * (early + parts) / parts
+    addressed = elements / 1024 * (early + parts) / parts
+    tensor += fit.address_cycles * addressed * more
+    # What no other block's arithmetic hides; a warp of eight has half as many addresses.
+    alone = fit.alone_cycles * addressed * 4 / one["warps"]
     waited = latency
     for at in range(parts):
         if at >= max(early, 1):
             waited += latency / _ahead(one, taken, fit)
     wait = waited / parts - latency / _ahead(one, taken, fit)
     # The arithmetic of its end that nothing hides; two stages hide no more at any step.
-    shown = fit.drain * tensor / parts
-    shown -= fit.two_stages * tensor if one["stages"] <= 2 else 0.0
+    shown = fit.drain * (tensor + alone) / parts
+    shown -= fit.two_stages * (tensor + alone) if one["stages"] <= 2 else 0.0
     seen, across = layer.input_elems(width), ceil(layer.k / one["block_n"])
     asked_again = max(pixels * places * layer.c - seen, 0)
 
@@ -276,6 +312,7 @@ def _conv(
         tile=elements * width,
         sums=one["block_m"] * one["block_n"],
         terms=one["block_k"],
+        alone=alone,
     )
 
 

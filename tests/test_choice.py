@@ -96,7 +96,7 @@ def test_choices_cost_what_is_said(measured) -> None:  # type: ignore[no-untyped
     assert gemms["first_1_worst"] <= 1.13
     assert gemms["first_5"] <= 1.011
     assert gemms["mape"] < 0.13
-    assert convs["first_1"] <= 1.045
+    assert convs["first_1"] <= 1.04
     assert convs["first_5"] <= 1.015
     assert convs["mape"] < 0.105
     assert measured.summary["bound_violations"] == 0
@@ -541,18 +541,19 @@ def test_what_splits_terms_is_said_to_other_tools() -> None:
         (
             "h100_triton_drawn",
             120,
-            3,
+            0,
             {"fp16": 1.02, "bf16": 1.02, "fp8": 1.03, "tf32": 1.035},
             1.02,
         ),
         (
             "h100_triton_blind",
             70,
-            0,
+            1,
             {"fp16": 1.021, "bf16": 1.01, "fp8": 1.04, "tf32": 1.025},
-            1.03,
+            1.012,
         ),
-        ("h100_triton_blind_2", 48, 1, {"fp16": 1.015, "fp8": 1.04}, 1.04),
+        ("h100_triton_blind_2", 48, 0, {"fp16": 1.015, "fp8": 1.04}, 1.01),
+        ("h100_triton_fourth", 80, 1, {"fp16": 1.028, "fp8": 1.012}, 1.017),
     ],
 )
 def test_drawn_problems(
@@ -563,7 +564,7 @@ def test_drawn_problems(
     convolutions: float,
     tmp_path: Path,
 ) -> None:
-    """The first file of the H100 is fitted, the last was measured after the model was final."""
+    """Convolutions of the H100 are fitted, and fp16 products of its first file."""
     arch = H200 if name.startswith("h200") else H100
     groups = validated(f"{name}.csv.gz", arch, tmp_path).summary["groups"]
     found = {(one["kind"], one["data_type"]): one for one in groups}
@@ -571,7 +572,7 @@ def test_drawn_problems(
     assert sum(one["sets_without_best"] for one in found.values()) <= missed
     assert sum(one["bound_violations"] for one in found.values()) == 0
     assert found["conv", "fp16"]["first_1"] <= convolutions
-    assert found["conv", "fp16"]["first_5"] <= 1.01
+    assert found["conv", "fp16"]["first_5"] <= 1.005
     for data_type, first in most.items():
         assert found["gemm", data_type]["first_1"] <= first
         assert found["gemm", data_type]["first_5"] <= 1.017

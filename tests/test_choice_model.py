@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from choice_oracle import Taken, estimate
+from choice_oracle import Taken, estimate, longer
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -44,6 +44,7 @@ def _same(
         spilled = 4 * float(found.taken.spills[at]) * one["warps"] * machine.gpu.warp_threads
         taken = Taken(bool(found.taken.by_group[at]), int(found.taken.resident[at]), spilled)
         seconds, spent, waves = estimate(problem, one, width, taken, machine, fit)
+        seconds *= longer(family.name, one, width)
         assert found.times.time_s[at] == pytest.approx(seconds, rel=1e-9), (name, one)
         assert [found.times.parts[part][at] for part in PARTS] == pytest.approx(spent, rel=1e-9)
         assert found.times.waves[at] == pytest.approx(waves, rel=1e-12)
@@ -130,6 +131,19 @@ def test_products_take_what_the_model_says(
     rows=[
         {"block_m": 64, "block_n": 128, "block_k": k, "stages": 3, "warps": warps}
         for k in (32, 64)
+        for warps in (4, 8)
+    ],
+)
+# Two blocks to an SM, and a fifth of them left over for a last wave.
+@example(
+    n=8,
+    channels=(288, 608),
+    side=32,
+    window=3,
+    stride=1,
+    place=("h200", "fp16"),
+    rows=[
+        {"block_m": 128, "block_n": 128, "block_k": 32, "stages": 4, "warps": warps}
         for warps in (4, 8)
     ],
 )

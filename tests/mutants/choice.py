@@ -73,6 +73,34 @@ _pipeline.broken(
     _PRODUCTS,
 )
 _pipeline.broken(
+    "pipeline-last-wave-spread",
+    "blocks of four warps that follow others always spread evenly",
+    "paired = np.where(four & (full > 0), fit.paired, 0.0)",
+    "paired = np.zeros_like(full)",
+    _CONVOLUTIONS,
+)
+_pipeline.broken(
+    "pipeline-eight-warps-paired",
+    "blocks of eight warps that end together are followed by as many, too",
+    "paired = np.where(four & (full > 0), fit.paired, 0.0)",
+    "paired = np.where(full > 0, fit.paired, 0.0)",
+    _CONVOLUTIONS,
+)
+_pipeline.broken(
+    "pipeline-first-wave-paired",
+    "blocks of an only wave do not spread evenly",
+    "paired = np.where(four & (full > 0), fit.paired, 0.0)",
+    "paired = np.where(four, fit.paired, 0.0)",
+    _CONVOLUTIONS,
+)
+_pipeline.broken(
+    "pipeline-addresses-hidden",
+    "a block that multiplies alone does not wait for addresses",
+    "tensor = np.maximum(tensor, work.tensor_cycles + work.alone_cycles)",
+    "tensor = np.maximum(tensor, work.tensor_cycles)",
+    _CONVOLUTIONS,
+)
+_pipeline.broken(
     "pipeline-later-as-first",
     "later waves get as much of L2 as the first",
     "later = wave(taken.resident, places, fit.later)",
@@ -225,6 +253,34 @@ _families.broken(
     "steps of a filter position wait one by one, however early they were asked for",
     "np.maximum(here - np.maximum(stages - 1, 1), 0)",
     "np.maximum(here - 1, 0)",
+    _CONVOLUTIONS,
+)
+_families.broken(
+    "families-addresses-of-four-warps",
+    "eight warps wait for addresses as long as four",
+    "fit.alone_cycles * addresses * GROUP_WARPS / warps",
+    "fit.alone_cycles * addresses",
+    _CONVOLUTIONS,
+)
+_families.broken(
+    "families-drains-without-addresses",
+    "the next filter position does not wait for the last one's addresses",
+    "shown * (tensor + alone)",
+    "shown * tensor",
+    _CONVOLUTIONS,
+)
+_families.broken(
+    "families-factors-of-any-width",
+    "factors of kernels of two bytes hold for others",
+    "if todo.width != _COMPILED_WIDTH:",
+    "if not todo.width:",
+    _CONVOLUTIONS,
+)
+_families.broken(
+    "families-factors-unused",
+    "what compiled kernels take is not heeded",
+    "found.time_s * compiled(name, space)",
+    "found.time_s * 1",
     _CONVOLUTIONS,
 )
 _families.broken(

@@ -82,6 +82,7 @@ def decode_work(
         term_bytes=(size + bn) * width,
         wait_cycles=none,
         block_cycles=none,
+        alone_cycles=none,
         dram_bytes=lambda live: moved + 0 * live,
         macs=problem.macs,
         width=width,

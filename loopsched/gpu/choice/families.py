@@ -34,6 +34,7 @@ from loopsched.gpu.choice.pipeline import (
     Work,
     added_s,
     asked_cycles,
+    compiled,
     fitted,
     read_narrow,
     row_bytes_asked,
@@ -41,7 +42,14 @@ from loopsched.gpu.choice.pipeline import (
     times,
 )
 from loopsched.gpu.choice.space import Numbers, Space, product_space
-from loopsched.gpu.choice.triton import GROUP_ROWS, Resources, refused, resources, warps_down
+from loopsched.gpu.choice.triton import (
+    GROUP_ROWS,
+    GROUP_WARPS,
+    Resources,
+    refused,
+    resources,
+    warps_down,
+)
 from loopsched.gpu.library.conv_layer import Layer, layer_of
 from loopsched.gpu.library.gemm import product_of
 from loopsched.gpu.library.machine import Machine, element_bytes, sum_bytes
@@ -204,6 +212,7 @@ def gemm_work(
         term_bytes=bk * width,
         wait_cycles=zero,
         block_cycles=zero,
+        alone_cycles=zero,
         dram_bytes=dram_bytes,
         macs=product.macs,
         width=width,
@@ -252,7 +261,9 @@ def conv_work(
     # Copies are issued for each step of a filter position, and before for those that are ahead.
     copies = 1 + (stages - 1) / here
     tensor = _tensor_cycles(space, taken, machine, width, fit)
-    tensor = tensor + fit.address_cycles * (bm + bn) * bk / 1024 * busy * copies
+    addresses = (bm + bn) * bk / 1024 * copies
+    tensor = tensor + fit.address_cycles * addresses * busy
+    alone = fit.alone_cycles * addresses * GROUP_WARPS / warps
     tile_bytes = (bm + bn) * bk * width
     asked = asked_cycles(bm, tile_bytes, machine, fit)
     ahead = steps_ahead(stages, taken.by_group, fit)
@@ -278,8 +289,9 @@ def conv_work(
         rows=bm,
         sums=bm * bn,
         term_bytes=bk * width,
-        wait_cycles=asked * (waits / here - 1 / ahead) + shown * tensor,
+        wait_cycles=asked * (waits / here - 1 / ahead) + shown * (tensor + alone),
         block_cycles=places * fit.place_cycles * (bm + bn) * bk / 4096 * busy,
+        alone_cycles=alone,
         dram_bytes=dram_bytes,
         macs=layer.macs,
         width=width,
@@ -381,7 +393,10 @@ def _pipelined(
     ) -> Times:
         fit = fitted(name)
         todo = work(problem, data_type, space, taken, machine, fit)
-        return times(todo, taken, space["stages"], machine, fit)
+        found = times(todo, taken, space["stages"], machine, fit)
+        if todo.width != _COMPILED_WIDTH:
+            return found
+        return replace(found, time_s=found.time_s * compiled(name, space))
 
     return estimate
 
@@ -402,6 +417,8 @@ def _image(problem: Problem) -> Layer:
 
 
 _REGISTER = 4
+# Bytes of an element of the kernels whose factors were measured.
+_COMPILED_WIDTH = 2
 
 TRITON_GEMM = Family(
     "triton_gemm",

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopsched.gpu.calibrated import calibration_file
-from loopsched.gpu.choice.space import Numbers
-from loopsched.gpu.choice.triton import Resources
+from loopsched.gpu.choice.space import Numbers, Space
+from loopsched.gpu.choice.triton import GROUP_WARPS, Resources
 from loopsched.gpu.library.machine import Machine
 
 _FILE = "choice/pipeline.json"
@@ -101,6 +101,12 @@ class Fitted:
         Part of a step's arithmetic that the next filter position waits for.
     more_warps : float
         By which eight warps need more of these than four.
+    alone_cycles : float, cycles
+        That arithmetic waits for the addresses of 1,024 elements, if no other block multiplies
+        meanwhile and each of four warps computes a quarter of them.
+    paired : float
+        Share of last waves in which SMs whose blocks of four warps end together take as many
+        again, while others have none.
     """
 
     tensor: float
@@ -135,6 +141,8 @@ class Fitted:
     place_cycles: float = 0.0
     drain: float = 0.0
     more_warps: float = 0.0
+    alone_cycles: float = 0.0
+    paired: float = 0.0
 
     def alone(self, tensor_issue: str) -> float:
         """Share of the tensor cores' rate that instructions of single warps reach."""
@@ -177,6 +185,8 @@ class Work:
         More latency of a step; more time of a block for each resident block.
     dram_bytes : callable
         Bytes from and to DRAM of the kernel, for so many blocks at a time.
+    alone_cycles : array, cycles
+        That a step of a block takes longer if no other block multiplies meanwhile.
     macs, width : float
         Multiply-accumulates of the kernel; bytes of an element.
     after_s : array, seconds
@@ -194,6 +204,7 @@ class Work:
     wait_cycles: Numbers
     block_cycles: Numbers
     dram_bytes: Callable[[Numbers], Numbers]
+    alone_cycles: Numbers
     macs: float
     width: int
     after_s: Numbers
@@ -247,6 +258,8 @@ def times(work: Work, taken: Resources, stages: Numbers, machine: Machine, fit: 
     full = np.floor(work.blocks / places)
     rest = work.blocks - full * places
     beside = np.clip(np.ceil(rest / machine.sms), 1, taken.resident)
+    four = taken.threads <= GROUP_WARPS * machine.gpu.warp_threads
+    paired = np.where(four & (full > 0), fit.paired, 0.0)
 
     def wave(resident: Numbers, live: Numbers, rate: Numbers | float) -> tuple[Numbers, ...]:
         return _wave(work, taken, stages, machine, fit, resident, live, rate)
@@ -255,7 +268,8 @@ def times(work: Work, taken: Resources, stages: Numbers, machine: Machine, fit: 
     later = wave(taken.resident, places, fit.later)
     last = wave(beside, np.maximum(rest, 1), np.where(full > 0, fit.later, fit.first))
     cycles = np.where(full > 0, first[0] + (full - 1) * later[0], 0.0)
-    cycles = cycles + np.where(rest > 0, last[0], 0.0)
+    crowded = wave(taken.resident, np.maximum(rest, 1), fit.later)[0]
+    cycles = cycles + np.where(rest > 0, last[0] + paired * (crowded - last[0]), 0.0)
     time_s = cycles / machine.max_clock_hz
     typical = [
         np.where(full > 1, mine, np.where(full > 0, early, late))
@@ -286,6 +300,7 @@ def _wave(
     # A warp keeps to one scheduler and its part of the tensor cores.
     warps, schedulers = taken.threads / machine.gpu.warp_threads, machine.gpu.schedulers
     tensor = np.ceil(resident * warps / schedulers) * schedulers / warps * work.tensor_cycles
+    tensor = np.maximum(tensor, work.tensor_cycles + work.alone_cycles)
     alone = resident * work.l2_bytes / (fit.first * scale)
     l2 = np.maximum(live * work.l2_bytes / (machine.sms * rate * scale), alone)
     dram = work.dram_bytes(live) / (machine.dram_bytes_per_s / clock)
@@ -353,6 +368,16 @@ def _powered(time_s: Numbers, work: Work, machine: Machine, fit: Fitted) -> Numb
     joule = 1e-12 * (of_macs + work.blocks * work.steps * work.l2_bytes * fit.pj_byte)
     limit_s = joule / (_SHARE_OF_POWER * machine.gpu.power_w) - fit.slack_us * 1e-6
     return joined(fit.power, time_s, np.maximum(limit_s, 1e-9))
+
+
+def compiled(family: str, space: Space) -> Numbers:
+    """Factors of estimates: what a compiled kernel takes, other kernels of its problem beside it.
+
+    Measured for elements of two bytes; 1 for kernels that were not.
+    """
+    known = calibration_file(_FILE)["compiled"].get(family, {})
+    rows = zip(*(space[name].astype(int) for name in space.names), strict=True)
+    return np.array([known.get("x".join(map(str, row)), 1.0) for row in rows])
 
 
 # Of a GPU's power, what is left for work beside leakage, clocks and idle memory.
