@@ -16,7 +16,15 @@ import numpy as np
 
 from loopsched.base.arrays import Ints
 from loopsched.base.jit import jit
-from loopsched.models._replay_kernels import FINISHED, OVERFLOW, VISIT, WINDOW, step_on, take
+from loopsched.models._replay_kernels import (
+    FINISHED,
+    OVERFLOW,
+    VISIT,
+    WINDOW,
+    Tables,
+    step_on,
+    take,
+)
 
 # Columns of what is known of a wave: bytes of which it was the last to touch, of what has not the
 # dimension and, for each unit of it, of what has; 1 + the last wave to touch some of them again;
@@ -26,22 +34,12 @@ HELD = WINDOW + 1
 
 
 class Steps(NamedTuple):
-    """What is walked, as `walk` has it of the loops outside the steps.
+    """Steps inside the loops that `Tables` have.
 
     ``runs``: steps of one length in a row: how many, and the length, the longest first.
     ``is_along``: 1 for a tensor that has the dimension.
     """
 
-    loops: Ints
-    groups: Ints
-    sizes: Ints
-    tensors: Ints
-    axes: Ints
-    axis_dims: Ints
-    rows: Ints
-    columns: Ints
-    weights: Ints
-    limits: Ints
     runs: Ints
     is_along: Ints
 
@@ -172,10 +170,10 @@ def n_heavy(runs: Ints, each: int, whole: int, limit: int) -> int:
 
 
 @jit
-def gather(steps: Steps, past: Past, wave: Wave, n_there: int, length: int) -> int:
+def gather(tables: Tables, steps: Steps, past: Past, wave: Wave, n_there: int, length: int) -> int:
     """Touch what a wave does, and count the elements of each tensor; returns how many are seen."""
     number, window = past.state[VISIT], past.state[WINDOW]
-    tensors, rows, now, begins = steps.tensors, steps.rows, wave.now, wave.begins
+    tensors, rows, now, begins = tables.tensors, tables.rows, wave.now, wave.begins
     touched, fresh, seen, waves = wave.touched, wave.fresh, wave.seen, past.waves
     n_seen = 0
     for t in range(tensors.shape[0]):
@@ -192,8 +190,8 @@ def gather(steps: Steps, past: Past, wave: Wave, n_there: int, length: int) -> i
             while not is_done:
                 cell, elems = tensors[t, 3], 1
                 for a in range(first, end):
-                    cell += steps.columns[now[a]]
-                    elems *= steps.weights[now[a]]
+                    cell += tables.columns[now[a]]
+                    elems *= tables.weights[now[a]]
                 before = past.last[cell]
                 if before != number:  # else another instance brought it in
                     past.last[cell] = number
@@ -248,9 +246,9 @@ def sum_of(sums: Ints, n: int, kind: int) -> int:
 
 
 @jit
-def count(steps: Steps, past: Past, wave: Wave, n_seen: int, length: int) -> None:
+def count(tables: Tables, steps: Steps, past: Past, wave: Wave, n_seen: int, length: int) -> None:
     """Count what a wave's steps bring in: what is new, gone for certain, or perhaps."""
-    tensors, limits, runs, is_along = steps.tensors, steps.limits, steps.runs, steps.is_along
+    tensors, limits, runs, is_along = tables.tensors, tables.limits, steps.runs, steps.is_along
     number, waves, sums, found = past.state[VISIT], past.waves, past.sums, past.found
     n_tensors, fresh = tensors.shape[0], wave.fresh
     whole, each = int(wave.touched[n_tensors]), int(wave.touched[n_tensors + 1])
@@ -308,15 +306,17 @@ def count(steps: Steps, past: Past, wave: Wave, n_seen: int, length: int) -> Non
 
 
 @jit
-def walk_along(steps: Steps, past: Past, picks: int, length: int, most: int) -> None:
+def walk_along(
+    tables: Tables, steps: Steps, past: Past, picks: int, length: int, most: int
+) -> None:
     """Visit waves in order; count what their steps fetch, at least and at most.
 
     It ends at the first step that does not fit.  ``length``: of all steps together.
     """
-    loops, groups, sizes, state = steps.loops, steps.groups, steps.sizes, past.state
-    n_loops, n_tensors, n_axes = loops.shape[0], steps.tensors.shape[0], steps.axes.shape[0]
+    loops, groups, state = tables.loops, tables.groups, past.state
+    n_loops, n_tensors, n_axes = loops.shape[0], tables.tensors.shape[0], tables.axes.shape[0]
     wave = Wave(
-        np.zeros((picks, sizes.size), np.int64),
+        np.zeros((picks, tables.sizes.size), np.int64),
         np.zeros((picks, n_axes), np.int64),
         np.zeros(picks, np.int64),
         np.zeros(n_axes, np.int64),
@@ -324,30 +324,18 @@ def walk_along(steps: Steps, past: Past, picks: int, length: int, most: int) -> 
         np.zeros(n_tensors, np.int64),
         np.zeros(past.waves.shape[0], np.int64),
     )
-    lengths, begins, there = wave.lengths, wave.begins, wave.there
     for _ in range(most):
         number, ended = state[VISIT], n_loops
-        n_there = take(
-            loops,
-            groups,
-            past.digits,
-            n_loops,
-            sizes,
-            steps.axes,
-            steps.axis_dims,
-            lengths,
-            begins,
-            there,
-        )
+        n_there = take(tables, past.digits, n_loops, wave.lengths, wave.begins, wave.there)
         if n_there:
-            n_seen = gather(steps, past, wave, n_there, length)
+            n_seen = gather(tables, steps, past, wave, n_there, length)
             held = wave.touched[n_tensors] + steps.runs[0, 1] * wave.touched[n_tensors + 1]
-            if held > steps.limits[0]:
+            if held > tables.limits[0]:
                 state[OVERFLOW] = state[FINISHED] = 1
                 return
-            count(steps, past, wave, n_seen, length)
+            count(tables, steps, past, wave, n_seen, length)
             start = state[WINDOW]
-            while start <= number and state[HELD] > steps.limits[0]:
+            while start <= number and state[HELD] > tables.limits[0]:
                 state[HELD] -= past.waves[start, WHOLE] + length * past.waves[start, EACH]
                 start += 1
             state[WINDOW] = start

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from loopsched.base.arrays import Ints
@@ -9,6 +11,56 @@ from loopsched.base.jit import jit
 
 # Members of the state that a walk leaves behind, so that it can be taken up again.
 HEAD, TAIL, USED, VISIT, WAVE, OVERFLOW, FINISHED, WINDOW = range(8)
+
+
+class Tables(NamedTuple):
+    """What is walked: loops, lists of items, and the tensors that share some room.
+
+    ``loops``: dimension, extent, pieces in a full child, trips, group (-1: none),
+    pieces that its list makes of a full child.
+    ``groups``: first loop, end, instances, instances of the groups inside, whether no
+    dimension comes twice.
+    ``sizes``: of the dimensions.
+    ``tensors``: first axis, end, bytes an element, first cell, number of its window, first box.
+    ``axes``: first of its dims, end, first row, factor of boxes.
+    ``axis_dims``: dimension, factor of its pieces.
+    ``rows``: where the entries of each begin.
+    ``columns``, ``weights``: what each entry of a row adds to the cell's number, and its elements.
+    ``limits``: bytes of the room, then what they are less an element of each width.
+    """
+
+    loops: Ints
+    groups: Ints
+    sizes: Ints
+    tensors: Ints
+    axes: Ints
+    axis_dims: Ints
+    rows: Ints
+    columns: Ints
+    weights: Ints
+    limits: Ints
+
+
+class Memory(NamedTuple):
+    """What a walk leaves behind, so that it can be taken up again.
+
+    ``state``: see the constants above; then start and bytes of each window, where
+    window 0 is as long as whole visits fit, and window k+1 as ``limits[k+1]`` says.
+    ``links``, ``cell_sizes``: of an LRU cache.  ``last``, ``at``: the last visit of each cell,
+    and bytes last touched at each visit.
+    ``done``: for each box of cells, wave * picks + pick of the last that a wave's item began
+    at; of equal ones as long, no other says more to bounds.
+    ``found``: elements of each tensor that are fetched at least, in an LRU cache, at most.
+    """
+
+    digits: Ints
+    state: Ints
+    links: Ints
+    cell_sizes: Ints
+    last: Ints
+    at: Ints
+    done: Ints
+    found: Ints
 
 
 @jit
@@ -157,35 +209,24 @@ def add_rows(axes: Ints, axis_dims: Ints, piece: Ints, found: Ints) -> None:
 
 
 @jit
-def take(
-    loops: Ints,
-    groups: Ints,
-    digits: Ints,
-    inside: int,
-    sizes: Ints,
-    axes: Ints,
-    axis_dims: Ints,
-    lengths: Ints,
-    rows: Ints,
-    there: Ints,
-) -> int:
+def take(tables: Tables, digits: Ints, inside: int, lengths: Ints, rows: Ints, there: Ints) -> int:
     """Find what each instance works on in a wave; list those that have an item, and count them.
 
     ``inside``: loops outside of what the wave's items are taken apart by.
     ``lengths``, ``rows``: for each instance, of each dimension and each axis.
     """
-    n_there = 0
+    sizes, axes, n_there = tables.sizes, tables.axes, 0
     piece = np.zeros(sizes.size, np.int64)
     for pick in range(there.size):
         for dim in range(sizes.size):
             piece[dim], lengths[pick, dim] = 0, sizes[dim]
-        if locate(loops, groups, digits, pick, inside, piece, lengths[pick]):
+        if locate(tables.loops, tables.groups, digits, pick, inside, piece, lengths[pick]):
             for axis in range(axes.shape[0]):
                 rows[pick, axis] = axes[axis, 2]
-            add_rows(axes, axis_dims, piece, rows[pick])
+            add_rows(axes, tables.axis_dims, piece, rows[pick])
             there[n_there] = pick
             n_there += 1
-        elif groups.shape[0] == 1:
+        elif tables.groups.shape[0] == 1:
             break  # those that come later in the list are not there either
     return n_there
 
@@ -215,47 +256,23 @@ def is_alike(
 
 @jit
 def walk(
-    loops: Ints,
-    groups: Ints,
+    tables: Tables,
+    memory: Memory,
     picks: int,
-    sizes: Ints,
-    tensors: Ints,
-    axes: Ints,
-    axis_dims: Ints,
-    rows: Ints,
-    columns: Ints,
-    weights: Ints,
-    capacity: int,
     has_point: bool,
     has_bounds: bool,
     stops: bool,
-    limits: Ints,
-    digits: Ints,
-    state: Ints,
-    links: Ints,
-    cell_sizes: Ints,
-    last: Ints,
-    at: Ints,
-    done: Ints,
-    found: Ints,
     most: int,
 ) -> None:
     """Visit bodies in order; count what is fetched, at least, in an LRU cache, and at most.
 
-    ``loops``: dimension, extent, pieces in a full child, trips, group (-1: none),
-    pieces that its list makes of a full child.
-    ``groups``: first loop, end, instances, instances of the groups inside, whether no
-    dimension comes twice.
-    ``tensors``: first axis, end, bytes an element, first cell, number of its window, first box.
-    ``axes``: first of its dims, end, first row, factor of boxes.
-    ``axis_dims``: dimension, factor of its pieces.
-    ``columns``, ``weights``: what each entry of a row adds to the cell's number, and its elements.
-    ``done``: for each box of cells, wave * picks + pick of the last that a wave's item began
-    at; of equal ones as long, no other says more to bounds.
     With ``stops``, the first visit that does not fit is the last.
-    ``state``: see the constants above; then start and bytes of each window, where
-    window 0 is as long as whole visits fit, and window k+1 as ``limits[k+1]`` says.
     """
+    loops, groups, sizes, tensors = tables.loops, tables.groups, tables.sizes, tables.tensors
+    axes, axis_dims, rows, columns = tables.axes, tables.axis_dims, tables.rows, tables.columns
+    weights, limits, digits, state = tables.weights, tables.limits, memory.digits, memory.state
+    links, cell_sizes, last, at = memory.links, memory.cell_sizes, memory.last, memory.at
+    done, found, capacity = memory.done, memory.found, limits[0]
     n_dims, n_loops = sizes.size, loops.shape[0]
     piece = np.zeros(n_dims, np.int64)
     length = np.zeros(n_dims, np.int64)
@@ -290,18 +307,7 @@ def walk(
             n_asking = 0
             state[WAVE] += 1
             stamp = state[WAVE] * picks
-            n_there = take(
-                loops,
-                groups,
-                digits,
-                inside,
-                sizes,
-                axes,
-                axis_dims,
-                outer_lengths,
-                outer_rows,
-                there,
-            )
+            n_there = take(tables, digits, inside, outer_lengths, outer_rows, there)
             longest[:] = 0
             for i in range(n_there):
                 for dim in range(n_dims):

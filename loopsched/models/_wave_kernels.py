@@ -7,6 +7,8 @@ up by the loops that it goes through.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from loopsched.base.arrays import Ints
@@ -68,16 +70,16 @@ from loopsched.models._promise_kernels import (
     _whole,
 )
 from loopsched.models._promise_kernels import ROWS as FORMER_ROWS
-from loopsched.models._replay_kernels import HEAD, OVERFLOW, TAIL, WINDOW, walk
+from loopsched.models._replay_kernels import HEAD, OVERFLOW, TAIL, WINDOW, Memory, Tables, walk
 from loopsched.models.asked import ALWAYS
 from loopsched.models.buffer import PROMISE_EFFORT
 from loopsched.models.cells import MOST_ENTRIES
+from loopsched.models.replay import MOST_CELLS
 from loopsched.models.view import MOST_LISTS
 
 AT_ONCE = 2**62  # steps: callers hand over few schedules at a time, to be interrupted
 MOST_KNOWN = 4096
 MOST_WAYS = 2**18  # to the positions of an axis that are gone through
-MOST_CELLS = 2**26  # as `loopsched.models.replay` has it
 
 # Rows behind those of `_promise_kernels`.  The first: how many loops are inside the item; what a
 # replay says: whether there is one, and whether visits fit; the same of one depth.
@@ -214,13 +216,6 @@ def _is_listed(w: Ints, a: int) -> bool:
 
 
 @jit
-def _n_rows(w: Ints, a: int, firsts: Ints) -> int:
-    """Count the combinations of pieces on an axis of two dimensions."""
-    first, second = w[FIRST_DIM, a], w[SECOND_DIM, a]
-    return int((firsts[first + 1] - firsts[first]) * (firsts[second + 1] - firsts[second]))
-
-
-@jit
 def list_cells(
     first: Ints,
     second: Ints,
@@ -299,54 +294,56 @@ def list_cells(
 # Replays ---------------------------------------------------------------------------------------
 
 
-@jit
-def walked(steps: Steps, shape: Ints, is_exact: bool, is_along: bool, found: Ints) -> bool:
-    """Walk a program; whether visits fit.  ``found``: at least, probably, at most of each tensor.
+class Shape(NamedTuple):
+    """How much is walked: instances, visits, cells, boxes of cells, units of the steps."""
 
-    ``shape``: instances, visits, cells, boxes of cells, length of the steps along a dimension.
+    picks: int
+    visits: int
+    n_cells: int
+    n_boxes: int
+    length: int
+
+
+class Pieces(NamedTuple):
+    """Lengths of the pieces of all dimensions, and where those of each begin."""
+
+    lengths: Ints
+    firsts: Ints
+
+
+@jit
+def walked(tables: Tables, steps: Steps, shape: Shape, is_exact: bool, found: Ints) -> bool:
+    """Walk loops, and steps if there are any; whether visits fit.
+
+    ``found``: elements of each tensor at least, probably, at most.
     """
-    picks, visits, n_cells, n_boxes = shape[0], shape[1], shape[2], shape[3]
-    digits = np.zeros(steps.loops.shape[0], np.int64)
-    state = np.zeros(WINDOW + 2 * steps.limits.size, np.int64)
-    if is_along:
+    digits = np.zeros(tables.loops.shape[0], np.int64)
+    state = np.zeros(WINDOW + 2 * tables.limits.size, np.int64)
+    if steps.runs.shape[0]:
         past = Past(
             digits,
             state,
-            np.full(n_cells, -1, np.int64),
-            np.zeros((visits, ELEMS + steps.tensors.shape[0]), np.int64),
-            np.zeros((visits, 2), np.int64),
+            np.full(shape.n_cells, -1, np.int64),
+            np.zeros((shape.visits, ELEMS + tables.tensors.shape[0]), np.int64),
+            np.zeros((shape.visits, 2), np.int64),
             found,
         )
-        walk_along(steps, past, picks, shape[4], AT_ONCE)
+        walk_along(tables, steps, past, shape.picks, shape.length, AT_ONCE)
         return bool(state[OVERFLOW] == 0)
     state[HEAD] = state[TAIL] = -1
-    n_kept, n_bound = (n_cells, 1) if is_exact else (1, n_cells)
-    walk(
-        steps.loops,
-        steps.groups,
-        picks,
-        steps.sizes,
-        steps.tensors,
-        steps.axes,
-        steps.axis_dims,
-        steps.rows,
-        steps.columns,
-        steps.weights,
-        steps.limits[0],
-        is_exact,
-        not is_exact,
-        True,
-        steps.limits,
+    n_kept, n_bound = (shape.n_cells, 1) if is_exact else (1, shape.n_cells)
+    n_done = 1 if is_exact or shape.n_boxes > MOST_CELLS else shape.n_boxes
+    memory = Memory(
         digits,
         state,
         np.full((n_kept, 2), -2, np.int64),
         np.zeros(n_kept, np.int64),
         np.full(n_bound, -1, np.int64),
-        np.zeros(1 if is_exact else visits + 1, np.int64),
-        np.full(1 if is_exact or n_boxes > MOST_CELLS else n_boxes, -1, np.int64),
+        np.zeros(1 if is_exact else shape.visits + 1, np.int64),
+        np.full(n_done, -1, np.int64),
         found,
-        AT_ONCE,
     )
+    walk(tables, memory, shape.picks, is_exact, not is_exact, True, AT_ONCE)
     if is_exact:  # it is known which point comes first
         found[:, 0] = found[:, 1]
         found[:, 2] = found[:, 1]
@@ -354,22 +351,13 @@ def walked(steps: Steps, shape: Ints, is_exact: bool, is_along: bool, found: Int
     return bool(state[OVERFLOW] == 0)
 
 
-@part
-def _replay_pool(w: Ints, level: int, depth: int, pool: int) -> int:
-    """Replay tensors that share room: all that do, or one by itself; what became of it.
-
-    Figures go to the rows of one depth.
-    """
-    n_dims, n_tensors, n_loops = w[NOW, N_DIMS] - 1, w[NOW, N_TENSORS], w[MORE, N_INNER]
-    is_exact = depth == n_loops
-    outside = depth if is_exact else _outside_steps(w, depth, pool)
-    # Loops, as `Nest.program` has them.
-    loops = np.zeros((outside, 6), np.int64)
-    groups = np.zeros((outside, 5), np.int64)
+@jit
+def _write_loops(w: Ints, level: int, loops: Ints, groups: Ints) -> tuple[int, int]:
+    """Write loops and lists of items, as `Nest.program` has them; returns lists, and instances."""
+    outside, n_groups, picks = loops.shape[0], 0, 1
     n_items = np.ones(outside, np.int64)
-    for d in range(n_dims):
+    for d in range(w[NOW, N_DIMS]):
         w[LEFT, d] = w[SIZES, d]
-    n_groups = 0
     for i in range(outside):
         d, extent, group = w[IN_DIM, i], w[IN_EXTENT, i], w[IN_GROUP, i]
         trips = -(-w[LEFT, d] // extent)
@@ -390,163 +378,42 @@ def _replay_pool(w: Ints, level: int, depth: int, pool: int) -> int:
             groups[g, 1] = i + 1
             n_items[g] *= trips
             loops[i, 3], loops[i, 4] = 1, g
-    picks = 1
     for g in range(n_groups - 1, -1, -1):
         groups[g, 3] = picks
         groups[g, 2] = max(1, min(groups[g, 2], n_items[g]))
         picks *= groups[g, 2]
         loops[groups[g, 0], 3] = -(-n_items[g] // groups[g, 2])  # waves
-    visits = n_steps = 1
-    for i in range(outside):
-        visits *= loops[i, 3]
-    for i in range(outside, depth):
-        n_steps *= -(-w[LEFT, w[IN_DIM, i]] // w[IN_EXTENT, i])
-        w[LEFT, w[IN_DIM, i]] = w[IN_EXTENT, i]
-    # Tensors, inputs first.
-    chosen, chosen_width = np.zeros(n_tensors, np.int64), np.zeros(n_tensors, np.int64)
-    n = n_axes = 0
+    return n_groups, picks
+
+
+@jit
+def _choose(w: Ints, pool: int, chosen: Ints) -> int:
+    """List the tensors that share some room, inputs first; returns how many there are."""
+    n = 0
     for is_output in range(2):
-        for t in range(n_tensors):
+        for t in range(w[NOW, N_TENSORS]):
             is_in = w[OWN, t] == SHARED if pool < 0 else t == pool
             if is_in and (t == w[NOW, OUTPUT]) == (is_output == 1):
                 chosen[n] = t
                 n += 1
-                n_axes += w[END, t] - w[FIRST, t]
-    if n_steps * visits * picks > 8 * PROMISE_EFFORT:
-        return TOO_MUCH
-    capacity, n_widths = w[NOW, ROOM] if pool < 0 else w[OWN, pool], 0
-    limits = np.full(1 + n, capacity, np.int64)  # and what it is less one element of each width
-    for i in range(n):
-        k = 1
-        while k <= n_widths and limits[k] != capacity - w[WIDTH, chosen[i]]:
-            k += 1
-        n_widths, limits[k] = max(n_widths, k), capacity - w[WIDTH, chosen[i]]
-        chosen_width[i] = k
-    # Pieces of each dimension, one after the other.
-    firsts = np.zeros(n_dims + 2, np.int64)
-    for d in range(n_dims + 1):
-        firsts[d + 1] = firsts[d] + _n_segments(w, d, w[SIZES, d], 0, outside, ANY)
-    pieces = np.zeros(firsts[n_dims + 1], np.int64)
-    for d in range(n_dims + 1):
-        _list_pieces_in_order(w, d, outside, pieces[firsts[d] : firsts[d + 1]])
-    tensors = np.zeros((n, 6), np.int64)
-    axes = np.zeros((n_axes, 4), np.int64)
-    axis_dims = np.zeros((2 * n_axes, 2), np.int64)
-    n_rows = n_entries = n_axis_dims = n_cells = n_boxes = n_axes = 0
-    for i in range(n):
-        for a in range(w[FIRST, chosen[i]], w[END, chosen[i]]):
-            d = _moving(w, a)
-            n_rows += 1 + firsts[d + 1] - firsts[d]
-            n_entries += firsts[d + 1] - firsts[d]
-            if _is_listed(w, a):
-                n_rows += _n_rows(w, a, firsts)
-                n_entries += w[SIZES, w[FIRST_DIM, a]] * w[SIZES, w[SECOND_DIM, a]]
-    rows = np.zeros(n_rows, np.int64)
-    columns = np.zeros(n_entries, np.int64)
-    weights = np.zeros(n_entries, np.int64)
-    n_rows = n_entries = 0
-    per_box = 0.0
-    for i in range(n):
-        t = chosen[i]
-        tensors[i, 0], tensors[i, 2], tensors[i, 3] = n_axes, w[WIDTH, t], n_cells
-        tensors[i, 4], tensors[i, 5] = chosen_width[i], n_boxes
-        factor = boxes = 1
-        per_box_of_one = 1.0
-        for a in range(w[FIRST, t], w[END, t]):
-            d = _moving(w, a)
-            many = of_axis = n_listed = firsts[d + 1] - firsts[d]
-            axes[n_axes, 0], axes[n_axes, 2], axes[n_axes, 3] = n_axis_dims, n_rows, boxes
-            axis_dims[n_axis_dims, 0], axis_dims[n_axis_dims, 1] = d, 1
-            if _is_listed(w, a):
-                first, second = w[FIRST_DIM, a], w[SECOND_DIM, a]
-                axis_dims[n_axis_dims, 0] = first
-                axis_dims[n_axis_dims, 1] = firsts[second + 1] - firsts[second]
-                if second < n_dims:
-                    n_axis_dims += 1
-                    axis_dims[n_axis_dims, 0], axis_dims[n_axis_dims, 1] = second, 1
-                many = _n_rows(w, a, firsts)
-                of_axis = list_cells(
-                    pieces[firsts[first] : firsts[first + 1]],
-                    pieces[firsts[second] : firsts[second + 1]],
-                    w[FIRST_STEP, a],
-                    w[SECOND_STEP, a],
-                    w[OFFSET, a] if w[IS_CLIPPED, a] else 0,
-                    w[SIZE, a] if w[IS_CLIPPED, a] else -1,
-                    rows[n_rows : n_rows + many + 1],
-                    columns[n_entries:],
-                    weights[n_entries:],
-                )
-                if of_axis < 0:
-                    return TOO_MUCH
-                n_listed = rows[n_rows + many]
-            else:
-                for k in range(many):
-                    rows[n_rows + k], columns[n_entries + k] = k, k
-                    weights[n_entries + k] = pieces[firsts[d] + k]
-                rows[n_rows + many] = many
-            for k in range(many + 1):
-                rows[n_rows + k] += n_entries
-            for k in range(n_listed):
-                columns[n_entries + k] *= factor
-            per_box_of_one *= n_listed / many
-            n_axis_dims += 1
-            n_rows += many + 1
-            n_entries += n_listed
-            factor *= max(1, of_axis)
-            boxes *= many
-            n_axes += 1
-            axes[n_axes - 1, 1] = n_axis_dims
-        per_box += per_box_of_one
-        tensors[i, 1] = n_axes
-        n_cells += factor
-        n_boxes += boxes
-    if _n_boxes(w, depth) * per_box > 2 * PROMISE_EFFORT or n_cells > MOST_CELLS:
-        return TOO_MUCH
-    sizes = np.zeros(n_dims, np.int64)
-    for d in range(n_dims):
-        sizes[d] = w[SIZES, d]
-    found = np.zeros((n, 3), np.int64)
-    shape = np.array([picks, visits, n_cells, n_boxes, 0], np.int64)
-    is_along = np.zeros(n, np.int64)
-    runs = np.zeros((1, 2), np.int64)
-    if outside < depth:
-        d = w[IN_DIM, outside]
-        shape[4] = w[SIZES, d]
-        for i in range(n):
-            is_along[i] = 1 if w[BITS + chosen[i], d] & INDEXED else 0
-        steps_of_one = np.zeros(_n_segments(w, d, w[SIZES, d], 0, depth, ANY), np.int64)
-        _list_pieces_in_order(w, d, depth, steps_of_one)
-        runs = np.zeros((steps_of_one.size, 2), np.int64)
-        n_runs = 0
-        for k in range(steps_of_one.size):
-            if k == 0 or steps_of_one[k] != steps_of_one[k - 1]:
-                runs[n_runs, 1] = steps_of_one[k]
-                n_runs += 1
-            runs[n_runs - 1, 0] += 1
-        runs = runs[:n_runs]
-    steps = Steps(
-        loops,
-        groups[:n_groups],
-        sizes,
-        tensors,
-        axes,
-        axis_dims[:n_axis_dims],
-        rows,
-        columns,
-        weights,
-        limits[: 1 + n_widths],
-        runs,
-        is_along,
-    )
-    fits = walked(steps, shape, is_exact, outside < depth, found)
-    for i in range(n):
-        w[ONE_LOW, chosen[i]], w[ONE_MOST, chosen[i]] = found[i, 0], found[i, 2]
-    return KNOWN_FITS if fits else KNOWN_UNFIT
+    return n
 
 
 @jit
-def _list_pieces_in_order(w: Ints, d: int, depth: int, pieces: Ints) -> None:
-    """List the lengths of the pieces that the first loops make of a dimension."""
+def _write_limits(w: Ints, capacity: int, chosen: Ints, limits: Ints, tensors: Ints) -> int:
+    """Write what the room is less an element of each width, and which is whose; their number."""
+    n_widths, limits[0] = 0, capacity
+    for i in range(chosen.size):
+        limit, k = capacity - w[WIDTH, chosen[i]], 1
+        while k <= n_widths and limits[k] != limit:
+            k += 1
+        n_widths, limits[k], tensors[i, 4] = max(n_widths, k), limit, k
+    return 1 + n_widths
+
+
+@jit
+def _list_pieces(w: Ints, d: int, depth: int, pieces: Ints) -> None:
+    """List the lengths of the pieces that the first loops make of a dimension, in order."""
     at = i = 0
     while at < w[SIZES, d]:
         length, start = w[SIZES, d], at
@@ -558,6 +425,178 @@ def _list_pieces_in_order(w: Ints, d: int, depth: int, pieces: Ints) -> None:
         pieces[i] = length
         at += length
         i += 1
+
+
+@jit
+def _write_axis(w: Ints, a: int, pieces: Pieces, tables: Tables, at: Ints) -> tuple[int, int, int]:
+    """Write an axis and its cells; returns how many rows, cells, and entries of rows it has.
+
+    ``at``: axes, dimensions of them, rows and entries written before; negative cells: too many.
+    """
+    firsts, d = pieces.firsts, _moving(w, a)
+    rows, columns = tables.rows[at[2] :], tables.columns[at[3] :]
+    weights, axis_dims = tables.weights[at[3] :], tables.axis_dims[at[1] :]
+    n_rows = n_cells = n_listed = firsts[d + 1] - firsts[d]
+    tables.axes[at[0], 0], tables.axes[at[0], 2] = at[1], at[2]
+    axis_dims[0, 0], axis_dims[0, 1] = d, 1
+    at[1] += 1
+    if _is_listed(w, a):
+        first, second = w[FIRST_DIM, a], w[SECOND_DIM, a]
+        n_second = firsts[second + 1] - firsts[second]
+        axis_dims[0, 0], axis_dims[0, 1] = first, n_second
+        if second < w[NOW, N_DIMS] - 1:
+            axis_dims[1, 0], axis_dims[1, 1] = second, 1
+            at[1] += 1
+        n_rows = (firsts[first + 1] - firsts[first]) * n_second
+        n_cells = list_cells(
+            pieces.lengths[firsts[first] : firsts[first + 1]],
+            pieces.lengths[firsts[second] : firsts[second + 1]],
+            w[FIRST_STEP, a],
+            w[SECOND_STEP, a],
+            w[OFFSET, a] if w[IS_CLIPPED, a] else 0,
+            w[SIZE, a] if w[IS_CLIPPED, a] else -1,
+            rows,
+            columns,
+            weights,
+        )
+        n_listed = rows[n_rows]
+    else:
+        for k in range(n_rows):
+            rows[k], columns[k], weights[k] = k, k, pieces.lengths[firsts[d] + k]
+        rows[n_rows] = n_rows
+    for k in range(n_rows + 1):
+        rows[k] += at[3]
+    tables.axes[at[0], 1] = at[1]
+    at[0] += 1
+    at[2] += n_rows + 1
+    at[3] += n_listed
+    return n_rows, n_cells, n_listed
+
+
+@jit
+def _write_tensors(w: Ints, pieces: Pieces, chosen: Ints, tables: Tables) -> tuple[int, int, float]:
+    """Write tensors, as `loopsched.models.replay` has them; returns cells, boxes, cells a body.
+
+    Negative cells: too many.
+    """
+    n_cells = n_boxes = 0
+    per_box = 0.0
+    at = np.zeros(4, np.int64)
+    for i in range(chosen.size):
+        t = chosen[i]
+        tables.tensors[i, 0], tables.tensors[i, 2] = at[0], w[WIDTH, t]
+        tables.tensors[i, 3], tables.tensors[i, 5] = n_cells, n_boxes
+        factor = boxes = 1
+        of_body = 1.0
+        for a in range(w[FIRST, t], w[END, t]):
+            tables.axes[at[0], 3], begin = boxes, at[3]
+            n_rows, of_axis, n_listed = _write_axis(w, a, pieces, tables, at)
+            if of_axis < 0:
+                return -1, 0, 0.0
+            for k in range(begin, begin + n_listed):
+                tables.columns[k] *= factor
+            of_body *= n_listed / n_rows
+            factor *= max(1, of_axis)
+            boxes *= n_rows
+        per_box += of_body
+        tables.tensors[i, 1] = at[0]
+        n_cells += factor
+        n_boxes += boxes
+    return n_cells, n_boxes, per_box
+
+
+@jit
+def _room_for(w: Ints, chosen: Ints, firsts: Ints) -> tuple[int, int, int]:
+    """Count axes, and bound the rows and entries that they need."""
+    n_axes = n_rows = n_entries = 0
+    for t in chosen:
+        for a in range(w[FIRST, t], w[END, t]):
+            first, second, d = w[FIRST_DIM, a], w[SECOND_DIM, a], _moving(w, a)
+            n_axes += 1
+            n_rows += 1 + firsts[d + 1] - firsts[d]
+            n_entries += firsts[d + 1] - firsts[d]
+            if _is_listed(w, a):
+                n_first, n_second = firsts[first + 1] - firsts[first], firsts[second + 1]
+                n_rows += n_first * (n_second - firsts[second])
+                n_entries += w[SIZES, first] * w[SIZES, second]
+    return n_axes, n_rows, n_entries
+
+
+@jit
+def _list_runs(w: Ints, d: int, depth: int) -> Ints:
+    """List the steps along a dimension: how many of one length in a row, and the length."""
+    pieces = np.zeros(_n_segments(w, d, w[SIZES, d], 0, depth, ANY), np.int64)
+    _list_pieces(w, d, depth, pieces)
+    runs = np.zeros((pieces.size, 2), np.int64)
+    n = 0
+    for k in range(pieces.size):
+        if k == 0 or pieces[k] != pieces[k - 1]:
+            runs[n, 1] = pieces[k]
+            n += 1
+        runs[n - 1, 0] += 1
+    return runs[:n]
+
+
+@part
+def _replay_pool(w: Ints, level: int, depth: int, pool: int) -> int:
+    """Replay tensors that share room: all that do, or one by itself; what became of it.
+
+    Figures go to the rows of one depth.
+    """
+    n_dims, is_exact = w[NOW, N_DIMS] - 1, depth == w[MORE, N_INNER]
+    outside = depth if is_exact else _outside_steps(w, depth, pool)
+    loops, groups = np.zeros((outside, 6), np.int64), np.zeros((outside, 5), np.int64)
+    n_groups, picks = _write_loops(w, level, loops, groups)
+    visits = work = 1
+    for i in range(outside):
+        visits *= loops[i, 3]
+    for i in range(outside, depth):
+        work *= -(-w[LEFT, w[IN_DIM, i]] // w[IN_EXTENT, i])
+        w[LEFT, w[IN_DIM, i]] = w[IN_EXTENT, i]
+    if work * visits * picks > 8 * PROMISE_EFFORT:
+        return TOO_MUCH
+    every = np.zeros(w[NOW, N_TENSORS], np.int64)
+    chosen = every[: _choose(w, pool, every)]
+    firsts = np.zeros(n_dims + 2, np.int64)
+    for d in range(n_dims + 1):
+        firsts[d + 1] = firsts[d] + _n_segments(w, d, w[SIZES, d], 0, outside, ANY)
+    pieces = Pieces(np.zeros(firsts[n_dims + 1], np.int64), firsts)
+    sizes = np.zeros(n_dims, np.int64)
+    for d in range(n_dims + 1):
+        _list_pieces(w, d, outside, pieces.lengths[firsts[d] : firsts[d + 1]])
+        if d < n_dims:
+            sizes[d] = w[SIZES, d]
+    tensors, limits = np.zeros((chosen.size, 6), np.int64), np.zeros(1 + chosen.size, np.int64)
+    capacity = w[NOW, ROOM] if pool < 0 else w[OWN, pool]
+    n_limits = _write_limits(w, capacity, chosen, limits, tensors)
+    n_axes, n_rows, n_entries = _room_for(w, chosen, firsts)
+    tables = Tables(
+        loops,
+        groups[:n_groups],
+        sizes,
+        tensors,
+        np.zeros((n_axes, 4), np.int64),
+        np.zeros((2 * n_axes, 2), np.int64),
+        np.zeros(n_rows, np.int64),
+        np.zeros(n_entries, np.int64),
+        np.zeros(n_entries, np.int64),
+        limits[:n_limits],
+    )
+    n_cells, n_boxes, per_box = _write_tensors(w, pieces, chosen, tables)
+    if n_cells < 0 or n_cells > MOST_CELLS or _n_boxes(w, depth) * per_box > 2 * PROMISE_EFFORT:
+        return TOO_MUCH
+    is_along, runs, length = np.zeros(chosen.size, np.int64), np.zeros((0, 2), np.int64), 0
+    if outside < depth:
+        d = w[IN_DIM, outside]
+        runs, length = _list_runs(w, d, depth), w[SIZES, d]
+        for i in range(chosen.size):
+            is_along[i] = w[BITS + chosen[i], d] & INDEXED != 0
+    found = np.zeros((chosen.size, 3), np.int64)
+    shape = Shape(picks, visits, n_cells, n_boxes, length)
+    fits = walked(tables, Steps(runs, is_along), shape, is_exact, found)
+    for i in range(chosen.size):
+        w[ONE_LOW, chosen[i]], w[ONE_MOST, chosen[i]] = found[i, 0], found[i, 2]
+    return KNOWN_FITS if fits else KNOWN_UNFIT
 
 
 @part

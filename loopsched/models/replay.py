@@ -449,15 +449,14 @@ class Nest:
             n_steps *= -(-length[loop.dim] // loop.extent)
             length[loop.dim] = loop.extent
         cost = max(n_steps * program.visits * program.picks / 4, self.boxes(item, depth) * per_box)
-        tables = _tables(self.dims, pool, [one for one in cells if one is not None])
-        if cost > 2 * budget or tables.n_cells > MOST_CELLS:
+        walk = _walk(self.dims, program, item, pool, [one for one in cells if one is not None])
+        if cost > 2 * budget or walk.n_cells > MOST_CELLS:
             return None
-        sizes = np.array([item.length[dim] for dim in self.dims], np.int64)
         if outside == depth:
-            return _counted(program, tables, sizes, pool, has_point, depth < self.deepest, stops)
+            return _counted(walk, has_point, depth < self.deepest, stops)
         dim = self.loops[outside].dim
-        pieces = segments(item.length[dim], self.chain(depth, dim))
-        return _counted_along(program, tables, sizes, pool, dim, [piece for _, piece in pieces])
+        pieces = [piece for _, piece in segments(item.length[dim], self.chain(depth, dim))]
+        return _counted_along(walk, pieces, [dim in tensor.dims for tensor in pool.tensors])
 
     def _outside_steps(self, depth: int, pool: Pool) -> int:
         """Count the loops outside the steps that all waves go through along one dimension.
@@ -495,21 +494,23 @@ class _Program:
 
 
 @dataclass(frozen=True, slots=True)
-class _Tables:
-    """Tensors, axes and cells for the kernel."""
+class _Walk:
+    """What the kernel walks, and how much that is."""
 
-    tensors: Ints
-    axes: Ints
-    axis_dims: Ints
-    rows: Ints
-    columns: Ints
-    weights: Ints
-    limits: Ints
+    tables: kernels.Tables
+    picks: int
+    visits: int
     n_cells: int
     n_boxes: int
 
 
-def _tables(dims: Sequence[str], pool: Pool, cells: Sequence[Sequence[AxisCells]]) -> _Tables:
+def _walk(
+    dims: Sequence[str],
+    program: _Program,
+    item: Item,
+    pool: Pool,
+    cells: Sequence[Sequence[AxisCells]],
+) -> _Walk:
     widths = sorted({tensor.element_bytes for tensor in pool.tensors})
     tensors: list[list[int]] = []
     axes: list[list[int]] = []
@@ -540,103 +541,57 @@ def _tables(dims: Sequence[str], pool: Pool, cells: Sequence[Sequence[AxisCells]
         n_cells += factor
         n_boxes += boxes
     empty = np.zeros(0, np.int64)
-    return _Tables(
+    limits = [pool.capacity_bytes, *(pool.capacity_bytes - width for width in widths)]
+    tables = kernels.Tables(
+        program.loops,
+        program.groups,
+        np.array([item.length[dim] for dim in dims], np.int64),
         np.array(tensors, np.int64).reshape(-1, 6),
         np.array(axes, np.int64).reshape(-1, 4),
         np.array(axis_dims, np.int64).reshape(-1, 2),
         np.concatenate([empty, *rows]),
         np.concatenate([empty, *columns]),
         np.concatenate([empty, *weights]),
-        np.array(
-            [pool.capacity_bytes, *(pool.capacity_bytes - width for width in widths)], np.int64
-        ),
-        n_cells,
-        n_boxes,
+        np.array(limits, np.int64),
     )
+    return _Walk(tables, program.picks, program.visits, n_cells, n_boxes)
 
 
-def _counted(
-    program: _Program,
-    tables: _Tables,
-    sizes: Ints,
-    pool: Pool,
-    has_point: bool,
-    has_bounds: bool,
-    stops: bool,
-) -> _Counts:
-    limits = tables.limits
-    state = np.zeros(kernels.WINDOW + 2 * len(limits), np.int64)
+def _counted(walk: _Walk, has_point: bool, has_bounds: bool, stops: bool) -> _Counts:
+    tables = walk.tables
+    state = np.zeros(kernels.WINDOW + 2 * len(tables.limits), np.int64)
     state[kernels.HEAD] = state[kernels.TAIL] = -1
-    links = np.full((tables.n_cells if has_point else 1, 2), -2, np.int64)
-    cell_sizes = np.zeros(tables.n_cells if has_point else 1, np.int64)
-    last = np.full(tables.n_cells if has_bounds else 1, -1, np.int64)
-    at = np.zeros(program.visits + 1 if has_bounds else 1, np.int64)
-    is_once = not has_point and tables.n_boxes <= MOST_CELLS  # an LRU cache counts each use
-    done = np.full(tables.n_boxes if is_once else 1, -1, np.int64)
-    found = np.zeros((len(pool.tensors), 3), np.int64)
-    digits = np.zeros(len(program.loops), np.int64)
+    is_once = not has_point and walk.n_boxes <= MOST_CELLS  # an LRU cache counts each use
+    memory = kernels.Memory(
+        digits=np.zeros(len(tables.loops), np.int64),
+        state=state,
+        links=np.full((walk.n_cells if has_point else 1, 2), -2, np.int64),
+        cell_sizes=np.zeros(walk.n_cells if has_point else 1, np.int64),
+        last=np.full(walk.n_cells if has_bounds else 1, -1, np.int64),
+        at=np.zeros(walk.visits + 1 if has_bounds else 1, np.int64),
+        done=np.full(walk.n_boxes if is_once else 1, -1, np.int64),
+        found=np.zeros((len(tables.tensors), 3), np.int64),
+    )
     while not state[kernels.FINISHED]:  # in chunks, so that an interruption is heard
-        kernels.walk(
-            program.loops,
-            program.groups,
-            program.picks,
-            sizes,
-            tables.tensors,
-            tables.axes,
-            tables.axis_dims,
-            tables.rows,
-            tables.columns,
-            tables.weights,
-            pool.capacity_bytes,
-            has_point,
-            has_bounds,
-            stops,
-            limits,
-            digits,
-            state,
-            links,
-            cell_sizes,
-            last,
-            at,
-            done,
-            found,
-            CHUNK,
-        )
-    low, point, anew = found.T.tolist()
+        kernels.walk(tables, memory, walk.picks, has_point, has_bounds, stops, CHUNK)
+    low, point, anew = memory.found.T.tolist()
     if not has_bounds:
         return [point, point, point], True
     return [low, point, anew], not state[kernels.OVERFLOW]
 
 
-def _counted_along(
-    program: _Program, tables: _Tables, sizes: Ints, pool: Pool, dim: str, pieces: Sequence[int]
-) -> _Counts:
-    n_tensors, n_waves = len(pool.tensors), program.visits
+def _counted_along(walk: _Walk, pieces: Sequence[int], is_along: Sequence[bool]) -> _Counts:
     runs = [(len(list(run)), piece) for piece, run in itertools.groupby(pieces)]
-    is_along = [dim in tensor.dims for tensor in pool.tensors]
-    steps = along_kernels.Steps(
-        program.loops,
-        program.groups,
-        sizes,
-        tables.tensors,
-        tables.axes,
-        tables.axis_dims,
-        tables.rows,
-        tables.columns,
-        tables.weights,
-        tables.limits,
-        np.array(runs, np.int64),
-        np.array(is_along, np.int64),
-    )
+    steps = along_kernels.Steps(np.array(runs, np.int64), np.array(is_along, np.int64))
     past = along_kernels.Past(
-        digits=np.zeros(len(program.loops), np.int64),
+        digits=np.zeros(len(walk.tables.loops), np.int64),
         state=np.zeros(kernels.WINDOW + 2, np.int64),
-        last=np.full(tables.n_cells, -1, np.int64),
-        waves=np.zeros((n_waves, along_kernels.ELEMS + n_tensors), np.int64),
-        sums=np.zeros((n_waves, 2), np.int64),
-        found=np.zeros((n_tensors, 3), np.int64),
+        last=np.full(walk.n_cells, -1, np.int64),
+        waves=np.zeros((walk.visits, along_kernels.ELEMS + len(is_along)), np.int64),
+        sums=np.zeros((walk.visits, 2), np.int64),
+        found=np.zeros((len(is_along), 3), np.int64),
     )
     while not past.state[kernels.FINISHED]:  # in chunks, so that an interruption is heard
-        along_kernels.walk_along(steps, past, program.picks, sum(pieces), CHUNK)
+        along_kernels.walk_along(walk.tables, steps, past, walk.picks, sum(pieces), CHUNK)
     low, point, anew = past.found.T.tolist()
     return [low, point, anew], not past.state[kernels.OVERFLOW]

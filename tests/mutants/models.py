@@ -287,8 +287,8 @@ _kernels.broken(
 _kernels.broken(
     "lists-side-by-side-end-together",
     "an item that one list lacks is the last of all lists",
-    "elif groups.shape[0] == 1:\n            break",
-    "elif groups.shape[0] >= 1:\n            break",
+    "elif tables.groups.shape[0] == 1:\n            break",
+    "elif tables.groups.shape[0] >= 1:\n            break",
 )
 _kernels.broken(
     "one-wave-only",
