@@ -31,7 +31,7 @@ import numpy as np
 from loopsched.gpu.choice import pipeline
 from loopsched.gpu.choice.attention import attention_times
 from loopsched.gpu.choice.families import FAMILIES, Family, conv_work, gemm_work
-from loopsched.gpu.choice.pipeline import Fitted, times
+from loopsched.gpu.choice.pipeline import Fitted, kernel_names, times
 from loopsched.gpu.choice.space import COMPILED, Space
 from loopsched.gpu.library.machine import machine_of
 from loopsched.machines.arch_file import load_arch
@@ -240,9 +240,7 @@ def factors(cases: Sequence[Problem], numbers: Mapping[str, float]) -> dict[str,
         weights = _weights(np.minimum(one.longer, found / found.min()))
         off = one.measured - np.log(found)
         off = np.clip(off - weights @ off / weights.sum(), -FAR, FAR)
-        rows = zip(*(one.space[name].astype(int) for name in one.space.names), strict=True)
-        for row, weight, error in zip(rows, weights, off, strict=True):
-            name = "x".join(map(str, row))
+        for name, weight, error in zip(kernel_names(one.space), weights, off, strict=True):
             sums[name] = sums.get(name, np.zeros(2)) + weight * np.array([1, error])
     means = {name: error / (weight + DOUBT) for name, (weight, error) in sums.items()}
     return {name: round(float(np.exp(mean)), 3) for name, mean in sorted(means.items())}

@@ -58,18 +58,16 @@ def estimate(
         block = _conv(problem, one, width, taken, machine, fit)
     else:
         block = _product(problem, one, width, taken, machine, fit)
-    places = machine.sms * taken.resident
+    run, places = Run(block, one, width, taken, machine, fit), machine.sms * taken.resident
     left, cycles, of_waves = block.blocks, 0.0, []
     while left > 0:
         live = min(left, places)
         here = taken.resident if live == places else ceil(live / machine.sms)
         received = fit.later if of_waves else fit.first
-        took, parts = _wave(block, one, width, taken, machine, fit, here, live, received)
+        took, parts = run.wave(here, live, received)
         if of_waves and live < places and one["warps"] <= 4:
             # Some SMs take as many blocks again as ended there, others none.
-            crowded, _ = _wave(
-                block, one, width, taken, machine, fit, taken.resident, live, received
-            )
+            crowded, _ = run.wave(taken.resident, live, received)
             took += fit.paired * (crowded - took)
         cycles += took
         of_waves.append((live == places, parts))
@@ -94,60 +92,52 @@ def longer(family: str, one: Mapping[str, int], width: int) -> float:
     return float(known[family].get(key, 1.0)) if family in known and width == 2 else 1.0
 
 
-def _wave(
-    block: Block,
-    one: Mapping[str, int],
-    width: int,
-    taken: Taken,
-    machine: Machine,
-    fit: Fitted,
-    here: int,
-    live: int,
-    received: float,
-) -> tuple[float, list[float]]:
-    """Cycles of a wave with so many blocks on an SM; of a step, cycles of each part."""
-    *parts, wait = _step(block, one, width, taken, machine, fit, here, live, received)
-    tensor, l2, dram, _ = parts
-    issued = here * one["warps"] / machine.gpu.schedulers * fit.issue_cycles
-    if not taken.by_group:
-        issued = max(issued, block.terms * width / 32 * fit.chain_cycles)
-    step = _joined(fit.step, tensor, issued, _joined(fit.memory, wait, l2, dram))
-    ends = fit.latency * machine.gpu.dram_latency + fit.start_cycles
-    ahead = (one["stages"] - 1) * here * block.asked_of_l2
-    ends += fit.fill * ahead / _delivered(fit.first, machine, fit)
-    ends += here * block.sums * fit.sum_cycles
-    ends *= 1 - fit.hidden if here > 1 else 1
-    return block.steps * step + ends + here * block.beside, parts
+@dataclass(frozen=True)
+class Run:
+    """Blocks of one configuration on a machine."""
 
+    block: Block
+    one: Mapping[str, int]
+    width: int
+    taken: Taken
+    machine: Machine
+    fit: Fitted
 
-def _step(
-    block: Block,
-    one: Mapping[str, int],
-    width: int,
-    taken: Taken,
-    machine: Machine,
-    fit: Fitted,
-    here: int,
-    live: int,
-    received: float,
-) -> list[float]:
-    """Cycles of each part, latency as if DRAM were free; last what operands take to come."""
-    clock = machine.max_clock_hz
-    l2 = max(
-        live / machine.sms * block.asked_of_l2 / _delivered(received, machine, fit),
-        here * block.asked_of_l2 / _delivered(fit.first, machine, fit),
-    )
-    of_step = block.dram_bytes(live) * live / (block.blocks * block.steps)
-    dram = of_step / (machine.dram_bytes_per_s / clock)
-    late = _latency(one["block_m"], block.tile, machine, fit) / _ahead(one, taken, fit)
-    more = block.wait + (fit.two_stages * block.tensor if one["stages"] <= 2 else 0.0)
-    # Warps go round the schedulers; each has its share of a block's multiply-adds.
-    on_each = [0] * machine.gpu.schedulers
-    for warp in range(here * one["warps"]):
-        on_each[warp % len(on_each)] += 1
-    tensor = max(on_each) * block.tensor * len(on_each) / one["warps"]
-    tensor = max(tensor, block.tensor + block.alone)
-    return [tensor, l2, dram, late + more, (late**2 + dram**2) ** 0.5 + more]
+    def wave(self, here: int, live: int, received: float) -> tuple[float, list[float]]:
+        """Cycles of a wave with so many blocks on an SM; of a step, cycles of each part."""
+        block, one, machine, fit = self.block, self.one, self.machine, self.fit
+        *parts, wait = self._step(here, live, received)
+        tensor, l2, dram, _ = parts
+        issued = here * one["warps"] / machine.gpu.schedulers * fit.issue_cycles
+        if not self.taken.by_group:
+            issued = max(issued, block.terms * self.width / 32 * fit.chain_cycles)
+        step = _joined(fit.step, tensor, issued, _joined(fit.memory, wait, l2, dram))
+        ends = fit.latency * machine.gpu.dram_latency + fit.start_cycles
+        ahead = (one["stages"] - 1) * here * block.asked_of_l2
+        ends += fit.fill * ahead / _delivered(fit.first, machine, fit)
+        ends += here * block.sums * fit.sum_cycles
+        ends *= 1 - fit.hidden if here > 1 else 1
+        return block.steps * step + ends + here * block.beside, parts
+
+    def _step(self, here: int, live: int, received: float) -> list[float]:
+        """Cycles of each part, latency as if DRAM were free; last what operands take to come."""
+        block, one, machine, fit = self.block, self.one, self.machine, self.fit
+        clock = machine.max_clock_hz
+        l2 = max(
+            live / machine.sms * block.asked_of_l2 / _delivered(received, machine, fit),
+            here * block.asked_of_l2 / _delivered(fit.first, machine, fit),
+        )
+        of_step = block.dram_bytes(live) * live / (block.blocks * block.steps)
+        dram = of_step / (machine.dram_bytes_per_s / clock)
+        late = _latency(one["block_m"], block.tile, machine, fit) / _ahead(one, self.taken, fit)
+        more = block.wait + (fit.two_stages * block.tensor if one["stages"] <= 2 else 0.0)
+        # Warps go round the schedulers; each has its share of a block's multiply-adds.
+        on_each = [0] * machine.gpu.schedulers
+        for warp in range(here * one["warps"]):
+            on_each[warp % len(on_each)] += 1
+        tensor = max(on_each) * block.tensor * len(on_each) / one["warps"]
+        tensor = max(tensor, block.tensor + block.alone)
+        return [tensor, l2, dram, late + more, (late**2 + dram**2) ** 0.5 + more]
 
 
 def _delivered(rate: float, machine: Machine, fit: Fitted) -> float:

@@ -80,6 +80,13 @@ _pipeline.broken(
     _CONVOLUTIONS,
 )
 _pipeline.broken(
+    "pipeline-factors-of-any-width",
+    "factors of kernels of two bytes hold for others",
+    "if width == _COMPILED_WIDTH else None",
+    "if width else None",
+    _CONVOLUTIONS,
+)
+_pipeline.broken(
     "pipeline-eight-warps-paired",
     "blocks of eight warps that end together are followed by as many, too",
     "paired = np.where(four & (full > 0), fit.paired, 0.0)",
@@ -270,16 +277,9 @@ _families.broken(
     _CONVOLUTIONS,
 )
 _families.broken(
-    "families-factors-of-any-width",
-    "factors of kernels of two bytes hold for others",
-    "if todo.width != _COMPILED_WIDTH:",
-    "if not todo.width:",
-    _CONVOLUTIONS,
-)
-_families.broken(
     "families-factors-unused",
     "what compiled kernels take is not heeded",
-    "found.time_s * compiled(name, space)",
+    "found.time_s * compiled(name, space, todo.width)",
     "found.time_s * 1",
     _CONVOLUTIONS,
 )

@@ -394,9 +394,7 @@ def _pipelined(
         fit = fitted(name)
         todo = work(problem, data_type, space, taken, machine, fit)
         found = times(todo, taken, space["stages"], machine, fit)
-        if todo.width != _COMPILED_WIDTH:
-            return found
-        return replace(found, time_s=found.time_s * compiled(name, space))
+        return replace(found, time_s=found.time_s * compiled(name, space, todo.width))
 
     return estimate
 
@@ -417,8 +415,6 @@ def _image(problem: Problem) -> Layer:
 
 
 _REGISTER = 4
-# Bytes of an element of the kernels whose factors were measured.
-_COMPILED_WIDTH = 2
 
 TRITON_GEMM = Family(
     "triton_gemm",

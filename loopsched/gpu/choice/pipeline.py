@@ -268,8 +268,11 @@ def times(work: Work, taken: Resources, stages: Numbers, machine: Machine, fit: 
     later = wave(taken.resident, places, fit.later)
     last = wave(beside, np.maximum(rest, 1), np.where(full > 0, fit.later, fit.first))
     cycles = np.where(full > 0, first[0] + (full - 1) * later[0], 0.0)
-    crowded = wave(taken.resident, np.maximum(rest, 1), fit.later)[0]
-    cycles = cycles + np.where(rest > 0, last[0] + paired * (crowded - last[0]), 0.0)
+    ends = last[0]
+    if fit.paired:
+        crowded = wave(taken.resident, np.maximum(rest, 1), fit.later)[0]
+        ends = ends + paired * (crowded - ends)
+    cycles = cycles + np.where(rest > 0, ends, 0.0)
     time_s = cycles / machine.max_clock_hz
     typical = [
         np.where(full > 1, mine, np.where(full > 0, early, late))
@@ -370,15 +373,23 @@ def _powered(time_s: Numbers, work: Work, machine: Machine, fit: Fitted) -> Numb
     return joined(fit.power, time_s, np.maximum(limit_s, 1e-9))
 
 
-def compiled(family: str, space: Space) -> Numbers:
+def compiled(family: str, space: Space, width: int) -> Numbers | float:
     """Factors of estimates: what a compiled kernel takes, other kernels of its problem beside it.
 
-    Measured for elements of two bytes; 1 for kernels that were not.
+    1 for kernels and widths of elements that were not measured.
     """
-    known = calibration_file(_FILE)["compiled"].get(family, {})
-    rows = zip(*(space[name].astype(int) for name in space.names), strict=True)
-    return np.array([known.get("x".join(map(str, row)), 1.0) for row in rows])
+    known = calibration_file(_FILE)["compiled"].get(family) if width == _COMPILED_WIDTH else None
+    return np.array([known.get(name, 1.0) for name in kernel_names(space)]) if known else 1.0
 
+
+def kernel_names(space: Space) -> list[str]:
+    """Name each configuration's kernel as factors do, by its numbers."""
+    rows = zip(*(space[name].astype(int) for name in space.names), strict=True)
+    return ["x".join(map(str, row)) for row in rows]
+
+
+# Bytes of an element of the kernels whose factors were measured.
+_COMPILED_WIDTH = 2
 
 # Of a GPU's power, what is left for work beside leakage, clocks and idle memory.
 _SHARE_OF_POWER = 0.786
