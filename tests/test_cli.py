@@ -330,7 +330,7 @@ class TestAnalyze:
         assert level["time_s"] is level["utilisation"] is None
         assert level["operational_intensity"] == 64 / 6
         text = call(capsys, *size)
-        assert "m64 n64 k64 on one buffer of 65,536 bytes under DRAM, lru: M:64" in text
+        assert "m64 n64 k64 on one LRU cache of 64 KiB below DRAM: M:64" in text
         assert not any(word in text for word in ("time", "busy", "/s", "bound by", "utilisation"))
         assert "time" in call(capsys, *words)
         for more, message in (
