@@ -29,7 +29,7 @@ def test_a_workload_is_a_table(
     assert run(["kernel", "library", "resnet50", "--arch", "v100", "--type", "fp16"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80
-    assert lines[0].split() == ["#", "problem", "kernel", "time", "low", "high", "bound"]
+    assert lines[0].split() == ["#", "problem", "kernel", "time", "low", "high", "at", "least"]
     assert len([line for line in lines if " us " in line]) == len(
         load_workload("resnet50").problems
     )

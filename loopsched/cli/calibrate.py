@@ -33,7 +33,8 @@ def calibrate() -> None:
 
 @calibrate.command(
     epilog="""\b
-loopsched calibrate cpu --arch-out host.yaml   then: search ... --arch host.yaml
+loopsched calibrate cpu --arch-out host.yaml
+loopsched search resnet50 --arch host.yaml
 """
 )
 @_arch_out

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _EPILOG = """\b
 loopsched import timeloop arch.yaml prob.yaml map.yaml
-loopsched import timeloop folder --arch-out my_arch.yaml --workload-out my.json
+loopsched import timeloop folder --arch-out arch.yaml --workload-out my.json
 """
 
 

@@ -24,7 +24,7 @@ _COLUMNS = (
     Column("time", "time_s", "s"),
     Column("low", "low_s", "s", spare=2),
     Column("high", "high_s", "s", spare=2),
-    Column("bound", "time_bound_s", "s", spare=1),
+    Column("at least", "time_bound_s", "s", spare=1),
     words("bound by", "bound_by", spare=5),
 )
 

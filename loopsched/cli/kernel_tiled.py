@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from loopsched.gpu.library.tiled import TiledKernel
 
 _EPILOG = """\b
-loopsched kernel tiled gemm:m=8192,n=8192,k=8192 --type tf32 --arch h200 --group-m 8
-loopsched kernel tiled gemm:m=512,n=512,k=65536 --tile 64x64x8 --split-k 16 --arch v100
-loopsched kernel tiled conv2d:n=16,c=64,k=64,h=56,w=56,r=3,s=3,padding=1 --tile 128x64x8
+loopsched kernel tiled gemm:m=8192,n=8192,k=8192 --group-m 8 -a h200
+loopsched kernel tiled gemm:m=512,n=512,k=65536 --tile 64x64x8 --split-k 16
+loopsched kernel tiled resnet50 --layer 4 --tile 128x64x8
 """
 
 _TRAFFIC = {

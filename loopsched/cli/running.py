@@ -59,10 +59,9 @@ def run(
 ) -> None:
     """Compile PROBLEM for this CPU, check the result and time it against NumPy.
 
-    Every distinct problem of a WORKLOAD is run, and NumPy is timed on as many
-    threads. The column 'promised' is the
-    time of the best schedule in the traffic model, 'estimated' the time of this
-    kernel in the model that chose it.
+    Every distinct problem of a WORKLOAD is run. NumPy is timed on as many threads
+    as the kernel. The column 'promised' is the time of the best schedule in the
+    traffic model, 'estimated' the time of this kernel in the model that chose it.
     """
     if (problem is None) == (onnx is None):
         raise click.UsageError("give PROBLEM, WORKLOAD or --onnx MODEL.onnx, and only one of them")
