@@ -241,9 +241,10 @@ def _lines(found: Profile, built: Kernel) -> Iterator[tuple[str, str]]:
         f"{found.integer_ops:,.0f} on integers (estimated); "
         f"{percent(found.warp_efficiency)} of lanes active",
     )
+    per_load = f"{found.sectors_per_load_request:.4g}"
     yield (
         "global",
-        f"{found.sectors_per_load_request:.4g} sectors per load request, "
+        f"{per_load} sector{'s' * (per_load != '1')} per load request, "
         f"{percent(found.load_efficiency)} of their bytes useful; stores "
         f"{percent(found.store_efficiency)}",
     )

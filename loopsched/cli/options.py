@@ -187,7 +187,7 @@ cpu_type = text(
     "--type",
     "data_type",
     metavar="TYPE",
-    meaning="Element type: fp32, bf16 or int8; by default the problem's.",
+    meaning="Data type: fp32, bf16 or int8; by default the problem's.",
 )
 form = choice(
     "--format", "form", of=get_args(Style), meaning="A table for people, or rows for programs."

@@ -500,8 +500,8 @@ def _size_faults(levels: tuple[Level, ...]) -> Iterator[str]:
                 continue
             if (inner.capacity_bytes or 0) > (outer.capacity_bytes or 0):
                 yield (
-                    f"'{inner.name}' ({inner.capacity_bytes} B) is larger than '{outer.name}' "
-                    f"({outer.capacity_bytes} B) around it"
+                    f"'{inner.name}' ({format_capacity(inner.capacity_bytes or 0)}) is larger than "
+                    f"'{outer.name}' ({format_capacity(outer.capacity_bytes or 0)}) around it"
                 )
             break
 
