@@ -65,7 +65,9 @@ class TestFront:
         assert all(f"\n  {name} " in done.stdout for name in _COMMANDS)
         loaded = set(done.stderr.split())
         assert not loaded & HEAVY
-        assert not any(name.startswith("loopsched.cli.") for name in loaded)
+        assert {name for name in loaded if name.startswith("loopsched.cli.")} == {
+            "loopsched.cli.group"
+        }
 
     def test_version(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert call(capsys, "--version") == f"loopsched {__version__}\n"
@@ -95,6 +97,8 @@ class TestFront:
         ("words", "message"),
         [
             (["serach"], "no command 'serach'; did you mean 'search'?"),
+            (["kernel", "libary"], "no command 'libary'; did you mean 'library'?"),
+            (["import", "arch.yaml"], "no command 'arch.yaml'; allowed: timeloop"),
             (["analyze", GEMM], "needs a SCHEDULE"),
             (["analyze", GEMM, NEST, "--model", "yalza"], "'yalza' is not one of"),
             (["archs", "--format", "xml"], "'xml' is not one of"),

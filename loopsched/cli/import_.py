@@ -10,6 +10,7 @@ import click
 from loopsched.base.errors import InputError
 from loopsched.base.files import write_text
 from loopsched.cli import options, output
+from loopsched.cli.group import Group
 from loopsched.cli.output import Style
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ loopsched import timeloop folder --arch-out arch.yaml --workload-out my.json
 """
 
 
-@click.group("import")
+@click.group("import", cls=Group)
 def import_() -> None:
     """Read the files of other tools: import timeloop FILES."""
 

@@ -14,6 +14,7 @@ from loopsched.base.rows import picked
 from loopsched.base.units import binary, count, percent, scaled
 from loopsched.cli import options, output
 from loopsched.cli.estimates import estimate_lines, estimate_text, occupancy_text
+from loopsched.cli.group import Group
 from loopsched.cli.inputs import Inputs
 from loopsched.cli.kernel_library import library
 from loopsched.cli.kernel_tiled import tiled
@@ -47,7 +48,7 @@ _caches = options.choice(
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def kernel() -> None:
     """Count the resources of a GPU kernel and estimate its time (docs/kernels.md)."""
 

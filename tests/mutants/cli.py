@@ -33,10 +33,11 @@ _cli.broken(
     '_complain("interrupted", 0)',
     "::TestFront::test_an_interruption_is_130",
 )
-_cli.broken(
+_group = In("cli/group.py", "test_cli.py")
+_group.broken(
     "cli-command-not-meant",
     "a misspelt command is not told the nearest",
-    "ctx.fail(f\"no command '{args[0]}'; {nearest(args[0], _COMMANDS)}\")",
+    "ctx.fail(f\"no command '{args[0]}'; {nearest(args[0], names)}\")",
     "ctx.fail(f\"no command '{args[0]}'\")",
     "::TestFront::test_wrong_usage_is_2",
 )
@@ -561,6 +562,7 @@ _validate_times.broken(
 
 CLI = (
     *_cli.mutants,
+    *_group.mutants,
     *_analyze.mutants,
     *_yalsa.mutants,
     *_curve.mutants,
