@@ -224,8 +224,8 @@ _kernel.broken(
 _kernel.broken(
     "kernel-often-unsaid",
     "how often a kernel is started is not said",
-    'if launches > 1 else ""\n        output',
-    'if launches > 99 else ""\n        output',
+    'if launches > 1 else ""\n        title',
+    'if launches > 99 else ""\n        title',
     "::test_times_are_told",
 )
 _kernel.broken(

@@ -15,8 +15,8 @@ _scheduler.broken(
 _scheduler.broken(
     "search-first-fault-only",
     "faults of the constraints are told for the first problem",
-    "    faults = []\n    for problem in workload.problems:",
-    "    faults = []\n    for problem in workload.problems[:1]:",
+    "that have each fault\n    for problem in workload.problems:",
+    "that have each fault\n    for problem in workload.problems[:1]:",
     "::test_constraints_are_checked_before_the_first_result",
 )
 _scheduler.broken(
