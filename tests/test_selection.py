@@ -49,6 +49,7 @@ def test_a_problem_in_one_line() -> None:
         ("einsum:ab,bc->ac,a=4,b=2", "no size for 'c'"),
         ("einsum:ab,bc,a=4", "'ab' is not field=value"),
         ("{", "not JSON"),
+        ("gemm", r"no 'm' \(rows of the result\)"),
         (
             "alexnet",
             "8 problems, but one is needed: alexnet#LAYER, by its name or its number, 0 to 7",

@@ -93,7 +93,7 @@ def _tile(text: str) -> tuple[int, int, int]:
     cut = re.fullmatch(r"([0-9]{1,9})x([0-9]{1,9})x([0-9]{1,9})", text.strip())
     if cut is None:
         raise click.BadParameter(
-            f"'{text[:40]}' is not three whole numbers such as 128x128x32", param_hint="--tile"
+            f"'{text[:40]}' is not three whole numbers such as 128x128x32", param_hint="'--tile'"
         )
     m, n, k = (int(part) for part in cut.groups())
     return m, n, k

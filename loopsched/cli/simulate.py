@@ -108,7 +108,9 @@ def simulate(
     PROBLEM is a workload with --layer, or a problem such as gemm:m=4,n=3,k=2.
     SCHEDULE is text or @FILE.
     """
-    if bool(capacities) == (arch is not None):
+    if capacities and arch is not None:
+        raise click.UsageError("give --capacity or --arch, not both")
+    if not capacities and arch is None:
         raise click.UsageError("give --capacity (once or more), or --arch")
     one, nest = inputs.problem, inputs.schedule
     common = given | {

@@ -128,7 +128,8 @@ def problem_of(text: str) -> Problem:
 
 
 def _workload(text: str) -> Workload:
-    inline = _INLINE.fullmatch(text.strip())
+    is_bare = text.strip() in OPERATIONS  # its sizes are asked for
+    inline = _INLINE.fullmatch(text.strip() + ":" * is_bare)
     if inline:
         found = _EXPRESSION.fullmatch(inline[2]) if inline[1] == "einsum" else None
         fields = _fields(text, (found[2] or "") if found else inline[2])
