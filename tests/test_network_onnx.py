@@ -607,6 +607,7 @@ class TestCommands:
         path = onnx_odd.ODD[name]().save(tmp_path)
         out = tmp_path / "saved.json"
         assert run(["network", str(path), "--out", str(out)]) == 0
+        assert capsys.readouterr().err.endswith(f"wrote {out}\n")
         assert load_workload(out) == load_workload(path)
         assert sorted(each.name for each in tmp_path.iterdir()) == ["model.onnx", "saved.json"]
 

@@ -126,5 +126,5 @@ def _is_meant(row: Row, layers: set[str], rank: int | None) -> bool:
 def _text(where: str, row: Row, key: str) -> str:
     value = row.get(key)
     if not isinstance(value, str):
-        raise InputError(f"{where}: no '{key}' in words; {nearest(key, map(str, row))}")
+        raise InputError(f"{where}: no '{key}' as text; {nearest(key, map(str, row), 'it has')}")
     return value
