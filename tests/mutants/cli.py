@@ -323,6 +323,13 @@ _listing.broken(
 )
 _options = In("cli/options.py", "test_cli_options.py")
 _options.broken(
+    "options-infinity-is-a-number",
+    "a gap may be infinite",
+    "if not math.isfinite(number):",
+    "if math.isnan(number):",
+    "::test_a_refused_number_leads_to_those_allowed",
+)
+_options.broken(
     "options-written-twice",
     "two options may write one file",
     "    if place in taken:",
@@ -372,6 +379,13 @@ _options.broken(
     "test_network_onnx.py::TestCommands::test_complaints",
 )
 _output = In("cli/output.py", "test_cli.py")
+_output.broken(
+    "output-wrote-among-data",
+    "what was written is said among the data",
+    """{what and f': {what}'}", err=True)""",
+    """{what and f': {what}'}")""",
+    "test_page.py::test_report_makes_the_page_of_results",
+)
 _output.broken(
     "output-colour-for-all",
     "colours are written although nobody wants them",

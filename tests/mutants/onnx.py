@@ -172,6 +172,13 @@ _selection.broken(
     "::test_layers_come_as_they_are_named_each_once_with_its_count",
 )
 _selection.broken(
+    "select-gaps-are-numbers",
+    "numbers with a gap between are written as one range",
+    "number == runs[-1][-1] + 1:",
+    "number > runs[-1][-1]:",
+    "test_cli_search.py::TestOut::test_show_reads_it_back",
+)
+_selection.broken(
     "select-one-past-the-end",
     "the number of layers is a layer",
     "int(layer) in names:",
