@@ -107,7 +107,7 @@ def _columns(reference: str) -> tuple[Column, ...]:
         Column("estimated", "estimate_s", "s", spare=1),
         Column("measured", "measured_s", "s"),
         Column(reference, "reference_s", "s"),
-        Column("GFLOP/s", lambda one: f"{one['gflops']:.1f}"),
+        Column("GFLOP/s", "gflops", ""),
         words("bound by", "bound_by", spare=1),
     )
 

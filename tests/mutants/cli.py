@@ -158,6 +158,13 @@ _curve.broken(
 )
 _fuse = In("cli/fuse.py", "test_fusion_cli.py")
 _fuse.broken(
+    "fuse-extra-of-all",
+    "what is computed beside is a share of all, not of what layers alone compute",
+    "extra / (macs - extra)",
+    "extra / macs",
+    "::test_values_that_a_stride_skips_are_not_computed",
+)
+_fuse.broken(
     "fuse-span-inclusive",
     "the last layer of a span is left out",
     "int(found[2] or many)) if found",
@@ -519,8 +526,8 @@ _simulate = In("cli/simulate.py", "test_cli_simulate.py")
 _simulate.broken(
     "simulate-cli-both",
     "a capacity and a machine may both be given",
-    "    if bool(capacities) == (arch is not None):",
-    "    if not capacities and arch is None:",
+    "    if capacities and arch is not None:",
+    "    if False:",
     "::test_faults",
 )
 _simulate.broken(
