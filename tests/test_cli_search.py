@@ -306,7 +306,7 @@ class TestOut:
             ("workload_digest", f"workload '{SMALL}' has changed"),
             ("arch_digest", "architecture 'titan_v' has changed"),
             ("schedule", "schedule"),
-            ("workload", "no 'workload'"),
+            ("workload", "no 'workload'; is it what 'search --out' has saved?"),
             ("layer", "'layer' is"),
         ],
     )
@@ -395,6 +395,8 @@ class TestSpace:
         text = capsys.readouterr().out
         assert max(map(len, text.splitlines())) <= 80
         assert text.splitlines()[-1].endswith("schedules in total, about 5.116e+26.")
+        assert run(["space", "gemm:m=8,n=8,k=8", "--prefix", "M:8 M:4"]) == 0
+        assert capsys.readouterr().out.endswith("\n1,326 schedules in total.\n")
 
 
 class TestBest:

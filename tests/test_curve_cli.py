@@ -60,6 +60,8 @@ def test_network_is_one_curve(capsys: pytest.CaptureFixture[str]) -> None:
     assert row["problem"] == "alexnet"
     assert int(row["L2_dram_bytes"]) == whole.at(4_718_592)
     assert int(row["n_steps"]) == len(whole)
+    (alone,) = json.loads(call(capsys, "gemm:m=24,n=20,k=16", "--network", "--format", "json"))
+    assert alone["problem"] == "m24 n20 k16"
     points = call(capsys, "alexnet", "-l", "6", "-l", "7", "--network", "--points")
     assert points.splitlines()[0].split() == ["problem", "capacity", "traffic", "gap"]
 

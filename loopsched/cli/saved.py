@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from loopsched.base.errors import InputError, nearest
+from loopsched.base.errors import InputError
 from loopsched.base.rows import Row, read_rows
 from loopsched.machines.arch import Arch
 from loopsched.machines.arch_file import load_arch
@@ -126,5 +126,5 @@ def _is_meant(row: Row, layers: set[str], rank: int | None) -> bool:
 def _text(where: str, row: Row, key: str) -> str:
     value = row.get(key)
     if not isinstance(value, str):
-        raise InputError(f"{where}: no '{key}' as text; {nearest(key, map(str, row), 'it has')}")
+        raise InputError(f"{where}: no '{key}'; is it what 'search --out' has saved?")
     return value

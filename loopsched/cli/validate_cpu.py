@@ -77,8 +77,8 @@ _COLUMNS = (
     Column("estimated", "estimate_s", "s"),
     Column("measured", "measured_s", "s"),
     Column("error", "error", signed_percent),
-    Column("first/best", lambda row: _number(row.get("first_over_best"))),
-    Column("rank", lambda row: _number(row.get("plan_rank_correlation")), spare=1),
+    Column("first/best", lambda row: row.get("first_over_best"), "{:.3f}".format),
+    Column("rank", lambda row: row.get("plan_rank_correlation"), "{:.3f}".format, spare=1),
 )
 
 
