@@ -113,5 +113,6 @@ def _print(rows: Sequence[Row], fronts: Mapping[str, Sequence[Tradeoff]], machin
     output.print_text(
         f"On {machine}: {count(len(rows), 'schedule')} on the Pareto front of time, DRAM traffic "
         "and capacity. Searched at each capacity of the level next to memory: the fastest "
-        f"schedule, the one that moves least, and schedules between them in steps of {100 * STEP:g} %."
+        "schedule, the one that moves least, and schedules between them in steps of "
+        f"{100 * STEP:g} %."
     )
