@@ -414,7 +414,7 @@ def test_report_leaves_out_schedules_of_one_kind(
         (lambda row: row | {"layer": 9}, "no layer 9; layers are numbered 0 to 1"),
         (lambda row: row | {"schedule": "M:3"}, "r.jsonl: row 1: "),
         (lambda row: row | {"objective": "energy"}, "rows of 2 searches ('objective' differs)"),
-        (lambda row: {"curve": 1}, "no 'workload' in words"),
+        (lambda row: {"curve": 1}, "no 'workload'; is it what 'search --out' has saved"),
     ],
 )
 def test_results_that_do_not_hold_any_more_are_refused(
