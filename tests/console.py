@@ -44,6 +44,7 @@ def check(command: str, output: str, capsys: pytest.CaptureFixture[str]) -> None
     assert status == 0, f"{command}: {err}"
     if not output.strip():
         return
+    out += "".join(re.findall(r"^wrote .*\n", err, re.MULTILINE))
     wanted = doctest.Example(command, output)
     checker = doctest.OutputChecker()
     assert checker.check_output(output, out, FLAGS), (

@@ -116,7 +116,7 @@ def test_impossible_compute(fields: dict[str, object], message: str) -> None:
         ((DRAM, L2, DRAM), "the name 'DRAM' is taken"),
         ((DRAM, L2, replace(L1, name="l2")), "the name 'l2' is taken"),
         ((DRAM, replace(L2, name="compute"), L1), "'compute' is taken"),
-        ((DRAM, L2, replace(L1, capacity_bytes=8192)), r"'L1' \(8192 B\) is larger than 'L2'"),
+        ((DRAM, L2, replace(L1, capacity_bytes=8192)), r"'L1' \(8 KiB\) is larger than 'L2'"),
         ((DRAM, replace(L2, instances=3, unit="half"), L1), "not a multiple of the 3 of 'L2'"),
         ((DRAM, replace(L2, instances=2, unit="SM"), L1), "a word stands for one count"),
         ((DRAM, L2, replace(L1, instances=8)), "compute has 4 units 'SM', but levels have 8"),

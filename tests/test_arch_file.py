@@ -254,7 +254,7 @@ def test_inside_may_repeat_the_order(tmp_path: Path) -> None:
         (changed("1 MiB", "{value: 1 MiB, sorce: x}"), "did you mean 'source'"),
         (changed("1 MiB", "{source: x}"), r"levels\[1\]\.capacity: is missing"),
         (changed("1 MiB", "{value: 1 MiB, source: [x]}"), r"capacity\.source: must be text"),
-        (changed("1 MiB", "32 KiB"), r"'L1' \(65536 B\) is larger than 'L2'"),
+        (changed("1 MiB", "32 KiB"), r"'L1' \(64 KiB\) is larger than 'L2' \(32 KiB\) around"),
         (changed("1 MiB", "9999999 TiB"), "more than 2"),
         (changed("    capacity: 1 MiB\n", ""), "a cache needs a capacity"),
         (changed("100 GB/s", "100 GHz"), r"levels\[0\]\.bandwidth: '100 GHz': unknown unit"),

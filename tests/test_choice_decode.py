@@ -118,7 +118,7 @@ def test_few_queries_are_decoded(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ProblemError, match="triton_decode computes an Attention of fewer queries"):
         pick(many, H200, kernel="triton_decode")
     assert run(["pick", "attention:1x32x1:8192x128x0x8", "--arch", "h200", "--top", "1"]) == 0
-    assert "triton_decode on h200" in capsys.readouterr().out
+    assert "attention 1x32x1:8192x128x0x8, fp16, triton_decode on h200" in capsys.readouterr().out
 
 
 def test_a_block_holds_all_queries_of_a_head_of_keys() -> None:

@@ -65,7 +65,9 @@ class TestFront:
         assert all(f"\n  {name} " in done.stdout for name in _COMMANDS)
         loaded = set(done.stderr.split())
         assert not loaded & HEAVY
-        assert not any(name.startswith("loopsched.cli.") for name in loaded)
+        assert {name for name in loaded if name.startswith("loopsched.cli.")} == {
+            "loopsched.cli.group"
+        }
 
     def test_version(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert call(capsys, "--version") == f"loopsched {__version__}\n"
@@ -95,6 +97,8 @@ class TestFront:
         ("words", "message"),
         [
             (["serach"], "no command 'serach'; did you mean 'search'?"),
+            (["kernel", "libary"], "no command 'libary'; did you mean 'library'?"),
+            (["import", "arch.yaml"], "no command 'arch.yaml'; allowed: timeloop"),
             (["analyze", GEMM], "needs a SCHEDULE"),
             (["analyze", GEMM, NEST, "--model", "yalza"], "'yalza' is not one of"),
             (["archs", "--format", "xml"], "'xml' is not one of"),
@@ -330,7 +334,7 @@ class TestAnalyze:
         assert level["time_s"] is level["utilisation"] is None
         assert level["operational_intensity"] == 64 / 6
         text = call(capsys, *size)
-        assert "m64 n64 k64 on one buffer of 65,536 bytes under DRAM, lru: M:64" in text
+        assert "m64 n64 k64 on one LRU cache of 64 KiB below DRAM: M:64" in text
         assert not any(word in text for word in ("time", "busy", "/s", "bound by", "utilisation"))
         assert "time" in call(capsys, *words)
         for more, message in (

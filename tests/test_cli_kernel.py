@@ -43,7 +43,7 @@ def test_a_preset_is_described(
     assert max(map(len, text)) <= 80
     page = " ".join(" ".join(text).split())
     assert "396,000 across the edge of the output (16.5 %)" in page
-    assert "1000 x 12 x 25 = 300,000 blocks of 16 x 16 x 1 threads" in page
+    assert "1,000 x 12 x 25 = 300,000 blocks of 16 x 16 x 1 threads" in page
     assert "57.4 % of their bytes useful" in page
 
 
@@ -56,6 +56,24 @@ def test_a_preset_of_two_kernels_has_two_rows(capsys: pytest.CaptureFixture[str]
     passes = 137 * 32 * 2 * (2 + 32 + 16)
     assert multiply["intensity_shared"] == pytest.approx(2 * 12 * 49 * 66 * 66 / (128 * passes))
     assert unroll["intensity_shared"] is None  # it uses none
+
+
+def test_what_a_kernel_does_not_use_is_not_shown(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    text = lines(capsys, "preset", "gemm_naive")
+    assert text[0].startswith("gemm_naive (gemm_naive16) on titan_v, fp32: M:1024@block_y")
+    page = "\n".join(text)
+    assert "passes" not in page
+    assert "\nshared " not in page
+    assert "  1,024  " in page  # times that a thread loads
+    text = lines(capsys, "preset", "filter_shared")
+    assert text[0].startswith("filter_shared on titan_v")
+    page = "\n".join(text)
+    assert "  passes" in page
+    assert "passes: cycles" in page
+    assert "\nshared " in page
 
 
 def test_times_are_told(
@@ -99,7 +117,9 @@ def test_a_schedule_is_described(capsys: pytest.CaptureFixture[str]) -> None:
         (("preset", "dirct"), "did you mean 'direct'"),
         (("preset", "direct", "size"), "option 'size' is not NAME=VALUE, such as batch=100"),
         (("preset", "direct", "size="), "option 'size=' is not NAME=VALUE"),
-        (("preset", "direct", "size=x"), "something like 32"),
+        (("preset", "direct", "size=x"), "size is 'x'; a whole number such as 32 is needed"),
+        (("preset", "direct", "unrolled=7"), "unrolled is 7; true or false is needed"),
+        (("preset", "filter_coarse", "outputs=7"), "a word such as adjacent is needed"),
         (("mapped", *GEMM, "--read", "A=shard"), "did you mean 'shared'"),
         (("mapped", *GEMM, "--read", "A=shared@Q"), "no time loop over 'Q'"),
         (("mapped", *GEMM, "--read", "A=shared@K", "--read", "A=l2"), "'A' is given twice"),

@@ -100,7 +100,7 @@ def test_a_replay_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     ("arguments", "status", "said"),
     [
         (["gemm:m=8,n=8,k=8", "--tile", "8x8"], 2, "not three whole numbers such as 128x128x32"),
-        (["gemm:m=8,n=8,k=8", "--stages", "0"], 2, "0 is not in the range x>=1"),
+        (["gemm:m=8,n=8,k=8", "--stages", "0"], 2, "'0' is not a whole number >= 1"),
         ([CONV, "--replay"], 2, "--replay is for GEMMs only"),
         (["gemm:m=8,n=8,k=8", "--tile", "0x8x8"], 3, "tile_m is 0; a whole number >= 1 is needed"),
         (["gemm:m=8,n=8,k=8", "--split-k", "9"], 3, "split_k is 9; K has only 8 elements"),

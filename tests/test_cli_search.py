@@ -273,6 +273,18 @@ class TestOut:
         assert len(found) == 2
         assert all(set(row) >= NEEDED for row in found)
 
+    def test_a_fault_of_every_problem_is_said_once(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert run(["search", "vgg16", "--fix", "K@L9=64", "--fix", "C@L2=4"]) == 3
+        told = capsys.readouterr().err
+        assert told.count("'K@L9=64': unknown block 'L9'") == 1
+        assert "  'K@L9=64': unknown block" in told
+        assert "  problem 'fc6' and 2 more: 'C@L2=4': unknown dim 'C'; allowed: M N K" in told
+        assert "  problem 'conv1_1': 'C@L2=4': dim 'C' has size 3; 4 is above it" in told
+        assert run(["search", SMALL, "--fix", "K@L9=4"]) == 3
+        assert "constraints: problem 'm12 n10 k7': 'K@L9=4'" in capsys.readouterr().err
+
     def test_show_reads_it_back(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         path = str(tmp_path / "rows.jsonl")
         assert run(["search", *SOME, "--top", "2", "--out", path]) == 0
@@ -284,6 +296,9 @@ class TestOut:
         assert "output" in saved or "C[" in saved
         assert run(["show", path, "--layer", "0", "--rank", "2"]) == 0
         assert run(["show", path, "--layer", "0", "--rank", "3"]) == 3
+        assert f"{path}: no schedule of rank 3; the highest is 2" in capsys.readouterr().err
+        assert run(["show", path, "--layer", "fc8", "--layer", "03"]) == 3
+        assert f"{path}: no layer 03; layers are numbered 0, 11" in capsys.readouterr().err
 
     @pytest.mark.parametrize(
         ("key", "message"),
@@ -291,7 +306,7 @@ class TestOut:
             ("workload_digest", f"workload '{SMALL}' has changed"),
             ("arch_digest", "architecture 'titan_v' has changed"),
             ("schedule", "schedule"),
-            ("workload", "no 'workload'"),
+            ("workload", "no 'workload'; is it what 'search --out' has saved?"),
             ("layer", "'layer' is"),
         ],
     )
@@ -380,6 +395,8 @@ class TestSpace:
         text = capsys.readouterr().out
         assert max(map(len, text.splitlines())) <= 80
         assert text.splitlines()[-1].endswith("schedules in total, about 5.116e+26.")
+        assert run(["space", "gemm:m=8,n=8,k=8", "--prefix", "M:8 M:4"]) == 0
+        assert capsys.readouterr().out.endswith("\n1,326 schedules in total.\n")
 
 
 class TestBest:

@@ -105,6 +105,7 @@ def test_csv(capsys: pytest.CaptureFixture[str]) -> None:
     ("words", "message", "status"),
     [
         ([], "give --capacity (once or more), or --arch", 2),
+        (["-c", "1KiB", "--arch", "titan_v"], "give --capacity or --arch, not both", 2),
         (["-c", "1KiB", "--arch", "titan_v"], "or --arch", 2),
         (["-c", "1KiB", "--policy", "fifo"], "'fifo' is not one of", 2),
         (["-c", "1KB"], "write kB or KiB", 3),

@@ -60,6 +60,8 @@ def test_network_is_one_curve(capsys: pytest.CaptureFixture[str]) -> None:
     assert row["problem"] == "alexnet"
     assert int(row["L2_dram_bytes"]) == whole.at(4_718_592)
     assert int(row["n_steps"]) == len(whole)
+    (alone,) = json.loads(call(capsys, "gemm:m=24,n=20,k=16", "--network", "--format", "json"))
+    assert alone["problem"] == "m24 n20 k16"
     points = call(capsys, "alexnet", "-l", "6", "-l", "7", "--network", "--points")
     assert points.splitlines()[0].split() == ["problem", "capacity", "traffic", "gap"]
 
@@ -176,7 +178,7 @@ def test_bytes_do_not_depend_on_jobs(capsys: pytest.CaptureFixture[str], folder:
         (["nowhere"], 3, "nowhere"),
         ([SMALL, "-a", "titan_w"], 3, "titan_v"),
         ([SMALL, "--plot", "a.gif"], 3, "a plot ends in"),
-        ([SMALL, "--jobs", "0"], 2, "0 is not in the range"),
+        ([SMALL, "--jobs", "0"], 2, "'0' is not a whole number >= 1"),
         ([SMALL, "--show", "time"], 2, "'time' is not one of"),
         ([SMALL, "--element-bytes", "8", "--out", "a.csv"], 3, "no rate for elements of 8 bytes"),
         (["gemm:m=2000000,n=2000000,k=200000"], 3, "more bytes than fit into 64 bits"),

@@ -203,11 +203,14 @@ def test_problems_are_written_as_workloads(tmp_path: Path) -> None:
     assert run(["import", "timeloop", str(tmp_path / "arch.yaml"), "--workload-out", "a.json"]) == 3
 
 
-def test_machines_are_written_as_json(tmp_path: Path) -> None:
+def test_machines_are_written_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "arch.yaml").write_text(ONE)
     for name in ("one.json", "two.yaml"):
         out = tmp_path / name
         assert run(["import", "timeloop", str(tmp_path / "arch.yaml"), "--arch-out", str(out)]) == 0
+        assert f"wrote {out}\n" in capsys.readouterr().err
+    assert run(["import", "timeloop", str(tmp_path / "arch.yaml"), "--arch-out", "x.txt"]) == 3
+    assert "ends in .yaml, .yml or .json" in capsys.readouterr().err
     assert json.loads((tmp_path / "one.json").read_text())["name"] == "one"
     one, two = (load_arch(tmp_path / name) for name in ("one.json", "two.yaml"))
     assert one.levels == two.levels

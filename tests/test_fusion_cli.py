@@ -86,7 +86,7 @@ def test_models_are_cut_at_sums(
     monkeypatch.setenv("COLUMNS", "80")
     text = _out(capsys, str(mobilenet), "-c", "256KiB")
     assert "is added to what" in " ".join(text.split())
-    assert "... and 1 more such pairs." in text
+    assert "... and 1 more such pair." in text
     assert "Assumed" not in text  # the model says what its pooling reads
     rows = json.loads(_out(capsys, str(mobilenet), "-c", "256KiB", "--format", "json"))
     assert rows[-1]["layers"].endswith("head+classifier")
@@ -94,6 +94,18 @@ def test_models_are_cut_at_sums(
     assert rows[0]["layers"].startswith("stem+stage0.0.depthwise+stage0.0.project+stage1.0.expand")
     part = json.loads(_out(capsys, str(mobilenet), "--layers", "0:3", "--format", "json"))
     assert [row["layers"] for row in part] == ["stem+stage0.0.depthwise+stage0.0.project"]
+
+
+def test_values_that_a_stride_skips_are_not_computed(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    point = {"op": "conv2d", "h": 16, "w": 16, "r": 1, "s": 1}
+    layers = [point | {"c": 4, "k": 8}, point | {"c": 8, "k": 4, "stride": 2}]
+    file = tmp_path / "skips.json"
+    file.write_text(json.dumps({"layers": layers}))
+    text = " ".join(_out(capsys, str(file)).split())
+    # 8,192 multiply-accumulates and 2,048; a quarter of the first are needed.
+    assert "saved, 60.0 % fewer multiply-accumulates." in text
 
 
 def test_figures_of_a_network_agree(resnet: Network) -> None:

@@ -206,7 +206,7 @@ def test_every_preset_can_be_built_and_counted() -> None:
         ("filter_row", {}, "did you mean 'filter_rowmap'"),
         ("direct", {"sise": 3}, "no option 'sise'; did you mean 'size'"),
         ("direct", {"size": 0}, "size is 0; at least 1"),
-        ("direct", {"size": "a"}, "something like 32"),
+        ("direct", {"size": "a"}, "a whole number such as 32 is needed"),
         ("layer_base", {"layer": 3}, "layers 1 and 2"),
         ("layer_tuned", {"layer": 3}, "layers 1 and 2"),
         ("filter_coarse", {"outputs": "near"}, "adjacent apart"),

@@ -1,4 +1,4 @@
-"""Optima known from elsewhere for one explicit buffer under DRAM.
+"""Optima known from elsewhere for one explicit buffer below DRAM.
 
 They were found by enumerating every class of tile sizes and orders with numpy:
 4-byte elements, partial sums read and written, edge tiles clipped, halos kept

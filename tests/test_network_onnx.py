@@ -607,6 +607,7 @@ class TestCommands:
         path = onnx_odd.ODD[name]().save(tmp_path)
         out = tmp_path / "saved.json"
         assert run(["network", str(path), "--out", str(out)]) == 0
+        assert capsys.readouterr().err.endswith(f"wrote {out}\n")
         assert load_workload(out) == load_workload(path)
         assert sorted(each.name for each in tmp_path.iterdir()) == ["model.onnx", "saved.json"]
 
@@ -642,6 +643,7 @@ class TestCommands:
             (["space", "vgg16", "--batch", "2"], "are for ONNX models"),
             (["space", "{}", "--dim", "m=2"], "no symbolic length 'm'; allowed: n"),
             (["space", "{}", "--dim", "n"], "'n' is not NAME=LENGTH"),
+            (["space", "{}", "--input-value", "n=a"], "'n=a' is not NAME=NUMBER, such as sr=16000"),
             (["space", "{}:batch=x"], "'batch=x' is not NAME=LENGTH"),
             (["network", "{}", "--out", "x.txt"], "ends in .json"),
             (["network", "{}", "--dim", "n=0"], "dim 'n' is 0"),

@@ -229,7 +229,7 @@ def saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_report_makes_the_page_of_results(saved: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert run(["report", "r.jsonl", "-o", "r.html", "--curves", "--reasons"]) == 0
-    assert re.fullmatch(r"r\.html: 2 layers, [0-9.]+ kB\n", capsys.readouterr().out)
+    assert re.search(r"wrote r\.html: 2 layers, [0-9.]+ kB\n\Z", capsys.readouterr().err)
     data = json.loads(Parts(Path("r.html").read_text(encoding="utf-8")).scripts[0])
     assert [len(layer["found"]) for layer in data["layers"]] == [
         2,
@@ -332,7 +332,7 @@ def test_demo_makes_the_page_of_a_small_network(
     monkeypatch.setattr("webbrowser.open", lambda url: bool(opened.append(url)))
     assert run(["demo", "-o", "demo.html"]) == 0
     told = capsys.readouterr()
-    assert told.out.startswith("demo.html: 8 layers, ")
+    assert "wrote demo.html: 8 layers, " in told.err
     assert opened == [(tmp_path / "demo.html").as_uri()]
     assert "no browser found; open demo.html" in told.err
     data = json.loads(Parts((tmp_path / "demo.html").read_text(encoding="utf-8")).scripts[0])
@@ -364,7 +364,7 @@ def test_an_interruption_keeps_the_curves_that_are_found(
     monkeypatch.setattr("loopsched.curves.front.traffic_curve", find)
     capsys.readouterr()
     assert run(["report", "r.jsonl", "--curves", "--reasons"]) == 130
-    assert capsys.readouterr().out.startswith("report.html: 2 layers, ")
+    assert "wrote report.html: 2 layers, " in capsys.readouterr().err
     layers = json.loads(Parts(Path("report.html").read_text(encoding="utf-8")).scripts[0])["layers"]
     assert [layer["curve"] is None for layer in layers] == [False, True]
     assert not any(one["reasons"] for layer in layers for one in layer["found"])
@@ -414,7 +414,7 @@ def test_report_leaves_out_schedules_of_one_kind(
         (lambda row: row | {"layer": 9}, "no layer 9; layers are numbered 0 to 1"),
         (lambda row: row | {"schedule": "M:3"}, "r.jsonl: row 1: "),
         (lambda row: row | {"objective": "energy"}, "rows of 2 searches ('objective' differs)"),
-        (lambda row: {"curve": 1}, "no 'workload' in words"),
+        (lambda row: {"curve": 1}, "no 'workload'; is it what 'search --out' has saved"),
     ],
 )
 def test_results_that_do_not_hold_any_more_are_refused(

@@ -545,6 +545,13 @@ def test_check_names_what_it_was_held_against(capsys: pytest.CaptureFixture[str]
     assert "all results equal NumPy's, and ONNX Runtime's problem" in said
 
 
+def test_chosen_layers_are_not_all_layers(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["run", "alexnet", "-l", "fc7", "-l", "fc8", "--threads", "1"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "estimated measured NumPy GFLOP/s" in said
+    assert "2 problems, repeats included: promised " in said
+
+
 def test_one_input_is_needed(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["run"]) == 2
     assert run(["run", "resnet50", "--onnx", "model.onnx"]) == 2

@@ -49,6 +49,7 @@ def test_a_problem_in_one_line() -> None:
         ("einsum:ab,bc->ac,a=4,b=2", "no size for 'c'"),
         ("einsum:ab,bc,a=4", "'ab' is not field=value"),
         ("{", "not JSON"),
+        ("gemm", r"no 'm' \(rows of the result\)"),
         (
             "alexnet",
             "8 problems, but one is needed: alexnet#LAYER, by its name or its number, 0 to 7",
@@ -63,5 +64,9 @@ def test_what_is_no_single_problem(text: str, message: str) -> None:
 
 def test_one_of_several_has_to_be_chosen() -> None:
     assert select_one("alexnet", ["1"]) == problem_of("alexnet#1")
-    with pytest.raises(WorkloadError, match=r"8 problems, but one is needed; choose it with --lay"):
+    with pytest.raises(WorkloadError, match=r"8 problems, but one is needed; choose it with one -"):
         select_one("alexnet")
+    with pytest.raises(
+        WorkloadError, match=r"alexnet: 2 problems of 8 are chosen, .* \(0 to 7, or"
+    ):
+        select_one("alexnet", ["3", "5"])

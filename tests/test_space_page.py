@@ -169,7 +169,7 @@ def test_the_command_writes_it(tmp_path: Path, capsys: pytest.CaptureFixture[str
     file = tmp_path / "space.html"
     product = "gemm:m=512,n=1536,k=1024"
     assert run(["pick", product, "--top", "1", "-o", str(file)]) == 0
-    assert capsys.readouterr().out.startswith(f"{file}: 720 configurations, ")
+    assert capsys.readouterr().err.startswith(f"wrote {file}: 720 configurations, ")
     assert file.read_text() == space_html([pick(gemm(m=512, n=1536, k=1024), H100, explain=True)])
     for more, said in (
         (["-o", "space.txt"], "--output FILE.html writes a page"),

@@ -20,6 +20,7 @@ from loopsched.base import jit, streams
 from loopsched.base.errors import EmptySpaceError, InputError, LoopschedError
 from loopsched.base.files import named
 from loopsched.base.version import __version__
+from loopsched.cli.group import Group
 
 EXIT_BUG, EXIT_USAGE, EXIT_INPUT, EXIT_EMPTY = 1, 2, 3, 4
 EXIT_INTERRUPTED = 130
@@ -61,7 +62,7 @@ _COMMANDS = {
 }
 
 
-class _LazyGroup(click.Group):
+class _LazyGroup(Group):
     """A group that imports a command's module only to run that command."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -74,15 +75,6 @@ class _LazyGroup(click.Group):
         name = f"{cmd_name}_" if iskeyword(cmd_name) else cmd_name
         command: click.Command = getattr(module, name)
         return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in _COMMANDS and not args[0].startswith("-"):
-            from loopsched.base.errors import nearest
-
-            ctx.fail(f"no command '{args[0]}'; {nearest(args[0], _COMMANDS)}")
-        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -10,6 +10,7 @@ import click
 
 from loopsched.cli import options, output
 from loopsched.cli.detect import arch_target, write_arch
+from loopsched.cli.group import Group
 from loopsched.cli.output import Style
 from loopsched.show.table import Column, words
 
@@ -26,14 +27,15 @@ _arch_out = click.option(
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def calibrate() -> None:
     """Measure this CPU or GPU for an architecture file."""
 
 
 @calibrate.command(
     epilog="""\b
-loopsched calibrate cpu --arch-out host.yaml   then: search ... --arch host.yaml
+loopsched calibrate cpu --arch-out host.yaml
+loopsched search resnet50 --arch host.yaml
 """
 )
 @_arch_out

@@ -10,7 +10,7 @@ import click
 
 from loopsched.base.units import binary, excess, format_capacity, scaled
 from loopsched.cli import options, output
-from loopsched.cli.inputs import Inputs
+from loopsched.cli.inputs import Inputs, name_of
 from loopsched.cli.origin import origin
 from loopsched.cli.output import Style
 from loopsched.show.table import Column, words
@@ -141,8 +141,9 @@ class _Report:
         """Add up the layers there are: at Ctrl-C, only those that are done."""
         from loopsched.curves.network import NetworkCurve
 
-        counts = self.chosen.workload.counts[: len(self.curves)]
-        return NetworkCurve.of(self.chosen.workload.name, tuple(self.curves), counts)
+        workload = self.chosen.workload
+        name = name_of(workload) or workload.problems[0].name
+        return NetworkCurve.of(name, tuple(self.curves), workload.counts[: len(self.curves)])
 
     def _print(self, rows: Sequence[Row]) -> None:
         if self.has_points:

@@ -73,4 +73,4 @@ def write_arch(data: dict[str, object], path: Path) -> None:
 
     text = json.dumps(data, indent=2) + "\n" if path.suffix == ".json" else to_yaml(data)
     write_text(arch_target(path), text, ArchError)
-    click.echo(f"wrote {path}", err=True)
+    output.wrote(path)

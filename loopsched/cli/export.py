@@ -11,7 +11,8 @@ import click
 
 from loopsched.base.errors import InputError
 from loopsched.base.files import write_text
-from loopsched.cli import options
+from loopsched.base.units import count
+from loopsched.cli import options, output
 from loopsched.cli.inputs import Inputs
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ loopsched export results.jsonl --to zigzag -o dir           saved by a search
     help="Timeloop: write partial tiles as P=7,3, for timeloop-model; by default dimensions are "
     "enlarged.",
 )
-@click.option("--name", default="compute", show_default=True, help="Name of the function in code.")
+@options.text("--name", metavar="NAME", meaning="Name of the function in code.", default="compute")
 @options.rank
 def export(
     inputs: Inputs, form: str, target: str | None, residual: bool, name: str, rank: int | None
@@ -135,12 +136,11 @@ def _deliver(made: list[tuple[Problem, Exported]], target: str | None) -> None:
         if len(files.files) > 1 and not files.is_one_document:
             raise InputError(f"{target}: {' and '.join(files.names)} need a folder")
         write_text(place, files.text())
+        output.wrote(target)
         return
     for number, (problem, files) in enumerate(made):
         files.write(place if len(made) == 1 else place / f"{number:03}_{_plain(problem.name)}")
-    count = sum(len(files.files) for _, files in made)
-    # Not wrapped: a path is there to be copied.
-    click.echo(f"wrote {count} {'file' if count == 1 else 'files'} below {target}")
+    output.wrote(target, count(sum(len(files.files) for _, files in made), "file"))
 
 
 def _plain(name: str) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from loopsched.base.errors import WorkloadError
-from loopsched.base.units import binary, percent, scaled
+from loopsched.base.units import binary, count, percent, scaled
 from loopsched.cli import options, output
 from loopsched.cli.inputs import Inputs
 from loopsched.cli.output import Style
@@ -47,7 +47,11 @@ _GROUPS = (
     Column("buffer", "working_set_bytes", binary, spare=1),
     Column("DRAM", "dram_bytes", "B"),
     Column("unfused", lambda row: row["unfused_bytes"] if row["n_layers"] > 1 else None, "B"),
-    Column("extra MACs", lambda row: _share(row["extra_macs"], row["macs"]), spare=2),
+    Column(
+        "extra MACs",
+        lambda row: percent(_extra(row["extra_macs"], row["macs"])) if row["extra_macs"] else "0",
+        spare=2,
+    ),
 )
 
 
@@ -194,10 +198,11 @@ def print_plan(plan: FusionPlan, arch: str, *, show_loops: bool) -> None:
         _print_loops(plan)
     click.echo()
     saved = plan.saved_bytes / plan.unfused_bytes if plan.unfused_bytes else 0.0
+    extra = _extra(plan.extra_macs, plan.macs)
     output.print_text(
         f"{scaled(plan.dram_bytes, 'B')} of DRAM traffic with {binary(plan.capacity_bytes)} on "
         f"{arch}; {scaled(plan.unfused_bytes, 'B')} unfused: {percent(saved)} saved, "
-        f"{percent(plan.extra_macs / plan.macs)} more multiply-accumulates."
+        f"{percent(abs(extra))} {'fewer' if extra < 0 else 'more'} multiply-accumulates."
     )
     if plan.sums_bytes:
         output.print_text(
@@ -210,7 +215,7 @@ def print_plan(plan: FusionPlan, arch: str, *, show_loops: bool) -> None:
     for one in plan.breaks[:_MOST_BREAKS]:
         output.print_text(f"No chain from {one.after} to {one.before}: {one.reason}.", hang="  ")
     if len(plan.breaks) > _MOST_BREAKS:
-        output.print_text(f"... and {len(plan.breaks) - _MOST_BREAKS} more such pairs.")
+        output.print_text(f"... and {count(len(plan.breaks) - _MOST_BREAKS, 'more such pair')}.")
 
 
 def _print_table(
@@ -222,8 +227,9 @@ def _print_table(
     output.print_table(columns, rows, details)
 
 
-def _share(part: int, whole: int) -> str:
-    return percent(part / whole) if part else "0"
+def _extra(extra: int, macs: int) -> float:
+    """Part of the multiply-accumulates that layers one by one compute."""
+    return extra / (macs - extra) if extra else 0.0
 
 
 def _print_loops(plan: FusionPlan) -> None:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from loopsched.base.errors import InputError
-from loopsched.base.files import write_text
 from loopsched.cli import options, output
+from loopsched.cli.detect import write_arch
+from loopsched.cli.group import Group
 from loopsched.cli.output import Style
 
 if TYPE_CHECKING:
@@ -18,11 +19,11 @@ if TYPE_CHECKING:
 
 _EPILOG = """\b
 loopsched import timeloop arch.yaml prob.yaml map.yaml
-loopsched import timeloop folder --arch-out my_arch.yaml --workload-out my.json
+loopsched import timeloop folder --arch-out arch.yaml --workload-out my.json
 """
 
 
-@click.group("import")
+@click.group("import", cls=Group)
 def import_() -> None:
     """Read the files of other tools: import timeloop FILES."""
 
@@ -34,8 +35,14 @@ def import_() -> None:
     most=1024,
     meaning="Element size; by default the machine's datawidth, else 4.",
 )
-@click.option("--arch-out", metavar="FILE", help="Also write the machine as an architecture file.")
-@click.option("--workload-out", metavar="FILE", help="Also write the problem as a workload file.")
+@click.option(
+    "--arch-out",
+    metavar="FILE",
+    help="Also write the machine as an architecture file (.yaml or .json).",
+)
+@click.option(
+    "--workload-out", metavar="FILE", help="Also write the problem as a workload file (.json)."
+)
 @options.form
 def timeloop(
     files: tuple[str, ...],
@@ -61,20 +68,14 @@ def timeloop(
 
 
 def _write_arch(found: Imported, path: str) -> None:
-    import json
     from dataclasses import replace
 
-    from loopsched.exchange.yaml_out import to_yaml
     from loopsched.machines.arch_file import arch_to_dict
 
     if found.arch is None:
         raise InputError(f"{path}: not written: the files have no section 'architecture'")
-    if Path(path).suffix not in (".yaml", ".yml", ".json"):
-        raise InputError(f"{path}: an architecture file ends in .yaml or .json")
     name = Path(path).stem if found.arch.name == "timeloop" else found.arch.name
-    data = arch_to_dict(replace(found.arch, name=name))
-    is_json = Path(path).suffix == ".json"
-    write_text(path, json.dumps(data, indent=2) + "\n" if is_json else to_yaml(data))
+    write_arch(arch_to_dict(replace(found.arch, name=name)), Path(path))
 
 
 def _write_workload(found: Imported, path: str) -> None:
@@ -86,6 +87,7 @@ def _write_workload(found: Imported, path: str) -> None:
     if Path(path).suffix != ".json":
         raise InputError(f"{path}: a workload file ends in .json")
     save_workload(Workload(Path(path).stem, (found.problem,)), path)
+    output.wrote(path)
 
 
 def _show(found: Imported) -> None:

@@ -14,6 +14,7 @@ from loopsched.base.rows import picked
 from loopsched.base.units import binary, count, percent, scaled
 from loopsched.cli import options, output
 from loopsched.cli.estimates import estimate_lines, estimate_text, occupancy_text
+from loopsched.cli.group import Group
 from loopsched.cli.inputs import Inputs
 from loopsched.cli.kernel_library import library
 from loopsched.cli.kernel_tiled import tiled
@@ -47,7 +48,7 @@ _caches = options.choice(
 )
 
 
-@click.group()
+@click.group(cls=Group)
 def kernel() -> None:
     """Count the resources of a GPU kernel and estimate its time (docs/kernels.md)."""
 
@@ -77,7 +78,7 @@ def preset(
         return
     given = pairs(settings, "option", "NAME=VALUE, such as batch=100")
     values = {option: option_value(text) for option, text in given.items()}
-    _report(build(name, **values), load_arch(arch), caches, form)
+    _report(build(name, **values), load_arch(arch), caches, form, name)
 
 
 @kernel.command(epilog=_MAPPED_EPILOG)
@@ -157,7 +158,9 @@ def _list(form: Style) -> None:
         output.print_text(f"{'':<16}{row['options']}", hang=" " * 16)
 
 
-def _report(kernels: Sequence[tuple[Kernel, int]], arch: Arch, caches: Caches, form: Style) -> None:
+def _report(
+    kernels: Sequence[tuple[Kernel, int]], arch: Arch, caches: Caches, form: Style, name: str = ""
+) -> None:
     from loopsched.gpu.counting import profile
     from loopsched.gpu.estimate import estimate_kernel, joined, kept_caches
     from loopsched.gpu.rows import profile_row
@@ -176,12 +179,14 @@ def _report(kernels: Sequence[tuple[Kernel, int]], arch: Arch, caches: Caches, f
         if number:
             click.echo()
         often = f", launched {launches} times" if launches > 1 else ""
-        output.print_text(f"{found.name} on {arch.name}, fp32{often}: {built.schedule}")
+        title = f"{name} ({found.name})" if name not in ("", found.name) else found.name
+        output.print_text(f"{title} on {arch.name}, fp32{often}: {built.schedule}")
         click.echo()
         output.print_titled((*estimate_lines(said), *_lines(found, built)))
         click.echo()
-        useful = partial(_useful, found.sector_bytes)
-        output.print_table([*_ACCESSES, Column("useful", useful, spare=1)], found.accesses)
+        columns = [*_ACCESSES, *[_PASSES] * (not _is_global(found))]
+        useful = Column("useful", partial(_useful, found.sector_bytes), spare=1)
+        output.print_table([*columns, useful], found.accesses)
         click.echo()
         _print_traffic(found)
     if len(described) > 1 or described[0][1] > 1:
@@ -189,11 +194,19 @@ def _report(kernels: Sequence[tuple[Kernel, int]], arch: Arch, caches: Caches, f
         click.echo()
         output.print_titled([("total", estimate_text(total))])
     click.echo()
+    passes = (
+        "passes: cycles that shared or constant memory takes for a request, 1 without conflicts; "
+    )
     output.print_text(
         f"requests: of all warps; sectors: pieces of {described[0][2].sector_bytes} B of global "
-        "memory that they touch; passes: cycles that shared or constant memory takes for a "
-        "request, 1 without conflicts; useful: share of the sectors' bytes that threads use."
+        f"memory that they touch; {'' if all(_is_global(one[2]) for one in described) else passes}"
+        "useful: share of the sectors' bytes that threads use."
     )
+
+
+def _is_global(found: Profile) -> bool:
+    """Whether a kernel uses neither shared nor constant memory."""
+    return all(one.is_global for one in found.accesses)
 
 
 def _times(said: Estimate) -> Row:
@@ -202,7 +215,7 @@ def _times(said: Estimate) -> Row:
 
 
 def _lines(found: Profile, built: Kernel) -> Iterator[tuple[str, str]]:
-    grid, block = (" x ".join(map(str, shape)) for shape in (found.grid, found.block))
+    grid, block = (" x ".join(map("{:,}".format, shape)) for shape in (found.grid, found.block))
     blocks = count(found.n_blocks, "block")
     yield "grid", f"{grid} = {blocks} of {block} threads; {found.waves:.4g} waves"
     yield (
@@ -229,9 +242,10 @@ def _lines(found: Profile, built: Kernel) -> Iterator[tuple[str, str]]:
         f"{found.integer_ops:,.0f} on integers (estimated); "
         f"{percent(found.warp_efficiency)} of lanes active",
     )
+    per_load = f"{found.sectors_per_load_request:.4g}"
     yield (
         "global",
-        f"{found.sectors_per_load_request:.4g} sectors per load request, "
+        f"{per_load} sector{'s' * (per_load != '1')} per load request, "
         f"{percent(found.load_efficiency)} of their bytes useful; stores "
         f"{percent(found.store_efficiency)}",
     )
@@ -241,11 +255,13 @@ _ACCESSES = (
     words("access", lambda one: f"{one.tensor} {one.op}", shrinks="middle"),
     words("space", "space"),
     words("stage", "stage"),
-    Column("per thread", lambda one: one.trips * one.rounds, spare=2),
+    Column("per thread", lambda one: one.trips * one.rounds, "{:,}".format, spare=2),
     Column("requests", "requests", "{:,}".format),
     Column("sectors", lambda one: f"{one.sectors:,}" if one.is_global else ""),
     Column("per req.", lambda one: _ratio(one.sectors, one.requests) if one.is_global else ""),
-    Column("passes", lambda one: "" if one.is_global else _ratio(one.wavefronts, one.requests)),
+)
+_PASSES = Column(
+    "passes", lambda one: "" if one.is_global else _ratio(one.wavefronts, one.requests)
 )
 
 
@@ -264,10 +280,11 @@ def _print_traffic(found: Profile) -> None:
     dram = [scaled(n, "B") for n in (found.dram_read_bytes, found.dram_write_bytes)]
     rows = [
         ["L1", percent(found.l1_hit), "", "", _intensity(found, "L1")],
-        ["shared", "", "", "", _intensity(found, "shared")],
         ["L2", "", *l2, _intensity(found, "L2")],
         ["DRAM", "", *dram, _intensity(found, "DRAM")],
     ]
+    if math.isfinite(found.intensity("shared")):
+        rows.insert(1, ["shared", "", "", "", _intensity(found, "shared")])
     titles = map(Column, ["hits", "read", "written", "FLOP/B"])
     output.print_table([words("traffic (model)"), *titles], rows)
 

@@ -18,13 +18,13 @@ loopsched kernel library vgg16 --layer 3 --algorithm WINOGRAD --arch titan_xp
 """
 _SAID = ("kernel", "time_s", "low_s", "high_s", "time_bound_s", "bound_by", "basis")
 _COLUMNS = (
-    Column("#", "number", spare=4),
+    Column("#", "layer", spare=4),
     words("problem", "problem", shrinks="middle"),
     words("kernel", "kernel", shrinks="middle", spare=3),
     Column("time", "time_s", "s"),
     Column("low", "low_s", "s", spare=2),
     Column("high", "high_s", "s", spare=2),
-    Column("bound", "time_bound_s", "s", spare=1),
+    Column("at least", "time_bound_s", "s", spare=1),
     words("bound by", "bound_by", spare=5),
 )
 
@@ -69,7 +69,7 @@ def library(
         return
     of = {"arch": machine.name, "data_type": data_type}
     rows = [
-        {"number": number, "problem": problem.name, **of, **picked(one, *_SAID)}
+        {"layer": number, "problem": problem.name, **of, **picked(one, *_SAID)}
         for number, problem, one in zip(chosen.numbers, problems, said, strict=True)
     ]
     if not output.shows_table(_COLUMNS, rows, form):
@@ -77,5 +77,7 @@ def library(
     click.echo()
     bases = dict.fromkeys(one.basis for one in said)
     output.print_text(
-        f"On {machine.name}, {data_type}; low to high: 80 % interval, from " + "; ".join(bases)
+        f"On {machine.name}, {data_type}; low to high: 80 % interval, from the sources below."
     )
+    for basis in bases:
+        output.print_text(f"- {basis}", hang="  ")

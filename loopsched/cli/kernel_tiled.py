@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from loopsched.gpu.library.tiled import TiledKernel
 
 _EPILOG = """\b
-loopsched kernel tiled gemm:m=8192,n=8192,k=8192 --type tf32 --arch h200 --group-m 8
-loopsched kernel tiled gemm:m=512,n=512,k=65536 --tile 64x64x8 --split-k 16 --arch v100
-loopsched kernel tiled conv2d:n=16,c=64,k=64,h=56,w=56,r=3,s=3,padding=1 --tile 128x64x8
+loopsched kernel tiled gemm:m=8192,n=8192,k=8192 --group-m 8 -a h200
+loopsched kernel tiled gemm:m=512,n=512,k=65536 --tile 64x64x8 --split-k 16
+loopsched kernel tiled resnet50 --layer 4 --tile 128x64x8
 """
 
 _TRAFFIC = {
@@ -93,7 +93,7 @@ def _tile(text: str) -> tuple[int, int, int]:
     cut = re.fullmatch(r"([0-9]{1,9})x([0-9]{1,9})x([0-9]{1,9})", text.strip())
     if cut is None:
         raise click.BadParameter(
-            f"'{text[:40]}' is not three whole numbers such as 128x128x32", param_hint="--tile"
+            f"'{text[:40]}' is not three whole numbers such as 128x128x32", param_hint="'--tile'"
         )
     m, n, k = (int(part) for part in cut.groups())
     return m, n, k

@@ -53,6 +53,7 @@ def network(workload: str, out: str | None, form: Style) -> None:
     rows = network_rows(found)
     if out is not None:
         save_workload(found.workload(), out)
+        output.wrote(out)
     if form != "table":
         output.print_rows(rows, form)
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce, wraps
@@ -20,6 +21,44 @@ if TYPE_CHECKING:
     from loopsched.scheduler.goal import Goal
 
 Command = Callable[..., Any]
+
+
+class _Whole(click.IntRange):
+    """A whole number in a range; a refusal says which numbers are allowed."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            least, most = self.min, self.max
+            allowed = "" if least is None else f" >= {least}"
+            allowed = allowed if most is None else f" from {least} to {most}"
+            self.fail(f"{show(value)} is not a whole number{allowed}", param, ctx)
+
+
+class _Number(click.FloatRange):
+    """A finite number of a range; a refusal says which are allowed, and in what unit.
+
+    Parameters
+    ----------
+    is_zero_allowed : bool
+        Whether 0 is one of them; numbers below it are not.
+    of : str
+        What there is so much of.
+    """
+
+    def __init__(self, *, is_zero_allowed: bool, of: str = "") -> None:
+        super().__init__(0, min_open=not is_zero_allowed)
+        self.what = f"a number{of and f' of {of}'} {'>=' if is_zero_allowed else 'above'} 0"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            number = super().convert(value, param, ctx)
+        except click.BadParameter:
+            number = math.nan
+        if not math.isfinite(number):
+            self.fail(f"{show(value)} is not {self.what}", param, ctx)
+        return number
 
 
 def _claim(path: Path, context: click.Context) -> Path:
@@ -64,7 +103,7 @@ def jobs(meaning: str = "Process N problems in parallel.") -> Callable[[Command]
     """Make the option that says how much goes on at a time; results do not depend on it."""
     return click.option(
         "--jobs", "-j",
-        type=click.IntRange(1), default=1, show_default=True, metavar="N", help=meaning,
+        type=_Whole(1), default=1, show_default=True, metavar="N", help=meaning,
     )  # fmt: skip
 
 
@@ -101,8 +140,15 @@ def count(
 ) -> Callable[[Command], Command]:
     """Make an option of a whole number, above zero if nothing else is said."""
     shown: dict[str, Any] = {} if default is None else {"default": default, "show_default": True}
-    kind = click.IntRange(least, most)
+    kind = _Whole(least, most)
     return click.option(*names, type=kind, metavar="N", help=meaning, **shown)
+
+
+def seed(meaning: str) -> Callable[[Command], Command]:
+    """Make the option that starts what is drawn at random."""
+    return click.option(
+        "--seed", type=_Whole(), default=0, show_default=True, metavar="N", help=meaning
+    )
 
 
 def many(*names: str, metavar: str, meaning: str) -> Callable[[Command], Command]:
@@ -141,7 +187,7 @@ cpu_type = text(
     "--type",
     "data_type",
     metavar="TYPE",
-    meaning="Element type: fp32, bf16 or int8; by default the problem's.",
+    meaning="Data type: fp32, bf16 or int8; by default the problem's.",
 )
 form = choice(
     "--format", "form", of=get_args(Style), meaning="A table for people, or rows for programs."
@@ -268,7 +314,7 @@ def inputs(
     return decorate
 
 
-class _ElementBytes(click.IntRange):
+class _ElementBytes(_Whole):
     """A number of bytes, or the name of a data type."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
@@ -338,24 +384,18 @@ _HOW = (
         meaning="Traffic that the objective counts. promised: what no LRU cache exceeds; point: "
         "the estimate of a replay; low: bytes that are certainly moved.",
     ),
-    click.option(
-        "--seed",
-        type=int,
-        default=0,
-        show_default=True,
-        help="Random seed of the strategies random and local.",
-    ),
+    seed("Random seed of the strategies random and local."),
     count("--samples", default=1000, meaning="Schedules that random and local score."),
     click.option(
         "--time-limit",
-        type=click.FloatRange(0, min_open=True),
+        type=_Number(is_zero_allowed=False, of="seconds"),
         metavar="SECONDS",
         help="Stop after SECONDS per problem with the best so far; results then depend on the "
         "computer.",
     ),
     click.option(
         "--gap",
-        type=click.FloatRange(0),
+        type=_Number(is_zero_allowed=True),
         default=0.0,
         metavar="FRACTION",
         help="Stop when the best is proven to be within this fraction of the optimum.",

@@ -148,6 +148,11 @@ def print_text(text: str, hang: str = "") -> None:
         click.echo(line)
 
 
+def wrote(target: object, what: str = "") -> None:
+    """Say which file or folder was written, and what is in it; not wrapped: a path is copied."""
+    click.echo(f"wrote {target}{what and f': {what}'}", err=True)
+
+
 def announce_compilation(kernel: object = None, what: str = "the search") -> None:
     """Tell, if kernels are yet to be compiled, that this takes a while.
 

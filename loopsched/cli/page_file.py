@@ -12,7 +12,7 @@ import click
 from loopsched.base.arguments import is_count
 from loopsched.base.errors import InputError, ProblemError
 from loopsched.base.files import target_of, write_text
-from loopsched.base.units import scaled
+from loopsched.base.units import count, scaled
 from loopsched.cli import output
 
 if TYPE_CHECKING:
@@ -104,9 +104,8 @@ def write_page(
     finally:
         page = report_html(rows, problems, arch, curves=curves, reasons=reasons, measured=measured)
         write_text(target, page)
-        noun = "layer" if len(problems) == 1 else "layers"
         size = scaled(target.stat().st_size, "B")
-        click.echo(f"{target}: {len(problems)} {noun}, {size}")
+        output.wrote(target, f"{count(len(problems), 'layer')}, {size}")
 
 
 def _find_curves(found: dict[int, Curve], problems: dict[int, Problem], n_jobs: int) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from loopsched.base.errors import EmptySpaceError
-from loopsched.base.units import binary, parse_bytes
+from loopsched.base.units import binary, count, parse_bytes
 from loopsched.cli import options, output
 from loopsched.cli.inputs import Inputs
 from loopsched.cli.output import Style
@@ -110,9 +110,9 @@ def _print(rows: Sequence[Row], fronts: Mapping[str, Sequence[Tradeoff]], machin
     empty = [name for name, front in fronts.items() if not front]
     if empty:
         output.print_text(f"Nothing fits: {', '.join(empty)}.")
-    noun = "schedule" if len(rows) == 1 else "schedules"
     output.print_text(
-        f"{len(rows)} {noun} on {machine} on the Pareto front of time, DRAM traffic and capacity. "
-        "Searched at each capacity of the level next to memory: the fastest schedule, the one "
-        f"that moves least, and schedules between them in steps of {100 * STEP:g} %."
+        f"On {machine}: {count(len(rows), 'schedule')} on the Pareto front of time, DRAM traffic "
+        "and capacity. Searched at each capacity of the level next to memory: the fastest "
+        "schedule, the one that moves least, and schedules between them in steps of "
+        f"{100 * STEP:g} %."
     )

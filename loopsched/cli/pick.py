@@ -10,10 +10,11 @@ import click
 
 from loopsched.base.errors import ProblemError, nearest
 from loopsched.base.files import target_of, write_text
-from loopsched.base.units import scaled
+from loopsched.base.units import count, scaled
 from loopsched.cli import options, output
 from loopsched.cli.inputs import select, select_one
 from loopsched.cli.output import Style
+from loopsched.problems.problem import Problem
 from loopsched.show.table import Column, words
 
 if TYPE_CHECKING:
@@ -83,9 +84,9 @@ def pick(
     """Rank the configurations of a GPU kernel for a problem; no GPU is needed.
 
     PROBLEM is a GEMM or a forward convolution, such as gemm:m=64,n=64,k=64;
-    attention:BxHxSxDxCAUSAL; or several GEMMs in one launch,
+    attention:BxHxSxDxcausal; or several GEMMs in one launch,
     grouped:MxNxK+MxNxK. B is the batch size, H the number of heads, S the
-    sequence length (or QUERIES:KEYS) and D the head size; CAUSAL is 1 with a
+    sequence length (or queries:keys) and D the head size; causal is 1 with a
     causal mask, else 0. Where there are G key/value heads, fewer than H, append
     xG. For a WORKLOAD, every problem that a kernel can compute is ranked.
 
@@ -148,10 +149,12 @@ def pick(
     elif target:
         _write_page(cast("list[Pick]", found), target)
     elif form == "table":
+        # An attention's or a group's name is of sizes alone.
+        kind = "" if isinstance(problems[0], Problem) else problem.partition(":")[0] + " "
         for at, made in enumerate(found):
             if at:
                 click.echo()
-            _show(made)
+            _show(made, kind)
     else:
         rows = [row for made in found for row in made.rows()]
         columns = dict.fromkeys(name for row in rows for name in row)
@@ -183,7 +186,7 @@ def _write_page(found: list[Pick], target: str) -> None:
     total = sum(one.n_configurations for one in found)
     of = f" of {len(found)} problems" if len(found) > 1 else ""
     size = scaled(Path(target).stat().st_size, "B")
-    click.echo(f"{target}: {total:,} configurations{of}, {size}")
+    output.wrote(target, f"{count(total, 'configuration')}{of}, {size}")
 
 
 def _least(one: Choice) -> str:
@@ -223,7 +226,7 @@ _RANGES = (
 )
 
 
-def _show(found: Pick | Dispatch) -> None:
+def _show(found: Pick | Dispatch, kind: str) -> None:
     from loopsched.gpu.choice.dispatch import Dispatch
 
     if isinstance(found, Dispatch):
@@ -235,7 +238,7 @@ def _show(found: Pick | Dispatch) -> None:
         output.print_table(_RANGES, found.buckets)
         return
     output.print_text(
-        f"{found.problem}, {found.data_type}, {found.kernel} on {found.arch}: at least "
+        f"{kind}{found.problem}, {found.data_type}, {found.kernel} on {found.arch}: at least "
         f"{_least(found.best)}; {found.n_configurations:,} configurations, "
         f"{found.n_infeasible:,} cannot run, {found.n_may_be_best:,} may be best"
     )
@@ -260,7 +263,6 @@ def _dispatch(
 ) -> Dispatch:
     from loopsched.gpu.choice.dispatch import dispatch
     from loopsched.gpu.library.gemm import product_of
-    from loopsched.problems.problem import Problem
 
     if not isinstance(problem, Problem):
         raise ProblemError(f"problem '{problem.name}': a single GEMM is needed")
@@ -284,4 +286,4 @@ def _emit(problem: Asked, found: Pick, target: str | None) -> None:
         click.echo(made.text(), nl=False)
     else:
         write_text(target, made.text())
-        click.echo(f"wrote {target}", err=True)
+        output.wrote(target)

@@ -25,9 +25,7 @@ loopsched reproduce report_003 --format csv
 
 @click.command(epilog=_EPILOG)
 @click.argument("report", required=False)
-@options.summed_form(
-    "Tables for people; for programs, an object with summary and rows (json), or rows (csv)."
-)
+@options.summed_form("Tables for people; for programs, {summary, rows} (json) or rows (csv).")
 def reproduce(report: str | None, form: Literal["table", "json", "csv"]) -> None:
     """Reproduce the tables of a report and compare them with loopsched's figures.
 

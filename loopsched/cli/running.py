@@ -37,7 +37,7 @@ loopsched run --onnx model.onnx --check               against ONNX Runtime
     "forward convolutions; works with and without --onnx.",
 )
 @options.layers
-@options.count("--threads", meaning="Cores to use; by default all.")
+@options.count("--threads", meaning="Threads of a kernel; by default one per core.")
 @options.cpu_type
 @options.count(
     "--measure", default=1, meaning="Time the kernels of the N best plans and keep the fastest."
@@ -59,10 +59,9 @@ def run(
 ) -> None:
     """Compile PROBLEM for this CPU, check the result and time it against NumPy.
 
-    Every distinct problem of a WORKLOAD is run, and NumPy is timed on as many
-    threads. The column 'promised' is the
-    time of the best schedule in the traffic model, 'estimated' the time of this
-    kernel in the model that chose it.
+    Every distinct problem of a WORKLOAD is run. NumPy is timed on as many threads
+    as the kernel. The column 'promised' is the time of the best schedule in the
+    traffic model, 'estimated' the time of this kernel in the model that chose it.
     """
     if (problem is None) == (onnx is None):
         raise click.UsageError("give PROBLEM, WORKLOAD or --onnx MODEL.onnx, and only one of them")
@@ -97,6 +96,10 @@ def _rows(
         progress.step(one.name)
 
 
+# What NumPy and ONNX Runtime are called in rows, and by people.
+_REFERENCES = {"numpy": "NumPy"}
+
+
 def _columns(reference: str) -> tuple[Column, ...]:
     return (
         words("problem", "problem", shrinks="middle"),
@@ -104,7 +107,7 @@ def _columns(reference: str) -> tuple[Column, ...]:
         Column("estimated", "estimate_s", "s", spare=1),
         Column("measured", "measured_s", "s"),
         Column(reference, "reference_s", "s"),
-        Column("GFLOP/s", lambda one: f"{one['gflops']:.1f}"),
+        Column("GFLOP/s", "gflops", ""),
         words("bound by", "bound_by", spare=1),
     )
 
@@ -122,15 +125,18 @@ def _show(rows: list[Row], chosen: int, machine: Arch) -> None:
     libraries = dict.fromkeys(row["library"] for row in rows if row["library"])
     if libraries:
         output.print_text(f"NumPy multiplies with {', '.join(libraries)}")
-    output.print_table(_columns(" or ".join(names)), rows, [row["plan"] for row in rows])
+    named = " or ".join(_REFERENCES.get(name, name) for name in names)
+    output.print_table(_columns(named), rows, [row["plan"] for row in rows])
     if len(rows) > 1:
         total = {
             name: sum(row[name] * row["count"] for row in rows)
             for name in ("promised_s", "estimate_s", "measured_s")
         }
-        all_or_some = "all layers" if len(rows) == chosen else f"{len(rows)} of {chosen} problems"
+        done = (
+            count(chosen, "problem") if len(rows) == chosen else f"{len(rows)} of {chosen} problems"
+        )
         output.print_text(
-            f"{all_or_some}, repeats included: promised {scaled(total['promised_s'], 's')}, "
+            f"{done}, repeats included: promised {scaled(total['promised_s'], 's')}, "
             f"estimated {scaled(total['estimate_s'], 's')}, "
             f"measured {scaled(total['measured_s'], 's')}"
         )

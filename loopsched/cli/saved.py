@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from loopsched.base.errors import InputError, nearest
+from loopsched.base.errors import InputError
 from loopsched.base.rows import Row, read_rows
 from loopsched.machines.arch import Arch
 from loopsched.machines.arch_file import load_arch
 from loopsched.nests.nest import Schedule
 from loopsched.nests.notation import parse_schedule
-from loopsched.network.selection import select
+from loopsched.network.selection import layer_numbers, select
 from loopsched.problems.problem import Problem
 from loopsched.problems.workload import workload_digest
 
@@ -53,15 +53,22 @@ def saved_schedules(
     Raises
     ------
     InputError
-        If the file has no such layer or rank, or its workload or architecture
+        If the file lacks one of the layers or the rank, or its workload or architecture
         has changed since.
     """
-    n_rows = 0
-    for found in saved_rows(path, lambda row: _is_meant(row, layers, rank)):
-        n_rows += 1
+    rows = [(f"{path}: row {position}", row) for position, row in read_rows(path)]
+    of_rank = [(where, row) for where, row in rows if row.get("rank", 1) == (rank or 1)]
+    if not of_rank:
+        ranks = [given for _, row in rows if isinstance(given := row.get("rank", 1), int)]
+        known = f"; the highest is {max(ranks)}" if ranks else ""
+        raise InputError(f"{path}: no schedule of rank {rank or 1}{known}")
+    names = {_number(where, row): str(row.get("problem")) for where, row in of_rank}
+    there = {*map(str, names), *(str(row.get("problem")) for _, row in of_rank)}
+    of = "" if rank is None else f", rank {rank}"
+    others = layer_numbers(f"{path}{of}", names, [layer for layer in layers if layer not in there])
+    meant = {*layers, *map(str, others)}
+    for found in saved_rows(path, lambda row: _is_meant(row, meant, rank)):
         yield found.problem, found.schedule, found.arch
-    if not n_rows:
-        raise InputError(f"{path}: no row of layer {' '.join(layers) or 'any'}, rank {rank or 1}")
 
 
 def saved_rows(path: str, is_meant: Callable[[Row], bool] = lambda row: True) -> Iterator[Saved]:
@@ -111,13 +118,13 @@ def _number(where: str, row: Row) -> int:
     return int(number)
 
 
-def _is_meant(row: Row, layers: Sequence[str], rank: int | None) -> bool:
-    names = {str(row.get("layer")), str(row.get("problem"))}
-    return (not layers or bool(names & set(layers))) and row.get("rank", 1) == (rank or 1)
+def _is_meant(row: Row, layers: set[str], rank: int | None) -> bool:
+    names = {str(row.get("layer", 0)), str(row.get("problem"))}
+    return (not layers or bool(names & layers)) and row.get("rank", 1) == (rank or 1)
 
 
 def _text(where: str, row: Row, key: str) -> str:
     value = row.get(key)
     if not isinstance(value, str):
-        raise InputError(f"{where}: no '{key}' in words; {nearest(key, map(str, row))}")
+        raise InputError(f"{where}: no '{key}'; is it what 'search --out' has saved?")
     return value

@@ -39,13 +39,7 @@ loopsched search alexnet --plot roofline.svg     a picture of all layers
 @options.inputs()
 @options.goal
 @options.constraints
-@click.option(
-    "--top",
-    type=click.IntRange(1),
-    default=1,
-    metavar="N",
-    help="Keep the N best schedules; by default 1.",
-)
+@options.count("--top", default=1, meaning="Keep the N best schedules.")
 @options.jobs()
 @options.out
 @options.proof

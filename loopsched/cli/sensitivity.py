@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from loopsched.base.units import count, scaled
+from loopsched.base.units import count, scaled, signed_percent
 from loopsched.cli import options, output
 from loopsched.cli.inputs import Inputs, name_of, on
 from loopsched.cli.output import Style
@@ -149,9 +149,9 @@ def _show(found: Sensitivity, whose: str, where: str) -> None:
     moving = [one for one in summary["parameters"] if one["key"] not in (*idle, *same)]
     if moving:
         click.echo()
+        ends = [(one["bound_by_lowest"], one["bound_by_highest"]) for one in moving]
         waits = [
-            f"{_counted(one['bound_by_lowest'])} -> {_counted(one['bound_by_highest'])}"
-            for one in moving
+            "" if low == high else " -> ".join(map(_counted, (low, high))) for low, high in ends
         ]
         is_kernels = found.quantity == "estimate"
         other, own = ("schedules", "time") if is_kernels else ("kernels", "estimate")
@@ -183,11 +183,15 @@ def _show(found: Sensitivity, whose: str, where: str) -> None:
         is_kernels = found.quantity == "estimate"
         quantity = "the kernels' time" if is_kernels else least
         waiting, other = ("kernels", "schedules") if is_kernels else ("schedules", "kernels")
+        below = (
+            f" Below, where they change: {waiting} bound by each resource, at the smallest -> at "
+            "the largest point."
+        )
         output.print_text(
             f"Elasticity: d ln({quantity}) / d ln(parameter), between the nearest points below and "
             "above 1, and over the range"
             + (f"; {other}: of the time of the {other}" if has_kernels else "")
-            + f". Below: {waiting} bound by each resource, at the smallest -> at the largest point."
+            + f".{below if any(waits) else ''}"
         )
 
 
@@ -204,12 +208,12 @@ def _factor(row: Mapping[str, Any]) -> str:
 def _changed(row: Mapping[str, Any], what: str) -> str:
     """Write a time, and by how much it has changed: nothing where nothing was changed."""
     share = row[f"{what}_change"]
-    change = "-" if share is None else f"{100 * share:+.1f} %"
+    change = signed_percent(share)
     return f"{scaled(row[f'{what}_s'], 's')} {change if row['key'] else '':>8}"
 
 
 def _signed(value: float) -> str:
-    return f"{round(value, 3) + 0.0:+.3f}"
+    return f"{value:+.3f}" if round(value, 3) else "0.000"
 
 
 def _counted(bound_by: Mapping[str, int]) -> str:

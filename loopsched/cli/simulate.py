@@ -51,7 +51,7 @@ _PATIENCE_S = 60
     "--arch", "-a", metavar="NAME|FILE", help="Instead of --capacity: all caches of a machine."
 )
 @click.option("--line", metavar="SIZE", help="Line size; by default single elements move.")
-@click.option("--ways", type=int, metavar="N", help="Lines per set; fully associative by default.")
+@options.count("--ways", meaning="Lines per set; fully associative by default.")
 @options.choice(
     "--policy",
     of=["lru", "random", "belady"],
@@ -93,7 +93,7 @@ _PATIENCE_S = 60
     "--warm", is_flag=True, help="With --arch: private caches keep their data between work items."
 )
 @click.option("--no-flush", is_flag=True, help="Do not count the final write-back.")
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of random replacement.")
+@options.seed("Random seed of --policy random.")
 @options.form
 def simulate(
     inputs: Inputs,
@@ -108,7 +108,9 @@ def simulate(
     PROBLEM is a workload with --layer, or a problem such as gemm:m=4,n=3,k=2.
     SCHEDULE is text or @FILE.
     """
-    if bool(capacities) == (arch is not None):
+    if capacities and arch is not None:
+        raise click.UsageError("give --capacity or --arch, not both")
+    if not capacities and arch is None:
         raise click.UsageError("give --capacity (once or more), or --arch")
     one, nest = inputs.problem, inputs.schedule
     common = given | {

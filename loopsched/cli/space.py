@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from loopsched.base.units import scaled
+from loopsched.base.units import count, scaled
 from loopsched.cli import options, output
 from loopsched.cli.inputs import Inputs
 from loopsched.cli.output import Style
@@ -51,4 +51,5 @@ def space(inputs: Inputs, form: Style, **given: object) -> None:
         return
     click.echo()
     total = sum(row["space_size"] for row in rows)
-    output.print_text(f"{total:,} schedules in total, about {scaled(total)}.")
+    about = "" if f"{total:,}" == scaled(total) else f", about {scaled(total)}"
+    output.print_text(f"{count(total, 'schedule')} in total{about}.")

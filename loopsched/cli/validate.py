@@ -10,6 +10,7 @@ import click
 
 from loopsched.base.units import percent, scaled, signed_percent
 from loopsched.cli import options, output
+from loopsched.cli.group import Group
 from loopsched.cli.validate_choices import choices
 from loopsched.cli.validate_cpu import cpu
 from loopsched.cli.validate_times import save_comparisons, times
@@ -25,7 +26,7 @@ loopsched validate counters mine.csv --format json
 """
 
 
-@click.group()
+@click.group(cls=Group)
 def validate() -> None:
     """Compare predictions with measurements."""
 

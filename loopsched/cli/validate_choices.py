@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _EPILOG = """\b
 loopsched validate choices triton_h100 --arch h100
-loopsched validate choices mine.csv --arch h200 --kernel triton_gemm --format json
+loopsched validate choices mine.csv -a h200 --kernel triton_gemm --format json
 """
 
 

@@ -23,9 +23,9 @@ loopsched run resnet50 --out runs.jsonl && loopsched validate cpu runs.jsonl
 
 
 @click.command(epilog=_EPILOG)
-@click.argument("workload", metavar="WORKLOAD|PROBLEM|RESULTS")
+@click.argument("workload", metavar="PROBLEM|WORKLOAD|RESULTS")
 @options.layers
-@options.count("--threads", meaning="Cores to use; by default all.")
+@options.count("--threads", meaning="Threads of a kernel; by default one per core.")
 @options.cpu_type
 @options.count(
     "--plans", default=8, meaning="Time N plans per problem: half the best, half drawn at random."
@@ -77,8 +77,8 @@ _COLUMNS = (
     Column("estimated", "estimate_s", "s"),
     Column("measured", "measured_s", "s"),
     Column("error", "error", signed_percent),
-    Column("first/best", lambda row: _number(row.get("first_over_best"))),
-    Column("rank", lambda row: _number(row.get("plan_rank_correlation")), spare=1),
+    Column("first/best", lambda row: row.get("first_over_best"), "{:.3f}".format),
+    Column("rank", lambda row: row.get("plan_rank_correlation"), "{:.3f}".format, spare=1),
 )
 
 

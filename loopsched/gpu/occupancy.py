@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from loopsched.base.arguments import Checker, show
 from loopsched.base.errors import InputError
+from loopsched.base.units import format_capacity
 from loopsched.machines.gpu_limits import Gpu
 
 
@@ -113,13 +114,17 @@ def _excesses(
     asked = (
         ("threads of a block", threads, gpu.max_block_threads),
         ("registers of a thread", registers, gpu.max_thread_registers),
-        ("bytes of shared memory of a block", shared_bytes, gpu.max_block_shared_bytes),
     )
     faults = [
         f"{show(value)} {what}; at most {most} are allowed"
         for what, value, most in asked
         if value > most
     ]
+    if shared_bytes > (most := gpu.max_block_shared_bytes):
+        faults.append(
+            f"{format_capacity(shared_bytes)} of shared memory of a block; at most "
+            f"{format_capacity(most)} is allowed"
+        )
     if not faults:
         faults = [f"{name}: an SM cannot hold one block" for name, n in limits.items() if not n]
     return faults

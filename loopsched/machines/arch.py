@@ -14,6 +14,7 @@ from typing import Any, Literal
 from loopsched.base.arguments import near, show
 from loopsched.base.display import Shown
 from loopsched.base.errors import ArchError, nearest
+from loopsched.base.units import format_capacity
 from loopsched.machines.cpu import CPU_KEYS, Cpu
 from loopsched.machines.gpu_limits import GPU_KEYS, Gpu
 from loopsched.machines.keys import Key, scaled_part
@@ -405,7 +406,7 @@ def buffer_arch(
     bandwidth_bytes_per_s: float = 100e9,
     macs_per_cycle: int | float = 256,
 ) -> Arch:
-    """Build a machine of one buffer under DRAM, for theory and tests.
+    """Build a machine of one buffer below DRAM, for theory and tests.
 
     Parameters
     ----------
@@ -438,11 +439,12 @@ def buffer_arch(
         "buffer", kinds[policy], capacity_bytes, bandwidth_bytes_per_s=bandwidth_bytes_per_s
     )
     rates = tuple((name, macs_per_cycle) for name in DATA_TYPES)
+    kept = "one LRU cache" if policy == "lru" else "one buffer"
     return Arch(
         "buffer",
         (Level("DRAM", "memory", None), buffer),
         Compute("core", 1, 1e9, 1e9, rates),
-        title=f"one buffer of {capacity_bytes:,} bytes under DRAM, {policy}",
+        title=f"{kept} of {format_capacity(capacity_bytes)} below DRAM",
     )
 
 
@@ -498,8 +500,8 @@ def _size_faults(levels: tuple[Level, ...]) -> Iterator[str]:
                 continue
             if (inner.capacity_bytes or 0) > (outer.capacity_bytes or 0):
                 yield (
-                    f"'{inner.name}' ({inner.capacity_bytes} B) is larger than '{outer.name}' "
-                    f"({outer.capacity_bytes} B) around it"
+                    f"'{inner.name}' ({format_capacity(inner.capacity_bytes or 0)}) is larger than "
+                    f"'{outer.name}' ({format_capacity(outer.capacity_bytes or 0)}) around it"
                 )
             break
 

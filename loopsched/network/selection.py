@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from loopsched.base.arguments import option_value, pairs
@@ -66,7 +66,8 @@ def choose(
     >>> choose(load_workload("resnet50"), ["2", "0"]).numbers
     (2, 0)
     """
-    numbers = _numbers(workload, layers) if layers else range(len(workload.problems))
+    names = dict(enumerate(problem.name for problem in workload.problems))
+    numbers = layer_numbers(f"workload '{workload.name}'", names, layers) if layers else [*names]
     problems = [workload.problems[number] for number in numbers]
     if element_bytes is not None:
         problems = [problem.with_element_bytes(element_bytes) for problem in problems]
@@ -83,11 +84,14 @@ def select_one(text: str, layers: Sequence[str] = (), element_bytes: int | None 
     WorkloadError
         If the workload has several and none is chosen.
     """
-    problems = select(text, layers, element_bytes).workload.problems
+    whole = _workload(text)
+    problems = choose(whole, layers, element_bytes).workload.problems
     if len(problems) > 1:
+        chosen = f" of {len(whole.problems)} are chosen" if layers else ""
         raise WorkloadError(
-            f"{text}: {len(problems)} problems, but one is needed; choose it with --layer "
-            f"(0 to {len(problems) - 1}, or a name as 'loopsched workloads' shows it)"
+            f"{text}: {len(problems)} problems{chosen}, but one is needed; choose it with "
+            f"one --layer (0 to {len(whole.problems) - 1}, or a name as 'loopsched workloads' "
+            "shows it)"
         )
     return problems[0]
 
@@ -124,7 +128,8 @@ def problem_of(text: str) -> Problem:
 
 
 def _workload(text: str) -> Workload:
-    inline = _INLINE.fullmatch(text.strip())
+    is_bare = text.strip() in OPERATIONS  # its sizes are asked for
+    inline = _INLINE.fullmatch(text.strip() + ":" * is_bare)
     if inline:
         found = _EXPRESSION.fullmatch(inline[2]) if inline[1] == "einsum" else None
         fields = _fields(text, (found[2] or "") if found else inline[2])
@@ -152,23 +157,60 @@ def _json_layer(text: str) -> object:
         raise WorkloadError(f"problem on the command line: not JSON: {error}") from None
 
 
-def _numbers(workload: Workload, layers: Sequence[str]) -> list[int]:
-    names = [problem.name for problem in workload.problems]
-    numbers: list[int] = []
+def layer_numbers(where: str, names: Mapping[int, str], layers: Sequence[str]) -> list[int]:
+    """Find the numbers of layers that are given by number or by name, each once.
+
+    Parameters
+    ----------
+    where : str
+        What has the layers, for the head of a message.
+    names : mapping of int to str
+        The name of each layer there is, by its number.
+    layers : sequence of str
+
+    Raises
+    ------
+    WorkloadError
+        With every layer that is not there, and those that are.
+
+    Examples
+    --------
+    >>> layer_numbers("x.jsonl", {2: "conv2", 5: "fc6"}, ["fc6", "2"])
+    [5, 2]
+    >>> layer_numbers("x.jsonl", {0: "conv0", 1: "conv1", 5: "fc6"}, ["3"])
+    Traceback (most recent call last):
+        ...
+    loopsched.base.errors.WorkloadError: x.jsonl: no layer 3; layers are numbered 0 to 1, 5
+    """
+    found: list[int] = []
     faults = []
+    firsts: dict[str, int] = {}
+    for number, name in names.items():
+        firsts.setdefault(name, number)
     for layer in layers:
-        if layer in names:
-            numbers.append(names.index(layer))
-        elif re.fullmatch(r"[0-9]{1,9}", layer) and int(layer) < len(names):
-            numbers.append(int(layer))
+        if layer in firsts:
+            found.append(firsts[layer])
+        elif re.fullmatch(r"[0-9]{1,9}", layer) and int(layer) in names:
+            found.append(int(layer))
         elif re.fullmatch(r"-?[0-9]+", layer):
-            faults.append(f"no layer {layer[:20]}; layers are numbered 0 to {len(names) - 1}")
+            faults.append(f"no layer {layer[:20]}; layers are numbered {_ranges(names)}")
         else:
-            allowed = names if len(names) <= 10 else [*names[:10], "..."]
-            allowed = [f"0 to {len(names) - 1}", *allowed]
-            faults.append(f"no layer '{layer}'; {_meant(layer, names, allowed)}")
-    WorkloadError.refuse(f"workload '{workload.name}'", faults)
-    return list(dict.fromkeys(numbers))
+            known = list(firsts)
+            allowed = known if len(known) <= 10 else [*known[:10], "..."]
+            faults.append(f"no layer '{layer}'; {_meant(layer, known, [_ranges(names), *allowed])}")
+    WorkloadError.refuse(where, faults)
+    return list(dict.fromkeys(found))
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """Write numbers, those that follow one another as a range."""
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(f"{run[0]} to {run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
 
 
 def _meant(word: str, names: Sequence[str], shown: Sequence[str]) -> str:

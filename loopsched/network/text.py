@@ -213,13 +213,14 @@ def _given(text: str, given: str) -> _Given:
         name = unquote(name.removeprefix(kind)) if kind else name
         targets: dict[str, Any] = {"": found.dims, _INPUT: found.inputs, _VALUE: found.values}
         read, form = _READERS[kind]
+        said = show(part.removeprefix(kind))
         try:
             number = read(value.strip())
         except ValueError:
-            faults.append(f"{show(part)} is not {form}")
+            faults.append(f"{said} is not {form}")
             continue
         if not name:
-            faults.append(f"{show(part)} is not {form}")
+            faults.append(f"{said} is not {form}")
         elif targets[kind].setdefault(name, number) != number:
             faults.append(f"{show(name)} is given two {'values' if kind == _VALUE else 'lengths'}")
     WorkloadError.refuse(text if text.isprintable() else show(text), faults)
@@ -250,5 +251,5 @@ def _numbers(text: str) -> Contents:
 _READERS: Mapping[str, tuple[Callable[[str], Any], str]] = {
     "": (_length, "NAME=LENGTH, such as batch=8"),
     _INPUT: (_shape, "NAME=SHAPE, such as x=1,3,48,192"),
-    _VALUE: (_numbers, "NAME=VALUE, such as sr=16000"),
+    _VALUE: (_numbers, "NAME=NUMBER, such as sr=16000"),
 }

@@ -234,14 +234,19 @@ def _search_one(problem: Problem, arch: Arch, goal: Goal, report: Report | None)
 
 
 def _check_constraints(workload: Workload, arch: Arch, constraints: Constraints) -> None:
-    faults = []
+    having: dict[str, list[str]] = {}  # the problems, by name, that have each fault
     for problem in workload.problems:
         try:
             space_of(problem, arch, constraints)
         except ConstraintError as error:
-            faults += [f"problem '{problem.name}': {fault}" for fault in error.problems]
-    if faults:
-        raise ConstraintError.joined("constraints", faults)
+            for fault in dict.fromkeys(error.problems):
+                having.setdefault(fault, []).append(problem.name)
+    faults = []
+    for fault, names in having.items():
+        others = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        is_every = len(names) == len(workload.problems) > 1
+        faults.append(fault if is_every else f"problem '{names[0]}'{others}: {fault}")
+    ConstraintError.refuse("constraints", faults)
 
 
 def space_size(problem: Problem, arch: Arch, constraints: Constraints | None = None) -> int:

@@ -331,6 +331,13 @@ def _placements(space: Space, prefix: tuple[Loop, ...]) -> Iterator[tuple[int, .
         found = True
         yield where
     if not found:
+        unit = prefix[deepest].unit
+        known = [slot.unit for slot in space.slots if slot.unit is not None and slot.dims]
+        if unit is not None and unit not in known:
+            allowed = nearest(unit, known) if known else "the space has no spatial loops"
+            raise ConstraintError(
+                f"constraint prefix: loop '{prefix[deepest]}': unknown unit '{unit}'; {allowed}"
+            )
         names = " ".join(slot.name for slot in space.slots)
         kept = ", ".join(" before ".join(pair) for pair in space.constraints.before)
         raise ConstraintError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,9 @@ Shrinks = Literal["", "middle", "end"]
 GAP = "  "
 _SHORTEST = 16
 _MOST_ROWS = 100
+_BEFORE_UNIT = re.compile(
+    r"(?<=[0-9]) (?=%|(?:[munpkMGTP]?(?:s|B|J|W|Hz|FLOP|MAC)|[KMGT]iB)(?![A-Za-z]))"
+)
 _RIGHT = ' style="text-align: right; padding: 0 0.6em"'
 _LEFT = ' style="text-align: left; padding: 0 0.6em"'
 
@@ -237,18 +241,22 @@ def shortened(text: str, width: int) -> str:
 def wrapped(text: str, width: int, indent: str = "", hang: str = "") -> list[str]:
     """Break a text at blanks into lines of at most ``width``, words kept whole.
 
-    All lines begin with ``indent``, all but the first also with ``hang``.
+    All lines begin with ``indent``, all but the first also with ``hang``; a number and its unit
+    stay together.
 
     Examples
     --------
     >>> wrapped("M:1760 N:128 K:1760", 12, indent="  ")
     ['  M:1760', '  N:128', '  K:1760']
+    >>> wrapped("at least 18.02 us", 14)
+    ['at least', '18.02 us']
     """
-    return textwrap.wrap(
-        text,
+    lines = textwrap.wrap(
+        _BEFORE_UNIT.sub("\0", text),
         width,
         initial_indent=indent,
         subsequent_indent=indent + hang,
         break_long_words=False,
         break_on_hyphens=False,
     )
+    return [line.replace("\0", " ") for line in lines]

@@ -40,6 +40,14 @@ _saved.broken(
     "if False:",
 )
 
+_saved.broken(
+    "saved-layer-passed-over",
+    "a layer that a result file lacks is passed over",
+    "if layer not in there]",
+    "if False]",
+    "test_cli_search.py::TestOut::test_show_reads_it_back",
+)
+
 _edit = In("show/page/ui/edit.js", "test_page.py")
 _edit.broken(
     "page-loop-takes-its-tile",

@@ -118,12 +118,19 @@ def preset(name: str, **options: int | str | bool) -> Steps:
         if option not in known:
             faults.append(f"no option {show(option)}; {near(option, known)}")
         elif type(value) is not type(known[option]):
-            faults.append(f"{option} is {show(value)}; something like {known[option]!r} is needed")
+            faults.append(f"{option} is {show(value)}; {_kind(known[option])} is needed")
         elif isinstance(value, int) and not isinstance(value, bool) and value < _least(option):
             faults.append(f"{option} is {show(value)}; at least {_least(option)} is needed")
     InputError.refuse(f"preset '{name}'", faults)
     built = found.build(**options)
     return ((built, 1),) if isinstance(built, Kernel) else built
+
+
+def _kind(value: object) -> str:
+    """Say of what kind the values of an option are, by its default."""
+    if isinstance(value, bool):
+        return "true or false"
+    return f"{'a whole number' if isinstance(value, int) else 'a word'} such as {value}"
 
 
 def _least(option: str) -> int:
