@@ -247,7 +247,7 @@ def measured_figure(found: Sequence[Comparison], name: str = "") -> Figure:
     n_groups = max((len(one.groups) for one in found), default=1)
     most = 2 if n_groups > 1 else n
     across, down = min(n, most), -(-n // most)
-    height = (2.9 if across > 2 else 4.0 + 0.15 * (n_groups + (n_groups > 1))) * down
+    height = (2.9 if across > 2 else 3.9 + 0.13 * (n_groups + (n_groups > 1))) * down
     figure = new_figure(width=max(style.COLUMN, min(style.PAGE, 3.5 * across)), height=height)
     panels = figure.subplots(down, across, squeeze=False).flatten()
     for ax, one in zip(panels, found, strict=False):
@@ -259,4 +259,6 @@ def measured_figure(found: Sequence[Comparison], name: str = "") -> Figure:
         style.nothing(panels[0], "nothing to compare")
     if name and n > 1:
         figure.suptitle(name, fontsize=style.TITLE, color=style.INK)
+    # Square panels shrink as room is made for their legends: the layout takes a second pass.
+    figure.draw_without_rendering()
     return figure
