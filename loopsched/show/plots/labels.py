@@ -183,7 +183,7 @@ def spread(heights: Sequence[float], gap: float, low: float, high: float) -> lis
             groups[-1] += last
     most = high - (len(heights) - 1) * gap
     means = [_clamped(_mean(group), low, max(low, most)) for group in groups for _ in group]
-    return [mean + i * gap for i, mean in enumerate(means)]
+    return [float(mean + i * gap) for i, mean in enumerate(means)]
 
 
 def _mean(values: Sequence[float]) -> float:
