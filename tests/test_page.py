@@ -1115,6 +1115,10 @@ def test_the_slope_is_drawn_where_there_is_a_curve(wide: Tab) -> None:
     least = curve.at(ARCH.caches[0].usable_bytes or 0)
     assert least is not None
     assert scaled(least, "B") in wide.text("#slope-text")
+    sizes = [
+        one for one in wide.page.locator("#slope .axes text").all_text_contents() if "iB" in one
+    ]
+    assert len(sizes) > 1  # as capacities are written elsewhere
     assert (curve.n_proven == len(curve)) == ("no tile sizes" in wide.text("#slope-text"))
     assert wide.page.locator("#slope path.slope-bound").count() == (curve.n_proven < len(curve))
     wide.visit("layer=3")

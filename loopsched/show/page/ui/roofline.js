@@ -81,9 +81,9 @@ function drawRoofline() {
   markPoint();
 }
 
-function axes({ x, y, range, width, height, xUnit, yUnit, xText, yText }) {
+function axes({ x, y, range, width, height, xUnit, yUnit, xText, yText, xTicks = ticks, xRoom = 44 }) {
   const [left, right, top, bottom] = [MARGIN.left, width - MARGIN.right, MARGIN.top, height - MARGIN.bottom];
-  const across = ticks(...range.x, Math.floor((right - left) / 44));
+  const across = xTicks(...range.x, Math.floor((right - left) / xRoom));
   const up = ticks(...range.y, Math.floor((bottom - top) / 28));
   return svg('g', { class: 'axes', 'aria-hidden': 'true' },
     across.map((value) => svg('line', { class: 'grid', x1: x(value), x2: x(value), y1: top, y2: bottom })),
