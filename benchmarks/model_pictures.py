@@ -127,7 +127,7 @@ def values() -> Figure:
         (0.2, "compulsory", "every tensor once"),
         (1.7, "bound", "no schedule below"),
         (3, "low", "certainly moved"),
-        (4.5, "point", "expected"),
+        (4.5, "point", "estimate"),
         (6, "high", "moved at most"),
         (8, "promise", "what search minimises"),
     )

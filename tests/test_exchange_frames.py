@@ -303,8 +303,9 @@ class TestNotebook:
         assert "buffer.capacity" in _Tags(found._repr_html_()).cells
         times = TimeValidation(({"name": "<a>", "error": 0.5},), {"file": "mine"}, ())
         assert _Tags(times._repr_html_()).cells == ["<a>", "0.5"]
-        counted = Validation(({"m": 8, "error": None},), {"arch": "h200"})
-        assert _Tags(counted._repr_html_()).cells == ["8", "-"]
+        rows = {"m": 8, "error": None, "apart": None}, {"m": 25088, "error": 0.5, "apart": ""}
+        counted = Validation(rows, {"arch": "h200"})
+        assert _Tags(counted._repr_html_()).cells == ["8", "-", "25,088", "0.5"]
 
     def test_text_is_escaped_and_long_tables_end(self) -> None:
         from loopsched import Workload

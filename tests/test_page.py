@@ -736,6 +736,25 @@ def test_points_of_the_roofline_can_be_told_apart(wide: Tab) -> None:
 
 
 @in_browser
+def test_no_number_of_the_roofline_is_on_a_roof(only_tab: Tab, tmp_path: Path) -> None:
+    """Layers that nearly reach the machine's rate stand close to it and to each other."""
+    problems = dict(enumerate(loopsched.load_workload("alexnet").problems))
+    found = [
+        {"layer": number, "count": 1} | row
+        for number, problem in problems.items()
+        for row in result_rows(search(problem, ARCH))
+    ]
+    target = tmp_path / "near.html"
+    target.write_text(report_html(found, problems, ARCH), encoding="utf-8")
+    for tab in opened(only_tab, target.as_uri(), 1280):
+        names = tab.page.evaluate(BOXES, "#roofline .point-names text")
+        assert len(names) == len(problems)
+        ((_, above, _, below),) = tab.page.evaluate(BOXES, "#roofline .roof.peak")
+        # Lines of text are higher than their digits.
+        assert all(low - 2 <= above or below <= high + 2 for _, high, _, low in names)
+
+
+@in_browser
 @pytest.mark.parametrize("number", [2, 7])
 def test_a_roofline_of_one_layer_has_its_roof_and_numbers(
     only_tab: Tab, rows: list[Row], tmp_path: Path, number: int
@@ -1096,6 +1115,10 @@ def test_the_slope_is_drawn_where_there_is_a_curve(wide: Tab) -> None:
     least = curve.at(ARCH.caches[0].usable_bytes or 0)
     assert least is not None
     assert scaled(least, "B") in wide.text("#slope-text")
+    sizes = [
+        one for one in wide.page.locator("#slope .axes text").all_text_contents() if "iB" in one
+    ]
+    assert len(sizes) > 1  # as capacities are written elsewhere
     assert (curve.n_proven == len(curve)) == ("no tile sizes" in wide.text("#slope-text"))
     assert wide.page.locator("#slope path.slope-bound").count() == (curve.n_proven < len(curve))
     wide.visit("layer=3")

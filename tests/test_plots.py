@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.axes import Axes
 from matplotlib.colors import to_hex
+from matplotlib.text import Text
 
 from loopsched import (
     buffer_arch,
@@ -25,9 +26,11 @@ from loopsched import (
     evaluate,
     gemm,
     load_arch,
+    load_workload,
     pareto,
     parse_schedule,
     search,
+    search_workload,
     traffic_curve,
 )
 from loopsched.base.errors import ConstraintError, InputError, ScheduleError
@@ -76,6 +79,12 @@ def axes(width: float = 7, height: float = 4.2) -> Axes:
 
 def texts(ax: Axes) -> list[str]:
     return [text.get_text() for text in ax.texts]
+
+
+def written(text: Text) -> Any:
+    """Where a text stands, without the line that leads to it."""
+    text.get_window_extent()  # puts it there
+    return Text.get_window_extent(text)
 
 
 def legend(ax: Axes) -> list[str]:
@@ -145,6 +154,13 @@ class TestRoofline:
             box = text.get_window_extent()
             assert box.x0 >= left
             assert not any(box.contains(*ax.transData.transform(point)) for point in points)
+
+    def test_every_one_of_a_few_layers_has_its_name(self) -> None:
+        found = list(search_workload(load_workload("alexnet"), ARCH))
+        ax = plot_roofline(found, ARCH, name="alexnet", ax=axes())
+        named = [name for text in texts(ax) for name in text.split(", ")]
+        assert {one.problem.name for one in found} <= set(named)
+        assert "fc6, fc7, fc8" in texts(ax)  # which lie on one another
 
     def test_labels_are_numbers_and_the_slowest_is_largest(self) -> None:
         layers = [Layer(one.problem, one.evaluation, f"L{n}", 1 + n) for n, one in
@@ -238,8 +254,8 @@ class TestLabels:
         assert shown == texts(ax)
         drawn = []
         scale = 72 / ax.figure.figure.dpi
-        for text in ax.texts:
-            x0, y0, x1, y1 = (float(v) * scale for v in text.get_window_extent().extents)
+        for text in ax.texts:  # the line from a label to its point is not part of the text
+            x0, y0, x1, y1 = (float(v) * scale for v in written(text).extents)
             drawn.append(Box(x0, y0, x1, y1))
         frame = [float(v) * scale for v in ax.get_window_extent().extents]
         for i, one in enumerate(drawn):
@@ -255,6 +271,21 @@ class TestLabels:
         text, frame = ax.texts[0].get_window_extent(), ax.get_window_extent()
         assert frame.x0 <= text.x0
         assert text.x1 <= frame.x1
+
+    def test_points_at_one_place_share_a_label(self) -> None:
+        spots = [Spot(0.5, 0.5, radius, name) for radius, name in ((5.0, "a"), (3.0, "b"))]
+        assert place_labels(axes(), [*spots, Spot(0.8, 0.5, 2.0, "c")]) == ["a, b", "c"]
+
+    def test_a_label_without_room_beside_its_point_stands_at_the_end_of_a_line(self) -> None:
+        ax = axes()
+        ring = [Spot(0.5 + 0.02 * x, 0.5 + 0.03 * y, 4.0, "") for x in (-1, 0, 1)
+                for y in (-1, 0, 1) if x or y < 1]  # fmt: skip
+        assert place_labels(ax, [Spot(0.5, 0.5, 2.0, "inner"), *ring]) == ["inner"]
+        (text,) = ax.texts
+        assert text.arrow_patch is not None  # type: ignore[attr-defined]
+        box = written(text)
+        at = [ax.transData.transform((spot.x, spot.y)) for spot in ring]
+        assert not any(box.contains(*place) for place in at)
 
     def test_one_point_alone_is_labelled(self) -> None:
         assert place_labels(axes(), [Spot(0.5, 0.5, 2.0, "one"), Spot(0.5, 0.5, 2.0, "")]) == [
@@ -321,25 +352,44 @@ class TestSkiSlope:
     def test_several(self) -> None:
         others = [traffic_curve(gemm(m=m, n=4, k=4)) for m in (2, 3)]
         ax = plot_ski_slope([self.CURVE, *others], ax=axes())
-        assert legend(ax) == [curve.name for curve in (self.CURVE, *others)]
+        assert set(texts(ax)) == {curve.name for curve in (self.CURVE, *others)}
+        assert ax.get_legend() is None
         assert ax.get_title() == "3 layers"
         whole = NetworkCurve.of("all", (self.CURVE, *others), (1, 2, 1))
         both = plot_ski_slope([self.CURVE, *others], whole=whole, name="net", ax=axes())
         assert both.get_title() == "net: 3 layers"
-        assert legend(both)[-1] == "all, as often as they occur"
+        assert "all, times count" in texts(both)
         assert tuple(map(int, both.lines[-1].get_ydata()[:-1])) == whole.dram_bytes
-        many = plot_ski_slope([self.CURVE] * 9, ax=axes())
-        assert many.get_legend() is None
-        assert many.get_title() == "9 layers"
-        assert len(many.lines) == 9
 
-    def test_a_legend_hides_no_curve_of_a_narrow_plot(self) -> None:
-        curves = [traffic_curve(gemm(m=m, n=4, k=4)) for m in (2, 3, 4)]
-        for width, is_below in ((3.5, True), (7.0, False)):
-            ax = plot_ski_slope(curves, ax=axes(width))
+    def test_a_legend_hides_neither_curve_nor_capacity(self) -> None:
+        for width in (3.5, 7.0):
+            ax = plot_ski_slope([self.CURVE], arch=ARCH, ax=axes(width))
             ax.figure.draw_without_rendering()
             box = ax.get_legend().get_window_extent()  # type: ignore[union-attr]
-            assert (box.y1 < ax.get_window_extent().y0) == is_below
+            assert box.y1 < ax.get_window_extent().y0
+
+    @pytest.mark.parametrize("width", [3.5, 7.0])
+    def test_every_curve_has_a_look_and_a_name_at_its_end(self, width: float) -> None:
+        curves = [traffic_curve(gemm(m=m, n=4, k=4)) for m in range(2, 14)]
+        ax = plot_ski_slope(curves, arch=ARCH, ax=axes(width))
+        stairs = [line for line in ax.lines if line.get_drawstyle() == "steps-post"]
+        assert len({(line.get_color(), str(line._unscaled_dash_pattern)) for line in stairs}) == 12
+        names = [text for text in ax.texts if text.get_text().startswith("m")]
+        assert [text.get_text() for text in names] == [curve.name for curve in curves]
+        ax.figure.draw_without_rendering()
+        boxes = [written(text) for text in names]
+        assert all(box.x0 >= ax.get_window_extent().x1 for box in boxes)
+        assert all(lower.y1 <= upper.y0 + 1 for lower, upper in pairwise(boxes))
+        assert all(box.x1 <= ax.figure.bbox.x1 for box in boxes)
+
+    def test_of_many_curves_those_with_the_most_traffic_have_names(self) -> None:
+        curves = [traffic_curve(gemm(m=m, n=4, k=4)) for m in range(2, 32)]
+        ax = plot_ski_slope(curves, ax=axes())
+        assert [text for text in texts(ax) if text.startswith("m")] == [
+            curve.name for curve in curves[-12:]
+        ]
+        assert "in colour: the 12 layers with the most traffic" in texts(ax)
+        assert len(ax.lines) == 30
 
     def test_a_level_that_is_used_in_part_says_so(self) -> None:
         curve = traffic_curve(gemm(m=4096, n=4096, k=4096))
@@ -368,7 +418,7 @@ class TestBytes:
             tops[place] = max(tops.get(place, 0.0), patch.get_y() + patch.get_height())
         assert tops == {n: one.evaluation.dram_bytes for n, one in enumerate(RESULTS)}
         assert ax.get_ylabel() == "DRAM traffic (kB)"
-        assert legend(ax) == ["at least, in any order", "A", "B", "C"]
+        assert legend(ax) == ["lower bound, any order", "A", "B", "C"]
 
     def test_one_layer_has_a_bar_a_boundary(self) -> None:
         ax = plot_bytes(RESULTS[:1], ax=axes())
@@ -383,6 +433,12 @@ class TestBytes:
         ax = plot_bytes(RESULTS, ax=axes())
         looks = {(to_hex(patch.get_facecolor()), patch.get_hatch()) for patch in ax.patches}
         assert len({colour for colour, _ in looks}) == len({hatch for _, hatch in looks}) == 3
+
+    def test_thin_bars_have_hatches_too(self) -> None:
+        many = [Layer(RESULTS[0].problem, RESULTS[0].evaluation, str(n)) for n in range(160)]
+        ax = plot_bytes(many, ax=axes())
+        assert len({patch.get_hatch() for patch in ax.patches}) == 3
+        assert {patch.get_width() for patch in ax.patches} == {1.0}  # a hatch goes on in the next
 
     def test_a_figure_has_a_panel_a_level(self) -> None:
         assert len(bytes_figure(RESULTS).axes) == 2
@@ -402,6 +458,11 @@ class TestBytes:
         scores = [best.evaluation, *(one.evaluation for one in best.alternatives)]
         ax = plot_bytes([Layer(PROBLEM, score, f"{n}") for n, score in enumerate(scores, 1)])
         assert ax.get_xlabel() == "schedule"
+        assert ax.get_title() == f"2 schedules of {PROBLEM.name}"
+        roofline = plot_roofline(
+            [Layer(PROBLEM, score, f"{n}") for n, score in enumerate(scores, 1)], ARCH
+        )
+        assert roofline.get_title() == f"2 schedules of {PROBLEM.name} on titan_v"
         assert [tick.get_text() for tick in ax.get_xticklabels()] == ["1", "2"]
 
     def test_bars_have_the_names_of_layers(self) -> None:
@@ -607,10 +668,14 @@ class TestPareto:
             text for text in texts(plot_pareto({"mine": self.FRONT}, ax=axes())) if "iB" in text
         ]
         assert len(sizes) == len(set(sizes))
+        assert "beside the points: capacity of L2" in texts(plot_pareto({"mine": self.FRONT}))
 
     def test_several_problems_have_a_legend(self) -> None:
         ax = plot_pareto({"one": self.FRONT, "two": self.FRONT[:1]}, ax=axes())
         assert {"one", "two"} <= set(legend(ax))
+        sizes = [style.binary(point.capacity_bytes) for point in self.FRONT]
+        assert legend(ax)[2] == "capacity of L2"
+        assert set(legend(ax)[3:]) <= set(sizes)
         assert texts(plot_pareto({"none": ()}, ax=axes())) == ["nothing fits"]
 
     def test_more_problems_than_markers_are_named_beside_a_point(self) -> None:
@@ -634,7 +699,7 @@ class TestMeasured:
         assert ax.get_xlabel() == "measured"
         assert ax.get_ylabel() == "predicted"
         # (10 % + 30 %) / 2
-        assert "2 rows, off by 20.0 % (mean 20.0 %)" in texts(ax)
+        assert {"rows: 2", "errors: median 20.0 %, mean 20.0 %"} <= set(texts(ax))
         assert "1 with 0: not shown" in texts(ax)
         assert ax.get_xlim() == ax.get_ylim()
 
@@ -646,6 +711,13 @@ class TestMeasured:
         (band,) = (one for one in ax.collections if not one.get_offsets().any())
         ratios = {round(y / x, 6) for x, y in band.get_paths()[0].vertices}
         assert ratios == {0.75, 1.25}
+
+    def test_a_group_tells_its_rows_and_errors(self) -> None:
+        pairs = tuple(Pair("all", 1e-5, 1.1e-5) for _ in range(5692))
+        ax = plot_measured(Comparison("GEMMs", "s", 0.25, pairs), ax=axes(3.5, 3.5))
+        assert legend(ax) == ["within 25 %", "all: 5,692; 10.0 %, 10.0 %"]
+        assert ax.get_legend().get_title().get_text() == "rows; errors: median, mean"  # type: ignore[union-attr]
+        assert ax.get_ylabel() == "estimate"
 
     def test_nothing_to_compare(self) -> None:
         ax = plot_measured(Comparison("DRAM writes", "B", 0.2, (Pair("", 0.0, 0.0),)), ax=axes())
@@ -718,6 +790,7 @@ class TestTornado:
         assert widths == pytest.approx(expected)
         assert ax.get_xlabel().startswith("change (%) from ")
         assert legend(ax) == ["smallest factor", "largest factor"]
+        assert plot_tornado(SENSITIVITY, "estimate").get_title() == "kernels, estimated time"
 
     def test_rows_and_figure(self) -> None:
         rows = tornado_rows(SENSITIVITY)

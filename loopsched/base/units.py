@@ -235,6 +235,8 @@ def _in_four(number: float) -> str:
 def amount(value: float | None, unit: str) -> str:
     """Write a number as `scaled` does, for pages and plots: microseconds with a Greek letter.
 
+    Tables write ``us``, as not every terminal and encoding has the letter.
+
     Examples
     --------
     >>> amount(6.453e-5, "s"), amount(653705216, "B")

@@ -148,7 +148,7 @@ def curve_html(curve: Staircase) -> str:
 
 
 def rows_html(title: str, rows: Sequence[Mapping[str, object]], *lines: str) -> str:
-    """Show rows of plain values, without nested ones.
+    """Show rows of plain values, without nested ones and columns that are empty.
 
     Examples
     --------
@@ -159,6 +159,7 @@ def rows_html(title: str, rows: Sequence[Mapping[str, object]], *lines: str) -> 
         name
         for name in dict.fromkeys(name for row in rows for name in row)
         if not any(isinstance(row.get(name), (list, tuple, dict)) for row in rows)
+        and any(_cell(row.get(name)) not in ("-", "") for row in rows)
     ]
     cells = [[_cell(row.get(name)) for name in names] for row in rows]
     columns = [
@@ -182,7 +183,7 @@ def _cell(value: object) -> str:
         return "yes" if value else "no"
     if isinstance(value, float):
         return "-" if math.isnan(value) else f"{value:.4g}"
-    return str(value)
+    return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 # By name, so that showing a machine does not import the search.

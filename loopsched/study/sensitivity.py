@@ -219,7 +219,7 @@ def sensitivity(
         Of every search, as for `search`; the quantity says what it minimises.
     quantity : {'time', 'estimate', 'dram_bytes'}
         What parameters are ranked by: the promised time of the best
-        schedules, the expected time of a library's kernels, on which
+        schedules, the estimated time of a library's kernels, on which
         latencies act, or the promised traffic, for which schedules are then
         searched that move least.
     jobs : int

@@ -1,7 +1,12 @@
-"""Labels beside points: as many as there is room for, none over another."""
+"""Labels beside points: as many as there is room for, none over another.
+
+Points at one place share a label.  Where there is no room beside a point, its label
+stands further away, at the end of a thin line.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -38,6 +43,10 @@ class Box(NamedTuple):
 # Where a label may stand: right, left, above, below, then the corners.
 _SIDES = ((1, 0), (-1, 0), (0, 1), (0, -1), (1, 1), (1, -1), (-1, 1), (-1, -1))
 _GAP = 1.0
+# Points between a marker and its label: beside it, or at the end of a line.
+_REACHES = (0.0, 8.0, 14.0, 22.0, 32.0, 44.0)
+# Markers count as one if they are no further apart than so many points, or a share of a radius.
+_SAME, _SHARE = 1.0, 0.6
 # Points between the squares that stand for a line, and how many there are at most.
 _STEP, _MOST_STEPS = 4.0, 400
 
@@ -63,26 +72,126 @@ def place_labels(ax: Axes, spots: Sequence[Spot], size: float = style.NOTE) -> l
     root.draw_without_rendering()
     points = 72.0 / root.dpi
     frame = _box(ax.get_window_extent(), points)
-    taken = [*_texts(ax, points), *_lines(ax, points)]
+    taken, lines = [*_texts(ax, points)], [*_lines(ax, points)]
     places = [
         tuple(float(n) * points for n in ax.transData.transform((each.x, each.y))) for each in spots
     ]
-    taken += [
+    markers = [
         Box(x - each.radius, y - each.radius, x + each.radius, y + each.radius)
         for (x, y), each in zip(places, spots, strict=True)
     ]
     shown = []
-    for (x, y), spot in zip(places, spots, strict=True):
-        if not spot.text:
+    for group in _gathered(places, spots):
+        text = ", ".join(dict.fromkeys(spots[i].text for i in group if spots[i].text))
+        spot = max((spots[i] for i in group), key=lambda one: one.radius)._replace(text=text)
+        if not text:
             continue
-        for box, side in _candidates(x, y, spot, _size_of(ax, spot.text, size, points)):
+        x, y = places[group[0]]
+        own = markers[group[0]]
+        others = [box for box in markers if box.is_free_of(own)]
+        for box, at in _candidates(x, y, spot, _size_of(ax, text, size, points)):
             near = Box(box.left - _GAP, box.low, box.right + _GAP, box.high)
-            if _is_inside(box, frame) and all(near.is_free_of(other) for other in taken):
+            leader = [*_leader((x, y), at.offset, spot.radius)] if at.is_far else []
+            if (
+                _is_inside(box, frame)
+                and all(near.is_free_of(one) for one in (*markers, *lines))
+                and all(one.is_free_of(other) for one in leader for other in others)
+                and all(one.is_free_of(other) for one in (near, *leader) for other in taken)
+            ):
                 taken.append(box)
-                shown.append(spot.text)
-                _write(ax, spot, side, size)
+                taken += leader
+                shown.append(text)
+                _write(ax, spot, at, size)
                 break
     return shown
+
+
+def _gathered(places: Sequence[Sequence[float]], spots: Sequence[Spot]) -> list[list[int]]:
+    """Gather spots that lie on one another, the first spots first."""
+    groups: list[list[int]] = []
+    for i, (x, y) in enumerate(places):
+        for group in groups:
+            x0, y0 = places[group[0]]
+            near = max(_SAME, _SHARE * max(spots[i].radius, spots[group[0]].radius))
+            if spots[i].text and math.dist((x, y), (x0, y0)) < near:
+                group.append(i)
+                break
+        else:
+            groups.append([i])
+    return groups
+
+
+def _leader(place: Sequence[float], offset: tuple[float, float], radius: float) -> Iterator[Box]:
+    """Cover the line from a marker to a label that is not beside it with small squares."""
+    length = math.hypot(*offset)
+    n = int((length - radius) / _STEP)
+    for i in range(n):
+        share = 1 - i * _STEP / length
+        x, y = place[0] + share * offset[0], place[1] + share * offset[1]
+        yield Box(x - 0.5, y - 0.5, x + 0.5, y + 0.5)
+
+
+class End(NamedTuple):
+    """The right end of a line, with its name and its look: height in data."""
+
+    y: float
+    text: str
+    colour: str
+    dash: Any
+
+
+# Points from the end of a line to its name; heights of names, as a share of their size.
+_ASIDE, _APART = 14.0, 1.15
+
+
+def label_ends(ax: Axes, ends: Sequence[End], size: float = style.NOTE) -> None:
+    """Write names at the right of an Axes, each at the end of its line, none over another.
+
+    A piece of each line leads to its name.  The limits of the Axes are set before.
+    """
+    root = ax.figure.figure
+    root.draw_without_rendering()
+    points = 72.0 / root.dpi
+    frame = _box(ax.get_window_extent(), points)
+    right = ax.get_xlim()[1]
+    ordered = sorted(ends, key=lambda end: end.y)
+    heights = [float(ax.transData.transform((right, end.y))[1]) * points for end in ordered]
+    apart = spread(heights, _APART * size, frame.low, frame.high)
+    for end, height, place in zip(ordered, heights, apart, strict=True):
+        arrow = {
+            "arrowstyle": "-", "linewidth": 0.9, "color": end.colour, "linestyle": end.dash,
+            "patchA": None, "shrinkA": 1, "shrinkB": 0, "relpos": (0, 0.5),
+        }  # fmt: skip
+        style.beside(ax, end.text, (right, end.y), (_ASIDE, place - height), va="center_baseline",
+                     fontsize=size, arrowprops=arrow, annotation_clip=False)  # fmt: skip
+
+
+def spread(heights: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Move rising heights apart to a gap at least, each as little as can be, inside a range.
+
+    Examples
+    --------
+    >>> spread([1, 1, 9], 2, 0, 10), spread([9, 9.5], 2, 0, 10)
+    ([0.0, 2.0, 9.0], [8.0, 10.0])
+    """
+    # Less its gaps, each is to be no lower than the one before: the means of those that meet.
+    groups: list[list[float]] = []
+    for i, height in enumerate(heights):
+        groups.append([height - i * gap])
+        while len(groups) > 1 and _mean(groups[-2]) > _mean(groups[-1]):
+            last = groups.pop()
+            groups[-1] += last
+    most = high - (len(heights) - 1) * gap
+    means = [_clamped(_mean(group), low, max(low, most)) for group in groups for _ in group]
+    return [float(mean + i * gap) for i, mean in enumerate(means)]
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _clamped(value: float, low: float, high: float) -> float:
+    return min(max(value, low), high)
 
 
 def _size_of(ax: Axes, text: str, size: float, points: float) -> tuple[float, float]:
@@ -93,25 +202,40 @@ def _size_of(ax: Axes, text: str, size: float, points: float) -> tuple[float, fl
     return float(extent.width) * points, float(extent.height) * points
 
 
+class _Side(NamedTuple):
+    """Where a label stands: which side of its point, and how many points away."""
+
+    across: int
+    up: int
+    offset: tuple[float, float]
+    is_far: bool
+
+
 def _candidates(
     x: float, y: float, spot: Spot, size: tuple[float, float]
-) -> Iterator[tuple[Box, tuple[int, int]]]:
+) -> Iterator[tuple[Box, _Side]]:
     wide, high = size
-    away = spot.radius + _GAP
-    for side in _SIDES:
-        reach = away if 0 in side else 0.75 * away
-        left = x + side[0] * reach - (0.5 - 0.5 * side[0]) * wide
-        low = y + side[1] * reach - (0.5 - 0.5 * side[1]) * high
-        yield Box(left, low, left + wide, low + high), side
+    for further in _REACHES:
+        for across, up in _SIDES:
+            reach = (spot.radius + _GAP + further) * (1.0 if 0 in (across, up) else 0.75)
+            offset = (across * reach, up * reach)
+            left = x + offset[0] - (0.5 - 0.5 * across) * wide
+            low = y + offset[1] - (0.5 - 0.5 * up) * high
+            box = Box(left, low, left + wide, low + high)
+            yield box, _Side(across, up, offset, further > 0)
 
 
-def _write(ax: Axes, spot: Spot, side: tuple[int, int], size: float) -> None:
-    away = spot.radius + _GAP
-    reach = away if 0 in side else 0.75 * away
-    across = ("right", "center", "left")[side[0] + 1]
-    down = ("top", "center_baseline", "bottom")[side[1] + 1]
-    offset = (side[0] * reach, side[1] * reach)
-    style.beside(ax, spot.text, (spot.x, spot.y), offset, across, down, fontsize=size, zorder=5)
+def _write(ax: Axes, spot: Spot, side: _Side, size: float) -> None:
+    across = ("right", "center", "left")[side.across + 1]
+    down = ("top", "center_baseline", "bottom")[side.up + 1]
+    look: dict[str, Any] = {"fontsize": size, "zorder": 5}
+    if side.is_far:
+        look["arrowprops"] = {
+            "arrowstyle": "-", "linewidth": 0.5, "color": style.GREY, "patchA": None,
+            "shrinkA": 0, "shrinkB": spot.radius,
+            "relpos": (0.5 - 0.5 * side.across, 0.5 - 0.5 * side.up),
+        }  # fmt: skip
+    style.beside(ax, spot.text, (spot.x, spot.y), side.offset, across, down, **look)
 
 
 def _texts(ax: Axes, points: float) -> Iterator[Box]:
@@ -128,6 +252,9 @@ def _lines(ax: Axes, points: float) -> Iterator[Box]:
     for line in ax.lines:
         shown: Any = line.get_path().transformed(line.get_transform())
         ends = [[float(n) * points for n in end] for end in shown.vertices]
+        if len(ends) == 1:  # a marker alone
+            (x, y), half = ends[0], line.get_markersize() / 2
+            yield Box(x - half, y - half, x + half, y + half)
         for (x0, y0), (x1, y1) in pairwise(ends):
             n = min(int(max(abs(x1 - x0), abs(y1 - y0)) / _STEP) + 1, _MOST_STEPS)
             for i in range(n + 1):

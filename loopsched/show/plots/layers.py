@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from loopsched.base.units import count
+
 if TYPE_CHECKING:
     from loopsched.models.score import Evaluation
     from loopsched.problems.problem import Problem
@@ -53,6 +55,30 @@ def titles_of(layers: Sequence[Layer]) -> list[str]:
     are_numbers = all(layer.label.isdecimal() for layer in layers)
     is_better = are_short and are_numbers and len(set(names)) == len(names)
     return names if is_better else [layer.label for layer in layers]
+
+
+def are_schedules(layers: Sequence[Layer]) -> bool:
+    """Whether they are schedules of one layer."""
+    return len(layers) > 1 and len({layer.problem.name for layer in layers}) == 1
+
+
+def subject(layers: Sequence[Layer]) -> str:
+    """Say for a title what is shown.
+
+    Examples
+    --------
+    >>> from loopsched import gemm, load_arch, search
+    >>> one, other = layers_of(
+    ...     [search(gemm(m=m, n=8, k=8), load_arch("titan_v")) for m in (4, 8)]
+    ... )
+    >>> subject([one]), subject([one, one]), subject([one, other])
+    ('m4 n8 k8', '2 schedules of m4 n8 k8', '2 layers')
+    """
+    if len(layers) == 1:
+        return layers[0].problem.name
+    if are_schedules(layers):
+        return f"{count(len(layers), 'schedule')} of {layers[0].problem.name}"
+    return count(len(layers), "layer")
 
 
 def layers_of(results: Sequence[Result | Layer]) -> tuple[Layer, ...]:

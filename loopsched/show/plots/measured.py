@@ -174,7 +174,7 @@ def plot_measured(found: Comparison, *, name: str = "", ax: Axes | None = None) 
     is_short = found.unit in ("s", "B")  # then it stands beside each number
     unit, told = (found.unit, "") if is_short else ("", f" ({found.unit})")
     style.label_x(ax, f"measured{told}")
-    style.label_y(ax, f"predicted{told}")
+    style.label_y(ax, f"{'estimate' if found.unit == 's' else 'predicted'}{told}")
     shown = [pair for pair in found.pairs if pair.is_positive]
     if not shown:
         style.nothing(ax, "nothing to compare")
@@ -192,36 +192,40 @@ def plot_measured(found: Comparison, *, name: str = "", ax: Axes | None = None) 
     ax.plot(ends, ends, color=style.GREY, linewidth=0.8)
     for number, group in enumerate(found.groups):
         _points(ax, found, group, _APART_LOOK if group == _APART else style.look(number))
-    style.legend_below(ax, 1)  # inside, it would cover the line
+    title = "rows; errors: median, mean" if any(found.groups) else None
+    style.legend_below(ax, 1, title=title)  # inside, it would cover the line
     return ax
 
 
 def _remarks(found: Comparison) -> list[str]:
     """Say under the title what a panel without groups shows, and what it does not."""
     lines = []
-    if found.groups == ("",):
-        lines.append(_errors("", found.pairs))
+    if found.groups == ("",) and (errors := _errors(found.pairs)):
+        rows, median, mean = errors
+        lines += [f"rows: {rows}", f"errors: median {median}, mean {mean}"]
     hidden = sum(not pair.is_positive for pair in found.pairs)
     if hidden:
         # What was measured or predicted as nothing has no place on a logarithmic axis.
-        lines.append(f"{hidden} with 0: not shown")
-    return [line for line in lines if line]
+        lines.append(f"{hidden:,} with 0: not shown")
+    return lines
 
 
-def _errors(group: str, pairs: Sequence[Pair]) -> str:
+def _errors(pairs: Sequence[Pair]) -> tuple[str, str, str] | None:
+    """Say how many pairs there are, and the median and mean of their errors."""
     off = sorted(abs(pair.predicted / pair.measured - 1) for pair in pairs if pair.is_positive)
     if not off:
-        return ""
+        return None
     median = (off[(len(off) - 1) // 2] + off[len(off) // 2]) / 2
     mean = math.fsum(off) / len(off)
-    head = f"{group}: {len(off)}" if group else f"{len(off)} {'row' if len(off) == 1 else 'rows'}"
-    return f"{head}, off by {percent(median)} (mean {percent(mean)})"
+    return f"{len(off):,}", percent(median), percent(mean)
 
 
 def _points(ax: Axes, found: Comparison, group: str, look: style.Look) -> None:
     pairs = [pair for pair in found.pairs if pair.group == group and pair.is_positive]
-    if not pairs:
+    errors = _errors(pairs)
+    if errors is None:
         return
+    rows, median, mean = errors
     ax.scatter(
         [pair.measured for pair in pairs],
         [pair.predicted for pair in pairs],
@@ -230,7 +234,7 @@ def _points(ax: Axes, found: Comparison, group: str, look: style.Look) -> None:
         color=look.colour,
         marker=look.marker,
         linewidths=0.8 if look.marker == "x" else 0,
-        label=_errors(group, pairs) if group else None,
+        label=f"{group}: {rows}; {median}, {mean}" if group else None,
     )
 
 
@@ -243,7 +247,7 @@ def measured_figure(found: Sequence[Comparison], name: str = "") -> Figure:
     n_groups = max((len(one.groups) for one in found), default=1)
     most = 2 if n_groups > 1 else n
     across, down = min(n, most), -(-n // most)
-    height = (2.9 if across > 2 else 3.9 + 0.13 * n_groups) * down
+    height = (2.9 if across > 2 else 3.9 + 0.13 * (n_groups + (n_groups > 1))) * down
     figure = new_figure(width=max(style.COLUMN, min(style.PAGE, 3.5 * across)), height=height)
     panels = figure.subplots(down, across, squeeze=False).flatten()
     for ax, one in zip(panels, found, strict=False):
@@ -255,4 +259,6 @@ def measured_figure(found: Sequence[Comparison], name: str = "") -> Figure:
         style.nothing(panels[0], "nothing to compare")
     if name and n > 1:
         figure.suptitle(name, fontsize=style.TITLE, color=style.INK)
+    # Square panels shrink as room is made for their legends: the layout takes a second pass.
+    figure.draw_without_rendering()
     return figure

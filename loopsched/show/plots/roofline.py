@@ -16,7 +16,7 @@ from loopsched.models.machine import data_type_of
 from loopsched.show.plots import style
 from loopsched.show.plots.figure import axes_of
 from loopsched.show.plots.labels import Spot, place_labels
-from loopsched.show.plots.layers import Layer, layers_of, titles_of
+from loopsched.show.plots.layers import Layer, layers_of, subject, titles_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -106,8 +106,7 @@ def plot_roofline(
     ax = axes_of(ax)
     layers = layers_of(results)
     rows = roofline_rows(layers, arch)
-    title = layers[0].problem.name if len(layers) == 1 else f"{len(layers)} layers"
-    style.dress(ax, f"{style.heading(title, name)} on {arch.name}")
+    style.dress(ax, f"{style.heading(subject(layers), name)} on {arch.name}")
     style.label_x(ax, f"operational intensity at {arch.memory.name} (FLOP/B)")
     style.label_y(ax, "performance")
     shown = [row for row in rows if 0 < row["operational_intensity"] < math.inf]
@@ -130,7 +129,7 @@ def plot_roofline(
         notes.append(f"numbers: of the {_SLOWEST} slowest, where there is room")
     if notes:
         style.note(ax, "\n".join(notes))
-    style.legend(ax, loc="lower right", title="bound by", title_fontsize=style.NOTE)
+    style.legend(ax, loc="lower right", title="bound by")
     points = [
         (row["operational_intensity"], row["flop_per_s"])
         for row in (shown if is_few else at_memory)

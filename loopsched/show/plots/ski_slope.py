@@ -10,8 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Literal
 
 from loopsched.base.errors import InputError, nearest
+from loopsched.base.units import count
 from loopsched.show.plots import style
 from loopsched.show.plots.figure import axes_of
+from loopsched.show.plots.labels import End, label_ends
 from loopsched.show.table import shortened
 
 if TYPE_CHECKING:
@@ -30,9 +32,12 @@ _LABELS: dict[Form, tuple[str, str]] = {
     "bandwidth": ("DRAM bandwidth that keeps up", "B/s"),
     "intensity": ("operational intensity (FLOP/B)", ""),
 }
-# More curves than this share one look.
-_MOST_NAMED = len(style.COLOURS)
-_MOST_INSIDE = 2
+# Of more curves than the first, only those with the most traffic have names and colours.
+_MOST_NAMED, _LARGEST = 24, 12
+# More curves than this have no marks at their knees.
+_MOST_KNEES = 7
+# Characters of a name at the end of a curve, an inch of the Axes.
+_NAME_PER_INCH = 3.5
 _BOUND_SAMPLES = 80
 
 
@@ -72,8 +77,8 @@ def plot_ski_slope(
 
     One curve is drawn with its knees, its compulsory traffic, what no order of
     execution avoids and, unless all of it is proven least, what no nest
-    that keeps all tiles at one place does; several only with their names, more than
-    seven without.
+    that keeps all tiles at one place does; several only with their names at their ends.
+    Of more than two dozen, the twelve with the most traffic have names; the others are grey.
 
     Parameters
     ----------
@@ -116,26 +121,46 @@ def plot_ski_slope(
         return ax
     left, right = _span(drawn, arch)
     heights: list[float] = []
+    ends: list[End] = []
+    named = _named(drawn)
     for number, curve in enumerate(drawn):
         value = _value(curve, form, arch)
-        heights += _stairs(ax, curve, value, number, len(drawn), right)
+        look = style.look(named.index(number)) if number in named else None
+        heights += _stairs(ax, curve, value, look, len(drawn), right)
+        if look is not None:
+            ends.append(End(heights[-1], _short(ax, curve.name), look.colour, look.dash))
     if whole is not None:
         heights += _whole(ax, whole, _value(whole, form, arch), right)
+        ends.append(End(heights[-1], "all, times count", "black", "-"))
     if len(drawn) == 1:
         heights += _limits(ax, drawn[0], _value(drawn[0], form, arch), left, right)
     style.capacity_axis(ax.xaxis, left, right)
     style.log_axis(ax.yaxis, *style.margins(heights, 0.08), unit)
     if arch is not None:
         _machine(ax, arch, left, right)
-    if _MOST_INSIDE < len(drawn) <= _MOST_NAMED and style.inches(ax) < style.NARROW:
-        style.legend_below(ax, 1)  # inside it would hide curves
-    elif len(drawn) <= _MOST_NAMED or whole is not None:
-        style.legend(ax, loc="lower right" if form == "intensity" else "upper right")
+    if len(drawn) == 1:  # inside, a legend would hide curves or capacities
+        style.legend_below(ax, 2 if style.inches(ax) > style.NARROW else 1)
+        return ax
+    if len(named) < len(drawn):
+        style.note(ax, f"in colour: the {len(named)} layers with the most traffic")
+    label_ends(ax, ends)
     return ax
 
 
+def _named(curves: Sequence[Staircase]) -> list[int]:
+    """Choose which of the curves have names: all, or those with the most traffic."""
+    every = range(len(curves))
+    if len(curves) <= _MOST_NAMED:
+        return [*every]
+    return sorted(sorted(every, key=lambda i: -curves[i].dram_bytes[-1])[:_LARGEST])
+
+
+def _short(ax: Axes, name: str) -> str:
+    return shortened(name, max(14, int(_NAME_PER_INCH * style.inches(ax))))
+
+
 def _title(curves: Sequence[Staircase], name: str) -> str:
-    return style.heading(curves[0].name if len(curves) == 1 else f"{len(curves)} layers", name)
+    return style.heading(curves[0].name if len(curves) == 1 else count(len(curves), "layer"), name)
 
 
 def _whole(
@@ -143,7 +168,7 @@ def _whole(
 ) -> list[float]:
     x = [*map(float, curve.capacities_bytes), right]
     y = [value(moved) for moved in (*curve.dram_bytes, curve.dram_bytes[-1])]
-    ax.step(x, y, where="post", color="black", linewidth=2, label="all, as often as they occur")
+    ax.step(x, y, where="post", color="black", linewidth=2)
     return y
 
 
@@ -169,19 +194,20 @@ def _stairs(
     ax: Axes,
     curve: Staircase,
     value: Callable[[float], float],
-    number: int,
+    look: style.Look | None,
     n_curves: int,
     right: float,
 ) -> list[float]:
     x = [*map(float, curve.capacities_bytes), right]
     y = [value(moved) for moved in (*curve.dram_bytes, curve.dram_bytes[-1])]
-    if n_curves > _MOST_NAMED:
-        ax.step(x, y, where="post", color=style.COLOURS[0], linewidth=0.6, alpha=0.5)
+    if look is None:
+        ax.step(x, y, where="post", color=style.GREY, linewidth=0.5, alpha=0.5, zorder=1.7)
         return y
-    look = style.look(number)
     best = "least traffic" if curve.n_proven == len(curve) else "least traffic found"
-    label = best if n_curves == 1 else shortened(curve.name, 32)
-    ax.step(x, y, where="post", color=look.colour, linewidth=1.3, linestyle=look.dash, label=label)
+    ax.step(x, y, where="post", color=look.colour, linewidth=1.3 if n_curves <= _MOST_KNEES else 1,
+            linestyle=look.dash, label=best if n_curves == 1 else None)  # fmt: skip
+    if n_curves > _MOST_KNEES:
+        return y
     knees = [knee.index for knee in curve.knees]
     ax.plot(
         [x[i] for i in knees],

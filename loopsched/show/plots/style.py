@@ -62,15 +62,18 @@ class Look(NamedTuple):
 
 
 def look(number: int) -> Look:
-    """Choose the look of a group by its number; after seven they come again.
+    """Choose the look of a group by its number.
+
+    After seven, colours come again with other markers, dashes and hatches.
 
     Examples
     --------
-    >>> look(1).colour, look(1).marker, look(8) == look(1)
-    ('#D55E00', 's', True)
+    >>> look(1).colour, look(1).marker, look(8).colour, look(8).marker
+    ('#D55E00', 's', '#D55E00', '^')
     """
-    i = number % len(COLOURS)
-    return Look(COLOURS[i], FILLS[i], MARKERS[i], DASHES[i], HATCHES[i])
+    n = len(COLOURS)
+    i, j = number % n, (number + number // n) % n
+    return Look(COLOURS[i], FILLS[i], MARKERS[j], DASHES[j], HATCHES[j])
 
 
 def looks(names: Iterable[str]) -> dict[str, Look]:
@@ -137,7 +140,7 @@ def beside(
 def legend(ax: Axes, **where: Any) -> None:
     """Add a legend, if something has a label, on white."""
     if ax.get_legend_handles_labels()[0]:
-        found = ax.legend(fontsize=NOTE, labelcolor=INK, **where)
+        found = ax.legend(fontsize=NOTE, title_fontsize=NOTE, labelcolor=INK, **where)
         found.set_zorder(6)
         handles: list[Any] = list(found.legend_handles)
         for handle in handles:
@@ -147,12 +150,12 @@ def legend(ax: Axes, **where: Any) -> None:
         frame.set(linewidth=0, facecolor="white", alpha=0.85)
 
 
-def legend_below(ax: Axes, ncols: int) -> None:
+def legend_below(ax: Axes, ncols: int, title: str | None = None) -> None:
     """Add a legend below the name of the horizontal axis, however high the Axes is."""
     from matplotlib.transforms import ScaledTranslation
 
     down = ScaledTranslation(0, -(LABEL + TICK + 14) / 72, ax.figure.dpi_scale_trans)
-    legend(ax, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=ncols,
+    legend(ax, loc="upper center", bbox_to_anchor=(0.5, 0.0), ncols=ncols, title=title,
            bbox_transform=ax.transAxes + down)  # fmt: skip
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from loopsched.base.units import amount
+from loopsched.base.units import amount, count
 from loopsched.show.plots import style
 from loopsched.show.plots.figure import axes_of, new_figure
 
@@ -19,7 +19,7 @@ _LOWER = (style.COLOURS[1], "////", "smallest factor")
 _HIGHER = (style.COLOURS[0], "", "largest factor")
 _TITLES: dict[Quantity, str] = {
     "time": "best schedules, promised time",
-    "estimate": "kernels, expected time",
+    "estimate": "kernels, estimated time",
     "dram_bytes": "best schedules, promised DRAM traffic",
 }
 _MOST_BARS = 24
@@ -92,7 +92,7 @@ def plot_tornado(
     ax.set_xlim(low - room, high + room)
     base = amount(found.base.value(quantity), "B" if quantity == "dram_bytes" else "s")
     left_out = len({point.key for point in found.points}) - len(bars)
-    others = f"\n{left_out} others: below {100 * _LEAST:.2f} %" if left_out else ""
+    others = f"\n{count(left_out, 'other')}: below {100 * _LEAST:.2f} %" if left_out else ""
     style.label_x(ax, f"change (%) from {base}{others}")
     style.legend(ax, loc="lower right", ncols=2)  # below all bars
     ax.grid(visible=False, axis="y")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from loopsched.base.rows import picked
-from loopsched.base.units import format_capacity
+from loopsched.base.units import count
 from loopsched.show.plots import style
 from loopsched.show.plots.figure import axes_of
 from loopsched.show.plots.labels import Spot, place_labels
@@ -65,7 +65,7 @@ def plot_pareto(fronts: Fronts, *, name: str = "", ax: Axes | None = None) -> Ax
     """
     ax = axes_of(ax)
     names = list(fronts)
-    title = names[0] if len(names) == 1 else f"{len(names)} layers"
+    title = names[0] if len(names) == 1 else count(len(names), "layer")
     style.dress(ax, style.heading(title, name))
     style.label_x(ax, "DRAM traffic")
     style.label_y(ax, "promised time")
@@ -84,8 +84,11 @@ def plot_pareto(fronts: Fronts, *, name: str = "", ax: Axes | None = None) -> Ax
             text = shortened(name, 20) if len(names) > _MOST_NAMED else ""
             drawn = [spot._replace(text="" if at else text) for at, spot in enumerate(drawn)]
         spots += drawn
+    level = points[0].evaluation.levels[0].name
     if len(names) > 1:
-        _capacities(ax, shades)
+        _capacities(ax, shades, f"capacity of {level}")
+    else:
+        style.note(ax, f"beside the points: capacity of {level}")
     place_labels(ax, spots)
     return ax
 
@@ -123,7 +126,7 @@ def _front(
         ax.scatter(x, y, s=_AREA, color=colour, marker=marker, edgecolors=style.INK,
                    linewidths=0.4, zorder=3)  # fmt: skip
         # Once a line; the other points are only kept free.
-        texts = [format_capacity(size), *[""] * (len(same) - 1)]
+        texts = [style.binary(size), *[""] * (len(same) - 1)]
         spots += [
             Spot(point.dram_bytes, point.time_s, math.sqrt(_AREA) / 2, text)
             for point, text in zip(same, texts, strict=True)
@@ -133,13 +136,14 @@ def _front(
     return spots
 
 
-def _capacities(ax: Axes, shades: Mapping[int, str]) -> None:
+def _capacities(ax: Axes, shades: Mapping[int, str], title: str) -> None:
     """Say in the legend which colour is which capacity: the ends, and some between."""
     sizes = sorted(shades, reverse=True)
     step = max(1, -(-len(sizes) // 6))
+    ax.plot([], [], linestyle="none", label=title)
     for size in sizes[::step]:
         ax.scatter([], [], s=24, color=shades[size], edgecolors=style.INK, linewidths=0.4,
-                   label=format_capacity(size))  # fmt: skip
+                   label=style.binary(size))  # fmt: skip
     if style.inches(ax) < style.NARROW:
         style.legend_below(ax, 2)
     else:

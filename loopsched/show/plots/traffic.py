@@ -11,7 +11,7 @@ from loopsched.base.rows import picked
 from loopsched.base.units import scaled
 from loopsched.show.plots import style
 from loopsched.show.plots.figure import axes_of, new_figure
-from loopsched.show.plots.layers import Layer, layers_of, titles_of
+from loopsched.show.plots.layers import Layer, are_schedules, layers_of, subject, titles_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from loopsched.base.rows import Row
     from loopsched.scheduler.result import Result
 
-# Numbers and upright names under the bars that an inch has room for; bars whose hatches show.
-_TICKS_PER_INCH, _NAMES_PER_INCH, _HATCHED_PER_INCH = 4.5, 8, 7
+# Numbers and upright names under the bars that an inch has room for; bars with gaps.
+_TICKS_PER_INCH, _NAMES_PER_INCH, _APART_PER_INCH = 4.5, 8, 7
 
 
 def bytes_rows(results: Sequence[Result | Layer]) -> list[Row]:
@@ -100,14 +100,11 @@ def plot_bytes(
     tensors = list(dict.fromkeys(row["tensor"] for row in rows))
     if len(layers) == 1:
         _boundaries(ax, layers[0], rows, [level] if level else known, tensors)
-        what = layers[0].problem.name
     else:
         _layers(ax, layers, level or known[0], tensors, is_memory=level in (None, known[0]))
-        one = layers[0].problem.name
-        what = f"schedules of {one}" if _are_schedules(layers) else f"{len(layers)} layers"
     n_entries = len(tensors) + (len(layers) > 1 and level in (None, known[0]))
     rows_of_legend = math.ceil(n_entries / _legend_columns(ax, n_entries))
-    style.titled(ax, style.heading(what, name), pad=4 + 10 * rows_of_legend)
+    style.titled(ax, style.heading(subject(layers), name), pad=4 + 10 * rows_of_legend)
     return ax
 
 
@@ -155,11 +152,6 @@ def _boundaries(
     _legend(ax, len(tensors))
 
 
-def _are_schedules(layers: Sequence[Layer]) -> bool:
-    """Whether they are schedules of one layer."""
-    return len({layer.problem.name for layer in layers}) == 1
-
-
 def _layers(
     ax: Axes,
     layers: Sequence[Layer],
@@ -172,9 +164,9 @@ def _layers(
     ends = [0.0] * len(layers)
     places = range(len(layers))
     inches = style.inches(ax)
-    # Hatches of very thin bars are only noise.
-    is_hatched = len(layers) <= _HATCHED_PER_INCH * inches
-    width = 0.72 if is_hatched else 0.9
+    # Thin bars have no gaps, so that their hatches go on in the next.
+    is_thin = len(layers) > _APART_PER_INCH * inches
+    width = 1.0 if is_thin else 0.72
     by_key = {(id(layer), tensor): 0 for layer in layers for tensor in tensors}
     for layer in layers:
         for found in layer.evaluation.levels:
@@ -184,8 +176,8 @@ def _layers(
     for tensor, look in style.looks(tensors).items():
         moved_bytes = [by_key[id(layer), tensor] for layer in layers]
         ax.bar(places, moved_bytes, width, bottom=ends, color=look.fill,
-               hatch=look.hatch if is_hatched else "", edgecolor="white",
-               linewidth=0.3 if is_hatched else 0, label=tensor)  # fmt: skip
+               hatch=look.hatch, edgecolor="white", linewidth=0 if is_thin else 0.3,
+               label=tensor)  # fmt: skip
         ends = [end + more for end, more in zip(ends, moved_bytes, strict=True)]
     if is_memory:
         ax.hlines(
@@ -194,7 +186,7 @@ def _layers(
             [place + width / 2 for place in places],
             color="black",
             linewidth=1.2,
-            label="at least, in any order",
+            label="lower bound, any order",
         )
     titles = titles_of(layers)
     is_named = len(layers) <= _NAMES_PER_INCH * inches and titles != [one.label for one in layers]
@@ -206,7 +198,7 @@ def _layers(
     ax.set_xlim(-0.6, len(layers) - 0.4)
     ax.set_ylim(0, max(ends) * 1.08 or 1)
     ax.grid(visible=False, axis="x")
-    style.label_x(ax, "" if is_named else "schedule" if _are_schedules(layers) else "layer")
+    style.label_x(ax, "" if is_named else "schedule" if are_schedules(layers) else "layer")
     style.linear_axis(ax.yaxis, f"{level} traffic", "B", max(ends))
     _legend(ax, len(tensors) + is_memory)
 

@@ -98,6 +98,14 @@ function decades(low, high, most) {
   return found;
 }
 
+// Ticks of capacities: every first, second, fifth or tenth power of two.
+function powersOfTwo(low, high, most) {
+  const [first, last] = [Math.ceil(Math.log2(low)), Math.floor(Math.log2(high))];
+  const every = (step) => Array.from({ length: last - first + 1 }, (_, at) => first + at).filter((power) => power % step === 0);
+  const powers = [1, 2, 5, 10].map(every).find((found) => found.length <= most) || every(20);
+  return powers.map((power) => 2 ** power);
+}
+
 function logScale(low, high, from, to) {
   const [a, b] = [Math.log(low), Math.log(high)];
   return (value) => from + ((Math.log(value) - a) / (b - a)) * (to - from);

@@ -72,7 +72,7 @@ function drawRoofline() {
   plot.setAttribute('height', height);
   plot.replaceChildren(
     axes({ x, y, range, width, height, xUnit: `FLOP per byte, ${BOUNDARIES[state.boundary].outer} to ${BOUNDARIES[state.boundary].level}`, yUnit: 'FLOP/s' }),
-    svg('g', {}, ...roofs(x, y, range, width)),
+    svg('g', {}, ...roofs(x, y, range)),
     svg('g', { class: 'points', role: 'listbox', 'aria-label': 'Layers by operational intensity' }, ...points(x, y, range)),
     svg('g', { id: 'roofline-chosen', 'aria-hidden': 'true' }),
     svg('g', { class: 'point-names', 'aria-hidden': 'true' }, ...pointNames(x, y, range, width)),
@@ -81,9 +81,9 @@ function drawRoofline() {
   markPoint();
 }
 
-function axes({ x, y, range, width, height, xUnit, yUnit, xText, yText }) {
+function axes({ x, y, range, width, height, xUnit, yUnit, xText, yText, xTicks = ticks, xRoom = 44 }) {
   const [left, right, top, bottom] = [MARGIN.left, width - MARGIN.right, MARGIN.top, height - MARGIN.bottom];
-  const across = ticks(...range.x, Math.floor((right - left) / 44));
+  const across = xTicks(...range.x, Math.floor((right - left) / xRoom));
   const up = ticks(...range.y, Math.floor((bottom - top) / 28));
   return svg('g', { class: 'axes', 'aria-hidden': 'true' },
     across.map((value) => svg('line', { class: 'grid', x1: x(value), x2: x(value), y1: top, y2: bottom })),
@@ -101,21 +101,28 @@ function shortNumber(value) {
   return `${general(value / 10 ** power)}${PREFIXES[power]}`;
 }
 
-function roofs(x, y, range, width) {
+// Each roof as far as it is in the picture: flat ones of the units, slopes of the boundaries.
+function roofLines(x, y, range) {
   const highest = Math.max(...DATA.peaks.map((one) => one.flops_per_s));
-  const found = DATA.peaks.map((peak) => svg('g', {},
-    svg('line', { class: 'roof peak', x1: x(range.x[0]), x2: x(range.x[1]), y1: y(peak.flops_per_s), y2: y(peak.flops_per_s) }),
-    svg('text', { class: 'roof-name', x: MARGIN.left + 6, y: y(peak.flops_per_s) - 6 },
-      `${scaled(peak.flops_per_s, 'FLOP/s')} ${peak.data_type}`)));
-  BOUNDARIES.forEach((one, index) => {
+  const flat = DATA.peaks.map((peak) => ({
+    peak, x1: x(range.x[0]), x2: x(range.x[1]), y1: y(peak.flops_per_s), y2: y(peak.flops_per_s) }));
+  const slopes = BOUNDARIES.map((one, index) => {
     const rate = one.bandwidth_bytes_per_s;
-    if (!rate) return;
     const low = Math.max(range.x[0], range.y[0] / rate);
     const high = Math.min(range.x[1], highest / rate);
-    if (high <= low) return;
-    const [x1, y1, x2, y2] = [x(low), y(low * rate), x(high), y(high * rate)];
+    return { one, index, low, high, x1: x(low), y1: y(low * rate), x2: x(high), y2: y(high * rate) };
+  }).filter((line) => line.one.bandwidth_bytes_per_s && line.high > line.low);
+  return { flat, slopes };
+}
+
+function roofs(x, y, range) {
+  const { flat, slopes } = roofLines(x, y, range);
+  const found = flat.map(({ peak, x1, x2, y1, y2 }) => svg('g', {},
+    svg('line', { class: 'roof peak', x1, x2, y1, y2 }),
+    svg('text', { class: 'roof-name', x: MARGIN.left + 6, y: y1 - 6 }, `${scaled(peak.flops_per_s, 'FLOP/s')} ${peak.data_type}`)));
+  for (const { one, index, x1, y1, x2, y2 } of slopes) {
     const angle = (180 / Math.PI) * Math.atan2(y2 - y1, x2 - x1);
-    const name = `${one.outer} ${scaled(rate, 'B/s')}`;
+    const name = `${one.outer} ${scaled(one.bandwidth_bytes_per_s, 'B/s')}`;
     const length = Math.hypot(x2 - x1, y2 - y1);
     const off = 7 / length;
     const [tx, ty] = [x1 + 0.5 * (x2 - x1) + off * (y2 - y1), y1 + 0.5 * (y2 - y1) - off * (x2 - x1)];
@@ -123,8 +130,16 @@ function roofs(x, y, range, width) {
       svg('line', { class: `roof roof-${index}`, x1, y1, x2, y2 }),
       length < 8 * name.length && index !== state.boundary ? null  // no room along it
         : svg('text', { class: 'roof-name', x: tx, y: ty, transform: `rotate(${angle} ${tx} ${ty})`, 'text-anchor': 'middle' }, name)));
-  });
+  }
   return found;
+}
+
+// Whether a line from left to right meets a box.
+function meets({ x1, y1, x2, y2 }, [left, top, right, bottom]) {
+  const ends = [Math.max(left, x1), Math.min(right, x2)];
+  if (ends[0] >= ends[1]) return false;
+  const [from, to] = ends.map((at) => y1 + ((at - x1) / (x2 - x1)) * (y2 - y1));
+  return Math.max(from, to) > top && Math.min(from, to) < bottom;
 }
 
 const POINTS = {
@@ -164,21 +179,26 @@ function points(x, y, range) {
   });
 }
 
-// Numbers of layers beside their points where there is room, the slowest layers first.
+// Where a number may stand from its point: beside it, or up and down at the end of a line.
+const PLACES = (half) => [[0, 11], [half + 7, 0], [-half - 7, 0], [0, -11], [0, 22], [0, -22], [0, 33], [0, -33], [0, 44]];
+
+// Numbers of layers beside their points where there is room, on no roof, the slowest layers first.
 function pointNames(x, y, range, width) {
   const spots = byIntensity().map((index) => ({ one: LAYERS[index], ...spotOf(LAYERS[index], x, y, range) }));
-  const peaks = DATA.peaks.map((peak) => y(peak.flops_per_s));
-  const taken = [...spots.map(({ cx, cy }) => [cx - 4, cy - 4, cx + 4, cy + 4]), ...peaks.map((at) => [MARGIN.left, at - 18, MARGIN.left + 120, at])];
+  const { flat, slopes } = roofLines(x, y, range);
+  const lines = [...flat, ...slopes];
+  const taken = [...spots.map(({ cx, cy }) => [cx - 4, cy - 4, cx + 4, cy + 4]), ...flat.map(({ y1 }) => [MARGIN.left, y1 - 18, MARGIN.left + 120, y1])];
   const found = [];
   for (const { one, cx, cy } of [...spots].sort((a, b) => timeOf(b.one) - timeOf(a.one))) {
     const name = `${one.number}${reached(one) < range.y[0] ? '↓' : ''}`;
     const half = 3.4 * name.length;
-    for (const [dx, dy] of [[0, 11], [half + 7, 0], [-half - 7, 0], [0, -11], [0, 22], [0, 33]]) {
+    for (const [dx, dy] of PLACES(half)) {
       const box = [cx + dx - half, cy + dy - 5, cx + dx + half, cy + dy + 5];
       const free = taken.every((other) => box[0] >= other[2] || box[2] <= other[0] || box[1] >= other[3] || box[3] <= other[1]);
-      if (!free || box[0] < MARGIN.left || box[2] > width) continue;
+      if (!free || box[0] < MARGIN.left || box[1] < 0 || box[2] > width || lines.some((line) => meets(line, box))) continue;
       taken.push(box);
-      if (dy > 11) found.push(svg('line', { class: 'leader', x1: cx.toFixed(1), x2: cx.toFixed(1), y1: (cy + 5).toFixed(1), y2: (cy + dy - 5).toFixed(1) }));
+      const side = Math.sign(dy);
+      if (Math.abs(dy) > 11) found.push(svg('line', { class: 'leader', x1: cx.toFixed(1), x2: cx.toFixed(1), y1: (cy + 5 * side).toFixed(1), y2: (cy + dy - 5 * side).toFixed(1) }));
       found.push(svg('text', { x: (cx + dx).toFixed(1), y: (cy + dy + 4).toFixed(1), 'text-anchor': 'middle' }, name));
       break;
     }

@@ -29,7 +29,7 @@ function drawSlope() {
   plot.setAttribute('viewBox', `0 0 ${width} ${height}`);
   plot.setAttribute('height', height);
   plot.replaceChildren(
-    axes({ x, y, range, width, height, xUnit: 'capacity, bytes', yUnit: 'DRAM bytes' }),
+    axes({ x, y, range, width, height, xUnit: 'capacity', yUnit: 'DRAM bytes', xText: capacity, xTicks: powersOfTwo, xRoom: 60 }),
     svg('g', { 'aria-hidden': 'true' }, rooms.map((one) => svg('g', {},
       svg('line', { class: 'room', x1: x(one.capacity_bytes), x2: x(one.capacity_bytes), y1: MARGIN.top, y2: height - MARGIN.bottom }),
       svg('text', { class: 'roof-name', x: x(one.capacity_bytes) - 4, y: MARGIN.top + 8, 'text-anchor': 'end' }, one.level)))),
