@@ -159,17 +159,17 @@ def _save_plots(
         Layer(result.problem, result.evaluation, str(number), count)
         for result, number, count in numbered
     ]
-    save_plots(
-        plot,
-        lambda: roofline_rows(layers, machine),
-        lambda: plot_roofline(layers, machine, name=name),
-    )
     if len(results) == 1 and (best := results[0]).alternatives:  # beside each other
         scores = [best.evaluation, *(each.evaluation for each in best.alternatives)]
         layers = [
             Layer(best.problem, score, f"{chosen.numbers[0]}.{rank}")  # as in the table
             for rank, score in enumerate(scores, 1)
         ]
+    save_plots(
+        plot,
+        lambda: roofline_rows(layers, machine),
+        lambda: plot_roofline(layers, machine, name=name),
+    )
     save_plots(plot_bytes, lambda: bytes_rows(layers), lambda: bytes_figure(layers, name))
 
 
