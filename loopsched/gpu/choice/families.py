@@ -240,11 +240,13 @@ def grouped_work(
     places = machine.sms * taken.resident
     whole = (one.astype(np.int64) for one in (blocks, steps, places))
     waves = np.ceil(blocks.sum(axis=1) / places)
+    shared = np.stack([one.shared_bytes for one in parts], axis=1)
     return replace(
         parts[0],
         blocks=blocks.sum(axis=1),
         # As many in each wave as the list takes in all.
         steps=listed_steps(*whole) / waves,
+        shared_bytes=(blocks * shared).sum(axis=1) / blocks.sum(axis=1),
         dram_bytes=lambda live: np.sum([one.dram_bytes(live) for one in parts], axis=0),
         macs=problem.macs,
     )

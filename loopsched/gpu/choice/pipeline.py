@@ -393,11 +393,12 @@ def compiled(family: str, space: Space, width: int) -> Numbers | float:
 
 
 def kernel_names(space: Space) -> list[str]:
-    """Name each configuration's kernel as factors do: by its numbers, the launch order left out."""
-    rows = zip(*(space[name].astype(int) for name in space.names if name != "group_m"), strict=True)
+    """Name each configuration's kernel as factors do, by its tile, stages and warps."""
+    rows = zip(*(space[name].astype(int) for name in _KERNEL), strict=True)
     return ["x".join(map(str, row)) for row in rows]
 
 
+_KERNEL = ("block_m", "block_n", "block_k", "stages", "warps")
 # Bytes of an element of the kernels whose factors were measured.
 _COMPILED_WIDTH = 2
 
