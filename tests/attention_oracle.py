@@ -41,7 +41,7 @@ def estimate(
     cycles = (heads - walked) * sum(lengths) / (machine.sms * resident) * rounds[resident]
     cycles += drained(lengths * walked, machine.sms, resident, rounds)
     seconds = max(cycles / machine.max_clock_hz, moved / machine.dram_bytes_per_s)
-    return seconds + fitted("triton_gemm").launch * machine.gpu.launch_s
+    return seconds + fitted("triton_attention").launch * machine.gpu.launch_s
 
 
 def drained(lengths: list[float], sms: int, resident: int, rounds: list[float]) -> float:
@@ -90,7 +90,7 @@ def _step(
     crossed = by_group and rows < groups * 64
     share = 1.0
     if not by_group:
-        of_all = fitted("triton_gemm")
+        of_all = fitted("triton_attention")
         share = of_all.by_warp if machine.gpu.tensor_issue == "group" else of_all.tensor
     tensor = 2 * rows * keys * size / (machine.macs_per_cycle * share)
     if by_group:

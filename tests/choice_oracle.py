@@ -41,6 +41,7 @@ class Block:
     terms: int
     after: float = 0.0
     alone: float = 0.0
+    shared: float = 0.0
 
 
 def estimate(
@@ -63,11 +64,11 @@ def estimate(
     while left > 0:
         live = min(left, places)
         here = taken.resident if live == places else ceil(live / machine.sms)
-        received = fit.later if of_waves else fit.first
-        took, parts = run.wave(here, live, received)
+        together = fit.merged_later if of_waves else fit.merged_first
+        took, parts = run.wave(here, live, together)
         if of_waves and live < places and one["warps"] <= 4:
             # Some SMs take as many blocks again as ended there, others none.
-            crowded, _ = run.wave(taken.resident, live, received)
+            crowded, _ = run.wave(taken.resident, live, together)
             took += fit.paired * (crowded - took)
         cycles += took
         of_waves.append((live == places, parts))
@@ -103,10 +104,10 @@ class Run:
     machine: Machine
     fit: Fitted
 
-    def wave(self, here: int, live: int, received: float) -> tuple[float, list[float]]:
+    def wave(self, here: int, live: int, together: float) -> tuple[float, list[float]]:
         """Cycles of a wave with so many blocks on an SM; of a step, cycles of each part."""
         block, one, machine, fit = self.block, self.one, self.machine, self.fit
-        *parts, wait = self._step(here, live, received)
+        *parts, wait = self._step(here, live, together)
         tensor, l2, dram, _ = parts
         issued = here * one["warps"] / machine.gpu.schedulers * fit.issue_cycles
         if not self.taken.by_group:
@@ -114,18 +115,20 @@ class Run:
         step = _joined(fit.step, tensor, issued, _joined(fit.memory, wait, l2, dram))
         ends = fit.latency * machine.gpu.dram_latency + fit.start_cycles
         ahead = (one["stages"] - 1) * here * block.asked_of_l2
-        ends += fit.fill * ahead / _delivered(fit.first, machine, fit)
+        ends += fit.fill * ahead / _delivered(fit.ingest, machine, fit)
         ends += here * block.sums * fit.sum_cycles
         ends *= 1 - fit.hidden if here > 1 else 1
         return block.steps * step + ends + here * block.beside, parts
 
-    def _step(self, here: int, live: int, received: float) -> list[float]:
+    def _step(self, here: int, live: int, together: float) -> list[float]:
         """Cycles of each part, latency as if DRAM were free; last what operands take to come."""
         block, one, machine, fit = self.block, self.one, self.machine, self.fit
         clock = machine.max_clock_hz
+        # What neighbours ask for at the same time, L2 delivers to all of them at once.
+        once = block.asked_of_l2 - together * block.shared
         l2 = max(
-            live / machine.sms * block.asked_of_l2 / _delivered(received, machine, fit),
-            here * block.asked_of_l2 / _delivered(fit.first, machine, fit),
+            live / machine.sms * once / _delivered(fit.delivered, machine, fit),
+            here * block.asked_of_l2 / _delivered(fit.ingest, machine, fit),
         )
         of_step = block.dram_bytes(live) * live / (block.blocks * block.steps)
         dram = of_step / (machine.dram_bytes_per_s / clock)
@@ -181,10 +184,12 @@ def _product(
         kept = fit.kept * machine.l2_bytes
         side = min(ceil(live / high), across)
         in_wave = (high * one["block_m"] + side * one["block_n"]) * terms * width
-        in_group = (high * one["block_m"] + n) * terms * width
         waves_of_group = max(ceil(high * across / live), 1)
         a = m * k * width * (1 + (waves_of_group - 1) * _lost(in_wave, kept))
-        b = n * k * width * (1 + (ceil(down / high) - 1) * _lost(in_group, kept))
+        # All rows of tiles that run at a time read the same columns of B.
+        rows = max(high, live / across)
+        in_sweep = (min(rows, down) * one["block_m"] + n) * terms * width
+        b = n * k * width * (1 + max(down / rows - 1, 0) * _lost(in_sweep, kept))
         b *= 1 + fit.narrow * 64 / (one["block_k" if width == 1 else "block_n"] * width)
         return batch * (a + b + 1.5 * m * n * (4 * split if split > 1 else out))
 
@@ -192,7 +197,8 @@ def _product(
         blocks=batch * down * across * split,
         steps=ceil(-(-k // split) / one["block_k"]),
         tensor=_tensor(one, width, taken, machine, fit),
-        asked_of_l2=_asked_of_l2(one, n, k, width, fit),
+        asked_of_l2=sum(_asked_of_l2(one, n, k, width, fit)),
+        shared=_shared(_asked_of_l2(one, n, k, width, fit), high, down, across),
         wait=0.0,
         beside=0.0,
         dram_bytes=dram_bytes,
@@ -279,6 +285,7 @@ def _conv(
     shown = fit.drain * (tensor + alone) / parts
     shown -= fit.two_stages * (tensor + alone) if one["stages"] <= 2 else 0.0
     seen, across = layer.input_elems(width), ceil(layer.k / one["block_n"])
+    asked, down = _asked_of_l2(one, layer.k, layer.c, width, fit), ceil(pixels / one["block_m"])
     asked_again = max(pixels * places * layer.c - seen, 0)
 
     def dram_bytes(live: float) -> float:
@@ -291,10 +298,11 @@ def _conv(
 
     written = pixels * layer.k * (4 if width == 1 else width)
     return Block(
-        blocks=ceil(pixels / one["block_m"]) * ceil(layer.k / one["block_n"]),
+        blocks=down * across,
         steps=parts * places,
         tensor=tensor,
-        asked_of_l2=_asked_of_l2(one, layer.k, layer.c, width, fit),
+        asked_of_l2=sum(asked),
+        shared=_shared(asked, 8, down, across),
         wait=wait + max(shown, 0.0),
         beside=places * fit.place_cycles * elements / 4096 * more,
         dram_bytes=dram_bytes,
@@ -331,11 +339,13 @@ def _tensor(
     return cycles + 2 * taken.spilled_bytes / machine.gpu.l1_bytes_per_cycle
 
 
-def _asked_of_l2(one: Mapping[str, int], n: int, k: int, width: int, fit: Fitted) -> float:
+def _asked_of_l2(
+    one: Mapping[str, int], n: int, k: int, width: int, fit: Fitted
+) -> tuple[float, ...]:
     bm, bn, bk = (one[name] for name in ("block_m", "block_n", "block_k"))
     # Rows of a tile, elements of one, and from one to the next in memory.
     b = (bn, bk, k) if width == 1 else (bk, bn, n)
-    return sum(
+    return tuple(
         rows
         * sum(
             cost * _met(row * width, pitch * width, unit)
@@ -343,6 +353,18 @@ def _asked_of_l2(one: Mapping[str, int], n: int, k: int, width: int, fit: Fitted
         )
         for rows, row, pitch in ((bm, bk, k), b)
     )
+
+
+def _shared(asked: tuple[float, ...], group: int, down: int, across: int) -> float:
+    """Bytes that the first blocks ask for together: 16 of them, or as many as there are."""
+    rows, columns, blocks = set(), set(), min(16, down * across)
+    for block in range(blocks):
+        first = block // (group * across) * group
+        high = min(down - first, group)
+        rows.add(first + block % (group * across) % high)
+        columns.add(block % (group * across) // high)
+    of_a, of_b = asked
+    return of_a * (1 - len(rows) / blocks) + of_b * (1 - len(columns) / blocks)
 
 
 @cache

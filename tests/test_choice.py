@@ -150,8 +150,9 @@ def test_rows_are_ordered_and_nothing_beats_its_bound() -> None:
         assert estimates == sorted(estimates)
         runs = found.n_configurations - found.n_infeasible
         assert len(estimates) == runs - found.n_alike
-        # Groups of eight rows of tiles and of one are alike where all blocks run at a time.
-        assert found.n_alike == (runs / 2 if kernel == "triton_gemm" else 0)
+        # Most groups of eight rows of tiles and of one are alike where all blocks run at a time.
+        least = 0.4 if kernel == "triton_gemm" else 0
+        assert least * runs <= found.n_alike <= runs / 2 * (kernel == "triton_gemm")
         for one in found.choices:
             assert one.bound_us <= one.cold_us <= one.low_us <= one.estimate_us <= one.high_us
             assert one.bound_by in PARTS
@@ -375,11 +376,17 @@ def test_no_measurement_from_a_cold_cache_beats_its_bound(file: str) -> None:
 
 
 def test_of_what_is_usually_tried_groups_that_change_nothing_are_left_out() -> None:
-    for sizes in ((16, 4096, 4096), (1000, 1000, 1008)):
-        problem = gemm(**dict(zip("mnk", sizes, strict=True)))
-        first = [dict(one.configuration) for one in pick(problem, H200, top=5).choices]
-        assert len({tuple(one.values()) for one in (row | {"group_m": 0} for row in first)}) == 5
-        assert all(one["group_m"] == 8 for one in first)
+    for sizes, alike in (((16, 4096, 4096), True), ((1000, 1000, 1008), False)):
+        m, n, k = sizes
+        problem = gemm(m=m, n=n, k=k)
+        taken: dict[tuple[int, ...], list[float]] = {}
+        for one in pick(problem, H200, top=5).choices:
+            assert one.configuration["group_m"] == 8 or not alike
+            kernel = tuple((dict(one.configuration) | {"group_m": 0}).values())
+            taken.setdefault(kernel, []).append(one.estimate_us)
+        for first, *others in taken.values():
+            assert not alike or not others
+            assert all(other > 1.001 * first for other in others)
         # Of a space that is given nothing is left out.
         given = pick(problem, H200, space=TRITON_GEMM.tried())
         assert len(given.choices) == given.n_configurations - given.n_infeasible
@@ -534,26 +541,27 @@ def test_what_splits_terms_is_said_to_other_tools() -> None:
         (
             "h200_triton_drawn",
             80,
-            0,
+            1,
             {"fp16": 1.025, "bf16": 1.026, "fp8": 1.03, "tf32": 1.02},
             1.02,
         ),
         (
             "h100_triton_drawn",
             120,
-            0,
-            {"fp16": 1.02, "bf16": 1.02, "fp8": 1.03, "tf32": 1.035},
+            1,
+            {"fp16": 1.02, "bf16": 1.02, "fp8": 1.03, "tf32": 1.038},
             1.02,
         ),
         (
             "h100_triton_blind",
             70,
-            1,
-            {"fp16": 1.021, "bf16": 1.01, "fp8": 1.04, "tf32": 1.025},
-            1.012,
+            0,
+            {"fp16": 1.021, "bf16": 1.01, "fp8": 1.042, "tf32": 1.025},
+            1.014,
         ),
-        ("h100_triton_blind_2", 48, 0, {"fp16": 1.015, "fp8": 1.04}, 1.01),
-        ("h100_triton_fourth", 80, 1, {"fp16": 1.028, "fp8": 1.012}, 1.017),
+        ("h100_triton_blind_2", 48, 1, {"fp16": 1.015, "fp8": 1.04}, 1.01),
+        ("h100_triton_fourth", 80, 1, {"fp16": 1.012, "fp8": 1.012}, 1.017),
+        ("h100_triton_fifth", 80, 0, {"fp16": 1.013, "fp8": 1.053}, 1.012),
     ],
 )
 def test_drawn_problems(
@@ -564,7 +572,7 @@ def test_drawn_problems(
     convolutions: float,
     tmp_path: Path,
 ) -> None:
-    """Convolutions of the H100 are fitted, and fp16 products of its first file."""
+    """Of the H100, fp16 products and convolutions are fitted."""
     arch = H200 if name.startswith("h200") else H100
     groups = validated(f"{name}.csv.gz", arch, tmp_path).summary["groups"]
     found = {(one["kind"], one["data_type"]): one for one in groups}

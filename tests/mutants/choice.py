@@ -109,9 +109,9 @@ _pipeline.broken(
 )
 _pipeline.broken(
     "pipeline-later-as-first",
-    "later waves get as much of L2 as the first",
-    "later = wave(taken.resident, places, fit.later)",
-    "later = wave(taken.resident, places, fit.first)",
+    "requests of later waves are merged as those of the first",
+    "later = wave(taken.resident, places, fit.merged_later)",
+    "later = wave(taken.resident, places, fit.merged_first)",
     _PRODUCTS,
 )
 _pipeline.broken(
@@ -237,9 +237,37 @@ _families.broken(
 _families.broken(
     "families-l2-keeps-b",
     "what L2 lost of B is not read again",
-    "(np.ceil(down / group) - 1) * again",
-    "np.ceil(down / group) * 0 * again",
+    "np.maximum(down / together - 1, 0) * again",
+    "0 * again",
     _PRODUCTS,
+)
+_families.broken(
+    "families-each-group-alone",
+    "groups that run at a time read columns of B one after another",
+    "together = np.maximum(live / across, group)",
+    "together = np.maximum(0 * live, group)",
+    _PRODUCTS,
+)
+_families.broken(
+    "families-neighbours-in-rows",
+    "blocks launched next to each other are always of one row of tiles",
+    "whole, rest = np.divmod(near, group * across)",
+    "whole, rest = np.divmod(near, across)",
+    _PRODUCTS,
+)
+_families.broken(
+    "families-last-group-whole",
+    "the last group has as many rows of tiles as the others",
+    "np.minimum(whole * group + np.minimum(rest, group), down)",
+    "whole * group + np.minimum(rest, group)",
+    _PRODUCTS,
+)
+_families.broken(
+    "families-pixels-not-shared",
+    "blocks of a convolution ask L2 for nothing together",
+    "shared_bytes=_shared_bytes((a, b), np.minimum(_CONV_GROUP, down), down, across)",
+    "shared_bytes=np.zeros_like(bm)",
+    _CONVOLUTIONS,
 )
 _families.broken(
     "families-pixels-of-one-image",

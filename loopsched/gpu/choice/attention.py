@@ -242,7 +242,7 @@ def _step(
     bm, bn, size, warps = space["block_m"], space["block_n"], problem.columns, space["warps"]
     groups = np.maximum(warps / GROUP_WARPS, 1)
     crossed = taken.by_group & (bm < groups * GROUP_ROWS)
-    of_all = fitted("triton_gemm")
+    of_all = fitted("triton_attention")
     alone = of_all.by_warp if machine.gpu.tensor_issue == "group" else of_all.tensor
     macs = 2 * bm * bn * size
     tensor = macs / (machine.macs_per_cycle * np.where(taken.by_group, 1.0, alone))
@@ -332,6 +332,6 @@ def attention_times(
         np.full_like(bm, dram_s),
         (each * waits + blocks * fit["block_cycles"] / machine.sms / clock) / resident,
     )
-    launch_s = fitted("triton_gemm").launch * machine.gpu.launch_s
+    launch_s = fitted("triton_attention").launch * machine.gpu.launch_s
     time_s = np.maximum(cycles / clock, dram_s) + launch_s
     return Times(time_s, dict(zip(PARTS, of_parts, strict=True)), blocks / machine.sms / resident)

@@ -194,18 +194,22 @@ def gemm_work(
         wave = (group * bm + side * bn) * terms * width
         waves = np.maximum(np.ceil(group * across / live), 1)
         a = product.m * k * width * (1 + (waves - 1) * _lost(wave, room))
-        again = _lost((group * bm + n) * terms * width, room)
-        b = n * k * width * (1 + (np.ceil(down / group) - 1) * again)
+        # Groups that run at a time read the same columns of B together.
+        together = np.maximum(live / across, group)
+        again = _lost((np.minimum(together, down) * bm + n) * terms * width, room)
+        b = n * k * width * (1 + np.maximum(down / together - 1, 0) * again)
         _, row, _ = _rows_of_b(space, n, k, width)
         b = read_narrow(b, row * width, fit)
         return product.batch * (a + b) + WRITTEN * np.where(split > 1, parts, written)
 
     zero = np.zeros_like(bm)
+    of_a, of_b = _l2_bytes(space, (n, k), width, fit)
     return Work(
         blocks=product.batch * down * across * split,
         steps=np.ceil(np.ceil(terms) / bk),
         tile_bytes=(bm + bn) * bk * width,
-        l2_bytes=_l2_bytes(space, (n, k), width, fit),
+        l2_bytes=of_a + of_b,
+        shared_bytes=_shared_bytes((of_a, of_b), group, down, across),
         tensor_cycles=_tensor_cycles(space, taken, machine, width, fit),
         rows=bm,
         sums=bm * bn,
@@ -236,11 +240,13 @@ def grouped_work(
     places = machine.sms * taken.resident
     whole = (one.astype(np.int64) for one in (blocks, steps, places))
     waves = np.ceil(blocks.sum(axis=1) / places)
+    shared = np.stack([one.shared_bytes for one in parts], axis=1)
     return replace(
         parts[0],
         blocks=blocks.sum(axis=1),
         # As many in each wave as the list takes in all.
         steps=listed_steps(*whole) / waves,
+        shared_bytes=(blocks * shared).sum(axis=1) / blocks.sum(axis=1),
         dram_bytes=lambda live: np.sum([one.dram_bytes(live) for one in parts], axis=0),
         macs=problem.macs,
     )
@@ -255,7 +261,7 @@ def conv_work(
     names = ("block_m", "block_n", "block_k", "warps", "stages")
     bm, bn, bk, warps, stages = (space[name] for name in names)
     pixels, places = layer.n * layer.p * layer.q, layer.r * layer.s
-    blocks = np.ceil(pixels / bm) * np.ceil(layer.k / bn)
+    down, across = np.ceil(pixels / bm), np.ceil(layer.k / bn)
     here = np.ceil(layer.c / bk)
     busy = 1 + fit.more_warps * (warps == 8)
     # Copies are issued for each step of a filter position, and before for those that are ahead.
@@ -272,19 +278,21 @@ def conv_work(
     shown = np.maximum(fit.drain / here - np.where(stages <= 2, fit.two_stages, 0.0), 0.0)
     seen = layer.input_elems(width) * width
     again = np.maximum(pixels * places * layer.c * width - seen, 0)
+    a, b = _l2_bytes(space, (layer.k, layer.c), width, fit)
     weights, moved = layer.weight_elems * width, WRITTEN * layer.output_elems * sum_bytes(width)
 
     def dram_bytes(live: Numbers) -> Numbers:
         # A pixel is read anew at the filter position a stride further, if L2 holds it no more.
-        here = np.minimum(np.ceil(live / np.ceil(layer.k / bn)) * bm, pixels) * layer.c * width
+        here = np.minimum(np.ceil(live / across) * bm, pixels) * layer.c * width
         lost = _lost(here * min(layer.stride[1], layer.s), fit.kept * machine.l2_bytes)
         return read_narrow(seen + again * lost, bk * width, fit) + weights + moved
 
     return Work(
-        blocks=blocks,
+        blocks=down * across,
         steps=here * places,
         tile_bytes=tile_bytes,
-        l2_bytes=_l2_bytes(space, (layer.k, layer.c), width, fit),
+        l2_bytes=a + b,
+        shared_bytes=_shared_bytes((a, b), np.minimum(_CONV_GROUP, down), down, across),
         tensor_cycles=tensor,
         rows=bm,
         sums=bm * bn,
@@ -341,15 +349,35 @@ def _lost(asked: Numbers, room: float) -> Numbers:
     return 1 / (1 + (room / asked) ** 4)
 
 
-def _l2_bytes(space: Space, sizes: tuple[int, int], width: int, fit: Fitted) -> Numbers:
-    """Bytes that a step asks of L2: rows come in sectors, and each line of them costs more."""
+def _l2_bytes(
+    space: Space, sizes: tuple[int, int], width: int, fit: Fitted
+) -> tuple[Numbers, Numbers]:
+    """Bytes of A and of B that a step asks of L2.
+
+    Rows come in sectors, and each line of them costs more.
+    """
     n, k = sizes
     of_a = (space["block_m"], space["block_k"], k)
-    asked = [
+    a, b = (
         rows * row_bytes_asked(row * width, apart * width, fit)
         for rows, row, apart in (of_a, _rows_of_b(space, n, k, width))
-    ]
-    return asked[0] + asked[1]
+    )
+    return a, b
+
+
+def _shared_bytes(
+    asked: tuple[Numbers, Numbers], group: Numbers, down: Numbers, across: Numbers
+) -> Numbers:
+    """Bytes of a block's step that blocks launched next to it ask for as well.
+
+    Tiles are ``down`` rows of ``across``; blocks pass ``group`` rows column by column.
+    """
+    near = np.minimum(_NEAR, down * across)
+    whole, rest = np.divmod(near, group * across)
+    rows = np.minimum(whole * group + np.minimum(rest, group), down)
+    columns = np.where(whole > 0, across, np.ceil(near / group))
+    shared: Numbers = asked[0] * (1 - rows / near) + asked[1] * (1 - columns / near)
+    return shared
 
 
 def _rows_of_b(space: Space, n: int, k: int, width: int) -> tuple[Numbers, Numbers, int]:
@@ -415,6 +443,10 @@ def _image(problem: Problem) -> Layer:
 
 
 _REGISTER = 4
+# Blocks launched one after another that ask L2 for the same bytes at about the same time.
+_NEAR = 16
+# Rows of tiles in a group of a convolution.
+_CONV_GROUP = 8
 
 TRITON_GEMM = Family(
     "triton_gemm",

@@ -49,9 +49,12 @@ class Fitted:
         The same for instructions of single warps, where groups of four could issue them.
     shared : float
         Cycles over those that shared memory's bandwidth asks for.
-    first, later : float, bytes per cycle
-        What an SM receives of L2 in the first wave and afterwards, on a GPU
+    ingest, delivered : float, bytes per cycle
+        What an SM can receive of L2, and what L2 delivers to each of all SMs, on a GPU
         whose L2 delivers `l2_at` bytes a cycle to each SM.
+    merged_first, merged_later : float
+        Share of what neighbours ask for as well that L2 delivers to all of them at once: in the
+        first wave, in which they are in step, and afterwards.
     l2_at : float, bytes per cycle
     row_bytes : float, bytes
         What a row of a tile costs L2 besides its bytes, for each line of 128 bytes that it
@@ -112,8 +115,8 @@ class Fitted:
     tensor: float
     by_warp: float
     shared: float
-    first: float
-    later: float
+    ingest: float
+    delivered: float
     l2_at: float
     row_bytes: float
     narrow: float
@@ -143,6 +146,8 @@ class Fitted:
     more_warps: float = 0.0
     alone_cycles: float = 0.0
     paired: float = 0.0
+    merged_first: float = 0.0
+    merged_later: float = 0.0
 
     def alone(self, tensor_issue: str) -> float:
         """Share of the tensor cores' rate that instructions of single warps reach."""
@@ -191,6 +196,8 @@ class Work:
         Multiply-accumulates of the kernel; bytes of an element.
     after_s : array, seconds
         Of another kernel that ends the work.
+    shared_bytes : array, bytes
+        Of `l2_bytes`, what blocks launched next to each other ask for together.
     """
 
     blocks: Numbers
@@ -208,6 +215,7 @@ class Work:
     macs: float
     width: int
     after_s: Numbers
+    shared_bytes: Numbers | float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,16 +269,16 @@ def times(work: Work, taken: Resources, stages: Numbers, machine: Machine, fit: 
     four = taken.threads <= GROUP_WARPS * machine.gpu.warp_threads
     paired = np.where(four & (full > 0), fit.paired, 0.0)
 
-    def wave(resident: Numbers, live: Numbers, rate: Numbers | float) -> tuple[Numbers, ...]:
-        return _wave(work, taken, stages, machine, fit, resident, live, rate)
+    def wave(resident: Numbers, live: Numbers, together: Numbers | float) -> tuple[Numbers, ...]:
+        return _wave(work, taken, stages, machine, fit, resident, live, together)
 
-    first = wave(taken.resident, places, fit.first)
-    later = wave(taken.resident, places, fit.later)
-    last = wave(beside, np.maximum(rest, 1), np.where(full > 0, fit.later, fit.first))
+    first = wave(taken.resident, places, fit.merged_first)
+    later = wave(taken.resident, places, fit.merged_later)
+    last = wave(beside, np.maximum(rest, 1), np.where(full > 0, fit.merged_later, fit.merged_first))
     cycles = np.where(full > 0, first[0] + (full - 1) * later[0], 0.0)
     ends = last[0]
     if fit.paired:
-        crowded = wave(taken.resident, np.maximum(rest, 1), fit.later)[0]
+        crowded = wave(taken.resident, np.maximum(rest, 1), fit.merged_later)[0]
         ends = ends + paired * (crowded - ends)
     cycles = cycles + np.where(rest > 0, ends, 0.0)
     time_s = cycles / machine.max_clock_hz
@@ -295,7 +303,7 @@ def _wave(
     fit: Fitted,
     resident: Numbers,
     live: Numbers,
-    rate: Numbers | float,
+    together: Numbers | float,
 ) -> tuple[Numbers, ...]:
     """Cycles of a wave, then of a step for each of `PARTS`."""
     clock = machine.max_clock_hz
@@ -304,8 +312,10 @@ def _wave(
     warps, schedulers = taken.threads / machine.gpu.warp_threads, machine.gpu.schedulers
     tensor = np.ceil(resident * warps / schedulers) * schedulers / warps * work.tensor_cycles
     tensor = np.maximum(tensor, work.tensor_cycles + work.alone_cycles)
-    alone = resident * work.l2_bytes / (fit.first * scale)
-    l2 = np.maximum(live * work.l2_bytes / (machine.sms * rate * scale), alone)
+    alone = resident * work.l2_bytes / (fit.ingest * scale)
+    # What neighbours ask for at the same time, L2 delivers to all of them at once.
+    once = work.l2_bytes - together * work.shared_bytes
+    l2 = np.maximum(live * once / (machine.sms * fit.delivered * scale), alone)
     dram = work.dram_bytes(live) / (machine.dram_bytes_per_s / clock)
     dram = dram / (work.blocks * work.steps) * live
     asked = asked_cycles(work.rows, work.tile_bytes, machine, fit)
@@ -383,11 +393,12 @@ def compiled(family: str, space: Space, width: int) -> Numbers | float:
 
 
 def kernel_names(space: Space) -> list[str]:
-    """Name each configuration's kernel as factors do, by its numbers."""
-    rows = zip(*(space[name].astype(int) for name in space.names), strict=True)
+    """Name each configuration's kernel as factors do, by its tile, stages and warps."""
+    rows = zip(*(space[name].astype(int) for name in _KERNEL), strict=True)
     return ["x".join(map(str, row)) for row in rows]
 
 
+_KERNEL = ("block_m", "block_n", "block_k", "stages", "warps")
 # Bytes of an element of the kernels whose factors were measured.
 _COMPILED_WIDTH = 2
 
