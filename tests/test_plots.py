@@ -993,7 +993,8 @@ class TestCommands:
         assert Path("r.svg").read_bytes().startswith(b"<?xml")
         assert Path("b.png").read_bytes().startswith(b"\x89PNG")
         roofline = read_csv("r.csv")
-        assert [row["level"] for row in roofline] == ["DRAM", "L2"]
+        assert [row["label"] for row in roofline] == ["0.1", "0.1", "0.2", "0.2"]
+        assert [row["level"] for row in roofline] == ["DRAM", "L2"] * 2
         # The two best schedules are compared in bytes.
         moved = read_csv("b.csv")
         assert {row["label"] for row in moved} == {"0.1", "0.2"}  # as in the table
