@@ -2,8 +2,11 @@
 
 Run ``python triton_spaces.py OUT.csv KIND:TYPE..`` on a machine with torch and Triton, such as
 ``gemm:fp16 attn:fp16 conv:fp16 gemm:bf16``; ``gemm:fp16:64x512x512,8x512x512`` names problems of
-your own, ``gemm:fp16:drawn20`` takes twenty drawn with a fixed seed (``drawn``: ten). Rows are
-appended problem by problem, so that what was measured stays when the time is up (``--seconds``).
+your own, ``gemm:fp16:drawn20`` takes twenty drawn with a fixed seed (``drawn``: ten; ``--seed``).
+Rows are appended problem by problem, so that what was measured stays when the time is up
+(``--seconds``).  With ``--choices FILE`` of ``drawn_problems.py`` the fastest of each problem and
+those chosen are timed again, in turn: rows in OUT.again.csv, ``kind`` ending in ``again`` or
+``chosen``.
 Kernels are compiled by all cores first.
 
 Each repetition writes 256 MB before it, so that L2 holds nothing of the operands; a time is the
@@ -27,19 +30,21 @@ import argparse
 import csv
 import functools
 import itertools
+import json
 import math
 import multiprocessing
-import random
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import torch
 import triton
 import triton.language as tl
+from drawn_problems import drawn
 from torch.nn.functional import conv2d, scaled_dot_product_attention
 
-REPEATS = 11
+REPEATS, AGAIN, FASTEST = 11, 41, 4
 SHARED = 232_448
 COLUMNS = (
     "gpu", "data_type", "kind", "problem", "block_m", "block_n", "block_k", "stages", "warps",
@@ -729,27 +734,6 @@ SAMPLES = {
 }  # fmt: skip
 
 
-def drawn(kind: str, n: int) -> list[str]:
-    """Draw products or convolutions of all sizes, of at least 0.1 and at most 200 GMAC."""
-    draw, found = random.Random(kind), []
-
-    def one(low: int, high: int, step: int) -> int:
-        return max(1, round(low * (high / low) ** draw.random() / step)) * step
-
-    while len(found) < n:
-        if kind == "gemm":
-            sizes = [one(16, 16384, 16), one(256, 32768, 64), one(256, 16384, 64)]
-            macs = math.prod(sizes)
-        else:
-            image, r, step = one(7, 160, 1), draw.choice((1, 3, 3, 5)), draw.choice((1, 1, 2))
-            c, k, batch = one(32, 1024, 32), one(32, 1024, 32), one(1, 64, 1)
-            sizes = [batch, image, image, c, k, r, r, step, r // 2]
-            macs = batch * (image // step) ** 2 * c * k * r * r
-        if 1e8 <= macs <= 2e11:
-            found.append("x".join(map(str, sizes)))
-    return found
-
-
 def compiled(work: tuple[str, str, str, list[Config]]) -> None:
     """Compile configurations of a problem in a process of its own, into the cache on disk."""
     kind, data_type, problem, configs = work
@@ -772,10 +756,9 @@ def compile_all(kind: str, data_type: str, samples: Sequence[str], cores: int) -
         pool.map(compiled, work, chunksize=1)
 
 
-def timed(run: Callable[[], object], scratch: torch.Tensor) -> float:
+def timed(run: Callable[[], object], scratch: torch.Tensor, repeats: int = REPEATS) -> float:
     """Return the median time of cold runs in microseconds."""
     times: list[float] = []
-    repeats = REPEATS
     while len(times) < repeats:
         events = []
         for _ in range(min(repeats - len(times), 4)):
@@ -789,7 +772,7 @@ def timed(run: Callable[[], object], scratch: torch.Tensor) -> float:
         torch.cuda.synchronize()
         times += [1e3 * begin.elapsed_time(end) for begin, end in events]
         if times[0] > 2000:
-            repeats = 6
+            repeats = min(repeats, 6)
     return statistics.median(times)
 
 
@@ -822,6 +805,28 @@ def rows_of(kind: str, data_type: str, problem: str, scratch: torch.Tensor) -> I
         yield row
 
 
+def again(
+    kind: str, data_type: str, problem: str, configs: dict[str, list[Config]], scratch: torch.Tensor
+) -> Iterator[dict]:
+    """Time some configurations once more, taking turns."""
+    one = KINDS[kind][0](problem, data_type)
+    every = list(dict.fromkeys(config for some in configs.values() for config in some))
+    series: dict[Config, list[float]] = {config: [] for config in every}
+    for _ in range(AGAIN):
+        for config, times in series.items():
+            times.append(timed(lambda c=config: one.launch(c), scratch, 1))
+    for why, some in configs.items():
+        for config in some:
+            yield {
+                **dict(zip(COLUMNS[4:11], config)),  # noqa: B905
+                "gpu": torch.cuda.get_device_name(),
+                "data_type": data_type,
+                "kind": f"{kind} {why}",
+                "problem": problem,
+                "time_us": f"{statistics.median(series[config]):.3f}",
+            }
+
+
 def main() -> None:
     """Measure what is asked for, until the time is up."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
@@ -830,22 +835,29 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=560)
     parser.add_argument("--cores", type=int, default=16)
     parser.add_argument("--first", type=int, help="only so many problems of each")
+    parser.add_argument("--seed", default="", help="of what is drawn")
+    parser.add_argument("--choices", help="file of drawn_problems.py")
     given = parser.parse_args()
     start = time.monotonic()
     torch.backends.cuda.matmul.allow_tf32 = True
     torch.backends.cudnn.benchmark = True
     torch.manual_seed(0)
     scratch = torch.empty(256_000_000, dtype=torch.int8, device="cuda")
-    with open(given.out, "w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
+    choices = json.loads(Path(given.choices).read_text("utf-8")) if given.choices else {}
+    with (
+        open(given.out, "w", encoding="utf-8", newline="") as file,
+        open(f"{given.out}.again.csv", "w", encoding="utf-8", newline="") as other,
+    ):
+        writer, beside = csv.DictWriter(file, COLUMNS), csv.DictWriter(other, COLUMNS)
         writer.writeheader()
+        beside.writeheader()
         for what in given.what:
             kind, data_type, named = [*what.split(":"), ""][:3]
             problems = KINDS[kind][1]
             if named:
-                problems = (
-                    drawn(kind, int(named[5:] or 10)) if named[:5] == "drawn" else named.split(",")
-                )
+                problems = named.split(",")
+                if named[:5] == "drawn":
+                    problems = drawn(kind, int(named[5:] or 10), given.seed)
             elif kind == "gemm" and data_type != "fp16":
                 problems = FEW
             samples = problems if named and kind == "conv" else SAMPLES[kind]
@@ -855,8 +867,17 @@ def main() -> None:
                 if time.monotonic() - start > given.seconds:
                     print("time is up before", what, problem, flush=True)
                     return
-                writer.writerows(rows_of(kind, data_type, problem, scratch))
+                rows = list(rows_of(kind, data_type, problem, scratch))
+                writer.writerows(rows)
                 file.flush()
+                if first := choices.get(f"{kind}:{data_type}:{problem}"):
+                    ran = [row for row in rows if row["block_m"] != "library" and row["time_us"]]
+                    ran.sort(key=lambda row: float(row["time_us"]))
+                    names = [name for name in COLUMNS[4:11] if name in ran[0]]
+                    best = [tuple(row[name] for name in names) for row in ran[:FASTEST]]
+                    timed_again = {"again": best, "chosen": [tuple(one) for one in first]}
+                    beside.writerows(again(kind, data_type, problem, timed_again, scratch))
+                    other.flush()
                 torch.cuda.empty_cache()
                 print(what, problem, f"{time.monotonic() - start:.0f} s", flush=True)
 
