@@ -105,6 +105,13 @@ def _same(
         for split in (1, 8)
     ],
 )
+# Products of a batch whose last group of rows of tiles is low.
+@example(
+    sizes={"m": 320, "n": 256, "k": 2048},
+    batch=200,
+    place=("h200", "fp16"),
+    rows=[{"block_m": 64, "block_n": 128, "block_k": 64, "stages": 3, "warps": 4, "group_m": 4}],
+)
 def test_products_take_what_the_model_says(
     sizes: dict[str, int], batch: int | None, place: tuple[str, str], rows: list[dict[str, int]]
 ) -> None:
