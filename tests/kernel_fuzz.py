@@ -11,7 +11,7 @@ import mmap
 import random
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from loopsched import Problem, ProblemError, conv2d, einsum
-from loopsched.base.machine_code import linked, object_code
+from loopsched.base.machine_code import linked, object_code, widest_vector
 from loopsched.codegen.c_text import CText
 from loopsched.codegen.choose import ranked
 from loopsched.codegen.contraction import contractions, row_major, stored_shape
@@ -383,7 +383,10 @@ Run = Callable[..., None]
 
 def functions(one: Case) -> tuple[list[Stage], list[Run]]:
     """Compile a case with LLVM."""
-    text = LlvmText(DATA_TYPES[one.data_type].compute, one.lanes)
+    widest = widest_vector() or 64
+    compute = DATA_TYPES[one.data_type].compute
+    one = replace(one, lanes=min(one.lanes, widest // compute.n_bytes))
+    text = LlvmText(compute, one.lanes)
     stages = write(one, text)
     binary = object_code(text.text())
     made = []

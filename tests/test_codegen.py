@@ -22,6 +22,7 @@ from kernel_fuzz import (
 
 from loopsched import compile as compiled
 from loopsched import conv2d, einsum, gemm, load_arch
+from loopsched.base.machine_code import widest_vector
 from loopsched.codegen.c_text import CText
 from loopsched.codegen.contraction import row_major, stored_shape
 from loopsched.codegen.element import BF16, FP32
@@ -40,6 +41,20 @@ def test_llvm_computes_random_kernels(first: int) -> None:
 def test_windows_that_slide_compute_random_kernels(first: int) -> None:
     cases = map(sliding_case, range(first, first + 10))
     assert not [fault for one in cases if (fault := check_llvm(one))]
+
+
+@pytest.mark.parametrize("name", ["ryzen_7950x", "epyc_7763"])
+def test_vectors_are_no_wider_than_those_of_this_cpu(name: str) -> None:
+    problem, widest = gemm(m=37, n=41, k=29), widest_vector()
+    kernel = compiled(problem, name, threads=1)
+    described = load_arch(name).cpu
+    assert described is not None
+    width = min(described.vector_bytes, widest or described.vector_bytes)
+    assert kernel.core.lanes == width // 4
+    a, b = np.ones((37, 29), np.float32), np.ones((29, 41), np.float32)
+    out = np.empty((37, 41), np.float32)
+    kernel(a, b, out)
+    assert (out == 29).all()
 
 
 @pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler")

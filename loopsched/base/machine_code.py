@@ -140,6 +140,21 @@ def _target(*, is_wide: bool = False) -> Any:
     return of.create_target_machine(cpu, features, 3, codemodel="jitdefault", jit=True)
 
 
+def widest_vector() -> int | None:
+    """Count the bytes of this CPU's widest vectors; None if LLVM does not tell.
+
+    LLVM 22 splits wider masked loads wrongly on x86-64: it gives up, or reads what is masked.
+
+    Examples
+    --------
+    >>> widest_vector() in (16, 32, 64, None)
+    True
+    """
+    has = _llvm().get_host_cpu_features()
+    widths = (("avx512f", 64), ("avx", 32), ("sse2", 16))
+    return next((width for name, width in widths if has.get(name)), None)
+
+
 def object_code(text: str) -> bytes:
     """Turn a module of LLVM's text, as it stands, into an object file for this CPU."""
     module = _llvm().parse_assembly(text)

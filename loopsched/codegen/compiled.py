@@ -21,7 +21,7 @@ from loopsched.base.arguments import Checker, near, show
 from loopsched.base.arrays import Array
 from loopsched.base.errors import ProblemError
 from loopsched.base.files import cache_folder
-from loopsched.base.machine_code import address, host_name, linked, object_code
+from loopsched.base.machine_code import address, host_name, linked, object_code, widest_vector
 from loopsched.codegen.choose import core_of, ranked
 from loopsched.codegen.contraction import Contraction, contractions, row_major, stored_shape
 from loopsched.codegen.cost import Core
@@ -640,7 +640,7 @@ def compile(  # noqa: A001 - the name under which users know it
     problem : Problem
     arch : Arch or str
         With a ``cpu`` part, such as ``load_arch("host")``; plans are chosen
-        for it, code is for this CPU.
+        for it, code is for this CPU, with vectors that both have.
     threads : int, optional
         By default as many as the machine has units, and this process may use.
     data_type : {'fp32', 'fp64', 'bf16', 'int8'}, optional
@@ -683,7 +683,10 @@ def compile(  # noqa: A001 - the name under which users know it
     if data_type is None:
         data_type = type_of(problem)
     data_type = check.choice("data_type", data_type, tuple(DATA_TYPES))
-    core, cores = core_of(machine, DATA_TYPES[data_type].compute.n_bytes)
+    n_bytes = DATA_TYPES[data_type].compute.n_bytes
+    core, cores = core_of(machine, n_bytes)
+    if widest := widest_vector():
+        core = replace(core, lanes=min(core.lanes, widest // n_bytes))
     here = n_cpus()
     most = min(cores, here)
     n_threads = most if threads is None else check.count("threads", threads)
