@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import replace
 from statistics import fmean
 
 import pytest
 
-from loopsched import Problem, conv2d, gemm
-from loopsched.codegen.choose import ranked
+from loopsched import Problem, conv2d, gemm, load_arch
+from loopsched.codegen.choose import core_of, ranked
 from loopsched.codegen.contraction import Operand, contractions
 from loopsched.codegen.cost import Core, Model
 from loopsched.codegen.plan import Plan, Walk
 
 CORE = Core(16, 32, 1, 4, 1, 32 * 1024, 1024 * 1024, 1e9)
 SIZES = {"m": 70, "n": 100, "k": 60}
+WIDE = {"epyc_9654": math.inf, "apple_m1": math.inf, "epyc_9755": 64.0, "xeon_8480": 48.0}
 
 
 def plan(sum_block: int, **more: object) -> Plan:
@@ -117,3 +119,32 @@ def test_rows_that_lie_in_one_set(n: int, rows: int, level: int) -> None:
     found = Model(task, CORE).footprint(task.right, (("N", 1), ("K", rows)))
     assert found.lines == rows
     assert found.level == level
+
+
+def test_sets_of_l2_have_ways_of_their_own() -> None:
+    """16 ways of 128 KiB: 16 lines 128 KiB apart stay, 17 do not, whatever L1 has."""
+    (task,) = contractions(gemm(m=20, n=32768, k=300))
+    core = replace(CORE, l1_bytes=48 << 10, ways=12, l2_bytes=2 << 20, l2_ways=16)
+    levels = [
+        Model(task, core).footprint(task.right, (("N", 1), ("K", rows))).level
+        for rows in (12, 13, 16, 17)
+    ]
+    assert levels == [0, 1, 1, 2]
+
+
+def test_loads_hold_up_two_multiply_adds_a_cycle() -> None:
+    """Of 28 rows and a vector: 29 loads, two a cycle; lines from L2 keep L1 from giving others."""
+    (task,) = contractions(gemm(m=28, n=1600, k=4000))
+    cut = Plan((), Walk(("M",), 0, 28), Walk(("N",), 0, 1600), Walk(("K",), 0, 4000), 28, 16)
+    core = replace(CORE, fma_per_cycle=2, load_per_cycle=2)
+    n_points = 100 * 4000
+    assert Model(task, core).counts(cut)["issue"] == n_points * 14.5
+    wide = replace(core, wide_l2_rate=32.0)
+    assert Model(task, wide).counts(cut)["issue"] > n_points * (14.5 + 2)
+    slow = replace(CORE, wide_l2_rate=32.0)  # 28 cycles of multiply-adds hide them
+    assert Model(task, slow).counts(cut)["issue"] == n_points * 28
+
+
+def test_lines_from_l2_are_waited_for_by_wide_cores_only() -> None:
+    rates = {name: core_of(load_arch(name), 4)[0].wide_l2_rate for name in WIDE}
+    assert rates == WIDE

@@ -183,6 +183,7 @@ def test_a_program_checks_itself(n_bytes: int, tmp_path: Path) -> None:
     problem = conv2d(n=2, c=3, k=10, h=9, w=11, r=3, s=2, stride=2, padding=1)
     problem = problem.with_element_bytes(n_bytes)
     text = to_c(problem, None, load_arch("ryzen_5950x")).text()
+    assert "memset(work, 0, " in text  # lanes that nothing is copied into are multiplied, too
     for wrong in (False, True):
         source, program = tmp_path / "made.c", tmp_path / "made"
         source.write_text(text.replace("compute(input, weight, output);", "") if wrong else text)

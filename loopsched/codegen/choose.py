@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from heapq import heapify, heappop, heappush
@@ -40,6 +41,7 @@ def core_of(arch: Arch, element_bytes: int) -> tuple[Core, int]:
     clock, cores = arch.compute.clock_hz, arch.compute.units
     caches = [one for one in reversed(arch.caches) if one.kind == "cache"]
     sizes = [(one.capacity_bytes or 0) * one.instances // cores for one in caches]
+    rate = (caches[0].bandwidth_bytes_per_s or 0) / cores / clock
     return (
         Core(
             lanes=cpu.lanes(element_bytes),
@@ -51,7 +53,9 @@ def core_of(arch: Arch, element_bytes: int) -> tuple[Core, int]:
             l2_bytes=sizes[min(1, len(sizes) - 1)],
             hertz=clock,
             last_bytes=caches[-1].capacity_bytes or 0,
-            ways=arch.caches[-2].ways or 8 if len(arch.caches) > 1 else 8,
+            ways=caches[0].ways or 8,
+            l2_ways=caches[min(1, len(caches) - 1)].ways or 8,
+            wide_l2_rate=rate if rate and cpu.fma_per_cycle * cpu.lanes(1) > 64 else math.inf,
         ),
         cores,
     )

@@ -65,6 +65,9 @@ COSTS = {
     "edge": 30.0,  # tile of a window at the edge of its plane
     "pass": 1.5,  # line that a window reads or writes outside L2
 }
+WIDE_COSTS = COSTS | {"spread": 0.12, "page": 2.7}
+"""The same where two vectors of 64 bytes are multiplied in a cycle, so that less hides behind
+that; fitted to 130 problems on an Emerald Rapids core."""
 APART_READ = 2.3
 """Cycles to read a vector of every second element, two at a time."""
 
@@ -88,7 +91,11 @@ FULL = 0.75, 0.8, 0.5
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """What one core offers a kernel, in cycles and bytes; caches as far as it may use them."""
+    """What one core offers a kernel, in cycles and bytes; caches as far as it may use them.
+
+    ``wide_l2_rate`` is what L2 gives, in bytes a cycle, to a core that multiplies more
+    than a vector of 64 bytes in a cycle; no limit elsewhere.
+    """
 
     lanes: int
     registers: int
@@ -100,6 +107,13 @@ class Core:
     hertz: float
     ways: int = 8
     last_bytes: int = 1 << 25
+    l2_ways: int = 8
+    wide_l2_rate: float = math.inf
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it multiplies so much in a cycle that lines from L2 do not hide behind it."""
+        return self.wide_l2_rate < math.inf
 
 
 _Dims = tuple[tuple[str, int], ...]
@@ -145,6 +159,7 @@ class Model:
 
     def __init__(self, task: Contraction, core: Core) -> None:
         self.task, self.core = task, core
+        self._costs = WIDE_COSTS if core.is_wide else COSTS
         self.element_bytes = task.left.element.n_bytes
         kinds = roles(task)
         self._batch = frozenset(kinds["batch"])
@@ -179,8 +194,8 @@ class Model:
     def cycles(self, plan: Plan, threads: int = 1, counts: Counts | None = None) -> float:
         """Estimate what the slowest thread takes."""
         counts = counts or self.counts(plan)
-        shared = sum(COSTS[name] * n for name, n in counts.items() if name not in _COPIES)
-        copies = sum(COSTS[name] * counts[name] for name in _COPIES)
+        shared = sum(self._costs[name] * n for name, n in counts.items() if name not in _COPIES)
+        copies = sum(self._costs[name] * counts[name] for name in _COPIES)
         if threads == 1:
             return shared + copies
         n_rows = sum(count for _, count in self._blocks(plan.rows))
@@ -194,7 +209,7 @@ class Model:
         """Estimate what a plan takes at least, on one thread: its sums, and what is around."""
         batch = math.prod(self.task.size(dim) for dim in plan.batch)
         around, _ = self._around(plan)
-        found = batch * sum(COSTS[name] * n for name, n in around.items())
+        found = batch * sum(self._costs[name] * n for name, n in around.items())
         return found + self.sums(plan)
 
     def sums(self, plan: Plan) -> float:
@@ -209,17 +224,20 @@ class Model:
                     for high, n_rows in rows:
                         for tall, n_tall in _parts(high, min(plan.tile_rows, high)):
                             issue, wait = self._pace(plan, tall, vectors)
-                            point = COSTS["issue"] * issue + COSTS["latency"] * wait
-                            point += COSTS["spread"] * tall * (vectors > 1)
+                            point = self._costs["issue"] * issue + self._costs["latency"] * wait
+                            point += self._costs["spread"] * tall * (vectors > 1)
                             found += n_cols * n_wide * n_rows * n_tall * point
             points = math.prod(self.task.size(dim) for dim in (*plan.sums.dims, *plan.batch))
             self._summed[key] = points * found
         return self._summed[key]
 
-    def _pace(self, plan: Plan, tall: int, vectors: int) -> tuple[float, float]:
-        """Give the cycles that a point of the sum takes in a tile, and those that it waits."""
+    def _pace(self, plan: Plan, tall: int, vectors: int, lines: float = 0.0) -> tuple[float, float]:
+        """Give the cycles that a point of the sum takes in a tile, and those that it waits.
+
+        Lines that come from L2 while it multiplies keep L1 from giving loads.
+        """
         core, real = self.core, 1.0 if plan.packs_left else self._real
-        loads = (tall + vectors) / (2 * core.load_per_cycle)
+        loads = (tall + vectors) / max(2.0, core.load_per_cycle) + lines * LINE / core.wide_l2_rate
         issue = real * max(tall * vectors / core.fma_per_cycle, loads)
         return issue, max(0.0, core.fma_latency - issue)
 
@@ -234,12 +252,12 @@ class Model:
         tiles = -(-down // plan.tile_rows)
         reads = (step * (plan.tile_rows - 1) + far) * near
         pace = reads / core.load_per_cycle if step == 1 else reads * APART_READ
-        tile = max(plan.tile_rows * far * near / core.fma_per_cycle, pace) * COSTS["issue"]
+        tile = max(plan.tile_rows * far * near / core.fma_per_cycle, pace) * self._costs["issue"]
         edges = min(vectors, 2)
-        plane = tiles * (vectors * tile + edges * COSTS["edge"])
+        plane = tiles * (vectors * tile + edges * self._costs["edge"])
         lines = (down * across * (1 + step**2)) * self.element_bytes / LINE
         if jobs * lines * LINE > core.l2_bytes:
-            plane += lines * COSTS["pass"]
+            plane += lines * self._costs["pass"]
         return -(-jobs // threads) * plane
 
     def counts(self, plan: Plan) -> Counts:
@@ -321,10 +339,12 @@ class Model:
         steps = [(step * size, n) for step, n in levels]
         far = max((step for step, _ in steps), default=0)
         level = 0
-        for nearest, capacity in enumerate((self.core.l1_bytes, self.core.l2_bytes), 1):
-            way = capacity // self.core.ways
+        core = self.core
+        caches = (core.l1_bytes, core.ways), (core.l2_bytes, core.l2_ways)
+        for nearest, (capacity, ways) in enumerate(caches, 1):
+            way = capacity // ways
             spots = math.prod(min(n, way // math.gcd(step, way)) for step, n in steps)
-            if runs * each > self.core.ways * min(way // LINE, spots * math.ceil(each)):
+            if runs * each > ways * min(way // LINE, spots * math.ceil(each)):
                 level = nearest
         is_apart = far >= PAGE // 2
         pages = runs * max(1, span * size / PAGE) if is_apart else max(1, runs * each * LINE / PAGE)
@@ -479,8 +499,8 @@ class Model:
         level = max(self._level(block.left + panel), block.level)
         n_tiles = -(-n_cols // plan.tile_cols)
         for wide, n in _parts(n_cols, plan.tile_cols):
-            pages = self._panels(found, plan, block, (wide, n))
-            self._tiles(found, plan, block, (wide, n), (level, pages))
+            pages, lines = self._panels(found, plan, block, (wide, n))
+            self._tiles(found, plan, block, (wide, n), (level, pages, lines))
         if level > 1:
             walked = sum(
                 n * self._left_tile(plan, block, tall).lines
@@ -494,8 +514,14 @@ class Model:
             return Footprint(n_bytes / LINE, n_bytes, 0, 0, 0)
         return self._part(self.task.left, block.rows, tall, block.sums)
 
-    def _panels(self, found: Counts, plan: Plan, block: _Block, part: tuple[int, int]) -> float:
-        """Count vectors that register tiles of a width read; give the pages that a tile reads."""
+    def _panels(
+        self, found: Counts, plan: Plan, block: _Block, part: tuple[int, int]
+    ) -> tuple[float, tuple[float, float]]:
+        """Count vectors that register tiles of a width read.
+
+        Give the pages that a tile reads, and the lines that the first tile of a
+        block and later ones find outside L1.
+        """
         task, lanes, (wide, n) = self.task, self.core.lanes, part
         (n_rows, n_cols, depth), times = block.points, block.times * n
         tall = min(plan.tile_rows, n_rows)
@@ -523,7 +549,8 @@ class Model:
             is_far = wide * self.element_bytes < SHORT_RUN and source.step_bytes >= PAGE // 2
             lines = self._shared_lines(plan, source, block.sums) * block.times / n_row_blocks
             self._take(found, "far" if is_far else "read", self._home, lines)
-        return tile.pages + (0 if plan.packs_right else panel.pages)
+        outside = panel.lines * (first >= 1), panel.lines * (level >= 1)
+        return tile.pages + (0 if plan.packs_right else panel.pages), outside
 
     def _tiles(
         self,
@@ -531,26 +558,31 @@ class Model:
         plan: Plan,
         block: _Block,
         part: tuple[int, int],
-        left: tuple[int, float],
+        outside: tuple[int, float, tuple[float, float]],
     ) -> None:
         """Count what the register tiles of a width do."""
-        core, (wide, n_wide), (level, pages) = self.core, part, left
+        core, (wide, n_wide), (level, pages, (fresh, again)) = self.core, part, outside
         n_rows, _, depth = block.points
         vectors = -(-wide // core.lanes)
         step = abs(self.task.left.step(block.rows[-1][0])) * self.element_bytes if n_rows > 1 else 0
         spots = max(math.gcd(step, PAGE), LINE) / PAGE
+        first = 1
         for tall, n_tall in _parts(n_rows, min(plan.tile_rows, n_rows)):
             n = block.times * n_wide * n_tall
-            issue, wait = self._pace(plan, tall, vectors)
-            found["issue"] += n * depth * issue
-            found["latency"] += n * depth * wait
+            left = self._left_tile(plan, block, tall).lines
+            for lines, n_tiles in (fresh, first), (again, n_tall - first):
+                near = (lines + left * (level >= 1)) / depth
+                issue, wait = self._pace(plan, tall, vectors, near)
+                found["issue"] += block.times * n_wide * n_tiles * depth * issue
+                found["latency"] += block.times * n_wide * n_tiles * depth * wait
+            first = 0
             found["tile"] += n
             if vectors > 1:
                 found["spread"] += n * depth * tall
             if level >= 1:
                 is_stream = self._is_along or plan.packs_left
                 what = "many" if tall > MANY_ROWS and is_stream else "rise"
-                found[what] += n * self._left_tile(plan, block, tall).lines
+                found[what] += n * left
             if pages > MANY_PAGES:
                 found["page"] += n * pages
             if not plan.packs_left and step >= 1024 and tall * spots > core.ways:

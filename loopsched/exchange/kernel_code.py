@@ -173,8 +173,8 @@ def to_llvm(
     lines = [
         f"; Made by loopsched: {_formula(problem)}, {problem.name}".replace("\n", " "),
         f"; {source}",
-        f"; {name}({shapes}, work): work leads to {_room(stages, types)} bytes, from a page's "
-        "beginning",
+        f"; {name}({shapes}, work): work leads to {_room(stages, types)} bytes, zero at "
+        "first, from a page's beginning",
         f"; Build: clang -O3 -march=native -c {name}.ll (LLVM 15 or later)",
         program.text(),
     ]
@@ -269,6 +269,7 @@ def _function(
         f"    byte *work = aligned_alloc({_PAGE}, {_room(stages, types)});",
         "    if (!work)",
         "      abort();",
+        f"    memset(work, 0, {_room(stages, types)});  /* unused lanes are multiplied, too */",
     ]
     for stage in stages:
         each = stage.n_jobs // stage.n_rounds

@@ -68,8 +68,8 @@ _choose.broken(
 _choose.broken(
     "choose-least-twice",
     "what is around the tiles counts twice in what a plan takes at least",
-    "found = batch * sum(COSTS[name] * n for name, n in around.items())",
-    "found = 2 * batch * sum(COSTS[name] * n for name, n in around.items())",
+    "found = batch * sum(self._costs[name] * n for name, n in around.items())",
+    "found = 2 * batch * sum(self._costs[name] * n for name, n in around.items())",
     "::test_no_plan_takes_less_than_its_least",
 )
 _choose.broken(
