@@ -144,7 +144,7 @@ def test_tiles_that_do_not_fit_are_not_taken() -> None:
     """9.6 KiB of shared memory hold 64x64x8 in fp32, twice 4 KiB, and nothing larger."""
     small = load_arch("v100").scaled("gpu.shared", 0.1)
     assert gemm_estimate(gemm(m=4096, n=4096, k=512), small).kernel == "64x64x8"
-    with pytest.raises(InputError, match="does not fit: 10240 bytes of shared memory"):
+    with pytest.raises(InputError, match="does not fit: 10 KiB of shared memory"):
         conv_estimate(conv2d(**LAYER), small)
     # The fused Winograd's block does not fit, a block of 128 x 32 does.
     narrow = load_arch("v100").scaled("gpu.shared", 0.15)

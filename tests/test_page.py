@@ -997,6 +997,7 @@ def test_a_loop_is_dragged_to_its_place(tab: Tab) -> None:
 def test_text_is_a_way_to_edit_and_says_what_is_wrong(wide: Tab) -> None:
     wide.page.fill("#schedule-text", "m:96 n:80@SM k:64 m:32")
     wide.page.locator("#schedule-text").blur()
+    wide.page.wait_for_function("!document.getElementById('schedule-text').value.startsWith('m')")
     assert wide.schedule() == "M:96 N:80@SM K:64 M:32"
     check_scores(wide, 0)
     wide.page.fill("#schedule-text", "M:96 N:8 KK:64")
