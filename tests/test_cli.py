@@ -77,6 +77,7 @@ class TestFront:
         text = call(capsys, command, "--help")
         assert text.startswith(f"Usage: loopsched {command}")
         assert max(map(len, text.splitlines())) <= 80
+        assert "None" not in text
 
     def test_alone_it_says_in_ten_lines_what_to_try(
         self, capsys: pytest.CaptureFixture[str]
@@ -99,8 +100,12 @@ class TestFront:
             (["serach"], "no command 'serach'; did you mean 'search'?"),
             (["kernel", "libary"], "no command 'libary'; did you mean 'library'?"),
             (["import", "arch.yaml"], "no command 'arch.yaml'; allowed: timeloop"),
-            (["analyze", GEMM], "needs a SCHEDULE"),
+            (["analyze", GEMM], "give a SCHEDULE; only --model report_003"),
+            (["analyze", GEMM, "M:1024", "N:1024"], "(N:1024); put what has spaces in quotes"),
+            (["export", GEMM], "Missing option '--to'; allowed: timeloop zigzag python c"),
+            (["run", GEMM, "--type", "fp16"], "'fp16' is not one of 'fp32', 'fp64', 'bf16'"),
             (["analyze", GEMM, NEST, "--model", "yalza"], "'yalza' is not one of"),
+            (["search", GEMM, "--seed", "-1"], "'-1' is not a whole number >= 0"),
             (["archs", "--format", "xml"], "'xml' is not one of"),
             (["archs", "--foo"], "No such option"),
             (["search", GEMM, "--type", "fp16"], "'--element-bytes 2' is fp16"),

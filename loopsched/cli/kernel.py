@@ -87,8 +87,8 @@ def preset(
     "--read",
     "reads",
     metavar="TENSOR=WHERE",
-    meaning="Where a tensor is read: global (default), l2, readonly, constant or shared@LOOP, with "
-    "options: 'shared@K,pitch=33', 'global,held=R'; may be repeated.",
+    meaning="Where a tensor is read: global (default), l2, readonly, constant or shared@PLACE, "
+    "with options: 'shared@K,pitch=33', 'global,held=R'; may be repeated.",
 )
 @options.many(
     "--layout",
