@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -166,6 +167,28 @@ class TestFront:
         assert f"'loopsched report {path}' makes a page" in call(
             capsys, command, str(path), status=3
         )
+
+    @pytest.mark.parametrize(
+        ("words", "kernel", "what"),
+        [
+            (["export", GEMM, "--to", "python"], "scheduler.kernels.best_body", "the search"),
+            (["kernel", "preset", "gemm_naive"], "gpu.classes.classify", "the counts of kernels"),
+            (["reproduce", "report_000"], "gpu.classes.classify", "the counts of kernels"),
+        ],
+    )
+    def test_compiling_is_announced_once(
+        self,
+        words: list[str],
+        kernel: str,
+        what: str,
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        module, _, name = f"loopsched.{kernel}".rpartition(".")
+        expected = getattr(import_module(module), name)
+        monkeypatch.setattr("loopsched.cli.output.is_kept", lambda one: one is not expected)
+        assert run(words) == 0
+        assert capsys.readouterr().err.count(f"compiling {what}, once") == 1
 
     def test_nothing_fits_is_4(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from loopsched.base.errors import InputError, ScheduleError
 from loopsched.base.files import MEBIBYTE, read_text
+from loopsched.cli import output
 from loopsched.network import selection
 from loopsched.network.selection import Selection as Selection
 from loopsched.network.selection import choose
@@ -175,4 +176,5 @@ def best_schedule(problem: Problem, arch: Arch) -> Schedule:
     """Search for the best schedule, with every default."""
     from loopsched.scheduler import search
 
+    output.announce_compilation()
     return search(problem, arch).schedule

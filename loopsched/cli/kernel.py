@@ -165,6 +165,7 @@ def _report(
     from loopsched.gpu.estimate import estimate_kernel, joined, kept_caches
     from loopsched.gpu.rows import profile_row
 
+    output.announce_counts()
     described = []
     for built, launches in kernels:
         found = profile(built, arch)
