@@ -209,7 +209,8 @@ layer = many(
     "-l",
     "layers",
     metavar="NUMBER|NAME",
-    meaning="Only this problem of the workload, by name or by number from 0; may be repeated.",
+    meaning="Only this problem of the workload, by name or by number from 0; may be repeated "
+    "where several problems are taken.",
 )
 _batch = count("--batch", meaning="ONNX models: batch size.")
 _dim = many(
