@@ -27,6 +27,14 @@ def test_results_are_no_workload(tmp_path: Path, capsys: pytest.CaptureFixture[s
         assert f"'loopsched show {file}' shows their loops" in capsys.readouterr().err
 
 
+def test_a_list_of_numbers_is_no_results(tmp_path: Path) -> None:
+    file = tmp_path / "bad.json"
+    for text, meant in (("[1, 2", "not JSON"), ("[1, 2]", "layers"), ("[ {", "rows, as a search")):
+        file.write_text(text)
+        with pytest.raises(InputError, match=meant):
+            _ = Inputs(str(file)).whole
+
+
 def test_layers_are_chosen_and_named() -> None:
     given = Inputs("alexnet", ("fc6",))
     assert [one.name for one in given.chosen.workload.problems] == ["fc6"]
