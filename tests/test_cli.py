@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -77,6 +78,7 @@ class TestFront:
         text = call(capsys, command, "--help")
         assert text.startswith(f"Usage: loopsched {command}")
         assert max(map(len, text.splitlines())) <= 80
+        assert "None" not in text
 
     def test_alone_it_says_in_ten_lines_what_to_try(
         self, capsys: pytest.CaptureFixture[str]
@@ -99,8 +101,12 @@ class TestFront:
             (["serach"], "no command 'serach'; did you mean 'search'?"),
             (["kernel", "libary"], "no command 'libary'; did you mean 'library'?"),
             (["import", "arch.yaml"], "no command 'arch.yaml'; allowed: timeloop"),
-            (["analyze", GEMM], "needs a SCHEDULE"),
+            (["analyze", GEMM], "give a SCHEDULE; only --model report_003"),
+            (["analyze", GEMM, "M:1024", "N:1024"], "(N:1024); put what has spaces in quotes"),
+            (["export", GEMM], "Missing option '--to'; allowed: timeloop zigzag python c"),
+            (["run", GEMM, "--type", "fp16"], "'fp16' is not one of 'fp32', 'fp64', 'bf16'"),
             (["analyze", GEMM, NEST, "--model", "yalza"], "'yalza' is not one of"),
+            (["search", GEMM, "--seed", "-1"], "'-1' is not a whole number >= 0"),
             (["archs", "--format", "xml"], "'xml' is not one of"),
             (["archs", "--foo"], "No such option"),
             (["search", GEMM, "--type", "fp16"], "'--element-bytes 2' is fp16"),
@@ -161,6 +167,28 @@ class TestFront:
         assert f"'loopsched report {path}' makes a page" in call(
             capsys, command, str(path), status=3
         )
+
+    @pytest.mark.parametrize(
+        ("words", "kernel", "what"),
+        [
+            (["export", GEMM, "--to", "python"], "scheduler.kernels.best_body", "the search"),
+            (["kernel", "preset", "gemm_naive"], "gpu.classes.classify", "the counts of kernels"),
+            (["reproduce", "report_000"], "gpu.classes.classify", "the counts of kernels"),
+        ],
+    )
+    def test_compiling_is_announced_once(
+        self,
+        words: list[str],
+        kernel: str,
+        what: str,
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        module, _, name = f"loopsched.{kernel}".rpartition(".")
+        expected = getattr(import_module(module), name)
+        monkeypatch.setattr("loopsched.cli.output.is_kept", lambda one: one is not expected)
+        assert run(words) == 0
+        assert capsys.readouterr().err.count(f"compiling {what}, once") == 1
 
     def test_nothing_fits_is_4(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -16,11 +16,23 @@ from loopsched.problems.builders import gemm
 from loopsched.problems.problem import Problem
 
 
-def test_results_are_no_workload(tmp_path: Path) -> None:
+def test_results_are_no_workload(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = str(tmp_path / "found.jsonl")
     assert run(["search", "gemm:m=8,n=8,k=8", "--out", file]) == 0
-    with pytest.raises(InputError, match="results of a search, not a workload"):
-        _ = Inputs(file).whole
+    for given in ("whole", "problem"):
+        with pytest.raises(InputError, match="rows, as a search saves them, not a workload"):
+            getattr(Inputs(file), given)
+    for words in (["workloads"], ["kernel", "library"], ["pick"]):
+        assert run([*words, file]) == 3
+        assert f"'loopsched show {file}' shows their loops" in capsys.readouterr().err
+
+
+def test_a_list_of_numbers_is_no_results(tmp_path: Path) -> None:
+    file = tmp_path / "bad.json"
+    for text, meant in (("[1, 2", "not JSON"), ("[1, 2]", "layers"), ("[ {", "rows, as a search")):
+        file.write_text(text)
+        with pytest.raises(InputError, match=meant):
+            _ = Inputs(str(file)).whole
 
 
 def test_layers_are_chosen_and_named() -> None:

@@ -103,6 +103,16 @@ class TestSearch:
         text = " ".join(capsys.readouterr().out.split())
         assert "Stopped early: 1, budget used up (--budget)." in text
 
+    def test_what_is_proven_was_not_stopped_early(self, capsys: pytest.CaptureFixture[str]) -> None:
+        words = ["search", "gemm:m=64,n=64,k=64", "--gap", "0.5"]
+        assert run([*words, "--format", "json"]) == 0
+        (row,) = json.loads(capsys.readouterr().out)
+        assert (row["stopped"], row["proven"]) == ("gap", True)
+        assert run(words) == 0
+        text = capsys.readouterr().out
+        assert "Proven best: all" in text
+        assert "Stopped" not in text
+
     @pytest.mark.parametrize(
         ("options", "stopped", "said"),
         [

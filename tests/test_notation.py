@@ -80,8 +80,8 @@ def test_older_files_call_the_unit_of_a_loop_its_level() -> None:
         ("M:8 [L1] N:6 K:5", "a level and the tensors that it holds"),
         ("M:8 [] N:6 K:5", "a level and the tensors that it holds"),
         ("M:8 [L-1 A] N:6 K:5", "a level and the tensors that it holds"),
-        ("M:8 [L1 A N:6 K:5", "loop 2 '[': not a loop"),
-        ("M:8 N:6 K:5 ]", "loop 4 ']': not a loop"),
+        ("M:8 [L1 A N:6 K:5", "loop 1 '[': not a loop"),
+        ("M:8 N:6 K:5 ]", "loop 3 ']': not a loop"),
     ],
 )
 def test_malformed_places(text: str, message: str) -> None:
@@ -203,23 +203,23 @@ def test_all_faults_of_a_text_come_at_once_with_their_places() -> None:
     with pytest.raises(ScheduleError) as caught:
         parse_schedule("MM:8 N:7@ N12\nK:5 K:6 foo M:0 M:\n:: K:5@a@b", GEMM)
     assert caught.value.problems == (
-        "line 1, loop 1 'MM:8': unknown dim 'MM'; did you mean 'M'? (allowed: M N K)",
-        "line 1, loop 2 'N:7@': unit is ''; name the level whose instances run the loop, "
+        "line 1, loop 0 'MM:8': unknown dim 'MM'; did you mean 'M'? (allowed: M N K)",
+        "line 1, loop 1 'N:7@': unit is ''; name the level whose instances run the loop, "
         "as in '@SM'",
-        "line 1, loop 3 'N12': no ':'; did you mean 'N:12'?",
-        "line 2, loop 6 'foo': not a loop; write dim:extent or dim:extent@unit, such as 'K:64' "
+        "line 1, loop 2 'N12': no ':'; did you mean 'N:12'?",
+        "line 2, loop 5 'foo': not a loop; write dim:extent or dim:extent@unit, such as 'K:64' "
         "or 'K:64@SM'",
-        "line 2, loop 7 'M:0': extent is '0'; a whole number from 1 to the dimension's size is "
+        "line 2, loop 6 'M:0': extent is '0'; a whole number from 1 to the dimension's size is "
         "needed",
-        "line 2, loop 8 'M:': extent is ''; a whole number from 1 to the dimension's size is "
+        "line 2, loop 7 'M:': extent is ''; a whole number from 1 to the dimension's size is "
         "needed",
-        "line 3, loop 9 '::': unknown dim ''; allowed: M N K",
-        "line 3, loop 9 '::': extent is ':'; a whole number from 1 to the dimension's size is "
+        "line 3, loop 8 '::': unknown dim ''; allowed: M N K",
+        "line 3, loop 8 '::': extent is ':'; a whole number from 1 to the dimension's size is "
         "needed",
-        "line 3, loop 10 'K:5@a@b': unit is 'a@b'; name the level whose instances run the loop, "
+        "line 3, loop 9 'K:5@a@b': unit is 'a@b'; name the level whose instances run the loop, "
         "as in '@SM'",
-        "line 2, loop 5 'K:6': extent grows inward; the next outer loop covers only 5",
-        "line 1, loop 2 'N:7@': the outermost loop of 'N' covers 7; it must cover the size, 'N:6'",
+        "line 2, loop 4 'K:6': extent grows inward; the next outer loop covers only 5",
+        "line 1, loop 1 'N:7@': the outermost loop of 'N' covers 7; it must cover the size, 'N:6'",
     )
 
 
@@ -236,10 +236,10 @@ def test_all_faults_of_a_text_come_at_once_with_their_places() -> None:
         ("M:8 N:6 K:5 M:٣", "extent is '٣'"),
         ("M:8 N:6 K:5 M:1_0", "extent is '1_0'"),
         ("M:" + "9" * 5000 + " N:6 K:5", "extent is '9"),
-        ("M:8 N:6 K:5 M:9", "loop 4 'M:9': extent grows inward; .* covers only 8"),
-        ("M:8 N:6 K:5 M:4 M:6", "loop 5 'M:6': extent grows inward; .* covers only 4"),
-        ("M:9 N:6 K:5", "loop 1 'M:9': the outermost loop of 'M' covers 9; .* 'M:8'"),
-        ("M:4 N:6 K:5", "loop 1 'M:4': the outermost loop of 'M' covers 4; .* 'M:8'"),
+        ("M:8 N:6 K:5 M:9", "loop 3 'M:9': extent grows inward; .* covers only 8"),
+        ("M:8 N:6 K:5 M:4 M:6", "loop 4 'M:6': extent grows inward; .* covers only 4"),
+        ("M:9 N:6 K:5", "loop 0 'M:9': the outermost loop of 'M' covers 9; .* 'M:8'"),
+        ("M:4 N:6 K:5", "loop 0 'M:4': the outermost loop of 'M' covers 4; .* 'M:8'"),
         ("M:8 N:6 K:5 " + "M:1 " * 1000, "1003 loops; at most 1000 are allowed"),
         ("Mé:8 N:6 K:5", "unknown dim 'Mé'; did you mean 'M'"),
         ("\x00:8", r"unknown dim '\\x00'"),

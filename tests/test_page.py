@@ -199,7 +199,7 @@ def test_what_the_page_could_not_score_is_refused(rows: list[Row]) -> None:
     with pytest.raises(InputError) as caught:
         report_html(wrong, {0: PROBLEMS[0], 1: long}, ARCH)
     told = caught.value.problems
-    assert told[0].startswith("layer 0, rank 1: loop 1 'M:5': the outermost loop of 'M'")
+    assert told[0].startswith("layer 0, rank 1: loop 0 'M:5': the outermost loop of 'M'")
     assert told[-2:] == (
         f"layer 1: problem '{long.name}' is too large for a page",
         "layer 9: no problem is given for it",

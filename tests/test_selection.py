@@ -31,6 +31,12 @@ def test_all_that_is_no_layer_is_told() -> None:
     )
 
 
+def test_the_only_layer_is_told_as_one() -> None:
+    alone = Workload("mine", LAYERS[:1], (1,), "somewhere")
+    with pytest.raises(WorkloadError, match="no layer 3; the only layer is number 0"):
+        choose(alone, ["3"])
+
+
 def test_a_problem_in_one_line() -> None:
     written = {"op": "gemm", "m": 4, "n": 3, "k": 2, "transpose_b": True}
     for text in ("gemm:m=4, n=3,k=2,transpose_b=true", json.dumps(written)):

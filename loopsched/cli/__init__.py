@@ -162,7 +162,20 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _explained(error: click.ClickException) -> click.ClickException:
-    """Lead from an option that only some commands have to what the others have for it."""
+    """Say what to do where click's own words leave it open."""
+    if isinstance(error, click.MissingParameter):
+        missing = error.param
+        if missing is None or not isinstance(missing.type, click.Choice):
+            return error
+        allowed = " ".join(missing.type.choices)
+        return click.UsageError(
+            f"Missing option '{missing.opts[0]}'; allowed: {allowed}.", error.ctx
+        )
+    if error.message.startswith("Got unexpected extra argument") and isinstance(
+        error, click.UsageError
+    ):
+        hint = "put what has spaces in quotes"
+        return click.UsageError(f"{error.message}; {hint}.", error.ctx)
     if not isinstance(error, click.NoSuchOption) or error.ctx is None:
         return error
     known = {name for one in error.ctx.command.params for name in one.opts}

@@ -77,7 +77,7 @@ def analyze(
         _report003(inputs.chosen.workload.problems, form)
         return
     if inputs.schedule_text is None:
-        raise click.UsageError(f"--model {model} needs a SCHEDULE")
+        raise click.UsageError("give a SCHEDULE; only --model report_003 has its own")
     source = click.get_current_context().get_parameter_source
     if capacity is not None and source("arch") is not ParameterSource.DEFAULT:
         raise click.UsageError("give --capacity or --arch, not both")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -10,16 +10,39 @@ from typing import TYPE_CHECKING
 
 from loopsched.base.errors import InputError, ScheduleError
 from loopsched.base.files import MEBIBYTE, read_text
+from loopsched.cli import output
+from loopsched.network import selection
 from loopsched.network.selection import Selection as Selection
 from loopsched.network.selection import choose
-from loopsched.network.selection import select as select
-from loopsched.network.selection import select_one as select_one
 from loopsched.problems.problem import Problem
 
 if TYPE_CHECKING:
     from loopsched.machines.arch import Arch
     from loopsched.nests.nest import Schedule
     from loopsched.problems.workload import Workload
+
+
+def select(text: str, layers: Sequence[str] = (), element_bytes: int | None = None) -> Selection:
+    """Find the problems that are to be worked on; a file of results has none."""
+    _refuse_results(text)
+    return selection.select(text, layers, element_bytes)
+
+
+def select_one(text: str, layers: Sequence[str] = (), element_bytes: int | None = None) -> Problem:
+    """Find the one problem that is to be worked on; a file of results has none."""
+    _refuse_results(text)
+    return selection.select_one(text, layers, element_bytes)
+
+
+def _refuse_results(text: str) -> None:
+    from loopsched.cli.saved import is_result_file
+
+    if is_result_file(text):
+        raise InputError(
+            f"{text}: rows, as a search saves them, not a workload, which is an object with "
+            f"'layers'; 'loopsched report {text}' makes a page of them, 'loopsched show {text}' "
+            "shows their loops"
+        )
 
 
 def name_of(workload: Workload) -> str:
@@ -54,14 +77,6 @@ class Inputs:
     @cached_property
     def whole(self) -> Selection:
         """All problems of the workload."""
-        from loopsched.cli.saved import is_result_file
-
-        if is_result_file(self.text):
-            raise InputError(
-                f"{self.text}: results of a search, not a workload; "
-                f"'loopsched report {self.text}' makes a page of it, "
-                f"'loopsched show {self.text}' shows its loops"
-            )
         return select(self.text, (), self.element_bytes)
 
     @cached_property
@@ -161,4 +176,5 @@ def best_schedule(problem: Problem, arch: Arch) -> Schedule:
     """Search for the best schedule, with every default."""
     from loopsched.scheduler import search
 
+    output.announce_compilation()
     return search(problem, arch).schedule

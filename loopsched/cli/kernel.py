@@ -87,8 +87,8 @@ def preset(
     "--read",
     "reads",
     metavar="TENSOR=WHERE",
-    meaning="Where a tensor is read: global (default), l2, readonly, constant or shared@LOOP, with "
-    "options: 'shared@K,pitch=33', 'global,held=R'; may be repeated.",
+    meaning="Where a tensor is read: global (default), l2, readonly, constant or shared@PLACE, "
+    "with options: 'shared@K,pitch=33', 'global,held=R'; may be repeated.",
 )
 @options.many(
     "--layout",
@@ -165,6 +165,7 @@ def _report(
     from loopsched.gpu.estimate import estimate_kernel, joined, kept_caches
     from loopsched.gpu.rows import profile_row
 
+    output.announce_counts()
     described = []
     for built, launches in kernels:
         found = profile(built, arch)

@@ -7,8 +7,8 @@ import click
 from loopsched.base.rows import picked
 from loopsched.cli import options, output
 from loopsched.cli.estimates import estimate_lines
+from loopsched.cli.inputs import select
 from loopsched.cli.output import Style
-from loopsched.network.selection import select
 from loopsched.show.table import Column, words
 
 _EPILOG = """\b

@@ -31,8 +31,7 @@ class _Whole(click.IntRange):
             return super().convert(value, param, ctx)
         except click.BadParameter:
             least, most = self.min, self.max
-            allowed = "" if least is None else f" >= {least}"
-            allowed = allowed if most is None else f" from {least} to {most}"
+            allowed = f" >= {least}" if most is None else f" from {least} to {most}"
             self.fail(f"{show(value)} is not a whole number{allowed}", param, ctx)
 
 
@@ -146,9 +145,7 @@ def count(
 
 def seed(meaning: str) -> Callable[[Command], Command]:
     """Make the option that starts what is drawn at random."""
-    return click.option(
-        "--seed", type=_Whole(), default=0, show_default=True, metavar="N", help=meaning
-    )
+    return count("--seed", least=0, default=0, meaning=meaning)
 
 
 def many(*names: str, metavar: str, meaning: str) -> Callable[[Command], Command]:
@@ -183,11 +180,12 @@ def data_type_of(default: str | None, by_default: str = "") -> Callable[[Command
 
 
 data_type = data_type_of("fp32")
-cpu_type = text(
+cpu_type = click.option(
     "--type",
     "data_type",
-    metavar="TYPE",
-    meaning="Data type: fp32, bf16 or int8; by default the problem's.",
+    type=click.Choice(("fp32", "fp64", "bf16", "int8")),
+    help="Data type; by default the problem's. fp64 needs an architecture file that states its "
+    "rate.",
 )
 form = choice(
     "--format", "form", of=get_args(Style), meaning="A table for people, or rows for programs."
@@ -211,7 +209,8 @@ layer = many(
     "-l",
     "layers",
     metavar="NUMBER|NAME",
-    meaning="Only this problem of the workload, by name or by number from 0; may be repeated.",
+    meaning="Only this problem of the workload, by name or by number from 0; may be repeated "
+    "where several problems are taken.",
 )
 _batch = count("--batch", meaning="ONNX models: batch size.")
 _dim = many(
@@ -417,8 +416,8 @@ constraints = _together(
     many(
         "--fix",
         metavar="BOUND",
-        meaning="Fix or bound a dimension's tile size at a level: M@L2=128, K@L1<=64, "
-        "64<=N@L2<=256; may be repeated.",
+        meaning="Fix or bound a dimension's tile size at a level or unit: M@L2=128, K@L1<=64, "
+        "64<=N@SM<=256; may be repeated.",
     ),
     click.option(
         "--spatial",

@@ -171,6 +171,13 @@ def announce_compilation(kernel: object = None, what: str = "the search") -> Non
         click.echo(f"compiling {what}, once, about 10 s ...", err=True)
 
 
+def announce_counts() -> None:
+    """Tell, if the counts of GPU kernels are yet to be compiled, that this takes a while."""
+    from loopsched.gpu.classes import classify
+
+    announce_compilation(classify, "the counts of kernels")
+
+
 class Progress:
     """One line on standard error that tells how far long work is.
 

@@ -38,6 +38,8 @@ def reproduce(report: str | None, form: Literal["table", "json", "csv"]) -> None
     if report is None:
         _list(form)
         return
+    if not report.endswith("003"):  # it is about a library's kernels, which are not counted
+        output.announce_counts()
     found = reproduced(report)
     if form == "json":
         from dataclasses import asdict

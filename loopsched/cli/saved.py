@@ -42,7 +42,7 @@ def is_result_file(text: str) -> bool:
         return False
     if path.suffix == ".parquet":
         return start.startswith(b"PAR1")
-    return path.suffix == ".jsonl" or start.startswith(b"[")
+    return path.suffix == ".jsonl" or re.match(rb"\[\s*[{\]]", start) is not None
 
 
 def saved_schedules(

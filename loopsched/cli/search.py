@@ -309,5 +309,5 @@ def _print(found: Searched, top: int, rows: Sequence[Row]) -> None:
     if many := sum(not row["proven"] and row["gap"] == 0 for row in best):
         output.print_text(f"At their bound, but not proven: {many}.")
     for reason, what in _REASONS.items():
-        if many := sum(row["stopped"] == reason for row in best):
+        if many := sum(row["stopped"] == reason and not row["proven"] for row in best):
             output.print_text(what.format(many))

@@ -65,8 +65,6 @@ def tiles(
     from loopsched.study.tile_map import tile_map
 
     one, machine = inputs.problem, inputs.machine
-    if inputs.schedule_text is None:
-        output.announce_compilation()
     nest = inputs.schedule
     chosen = [dim.strip() for dim in pair.split(",")] if pair else []
     # Rows are as many as the first dimension has sizes, `steps` at most.

@@ -30,7 +30,7 @@ loopsched run resnet50 --out runs.jsonl && loopsched validate cpu runs.jsonl
 @options.count(
     "--plans", default=8, meaning="Time N plans per problem: half the best, half drawn at random."
 )
-@options.count("--seed", least=0, default=0, meaning="Random seed of the drawn plans.")
+@options.seed("Random seed of the drawn plans.")
 @options.arch_of("host")
 @options.summed_form("Tables for people; for programs, {summary, rows} (json) or rows (csv).")
 def cpu(

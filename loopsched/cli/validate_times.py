@@ -62,9 +62,9 @@ def times(
     """Compare estimates of library kernels with measured times.
 
     FILE.csv has one row per problem, with the columns of the shipped files
-    (deepbench_conv_measured, deepbench_gemm_measured, titan_v_measured: their
-    names work as FILE), or 'problem' as text; 'gpu' and 'precision', if they
-    vary; and 'time_us'. See docs/validation_times.md.
+    (deepbench_conv_measured, deepbench_gemm_measured, library_gemm_measured,
+    titan_v_measured: their names work as FILE), or 'problem' as text; 'gpu' and
+    'precision', if they vary; and 'time_us'. See docs/validation_times.md.
     """
     from loopsched.validation.time_files import read_times
     from loopsched.validation.times import validate_times

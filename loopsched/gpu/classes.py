@@ -17,9 +17,11 @@ from loopsched.gpu._count_kernels import (
     OFF,
     SHARED,
     Access,
-    classify,
     count_lanes,
     fold,
+)
+from loopsched.gpu._count_kernels import (
+    classify as classify,
 )
 from loopsched.gpu.addresses import Geometry, PlacedAxis, Wide, all_inside, sums
 from loopsched.machines.gpu_limits import Gpu

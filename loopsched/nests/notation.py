@@ -188,7 +188,7 @@ def _tokens(text: str) -> tuple[list[tuple[str, str]], list[tuple[int, str]]]:
         if match[0].startswith("[") and match[0] != "[":
             marks.append((len(found), match[0]))
             continue
-        number, line = len(found) + 1, text.count("\n", 0, match.start()) + 1
+        number, line = len(found), text.count("\n", 0, match.start()) + 1
         where = f"loop {number}" if "\n" not in text.strip() else f"line {line}, loop {number}"
         found.append((f"{where} {show(match[0])}", match[0]))
     return found, marks

@@ -193,7 +193,8 @@ def layer_numbers(where: str, names: Mapping[int, str], layers: Sequence[str]) -
         elif re.fullmatch(r"[0-9]{1,9}", layer) and int(layer) in names:
             found.append(int(layer))
         elif re.fullmatch(r"-?[0-9]+", layer):
-            faults.append(f"no layer {layer[:20]}; layers are numbered {_ranges(names)}")
+            only = "the only layer is number" if len(names) == 1 else "layers are numbered"
+            faults.append(f"no layer {layer[:20]}; {only} {_ranges(names)}")
         else:
             known = list(firsts)
             allowed = known if len(known) <= 10 else [*known[:10], "..."]

@@ -341,7 +341,7 @@ def _placements(space: Space, prefix: tuple[Loop, ...]) -> Iterator[tuple[int, .
         names = " ".join(slot.name for slot in space.slots)
         kept = ", ".join(" before ".join(pair) for pair in space.constraints.before)
         raise ConstraintError(
-            f"constraint prefix: loop {deepest + 1} '{prefix[deepest]}' finds no block of the "
+            f"constraint prefix: loop {deepest} '{prefix[deepest]}' finds no block of the "
             f"space: the blocks are {names}, each dimension at most once in each"
             + (f", spatial dims {' '.join(space.spatial)}" if space.spatial else "")
             + (f", in each {kept}" if kept else "")

@@ -63,7 +63,7 @@ function tokensOf(text) {
   const hasLines = stripped.includes("\n");
   return [...text.matchAll(new RegExp(`[^${BLANKS},]+`, "g"))].map((match, i) => {
     const line = text.slice(0, match.index).split("\n").length;
-    const where = hasLines ? `line ${line}, loop ${i + 1}` : `loop ${i + 1}`;
+    const where = hasLines ? `line ${line}, loop ${i}` : `loop ${i}`;
     return { place: `${where} ${show(match[0])}`, word: match[0] };
   });
 }
