@@ -307,6 +307,8 @@ class TestSkiSlope:
         assert len(knees) > 1
         assert [*zip(*ax.lines[1].get_data(), strict=True)] == knees
         assert ax.get_xlabel() == "capacity of the buffer"
+        cached = traffic_curve(self.CURVE.problem, policy="lru")
+        assert plot_ski_slope([cached], ax=axes()).get_xlabel() == "capacity of the LRU cache"
         assert ax.get_ylabel() == "DRAM traffic"
         assert ax.yaxis.get_major_formatter()(4e6) == "4 MB"
         assert {"L2\n4.5 MiB", "L1\n96 KiB"} <= set(texts(ax))
