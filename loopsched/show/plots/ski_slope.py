@@ -165,8 +165,10 @@ def _title(curves: Sequence[Staircase], name: str) -> str:
 
 def _buffer(curves: Sequence[Staircase]) -> str:
     """Name what holds the data: a scratchpad unless all curves are of an LRU cache."""
-    of_layers = [one for each in curves for one in getattr(each, "curves", (each,))]
-    return "LRU cache" if all(one.policy == "lru" for one in of_layers) else "buffer"
+    policies = {
+        getattr(one, "policy", None) for each in curves for one in getattr(each, "curves", [each])
+    }
+    return "LRU cache" if policies == {"lru"} else "buffer"
 
 
 def _whole(
