@@ -1017,6 +1017,7 @@ def test_a_loop_is_dragged_to_its_place(tab: Tab) -> None:
 @in_browser
 def test_text_is_a_way_to_edit_and_says_what_is_wrong(wide: Tab) -> None:
     wide.page.fill("#schedule-text", "m:96 n:80@SM k:64 m:32")
+    wide.page.wait_for_timeout(300)  # it is read while it is written
     wide.page.locator("#schedule-text").blur()
     assert wide.schedule() == "M:96 N:80@SM K:64 M:32"
     check_scores(wide, 0)
