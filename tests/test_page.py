@@ -755,6 +755,18 @@ def test_no_number_of_the_roofline_is_on_a_roof(only_tab: Tab, tmp_path: Path) -
 
 
 @in_browser
+def test_no_number_of_the_roofline_is_in_the_ring(wide: Tab) -> None:
+    for _ in wide.names():
+        names = wide.page.evaluate(BOXES, "#roofline .point-names text")
+        ((left, top, right, bottom),) = wide.page.evaluate(BOXES, "#roofline .ring:not(.other)")
+        assert len(names) == len(wide.names())
+        for one in names:  # lines of text are higher than their digits
+            aside = one[2] <= left or one[0] >= right
+            assert aside or one[3] - 2 <= top + 1 or one[1] + 2 >= bottom - 1
+        wide.page.keyboard.press("j")
+
+
+@in_browser
 @pytest.mark.parametrize("number", [2, 7])
 def test_a_roofline_of_one_layer_has_its_roof_and_numbers(
     only_tab: Tab, rows: list[Row], tmp_path: Path, number: int
@@ -783,9 +795,18 @@ def test_print_shows_what_a_page_as_narrow_hides(wide: Tab) -> None:
         # A browser repeats the head of a table on every sheet, but not the buttons in it.
         title = wide.page.locator("#layers thead button").first
         assert title.evaluate("one => getComputedStyle(one).display") == "contents"
+        # No line of what is said of a layer goes to the next sheet alone.
+        verdict = wide.page.locator("#verdict")
+        assert verdict.evaluate("one => getComputedStyle(one).breakInside") == "avoid"
     finally:
         wide.page.emulate_media(media="screen")
         wide.page.set_viewport_size({"width": 1280, "height": 900})
+
+
+@in_browser
+def test_values_keep_off_the_edges_of_their_tiles_on_a_phone(phone: Tab) -> None:
+    over = "all => all.filter(one => one.scrollWidth > one.clientWidth).map(one => one.innerText)"
+    assert phone.page.locator(".tile .value").evaluate_all(over) == []
 
 
 @in_browser
@@ -996,8 +1017,8 @@ def test_a_loop_is_dragged_to_its_place(tab: Tab) -> None:
 @in_browser
 def test_text_is_a_way_to_edit_and_says_what_is_wrong(wide: Tab) -> None:
     wide.page.fill("#schedule-text", "m:96 n:80@SM k:64 m:32")
+    wide.page.wait_for_timeout(300)  # it is read while it is written
     wide.page.locator("#schedule-text").blur()
-    wide.page.wait_for_function("!document.getElementById('schedule-text').value.startsWith('m')")
     assert wide.schedule() == "M:96 N:80@SM K:64 M:32"
     check_scores(wide, 0)
     wide.page.fill("#schedule-text", "M:96 N:8 KK:64")

@@ -307,6 +307,8 @@ class TestSkiSlope:
         assert len(knees) > 1
         assert [*zip(*ax.lines[1].get_data(), strict=True)] == knees
         assert ax.get_xlabel() == "capacity of the buffer"
+        cached = traffic_curve(self.CURVE.problem, policy="lru")
+        assert plot_ski_slope([cached], ax=axes()).get_xlabel() == "capacity of the LRU cache"
         assert ax.get_ylabel() == "DRAM traffic"
         assert ax.yaxis.get_major_formatter()(4e6) == "4 MB"
         assert {"L2\n4.5 MiB", "L1\n96 KiB"} <= set(texts(ax))
@@ -758,6 +760,19 @@ class TestMeasured:
             assert whole.y0 - 1 < named.y0 < named.y1 < ax.get_window_extent().y0
         assert len(figure.axes) == 3
 
+    def test_the_name_stands_clear_of_the_panels(self) -> None:
+        """A panel with remarks is higher than those beside it."""
+        pairs = (Pair("", 1e6, 1.1e6), Pair("", 4e6, 4.4e6))
+        found = [
+            Comparison(f"reads {n}", "B", 0.2, (*pairs, *[Pair("", 0.0, 0.0)] * n))
+            for n in (0, 1, 0)
+        ]
+        figure = measured_figure(found, "mine")
+        figure.canvas.draw()
+        (name,) = (one for one in figure.texts if one.get_text() == "mine")
+        top = max(ax.title.get_window_extent().y1 for ax in figure.axes)
+        assert name.get_window_extent().y0 - top > 5
+
     def test_one_panel_has_one_title(self) -> None:
         one = Comparison("GEMMs", "s", 0.25, (Pair("a", 1e-5, 1.1e-5), Pair("b", 1e-4, 1.2e-4)))
         alone, beside = measured_figure([one], "mine"), measured_figure([one, one], "mine")
@@ -799,6 +814,22 @@ class TestTornado:
         figure = tornado_figure(SENSITIVITY, "tiny: one")
         assert len(figure.axes) == 2
         assert figure.get_suptitle() == f"tiny: one on {SENSITIVITY.arch}"
+
+    @pytest.mark.parametrize(
+        "factors", [(1.0, 1.0), (1.0, 0.7), (0.9, 0.7), (1.2, 1.5), (1.5, 0.7)]
+    )
+    def test_factors_of_a_bar_do_not_overlap(self, factors: tuple[float, float]) -> None:
+        base = SENSITIVITY.base
+        moved = {0.5: factors[0], 2.0: factors[1]}
+        points = [
+            replace(one, time_s=base.time_s * moved.get(one.ratio, 1.0))
+            for one in SENSITIVITY.points
+            if one.key == "compute.clock"
+        ]
+        ax = plot_tornado(replace(SENSITIVITY, points=tuple(points)), "time", ax=axes())
+        ax.figure.canvas.draw()
+        left, right = sorted((one.get_window_extent() for one in ax.texts), key=lambda box: box.x0)
+        assert left.x1 < right.x0
 
     def test_the_legend_lies_below_all_bars(self) -> None:
         figure = tornado_figure(SENSITIVITY)

@@ -54,7 +54,9 @@ def test_each_cell_of_the_map_is_the_best_of_its_tile(found: Pick) -> None:
         least = min(one.estimate_us for one in of_tile)
         assert text.startswith(f"{least / first.estimate_us:.2f}")
         assert ("&#9679;" in text) == any(one.may_be_best for one in of_tile)
-        assert f"stages {of_tile[0].configuration['stages']}" in title
+        assert f"stages {of_tile[0].configuration['stages']}" in title.replace(
+            "\N{NO-BREAK SPACE}", " "
+        )
     chosen = [place for place, (classes, _, _) in read.items() if "chosen" in classes.split()]
     assert chosen == [(first.configuration["block_m"], first.configuration["block_n"])]
 
@@ -125,6 +127,25 @@ def test_the_set_is_as_wide_as_it_is_large(found: Pick) -> None:
     assert width
     place, _ = points(page, "estimate")[found.n_may_be_best - 1]
     assert float(width[1]) + float(width[2]) == pytest.approx(place, abs=0.2)
+
+
+def test_the_axis_of_the_curve_says_what_it_counts(found: Pick) -> None:
+    assert 'text-anchor="middle">configurations</text>' in space_html([found])
+
+
+def test_nothing_is_said_to_forbid_what_all_can_run(found: Pick) -> None:
+    assert "forbid it" in space_html([replace(found, n_infeasible=1)])
+    page = space_html([replace(found, n_infeasible=0)])
+    assert "all of them run" in page
+    assert "forbid it" not in page
+
+
+def test_lines_end_between_what_belongs_together_nowhere(found: Pick) -> None:
+    """Neither between a number and its unit, a parameter and its value, nor within a size."""
+    page = unescape(space_html([replace(found, problem="512x64x64+1024x64x64")]))
+    assert '<h2 id="s0">512x64x64+<wbr>1024x64x64, ' in page
+    shown = " ".join(re.findall(r">([^<]*)<", re.sub(r"<svg.*?</svg>", "", page, flags=re.S)))
+    assert not re.findall(r"block_\w \d|stages \d|\d [num\N{MICRO SIGN}]?s\b", shown)
 
 
 def test_choices_are_listed_with_their_reasons(found: Pick) -> None:

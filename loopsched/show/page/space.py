@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _MOST_LISTED = 40
 _SHADES = (1.02, 1.1, 1.3, 2.0, 4.0)
 _WIDTH, _HEIGHT, _LEFT, _BELOW = 560.0, 260.0, 74.0, 30.0
+# Between a number and its unit, and a parameter and its value: no line ends there.
+_FIXED = "\N{NO-BREAK SPACE}"
 
 
 _TILES = (
@@ -86,12 +88,13 @@ def _section(found: Pick, at: int) -> str:
     best = found.best
     names = list(best.configuration)
     tile = [name for name in ("block_m", "block_n") if name in names] or names[:2]
+    unable = "sizes or shared memory forbid it" if found.n_infeasible else "all of them run"
     facts = (
         ("first choice", _us(best.estimate_us), _configuration(best)),
         ("80 % interval", f"{_us(best.low_us)} to {_us(best.high_us)}", "of the first choice"),
         ("lower bound", _us(best.cold_us), "from a cold L2; arithmetic, DRAM at their peaks"),
         ("may be best", f"{found.n_may_be_best}", f"of {found.n_configurations} configurations"),
-        ("cannot run", f"{found.n_infeasible}", "sizes or shared memory forbid it"),
+        ("cannot run", f"{found.n_infeasible}", unable),
     )
     tiles = "".join(
         f'<div class="tile"><dt>{escape(name)}</dt><dd><span class="value">{escape(value)}</span>'
@@ -99,7 +102,7 @@ def _section(found: Pick, at: int) -> str:
         for name, value, more in facts
     )
     return f"""<section aria-labelledby="s{at}">
-<h2 id="s{at}">{escape(found.problem)}, {escape(found.data_type)}</h2>
+<h2 id="s{at}">{escape(found.problem).replace("+", "+<wbr>")}, {escape(found.data_type)}</h2>
 <p class="soft small">{escape(found.warning)}</p>
 <dl class="tiles">{tiles}</dl>
 <div class="pair">
@@ -117,11 +120,11 @@ def _section(found: Pick, at: int) -> str:
 
 
 def _us(value: float) -> str:
-    return amount(value * 1e-6, "s")
+    return amount(value * 1e-6, "s").replace(" ", _FIXED)
 
 
 def _configuration(one: Choice) -> str:
-    return ", ".join(f"{name} {value}" for name, value in one.configuration.items())
+    return ", ".join(f"{name}{_FIXED}{value}" for name, value in one.configuration.items())
 
 
 def _shade(ratio: float) -> int:
@@ -199,6 +202,7 @@ def _curve(found: Pick) -> str:
 <polyline class="bound" points="{" ".join(bound)}"/>
 <polyline class="estimate" points="{" ".join(estimates)}"/>
 <text x="{_LEFT:g}" y="{_HEIGHT - 6:g}">1</text>
+<text x="{(_LEFT + _WIDTH) / 2:g}" y="{_HEIGHT - 6:g}" text-anchor="middle">configurations</text>
 <text x="{_WIDTH:g}" y="{_HEIGHT - 6:g}" text-anchor="end">{len(every)}</text>
 </svg>"""
 

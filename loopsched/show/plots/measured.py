@@ -259,6 +259,7 @@ def measured_figure(found: Sequence[Comparison], name: str = "") -> Figure:
         style.nothing(panels[0], "nothing to compare")
     if name and n > 1:
         figure.suptitle(name, fontsize=style.TITLE, color=style.INK)
-    # Square panels shrink as room is made for their legends: the layout takes a second pass.
-    figure.draw_without_rendering()
+    # Square panels shrink as room is made for legends and remarks: the layout takes four passes.
+    for _ in range(3):
+        figure.draw_without_rendering()
     return figure

@@ -113,7 +113,7 @@ def plot_ski_slope(
     pad = 6.0 if arch is None else 2.8 * style.NOTE
     style.titled(ax, _title(curves, name), pad=pad)
     drawn = [curve for curve in curves if curve.capacities_bytes]
-    style.label_x(ax, "capacity of the buffer")
+    style.label_x(ax, f"capacity of the {_buffer(curves)}")
     label, unit = _LABELS[form]
     style.label_y(ax, label)
     if not drawn:
@@ -161,6 +161,14 @@ def _short(ax: Axes, name: str) -> str:
 
 def _title(curves: Sequence[Staircase], name: str) -> str:
     return style.heading(curves[0].name if len(curves) == 1 else count(len(curves), "layer"), name)
+
+
+def _buffer(curves: Sequence[Staircase]) -> str:
+    """Name what holds the data: a scratchpad unless all curves are of an LRU cache."""
+    policies = {
+        getattr(one, "policy", None) for each in curves for one in getattr(each, "curves", [each])
+    }
+    return "LRU cache" if policies == {"lru"} else "buffer"
 
 
 def _whole(

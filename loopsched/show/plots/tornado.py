@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from loopsched.base.units import amount, count
@@ -80,9 +82,12 @@ def plot_tornado(
     style.dress(ax, _TITLES[quantity])
     changes = [100 * _change(found, quantity, point) for point in found.points]
     for position, one in enumerate(bars):
-        for point, look in ((one.lowest, _LOWER), (one.highest, _HIGHER)):
-            if point.key:
-                _bar(ax, position, point, 100 * _change(found, quantity, point), look)
+        ends = [
+            (100 * _change(found, quantity, point), point, look)
+            for point, look in ((one.lowest, _LOWER), (one.highest, _HIGHER))
+            if point.key
+        ]
+        _bars(ax, position, ends)
     # Only as long as there are bars: below them stands the legend.
     ax.plot([0, 0], [-0.6, len(bars) - 0.4], color=style.INK, linewidth=0.8)
     ax.set_yticks(range(len(bars)), [one.key for one in bars])
@@ -136,10 +141,17 @@ def _moving(found: Sensitivity, quantity: Quantity) -> list[Parameter]:
     return moving[:_MOST_BARS] or list(ranked[:1])
 
 
-def _bar(ax: Axes, position: int, point: Point, change: float, look: tuple[str, str, str]) -> None:
-    colour, hatch, label = look
-    ax.barh(position, change, 0.62, color=colour, hatch=hatch, edgecolor="white", linewidth=0,
-            label=None if label in ax.get_legend_handles_labels()[1] else label)  # fmt: skip
-    away, side = (2.5, "left") if change > 0 else (-2.5, "right")
-    text = f"\N{MULTIPLICATION SIGN}{point.ratio:.3g}"
-    style.beside(ax, text, (change, position), (away, 0), side)
+def _bars(
+    ax: Axes, position: int, ends: Sequence[tuple[float, Point, tuple[str, str, str]]]
+) -> None:
+    """Draw what a parameter does; of two factors, that of the lower change stands on the left."""
+    lower = min(reversed(ends), key=itemgetter(0), default=None)
+    for one in ends:
+        change, point, (colour, hatch, label) = one
+        ax.barh(position, change, 0.62, color=colour, hatch=hatch, edgecolor="white", linewidth=0,
+                label=None if label in ax.get_legend_handles_labels()[1] else label)  # fmt: skip
+        is_right = one is not lower if len(ends) > 1 else change > 0
+        away, side = (2.5, "left") if is_right else (-2.5, "right")
+        place = max(0.0, change) if is_right else min(0.0, change)
+        text = f"\N{MULTIPLICATION SIGN}{point.ratio:.3g}"
+        style.beside(ax, text, (place, position), (away, 0), side)

@@ -224,7 +224,11 @@ function startEditor() {
     clearTimeout(waiting);
     waiting = setTimeout(() => readText(event.target.value), 120);
   });
-  byId('schedule-text').addEventListener('change', (event) => { clearTimeout(waiting); readText(event.target.value); });
+  byId('schedule-text').addEventListener('change', (event) => {
+    clearTimeout(waiting);
+    readText(event.target.value);
+    if (!state.fault) event.target.value = state.text;  // it may have been read before
+  });
   watch(['layer', 'schedule'], drawEditor);
 }
 

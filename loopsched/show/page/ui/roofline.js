@@ -75,9 +75,9 @@ function drawRoofline() {
     svg('g', {}, ...roofs(x, y, range)),
     svg('g', { class: 'points', role: 'listbox', 'aria-label': 'Layers by operational intensity' }, ...points(x, y, range)),
     svg('g', { id: 'roofline-chosen', 'aria-hidden': 'true' }),
-    svg('g', { class: 'point-names', 'aria-hidden': 'true' }, ...pointNames(x, y, range, width)),
+    svg('g', { class: 'point-names', 'aria-hidden': 'true' }),
   );
-  plot.drawn = { x, y, range };
+  plot.drawn = { x, y, range, width };
   markPoint();
 }
 
@@ -182,23 +182,30 @@ function points(x, y, range) {
 // Where a number may stand from its point: beside it, or up and down at the end of a line.
 const PLACES = (half) => [[0, 11], [half + 7, 0], [-half - 7, 0], [0, -11], [0, 22], [0, -22], [0, 33], [0, -33], [0, 44]];
 
+// Half of a point's width, as far as numbers keep off it; the chosen one has a ring.
+const REACH = 4;
+const RING = 9;
+
 // Numbers of layers beside their points where there is room, on no roof, the slowest layers first.
 function pointNames(x, y, range, width) {
   const spots = byIntensity().map((index) => ({ one: LAYERS[index], ...spotOf(LAYERS[index], x, y, range) }));
   const { flat, slopes } = roofLines(x, y, range);
   const lines = [...flat, ...slopes];
-  const taken = [...spots.map(({ cx, cy }) => [cx - 4, cy - 4, cx + 4, cy + 4]), ...flat.map(({ y1 }) => [MARGIN.left, y1 - 18, MARGIN.left + 120, y1])];
+  const reach = (one) => (one === layer() ? RING : REACH);
+  const taken = [...spots.map(({ one, cx, cy }) => [cx - reach(one), cy - reach(one), cx + reach(one), cy + reach(one)]), ...flat.map(({ y1 }) => [MARGIN.left, y1 - 18, MARGIN.left + 120, y1])];
   const found = [];
   for (const { one, cx, cy } of [...spots].sort((a, b) => timeOf(b.one) - timeOf(a.one))) {
     const name = `${one.number}${reached(one) < range.y[0] ? '↓' : ''}`;
     const half = 3.4 * name.length;
-    for (const [dx, dy] of PLACES(half)) {
+    const further = reach(one) - REACH;
+    for (const [across, down] of PLACES(half)) {
+      const [dx, dy] = [across + further * Math.sign(across), down + further * Math.sign(down)];
       const box = [cx + dx - half, cy + dy - 5, cx + dx + half, cy + dy + 5];
       const free = taken.every((other) => box[0] >= other[2] || box[2] <= other[0] || box[1] >= other[3] || box[3] <= other[1]);
       if (!free || box[0] < MARGIN.left || box[1] < 0 || box[2] > width || lines.some((line) => meets(line, box))) continue;
       taken.push(box);
       const side = Math.sign(dy);
-      if (Math.abs(dy) > 11) found.push(svg('line', { class: 'leader', x1: cx.toFixed(1), x2: cx.toFixed(1), y1: (cy + 5 * side).toFixed(1), y2: (cy + dy - 5 * side).toFixed(1) }));
+      if (Math.abs(down) > 11) found.push(svg('line', { class: 'leader', x1: cx.toFixed(1), x2: cx.toFixed(1), y1: (cy + (reach(one) + 1) * side).toFixed(1), y2: (cy + dy - 5 * side).toFixed(1) }));
       found.push(svg('text', { x: (cx + dx).toFixed(1), y: (cy + dy + 4).toFixed(1), 'text-anchor': 'middle' }, name));
       break;
     }
@@ -217,6 +224,8 @@ function markPoint() {
     const first = plot.querySelector('.point');
     if (first) first.setAttribute('tabindex', '0');
   }
+  const { x, y, range, width } = plot.drawn;
+  plot.querySelector('.point-names').replaceChildren(...pointNames(x, y, range, width));
   ringAt(state.layer);
   const one = layer();
   const at = intensity(one, state.boundary);
@@ -237,7 +246,7 @@ function ringAt(index) {
   const here = places[state.boundary];
   const parts = [svg('line', { class: 'tie', x1: Math.min(...seen), x2: Math.max(...seen), y1: height, y2: height })];
   places.forEach((at, level) => {
-    if (at !== null) parts.push(svg('circle', { class: level === state.boundary ? 'ring' : 'ring other', cx: at, cy: height, r: level === state.boundary ? 9 : 4 }));
+    if (at !== null) parts.push(svg('circle', { class: level === state.boundary ? 'ring' : 'ring other', cx: at, cy: height, r: level === state.boundary ? RING : 4 }));
   });
   if (index === state.layer && current().text !== best().schedule) {
     const found = current().evaluation;
