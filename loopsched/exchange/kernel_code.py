@@ -157,7 +157,7 @@ def to_llvm(
     ...     print(line)
     ; Made by loopsched: C = A * B, m6 n2 k2
     ; from the schedule M:6 N:2 K:2 M:4
-    ; compute(A[6][2], B[2][2], C[6][2], work): work leads to 4096 bytes, from a page's beginning
+    ; compute(A[6][2], B[2][2], C[6][2], work): work leads to 4096 zero bytes, page-aligned
     ; Build: clang -O3 -march=native -c compute.ll (LLVM 15 or later)
     """
     checked_name(name, _KEYWORDS)
@@ -173,8 +173,7 @@ def to_llvm(
     lines = [
         f"; Made by loopsched: {_formula(problem)}, {problem.name}".replace("\n", " "),
         f"; {source}",
-        f"; {name}({shapes}, work): work leads to {_room(stages, types)} bytes, zero at "
-        "first, from a page's beginning",
+        f"; {name}({shapes}, work): work leads to {_room(stages, types)} zero bytes, page-aligned",
         f"; Build: clang -O3 -march=native -c {name}.ll (LLVM 15 or later)",
         program.text(),
     ]
