@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -56,7 +56,7 @@ def saved_schedules(
         If the file lacks one of the layers or the rank, or its workload or architecture
         has changed since.
     """
-    rows = [(f"{path}: row {position}", row) for position, row in read_rows(path)]
+    rows = list(_rows(path))
     of_rank = [(where, row) for where, row in rows if row.get("rank", 1) == (rank or 1)]
     if not of_rank:
         ranks = [given for _, row in rows if isinstance(given := row.get("rank", 1), int)]
@@ -67,23 +67,30 @@ def saved_schedules(
     of = "" if rank is None else f", rank {rank}"
     others = layer_numbers(f"{path}{of}", names, [layer for layer in layers if layer not in there])
     meant = {*layers, *map(str, others)}
-    for found in saved_rows(path, lambda row: _is_meant(row, meant, rank)):
+    for found in _loaded((where, row) for where, row in of_rank if _is_meant(row, meant)):
         yield found.problem, found.schedule, found.arch
 
 
-def saved_rows(path: str, is_meant: Callable[[Row], bool] = lambda row: True) -> Iterator[Saved]:
-    """Load the rows of a result file that are meant, each with its problem and machine.
+def saved_rows(path: str) -> Iterator[Saved]:
+    """Load the rows of a result file, each with its problem and machine.
 
     Raises
     ------
     InputError
         As for `saved_schedules`.
     """
+    return _loaded(_rows(path))
+
+
+def _rows(path: str) -> Iterator[tuple[str, Row]]:
+    """Read the rows of a file, each with where it stands."""
+    return ((f"{path}: row {position}", row) for position, row in read_rows(path))
+
+
+def _loaded(rows: Iterable[tuple[str, Row]]) -> Iterator[Saved]:
     problems_of, arch_of = cache(_problems), cache(load_arch)  # each is read once
-    for position, row in read_rows(path):
-        if not is_meant(row):
-            continue
-        where, width = f"{path}: row {position}", row.get("element_bytes")
+    for where, row in rows:
+        width = row.get("element_bytes")
         number, name = _number(where, row), _text(where, row, "workload")
         problems, digest = problems_of(name, width if isinstance(width, int) else None)
         if digest != row.get("workload_digest"):
@@ -118,9 +125,8 @@ def _number(where: str, row: Row) -> int:
     return int(number)
 
 
-def _is_meant(row: Row, layers: set[str], rank: int | None) -> bool:
-    names = {str(row.get("layer", 0)), str(row.get("problem"))}
-    return (not layers or bool(names & layers)) and row.get("rank", 1) == (rank or 1)
+def _is_meant(row: Row, layers: set[str]) -> bool:
+    return not layers or bool({str(row.get("layer", 0)), str(row.get("problem"))} & layers)
 
 
 def _text(where: str, row: Row, key: str) -> str:
