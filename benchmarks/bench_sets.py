@@ -30,6 +30,8 @@ FILES = {
     "benchmarks/gpu/h100_triton_blind_2.csv.gz": "h100",
     "benchmarks/gpu/h100_triton_fourth.csv.gz": "h100",
     "benchmarks/gpu/h100_triton_fifth.csv.gz": "h100",
+    "benchmarks/gpu/h100_triton_sixth.csv.gz": "h100",
+    "benchmarks/gpu/h100_triton_known.csv.gz": "h100",
 }
 DRAWS, SHARE, LARGE = 1000, 0.15, 0.02
 # Half of the width of a normal distribution's middle half.

@@ -2,7 +2,8 @@
 
 Run ``python benchmarks/fit_choice.py``: it fits the numbers of products to the fp16 products of
 spaces/triton_h100.csv and of the H100's files in benchmarks/gpu, then those of convolutions to
-the convolutions of these, each with factors of the compiled kernels, those of attention to the
+the convolutions of these, each with factors of the compiled kernels (of products in fp8 and TF32,
+too), those of attention to the
 first file's 4 attentions, and writes the file (``--only SECTION``: one of them);
 ``--check`` only says how far the fitted numbers and their costs are from those that are shipped,
 ``--spread`` what the intervals and sets rest on: measured over estimated, at the 10th and 90th of
@@ -22,6 +23,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -30,19 +32,22 @@ import numpy as np
 
 from loopsched.gpu.choice import pipeline
 from loopsched.gpu.choice.attention import attention_times
-from loopsched.gpu.choice.families import FAMILIES, Family, conv_work, gemm_work
-from loopsched.gpu.choice.pipeline import Fitted, kernel_names, times
-from loopsched.gpu.choice.space import COMPILED, Space
+from loopsched.gpu.choice.families import FAMILIES, Family, conv_work, forward_layer, gemm_work
+from loopsched.gpu.choice.pipeline import Fitted, times
+from loopsched.gpu.choice.space import COMPILED, Space, kernel_names
+from loopsched.gpu.choice.triton import POSITION, POSITIONS, PRODUCT
 from loopsched.gpu.library.machine import machine_of
 from loopsched.machines.arch_file import load_arch
 from loopsched.validation.choices import problem_named
 from loopsched.validation.csv_files import sheet_of
 
 FILE = Path(pipeline.__file__).parent / "pipeline.json"
+GPU = Path(__file__).parent / "gpu"
 DRAWN = tuple(
-    Path(__file__).parent / "gpu" / f"h100_triton_{name}.csv.gz"
-    for name in ("drawn", "blind", "blind_2", "fourth", "fifth")
+    GPU / f"h100_triton_{name}.csv.gz" for name in ("drawn", "blind", "blind_2", "fourth", "fifth")
 )
+# Bytes of an element.
+WIDTHS = {"fp16": 2, "bf16": 2, "fp8": 1, "tf32": 4}
 ARCH = load_arch("h100")
 # Start, least and most of each fitted number; what is not here stays as it is in the file.
 PRODUCTS = {
@@ -115,14 +120,16 @@ DOUBT, FAR = 4.0, 0.2
 class Problem:
     """The measured rows of a problem, and what estimating them needs."""
 
-    def __init__(self, family: Family, text: str, rows: Sequence[Mapping]) -> None:
-        self.family, self.data_type = family, "fp16"
+    def __init__(
+        self, family: Family, text: str, rows: Sequence[Mapping], data_type: str = "fp16"
+    ) -> None:
+        self.family, self.data_type = family, data_type
         self.problem = problem_named(text, family)
         names = (*family.names, *COMPILED)
         columns = {name: np.array([row[name] for row in rows], dtype=float) for name in names}
         self.machine = machine_of(ARCH, self.data_type)
         self.space = Space(family.names, columns)
-        self.taken = family.taken(self.problem, self.space, self.machine.gpu, 2)
+        self.taken = family.taken(self.problem, self.space, self.machine.gpu, WIDTHS[data_type])
         measured = np.array([row["time_us"] for row in rows], dtype=float)
         self.measured = np.log(measured * 1e-6)
         self.longer = measured / measured.min()
@@ -170,18 +177,20 @@ TIMES = {
 }
 
 
-def problems(family: Family) -> list[Problem]:
+def problems(family: Family, data_type: str = "fp16") -> list[Problem]:
     """Take the measured problems of a family; attentions were drawn for tests alone."""
     files = [] if family.kind == "attn" else DRAWN
     rows: dict[str, list[Mapping]] = {}
     measured = [row for _, row in sheet_of("triton_h100", "spaces").rows]
     for file in files:
-        measured += [row for _, row in sheet_of(file).rows if row["data_type"] == "fp16"]
+        measured += [row for _, row in sheet_of(file).rows]
     for row in measured:
+        if row.get("data_type", "fp16") != data_type:
+            continue
         if row["kind"] == family.kind and row["block_m"] != "library" and row["time_us"]:
             times_us = [float(row[name]) for name in ("time_us", "again_us") if row.get(name)]
             rows.setdefault(row["problem"], []).append({**row, "time_us": min(times_us)})
-    return [Problem(family, text, found) for text, found in rows.items()]
+    return [Problem(family, text, found, data_type) for text, found in rows.items()]
 
 
 def solve(cases: Sequence[Problem], numbers: Mapping[str, float], free: Mapping) -> dict:
@@ -248,6 +257,30 @@ def factors(cases: Sequence[Problem], numbers: Mapping[str, float]) -> dict[str,
     return {name: round(float(np.exp(mean)), 3) for name, mean in sorted(means.items())}
 
 
+def told() -> dict[str, dict[str, dict[str, int]]]:
+    """Registers and spills of each kernel, as the compiler told most often, by source and width."""
+    counts: dict[str, dict[str, Counter]] = {}
+    measured = [row for _, row in sheet_of("triton_h100", "spaces").rows]
+    for file in sorted(GPU.glob("h?00_triton_*.csv.gz")):
+        measured += [row for _, row in sheet_of(file).rows]
+    for row in measured:
+        if row["kind"] not in ("gemm", "conv") or not row["registers"]:
+            continue
+        source = PRODUCT
+        if row["kind"] == "conv":
+            layer = forward_layer(problem_named(row["problem"], FAMILIES["triton_conv"]))
+            source = POSITION if layer.r == layer.s == 1 else POSITIONS
+        kernel = "x".join(str(int(row[name])) for name in FAMILIES["triton_conv"].names)
+        known = counts.setdefault(f"{source} {WIDTHS[row.get('data_type', 'fp16')]}", {})
+        known.setdefault(kernel, Counter())[int(row["registers"]), int(row["spills"])] += 1
+    found: dict[str, dict[str, dict[str, int]]] = {"registers": {}, "spills": {}}
+    for key, known in sorted(counts.items()):
+        usual = {kernel: known[kernel].most_common(1)[0][0] for kernel in sorted(known)}
+        found["registers"][key] = {kernel: one for kernel, (one, _) in usual.items()}
+        found["spills"][key] = {kernel: one for kernel, (_, one) in usual.items() if one}
+    return found
+
+
 SECTIONS = {
     "common": ("triton_gemm", PRODUCTS),
     "triton_conv": ("triton_conv", CONVOLUTIONS),
@@ -265,6 +298,7 @@ def main() -> None:
     given = parser.parse_args()
     is_check, sections = given.check, [given.only] if given.only else list(SECTIONS)
     stored = json.loads(json.dumps(shipped))
+    stored |= told()
     for part in sections:
         family, free = SECTIONS[part]
         known = stored["common"] | stored[part]
@@ -273,9 +307,11 @@ def main() -> None:
             print(family, *(f"{one:.3f}" for one in np.quantile(ratios, (0.1, 0.9))))
             continue
         stored[part] |= solve(problems(FAMILIES[family]), known, free)
-        if family in stored["compiled"]:
-            known |= stored[part]
-            stored["compiled"][family] = factors(problems(FAMILIES[family]), known)
+        for key in stored["compiled"]:
+            of, data_type = key.split()
+            if of == family:
+                cases = problems(FAMILIES[family], data_type)
+                stored["compiled"][key] = factors(cases, known | stored[part])
         for name, value in stored[part].items():
             if value != (before := shipped[part].get(name)):
                 print(f"{part} {name}: {before} -> {value}")

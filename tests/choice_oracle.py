@@ -11,7 +11,7 @@ from loopsched.gpu.calibrated import calibration_file
 from loopsched.gpu.choice.attention import Attention, attention_numbers
 from loopsched.gpu.choice.pipeline import Fitted
 from loopsched.gpu.library.conv_layer import layer_of
-from loopsched.gpu.library.machine import Machine
+from loopsched.gpu.library.machine import ELEMENT_BYTES, Machine
 from loopsched.problems.problem import Problem
 
 
@@ -47,18 +47,20 @@ class Block:
 def estimate(
     problem: Problem | Attention,
     one: Mapping[str, int],
-    width: int,
+    data_type: str,
     taken: Taken,
     machine: Machine,
     fit: Fitted,
 ) -> tuple[float, list[float], float]:
     """Seconds; of a step of the typical wave, cycles of each part; waves."""
+    width = ELEMENT_BYTES[data_type]
+    widths = width, {"fp8": 2, "int8": 4}.get(data_type, width)
     if isinstance(problem, Attention):
         block = _decode(problem, one, width, taken, machine, fit)
     elif problem.kind == "conv2d":
-        block = _conv(problem, one, width, taken, machine, fit)
+        block = _conv(problem, one, widths, taken, machine, fit)
     else:
-        block = _product(problem, one, width, taken, machine, fit)
+        block = _product(problem, one, widths, taken, machine, fit)
     run, places = Run(block, one, width, taken, machine, fit), machine.sms * taken.resident
     left, cycles, of_waves = block.blocks, 0.0, []
     while left > 0:
@@ -85,12 +87,13 @@ def estimate(
     return seconds + fit.launch * machine.gpu.launch_s + block.after, spent, block.blocks / places
 
 
-def longer(family: str, one: Mapping[str, int], width: int) -> float:
-    """What the compiled kernel itself takes of an estimate, if it was measured: two bytes."""
+def longer(family: str, one: Mapping[str, int], data_type: str) -> float:
+    """What the compiled kernel itself takes of an estimate, if it was measured."""
     names = ("block_m", "block_n", "block_k", "stages", "warps")
     key = "x".join(str(one[name]) for name in names)
     known = calibration_file("choice/pipeline.json")["compiled"]
-    return float(known[family].get(key, 1.0)) if family in known and width == 2 else 1.0
+    measured_as = "fp16" if data_type == "bf16" else data_type
+    return float(known.get(f"{family} {measured_as}", {}).get(key, 1.0))
 
 
 @dataclass(frozen=True)
@@ -162,16 +165,16 @@ def _latency(rows: int, tile: int, machine: Machine, fit: Fitted) -> float:
 def _product(
     problem: Problem,
     one: Mapping[str, int],
-    width: int,
+    widths: tuple[int, int],
     taken: Taken,
     machine: Machine,
     fit: Fitted,
 ) -> Block:
-    sizes = problem.size
+    sizes, (width, out) = problem.size, widths
     m, n, k, batch = sizes["M"], sizes["N"], sizes["K"], sizes.get("B", 1)
     down, across = ceil(m / one["block_m"]), ceil(n / one["block_n"])
     high = min(one["group_m"], down)
-    split, out = one.get("split_k", 1), 4 if width == 1 else width
+    split = one.get("split_k", 1)
     terms, sums = k / split, batch * m * n
     after = 0.0
     if split > 1:
@@ -258,12 +261,12 @@ def _decode(
 def _conv(
     problem: Problem,
     one: Mapping[str, int],
-    width: int,
+    widths: tuple[int, int],
     taken: Taken,
     machine: Machine,
     fit: Fitted,
 ) -> Block:
-    layer = layer_of(problem)
+    layer, (width, out) = layer_of(problem), widths
     places = layer.r * layer.s
     pixels, parts = layer.n * layer.p * layer.q, ceil(layer.c / one["block_k"])
     more = 1 + fit.more_warps if one["warps"] == 8 else 1.0
@@ -296,7 +299,7 @@ def _conv(
         read *= 1 + fit.narrow * 64 / (one["block_k"] * width)
         return (read + layer.k * layer.c * places) * width + 1.5 * written
 
-    written = pixels * layer.k * (4 if width == 1 else width)
+    written = pixels * layer.k * out
     return Block(
         blocks=down * across,
         steps=parts * places,

@@ -12,6 +12,12 @@ from loopsched.validation.choices import ChoiceValidation, validate_choices
 _FOLDER = Path(__file__).parent.parent / "benchmarks/gpu"
 
 
+def measured_rows(name: str) -> list[dict[str, str]]:
+    """Read the rows of a packed file that name a configuration."""
+    rows = csv.DictReader(read_text(_FOLDER / name).splitlines())
+    return [row for row in rows if row["block_m"] != "library"]
+
+
 def validated(name: str, arch: Arch, folder: Path) -> ChoiceValidation:
     """Hold choices against the lower of both times of a packed file, unpacked into ``folder``."""
     file = folder / "measured.csv"

@@ -17,7 +17,7 @@ from loopsched.gpu.choice.families import TRITON_DECODE
 from loopsched.gpu.choice.pick import rank
 from loopsched.gpu.choice.pipeline import PARTS, fitted
 from loopsched.gpu.choice.space import space_of
-from loopsched.gpu.library.machine import ELEMENT_BYTES, machine_of
+from loopsched.gpu.library.machine import machine_of
 
 MACHINES = {name: load_arch(name) for name in ("h100", "h200", "rtx_3090")}
 H200 = MACHINES["h200"]
@@ -69,12 +69,12 @@ def test_decoding_takes_what_the_model_says(
     small = {"block_m": 64, "block_n": 32, "stages": 2, "warps": 1, "split_k": 2}
     space = space_of([*rows, small], TRITON_DECODE.names)
     found = rank(problem, arch, TRITON_DECODE, space, data_type)
-    machine, width, fit = machine_of(arch, data_type), ELEMENT_BYTES[data_type], fitted("none")
+    machine, fit = machine_of(arch, data_type), fitted("none")
     for at in range(len(found.space)):
         one = found.space.configuration(at)
         assert one["block_m"] >= queries * heads[0] // heads[1]
         taken = Taken(bool(found.taken.by_group[at]), int(found.taken.resident[at]))
-        seconds, spent, waves = estimate(problem, one, width, taken, machine, fit)
+        seconds, spent, waves = estimate(problem, one, data_type, taken, machine, fit)
         assert found.times.time_s[at] == pytest.approx(seconds, rel=1e-9), one
         assert [found.times.parts[part][at] for part in PARTS] == pytest.approx(spent, rel=1e-9)
         assert found.times.waves[at] == pytest.approx(waves, rel=1e-12)

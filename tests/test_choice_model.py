@@ -12,7 +12,7 @@ from loopsched.gpu.choice.families import TRITON_CONV, TRITON_GEMM, Family
 from loopsched.gpu.choice.pick import rank
 from loopsched.gpu.choice.pipeline import PARTS, fitted
 from loopsched.gpu.choice.space import space_of
-from loopsched.gpu.library.machine import ELEMENT_BYTES, machine_of
+from loopsched.gpu.library.machine import machine_of
 
 MACHINES = {name: load_arch(name) for name in ("h100", "h200", "t4", "rtx_3090")}
 TYPES = {name: ["fp16", "int8"] for name in MACHINES} | {"h200": ["fp16", "tf32", "fp8", "int8"]}
@@ -38,13 +38,13 @@ def _same(
     small |= {"split_k": 4} if "split_k" in given_rows[0] else {}
     space = space_of([*given_rows, small], family.names, more=family.more)
     found = rank(problem, arch, family, space, data_type)
-    machine, fit, width = machine_of(arch, data_type), fitted(family.name), ELEMENT_BYTES[data_type]
+    machine, fit = machine_of(arch, data_type), fitted(family.name)
     for at in range(len(found.space)):
         one = found.space.configuration(at)
         spilled = 4 * float(found.taken.spills[at]) * one["warps"] * machine.gpu.warp_threads
         taken = Taken(bool(found.taken.by_group[at]), int(found.taken.resident[at]), spilled)
-        seconds, spent, waves = estimate(problem, one, width, taken, machine, fit)
-        seconds *= longer(family.name, one, width)
+        seconds, spent, waves = estimate(problem, one, data_type, taken, machine, fit)
+        seconds *= longer(family.name, one, data_type)
         assert found.times.time_s[at] == pytest.approx(seconds, rel=1e-9), (name, one)
         assert [found.times.parts[part][at] for part in PARTS] == pytest.approx(spent, rel=1e-9)
         assert found.times.waves[at] == pytest.approx(waves, rel=1e-12)

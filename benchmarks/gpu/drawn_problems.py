@@ -3,7 +3,8 @@
 Run ``python drawn_problems.py OUT.json SEED KIND:TYPE:N.. [--arch NAME]`` on a machine with
 loopsched, before anything is measured; then ``triton_spaces.py`` with ``--seed SEED --choices
 OUT.json``.  The file has the five first choices for each problem: lists of block_m, block_n,
-block_k, stages, warps, group_m.
+block_k, stages, warps, group_m.  Problems may be named instead of drawn, with commas between
+them: ``gemm:fp16:512x512x512,64x4096x4096``.
 """
 
 from __future__ import annotations
@@ -61,8 +62,9 @@ def main() -> None:
     parser.add_argument("--arch", default="h100")
     given = parser.parse_args()
     found = {}
-    for kind, data_type, n in (one.split(":") for one in given.what):
-        for problem in drawn(kind, int(n), given.seed):
+    for kind, data_type, asked in (one.split(":") for one in given.what):
+        named = drawn(kind, int(asked), given.seed) if asked.isdigit() else asked.split(",")
+        for problem in named:
             found[f"{kind}:{data_type}:{problem}"] = chosen(kind, data_type, problem, given.arch)
     given.out.write_text(json.dumps(found) + "\n", encoding="utf-8")
 

@@ -307,7 +307,7 @@ _families.broken(
 _families.broken(
     "families-factors-unused",
     "what compiled kernels take is not heeded",
-    "found.time_s * compiled(name, space, todo.width)",
+    "found.time_s * compiled(name, space, data_type)",
     "found.time_s * 1",
     _CONVOLUTIONS,
 )
@@ -389,6 +389,27 @@ _triton.broken(
     "np.minimum(gpu.max_thread_registers, of_block)",
     "np.minimum(gpu.max_thread_registers, of_block + 255)",
     "test_choice_feasible.py::test_blocks_of_many_threads_have_fewer_registers",
+)
+_triton.broken(
+    "triton-told-lost",
+    "what the compiler told of registers is not heeded",
+    "np.where(np.isnan(told), (counted, spilled), told)",
+    "counted, spilled",
+    "::test_registers_are_those_that_the_compiler_told",
+)
+_triton.broken(
+    "triton-told-of-any-width",
+    "elements of all widths take the registers of two bytes",
+    'f"{source} {width}"',
+    'f"{source} 2"',
+    "::test_registers_are_those_that_the_compiler_told",
+)
+_triton.broken(
+    "triton-told-elsewhere",
+    "a GPU with memory of its own for sums takes a Hopper GPU's registers",
+    'gpu.tensor_issue == "group" and not gpu.tensor_memory_bytes',
+    'gpu.tensor_issue == "group"',
+    "::test_registers_are_guessed_near_what_the_compiler_took",
 )
 _triton.broken(
     "triton-stages-in-registers",

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from .mutant import In
 
-_gemm = In("gpu/library/gemm.py", "test_library_gemm.py")
-_gemm.broken(
+_machine = In("gpu/library/machine.py", "test_library_pipelined.py")
+_machine.broken(
     "library-fp8-gives-sums",
     "products of fp8 are stored as their sums are",
-    'out = 2 if data_type == "fp8" else sum_bytes(width)',
-    "out = sum_bytes(width)",
-    "test_library_pipelined.py::test_fp8_is_scaled_from_16_bits_and_gives_16",
+    'return 2 if data_type == "fp8" else sum_bytes(width)',
+    "return sum_bytes(width)",
+    "::test_fp8_is_scaled_from_16_bits_and_gives_16",
+    "test_choice_model.py::test_products",
 )
+_gemm = In("gpu/library/gemm.py", "test_library_gemm.py")
 _gemm.broken(
     "library-bound-of-twice-the-bytes",
     "the bound of a product takes each byte twice",

@@ -45,6 +45,8 @@ from loopsched.gpu.choice.space import Numbers, Space, product_space
 from loopsched.gpu.choice.triton import (
     GROUP_ROWS,
     GROUP_WARPS,
+    POSITION,
+    POSITIONS,
     Resources,
     refused,
     resources,
@@ -52,7 +54,7 @@ from loopsched.gpu.choice.triton import (
 )
 from loopsched.gpu.library.conv_layer import Layer, layer_of
 from loopsched.gpu.library.gemm import product_of
-from loopsched.gpu.library.machine import Machine, element_bytes, sum_bytes
+from loopsched.gpu.library.machine import Machine, element_bytes, output_bytes
 from loopsched.machines.gpu_limits import Gpu
 from loopsched.problems.builders import gemm
 from loopsched.problems.footprint import tensor_bytes
@@ -186,7 +188,7 @@ def gemm_work(
     split = space.columns.get("split_k", np.ones_like(bm))
     terms = k / split
     sums = product.batch * m * n
-    parts, written = sums * split * PARTIAL, sums * min(sum_bytes(width), 4)
+    parts, written = sums * split * PARTIAL, sums * min(output_bytes(width, data_type), 4)
 
     def dram_bytes(live: Numbers) -> Numbers:
         side = np.minimum(np.ceil(live / group), across)
@@ -279,7 +281,8 @@ def conv_work(
     seen = layer.input_elems(width) * width
     again = np.maximum(pixels * places * layer.c * width - seen, 0)
     a, b = _l2_bytes(space, (layer.k, layer.c), width, fit)
-    weights, moved = layer.weight_elems * width, WRITTEN * layer.output_elems * sum_bytes(width)
+    weights = layer.weight_elems * width
+    moved = WRITTEN * layer.output_elems * output_bytes(width, data_type)
 
     def dram_bytes(live: Numbers) -> Numbers:
         # A pixel is read anew at the filter position a stride further, if L2 holds it no more.
@@ -422,13 +425,19 @@ def _pipelined(
         fit = fitted(name)
         todo = work(problem, data_type, space, taken, machine, fit)
         found = times(todo, taken, space["stages"], machine, fit)
-        return replace(found, time_s=found.time_s * compiled(name, space, todo.width))
+        return replace(found, time_s=found.time_s * compiled(name, space, data_type))
 
     return estimate
 
 
 def _tile_resources(problem: Any, space: Space, gpu: Gpu, width: int) -> Resources:
     return resources(space, gpu, width)
+
+
+def _conv_resources(problem: Problem, space: Space, gpu: Gpu, width: int) -> Resources:
+    layer = forward_layer(problem)
+    source = POSITION if layer.r == layer.s == 1 else POSITIONS
+    return resources(space, gpu, width, source)
 
 
 def _image(problem: Problem) -> Layer:
@@ -484,7 +493,7 @@ TRITON_CONV = Family(
         }
     ),
     refused,
-    _tile_resources,
+    _conv_resources,
     _pipelined("triton_conv", conv_work),
 )
 TRITON_ATTENTION = Family(

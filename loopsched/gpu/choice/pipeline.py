@@ -20,11 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from loopsched.gpu.calibrated import calibration_file
-from loopsched.gpu.choice.space import Numbers, Space
-from loopsched.gpu.choice.triton import GROUP_WARPS, Resources
+from loopsched.gpu.choice.space import Numbers, Space, kernel_names
+from loopsched.gpu.choice.triton import FILE, GROUP_WARPS, Resources
 from loopsched.gpu.library.machine import Machine
 
-_FILE = "choice/pipeline.json"
 PARTS = ("tensor cores", "L2", "DRAM", "latency")
 _SECTOR, _LINE = 64, 128
 # Bytes of terms that an instruction of the tensor cores adds to each sum.
@@ -163,7 +162,7 @@ def fitted(family: str) -> Fitted:
     >>> 0.5 < fitted("triton_gemm").tensor <= 1
     True
     """
-    stored = calibration_file(_FILE)
+    stored = calibration_file(FILE)
     numbers = stored["common"] | stored.get(family, {})
     return Fitted(**{one.name: numbers[one.name] for one in fields(Fitted) if one.name in numbers})
 
@@ -383,24 +382,18 @@ def _powered(time_s: Numbers, work: Work, machine: Machine, fit: Fitted) -> Numb
     return joined(fit.power, time_s, np.maximum(limit_s, 1e-9))
 
 
-def compiled(family: str, space: Space, width: int) -> Numbers | float:
+def compiled(family: str, space: Space, data_type: str) -> Numbers | float:
     """Factors of estimates: what a compiled kernel takes, other kernels of its problem beside it.
 
-    1 for kernels and widths of elements that were not measured.
+    1 for kernels and data types that were not measured.
     """
-    known = calibration_file(_FILE)["compiled"].get(family) if width == _COMPILED_WIDTH else None
+    kind = _COMPILED_ALIKE.get(data_type, data_type)
+    known = calibration_file(FILE)["compiled"].get(f"{family} {kind}")
     return np.array([known.get(name, 1.0) for name in kernel_names(space)]) if known else 1.0
 
 
-def kernel_names(space: Space) -> list[str]:
-    """Name each configuration's kernel as factors do, by its tile, stages and warps."""
-    rows = zip(*(space[name].astype(int) for name in _KERNEL), strict=True)
-    return ["x".join(map(str, row)) for row in rows]
-
-
-_KERNEL = ("block_m", "block_n", "block_k", "stages", "warps")
-# Bytes of an element of the kernels whose factors were measured.
-_COMPILED_WIDTH = 2
+# Data types whose kernels differ in the name of the tensor cores' instructions alone.
+_COMPILED_ALIKE = {"bf16": "fp16"}
 
 # Of a GPU's power, what is left for work beside leakage, clocks and idle memory.
 _SHARE_OF_POWER = 0.786
@@ -426,6 +419,6 @@ class Judged:
 @cache
 def judged(family: str) -> Judged:
     """Give how far off estimates of a family are; `pipeline.json` says on what."""
-    stored = calibration_file(_FILE)
+    stored = calibration_file(FILE)
     low, high = stored["spread"][family]
     return Judged((low, high), stored["may_be_best"][family])

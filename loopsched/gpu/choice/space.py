@@ -20,6 +20,7 @@ Numbers = NDArray[np.float64]
 
 # What a compiled kernel's own report may add to a configuration.
 COMPILED = ("registers", "spills", "shared_bytes")
+_KERNEL = ("block_m", "block_n", "block_k", "stages", "warps")
 MOST_CONFIGURATIONS = 1_000_000
 # Of a parameter.
 MOST = 2**20
@@ -60,6 +61,19 @@ class Space:
     def kept(self, chosen: NDArray[np.bool_]) -> Space:
         """Leave out those that are not chosen."""
         return Space(self.names, {name: one[chosen] for name, one in self.columns.items()})
+
+
+def kernel_names(space: Space) -> list[str]:
+    """Name each configuration's kernel by its tile, stages and warps.
+
+    Examples
+    --------
+    >>> tile = {"block_m": (64,), "block_n": (32,), "block_k": (64,)}
+    >>> kernel_names(product_space(tile | {"stages": (2, 3), "warps": (4,)}))
+    ['64x32x64x2x4', '64x32x64x3x4']
+    """
+    rows = zip(*(space[name].astype(int) for name in _KERNEL), strict=True)
+    return ["x".join(map(str, row)) for row in rows]
 
 
 def product_space(values: Mapping[str, Sequence[int]]) -> Space:

@@ -7,9 +7,12 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from loopsched.gpu.choice.space import Numbers, Space
+from loopsched.gpu.calibrated import calibration_file
+from loopsched.gpu.choice.space import Numbers, Space, kernel_names
 from loopsched.machines.gpu_limits import Gpu
 
+# Numbers fitted to measured kernels, and what the compiler made of these.
+FILE = "choice/pipeline.json"
 # Rows of the output that one instruction of four warps computes, and of one warp.
 GROUP_ROWS, WARP_ROWS = 64, 16
 GROUP_WARPS = 4
@@ -17,11 +20,17 @@ GROUP_WARPS = 4
 MOST_ELEMENTS = 2**20
 _COPY_BYTES = 16
 
+# What kernels are compiled from: a product, a convolution of one filter position, or of several.
+PRODUCT, POSITION, POSITIONS = "product", "position", "positions"
 # Registers of a thread beside its sums, and for each sum, each copy of 16 bytes of A and B
-# and each pair of fragments of A and B: least squares over the compiler's counts of 668
-# kernels of spaces/triton_h100.csv; 6 registers off on average.
-_GROUP_REGISTERS = (21.5, 1.18, 2.24, 2.71)
-_WARP_REGISTERS = (1.7, 1.31, 3.0, 2.95, 6.97, 0.65)
+# and each pair of fragments of A and B, where four warps multiply together and where one does:
+# least squares over the compiler's counts in fp16, fp8 and TF32 (`registers` of pipeline.json);
+# 11, 5 and 9 registers off on average.
+_GUESSED = {
+    PRODUCT: ((21.6, 0.93, 3.61, 5.72), (1.9, 1.21, 2.96, 2.41, 7.59, 0.61)),
+    POSITION: ((17.6, 1.24, 1.94, 2.56), (1.7, 1.02, 1.94, 4.8, 6.74, 0.51)),
+    POSITIONS: ((28.5, 1.03, 8.85, 7.91), (2.2, 0.93, 2.19, 11.41, 9.02, 0.47)),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +59,7 @@ class Resources:
         return Resources(*(getattr(self, one.name)[chosen] for one in fields(self)))
 
 
-def resources(space: Space, gpu: Gpu, width: int) -> Resources:
+def resources(space: Space, gpu: Gpu, width: int, source: str = PRODUCT) -> Resources:
     """Say what blocks of a tiled product take, as the compiler told or as it would.
 
     Parameters
@@ -59,6 +68,8 @@ def resources(space: Space, gpu: Gpu, width: int) -> Resources:
     gpu : Gpu
     width : int, bytes
         Of an element of the operands.
+    source : {"product", "position", "positions"}
+        What kernels are compiled from.
 
     Notes
     -----
@@ -72,10 +83,14 @@ def resources(space: Space, gpu: Gpu, width: int) -> Resources:
     threads = warps * gpu.warp_threads
     buffers = np.where(by_group, stages, np.maximum(stages - 1, 1))
     shared = space.columns.get("shared_bytes", buffers * (bm + bn) * bk * width)
-    guess = _registers(space, by_group, threads, width)
+    guess = _guessed(space, by_group, threads, width, source)
     most = most_registers(gpu, threads)
-    registers = space.columns.get("registers", np.minimum(guess, most))
-    spills = space.columns.get("spills", np.maximum(guess - most, 0.0))
+    counted, spilled = np.minimum(guess, most), np.maximum(guess - most, 0.0)
+    if gpu.tensor_issue == "group" and not gpu.tensor_memory_bytes:
+        told = _told(space, width, source)
+        counted, spilled = np.where(np.isnan(told), (counted, spilled), told)
+    registers = space.columns.get("registers", counted)
+    spills = space.columns.get("spills", spilled)
     resident = resident_blocks(gpu, warps, registers, shared)
     return Resources(by_group, threads, registers, shared, spills, resident)
 
@@ -93,17 +108,27 @@ def most_registers(gpu: Gpu, threads: Numbers) -> Numbers:
     return np.minimum(gpu.max_thread_registers, of_block)
 
 
-def _registers(space: Space, by_group: NDArray[np.bool_], threads: Numbers, width: int) -> Numbers:
+def _told(space: Space, width: int, source: str) -> Numbers:
+    """Registers and spills as the compiler told for a Hopper GPU; NaN where it was not asked."""
+    names, stored = kernel_names(space), calibration_file(FILE)
+    counts, spills = (stored[kind].get(f"{source} {width}", {}) for kind in ("registers", "spills"))
+    registers = np.array([counts.get(name, np.nan) for name in names])
+    spilled = np.array([spills.get(name, 0) for name in names])
+    return np.stack((registers, np.where(np.isnan(registers), np.nan, spilled)))
+
+
+def _guessed(
+    space: Space, by_group: NDArray[np.bool_], threads: Numbers, width: int, source: str
+) -> Numbers:
     bm, bn, bk, warps = space["block_m"], space["block_n"], space["block_k"], space["warps"]
     sums = bm * bn / threads
     copies = [rows * bk * width / threads / _COPY_BYTES for rows in (bm, bn)]
     down, across = warps_down(bm, warps), warps / warps_down(bm, warps)
     fragments = [bm / down / 4, bn / across / 4]
     ones = np.ones_like(sums)
-    group = sum(c * x for c, x in zip(_GROUP_REGISTERS, (ones, sums, *copies), strict=True))
-    warp = sum(
-        c * x for c, x in zip(_WARP_REGISTERS, (ones, sums, *copies, *fragments), strict=True)
-    )
+    of_group, of_warp = _GUESSED[source]
+    group = sum(c * x for c, x in zip(of_group, (ones, sums, *copies), strict=True))
+    warp = sum(c * x for c, x in zip(of_warp, (ones, sums, *copies, *fragments), strict=True))
     return np.ceil(np.maximum(np.where(by_group, group, warp), 16.0) / 8) * 8
 
 

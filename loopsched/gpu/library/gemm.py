@@ -7,7 +7,7 @@ from dataclasses import replace
 from loopsched.base.errors import ProblemError, nearest
 from loopsched.gpu.bound import repeated_bound
 from loopsched.gpu.library.calibration import calibration, product_spread
-from loopsched.gpu.library.machine import Machine, element_bytes, machine_of, sum_bytes
+from loopsched.gpu.library.machine import Machine, element_bytes, machine_of, output_bytes
 from loopsched.gpu.library.pipelined import Fastest, pipelined, pipelined_spread, pipelined_time
 from loopsched.gpu.library.tiles import LIBRARIES, Library
 from loopsched.gpu.library.wave import Product, tiled_time
@@ -128,8 +128,7 @@ def stored_as(problem: Problem, data_type: str) -> Problem:
     width = element_bytes(data_type, now)
     if width == now:
         return problem
-    # What scales sums of fp8 gives 16 bits.
-    out = 2 if data_type == "fp8" else sum_bytes(width)
+    out = output_bytes(width, data_type)
     return problem.with_element_bytes({"A": width, "B": width, "C": out})
 
 

@@ -77,7 +77,7 @@ def element_bytes(data_type: str, otherwise: int) -> int:
 
 
 def sum_bytes(width: int) -> int:
-    """Width of the output: sums of single bytes are stored in four.
+    """Width of a sum: those of single bytes take four.
 
     Examples
     --------
@@ -85,6 +85,17 @@ def sum_bytes(width: int) -> int:
     (4, 2)
     """
     return 4 if width == 1 else width
+
+
+def output_bytes(width: int, data_type: str) -> int:
+    """Width of a stored sum: what scales sums of fp8 gives 16 bits.
+
+    Examples
+    --------
+    >>> output_bytes(1, "int8"), output_bytes(1, "fp8"), output_bytes(2, "fp16")
+    (4, 2, 2)
+    """
+    return 2 if data_type == "fp8" else sum_bytes(width)
 
 
 def machine_of(arch: Arch, data_type: str) -> Machine:

@@ -14,7 +14,7 @@ from loopsched.gpu.library.conv_gemm import product_of as conv_product_of
 from loopsched.gpu.library.conv_layer import layer_of
 from loopsched.gpu.library.gemm import product_of, stored_as
 from loopsched.gpu.library.launch import Launch, moved_by, operand_bytes, replayed_bytes, seconds_of
-from loopsched.gpu.library.machine import element_bytes, machine_of, sum_bytes
+from loopsched.gpu.library.machine import element_bytes, machine_of, output_bytes, sum_bytes
 from loopsched.gpu.library.tiles import Tile
 from loopsched.gpu.library.wave import Product, overlapped
 from loopsched.gpu.occupancy import Occupancy, occupancy
@@ -262,10 +262,9 @@ def _conv_product(problem: Problem, data_type: str) -> tuple[Product, int]:
         )
     width = element_bytes(data_type, problem.tensor("input").element_bytes)
     product = conv_product_of(layer_of(problem), width)
-    product = replace(product, c_bytes=product.c_bytes // width * sum_bytes(width))
-    stored = problem.with_element_bytes(
-        {"input": width, "weight": width, "output": sum_bytes(width)}
-    )
+    out = output_bytes(width, data_type)
+    product = replace(product, c_bytes=product.c_bytes // width * out)
+    stored = problem.with_element_bytes({"input": width, "weight": width, "output": out})
     return product, problem_bytes(stored)
 
 
