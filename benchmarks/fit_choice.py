@@ -32,10 +32,10 @@ import numpy as np
 
 from loopsched.gpu.choice import pipeline
 from loopsched.gpu.choice.attention import attention_times
-from loopsched.gpu.choice.families import FAMILIES, Family, conv_work, forward_layer, gemm_work
+from loopsched.gpu.choice.families import FAMILIES, Family, conv_work, gemm_work, tile_source
 from loopsched.gpu.choice.pipeline import Fitted, times
 from loopsched.gpu.choice.space import COMPILED, Space, kernel_names
-from loopsched.gpu.choice.triton import POSITION, POSITIONS, PRODUCT
+from loopsched.gpu.choice.triton import PRODUCT
 from loopsched.gpu.library.machine import machine_of
 from loopsched.machines.arch_file import load_arch
 from loopsched.validation.choices import problem_named
@@ -193,6 +193,12 @@ def problems(family: Family, data_type: str = "fp16") -> list[Problem]:
     return [Problem(family, text, found, data_type) for text, found in rows.items()]
 
 
+def compiled_of(source: str, data_type: str) -> list[Problem]:
+    """Take the problems whose kernels are compiled from one source."""
+    family = FAMILIES["triton_gemm" if source == PRODUCT else "triton_conv"]
+    return [one for one in problems(family, data_type) if tile_source(one.problem) == source]
+
+
 def solve(cases: Sequence[Problem], numbers: Mapping[str, float], free: Mapping) -> dict:
     """Levenberg and Marquardt on logarithms, soft on large errors."""
     names = list(free)
@@ -266,10 +272,8 @@ def told() -> dict[str, dict[str, dict[str, int]]]:
     for row in measured:
         if row["kind"] not in ("gemm", "conv") or not row["registers"]:
             continue
-        source = PRODUCT
-        if row["kind"] == "conv":
-            layer = forward_layer(problem_named(row["problem"], FAMILIES["triton_conv"]))
-            source = POSITION if layer.r == layer.s == 1 else POSITIONS
+        family = FAMILIES["triton_conv" if row["kind"] == "conv" else "triton_gemm"]
+        source = tile_source(problem_named(row["problem"], family))
         kernel = "x".join(str(int(row[name])) for name in FAMILIES["triton_conv"].names)
         known = counts.setdefault(f"{source} {WIDTHS[row.get('data_type', 'fp16')]}", {})
         known.setdefault(kernel, Counter())[int(row["registers"]), int(row["spills"])] += 1
@@ -308,9 +312,9 @@ def main() -> None:
             continue
         stored[part] |= solve(problems(FAMILIES[family]), known, free)
         for key in stored["compiled"]:
-            of, data_type = key.split()
-            if of == family:
-                cases = problems(FAMILIES[family], data_type)
+            source, data_type = key.split()
+            if part == ("common" if source == PRODUCT else "triton_conv"):
+                cases = compiled_of(source, data_type)
                 stored["compiled"][key] = factors(cases, known | stored[part])
         for name, value in stored[part].items():
             if value != (before := shipped[part].get(name)):

@@ -87,13 +87,17 @@ def estimate(
     return seconds + fit.launch * machine.gpu.launch_s + block.after, spent, block.blocks / places
 
 
-def longer(family: str, one: Mapping[str, int], data_type: str) -> float:
+def longer(problem: Problem, one: Mapping[str, int], data_type: str) -> float:
     """What the compiled kernel itself takes of an estimate, if it was measured."""
     names = ("block_m", "block_n", "block_k", "stages", "warps")
     key = "x".join(str(one[name]) for name in names)
     known = calibration_file("choice/pipeline.json")["compiled"]
+    source = "product"
+    if problem.kind == "conv2d":
+        layer = layer_of(problem)
+        source = "positions" if layer.r * layer.s > 1 else "position"
     measured_as = "fp16" if data_type == "bf16" else data_type
-    return float(known.get(f"{family} {measured_as}", {}).get(key, 1.0))
+    return float(known.get(f"{source} {measured_as}", {}).get(key, 1.0))
 
 
 @dataclass(frozen=True)

@@ -307,7 +307,7 @@ _families.broken(
 _families.broken(
     "families-factors-unused",
     "what compiled kernels take is not heeded",
-    "found.time_s * compiled(name, space, data_type)",
+    "found.time_s * compiled(source(problem), space, data_type)",
     "found.time_s * 1",
     _CONVOLUTIONS,
 )

@@ -47,6 +47,7 @@ from loopsched.gpu.choice.triton import (
     GROUP_WARPS,
     POSITION,
     POSITIONS,
+    PRODUCT,
     Resources,
     refused,
     resources,
@@ -415,7 +416,9 @@ def _tensor_cycles(
 
 
 def _pipelined(
-    name: str, work: Callable[[Any, str, Space, Resources, Machine, Fitted], Work]
+    name: str,
+    work: Callable[[Any, str, Space, Resources, Machine, Fitted], Work],
+    source: Callable[[Any], str],
 ) -> Callable[[Any, str, Space, Resources, Machine], Times]:
     """Say how long pipelined kernels take."""
 
@@ -425,19 +428,21 @@ def _pipelined(
         fit = fitted(name)
         todo = work(problem, data_type, space, taken, machine, fit)
         found = times(todo, taken, space["stages"], machine, fit)
-        return replace(found, time_s=found.time_s * compiled(name, space, data_type))
+        return replace(found, time_s=found.time_s * compiled(source(problem), space, data_type))
 
     return estimate
 
 
-def _tile_resources(problem: Any, space: Space, gpu: Gpu, width: int) -> Resources:
-    return resources(space, gpu, width)
-
-
-def _conv_resources(problem: Problem, space: Space, gpu: Gpu, width: int) -> Resources:
+def tile_source(problem: Problem | Grouped) -> str:
+    """Say what the kernels of tiles of a problem are compiled from."""
+    if not isinstance(problem, Problem) or problem.kind != "conv2d":
+        return PRODUCT
     layer = forward_layer(problem)
-    source = POSITION if layer.r == layer.s == 1 else POSITIONS
-    return resources(space, gpu, width, source)
+    return POSITION if layer.r == layer.s == 1 else POSITIONS
+
+
+def _tile_resources(problem: Any, space: Space, gpu: Gpu, width: int) -> Resources:
+    return resources(space, gpu, width, tile_source(problem))
 
 
 def _image(problem: Problem) -> Layer:
@@ -474,7 +479,7 @@ TRITON_GEMM = Family(
     ),
     refused,
     _tile_resources,
-    _pipelined("triton_gemm", gemm_work),
+    _pipelined("triton_gemm", gemm_work, tile_source),
     more=("split_k",),
     held=(("fp16", "bf16", "fp8", "tf32"), ("h100", "h200")),
 )
@@ -493,8 +498,8 @@ TRITON_CONV = Family(
         }
     ),
     refused,
-    _conv_resources,
-    _pipelined("triton_conv", conv_work),
+    _tile_resources,
+    _pipelined("triton_conv", conv_work, tile_source),
 )
 TRITON_ATTENTION = Family(
     "triton_attention",
@@ -517,7 +522,7 @@ TRITON_GROUPED = Family(
     TRITON_GEMM.tried,
     refused,
     _tile_resources,
-    _pipelined("triton_gemm", grouped_work),
+    _pipelined("triton_gemm", grouped_work, tile_source),
 )
 TRITON_DECODE = Family(
     "triton_decode",
@@ -535,7 +540,7 @@ TRITON_DECODE = Family(
     ),
     decode_refused,
     decode_resources,
-    _pipelined("triton_decode", decode_work),
+    _pipelined("triton_decode", decode_work, lambda _: "decode"),
     suits=decode_suits,
 )
 _CLBLAST = {

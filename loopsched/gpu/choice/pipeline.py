@@ -382,13 +382,13 @@ def _powered(time_s: Numbers, work: Work, machine: Machine, fit: Fitted) -> Numb
     return joined(fit.power, time_s, np.maximum(limit_s, 1e-9))
 
 
-def compiled(family: str, space: Space, data_type: str) -> Numbers | float:
+def compiled(source: str, space: Space, data_type: str) -> Numbers | float:
     """Factors of estimates: what a compiled kernel takes, other kernels of its problem beside it.
 
     1 for kernels and data types that were not measured.
     """
     kind = _COMPILED_ALIKE.get(data_type, data_type)
-    known = calibration_file(FILE)["compiled"].get(f"{family} {kind}")
+    known = calibration_file(FILE)["compiled"].get(f"{source} {kind}")
     return np.array([known.get(name, 1.0) for name in kernel_names(space)]) if known else 1.0
 
 
