@@ -90,7 +90,7 @@ def test_registers_are_guessed_near_what_the_compiler_took() -> None:
     """Where nobody asked the compiler: of a GPU that is a Hopper GPU no more."""
     other = replace(H200.kernel_limits, tensor_memory_bytes=1)
     off = registers_off("sixth", other)
-    assert np.mean(off) < 13
+    assert 5 < np.mean(off) < 13
     assert np.quantile(off, 0.9) < 32
     assert np.quantile(off, 0.99) < 71
 
@@ -214,6 +214,8 @@ def test_compiled_resources_are_used() -> None:
         gemm(m=999, n=999, k=999), H200, space=[row | {"registers": 255, "shared_bytes": 9}]
     )
     assert (told.best.registers, told.best.shared_bytes, told.best.resident_blocks) == (255, 9, 2)
+    space = space_of([row | {"registers": 255}, row | {"registers": 64}], TRITON_GEMM.names)
+    assert space.kept(np.array([False, True]))["registers"].tolist() == [64]
 
 
 @given(m=st.integers(1, 9000), n=st.integers(1, 9000), k=st.integers(1, 9000))

@@ -80,10 +80,10 @@ _pipeline.broken(
     _CONVOLUTIONS,
 )
 _pipeline.broken(
-    "pipeline-factors-of-any-width",
-    "factors of kernels of two bytes hold for others",
-    "if width == _COMPILED_WIDTH else None",
-    "if width else None",
+    "pipeline-factors-of-one-type",
+    "factors of kernels of fp16 hold for all data types",
+    'get(f"{source} {kind}")',
+    'get(f"{source} fp16")',
     _CONVOLUTIONS,
 )
 _pipeline.broken(
