@@ -215,7 +215,9 @@ def test_compiled_resources_are_used() -> None:
     )
     assert (told.best.registers, told.best.shared_bytes, told.best.resident_blocks) == (255, 9, 2)
     space = space_of([row | {"registers": 255}, row | {"registers": 64}], TRITON_GEMM.names)
-    assert space.kept(np.array([False, True]))["registers"].tolist() == [64]
+    kept = space.kept(np.array([False, True]))
+    assert kept.columns.keys() == space.columns.keys()
+    assert kept["registers"].tolist() == [64]
 
 
 @given(m=st.integers(1, 9000), n=st.integers(1, 9000), k=st.integers(1, 9000))
