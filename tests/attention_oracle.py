@@ -39,9 +39,24 @@ def estimate(
         lengths.append(ceil(seen / one["block_n"]) + begun / rounds[resident])
     walked = min(heads, ceil(WAVES * machine.sms * resident / down))
     cycles = (heads - walked) * sum(lengths) / (machine.sms * resident) * rounds[resident]
-    cycles += drained(lengths * walked, machine.sms, resident, rounds)
+    crowded = None if problem.causal else fit["crowded"]
+    cycles += run(lengths * walked, machine.sms, resident, rounds, crowded)
     seconds = max(cycles / machine.max_clock_hz, moved / machine.dram_bytes_per_s)
     return seconds + fitted("triton_attention").launch * machine.gpu.launch_s
+
+
+def run(
+    lengths: list[float], sms: int, resident: int, rounds: list[float], crowded: float | None
+) -> float:
+    """Blocks in order; of equal blocks, those left over are also begun on empty SMs."""
+    taken = drained(lengths, sms, resident, rounds)
+    left = len(lengths) % (sms * resident)
+    if crowded is None or left == len(lengths):
+        return taken
+    whole = drained(lengths[left:], sms, resident, rounds)
+    return crowded * taken + (1 - crowded) * (
+        whole + drained(lengths[:left], sms, resident, rounds)
+    )
 
 
 def drained(lengths: list[float], sms: int, resident: int, rounds: list[float]) -> float:

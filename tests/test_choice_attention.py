@@ -6,8 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from attention_oracle import drained as drained_one_by_one
-from attention_oracle import estimate
+from attention_oracle import estimate, run
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -101,21 +100,29 @@ def test_a_configuration_takes_the_same_in_any_space(
     heads=st.integers(1, 6),
     more=st.floats(0.0, 3.0),
     alone=st.floats(0.5, 2.5),
+    crowded=st.sampled_from([0.0, 0.25, 1.0]),
 )
+@example(keys=256, block=(16, 16, 3), causal=False, heads=1, more=0.5, alone=0.5, crowded=1.0)
 def test_blocks_begin_as_others_end(
-    keys: int, block: tuple[int, int, int], causal: bool, heads: int, more: float, alone: float
+    keys: int,
+    block: tuple[int, int, int],
+    causal: bool,
+    heads: int,
+    more: float,
+    alone: float,
+    crowded: float,
 ) -> None:
     rows, columns, resident = block
     rounds = [max(alone, float(many)) for many in range(resident + 1)]
     arguments = (np.array([block], dtype=float), keys, causal, heads, 5, np.array([more]))
-    cycles, steps = blocks_cycles(*arguments, np.array([rounds]))[0]
+    cycles, steps = blocks_cycles(*arguments, np.array([rounds]), crowded)[0]
     seen = [min((at + 1) * rows, keys) if causal else keys for at in range(-(-keys // rows))]
     lengths = [-(-one // columns) for one in seen]
     assert steps == sum(lengths)
     each = [one + more for one in lengths]
     walked = min(heads, -(-4 * 5 * resident // len(lengths)))
     before = (heads - walked) * sum(each) / (5 * resident) * rounds[resident]
-    wanted = before + drained_one_by_one(each * walked, 5, resident, rounds)
+    wanted = before + run(each * walked, 5, resident, rounds, None if causal else crowded)
     assert cycles == pytest.approx(wanted, rel=1e-9)
     # No schedule is faster than all processors busy, nor than the longest block alone.
     least = min(rounds[many] / many for many in range(1, resident + 1))

@@ -608,6 +608,13 @@ _blocks.broken(
     _IN_TURN,
 )
 _blocks.broken(
+    "blocks-alike-last-wave-uneven",
+    "what is left of equal blocks is never shared evenly",
+    "round_cycles[-(-left // sms)]\n    return now",
+    "round_cycles[min(left, resident)]\n    return now",
+    _IN_TURN,
+)
+_blocks.broken(
     "blocks-one-place",
     "a block that ends leaves its place empty",
     "            elif at < len(lengths):\n",

@@ -87,23 +87,36 @@ def drained(lengths: Floats, sms: int, resident: int, round_cycles: Floats) -> f
 
 
 @step
-def _alike(blocks: int, length: float, sms: int, resident: int, round_cycles: Floats) -> float:
-    """Run blocks of equal length as `drained` does: all of a wave end together."""
+def _alike(
+    blocks: int, length: float, sms: int, resident: int, round_cycles: Floats, crowded: float
+) -> float:
+    """Run blocks of equal length, all of a wave ending together.
+
+    What is left over is shared evenly, or SMs that come first take as many as they hold, as
+    `drained` lets them.
+    """
     if blocks < sms * resident:
         return float(length * round_cycles[-(-blocks // sms)])
     now, left = 0.0, blocks
     while left >= sms * resident:
         now += length * round_cycles[resident]
         left -= sms * resident
-    # SMs that come first take as many as they hold; the last of them what is left.
     if left:
-        now += length * round_cycles[min(left, resident)]
+        now += length * crowded * round_cycles[min(left, resident)]
+        now += length * (1 - crowded) * round_cycles[-(-left // sms)]
     return now
 
 
 @jit
 def blocks_cycles(
-    block: Floats, keys: int, is_causal: bool, heads: int, sms: int, more: Floats, rounds: Floats
+    block: Floats,
+    keys: int,
+    is_causal: bool,
+    heads: int,
+    sms: int,
+    more: Floats,
+    rounds: Floats,
+    crowded: float,
 ) -> Floats:
     """Cycles of each configuration's blocks, which start in order as others end; steps of a head.
 
@@ -120,6 +133,8 @@ def blocks_cycles(
         Steps in which a block could do what it does besides.
     rounds : array
         Cycles in which each of so many resident blocks does a step, a row a configuration.
+    crowded : float
+        How often equal blocks that are left over crowd on few SMs: 1 always, 0 never.
     """
     found = np.zeros((len(block), 2))
     for one in range(len(block)):
@@ -140,7 +155,7 @@ def blocks_cycles(
             found[one, 0] += drained(lengths, sms, resident, rounds[one])
         else:
             length = float(-(-keys // columns)) + more[one]
-            found[one, 0] += _alike(down * walked, length, sms, resident, rounds[one])
+            found[one, 0] += _alike(down * walked, length, sms, resident, rounds[one], crowded)
     return found
 
 

@@ -321,6 +321,7 @@ def attention_times(
         machine.sms,
         of_blocks[first, block.shape[1]],
         rounds[first],
+        fit["crowded"],
     )[where]
     cycles, each = found[:, 0], heads * found[:, 1] / machine.sms / clock
     dram_s = moved / machine.dram_bytes_per_s
