@@ -145,7 +145,9 @@ class TestFront:
             (["analyze", "gemm:m=4,n", NEST], "'n' is not field=value"),
             (["analyze", "gemm:m=4,m=5,n=1,k=1", NEST], "field 'm' is given twice"),
             (["analyze", "gemm:m=0,n=1,k=1", NEST], "m is 0"),
-            (["analyze", '{"op": "gemm"', NEST], "problem on the command line: not JSON"),
+            (["analyze", '{"op": "gemm"', NEST], """problem '{"op": "gemm"': not JSON"""),
+            (["search", "gemm:m=4,n=3"], "Error: problem 'gemm:m=4,n=3': no 'k' (length of"),
+            (["search", GEMM, "-l", "3"], "workload 'm1024 n1024 k1024': no layer 3; the only"),
             (["analyze", f"gemm:m={'9' * 5000},n=1,k=1", NEST], "m is"),
             (["show", __file__], "not JSON"),
         ],
@@ -189,6 +191,12 @@ class TestFront:
         monkeypatch.setattr("loopsched.cli.output.is_kept", lambda one: one is not expected)
         assert run(words) == 0
         assert capsys.readouterr().err.count(f"compiling {what}, once") == 1
+
+    def test_a_report_that_is_none_is_refused_before_compiling(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr("loopsched.cli.output.is_kept", lambda _: False)
+        assert call(capsys, "reproduce", "report_9", status=3).startswith("Error: no report")
 
     def test_nothing_fits_is_4(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -465,8 +465,11 @@ def test_a_page_never_takes_the_place_of_what_it_is_made_of(
 def test_csv_results_are_refused_by_their_reason(
     saved: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    Path("r.csv").write_text("layer,time_s\n")
     assert run(["report", "r.csv"]) == 3
     assert "CSV leave out the levels" in capsys.readouterr().err
+    assert run(["report", "none.csv"]) == 3
+    assert "none.csv: no such file" in capsys.readouterr().err
 
 
 # ---- in a browser

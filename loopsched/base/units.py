@@ -112,6 +112,26 @@ def base_unit(kind: Kind) -> str:
     return next(iter(_UNITS[kind]))
 
 
+def exact(value: float, kind: Kind) -> str:
+    """Write a number of a base unit so that, read again, it is the same.
+
+    Examples
+    --------
+    >>> exact(4718592, "bytes"), exact(652.8e9, "bandwidth"), exact(4, "cycles")
+    ('4.5 MiB', '652.8 GB/s', '4 cycles')
+    >>> exact(4150000000.0000005, "frequency")
+    '4150000000.0000005 Hz'
+    """
+    unit = base_unit(kind)
+    if kind == "bytes":
+        return format_capacity(int(value))
+    if value >= 1 and f"k{unit}" in _UNITS[kind]:
+        text = format_decimal(value, unit, 15)
+        if float(parse_quantity(text, kind)[0]) == value:
+            return text
+    return f"{value!r} {unit}"
+
+
 def pattern(*kinds: Kind) -> str:
     """Write a regular expression for a number with one of the units, for schemas.
 

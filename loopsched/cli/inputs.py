@@ -47,7 +47,8 @@ def _refuse_results(text: str) -> None:
 
 def name_of(workload: Workload) -> str:
     """Name a workload; none for a problem in one line, which has its own."""
-    return "" if workload.name == "command line" else workload.name
+    is_own = [problem.name for problem in workload.problems] == [workload.name]
+    return "" if is_own else workload.name
 
 
 @dataclass(frozen=True)

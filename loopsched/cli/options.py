@@ -173,8 +173,8 @@ rank = count("--rank", meaning="Result files: only the schedule of rank N; 1 is 
 def data_type_of(default: str | None, by_default: str = "") -> Callable[[Command], Command]:
     """Make the option of a data type; where the default depends on more, say on what."""
     meaning = (
-        "Data type, such as fp32, tf32, fp16 or int8: any type for which the machine has a rate"
-        f"{by_default and f'; by default {by_default}'}."
+        "Data type, such as fp32, tf32, fp16, fp16_simt (without tensor cores) or int8: any type "
+        f"for which the machine has a rate{by_default and f'; by default {by_default}'}."
     )
     return text("--type", "data_type", metavar="TYPE", meaning=meaning, default=default)
 
