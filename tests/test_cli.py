@@ -99,6 +99,7 @@ class TestFront:
         ("words", "message"),
         [
             (["serach"], "no command 'serach'; did you mean 'search'?"),
+            (["sweep"], "Usage: loopsched sweep [OPTIONS] SPEC\n"),
             (["kernel", "libary"], "no command 'libary'; did you mean 'library'?"),
             (["import", "arch.yaml"], "no command 'arch.yaml'; allowed: timeloop"),
             (["analyze", GEMM], "give a SCHEDULE; only --model report_003"),
@@ -138,6 +139,8 @@ class TestFront:
             (["analyze", GEMM, "M:1024 N:1024 K:512"], "it must cover the size, 'K:1024'"),
             (["analyze", GEMM, "M:1024@XM N:1024 K:1024"], "unknown unit 'XM'"),
             (["analyze", GEMM, NEST, "--capacity", "5 KB"], "write kB or KiB"),
+            (["simulate", GEMM, NEST, "--capacity", "5"], "--capacity: '5' has no unit; allowed:"),
+            (["space", GEMM, "--fix", "M@L9=3"], "unknown block 'L9'; did you mean 'L2'?"),
             (["analyze", GEMM, "@none.txt"], "none.txt: no such file"),
             (["analyze", "resnet50", NEST], "25 problems, but one is needed"),
             (["analyze", "resnet50", NEST, "-l", "77"], "layers are numbered 0 to 24"),
@@ -192,11 +195,25 @@ class TestFront:
         assert run(words) == 0
         assert capsys.readouterr().err.count(f"compiling {what}, once") == 1
 
-    def test_a_report_that_is_none_is_refused_before_compiling(
-        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize(
+        "words",
+        [
+            ["reproduce", "report_9"],
+            ["search", GEMM, "--fix", "M@L9=3"],
+            ["search", GEMM, "--out", "none/such.json"],
+            ["fuse", "vgg16", "--layers", "5:2"],
+            ["pareto", GEMM, "-c", "4"],
+            ["sweep", "none.yaml"],
+        ],
+    )
+    def test_what_is_refused_is_refused_before_compiling(
+        self,
+        words: list[str],
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         monkeypatch.setattr("loopsched.cli.output.is_kept", lambda _: False)
-        assert call(capsys, "reproduce", "report_9", status=3).startswith("Error: no report")
+        assert call(capsys, *words, status=3).startswith("Error: ")
 
     def test_nothing_fits_is_4(
         self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
