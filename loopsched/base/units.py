@@ -183,13 +183,13 @@ def format_capacity(size_bytes: int) -> str:
 
     Examples
     --------
-    >>> format_capacity(98304), format_capacity(4718592), format_capacity(1001)
-    ('96 KiB', '4.5 MiB', '1,001 B')
+    >>> format_capacity(98304), format_capacity(2359296), format_capacity(1001)
+    ('96 KiB', '2.25 MiB', '1,001 B')
     """
     for prefix in reversed(_BINARY):
-        tenths, rest = divmod(size_bytes * 10, _BINARY[prefix])
+        thousandths, rest = divmod(size_bytes * 1000, _BINARY[prefix])
         if size_bytes >= _BINARY[prefix] and rest == 0:
-            return f"{_trim(tenths / 10)} {prefix}B"
+            return f"{_trim(thousandths / 1000)} {prefix}B"
     return f"{size_bytes:,} B"
 
 
