@@ -911,6 +911,9 @@ def test_live_changes_score_as_the_library_does(tab: Tab, number: int) -> None:
     check_scores(tab, number)
     tab.page.keyboard.press("Alt+ArrowUp")
     assert tab.schedule().split()[-2] == f"{dim}:{next_tile}"
+    place = loops.count() - 2  # as moves and messages count
+    assert tab.text("#said") == f"{dim} is now loop {place}; 0 is the outermost"
+    assert loops.nth(place).get_by_label(f"Tile size of {dim}, loop {place}", exact=True).count()
     assert tab.page.evaluate("document.activeElement.dataset.what") == "slider"
     check_scores(tab, number)
     loops.first.get_by_role("button", name="Move inward").click()
