@@ -396,7 +396,10 @@ def _number(text: str) -> int | float:
 def _instead(path: Path) -> str:
     """Say what could be meant by a name that is no file."""
     if path.name.startswith(("attention:", "grouped:")):
-        return ", and no workload: it is 'loopsched pick' that takes attention and grouped GEMMs"
+        return (
+            ", and no workload: 'loopsched pick' takes attention and grouped GEMMs, pick() an "
+            "Attention or Grouped"
+        )
     return f", and no shipped workload of that name; {near(path.stem, workload_names())}"
 
 
