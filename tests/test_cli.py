@@ -111,6 +111,8 @@ class TestFront:
             (["archs", "--format", "xml"], "'xml' is not one of"),
             (["archs", "--foo"], "No such option"),
             (["search", GEMM, "--type", "fp16"], "'--element-bytes 2' is fp16"),
+            (["search", GEMM, "--dtype", "fp16"], "No such option '--dtype'; the element size"),
+            (["pick", GEMM, "--dtype", "fp16"], "No such option '--dtype'; did you mean '--type'?"),
             (["report", "resnet50"], "'loopsched explore resnet50' searches it"),
         ],
     )
